@@ -1,0 +1,41 @@
+//! Exact integer quantities: times in picoseconds, bytes, bit rates, frequencies, packets and ratios.
+//!
+//! No float is stored or used anywhere inside. Text such as `"1.1 kB"` or `"12.5 ns"` is parsed as a
+//! decimal number and refused when the unit cannot hold it exactly; printing gives back the shortest
+//! text that parses to the same value.
+//!
+//! ```
+//! use fanin_units::{Bytes, Duration, Rate};
+//!
+//! let event: Bytes = "2112 kB".parse()?;
+//! let link: Rate = "1 Gb/s".parse()?;
+//! assert_eq!(link.time_to_send(event), "16.896 ms".parse::<Duration>()?);
+//! assert_eq!(Bytes::new(65_536).to_string(), "64 KiB");
+//! # Ok::<(), fanin_units::ParseError>(())
+//! ```
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+#[cfg(any(test, feature = "schemars"))]
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod bytes;
+mod frequency;
+mod parse;
+mod quantity;
+mod rate;
+mod ratio;
+mod time;
+
+pub use bytes::{Bytes, Packets};
+pub use frequency::Frequency;
+pub use parse::{ParseError, Unit};
+pub use rate::Rate;
+pub use ratio::Ratio;
+pub use time::{Duration, Instant};
+
+#[cfg(feature = "serde")]
+mod serialise;
