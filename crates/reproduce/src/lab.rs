@@ -1,0 +1,202 @@
+//! Simulates each point once, in parallel, and hands every claim what it needs.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use fanin_report::{EventRow, Summary};
+use fanin_scenario::{Errors, Loaded, load};
+use fanin_sim::{Control, End};
+
+use crate::{Claim, Judged};
+
+/// One run that a claim needs: a ready scenario and what is set in it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Point {
+    /// The ready scenario.
+    pub preset: &'static str,
+    /// `KEY=VALUE`, as for `--set`.
+    pub sets: Vec<String>,
+}
+
+impl Point {
+    pub(crate) fn new(preset: &'static str) -> Self {
+        Self { preset, sets: Vec::new() }
+    }
+
+    pub(crate) fn set(mut self, key: &str, value: impl std::fmt::Display) -> Self {
+        self.sets.push(format!("{key}={value}"));
+        self
+    }
+
+    /// The scenario, its measured time replaced where `duration` says so.
+    ///
+    /// # Errors
+    /// What the scenario's own checks find.
+    pub fn scenario(&self, duration: Option<&str>) -> Result<Loaded, Errors> {
+        let mut sets = self.sets.clone();
+        if let Some(duration) = duration {
+            sets.push(format!("run.duration={duration}"));
+        }
+        load(self.preset, &sets)
+    }
+}
+
+/// What a point's run gave.
+#[derive(Debug, Clone)]
+pub struct Got {
+    /// Its summary.
+    pub summary: Summary,
+    /// Collection times of the measured events in milliseconds, ascending.
+    pub times_ms: Vec<f64>,
+    /// Retransmission time-outs that each measured event suffered.
+    pub timeouts: Vec<u64>,
+    /// How it ended.
+    pub end: End,
+}
+
+impl Got {
+    /// Mean collection time in milliseconds; infinite where no event was collected.
+    pub fn mean_ms(&self) -> f64 {
+        if self.times_ms.is_empty() {
+            return f64::INFINITY;
+        }
+        self.times_ms.iter().sum::<f64>() / self.times_ms.len() as f64
+    }
+
+    /// Mean of the events' ideal collection times in milliseconds.
+    pub fn ideal_ms(&self) -> f64 {
+        self.summary.collection_time_ms.as_ref().and_then(|times| times.ideal).unwrap_or(f64::NAN)
+    }
+
+    /// The share of events whose collection time satisfies a condition.
+    pub fn share(&self, is: impl Fn(f64) -> bool) -> f64 {
+        share(&self.times_ms, |&time| is(time))
+    }
+
+    /// The share of events that suffered at least so many time-outs.
+    pub fn share_with_timeouts(&self, at_least: u64) -> f64 {
+        share(&self.timeouts, |&timeouts| timeouts >= at_least)
+    }
+
+    /// The time that so many thousandths of the events do not exceed, in milliseconds.
+    pub fn quantile_ms(&self, permille: u16) -> f64 {
+        fanin_report::quantile(&self.times_ms, permille).unwrap_or(f64::INFINITY)
+    }
+
+    /// Frames that switches dropped.
+    pub fn drops(&self) -> u64 {
+        self.summary.network.as_ref().and_then(|network| network.drops).unwrap_or(0)
+    }
+
+    /// The most bytes that waited in one queue.
+    pub fn queue_bytes_max(&self) -> u64 {
+        self.summary.network.as_ref().and_then(|network| network.queue_bytes_max).unwrap_or(0)
+    }
+
+    /// Retransmission time-outs of all connections.
+    pub fn timeouts_total(&self) -> u64 {
+        self.summary.tcp.as_ref().and_then(|tcp| tcp.timeouts).unwrap_or(0)
+    }
+}
+
+fn share<T>(values: &[T], is: impl Fn(&T) -> bool) -> f64 {
+    if values.is_empty() {
+        return f64::NAN;
+    }
+    values.iter().filter(|value| is(value)).count() as f64 / values.len() as f64
+}
+
+/// Why claims could not be judged.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// A point's scenario is wrong.
+    #[error("{0}")]
+    Scenario(#[from] Errors),
+    /// A point cannot be simulated.
+    #[error("{point}: {error}")]
+    Sim {
+        /// The point, as a command would name it.
+        point: String,
+        /// What the simulator said.
+        error: fanin_sim::Error,
+    },
+    /// It was told to stop.
+    #[error("stopped")]
+    Stopped,
+}
+
+/// Told after each run: how many are done, and how many there are.
+pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
+
+/// Simulates what the claims need on `threads` threads and judges each; `duration` replaces the measured time.
+///
+/// # Errors
+/// Where a point is no sound scenario or cannot be simulated, or `stop` was set.
+pub fn reproduce(
+    claims: &[Claim],
+    duration: Option<&str>,
+    threads: usize,
+    stop: &AtomicBool,
+    progress: Progress<'_>,
+) -> Result<Vec<Judged>, LabError> {
+    let mut points: BTreeMap<&Point, usize> = BTreeMap::new();
+    for point in claims.iter().flat_map(|claim| &claim.points) {
+        let number = points.len();
+        points.entry(point).or_insert(number);
+    }
+    let mut order = vec![None; points.len()];
+    for (point, &number) in &points {
+        order[number] = Some(*point);
+    }
+    let order: Vec<&Point> = order.into_iter().flatten().collect();
+    let results: Mutex<Vec<Option<Result<Got, LabError>>>> = Mutex::new(order.iter().map(|_| None).collect());
+    let next = AtomicUsize::new(0);
+    let done = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..threads.max(1).min(order.len()) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(point) = order.get(index) else { break };
+                    let result = if stop.load(Ordering::Relaxed) {
+                        Err(LabError::Stopped)
+                    } else {
+                        simulate(point, duration, stop)
+                    };
+                    if let Ok(mut results) = results.lock() {
+                        results[index] = Some(result);
+                    }
+                    progress(done.fetch_add(1, Ordering::Relaxed) + 1, order.len());
+                }
+            });
+        }
+    });
+    let results = results.into_inner().unwrap_or_default();
+    let got: Vec<Got> = results.into_iter().flatten().collect::<Result<_, _>>()?;
+    Ok(claims
+        .iter()
+        .map(|claim| {
+            let got: Vec<&Got> = claim.points.iter().map(|point| &got[points[point]]).collect();
+            (claim.judge)(&got)
+        })
+        .collect())
+}
+
+fn simulate(point: &Point, duration: Option<&str>, stop: &AtomicBool) -> Result<Got, LabError> {
+    let loaded = point.scenario(duration)?;
+    let control = Control { stop, ..Control::default() };
+    let outcome = fanin_sim::run(&loaded.scenario, loaded.scenario.run.seed, &control)
+        .map_err(|error| LabError::Sim { point: format!("{} {}", point.preset, point.sets.join(" ")), error })?;
+    if outcome.end == End::Stopped {
+        return Err(LabError::Stopped);
+    }
+    let from = loaded.scenario.run.warmup.get();
+    let measured = |row: &&EventRow| row.assigned_ps >= from && row.collection_time_ps.is_some();
+    let rows: Vec<&EventRow> = outcome.records.events.iter().filter(measured).collect();
+    let mut times_ms: Vec<f64> =
+        rows.iter().filter_map(|row| row.collection_time_ps).map(|ps| ps as f64 / 1e9).collect();
+    times_ms.sort_by(f64::total_cmp);
+    let timeouts = rows.iter().map(|row| row.timeouts).collect();
+    Ok(Got { summary: outcome.summary, times_ms, timeouts, end: outcome.end })
+}

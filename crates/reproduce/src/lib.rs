@@ -1,0 +1,58 @@
+//! The papers' checkable results: what each says, and what the simulator gives.
+//!
+//! A [`Claim`] names the runs that it needs ([`Point`]s) and judges what they gave. Claims share runs: each point is
+//! simulated once, however many claims look at it. Where a claim does not hold here and the reason is understood, the
+//! claim says so and `docs/papers.md` explains it; such a claim that suddenly holds is reported as well, so that the
+//! explanation does not outlive its cause.
+
+#![forbid(unsafe_code)]
+
+mod icc15;
+mod judge;
+mod lab;
+mod thesis;
+
+pub use judge::{Judged, Status};
+pub use lab::{Got, LabError, Point, Progress, reproduce};
+
+/// One checkable result of a paper.
+pub struct Claim {
+    /// Its number in the list of claims: a letter for the paper, and three digits.
+    pub id: &'static str,
+    /// Where the paper says it.
+    pub place: &'static str,
+    /// What it says, in a few words.
+    pub says: &'static str,
+    /// What is expected, with its tolerance.
+    pub expected: &'static str,
+    /// The runs it needs.
+    pub points: Vec<Point>,
+    /// Judges what they gave, in the order of `points`.
+    pub judge: fn(&[&Got]) -> Judged,
+    /// Why it does not hold here, where that is understood; `docs/papers.md` says more.
+    pub known: Option<&'static str>,
+}
+
+/// All claims of the thesis and of ICC'15 that a simulation can check, in the papers' order.
+pub fn claims() -> Vec<Claim> {
+    let mut claims = thesis::claims();
+    claims.extend(icc15::claims());
+    claims
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_claim_is_well_formed() {
+        let mut ids = BTreeSet::new();
+        for claim in super::claims() {
+            assert!(ids.insert(claim.id), "{} is there twice", claim.id);
+            assert!(!claim.points.is_empty(), "{} needs no run", claim.id);
+            for point in &claim.points {
+                point.scenario(None).unwrap_or_else(|error| panic!("{}: {error}", claim.id));
+            }
+        }
+    }
+}
