@@ -93,6 +93,7 @@ def steps() -> list[Step]:
             for name in no_std
         ),
         Step("cargo-test", ("cargo", "test", "--workspace", "--no-fail-fast"), count_cargo),
+        Step("generated-docs", (python, "scripts/docs.py", "--check"), environment=binary),
         Step("ruff-format", (python, "-m", "ruff", "format", "--check")),
         Step("ruff", (python, "-m", "ruff", "check")),
         Step("mypy", (python, "-m", "mypy")),
