@@ -459,6 +459,16 @@ mod bounds_of_simulated_claims {
     }
 
     #[test]
+    fn t092_t094_shared_memory_for_log_normal_events() {
+        // §6.5: 20 and 24 MB. 99.9 % of the peaks of the fluid model stay within a fifth of that.
+        let size = EventSize { mean: STAMPED.message(ANSWER).buffered * 160, sigma: 0.25 };
+        for (rate, megabytes) in [(500, 20.0), (1_000, 24.0)] {
+            let shared = SharedLoad { size, rate: hertz(rate), inflow: UPLINKS, outflow: GIGABIT };
+            near(shared.memory(0.999).value.get() as f64, megabytes * 1e6, 0.2);
+        }
+    }
+
+    #[test]
     fn i022_two_khz_of_full_events_exceed_the_uplink() {
         let offered = throughput(hertz(2_000), Bytes::new(1_940_400)).value;
         assert_eq!(printed(offered.get(), GIGABIT.get()), 31);
