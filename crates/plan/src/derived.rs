@@ -214,10 +214,10 @@ pub fn ratio_of(numerator: u64, denominator: u64) -> Ratio {
     Ratio::new(u64::try_from(ppm).expect("a ratio overflows"))
 }
 
-/// At most so many characters of number are printed exactly; a longer number is rounded.
-const EXACT_CHARACTERS_MAX: usize = 7;
-/// Significant digits of a rounded number.
-const SIGNIFICANT_DIGITS: u32 = 4;
+/// Significant digits that are printed; what is longer is rounded.
+const SIGNIFICANT_DIGITS: u32 = 5;
+/// Amounts of data go over to the next larger unit from here on, as the field writes 2112 kB; all else from 1000 on.
+const BYTES_IN_UNIT_MAX: u64 = 10_000;
 
 const BYTE_STEPS: &[(u64, &str)] = &[
     (1_000_000_000_000_000, "PB"),
@@ -227,6 +227,8 @@ const BYTE_STEPS: &[(u64, &str)] = &[
     (1_000, "kB"),
     (1, "B"),
 ];
+const BINARY_STEPS: &[(u64, &str)] =
+    &[(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
 const TIME_STEPS: &[(u64, &str)] =
     &[(1_000_000_000_000, "s"), (1_000_000_000, "ms"), (1_000_000, "us"), (1_000, "ns"), (1, "ps")];
 const RATE_STEPS: &[(u64, &str)] =
@@ -234,14 +236,14 @@ const RATE_STEPS: &[(u64, &str)] =
 const FREQUENCY_STEPS: &[(u64, &str)] =
     &[(1_000_000_000, "MHz"), (1_000_000, "kHz"), (1_000, "Hz"), (1, "mHz")];
 
-/// Prints for people: exactly where that is short, else to four significant digits.
+/// Prints for people, with at most five significant digits.
 impl fmt::Display for Quantity {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
-            Self::Bytes(value) => short(value.get(), value, BYTE_STEPS),
-            Self::Duration(value) => short(value.get(), value, TIME_STEPS),
-            Self::Rate(value) => short(value.get(), value, RATE_STEPS),
-            Self::Frequency(value) => short(value.get(), value, FREQUENCY_STEPS),
+            Self::Bytes(value) => bytes(value.get()),
+            Self::Duration(value) => in_steps(value.get(), TIME_STEPS, 1),
+            Self::Rate(value) => in_steps(value.get(), RATE_STEPS, 1),
+            Self::Frequency(value) => in_steps(value.get(), FREQUENCY_STEPS, 1),
             Self::Packets(value) => value.to_string(),
             Self::Share(value) => format!("{} %", rounded(value.get(), 10_000)),
             Self::Factor(value) => rounded(value.get(), 1_000_000),
@@ -256,17 +258,30 @@ impl fmt::Display for Quantity {
     }
 }
 
-fn short(value: u64, exact: impl fmt::Display, steps: &[(u64, &str)]) -> String {
-    let exact = exact.to_string();
-    let digits = exact.find(' ').unwrap_or(exact.len());
-    if digits <= EXACT_CHARACTERS_MAX {
-        return exact;
+/// Powers of 1024 where that is how the amount was meant, else powers of 1000.
+fn bytes(value: u64) -> String {
+    let binary = BINARY_STEPS.iter().find(|(step, _)| value.is_multiple_of(*step));
+    if let Some((step, unit)) = binary
+        && value > 0
+        && value / step < BYTES_IN_UNIT_MAX
+        && !value.is_multiple_of(1_000)
+    {
+        return format!("{} {unit}", value / step);
     }
-    let (step, unit) = steps.iter().find(|(step, _)| value >= *step).unwrap_or(&(1, ""));
+    in_steps(value, BYTE_STEPS, BYTES_IN_UNIT_MAX / 1_000)
+}
+
+/// The value in the largest unit of which there are at least `least`.
+fn in_steps(value: u64, steps: &[(u64, &str)], least: u64) -> String {
+    let (step, unit) = steps
+        .iter()
+        .find(|(step, _)| value / step >= least)
+        .or(steps.last())
+        .expect("every quantity has units");
     format!("{} {unit}", rounded(value, *step))
 }
 
-/// `value / step` to four significant digits, trailing zeros dropped.
+/// `value / step` to five significant digits, trailing zeros dropped.
 fn rounded(value: u64, step: u64) -> String {
     let (value, step) = (u128::from(value), u128::from(step));
     let whole_digits = (value / step).checked_ilog10().map_or(1, |digits| digits + 1);
@@ -291,19 +306,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prints_short_numbers_exactly_and_rounds_long_ones() {
-        let cases: [(Quantity, &str); 12] = [
+    fn prints_what_people_read() {
+        let cases: [(Quantity, &str); 16] = [
             (Bytes::new(2_112_000).into(), "2112 kB"),
+            (Bytes::new(2_236_800).into(), "2236.8 kB"),
             (Bytes::new(65_536).into(), "64 KiB"),
-            (Bytes::new(1_234_567_891).into(), "1.235 GB"),
+            (Bytes::new(4_096_000).into(), "4096 kB"),
+            (Bytes::new(1_500).into(), "1500 B"),
+            (Bytes::new(12_600_000).into(), "12.6 MB"),
+            (Bytes::new(1_234_567_891).into(), "1234.6 MB"),
             (Bytes::new(1_207_959_552).into(), "1152 MiB"),
-            (Duration::new(18_294_400_000).into(), "18.2944 ms"),
-            (Duration::new(18_294_412_345).into(), "18.29 ms"),
-            (Duration::new(999_999_999_999).into(), "1000 ms"),
-            (Rate::new(333_333_333).into(), "333.3 Mb/s"),
-            (Frequency::new(81_274_382).into(), "81.27 kHz"),
-            (Ratio::new(447_360).into(), "44.74 %"),
-            (Factor::of(265_770, 108_000).into(), "2.461"),
+            (Bytes::new(0).into(), "0 B"),
+            (Duration::new(18_294_400_000).into(), "18.294 ms"),
+            (Duration::new(400_000_000).into(), "400 us"),
+            (Rate::new(333_333_333).into(), "333.33 Mb/s"),
+            (Frequency::new(81_274_382).into(), "81.274 kHz"),
+            (Ratio::new(447_360).into(), "44.736 %"),
+            (Factor::of(265_770, 108_000).into(), "2.4608"),
             (Area(1_926_000).into(), "1.926 m2"),
         ];
         for (quantity, text) in cases {

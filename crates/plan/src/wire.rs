@@ -309,6 +309,6 @@ mod tests {
     fn acknowledgements_are_counted_each_way() {
         let acks = Framing::ETHERNET.ack_bytes(Packets::new(1601), 2);
         assert_eq!(acks.value, Bytes::new(801 * 84));
-        assert_eq!(acks.text().rsplit(" = ").next(), Some("67284 B"));
+        assert_eq!(acks.text().rsplit(" = ").next(), Some("67.284 kB"));
     }
 }

@@ -463,7 +463,14 @@ mod bounds_of_simulated_claims {
         // §6.5: 20 and 24 MB. 99.9 % of the peaks of the fluid model stay within a fifth of that.
         let size = EventSize { mean: STAMPED.message(ANSWER).buffered * 160, sigma: 0.25 };
         for (rate, megabytes) in [(500, 20.0), (1_000, 24.0)] {
-            let shared = SharedLoad { size, rate: hertz(rate), inflow: UPLINKS, outflow: GIGABIT };
+            let shared = SharedLoad {
+                size,
+                rate: hertz(rate),
+                inflow: UPLINKS,
+                outflow: GIGABIT,
+                ports: 39,
+                assignment: Assignment::InTurn,
+            };
             near(shared.memory(0.999).value.get() as f64, megabytes * 1e6, 0.2);
         }
     }

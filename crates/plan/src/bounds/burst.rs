@@ -153,17 +153,30 @@ pub fn core_share(hosts: u64, groups: u64) -> u64 {
     hosts.div_ceil(groups)
 }
 
+/// Which port the next event goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Assignment {
+    /// The ports in turn, so that an event never meets another at its port.
+    InTurn,
+    /// Any port: events that meet at one queue up there.
+    AtRandom,
+}
+
 /// Events that collect at the same time through one shared memory, each through a port of its own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SharedLoad {
     /// Bytes of an event in switch memory.
     pub size: EventSize,
-    /// Events a second through this memory, evenly spaced and spread over the ports in turn.
+    /// Events a second through this memory, evenly spaced where they take the ports in turn.
     pub rate: Frequency,
     /// Rate at which one event comes in.
     pub inflow: Rate,
     /// Rate of the port it leaves by.
     pub outflow: Rate,
+    /// Ports that events leave by.
+    pub ports: u64,
+    /// Which port the next event goes to.
+    pub assignment: Assignment,
 }
 
 /// Events whose rest is still counted; far more than any farm has ports.
@@ -174,7 +187,7 @@ impl SharedLoad {
     ///
     /// An event that began k periods earlier has left `k × period × outflow` bytes less behind. The rests are
     /// independent, so that means, variances and third central moments add.
-    fn moments(&self) -> (f64, f64, f64) {
+    fn moments_in_turn(&self) -> (f64, f64, f64) {
         let out = self.outflow.get() as f64 / 8.0;
         let fill = self.size.mean.get() as f64 * 8.0 / self.inflow.get() as f64;
         let period = 1e3 / self.rate.get() as f64;
@@ -199,15 +212,37 @@ impl SharedLoad {
         (mean, deviation, skewness)
     }
 
+    /// The same for events that go to any port: each port is a queue with Poisson arrivals and general service
+    /// (Pollaczek and Khinchine, with Takács' second moment), and the ports are taken as independent.
+    fn moments_at_random(&self) -> (f64, f64, f64) {
+        let out = self.outflow.get() as f64 / 8.0;
+        let kept = (1.0 - self.outflow.get() as f64 / self.inflow.get() as f64).max(0.0);
+        let [s1, s2, s3] = self.size.moments_above(1.0, 0.0);
+        // Arrivals at one port for each byte that it sends.
+        let arrivals = self.rate.get() as f64 / 1e3 / self.ports as f64 / out;
+        let idle = 1.0 - arrivals * s1;
+        let mean = arrivals * s2 / (2.0 * idle);
+        let variance = mean * mean + arrivals * s3 / (3.0 * idle);
+        let ports = self.ports as f64;
+        // At a peak the newest event has just come in on top of that.
+        let [n1, n2, _] = self.size.moments_above(kept, 0.0);
+        (ports * mean + n1, libm::sqrt(ports * variance + n2 - n1 * n1), 0.0)
+    }
+
     /// Shared memory that a share `probability` of the peaks does not exceed.
     ///
     /// The sum is taken as normal, corrected for its skewness by the first term of Cornish and Fisher.
     ///
     /// # Panics
-    /// If a rate is zero, or the probability is not between 0 and 1, both excluded.
+    /// If a rate is zero, ports are offered more than they carry ([`Self::port_load`]), or the probability is not
+    /// between 0 and 1, both excluded.
     pub fn memory(&self, probability: f64) -> Derived<Bytes> {
         assert!(!self.rate.is_zero() && !self.outflow.is_zero() && !self.inflow.is_zero(), "a rate is zero");
-        let (mean, deviation, skewness) = self.moments();
+        assert!(self.port_load() < Ratio::ONE, "ports are offered more than they carry");
+        let (mean, deviation, skewness) = match self.assignment {
+            Assignment::InTurn => self.moments_in_turn(),
+            Assignment::AtRandom => self.moments_at_random(),
+        };
         let z = normal_quantile(probability);
         let z = z + (z * z - 1.0) * skewness / 6.0;
         Derived::new(
@@ -223,13 +258,13 @@ impl SharedLoad {
         )
     }
 
-    /// The share of time that one of `ports` ports is busy.
+    /// The share of time that a port is busy.
     ///
     /// # Panics
     /// If there is no port or its rate is zero.
-    pub fn port_load(&self, ports: u64) -> Ratio {
+    pub fn port_load(&self) -> Ratio {
         let offered = crate::wire::rate_of(self.rate, self.size.mean);
-        ratio_of(offered.get(), (self.outflow * ports).get())
+        ratio_of(offered.get(), (self.outflow * self.ports).get())
     }
 }
 
@@ -317,6 +352,8 @@ mod tests {
             rate: Frequency::new(1_000_000),
             inflow: UPLINKS,
             outflow: HOST,
+            ports: 39,
+            assignment: Assignment::InTurn,
         };
         let mut random = Random(2);
         let sizes: Vec<f64> = (0..100_000).map(|_| random.size(&load.size)).collect();
@@ -340,10 +377,49 @@ mod tests {
     }
 
     #[test]
+    fn random_assignment_agrees_with_a_sample_of_queues() {
+        let load = SharedLoad {
+            size: EventSize::fixed(Bytes::new(2_200_000)),
+            rate: Frequency::new(500_000),
+            inflow: UPLINKS,
+            outflow: HOST,
+            ports: 39,
+            assignment: Assignment::AtRandom,
+        };
+        let mut random = Random(3);
+        let mut queues = [0.0_f64; 39];
+        let mut peaks: Vec<f64> = (0..50_000)
+            .map(|_| {
+                // Poisson arrivals, each at any port.
+                let drained = -libm::log(random.uniform()) / 500.0 * 125e6;
+                queues.iter_mut().for_each(|queue| *queue = (*queue - drained).max(0.0));
+                queues[(random.uniform() * 39.0) as usize] += 2_200_000.0;
+                queues.iter().sum::<f64>() - 110_000.0
+            })
+            .collect();
+        peaks.sort_by(f64::total_cmp);
+        let computed = load.memory(0.5).value.get() as f64;
+        assert!(
+            (computed / peaks[25_000] - 1.0).abs() < 0.05,
+            "computed {computed}, sampled {}",
+            peaks[25_000]
+        );
+        let (computed, sampled) = (load.memory(0.99).value.get() as f64, peaks[49_500]);
+        assert!((computed / sampled - 1.0).abs() < 0.10, "computed {computed}, sampled {sampled}");
+    }
+
+    #[test]
     fn fixed_sizes_have_no_tail() {
         let size = EventSize::fixed(Bytes::new(1_000_000));
         assert_eq!(size.quantile(0.999).value, size.mean);
-        let load = SharedLoad { size, rate: Frequency::new(1_000), inflow: UPLINKS, outflow: HOST };
+        let load = SharedLoad {
+            size,
+            rate: Frequency::new(1_000),
+            inflow: UPLINKS,
+            outflow: HOST,
+            ports: 2,
+            assignment: Assignment::InTurn,
+        };
         assert_eq!(load.memory(0.999).value, Bytes::new(950_000));
         assert_eq!(overflow_share(Bytes::new(949_999), size, UPLINKS, HOST).value, Ratio::ONE);
         assert_eq!(overflow_share(Bytes::new(950_001), size, UPLINKS, HOST).value, Ratio::ZERO);
