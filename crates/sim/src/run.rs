@@ -1,0 +1,1 @@
+//! One run: from a description to what was measured.

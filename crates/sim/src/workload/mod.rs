@@ -1,0 +1,3 @@
+//! What the hosts do.
+
+pub mod barrier;

@@ -1,0 +1,410 @@
+//! The event loop: hosts with their TCP endpoints on a fabric, driven by a workload.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fanin_units::{Duration, Instant};
+
+use crate::fabric::{ARRIVAL, Fabric, Hop, INDEX_BITS, NIL};
+use crate::network::{Network, NetworkError, NodeIndex, Paths, PortIndex};
+use crate::schedule::Schedule;
+use crate::tcp::{self, Endpoint};
+
+/// An endpoint's timer may have run out.
+const ENDPOINT_TIMER: u32 = 1;
+/// A deadline of a host's application.
+const HOST_TIMER: u32 = 2;
+/// It is time to look at the watched queues.
+const SAMPLE: u32 = 3;
+
+/// How many occurrences pass between two looks at the stop flag.
+const OCCURRENCES_UNWATCHED: u32 = 1 << 16;
+
+/// One end of a connection, by its place in the run.
+pub(crate) type EndIndex = u32;
+
+/// What the hosts do with their connections.
+///
+/// Hosts are numbered as the workload likes; the numbers only tell their deadlines apart.
+pub(crate) trait Workload {
+    /// What travels: messages carry a length on the wire and this.
+    type Message;
+
+    /// A whole message has been received at one end of a connection.
+    fn handle_message(
+        &mut self,
+        now: Instant,
+        end: EndIndex,
+        message: Self::Message,
+        outbox: &mut Outbox<Self::Message>,
+    );
+
+    /// The deadline of a host has come.
+    fn handle_deadline(&mut self, now: Instant, host: u32, outbox: &mut Outbox<Self::Message>);
+
+    /// When a host's next deadline is.
+    fn poll_deadline(&self, host: u32) -> Instant;
+
+    /// A retransmission timer ran out at the sending end; `message` is the first one that is not wholly received.
+    fn handle_timeout(&mut self, now: Instant, end: EndIndex, message: Option<&Self::Message>);
+
+    /// Whether nothing more is to be done.
+    fn is_done(&self) -> bool;
+
+    /// Changes with every step forward; a run in which it stands still for long is ended.
+    fn progress(&self) -> u64;
+}
+
+/// Messages that a workload sends, in order.
+pub(crate) struct Outbox<M> {
+    messages: Vec<(EndIndex, u64, M)>,
+    /// Hosts whose deadline may have changed beside the one that was called.
+    hosts: Vec<u32>,
+}
+
+impl<M> Outbox<M> {
+    /// Sends `message`, `bytes` long, from one end of a connection to the other.
+    #[inline]
+    pub(crate) fn send(&mut self, end: EndIndex, bytes: u64, message: M) {
+        self.messages.push((end, bytes, message));
+    }
+
+    /// Asks for the host's deadline to be looked at again.
+    #[inline]
+    pub(crate) fn touch(&mut self, host: u32) {
+        self.hosts.push(host);
+    }
+}
+
+/// One end of a connection: its endpoint, and the messages on their way to it.
+struct End {
+    endpoint: Endpoint,
+    /// The stream offset at which the first message in the inbox is complete.
+    inbox_due: u64,
+    inbox_head: u32,
+    inbox_tail: u32,
+    /// The earliest pending timer occurrence.
+    timer_at: u64,
+    written: u64,
+    peer: EndIndex,
+    route: u32,
+    host: u32,
+    stack: u32,
+}
+
+/// A message on its way, in the inbox of the end it goes to.
+struct Transit<M> {
+    due: u64,
+    next: u32,
+    message: Option<M>,
+}
+
+/// Payload bytes by what became of them; at any time the first equals the sum of the others and of those in
+/// flight.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct PayloadBytes {
+    pub(crate) sent: u64,
+    pub(crate) arrived: u64,
+    pub(crate) dropped: u64,
+}
+
+/// Why a run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ending {
+    /// The workload was done, or its time was over.
+    Complete,
+    /// The stop flag was set.
+    Stopped,
+    /// Nothing was pending, though the workload was not done.
+    Stuck,
+    /// The workload made no progress for the time allowed.
+    Stalled,
+}
+
+pub(crate) struct World<W: Workload> {
+    pub(crate) now: u64,
+    pub(crate) schedule: Schedule,
+    pub(crate) fabric: Fabric,
+    pub(crate) workload: W,
+    stacks: Vec<tcp::Config>,
+    ends: Vec<End>,
+    transits: Vec<Transit<W::Message>>,
+    transit_free: u32,
+    outbox: Outbox<W::Message>,
+    host_timers: Vec<u64>,
+    pub(crate) payload: PayloadBytes,
+    pub(crate) occurrences: u64,
+}
+
+impl<W: Workload> World<W> {
+    pub(crate) fn new(network: &Network, stacks: Vec<tcp::Config>, hosts: usize, workload: W) -> Self {
+        // About one frame in a bucket when every link is half busy with full frames.
+        let frames_per_second: u64 =
+            network.links.iter().map(|link| link.rate.get() / (1538 * 8) + 1).sum::<u64>().max(1);
+        Self {
+            now: 0,
+            schedule: Schedule::new(4_000_000_000_000 / frames_per_second),
+            fabric: Fabric::new(network),
+            workload,
+            stacks,
+            ends: Vec::new(),
+            transits: Vec::new(),
+            transit_free: NIL,
+            outbox: Outbox { messages: Vec::new(), hosts: Vec::new() },
+            host_timers: vec![u64::MAX; hosts],
+            payload: PayloadBytes::default(),
+            occurrences: 0,
+        }
+    }
+
+    /// Opens a connection between two nodes; returns its two ends, the first at `nodes[0]`.
+    pub(crate) fn connect(
+        &mut self,
+        paths: &mut Paths<'_>,
+        nodes: [NodeIndex; 2],
+        hosts: [u32; 2],
+        stacks: [u32; 2],
+    ) -> Result<[EndIndex; 2], NetworkError> {
+        let first = self.ends.len() as EndIndex;
+        assert!(first < 1 << INDEX_BITS, "more than 2^28 connections");
+        let flow = u64::from(first);
+        let there = self.fabric.add_route(paths.find(nodes[0], nodes[1], flow)?);
+        let back = self.fabric.add_route(paths.find(nodes[1], nodes[0], flow)?);
+        for side in 0..2 {
+            self.ends.push(End {
+                endpoint: Endpoint::new(&self.stacks[stacks[side] as usize]),
+                inbox_due: u64::MAX,
+                inbox_head: NIL,
+                inbox_tail: NIL,
+                timer_at: u64::MAX,
+                written: 0,
+                peer: first + 1 - side as u32,
+                route: [there, back][side],
+                host: hosts[side],
+                stack: stacks[side],
+            });
+        }
+        Ok([first, first + 1])
+    }
+
+    /// Runs until the workload is done or `until` is reached.
+    pub(crate) fn run(
+        &mut self,
+        until: Instant,
+        patience: Duration,
+        stop: &AtomicBool,
+        mut progress: impl FnMut(Instant),
+    ) -> Ending {
+        let mut unwatched = 0;
+        let mut moved = (self.workload.progress(), self.now);
+        for host in 0..self.host_timers.len() as u32 {
+            self.arm_host(host);
+        }
+        loop {
+            unwatched += 1;
+            if unwatched == OCCURRENCES_UNWATCHED {
+                unwatched = 0;
+                if stop.load(Ordering::Relaxed) {
+                    return Ending::Stopped;
+                }
+                progress(Instant::new(self.now));
+                let mark = self.workload.progress();
+                if mark != moved.0 {
+                    moved = (mark, self.now);
+                } else if self.now - moved.1 > patience.get() {
+                    return Ending::Stalled;
+                }
+            }
+            let Some((time, what)) = self.schedule.pop() else {
+                return if self.workload.is_done() { Ending::Complete } else { Ending::Stuck };
+            };
+            if time > until.get() {
+                self.schedule.insert(time, what);
+                self.now = until.get();
+                return Ending::Complete;
+            }
+            self.now = time;
+            self.occurrences += 1;
+            let index = what & ((1 << INDEX_BITS) - 1);
+            match what >> INDEX_BITS {
+                ARRIVAL => self.handle_arrival(index),
+                ENDPOINT_TIMER => self.handle_endpoint_timer(index),
+                HOST_TIMER => {
+                    if self.handle_host_timer(index) && self.workload.is_done() {
+                        return Ending::Complete;
+                    }
+                }
+                _ => unreachable!("an occurrence of a kind that does not exist"),
+            }
+        }
+    }
+
+    #[inline]
+    fn handle_arrival(&mut self, port: PortIndex) {
+        let (frame, hop) = self.fabric.arrive(&mut self.schedule, self.now, port);
+        match hop {
+            Hop::Forward(next) => self.fabric.send(&mut self.schedule, self.now, next, frame),
+            Hop::Deliver => self.deliver(frame),
+        }
+    }
+
+    fn deliver(&mut self, frame: u32) {
+        let index = self.fabric.frames[frame as usize].end;
+        let now = Instant::new(self.now);
+        let segment = &self.fabric.segments[frame as usize];
+        self.payload.arrived += u64::from(segment.payload);
+        let end = &mut self.ends[index as usize];
+        end.endpoint.handle_segment(&self.stacks[end.stack as usize], now, segment);
+        self.fabric.remove(frame);
+        let delivered = end.endpoint.delivered();
+        if delivered >= end.inbox_due {
+            let host = end.host;
+            while let Some(message) = self.take_message(index, delivered) {
+                self.workload.handle_message(now, index, message, &mut self.outbox);
+            }
+            self.pump(index);
+            self.post(host);
+        } else {
+            self.pump(index);
+        }
+    }
+
+    fn take_message(&mut self, index: EndIndex, delivered: u64) -> Option<W::Message> {
+        let end = &mut self.ends[index as usize];
+        if delivered < end.inbox_due {
+            return None;
+        }
+        let slot = end.inbox_head;
+        let transit = &mut self.transits[slot as usize];
+        end.inbox_head = transit.next;
+        transit.next = self.transit_free;
+        self.transit_free = slot;
+        let message = transit.message.take();
+        end.inbox_due =
+            if end.inbox_head == NIL { u64::MAX } else { self.transits[end.inbox_head as usize].due };
+        message
+    }
+
+    /// Does what the workload asked for while a host's application was called.
+    #[inline]
+    fn post(&mut self, host: u32) {
+        let mut messages = std::mem::take(&mut self.outbox.messages);
+        for (index, bytes, message) in messages.drain(..) {
+            self.write(index, bytes, message);
+            self.pump(index);
+        }
+        self.outbox.messages = messages;
+        self.arm_host(host);
+        while let Some(host) = self.outbox.hosts.pop() {
+            self.arm_host(host);
+        }
+    }
+
+    fn write(&mut self, index: EndIndex, bytes: u64, message: W::Message) {
+        assert!(bytes > 0, "a message without a length");
+        let end = &mut self.ends[index as usize];
+        end.endpoint.write(bytes);
+        end.written += bytes;
+        let due = end.written;
+        let transit = Transit { due, next: NIL, message: Some(message) };
+        let slot = if self.transit_free == NIL {
+            self.transits.push(transit);
+            (self.transits.len() - 1) as u32
+        } else {
+            let slot = self.transit_free;
+            self.transit_free = self.transits[slot as usize].next;
+            self.transits[slot as usize] = transit;
+            slot
+        };
+        let peer = end.peer;
+        let peer = &mut self.ends[peer as usize];
+        if peer.inbox_head == NIL {
+            peer.inbox_head = slot;
+            peer.inbox_due = due;
+        } else {
+            self.transits[peer.inbox_tail as usize].next = slot;
+        }
+        peer.inbox_tail = slot;
+    }
+
+    /// Sends what an endpoint has to send, and arms its timer.
+    #[inline]
+    fn pump(&mut self, index: EndIndex) {
+        let now = Instant::new(self.now);
+        let end = &mut self.ends[index as usize];
+        let stack = &self.stacks[end.stack as usize];
+        while let Some(segment) = end.endpoint.poll_transmit(stack, now) {
+            self.payload.sent += u64::from(segment.payload);
+            let frame = self.fabric.add(&segment, end.route, end.peer);
+            let port = self.fabric.present_port(frame);
+            self.fabric.send(&mut self.schedule, self.now, port, frame);
+        }
+        let deadline = end.endpoint.poll_deadline().get();
+        if deadline < end.timer_at {
+            end.timer_at = deadline;
+            self.schedule.insert(deadline.max(self.now), ENDPOINT_TIMER << INDEX_BITS | index);
+        }
+    }
+
+    /// Timers are lazy: the pending occurrence is left alone when the deadline moves away, and looks again when it
+    /// comes; one that a nearer deadline has overtaken does nothing.
+    fn handle_endpoint_timer(&mut self, index: EndIndex) {
+        let end = &mut self.ends[index as usize];
+        if end.timer_at > self.now {
+            return;
+        }
+        end.timer_at = u64::MAX;
+        if end.endpoint.poll_deadline().get() <= self.now {
+            let now = Instant::new(self.now);
+            let timeouts = end.endpoint.stats().timeouts;
+            end.endpoint.handle_deadline(&self.stacks[end.stack as usize], now);
+            if end.endpoint.stats().timeouts > timeouts {
+                let peer = end.peer;
+                let waiting = self.ends[peer as usize].inbox_head;
+                let message = (waiting != NIL).then(|| self.transits[waiting as usize].message.as_ref()).flatten();
+                self.workload.handle_timeout(now, index, message);
+            }
+        }
+        self.pump(index);
+    }
+
+    fn handle_host_timer(&mut self, host: u32) -> bool {
+        if self.host_timers[host as usize] > self.now {
+            return false;
+        }
+        self.host_timers[host as usize] = u64::MAX;
+        let now = Instant::new(self.now);
+        if self.workload.poll_deadline(host) <= now {
+            self.workload.handle_deadline(now, host, &mut self.outbox);
+        }
+        self.post(host);
+        true
+    }
+
+    #[inline]
+    fn arm_host(&mut self, host: u32) {
+        let deadline = self.workload.poll_deadline(host).get();
+        if deadline < self.host_timers[host as usize] {
+            self.host_timers[host as usize] = deadline;
+            self.schedule.insert(deadline.max(self.now), HOST_TIMER << INDEX_BITS | host);
+        }
+    }
+
+    /// Asserts that every byte and message is accounted for; costs a walk over all that is in flight.
+    ///
+    /// # Panics
+    /// If the simulator lost or invented something.
+    pub(crate) fn assert_conserved(&self) {
+        self.fabric.assert_conserved();
+        let in_flight: u64 = (0..self.fabric.ports.len() as PortIndex)
+            .flat_map(|port| self.fabric.on_port(port))
+            .map(|frame| u64::from(self.fabric.segments[frame as usize].payload))
+            .sum();
+        let PayloadBytes { sent, arrived, dropped } = self.payload;
+        assert_eq!(sent, arrived + dropped + in_flight, "payload is unaccounted for");
+        for end in &self.ends {
+            let peer = &self.ends[end.peer as usize];
+            assert!(peer.endpoint.delivered() <= end.written, "more was delivered than written");
+            assert!(end.endpoint.acked() <= peer.endpoint.delivered(), "more was acknowledged than delivered");
+        }
+    }
+}
