@@ -4,11 +4,15 @@
 //! soon as it is accepted: no occurrence is spent on departures, and only the first arrival of each link is
 //! pending in the schedule; the others wait in the link's list, in order.
 
-use fanin_units::{Bytes, Rate};
+use fanin_queueing::{Ecn, FifoMemory, Frame as Descriptor, Limit, Passage};
+use fanin_units::{Bytes, Duration, Instant, Rate};
 
-use crate::network::{Network, PortIndex};
+use crate::Error;
+use crate::memories::{Memories, Place};
+use crate::network::{Network, NodeKind, PortIndex};
+use crate::random::{Purpose, Stream};
 use crate::schedule::Schedule;
-use crate::tcp::Segment;
+use crate::tcp::{Flags, Segment};
 
 /// No frame, port or end.
 pub(crate) const NIL: u32 = u32::MAX;
@@ -43,8 +47,10 @@ pub(crate) struct Port {
     free_at: u64,
     /// Picoseconds a byte lasts; zero where that is no whole number.
     ps_per_byte: u64,
+    /// Propagation, and the latency of the switch at the far end.
     delay: u64,
     rate: Rate,
+    place: Place,
     /// Frames put on the link.
     pub(crate) frames: u64,
     /// Bytes put on the link, everything on the wire counted.
@@ -66,6 +72,14 @@ impl Port {
     }
 }
 
+/// The latency of the switch that a port leads to.
+fn latency(network: &Network, port: PortIndex) -> Duration {
+    match network.nodes[network.destination(port) as usize].kind {
+        NodeKind::Host => Duration::ZERO,
+        NodeKind::Switch { like } => network.switches[like].settings.latency,
+    }
+}
+
 /// Where a frame is after a hop.
 pub(crate) enum Hop {
     /// At another switch, on its way through this port.
@@ -77,6 +91,10 @@ pub(crate) enum Hop {
 /// All ports and the frames in flight.
 pub(crate) struct Fabric {
     pub(crate) ports: Vec<Port>,
+    /// The packet memories of the switches.
+    pub(crate) memories: Vec<FifoMemory>,
+    /// For switches that mark or drop by chance.
+    chances: Vec<Stream>,
     pub(crate) frames: Vec<Frame>,
     pub(crate) segments: Vec<Segment>,
     free: u32,
@@ -84,10 +102,13 @@ pub(crate) struct Fabric {
     routes: Vec<u32>,
     link_bytes: u32,
     ip_bytes_min: u32,
+    /// The part of a frame's bytes on the wire that a switch does not store.
+    unstored_bytes: u32,
 }
 
 impl Fabric {
-    pub(crate) fn new(network: &Network) -> Self {
+    pub(crate) fn new(network: &Network, seed: u64) -> Result<Self, Error> {
+        let Memories { memories, places, nodes } = Memories::new(network)?;
         let port = |index: PortIndex| {
             let link = &network.links[index as usize / 2];
             let ps_bits = 8_000_000_000_000;
@@ -96,7 +117,8 @@ impl Fabric {
                 tail: NIL,
                 free_at: 0,
                 ps_per_byte: if ps_bits % link.rate.get() == 0 { ps_bits / link.rate.get() } else { 0 },
-                delay: link.delay.get(),
+                delay: (link.delay + latency(network, index)).get(),
+                place: places[index as usize],
                 rate: link.rate,
                 frames: 0,
                 wire_bytes: 0,
@@ -104,15 +126,19 @@ impl Fabric {
                 last_arrival: 0,
             }
         };
-        Self {
+        let chances = nodes.iter().map(|&node| Stream::new(seed, u64::from(node), Purpose::Marking));
+        Ok(Self {
             ports: (0..2 * network.links.len() as PortIndex).map(port).collect(),
+            memories,
+            chances: chances.collect(),
             frames: Vec::new(),
             segments: Vec::new(),
             free: NIL,
             routes: Vec::new(),
             link_bytes: network.framing.link_bytes,
             ip_bytes_min: network.framing.ip_bytes_min,
-        }
+            unstored_bytes: network.framing.link_bytes - network.framing.stored_bytes,
+        })
     }
 
     /// Stores a path; returns where it starts.
@@ -160,13 +186,62 @@ impl Fabric {
         self.routes[self.frames[frame as usize].hop as usize]
     }
 
-    /// Puts a frame behind all others of a port.
+    /// Puts a frame behind all others of a host's port; hosts queue without limit.
     #[inline]
     pub(crate) fn send(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex, frame: u32) {
         let port = &mut self.ports[index as usize];
-        let entry = &mut self.frames[frame as usize];
-        let departure = now.max(port.free_at) + port.time_to_send(entry.wire_bytes);
+        let departure = now.max(port.free_at) + port.time_to_send(self.frames[frame as usize].wire_bytes);
         port.free_at = departure;
+        self.depart(schedule, departure, index, frame);
+    }
+
+    /// Hands a frame that came in by port `from` to the switch's memory before port `index`, and says which limit
+    /// dropped it, if one did.
+    #[inline]
+    pub(crate) fn forward(
+        &mut self,
+        schedule: &mut Schedule,
+        now: u64,
+        from: PortIndex,
+        index: PortIndex,
+        frame: u32,
+    ) -> Option<Limit> {
+        let input = self.ports[from as usize].place.input;
+        let Place { memory, output, .. } = self.ports[index as usize].place;
+        let flags = self.segments[frame as usize].flags;
+        let ecn = if flags.contains(Flags::CE) {
+            Ecn::Congestion
+        } else if flags.contains(Flags::ECT) {
+            Ecn::Capable
+        } else {
+            Ecn::NotCapable
+        };
+        let bytes = self.frames[frame as usize].wire_bytes - self.unstored_bytes;
+        let chance = &mut self.chances[memory as usize];
+        let passage = self.memories[memory as usize].handle_arrival(
+            Instant::new(now),
+            usize::from(input),
+            usize::from(output),
+            Descriptor { bytes, ecn },
+            || (chance.bits() >> 32) as u32,
+        );
+        match passage {
+            Passage::Queued { end, marked, .. } => {
+                if marked {
+                    self.segments[frame as usize].flags.insert(Flags::CE);
+                }
+                self.depart(schedule, end.get(), index, frame);
+                None
+            }
+            Passage::Dropped(limit) => Some(limit),
+        }
+    }
+
+    /// Notes that a frame will have left a port at `departure`.
+    #[inline]
+    fn depart(&mut self, schedule: &mut Schedule, departure: u64, index: PortIndex, frame: u32) {
+        let port = &mut self.ports[index as usize];
+        let entry = &mut self.frames[frame as usize];
         entry.arrival = departure + port.delay;
         entry.next = NIL;
         port.frames += 1;

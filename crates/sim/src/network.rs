@@ -2,6 +2,7 @@
 //! that frames take through it.
 
 use crate::tcp::Framing;
+use fanin_scenario::Switch;
 use fanin_units::{Duration, Rate};
 
 /// A host or switch, by its place in [`Network::nodes`].
@@ -16,12 +17,20 @@ pub type PortIndex = u32;
 pub enum NodeKind {
     /// Sends and receives; never forwards. Its network card queues without limit.
     Host,
-    /// Stores and forwards; queues as the buffering scheme with this index in the run's list says.
+    /// Stores and forwards.
     Switch {
-        /// Index into the list of buffering schemes; switches of one index share the scheme's settings, never
-        /// its memory.
-        buffering: usize,
+        /// Which of [`Network::switches`] it is like. Switches that are alike share settings, never memory.
+        like: usize,
     },
+}
+
+/// A kind of switch.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SwitchKind {
+    /// Its settings.
+    pub settings: Switch,
+    /// Whether its links to other switches are uplinks, as those of a rack's switch; a core router has none.
+    pub has_uplinks: bool,
 }
 
 /// A host or a switch.
@@ -44,14 +53,15 @@ pub struct Link {
     pub delay: Duration,
 }
 
-/// Nodes and links. Any graph will do: add nodes and links, and paths are found (fewest links, equal ones
-/// shared by a hash of the flow).
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// Nodes and links. Any graph will do: add nodes and links, and [`Paths`] finds the ways through it.
+#[derive(Clone, PartialEq, Debug)]
 pub struct Network {
     /// Hosts and switches.
     pub nodes: Vec<Node>,
     /// Links between them.
     pub links: Vec<Link>,
+    /// The kinds of switches.
+    pub switches: Vec<SwitchKind>,
     /// What the links add to an IP packet.
     pub framing: Framing,
 }
@@ -59,7 +69,8 @@ pub struct Network {
 impl Default for Network {
     /// Nothing at all, on Ethernet.
     fn default() -> Self {
-        Self { nodes: Vec::new(), links: Vec::new(), framing: Framing::ETHERNET }
+        let (nodes, links, switches) = (Vec::new(), Vec::new(), Vec::new());
+        Self { nodes, links, switches, framing: Framing::ETHERNET }
     }
 }
 
@@ -103,9 +114,9 @@ impl Network {
         self.add(Node { name, kind: NodeKind::Host })
     }
 
-    /// Adds a switch whose queues follow buffering scheme `buffering`.
-    pub fn add_switch(&mut self, name: String, buffering: usize) -> NodeIndex {
-        self.add(Node { name, kind: NodeKind::Switch { buffering } })
+    /// Adds a switch like number `like` of [`Self::switches`].
+    pub fn add_switch(&mut self, name: String, like: usize) -> NodeIndex {
+        self.add(Node { name, kind: NodeKind::Switch { like } })
     }
 
     fn add(&mut self, node: Node) -> NodeIndex {
@@ -136,10 +147,25 @@ impl Network {
             .find(|&port| self.source(port) == from && self.destination(port) == to)
     }
 
-    /// A port's name in records: `from>to`.
+    /// A port's name in records: `tor:0->collector:3`.
     pub fn port_name(&self, port: PortIndex) -> String {
         let name = |node: NodeIndex| &self.nodes[node as usize].name;
-        format!("{}>{}", name(self.source(port)), name(self.destination(port)))
+        format!("{}->{}", name(self.source(port)), name(self.destination(port)))
+    }
+
+    /// The ports that a pattern names: two node names joined by `->`, in which `*` stands for any number and a name
+    /// without a number for all of that kind.
+    pub fn ports_named(&self, pattern: &str) -> Vec<PortIndex> {
+        let Some((from, to)) = pattern.split_once("->") else { return Vec::new() };
+        let fits = |pattern: &str, node: NodeIndex| {
+            let name = &self.nodes[node as usize].name;
+            let kind = name.split_once(':').map_or(&**name, |(kind, _)| kind);
+            let wanted = pattern.trim();
+            wanted == name || wanted == kind || wanted.strip_suffix(":*") == Some(kind)
+        };
+        (0..2 * self.links.len() as PortIndex)
+            .filter(|&port| fits(from, self.source(port)) && fits(to, self.destination(port)))
+            .collect()
     }
 
     /// Checks what [`Paths`] and the engine rely on.
@@ -164,8 +190,17 @@ impl Network {
     }
 }
 
-/// Finds the paths of a network: fewest links; where several lead on equally well, a hash of the flow chooses,
-/// at each switch anew (equal-cost multi-path).
+/// How a path is chosen where several are equally short.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Spread {
+    /// By a hash of the flow's number, at each node anew (equal-cost multi-path).
+    Flow(u64),
+    /// By the destination's number: all flows to one destination take one path, and destinations are dealt out
+    /// evenly.
+    Destination(u64),
+}
+
+/// Finds the paths of a network: those with the fewest links, and of these one by [`Spread`].
 pub struct Paths<'a> {
     network: &'a Network,
     /// Ports that leave each node, in the order of the links.
@@ -198,7 +233,7 @@ impl<'a> Paths<'a> {
         &mut self,
         from: NodeIndex,
         to: NodeIndex,
-        flow: u64,
+        spread: Spread,
     ) -> Result<impl Iterator<Item = PortIndex> + use<'_, 'a>, NetworkError> {
         if self.destination != Some(to) {
             self.measure(to);
@@ -217,8 +252,11 @@ impl<'a> Paths<'a> {
                 self.distance[self.network.destination(port) as usize] == left - 1
             };
             let choices = self.leaving[node as usize].iter().filter(closer).count() as u64;
-            let chosen =
-                if choices == 1 { 0 } else { mix(flow ^ u64::from(node).rotate_left(32)) % choices };
+            let chosen = match spread {
+                _ if choices == 1 => 0,
+                Spread::Flow(flow) => mix(flow ^ u64::from(node).rotate_left(32)) % choices,
+                Spread::Destination(number) => number % choices,
+            };
             let port = *self.leaving[node as usize].iter().filter(closer).nth(chosen as usize)?;
             node = self.network.destination(port);
             Some(port)
@@ -282,7 +320,7 @@ mod tests {
         let mut paths = Paths::new(&network).unwrap();
         let mut through = [0, 0];
         for flow in 0..1000 {
-            let path: Vec<_> = paths.find(0, 1, flow).unwrap().collect();
+            let path: Vec<_> = paths.find(0, 1, Spread::Flow(flow)).unwrap().collect();
             assert_eq!(path.len(), 4);
             assert_eq!(network.source(path[0]), 0);
             for pair in path.windows(2) {
@@ -302,8 +340,8 @@ mod tests {
         network.join(0, 1, RATE, Duration::ZERO);
         network.join(1, 2, RATE, Duration::ZERO);
         let mut paths = Paths::new(&network).unwrap();
-        assert!(matches!(paths.find(0, 2, 0).map(|_| ()), Err(NetworkError::NoPath { .. })));
-        assert!(paths.find(0, 1, 0).is_ok());
+        assert!(matches!(paths.find(0, 2, Spread::Flow(0)).map(|_| ()), Err(NetworkError::NoPath { .. })));
+        assert!(paths.find(0, 1, Spread::Flow(0)).is_ok());
         network.links[1].rate = Rate::ZERO;
         assert!(matches!(network.check(), Err(NetworkError::LinkRate { link: 1, .. })));
     }

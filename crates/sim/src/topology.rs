@@ -1,70 +1,25 @@
-//! Networks of the papers, as builders of [`Network`] descriptions.
+//! Networks of scenarios, as builders of [`Network`] descriptions.
+//!
+//! A further topology is one more function here that adds nodes and links, and a line in [`build`].
 
-use fanin_units::{Duration, Rate};
+use fanin_scenario::{Link, Scenario, Switch, Topology};
 
-use crate::network::{Network, NodeIndex};
+use crate::Error;
+use crate::network::{Network, NodeIndex, SwitchKind};
 
-/// The rate and propagation delay of a link.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Line {
-    /// Bits a second, each way.
-    pub rate: Rate,
-    /// Propagation, one way.
-    pub delay: Duration,
+/// Which of the scenario's switches a node is: a place in `Network::switches`.
+mod class {
+    pub(super) const TOR: usize = 0;
+    pub(super) const CORE: usize = 1;
+    pub(super) const AGGREGATION: usize = 2;
 }
 
-/// Hosts around one switch; the first is the collector or client.
-pub fn star(hosts: u32, line: Line) -> (Network, Vec<NodeIndex>) {
-    let mut network = Network::default();
-    let nodes: Vec<_> = (0..hosts).map(|host| network.add_host(format!("host{host}"))).collect();
-    let switch = network.add_switch("switch".into(), 0);
-    for &node in &nodes {
-        network.join(node, switch, line.rate, line.delay);
-    }
-    (network, nodes)
-}
-
-/// The two-core network of the thesis, §5.1.4 and figure 5.3.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TwoCores {
-    /// Readout hosts.
-    pub readouts: u32,
-    /// Readout hosts behind one aggregation switch. Half of them talk through either core.
-    pub readouts_per_group: u32,
-    /// Top-of-rack switches.
-    pub racks: u32,
-    /// Collector hosts in a rack.
-    pub collectors_per_rack: u32,
-    /// From a readout to its aggregation switch.
-    pub readout_line: Line,
-    /// From an aggregation switch to each core.
-    pub aggregation_line: Line,
-    /// From a core to each top-of-rack switch.
-    pub uplink: Line,
-    /// From a top-of-rack switch to a collector.
-    pub collector_line: Line,
-    /// From each core to the supervisor and the loggers.
-    pub service_line: Line,
-    /// Hosts that store accepted events.
-    pub loggers: u32,
-}
-
-/// Buffering schemes by their place in the run's list, for the switches of [`TwoCores`].
-pub mod two_cores_buffering {
-    /// Aggregation switches.
-    pub const AGGREGATION: usize = 0;
-    /// Core routers.
-    pub const CORE: usize = 1;
-    /// Top-of-rack switches.
-    pub const RACK: usize = 2;
-}
-
-/// The nodes of a [`TwoCores`] network by role.
+/// The nodes of a network by role.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Roles {
-    /// The supervisor's host.
-    pub supervisor: NodeIndex,
-    /// Readout hosts.
+    /// The supervisor's host; absent where the workload needs none.
+    pub supervisor: Option<NodeIndex>,
+    /// Readout hosts; the senders of a barrier-synchronised workload.
     pub readouts: Vec<NodeIndex>,
     /// Collector hosts, rack by rack.
     pub collectors: Vec<NodeIndex>,
@@ -72,98 +27,172 @@ pub struct Roles {
     pub racks: Vec<u32>,
     /// Logger hosts.
     pub loggers: Vec<NodeIndex>,
-    /// The links from the cores to the top-of-rack switches.
-    pub uplinks: Vec<usize>,
-    /// The link of each collector.
-    pub collector_links: Vec<usize>,
 }
 
-impl TwoCores {
-    /// Builds the network.
-    ///
-    /// The real routers spread traffic by a hash of the addresses. As in the thesis, each readout group is split
-    /// into halves, and each half is joined to one core: an aggregation switch of its own stands for its share of
-    /// the real one. Services are joined to both cores, so that nothing of theirs passes through a rack.
-    pub fn build(&self) -> (Network, Roles) {
-        let mut network = Network::default();
-        let mut roles = Roles::default();
-        let cores = [0, 1].map(|core| network.add_switch(format!("core{core}"), two_cores_buffering::CORE));
+/// Builds the network of a scenario.
+///
+/// # Errors
+/// [`Error::Unsupported`] where the scenario asks for what cannot be simulated yet.
+pub fn build(scenario: &Scenario) -> Result<(Network, Roles), Error> {
+    let kind = |settings: &Switch, has_uplinks| SwitchKind { settings: settings.clone(), has_uplinks };
+    let switches =
+        vec![kind(&scenario.tor, true), kind(&scenario.core, false), kind(&scenario.aggregation, true)];
+    let mut network = Network { switches, ..Network::default() };
+    let roles = match scenario.network.topology {
+        Topology::Star => star(scenario, &mut network),
+        Topology::Racks => racks(scenario, &mut network),
+        Topology::LeafSpine => return Err(Error::unsupported("network.topology", "leaf-spine")),
+        Topology::Hybrid => return Err(Error::unsupported("network.topology", "hybrid")),
+    };
+    Ok((network, roles))
+}
 
-        roles.supervisor = network.add_host("supervisor".into());
-        roles.loggers = (0..self.loggers).map(|logger| network.add_host(format!("logger{logger}"))).collect();
-        for &service in std::iter::once(&roles.supervisor).chain(&roles.loggers) {
-            for core in cores {
-                network.join(service, core, self.service_line.rate, self.service_line.delay);
+fn join(network: &mut Network, from: NodeIndex, to: NodeIndex, link: &Link) {
+    network.join(from, to, link.rate, link.delay);
+}
+
+/// Adds hosts `name:0`, `name:1`, …
+fn hosts(network: &mut Network, name: &str, count: u32) -> Vec<NodeIndex> {
+    (0..count).map(|host| network.add_host(format!("{name}:{host}"))).collect()
+}
+
+/// Every host around one switch.
+fn star(scenario: &Scenario, network: &mut Network) -> Roles {
+    let tor = network.add_switch("tor:0".into(), class::TOR);
+    let collectors = u32::try_from(scenario.collectors_total()).unwrap_or(u32::MAX);
+    let mut roles = Roles {
+        collectors: hosts(network, "collector", collectors),
+        readouts: hosts(network, "readout", scenario.senders()),
+        ..Roles::default()
+    };
+    roles.racks = roles.collectors.iter().map(|_| 0).collect();
+    for &node in &roles.collectors {
+        join(network, tor, node, &scenario.link);
+    }
+    for &node in &roles.readouts {
+        for _ in 0..scenario.readout.links_per_host {
+            join(network, node, tor, &scenario.readout.link);
+        }
+    }
+    services(scenario, network, &mut roles, &[tor]);
+    roles
+}
+
+/// The network of the thesis (§4.2.1, figure 5.3), for any number of racks and cores.
+///
+/// The real routers spread traffic by a hash of the addresses. As in §5.1.4 each group of readouts is split evenly
+/// among the cores, and each part is joined to one core alone: an aggregation switch of its own stands for its share
+/// of the real one.
+fn racks(scenario: &Scenario, network: &mut Network) -> Roles {
+    let settings = &scenario.network;
+    let cores: Vec<_> =
+        (0..settings.cores).map(|core| network.add_switch(format!("core:{core}"), class::CORE)).collect();
+    let mut roles = Roles::default();
+
+    for rack in 0..scenario.collectors.racks {
+        let tor = network.add_switch(format!("tor:{rack}"), class::TOR);
+        for _ in 0..scenario.collectors.hosts_per_rack {
+            let node = network.add_host(format!("collector:{}", roles.collectors.len()));
+            join(network, tor, node, &scenario.link);
+            roles.collectors.push(node);
+            roles.racks.push(rack);
+        }
+        for &core in &cores {
+            for _ in 0..settings.uplinks_per_core {
+                join(network, core, tor, &scenario.uplink);
             }
         }
+    }
 
-        let half = self.readouts_per_group.div_ceil(2).max(1);
-        let mut aggregation = cores[0];
-        for readout in 0..self.readouts {
-            let within = readout % self.readouts_per_group.max(1);
-            if within % half == 0 {
-                let (group, core) = (readout / self.readouts_per_group.max(1), within / half);
-                aggregation =
-                    network.add_switch(format!("aggregation{group}-{core}"), two_cores_buffering::AGGREGATION);
-                let line = self.aggregation_line;
-                network.join(cores[core as usize % 2], aggregation, line.rate, line.delay);
-            }
-            let node = network.add_host(format!("readout{readout}"));
-            network.join(node, aggregation, self.readout_line.rate, self.readout_line.delay);
-            roles.readouts.push(node);
-        }
-
-        for rack in 0..self.racks {
-            let switch = network.add_switch(format!("tor{rack}"), two_cores_buffering::RACK);
-            for core in cores {
-                roles.uplinks.push(network.join(core, switch, self.uplink.rate, self.uplink.delay));
-            }
-            for place in 0..self.collectors_per_rack {
-                let node = network.add_host(format!("collector{rack}-{place}"));
-                let line = self.collector_line;
-                roles.collector_links.push(network.join(switch, node, line.rate, line.delay));
-                roles.collectors.push(node);
-                roles.racks.push(rack);
+    roles.readouts = hosts(network, "readout", scenario.readout.hosts);
+    if settings.readouts_per_group == 0 {
+        // Straight to the cores, each host's links dealt out among them.
+        for (index, &node) in roles.readouts.iter().enumerate() {
+            for link in 0..scenario.readout.links_per_host as usize {
+                join(network, node, cores[(index + link) % cores.len()], &scenario.readout.link);
             }
         }
-        (network, roles)
+    } else {
+        for (group, members) in roles.readouts.chunks(settings.readouts_per_group as usize).enumerate() {
+            let part_size = members.len().div_ceil(cores.len());
+            for (part, members) in members.chunks(part_size).enumerate() {
+                let name = format!("aggregation:{}", group * cores.len() + part);
+                let switch = network.add_switch(name, class::AGGREGATION);
+                for &node in members {
+                    for _ in 0..scenario.readout.links_per_host {
+                        join(network, node, switch, &scenario.readout.link);
+                    }
+                }
+                join(network, switch, cores[part], &scenario.uplink);
+            }
+        }
+    }
+    services(scenario, network, &mut roles, &cores);
+    roles
+}
+
+/// The supervisor and the loggers, joined to every one of `switches`, so that nothing of theirs passes through a rack.
+fn services(scenario: &Scenario, network: &mut Network, roles: &mut Roles, switches: &[NodeIndex]) {
+    if scenario.is_barrier() {
+        return;
+    }
+    let supervisor = network.add_host("supervisor".into());
+    roles.supervisor = Some(supervisor);
+    roles.loggers = hosts(network, "logger", scenario.logger.hosts);
+    for &switch in switches {
+        join(network, supervisor, switch, &scenario.supervisor.link);
+        for &logger in &roles.loggers {
+            join(network, logger, switch, &scenario.logger.link);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::Paths;
-
-    const GIGABIT: Line = Line { rate: Rate::new(1_000_000_000), delay: Duration::from_micros(1) };
-    const TEN: Line = Line { rate: Rate::new(10_000_000_000), delay: Duration::from_micros(1) };
+    use crate::network::{Paths, Spread};
 
     #[test]
     fn the_thesis_network_balances_its_cores() {
-        let (network, roles) = TwoCores {
-            readouts: 160,
-            readouts_per_group: 16,
-            racks: 1,
-            collectors_per_rack: 39,
-            readout_line: GIGABIT,
-            aggregation_line: TEN,
-            uplink: TEN,
-            collector_line: GIGABIT,
-            service_line: TEN,
-            loggers: 1,
-        }
-        .build();
-        assert_eq!((roles.readouts.len(), roles.collectors.len(), roles.uplinks.len()), (160, 39, 2));
+        let (network, roles) = build(&Scenario::default()).unwrap();
+        assert_eq!((roles.readouts.len(), roles.collectors.len()), (160, 39));
         let mut paths = Paths::new(&network).unwrap();
         let mut through = [0, 0];
         for &readout in &roles.readouts {
-            let path: Vec<_> = paths.find(readout, roles.collectors[7], 0).unwrap().collect();
+            let path: Vec<_> = paths.find(readout, roles.collectors[7], Spread::Flow(0)).unwrap().collect();
             assert_eq!(path.len(), 4);
             through[network.source(path[2]) as usize] += 1;
         }
         assert_eq!(through, [80, 80]);
         for &readout in &roles.readouts {
-            assert_eq!(paths.find(readout, roles.supervisor, 0).unwrap().count(), 3);
+            let path = paths.find(readout, roles.supervisor.unwrap(), Spread::Flow(1)).unwrap();
+            assert_eq!(path.count(), 3);
+        }
+    }
+
+    #[test]
+    fn readouts_with_many_links_use_them_all() {
+        let mut scenario = Scenario::default();
+        scenario.network.readouts_per_group = 0;
+        scenario.readout.links_per_host = 4;
+        scenario.collectors.racks = 3;
+        let (network, roles) = build(&scenario).unwrap();
+        let mut paths = Paths::new(&network).unwrap();
+        for (spread, hashed) in [(Spread::Flow(0), true), (Spread::Destination(0), false)] {
+            let mut used = std::collections::BTreeMap::new();
+            for (number, &collector) in roles.collectors.iter().enumerate() {
+                let spread = match spread {
+                    Spread::Flow(_) => Spread::Flow(number as u64),
+                    Spread::Destination(_) => Spread::Destination(number as u64),
+                };
+                let path: Vec<_> = paths.find(roles.readouts[3], collector, spread).unwrap().collect();
+                assert_eq!(path.len(), 3);
+                *used.entry(path[0]).or_insert(0) += 1;
+            }
+            assert_eq!(used.len(), 4);
+            // Dealt out evenly by destination; about evenly by a hash.
+            let (least, most) = (used.values().min().unwrap(), used.values().max().unwrap());
+            assert!(if hashed { *least > 10 } else { most - least <= 1 }, "{used:?}");
         }
     }
 }
