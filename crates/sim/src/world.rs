@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fanin_units::{Duration, Instant};
 
 use crate::fabric::{ARRIVAL, Fabric, Hop, INDEX_BITS, NIL};
-use crate::network::{Network, NetworkError, NodeIndex, Paths, PortIndex};
+use crate::Error;
+use crate::network::{Network, NetworkError, NodeIndex, Paths, PortIndex, Spread};
 use crate::schedule::Schedule;
 use crate::tcp::{self, Endpoint};
 
@@ -136,14 +137,20 @@ pub(crate) struct World<W: Workload> {
 }
 
 impl<W: Workload> World<W> {
-    pub(crate) fn new(network: &Network, stacks: Vec<tcp::Config>, hosts: usize, workload: W) -> Self {
+    pub(crate) fn new(
+        network: &Network,
+        stacks: Vec<tcp::Config>,
+        hosts: usize,
+        workload: W,
+        seed: u64,
+    ) -> Result<Self, Error> {
         // About one frame in a bucket when every link is half busy with full frames.
         let frames_per_second: u64 =
             network.links.iter().map(|link| link.rate.get() / (1538 * 8) + 1).sum::<u64>().max(1);
-        Self {
+        Ok(Self {
             now: 0,
             schedule: Schedule::new(4_000_000_000_000 / frames_per_second),
-            fabric: Fabric::new(network),
+            fabric: Fabric::new(network, seed)?,
             workload,
             stacks,
             ends: Vec::new(),
@@ -153,7 +160,7 @@ impl<W: Workload> World<W> {
             host_timers: vec![u64::MAX; hosts],
             payload: PayloadBytes::default(),
             occurrences: 0,
-        }
+        })
     }
 
     /// Opens a connection between two nodes; returns its two ends, the first at `nodes[0]`.
@@ -163,12 +170,12 @@ impl<W: Workload> World<W> {
         nodes: [NodeIndex; 2],
         hosts: [u32; 2],
         stacks: [u32; 2],
+        spreads: [Spread; 2],
     ) -> Result<[EndIndex; 2], NetworkError> {
         let first = self.ends.len() as EndIndex;
         assert!(first < 1 << INDEX_BITS, "more than 2^28 connections");
-        let flow = u64::from(first);
-        let there = self.fabric.add_route(paths.find(nodes[0], nodes[1], flow)?);
-        let back = self.fabric.add_route(paths.find(nodes[1], nodes[0], flow)?);
+        let there = self.fabric.add_route(paths.find(nodes[0], nodes[1], spreads[0])?);
+        let back = self.fabric.add_route(paths.find(nodes[1], nodes[0], spreads[1])?);
         for side in 0..2 {
             self.ends.push(End {
                 endpoint: Endpoint::new(&self.stacks[stacks[side] as usize]),
@@ -242,7 +249,12 @@ impl<W: Workload> World<W> {
     fn handle_arrival(&mut self, port: PortIndex) {
         let (frame, hop) = self.fabric.arrive(&mut self.schedule, self.now, port);
         match hop {
-            Hop::Forward(next) => self.fabric.send(&mut self.schedule, self.now, next, frame),
+            Hop::Forward(next) => {
+                if self.fabric.forward(&mut self.schedule, self.now, port, next, frame).is_some() {
+                    self.payload.dropped += u64::from(self.fabric.segments[frame as usize].payload);
+                    self.fabric.remove(frame);
+                }
+            }
             Hop::Deliver => self.deliver(frame),
         }
     }

@@ -1,0 +1,29 @@
+//! Why a simulation cannot be run.
+
+use crate::network::NetworkError;
+
+/// Why a scenario is refused before its first event.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The scenario asks for something that is not simulated.
+    #[error("{key}: {what} is not simulated")]
+    Unsupported {
+        /// The scenario's key.
+        key: &'static str,
+        /// What it asks for.
+        what: String,
+    },
+    /// The network cannot be.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// A switch's memory cannot be.
+    #[error("a switch cannot be: {0}")]
+    Memory(#[from] fanin_queueing::LayoutError),
+}
+
+impl Error {
+    pub(crate) fn unsupported(key: &'static str, what: impl Into<String>) -> Self {
+        Self::Unsupported { key, what: what.into() }
+    }
+}

@@ -1,1 +1,0 @@
-//! One run: from a description to what was measured.
