@@ -50,7 +50,9 @@ pub(crate) struct Port {
     /// Propagation, and the latency of the switch at the far end.
     delay: u64,
     rate: Rate,
-    place: Place,
+    pub(crate) place: Place,
+    /// Whether each frame that arrives over the link is noted.
+    pub(crate) is_tapped: bool,
     /// Frames put on the link.
     pub(crate) frames: u64,
     /// Bytes put on the link, everything on the wire counted.
@@ -119,6 +121,7 @@ impl Fabric {
                 ps_per_byte: if ps_bits % link.rate.get() == 0 { ps_bits / link.rate.get() } else { 0 },
                 delay: (link.delay + latency(network, index)).get(),
                 place: places[index as usize],
+                is_tapped: false,
                 rate: link.rate,
                 frames: 0,
                 wire_bytes: 0,

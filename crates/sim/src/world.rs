@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use fanin_units::{Duration, Instant};
 
-use crate::fabric::{ARRIVAL, Fabric, Hop, INDEX_BITS, NIL};
+use crate::fabric::{ARRIVAL, Fabric, Frame, Hop, INDEX_BITS, NIL};
 use crate::Error;
 use crate::network::{Network, NetworkError, NodeIndex, Paths, PortIndex, Spread};
 use crate::schedule::Schedule;
-use crate::tcp::{self, Endpoint};
+use crate::tcp::{self, Endpoint, Segment, Stats};
 
 /// An endpoint's timer may have run out.
 const ENDPOINT_TIMER: u32 = 1;
@@ -16,6 +16,8 @@ const ENDPOINT_TIMER: u32 = 1;
 const HOST_TIMER: u32 = 2;
 /// It is time to look at the watched queues.
 const SAMPLE: u32 = 3;
+/// It is time to see whether anything has moved.
+const WATCHDOG: u32 = 4;
 
 /// How many occurrences pass between two looks at the stop flag.
 const OCCURRENCES_UNWATCHED: u32 = 1 << 16;
@@ -29,6 +31,9 @@ pub(crate) type EndIndex = u32;
 pub(crate) trait Workload {
     /// What travels: messages carry a length on the wire and this.
     type Message;
+
+    /// Sends what is to be sent at the very start.
+    fn start(&mut self, now: Instant, outbox: &mut Outbox<Self::Message>);
 
     /// A whole message has been received at one end of a connection.
     fn handle_message(
@@ -53,6 +58,9 @@ pub(crate) trait Workload {
 
     /// Changes with every step forward; a run in which it stands still for long is ended.
     fn progress(&self) -> u64;
+
+    /// Who waits for whom, for a run that does not move.
+    fn diagnose(&self) -> String;
 }
 
 /// Messages that a workload sends, in order.
@@ -89,7 +97,8 @@ struct End {
     peer: EndIndex,
     route: u32,
     host: u32,
-    stack: u32,
+    stack: u16,
+    is_traced: bool,
 }
 
 /// A message on its way, in the inbox of the end it goes to.
@@ -108,11 +117,56 @@ pub(crate) struct PayloadBytes {
     pub(crate) dropped: u64,
 }
 
+/// A watched queue at one moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct QueueSample {
+    pub(crate) port: PortIndex,
+    pub(crate) at: Instant,
+    pub(crate) bytes: u64,
+    pub(crate) frames: u64,
+    pub(crate) drops: u64,
+    pub(crate) marks: u64,
+}
+
+/// The queues that are watched.
+pub(crate) struct Watch {
+    pub(crate) ports: Vec<PortIndex>,
+    pub(crate) interval: u64,
+    pub(crate) next: u64,
+    pub(crate) samples: Vec<QueueSample>,
+}
+
+/// A frame seen on a tapped link, when its last bit arrived at the far end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tapped {
+    /// When.
+    pub at: Instant,
+    /// Over which link, and which way.
+    pub port: PortIndex,
+    /// The end of a connection that it is for.
+    pub end: u32,
+    /// Bytes on the wire, everything counted.
+    pub wire_bytes: u32,
+    /// What it carries.
+    pub segment: Segment,
+}
+
+/// The windows of a traced connection at one moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct WindowSample {
+    pub(crate) end: EndIndex,
+    pub(crate) at: Instant,
+    pub(crate) cwnd: u64,
+    pub(crate) in_flight: u64,
+}
+
 /// Why a run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ending {
-    /// The workload was done, or its time was over.
-    Complete,
+    /// The time was over.
+    Time,
+    /// The workload was done.
+    Done,
     /// The stop flag was set.
     Stopped,
     /// Nothing was pending, though the workload was not done.
@@ -134,6 +188,17 @@ pub(crate) struct World<W: Workload> {
     host_timers: Vec<u64>,
     pub(crate) payload: PayloadBytes,
     pub(crate) occurrences: u64,
+    /// Frames that hosts sent, and their bytes on the wire.
+    pub(crate) frames_sent: u64,
+    pub(crate) wire_bytes_sent: u64,
+    pub(crate) watch: Option<Watch>,
+    pub(crate) tapped: Vec<Tapped>,
+    pub(crate) windows: Vec<WindowSample>,
+    /// Pending occurrences that only observe.
+    housekeeping: usize,
+    patience: u64,
+    moved: u64,
+    check_done: bool,
 }
 
 impl<W: Workload> World<W> {
@@ -160,6 +225,15 @@ impl<W: Workload> World<W> {
             host_timers: vec![u64::MAX; hosts],
             payload: PayloadBytes::default(),
             occurrences: 0,
+            frames_sent: 0,
+            wire_bytes_sent: 0,
+            watch: None,
+            tapped: Vec::new(),
+            windows: Vec::new(),
+            housekeeping: 0,
+            patience: u64::MAX,
+            moved: 0,
+            check_done: false,
         })
     }
 
@@ -169,7 +243,7 @@ impl<W: Workload> World<W> {
         paths: &mut Paths<'_>,
         nodes: [NodeIndex; 2],
         hosts: [u32; 2],
-        stacks: [u32; 2],
+        stacks: [u16; 2],
         spreads: [Spread; 2],
     ) -> Result<[EndIndex; 2], NetworkError> {
         let first = self.ends.len() as EndIndex;
@@ -178,7 +252,7 @@ impl<W: Workload> World<W> {
         let back = self.fabric.add_route(paths.find(nodes[1], nodes[0], spreads[1])?);
         for side in 0..2 {
             self.ends.push(End {
-                endpoint: Endpoint::new(&self.stacks[stacks[side] as usize]),
+                endpoint: Endpoint::new(&self.stacks[usize::from(stacks[side])]),
                 inbox_due: u64::MAX,
                 inbox_head: NIL,
                 inbox_tail: NIL,
@@ -188,24 +262,35 @@ impl<W: Workload> World<W> {
                 route: [there, back][side],
                 host: hosts[side],
                 stack: stacks[side],
+                is_traced: false,
             });
         }
         Ok([first, first + 1])
     }
 
-    /// Runs until the workload is done or `until` is reached.
+    /// Lets the workload begin; it is ended where nothing moves for as long as `patience`.
+    pub(crate) fn start(&mut self, patience: Duration) {
+        self.patience = patience.get();
+        self.moved = self.workload.progress();
+        self.schedule.insert(self.patience, WATCHDOG << INDEX_BITS);
+        self.housekeeping += 1;
+        if let Some(watch) = &self.watch {
+            self.schedule.insert(watch.next, SAMPLE << INDEX_BITS);
+            self.housekeeping += 1;
+        }
+        self.workload.start(Instant::new(self.now), &mut self.outbox);
+        self.outbox.hosts.extend(0..self.host_timers.len() as u32);
+        self.post();
+    }
+
+    /// Runs on until the workload is done or `until` is reached.
     pub(crate) fn run(
         &mut self,
         until: Instant,
-        patience: Duration,
         stop: &AtomicBool,
         mut progress: impl FnMut(Instant),
     ) -> Ending {
         let mut unwatched = 0;
-        let mut moved = (self.workload.progress(), self.now);
-        for host in 0..self.host_timers.len() as u32 {
-            self.arm_host(host);
-        }
         loop {
             unwatched += 1;
             if unwatched == OCCURRENCES_UNWATCHED {
@@ -214,20 +299,14 @@ impl<W: Workload> World<W> {
                     return Ending::Stopped;
                 }
                 progress(Instant::new(self.now));
-                let mark = self.workload.progress();
-                if mark != moved.0 {
-                    moved = (mark, self.now);
-                } else if self.now - moved.1 > patience.get() {
-                    return Ending::Stalled;
-                }
             }
             let Some((time, what)) = self.schedule.pop() else {
-                return if self.workload.is_done() { Ending::Complete } else { Ending::Stuck };
+                return if self.workload.is_done() { Ending::Done } else { Ending::Stuck };
             };
             if time > until.get() {
                 self.schedule.insert(time, what);
                 self.now = until.get();
-                return Ending::Complete;
+                return Ending::Time;
             }
             self.now = time;
             self.occurrences += 1;
@@ -235,19 +314,65 @@ impl<W: Workload> World<W> {
             match what >> INDEX_BITS {
                 ARRIVAL => self.handle_arrival(index),
                 ENDPOINT_TIMER => self.handle_endpoint_timer(index),
-                HOST_TIMER => {
-                    if self.handle_host_timer(index) && self.workload.is_done() {
-                        return Ending::Complete;
+                HOST_TIMER => self.handle_host_timer(index),
+                SAMPLE => self.sample(),
+                WATCHDOG => {
+                    if self.is_stalled() {
+                        return Ending::Stalled;
                     }
                 }
                 _ => unreachable!("an occurrence of a kind that does not exist"),
             }
+            if self.check_done && self.workload.is_done() {
+                return Ending::Done;
+            }
+            self.check_done = false;
+        }
+    }
+
+    /// Looks whether the workload moved since the last look. Where nothing is pending but such looks, none is
+    /// scheduled any more, so that the run ends.
+    fn is_stalled(&mut self) -> bool {
+        self.housekeeping -= 1;
+        let moved = self.workload.progress();
+        if self.schedule.pending() > self.housekeeping {
+            self.schedule.insert(self.now + self.patience, WATCHDOG << INDEX_BITS);
+            self.housekeeping += 1;
+        }
+        std::mem::replace(&mut self.moved, moved) == moved
+    }
+
+    fn sample(&mut self) {
+        self.housekeeping -= 1;
+        let Some(watch) = &mut self.watch else { return };
+        let now = Instant::new(self.now);
+        for &port in &watch.ports {
+            let place = self.fabric.ports[port as usize].place;
+            let memory = &mut self.fabric.memories[place.memory as usize];
+            let held = *memory.queue(now, usize::from(place.output));
+            let counters = memory.memory().counters(usize::from(place.output));
+            watch.samples.push(QueueSample {
+                port,
+                at: now,
+                bytes: held.bytes,
+                frames: held.frames,
+                drops: counters.dropped_total().frames,
+                marks: counters.marked.frames,
+            });
+        }
+        if self.schedule.pending() > self.housekeeping {
+            watch.next += watch.interval;
+            self.schedule.insert(watch.next, SAMPLE << INDEX_BITS);
+            self.housekeeping += 1;
         }
     }
 
     #[inline]
     fn handle_arrival(&mut self, port: PortIndex) {
         let (frame, hop) = self.fabric.arrive(&mut self.schedule, self.now, port);
+        if self.fabric.ports[port as usize].is_tapped {
+            self.tap(port, frame);
+        }
         match hop {
             Hop::Forward(next) => {
                 if self.fabric.forward(&mut self.schedule, self.now, port, next, frame).is_some() {
@@ -259,13 +384,20 @@ impl<W: Workload> World<W> {
         }
     }
 
+    #[cold]
+    fn tap(&mut self, port: PortIndex, frame: u32) {
+        let Frame { end, wire_bytes, .. } = self.fabric.frames[frame as usize];
+        let segment = self.fabric.segments[frame as usize];
+        self.tapped.push(Tapped { at: Instant::new(self.now), port, end, wire_bytes, segment });
+    }
+
     fn deliver(&mut self, frame: u32) {
         let index = self.fabric.frames[frame as usize].end;
         let now = Instant::new(self.now);
         let segment = &self.fabric.segments[frame as usize];
         self.payload.arrived += u64::from(segment.payload);
         let end = &mut self.ends[index as usize];
-        end.endpoint.handle_segment(&self.stacks[end.stack as usize], now, segment);
+        end.endpoint.handle_segment(&self.stacks[usize::from(end.stack)], now, segment);
         self.fabric.remove(frame);
         let delivered = end.endpoint.delivered();
         if delivered >= end.inbox_due {
@@ -273,8 +405,10 @@ impl<W: Workload> World<W> {
             while let Some(message) = self.take_message(index, delivered) {
                 self.workload.handle_message(now, index, message, &mut self.outbox);
             }
+            self.check_done = true;
             self.pump(index);
-            self.post(host);
+            self.outbox.hosts.push(host);
+            self.post();
         } else {
             self.pump(index);
         }
@@ -298,14 +432,13 @@ impl<W: Workload> World<W> {
 
     /// Does what the workload asked for while a host's application was called.
     #[inline]
-    fn post(&mut self, host: u32) {
+    fn post(&mut self) {
         let mut messages = std::mem::take(&mut self.outbox.messages);
         for (index, bytes, message) in messages.drain(..) {
             self.write(index, bytes, message);
             self.pump(index);
         }
         self.outbox.messages = messages;
-        self.arm_host(host);
         while let Some(host) = self.outbox.hosts.pop() {
             self.arm_host(host);
         }
@@ -343,11 +476,13 @@ impl<W: Workload> World<W> {
     fn pump(&mut self, index: EndIndex) {
         let now = Instant::new(self.now);
         let end = &mut self.ends[index as usize];
-        let stack = &self.stacks[end.stack as usize];
+        let stack = &self.stacks[usize::from(end.stack)];
         while let Some(segment) = end.endpoint.poll_transmit(stack, now) {
             self.payload.sent += u64::from(segment.payload);
             let frame = self.fabric.add(&segment, end.route, end.peer);
             let port = self.fabric.present_port(frame);
+            self.frames_sent += 1;
+            self.wire_bytes_sent += u64::from(self.fabric.frames[frame as usize].wire_bytes);
             self.fabric.send(&mut self.schedule, self.now, port, frame);
         }
         let deadline = end.endpoint.poll_deadline().get();
@@ -355,6 +490,25 @@ impl<W: Workload> World<W> {
             end.timer_at = deadline;
             self.schedule.insert(deadline.max(self.now), ENDPOINT_TIMER << INDEX_BITS | index);
         }
+        if end.is_traced {
+            self.trace(index);
+        }
+    }
+
+    #[cold]
+    fn trace(&mut self, index: EndIndex) {
+        let end = &self.ends[index as usize];
+        let cwnd = end.endpoint.stats().cwnd;
+        let in_flight = end.endpoint.stats().in_flight;
+        let same = |sample: &&WindowSample| sample.end == index;
+        if self.windows.iter().rev().find(same).is_none_or(|last| (last.cwnd, last.in_flight) != (cwnd, in_flight)) {
+            self.windows.push(WindowSample { end: index, at: Instant::new(self.now), cwnd, in_flight });
+        }
+    }
+
+    /// Traces the windows of one end from now on.
+    pub(crate) fn trace_windows(&mut self, index: EndIndex) {
+        self.ends[index as usize].is_traced = true;
     }
 
     /// Timers are lazy: the pending occurrence is left alone when the deadline moves away, and looks again when it
@@ -368,7 +522,7 @@ impl<W: Workload> World<W> {
         if end.endpoint.poll_deadline().get() <= self.now {
             let now = Instant::new(self.now);
             let timeouts = end.endpoint.stats().timeouts;
-            end.endpoint.handle_deadline(&self.stacks[end.stack as usize], now);
+            end.endpoint.handle_deadline(&self.stacks[usize::from(end.stack)], now);
             if end.endpoint.stats().timeouts > timeouts {
                 let peer = end.peer;
                 let waiting = self.ends[peer as usize].inbox_head;
@@ -379,17 +533,18 @@ impl<W: Workload> World<W> {
         self.pump(index);
     }
 
-    fn handle_host_timer(&mut self, host: u32) -> bool {
+    fn handle_host_timer(&mut self, host: u32) {
         if self.host_timers[host as usize] > self.now {
-            return false;
+            return;
         }
         self.host_timers[host as usize] = u64::MAX;
         let now = Instant::new(self.now);
         if self.workload.poll_deadline(host) <= now {
             self.workload.handle_deadline(now, host, &mut self.outbox);
         }
-        self.post(host);
-        true
+        self.check_done = true;
+        self.outbox.hosts.push(host);
+        self.post();
     }
 
     #[inline]
@@ -399,6 +554,22 @@ impl<W: Workload> World<W> {
             self.host_timers[host as usize] = deadline;
             self.schedule.insert(deadline.max(self.now), HOST_TIMER << INDEX_BITS | host);
         }
+    }
+
+    /// How many ends of connections there are.
+    pub(crate) fn ends_len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// What an end has counted, and the bytes of its stream that were acknowledged.
+    pub(crate) fn end_stats(&self, index: EndIndex) -> (Stats, u64) {
+        let endpoint = &self.ends[index as usize].endpoint;
+        (endpoint.stats(), endpoint.acked())
+    }
+
+    /// The end at the other side.
+    pub(crate) fn peer_of(&self, index: EndIndex) -> EndIndex {
+        self.ends[index as usize].peer
     }
 
     /// Asserts that every byte and message is accounted for; costs a walk over all that is in flight.

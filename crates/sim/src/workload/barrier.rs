@@ -129,23 +129,18 @@ impl Workload for Barrier {
         }
     }
 
-    fn handle_deadline(&mut self, now: Instant, host: u32, outbox: &mut Outbox<Message>) {
-        if host == 0 {
-            self.ask(now, outbox);
-        } else {
-            self.answer_at[host as usize - 1] = Instant::FAR_FUTURE;
-            outbox.send(2 * (host - 1) + 1, self.answer_bytes(host - 1), Message::Answer);
-        }
+    fn start(&mut self, now: Instant, outbox: &mut Outbox<Message>) {
+        self.ask(now, outbox);
+    }
+
+    fn handle_deadline(&mut self, _now: Instant, host: u32, outbox: &mut Outbox<Message>) {
+        let server = host - 1;
+        self.answer_at[server as usize] = Instant::FAR_FUTURE;
+        outbox.send(2 * server + 1, self.answer_bytes(server), Message::Answer);
     }
 
     fn poll_deadline(&self, host: u32) -> Instant {
-        if host > 0 {
-            self.answer_at[host as usize - 1]
-        } else if self.unanswered == 0 && self.completed.is_empty() {
-            Instant::START
-        } else {
-            Instant::FAR_FUTURE
-        }
+        if host == 0 { Instant::FAR_FUTURE } else { self.answer_at[host as usize - 1] }
     }
 
     fn handle_timeout(&mut self, _now: Instant, _end: EndIndex, _message: Option<&Message>) {
@@ -159,5 +154,15 @@ impl Workload for Barrier {
     fn progress(&self) -> u64 {
         self.completed.len() as u64 * u64::from(self.settings.servers + 1) + u64::from(self.settings.servers)
             - u64::from(self.unanswered)
+    }
+
+    fn diagnose(&self) -> String {
+        format!(
+            "the client has waited since {} for {} of {} servers; {} requests were completed before",
+            self.start,
+            self.unanswered,
+            self.settings.servers,
+            self.completed.len()
+        )
     }
 }
