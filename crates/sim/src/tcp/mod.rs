@@ -7,9 +7,20 @@
 //! in each direction and never wrap.
 
 mod config;
+mod congestion;
+mod cubic;
 mod endpoint;
+mod flight;
+mod profile;
+mod receive;
+mod recovery;
+mod rtt;
 mod segment;
 
-pub use config::Config;
-pub use endpoint::{Endpoint, Stats};
+pub use config::{
+    Config, CongestionControl, CubicParameters, DelayedAck, Growth, LossDetection, Reduction, RtoConfig,
+    RtoEstimator, RttSource, Segmentation, Validation, WindowUnit,
+};
+pub use endpoint::{Endpoint, State, Stats};
+pub use profile::PROFILES;
 pub use segment::{Flags, Framing, SackBlock, Segment};
