@@ -14,6 +14,12 @@ pub enum Error {
         /// What it asks for.
         what: String,
     },
+    /// A link that is to be captured does not exist.
+    #[error("record.capture: no link is called {name:?}; one is, for example, \"tor:0->collector:0\"")]
+    NoSuchLink {
+        /// The name given.
+        name: String,
+    },
     /// The network cannot be.
     #[error(transparent)]
     Network(#[from] NetworkError),

@@ -5,11 +5,11 @@
 //! pending in the schedule; the others wait in the link's list, in order.
 
 use fanin_queueing::{Ecn, FifoMemory, Frame as Descriptor, Limit, Passage};
-use fanin_units::{Bytes, Duration, Instant, Rate};
+use fanin_units::{Bytes, Instant, Rate};
 
 use crate::Error;
 use crate::memories::{Memories, Place};
-use crate::network::{Network, NodeKind, PortIndex};
+use crate::network::{Network, PortIndex};
 use crate::random::{Purpose, Stream};
 use crate::schedule::Schedule;
 use crate::tcp::{Flags, Segment};
@@ -51,14 +51,14 @@ pub(crate) struct Port {
     delay: u64,
     rate: Rate,
     pub(crate) place: Place,
-    /// Whether each frame that arrives over the link is noted.
-    pub(crate) is_tapped: bool,
+    /// How many wish that each frame that arrives over the link is noted.
+    pub(crate) taps: u32,
     /// Frames put on the link.
     pub(crate) frames: u64,
     /// Bytes put on the link, everything on the wire counted.
     pub(crate) wire_bytes: u64,
     /// Bytes that arrived, and when the last did: checked against the rate at the end of a run.
-    arrived_bytes: u64,
+    pub(crate) arrived_bytes: u64,
     last_arrival: u64,
 }
 
@@ -71,14 +71,6 @@ impl Port {
     #[cold]
     fn time_to_send_exact(&self, wire_bytes: u32) -> u64 {
         self.rate.time_to_send(Bytes::new(u64::from(wire_bytes))).get()
-    }
-}
-
-/// The latency of the switch that a port leads to.
-fn latency(network: &Network, port: PortIndex) -> Duration {
-    match network.nodes[network.destination(port) as usize].kind {
-        NodeKind::Host => Duration::ZERO,
-        NodeKind::Switch { like } => network.switches[like].settings.latency,
     }
 }
 
@@ -119,9 +111,9 @@ impl Fabric {
                 tail: NIL,
                 free_at: 0,
                 ps_per_byte: if ps_bits % link.rate.get() == 0 { ps_bits / link.rate.get() } else { 0 },
-                delay: (link.delay + latency(network, index)).get(),
+                delay: (link.delay + network.latency(index)).get(),
                 place: places[index as usize],
-                is_tapped: false,
+                taps: 0,
                 rate: link.rate,
                 frames: 0,
                 wire_bytes: 0,
@@ -156,6 +148,14 @@ impl Fabric {
     pub(crate) fn route(&self, start: u32) -> &[PortIndex] {
         let path = &self.routes[start as usize..];
         &path[..path.iter().position(|&port| port == NIL).unwrap_or(path.len())]
+    }
+
+    /// Notes all frames on the link of a port, both ways, or no longer.
+    pub(crate) fn tap_link(&mut self, port: PortIndex, on: bool) {
+        for port in [port, port ^ 1] {
+            let taps = &mut self.ports[port as usize].taps;
+            *taps = if on { *taps + 1 } else { *taps - 1 };
+        }
     }
 
     /// Makes a frame of a segment; it is on no link yet.

@@ -4,14 +4,20 @@
 
 mod error;
 mod fabric;
+mod ideal;
 mod memories;
 pub mod network;
-pub mod random;
+mod random;
+mod run;
 mod schedule;
+mod speed;
+mod stack;
 pub mod tcp;
 pub mod topology;
-pub mod workload;
+mod workload;
 mod world;
 
 pub use error::Error;
+pub use run::{Capture, Control, End, Outcome, run};
+pub use world::Tapped;
 

@@ -141,6 +141,14 @@ impl Network {
         self.links[port as usize / 2].ends[1 - port as usize % 2]
     }
 
+    /// The latency of the switch that a port leads to; none at a host.
+    pub(crate) fn latency(&self, port: PortIndex) -> Duration {
+        match self.nodes[self.destination(port) as usize].kind {
+            NodeKind::Host => Duration::ZERO,
+            NodeKind::Switch { like } => self.switches[like].settings.latency,
+        }
+    }
+
     /// The port that leads directly from one node to another, if there is one.
     pub fn port_between(&self, from: NodeIndex, to: NodeIndex) -> Option<PortIndex> {
         (0..2 * self.links.len() as PortIndex)

@@ -6,7 +6,7 @@ use fanin_units::{Duration, Instant};
 
 use crate::fabric::{ARRIVAL, Fabric, Frame, Hop, INDEX_BITS, NIL};
 use crate::Error;
-use crate::network::{Network, NetworkError, NodeIndex, Paths, PortIndex, Spread};
+use crate::network::{Network, PortIndex};
 use crate::schedule::Schedule;
 use crate::tcp::{self, Endpoint, Segment, Stats};
 
@@ -68,6 +68,8 @@ pub(crate) struct Outbox<M> {
     messages: Vec<(EndIndex, u64, M)>,
     /// Hosts whose deadline may have changed beside the one that was called.
     hosts: Vec<u32>,
+    /// Ends whose host's link is to be tapped, or no longer.
+    taps: Vec<(EndIndex, bool)>,
 }
 
 impl<M> Outbox<M> {
@@ -75,6 +77,11 @@ impl<M> Outbox<M> {
     #[inline]
     pub(crate) fn send(&mut self, end: EndIndex, bytes: u64, message: M) {
         self.messages.push((end, bytes, message));
+    }
+
+    /// From now on, or no longer, notes all frames on the link by which this end's host sends.
+    pub(crate) fn tap(&mut self, end: EndIndex, on: bool) {
+        self.taps.push((end, on));
     }
 
     /// Asks for the host's deadline to be looked at again.
@@ -199,6 +206,8 @@ pub(crate) struct World<W: Workload> {
     patience: u64,
     moved: u64,
     check_done: bool,
+    /// The round-trip time that connections know from before the run, if they carried data before.
+    pub(crate) warm_rtt: Option<Duration>,
 }
 
 impl<W: Workload> World<W> {
@@ -221,7 +230,7 @@ impl<W: Workload> World<W> {
             ends: Vec::new(),
             transits: Vec::new(),
             transit_free: NIL,
-            outbox: Outbox { messages: Vec::new(), hosts: Vec::new() },
+            outbox: Outbox { messages: Vec::new(), hosts: Vec::new(), taps: Vec::new() },
             host_timers: vec![u64::MAX; hosts],
             payload: PayloadBytes::default(),
             occurrences: 0,
@@ -234,38 +243,38 @@ impl<W: Workload> World<W> {
             patience: u64::MAX,
             moved: 0,
             check_done: false,
+            warm_rtt: None,
         })
     }
 
-    /// Opens a connection between two nodes; returns its two ends, the first at `nodes[0]`.
-    pub(crate) fn connect(
-        &mut self,
-        paths: &mut Paths<'_>,
-        nodes: [NodeIndex; 2],
-        hosts: [u32; 2],
-        stacks: [u16; 2],
-        spreads: [Spread; 2],
-    ) -> Result<[EndIndex; 2], NetworkError> {
+    /// Adds an open connection; `routes` lead from its first end to its second and back.
+    pub(crate) fn connect(&mut self, routes: [u32; 2], hosts: [u32; 2], stacks: [u16; 2]) {
         let first = self.ends.len() as EndIndex;
         assert!(first < 1 << INDEX_BITS, "more than 2^28 connections");
-        let there = self.fabric.add_route(paths.find(nodes[0], nodes[1], spreads[0])?);
-        let back = self.fabric.add_route(paths.find(nodes[1], nodes[0], spreads[1])?);
         for side in 0..2 {
             self.ends.push(End {
-                endpoint: Endpoint::new(&self.stacks[usize::from(stacks[side])]),
+                endpoint: self.endpoint(stacks[side]),
                 inbox_due: u64::MAX,
                 inbox_head: NIL,
                 inbox_tail: NIL,
                 timer_at: u64::MAX,
                 written: 0,
                 peer: first + 1 - side as u32,
-                route: [there, back][side],
+                route: routes[side],
                 host: hosts[side],
                 stack: stacks[side],
                 is_traced: false,
             });
         }
-        Ok([first, first + 1])
+    }
+
+    /// One end of a connection that is open already.
+    fn endpoint(&self, stack: u16) -> Endpoint {
+        let config = &self.stacks[usize::from(stack)];
+        match self.warm_rtt {
+            Some(rtt) => Endpoint::warm(config, config.receive_window / u32::from(config.mss), rtt),
+            None => Endpoint::new(config),
+        }
     }
 
     /// Lets the workload begin; it is ended where nothing moves for as long as `patience`.
@@ -370,8 +379,8 @@ impl<W: Workload> World<W> {
     #[inline]
     fn handle_arrival(&mut self, port: PortIndex) {
         let (frame, hop) = self.fabric.arrive(&mut self.schedule, self.now, port);
-        if self.fabric.ports[port as usize].is_tapped {
-            self.tap(port, frame);
+        if self.fabric.ports[port as usize].taps > 0 {
+            self.note(port, frame);
         }
         match hop {
             Hop::Forward(next) => {
@@ -385,7 +394,7 @@ impl<W: Workload> World<W> {
     }
 
     #[cold]
-    fn tap(&mut self, port: PortIndex, frame: u32) {
+    fn note(&mut self, port: PortIndex, frame: u32) {
         let Frame { end, wire_bytes, .. } = self.fabric.frames[frame as usize];
         let segment = self.fabric.segments[frame as usize];
         self.tapped.push(Tapped { at: Instant::new(self.now), port, end, wire_bytes, segment });
@@ -441,6 +450,10 @@ impl<W: Workload> World<W> {
         self.outbox.messages = messages;
         while let Some(host) = self.outbox.hosts.pop() {
             self.arm_host(host);
+        }
+        while let Some((end, on)) = self.outbox.taps.pop() {
+            let port = self.fabric.route(self.ends[end as usize].route)[0];
+            self.fabric.tap_link(port, on);
         }
     }
 
@@ -498,8 +511,8 @@ impl<W: Workload> World<W> {
     #[cold]
     fn trace(&mut self, index: EndIndex) {
         let end = &self.ends[index as usize];
-        let cwnd = end.endpoint.stats().cwnd;
-        let in_flight = end.endpoint.stats().in_flight;
+        let cwnd = end.endpoint.stats(&self.stacks[usize::from(end.stack)]).cwnd;
+        let in_flight = end.endpoint.outstanding();
         let same = |sample: &&WindowSample| sample.end == index;
         if self.windows.iter().rev().find(same).is_none_or(|last| (last.cwnd, last.in_flight) != (cwnd, in_flight)) {
             self.windows.push(WindowSample { end: index, at: Instant::new(self.now), cwnd, in_flight });
@@ -521,9 +534,10 @@ impl<W: Workload> World<W> {
         end.timer_at = u64::MAX;
         if end.endpoint.poll_deadline().get() <= self.now {
             let now = Instant::new(self.now);
-            let timeouts = end.endpoint.stats().timeouts;
-            end.endpoint.handle_deadline(&self.stacks[usize::from(end.stack)], now);
-            if end.endpoint.stats().timeouts > timeouts {
+            let stack = &self.stacks[usize::from(end.stack)];
+            let timeouts = end.endpoint.stats(stack).timeouts;
+            end.endpoint.handle_deadline(stack, now);
+            if end.endpoint.stats(stack).timeouts > timeouts {
                 let peer = end.peer;
                 let waiting = self.ends[peer as usize].inbox_head;
                 let message = (waiting != NIL).then(|| self.transits[waiting as usize].message.as_ref()).flatten();
@@ -563,8 +577,8 @@ impl<W: Workload> World<W> {
 
     /// What an end has counted, and the bytes of its stream that were acknowledged.
     pub(crate) fn end_stats(&self, index: EndIndex) -> (Stats, u64) {
-        let endpoint = &self.ends[index as usize].endpoint;
-        (endpoint.stats(), endpoint.acked())
+        let end = &self.ends[index as usize];
+        (end.endpoint.stats(&self.stacks[usize::from(end.stack)]), end.endpoint.acked())
     }
 
     /// The end at the other side.
