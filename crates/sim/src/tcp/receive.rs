@@ -202,14 +202,14 @@ impl Receiver {
                     self.flags |= ACK_NOW;
                     return Instant::FAR_FUTURE;
                 }
-                return self.delay_as_linux(config, now, max.get(), srtt.get());
+                return self.delay_as_linux(now, max.get(), srtt.get());
             }
         }
         Instant::FAR_FUTURE
     }
 
     // tcp_send_delayed_ack.
-    fn delay_as_linux(&mut self, config: &Config, now: Instant, max: u64, srtt: u64) -> Instant {
+    fn delay_as_linux(&mut self, now: Instant, max: u64, srtt: u64) -> Instant {
         let mut timeout = self.timeout;
         if timeout > ATO_MIN {
             let mut bound = Duration::from_millis(500).get();

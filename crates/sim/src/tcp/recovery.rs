@@ -326,6 +326,12 @@ impl Endpoint {
         self.reordering = self.reordering.max(distance.min(most));
     }
 
+    // tcp_try_keep_open.
+    fn keep_open(&mut self) {
+        let left = self.flight.sacked + self.flight.lost + self.flight.retransmitted;
+        self.state = if left > 0 { State::Disorder } else { State::Open };
+    }
+
     fn is_reducing(&self) -> bool {
         matches!(self.state, State::Recovery | State::Reduced)
     }
@@ -437,7 +443,7 @@ impl Endpoint {
                         self.mark_head_lost(config);
                     }
                 } else if ack.dsack && self.try_undo_dsack(config) {
-                    self.state = State::Open;
+                    self.keep_open();
                 }
                 self.detect_losses(config, now, ack, newly_sacked);
             }
@@ -452,7 +458,7 @@ impl Endpoint {
                 if ack.advanced {
                     self.trouble().frto = false;
                     if self.try_undo(config, ack, true) {
-                        self.state = State::Open;
+                        self.keep_open();
                         return;
                     }
                     if !config.sack {
@@ -477,13 +483,9 @@ impl Endpoint {
                     self.state = State::Reduced;
                     self.counters.ecn_reductions += 1;
                 } else if self.state != State::Reduced {
-                    self.state =
-                        if self.flight.sacked > 0 || ack.duplicate { State::Disorder } else { State::Open };
+                    self.keep_open();
                     let next = self.next;
                     self.trouble().point = next;
-                    if self.flight.out == 0 || (self.flight.sacked == 0 && ack.advanced) {
-                        self.state = State::Open;
-                    }
                 }
             }
         }
@@ -820,7 +822,7 @@ impl Endpoint {
             return false;
         }
         self.undo(config, true);
-        self.state = State::Open;
+        self.keep_open();
         true
     }
 
@@ -846,7 +848,7 @@ impl Endpoint {
         }
         self.undo(config, true);
         self.rtt.backoff = 0;
-        self.state = State::Open;
+        self.keep_open();
         true
     }
 
