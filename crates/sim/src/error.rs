@@ -26,6 +26,18 @@ pub enum Error {
     /// A switch's memory cannot be.
     #[error("a switch cannot be: {0}")]
     Memory(#[from] fanin_queueing::LayoutError),
+    /// The supervisor cannot work as it is told.
+    #[error("supervisor: {0}")]
+    Supervisor(#[from] fanin_dataflow::SupervisorError),
+    /// A readout cannot work as it is told.
+    #[error("readout: {0}")]
+    Readout(#[from] fanin_dataflow::ReadoutError),
+    /// A collector cannot work as it is told.
+    #[error("collector: {0}")]
+    Collector(#[from] fanin_dataflow::CollectorError),
+    /// A logger cannot work as it is told.
+    #[error("logger: {0}")]
+    Logger(#[from] fanin_dataflow::LoggerError),
 }
 
 impl Error {

@@ -10,7 +10,7 @@ use fanin_units::{Bytes, Instant, Rate};
 use crate::Error;
 use crate::memories::{Memories, Place};
 use crate::network::{Network, PortIndex};
-use crate::random::{Purpose, Stream};
+use crate::random::{Kind, Purpose, Random, host};
 use crate::schedule::Schedule;
 use crate::tcp::{Flags, Segment};
 
@@ -88,7 +88,7 @@ pub(crate) struct Fabric {
     /// The packet memories of the switches.
     pub(crate) memories: Vec<FifoMemory>,
     /// For switches that mark or drop by chance.
-    chances: Vec<Stream>,
+    chances: Vec<Random>,
     pub(crate) frames: Vec<Frame>,
     pub(crate) segments: Vec<Segment>,
     free: u32,
@@ -121,7 +121,9 @@ impl Fabric {
                 last_arrival: 0,
             }
         };
-        let chances = nodes.iter().map(|&node| Stream::new(seed, u64::from(node), Purpose::Marking));
+        let chances = nodes.iter().map(|&node| {
+            Random::new(crate::random::seed(seed, host(Kind::Switch, u64::from(node)), Purpose::Marking))
+        });
         Ok(Self {
             ports: (0..2 * network.links.len() as PortIndex).map(port).collect(),
             memories,

@@ -86,6 +86,7 @@ pub fn run(scenario: &Scenario, seed: u64, control: &Control<'_>) -> Result<Outc
     let (network, roles) = topology::build(scenario)?;
     match crate::workload::plan(scenario, &network, &roles, seed)? {
         Plan::Barrier(barrier) => simulate(scenario, seed, control, &network, &roles, *barrier),
+        Plan::Building(building) => simulate(scenario, seed, control, &network, &roles, *building),
     }
 }
 
@@ -106,7 +107,7 @@ pub(crate) trait Measured: Workload {
     /// Rows of the events or requests.
     fn rows(&self) -> Vec<EventRow>;
     /// No new work from now on: what was begun is finished.
-    fn stop_assigning(&mut self);
+    fn stop_assigning(&mut self, now: Instant);
     /// Fills in its figures.
     fn summarise(&self, summary: &mut Summary, rows: &[EventRow], span: Span);
 }
@@ -165,7 +166,7 @@ fn simulate<W: Measured>(
     let within = totals(&world);
     // What was begun in the measured time is finished, so that the slow ones count too.
     if ending == Ending::Time {
-        world.workload.stop_assigning();
+        world.workload.stop_assigning(Instant::new(world.now));
         ending = if world.workload.is_done() {
             Ending::Done
         } else {

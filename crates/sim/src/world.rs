@@ -48,7 +48,7 @@ pub(crate) trait Workload {
     fn handle_deadline(&mut self, now: Instant, host: u32, outbox: &mut Outbox<Self::Message>);
 
     /// When a host's next deadline is.
-    fn poll_deadline(&self, host: u32) -> Instant;
+    fn poll_deadline(&mut self, host: u32) -> Instant;
 
     /// A retransmission timer ran out at the sending end; `message` is the first one that is not wholly received.
     fn handle_timeout(&mut self, now: Instant, end: EndIndex, message: Option<&Self::Message>);

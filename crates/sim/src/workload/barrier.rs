@@ -1,5 +1,6 @@
 //! The classical incast: a client asks all servers at once, and asks again when the last answer is complete.
 
+use fanin_dataflow::Delay;
 use fanin_report::{EventRow, Outcome, Span, Summary};
 use fanin_scenario::{Scenario, WorkloadKind};
 use fanin_units::{Bytes, Duration, Instant};
@@ -7,7 +8,7 @@ use fanin_units::{Bytes, Duration, Instant};
 use crate::Error;
 use crate::ideal::Ideal;
 use crate::network::Network;
-use crate::random::{Purpose, Stream};
+use crate::random::{Kind, Purpose, Random, host, seed};
 use crate::run::{Measured, Wanted};
 use crate::topology::Roles;
 use crate::world::{EndIndex, Outbox, Workload};
@@ -47,7 +48,7 @@ pub(crate) struct Barrier {
     service_delay_max: Duration,
     /// When each server will answer.
     answer_at: Vec<Instant>,
-    delays: Vec<Stream>,
+    delays: Vec<Random>,
     unanswered: u32,
     start: Instant,
     timeouts: u64,
@@ -58,7 +59,7 @@ pub(crate) struct Barrier {
 }
 
 impl Barrier {
-    pub(crate) fn new(scenario: &Scenario, network: &Network, roles: &Roles, seed: u64) -> Result<Self, Error> {
+    pub(crate) fn new(scenario: &Scenario, network: &Network, roles: &Roles, run: u64) -> Result<Self, Error> {
         let workload = &scenario.workload;
         let servers = workload.senders;
         let answer = match workload.kind {
@@ -70,7 +71,9 @@ impl Barrier {
             answer,
             service_delay_max: workload.service_delay_max,
             answer_at: vec![Instant::FAR_FUTURE; servers as usize],
-            delays: (0..u64::from(servers)).map(|server| Stream::new(seed, server, Purpose::Response)).collect(),
+            delays: (0..u64::from(servers))
+                .map(|server| Random::new(seed(run, host(Kind::Readout, server), Purpose::Role)))
+                .collect(),
             unanswered: 0,
             start: Instant::START,
             timeouts: 0,
@@ -125,8 +128,8 @@ impl Workload for Barrier {
         let server = end / 2;
         match message {
             Message::Request => {
-                let delay = self.delays[server as usize].below(self.service_delay_max.get() + 1);
-                self.answer_at[server as usize] = now + Duration::new(delay);
+                let delay = Delay::Uniform { min: Duration::ZERO, max: self.service_delay_max };
+                self.answer_at[server as usize] = now + delay.draw(&mut self.delays[server as usize]);
             }
             Message::Answer => {
                 self.unanswered -= 1;
@@ -151,7 +154,7 @@ impl Workload for Barrier {
         outbox.send(2 * server + 1, self.answer_bytes(server), Message::Answer);
     }
 
-    fn poll_deadline(&self, host: u32) -> Instant {
+    fn poll_deadline(&mut self, host: u32) -> Instant {
         if host == 0 { Instant::FAR_FUTURE } else { self.answer_at[host as usize - 1] }
     }
 
@@ -206,7 +209,7 @@ impl Measured for Barrier {
         self.completed.iter().enumerate().map(row).collect()
     }
 
-    fn stop_assigning(&mut self) {
+    fn stop_assigning(&mut self, _now: Instant) {
         self.is_last = true;
     }
 
