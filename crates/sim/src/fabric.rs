@@ -2,7 +2,7 @@
 //!
 //! A port is a FIFO queue before a link of constant rate and delay. When a frame leaves it is therefore known as
 //! soon as it is accepted: no occurrence is spent on departures, and only the first arrival of each link is
-//! pending in the schedule; the others wait in the link's list, in order.
+//! pending in the schedule; the others wait in the link's ring, in order.
 
 use fanin_queueing::{Ecn, FifoMemory, Frame as Descriptor, Limit, Passage};
 use fanin_units::{Bytes, Instant, Rate};
@@ -10,11 +10,11 @@ use fanin_units::{Bytes, Instant, Rate};
 use crate::Error;
 use crate::memories::{Memories, Place};
 use crate::network::{Network, PortIndex};
-use crate::random::{Kind, Purpose, Random, host};
+use crate::random::{Kind, Purpose, Random, host, seed};
 use crate::schedule::Schedule;
 use crate::tcp::{Flags, Segment};
 
-/// No frame, port or end.
+/// No port, end or segment.
 pub(crate) const NIL: u32 = u32::MAX;
 
 /// What an occurrence is: the upper bits of its number say which kind, the rest of them which one.
@@ -23,54 +23,105 @@ pub(crate) const INDEX_BITS: u32 = 29;
 /// A frame arrives over the link of a port.
 pub(crate) const ARRIVAL: u32 = 0;
 
-/// A frame on its way. Its segment lies at the same place of `Fabric::segments`: what is touched at every hop
-/// fits into half a cache line.
-#[derive(Clone, Copy)]
+/// A frame on its way: what is looked at on every hop. It is copied from ring to ring, so that a port's frames lie one
+/// behind the other in memory; its segment stays where it is.
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Frame {
     /// When its last bit arrives at the far end of the present link, in picoseconds.
     pub(crate) arrival: u64,
-    /// The next frame of the same link, or [`NIL`].
-    next: u32,
     /// Where in `Fabric::routes` its present port stands.
     hop: u32,
     /// The end of a connection that it is for.
     pub(crate) end: u32,
     /// Bytes on the wire, everything counted.
     pub(crate) wire_bytes: u32,
+    /// Where its segment is, in the lower bits; [`ECN_CAPABLE`] and [`ECN_MARKED`] above.
+    segment: u32,
+}
+
+/// The frame's IP header says that it may be marked.
+const ECN_CAPABLE: u32 = 1 << 30;
+/// It is marked.
+const ECN_MARKED: u32 = 1 << 31;
+
+impl Frame {
+    /// Where its segment is.
+    #[inline]
+    pub(crate) const fn segment(&self) -> usize {
+        (self.segment & (ECN_CAPABLE - 1)) as usize
+    }
 }
 
 /// One direction of a link and the queue before it.
 pub(crate) struct Port {
+    /// The frames in the queue and on the link, by their time of arrival; a power of two of slots.
+    ring: Box<[Frame]>,
     head: u32,
-    tail: u32,
+    len: u32,
     /// When the last accepted frame will have left.
-    free_at: u64,
+    departure: u64,
     /// Picoseconds a byte lasts; zero where that is no whole number.
     ps_per_byte: u64,
     /// Propagation, and the latency of the switch at the far end.
     delay: u64,
-    rate: Rate,
     pub(crate) place: Place,
     /// How many wish that each frame that arrives over the link is noted.
     pub(crate) taps: u32,
-    /// Frames put on the link.
+    /// Frames accepted.
     pub(crate) frames: u64,
-    /// Bytes put on the link, everything on the wire counted.
+    /// Bytes accepted, everything on the wire counted.
     pub(crate) wire_bytes: u64,
-    /// Bytes that arrived, and when the last did: checked against the rate at the end of a run.
-    pub(crate) arrived_bytes: u64,
-    last_arrival: u64,
+    rate: Rate,
 }
 
 impl Port {
     #[inline]
     fn time_to_send(&self, wire_bytes: u32) -> u64 {
-        if self.ps_per_byte == 0 { self.time_to_send_exact(wire_bytes) } else { u64::from(wire_bytes) * self.ps_per_byte }
+        if self.ps_per_byte == 0 {
+            self.time_to_send_exact(wire_bytes)
+        } else {
+            u64::from(wire_bytes) * self.ps_per_byte
+        }
     }
 
     #[cold]
     fn time_to_send_exact(&self, wire_bytes: u32) -> u64 {
         self.rate.time_to_send(Bytes::new(u64::from(wire_bytes))).get()
+    }
+
+    #[inline]
+    fn slot(&self, offset: u32) -> usize {
+        (self.head.wrapping_add(offset)) as usize & (self.ring.len().wrapping_sub(1))
+    }
+
+    #[inline]
+    fn push(&mut self, frame: Frame) {
+        if self.len as usize == self.ring.len() {
+            self.grow();
+        }
+        let slot = self.slot(self.len);
+        self.ring[slot] = frame;
+        self.len += 1;
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let mut ring = vec![Frame::default(); (self.ring.len() * 2).max(4)].into_boxed_slice();
+        for (slot, frame) in ring.iter_mut().zip(self.waiting()) {
+            *slot = *frame;
+        }
+        self.ring = ring;
+        self.head = 0;
+    }
+
+    /// The frames in the queue and on the link, in order.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &Frame> {
+        (0..self.len).map(|offset| &self.ring[self.slot(offset)])
+    }
+
+    /// Bytes that have arrived at the far end.
+    pub(crate) fn arrived_bytes(&self) -> u64 {
+        self.wire_bytes - self.waiting().map(|frame| u64::from(frame.wire_bytes)).sum::<u64>()
     }
 }
 
@@ -89,9 +140,9 @@ pub(crate) struct Fabric {
     pub(crate) memories: Vec<FifoMemory>,
     /// For switches that mark or drop by chance.
     chances: Vec<Random>,
-    pub(crate) frames: Vec<Frame>,
+    /// What the frames carry; `free` lists the unused places.
     pub(crate) segments: Vec<Segment>,
-    free: u32,
+    free: Vec<u32>,
     /// Paths, one after another: ports, each path ended by [`NIL`].
     routes: Vec<u32>,
     link_bytes: u32,
@@ -101,36 +152,32 @@ pub(crate) struct Fabric {
 }
 
 impl Fabric {
-    pub(crate) fn new(network: &Network, seed: u64) -> Result<Self, Error> {
+    pub(crate) fn new(network: &Network, run: u64) -> Result<Self, Error> {
         let Memories { memories, places, nodes } = Memories::new(network)?;
         let port = |index: PortIndex| {
             let link = &network.links[index as usize / 2];
             let ps_bits = 8_000_000_000_000;
             Port {
-                head: NIL,
-                tail: NIL,
-                free_at: 0,
+                ring: Box::default(),
+                head: 0,
+                len: 0,
+                departure: 0,
                 ps_per_byte: if ps_bits % link.rate.get() == 0 { ps_bits / link.rate.get() } else { 0 },
                 delay: (link.delay + network.latency(index)).get(),
                 place: places[index as usize],
                 taps: 0,
-                rate: link.rate,
                 frames: 0,
                 wire_bytes: 0,
-                arrived_bytes: 0,
-                last_arrival: 0,
+                rate: link.rate,
             }
         };
-        let chances = nodes.iter().map(|&node| {
-            Random::new(crate::random::seed(seed, host(Kind::Switch, u64::from(node)), Purpose::Marking))
-        });
+        let chance = |&node: &u32| Random::new(seed(run, host(Kind::Switch, u64::from(node)), Purpose::Marking));
         Ok(Self {
             ports: (0..2 * network.links.len() as PortIndex).map(port).collect(),
             memories,
-            chances: chances.collect(),
-            frames: Vec::new(),
+            chances: nodes.iter().map(chance).collect(),
             segments: Vec::new(),
-            free: NIL,
+            free: Vec::new(),
             routes: Vec::new(),
             link_bytes: network.framing.link_bytes,
             ip_bytes_min: network.framing.ip_bytes_min,
@@ -146,10 +193,9 @@ impl Fabric {
         start
     }
 
-    /// The ports of a path.
-    pub(crate) fn route(&self, start: u32) -> &[PortIndex] {
-        let path = &self.routes[start as usize..];
-        &path[..path.iter().position(|&port| port == NIL).unwrap_or(path.len())]
+    /// The first port of a path.
+    pub(crate) fn first_port(&self, route: u32) -> PortIndex {
+        self.routes[route as usize]
     }
 
     /// Notes all frames on the link of a port, both ways, or no longer.
@@ -160,44 +206,42 @@ impl Fabric {
         }
     }
 
-    /// Makes a frame of a segment; it is on no link yet.
+    /// Sends a segment on its way: behind all others of its host's port. Hosts queue without limit. Returns its bytes
+    /// on the wire.
     #[inline]
-    pub(crate) fn add(&mut self, segment: &Segment, route: u32, end: u32) -> u32 {
+    pub(crate) fn send(
+        &mut self,
+        schedule: &mut Schedule,
+        now: u64,
+        segment: &Segment,
+        route: u32,
+        end: u32,
+    ) -> u32 {
         let wire_bytes = self.link_bytes + segment.ip_bytes().max(self.ip_bytes_min);
-        let frame = Frame { arrival: 0, next: NIL, hop: route, end, wire_bytes };
-        if self.free == NIL {
-            self.frames.push(frame);
-            self.segments.push(*segment);
-            (self.frames.len() - 1) as u32
-        } else {
-            let index = self.free;
-            self.free = self.frames[index as usize].next;
-            self.frames[index as usize] = frame;
-            self.segments[index as usize] = *segment;
-            index
-        }
-    }
-
-    /// Forgets a frame that was delivered or dropped.
-    #[inline]
-    pub(crate) fn remove(&mut self, frame: u32) {
-        self.frames[frame as usize].next = self.free;
-        self.free = frame;
-    }
-
-    /// The port at which a frame stands according to its path.
-    #[inline]
-    pub(crate) fn present_port(&self, frame: u32) -> PortIndex {
-        self.routes[self.frames[frame as usize].hop as usize]
-    }
-
-    /// Puts a frame behind all others of a host's port; hosts queue without limit.
-    #[inline]
-    pub(crate) fn send(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex, frame: u32) {
-        let port = &mut self.ports[index as usize];
-        let departure = now.max(port.free_at) + port.time_to_send(self.frames[frame as usize].wire_bytes);
-        port.free_at = departure;
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.segments[place as usize] = *segment;
+                place
+            }
+            None => {
+                assert!(self.segments.len() < ECN_CAPABLE as usize, "more than 2^30 frames are on their way");
+                self.segments.push(*segment);
+                (self.segments.len() - 1) as u32
+            }
+        };
+        let ecn = if segment.flags.contains(Flags::ECT) { ECN_CAPABLE } else { 0 };
+        let frame = Frame { arrival: 0, hop: route, end, wire_bytes, segment: place | ecn };
+        let index = self.routes[route as usize];
+        let port = &self.ports[index as usize];
+        let departure = now.max(port.departure) + port.time_to_send(wire_bytes);
         self.depart(schedule, departure, index, frame);
+        wire_bytes
+    }
+
+    /// Frees the place of a frame's segment: it was delivered or dropped.
+    #[inline]
+    pub(crate) fn remove(&mut self, frame: &Frame) {
+        self.free.push(frame.segment() as u32);
     }
 
     /// Hands a frame that came in by port `from` to the switch's memory before port `index`, and says which limit
@@ -209,19 +253,16 @@ impl Fabric {
         now: u64,
         from: PortIndex,
         index: PortIndex,
-        frame: u32,
+        mut frame: Frame,
     ) -> Option<Limit> {
         let input = self.ports[from as usize].place.input;
         let Place { memory, output, .. } = self.ports[index as usize].place;
-        let flags = self.segments[frame as usize].flags;
-        let ecn = if flags.contains(Flags::CE) {
-            Ecn::Congestion
-        } else if flags.contains(Flags::ECT) {
-            Ecn::Capable
-        } else {
-            Ecn::NotCapable
+        let ecn = match frame.segment >> 30 {
+            0 => Ecn::NotCapable,
+            1 => Ecn::Capable,
+            _ => Ecn::Congestion,
         };
-        let bytes = self.frames[frame as usize].wire_bytes - self.unstored_bytes;
+        let bytes = frame.wire_bytes - self.unstored_bytes;
         let chance = &mut self.chances[memory as usize];
         let passage = self.memories[memory as usize].handle_arrival(
             Instant::new(now),
@@ -233,7 +274,8 @@ impl Fabric {
         match passage {
             Passage::Queued { end, marked, .. } => {
                 if marked {
-                    self.segments[frame as usize].flags.insert(Flags::CE);
+                    frame.segment |= ECN_MARKED;
+                    self.segments[frame.segment()].flags.insert(Flags::CE);
                 }
                 self.depart(schedule, end.get(), index, frame);
                 None
@@ -244,46 +286,33 @@ impl Fabric {
 
     /// Notes that a frame will have left a port at `departure`.
     #[inline]
-    fn depart(&mut self, schedule: &mut Schedule, departure: u64, index: PortIndex, frame: u32) {
+    fn depart(&mut self, schedule: &mut Schedule, departure: u64, index: PortIndex, mut frame: Frame) {
         let port = &mut self.ports[index as usize];
-        let entry = &mut self.frames[frame as usize];
-        entry.arrival = departure + port.delay;
-        entry.next = NIL;
+        port.departure = departure;
         port.frames += 1;
-        port.wire_bytes += u64::from(entry.wire_bytes);
-        if port.head == NIL {
-            port.head = frame;
-            schedule.insert(entry.arrival, ARRIVAL << INDEX_BITS | index);
-        } else {
-            self.frames[port.tail as usize].next = frame;
+        port.wire_bytes += u64::from(frame.wire_bytes);
+        frame.arrival = departure + port.delay;
+        if port.len == 0 {
+            schedule.insert(frame.arrival, ARRIVAL << INDEX_BITS | index);
         }
-        port.tail = frame;
+        port.push(frame);
     }
 
     /// Takes the frame that has just arrived over a port's link, and says where it goes.
     #[inline]
-    pub(crate) fn arrive(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) -> (u32, Hop) {
+    pub(crate) fn arrive(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) -> (Frame, Hop) {
         let port = &mut self.ports[index as usize];
-        let frame = port.head;
-        let entry = &mut self.frames[frame as usize];
-        debug_assert_eq!(entry.arrival, now);
-        port.arrived_bytes += u64::from(entry.wire_bytes);
-        port.last_arrival = now;
-        port.head = entry.next;
-        entry.hop += 1;
-        let next_port = self.routes[entry.hop as usize];
-        if port.head != NIL {
-            schedule.insert(self.frames[port.head as usize].arrival, ARRIVAL << INDEX_BITS | index);
+        let mut frame = port.ring[port.slot(0)];
+        debug_assert_eq!(frame.arrival, now);
+        port.head = port.head.wrapping_add(1);
+        port.len -= 1;
+        if port.len > 0 {
+            let next = port.ring[port.slot(0)].arrival;
+            schedule.insert(next, ARRIVAL << INDEX_BITS | index);
         }
+        frame.hop += 1;
+        let next_port = self.routes[frame.hop as usize];
         (frame, if next_port == NIL { Hop::Deliver } else { Hop::Forward(next_port) })
-    }
-
-    /// Frames on a port's link or in its queue, in order.
-    pub(crate) fn on_port(&self, index: PortIndex) -> impl Iterator<Item = u32> {
-        let some = |frame: u32| (frame != NIL).then_some(frame);
-        std::iter::successors(some(self.ports[index as usize].head), move |&frame| {
-            some(self.frames[frame as usize].next)
-        })
     }
 
     /// Frames put on links so far.
@@ -291,19 +320,28 @@ impl Fabric {
         self.ports.iter().map(|port| port.frames).sum()
     }
 
-    /// Asserts that no link carried more than its rate, and that what was put on it arrived or is still there.
+    /// Payload of all frames on their way.
+    pub(crate) fn payload_in_flight(&self) -> u64 {
+        let payload = |frame: &Frame| u64::from(self.segments[frame.segment()].payload);
+        self.ports.iter().flat_map(Port::waiting).map(payload).sum()
+    }
+
+    /// Asserts that no link carried more than its rate, that every port kept its order, and that every segment's
+    /// place is either used once or free.
     pub(crate) fn assert_conserved(&self) {
+        let mut in_flight = 0;
         for (index, port) in self.ports.iter().enumerate() {
-            let rest: u64 =
-                self.on_port(index as PortIndex).map(|frame| u64::from(self.frames[frame as usize].wire_bytes)).sum();
-            assert_eq!(port.wire_bytes, port.arrived_bytes + rest, "bytes of port {index} are unaccounted for");
-            let carried = u128::from(port.rate.get()) * u128::from(port.last_arrival.saturating_sub(port.delay))
-                / 8_000_000_000_000;
+            let carried = u128::from(port.rate.get()) * u128::from(port.departure) / 8_000_000_000_000;
             assert!(
-                u128::from(port.arrived_bytes) <= carried,
-                "port {index} carried {} bytes where its rate allows {carried}",
-                port.arrived_bytes
+                u128::from(port.wire_bytes) <= carried,
+                "port {index} accepted {} bytes to be sent until {} ps, where its rate allows {carried}",
+                port.wire_bytes,
+                port.departure
             );
+            let arrivals: Vec<u64> = port.waiting().map(|frame| frame.arrival).collect();
+            assert!(arrivals.is_sorted(), "frames overtake each other on port {index}");
+            in_flight += arrivals.len();
         }
+        assert_eq!(in_flight + self.free.len(), self.segments.len(), "frames are unaccounted for");
     }
 }

@@ -314,7 +314,7 @@ fn totals<W: Workload>(world: &World<W>) -> Totals {
         at: Instant::new(world.now),
         frames: world.frames_sent,
         bytes: world.wire_bytes_sent,
-        port_bytes: world.fabric.ports.iter().map(|port| port.arrived_bytes).collect(),
+        port_bytes: world.fabric.ports.iter().map(crate::fabric::Port::arrived_bytes).collect(),
         ..Totals::default()
     };
     for memory in &world.fabric.memories {

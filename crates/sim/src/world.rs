@@ -218,12 +218,12 @@ impl<W: Workload> World<W> {
         workload: W,
         seed: u64,
     ) -> Result<Self, Error> {
-        // About one frame in a bucket when every link is half busy with full frames.
+        // About one frame in a bucket when an eighth of all links is busy with full frames.
         let frames_per_second: u64 =
             network.links.iter().map(|link| link.rate.get() / (1538 * 8) + 1).sum::<u64>().max(1);
         Ok(Self {
             now: 0,
-            schedule: Schedule::new(4_000_000_000_000 / frames_per_second),
+            schedule: Schedule::new(8_000_000_000_000 / frames_per_second),
             fabric: Fabric::new(network, seed)?,
             workload,
             stacks,
@@ -380,30 +380,30 @@ impl<W: Workload> World<W> {
     fn handle_arrival(&mut self, port: PortIndex) {
         let (frame, hop) = self.fabric.arrive(&mut self.schedule, self.now, port);
         if self.fabric.ports[port as usize].taps > 0 {
-            self.note(port, frame);
+            self.note(port, &frame);
         }
         match hop {
             Hop::Forward(next) => {
                 if self.fabric.forward(&mut self.schedule, self.now, port, next, frame).is_some() {
-                    self.payload.dropped += u64::from(self.fabric.segments[frame as usize].payload);
-                    self.fabric.remove(frame);
+                    self.payload.dropped += u64::from(self.fabric.segments[frame.segment()].payload);
+                    self.fabric.remove(&frame);
                 }
             }
-            Hop::Deliver => self.deliver(frame),
+            Hop::Deliver => self.deliver(&frame),
         }
     }
 
     #[cold]
-    fn note(&mut self, port: PortIndex, frame: u32) {
-        let Frame { end, wire_bytes, .. } = self.fabric.frames[frame as usize];
-        let segment = self.fabric.segments[frame as usize];
+    fn note(&mut self, port: PortIndex, frame: &Frame) {
+        let &Frame { end, wire_bytes, .. } = frame;
+        let segment = self.fabric.segments[frame.segment()];
         self.tapped.push(Tapped { at: Instant::new(self.now), port, end, wire_bytes, segment });
     }
 
-    fn deliver(&mut self, frame: u32) {
-        let index = self.fabric.frames[frame as usize].end;
+    fn deliver(&mut self, frame: &Frame) {
+        let index = frame.end;
         let now = Instant::new(self.now);
-        let segment = &self.fabric.segments[frame as usize];
+        let segment = &self.fabric.segments[frame.segment()];
         self.payload.arrived += u64::from(segment.payload);
         let end = &mut self.ends[index as usize];
         end.endpoint.handle_segment(&self.stacks[usize::from(end.stack)], now, segment);
@@ -452,7 +452,7 @@ impl<W: Workload> World<W> {
             self.arm_host(host);
         }
         while let Some((end, on)) = self.outbox.taps.pop() {
-            let port = self.fabric.route(self.ends[end as usize].route)[0];
+            let port = self.fabric.first_port(self.ends[end as usize].route);
             self.fabric.tap_link(port, on);
         }
     }
@@ -492,11 +492,10 @@ impl<W: Workload> World<W> {
         let stack = &self.stacks[usize::from(end.stack)];
         while let Some(segment) = end.endpoint.poll_transmit(stack, now) {
             self.payload.sent += u64::from(segment.payload);
-            let frame = self.fabric.add(&segment, end.route, end.peer);
-            let port = self.fabric.present_port(frame);
+            let wire_bytes =
+                self.fabric.send(&mut self.schedule, self.now, &segment, end.route, end.peer);
             self.frames_sent += 1;
-            self.wire_bytes_sent += u64::from(self.fabric.frames[frame as usize].wire_bytes);
-            self.fabric.send(&mut self.schedule, self.now, port, frame);
+            self.wire_bytes_sent += u64::from(wire_bytes);
         }
         let deadline = end.endpoint.poll_deadline().get();
         if deadline < end.timer_at {
@@ -592,10 +591,7 @@ impl<W: Workload> World<W> {
     /// If the simulator lost or invented something.
     pub(crate) fn assert_conserved(&self) {
         self.fabric.assert_conserved();
-        let in_flight: u64 = (0..self.fabric.ports.len() as PortIndex)
-            .flat_map(|port| self.fabric.on_port(port))
-            .map(|frame| u64::from(self.fabric.segments[frame as usize].payload))
-            .sum();
+        let in_flight = self.fabric.payload_in_flight();
         let PayloadBytes { sent, arrived, dropped } = self.payload;
         assert_eq!(sent, arrived + dropped + in_flight, "payload is unaccounted for");
         for end in &self.ends {
