@@ -53,8 +53,8 @@ proptest! {
             3 => config.delayed_ack = DelayedAck::Off,
             4 => config.ecn = true,
             5 => config.nagle = true,
-            6 => config.segmentation = Some(Segmentation { burst_bytes_max: 65_536, window_divisor: 3 }),
-            7 => { config.receive_offload = true; config.segmentation = Some(Segmentation { burst_bytes_max: 65_536, window_divisor: 0 }); }
+            6 => config.segmentation = Some(Segmentation { burst_bytes_max: 65_536, window_divisor: 3, autosize: false }),
+            7 => { config.receive_offload = true; config.segmentation = Some(Segmentation { burst_bytes_max: 65_536, window_divisor: 0, autosize: true }); }
             _ => {}
         }
         let mut wire = Wire::new("1 Gb/s", "50 us");

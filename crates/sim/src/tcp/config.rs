@@ -157,6 +157,8 @@ pub struct Segmentation {
     /// A burst smaller than this part of the window (1/n, `tcp_tso_win_divisor`) waits for more ACKs; 0 never
     /// waits.
     pub window_divisor: u32,
+    /// Whether bursts are sized to what the path carries in a millisecond (`tcp_tso_autosize`, since 3.12).
+    pub autosize: bool,
 }
 
 /// Settings of a stack. One value is shared by many endpoints and lent to every call.
@@ -217,8 +219,14 @@ pub struct Config {
     pub timer_wheel: bool,
     /// Delayed acknowledgements.
     pub delayed_ack: DelayedAck,
+    /// Whether a full segment with PSH is acknowledged as soon as it is read, like a short one
+    /// (`tcp_measure_rcv_mss` since 6.7).
+    pub pushes_full: bool,
     /// Short segments wait for outstanding data (Nagle); off is `TCP_NODELAY`.
     pub nagle: bool,
+    /// Whether a burst that meets the end of the offered window fills it with a short segment
+    /// (`tcp_mss_split_point` without Nagle, since 3.13).
+    pub fills_window: bool,
     /// Segmentation offload.
     pub segmentation: Option<Segmentation>,
     /// Generic receive offload: one acknowledgement decision for each burst that arrives whole.
@@ -307,5 +315,15 @@ impl Config {
     pub(crate) fn timestamp(&self, now: Instant) -> u32 {
         // 0 is left for "no timestamp".
         (now.get() / self.timestamp_tick.get()) as u32 + 1
+    }
+
+    /// The same by way of a memory of the last reading and when it ends, for a division a segment is dear.
+    #[inline]
+    pub(crate) fn timestamp_remembered(&self, now: Instant, memory: &mut (u64, u32)) -> u32 {
+        if now.get() >= memory.0 {
+            let reading = self.timestamp(now);
+            *memory = (u64::from(reading).saturating_mul(self.timestamp_tick.get()), reading);
+        }
+        memory.1
     }
 }

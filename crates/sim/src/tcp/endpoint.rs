@@ -2,7 +2,7 @@
 
 use fanin_units::{Duration, Instant};
 
-use super::config::{Config, RttSource, Validation, WindowUnit};
+use super::config::{Config, RttSource, Segmentation, Validation, WindowUnit};
 use super::congestion::{AckView, SSTHRESH_INFINITE, Window};
 use super::flight::Flight;
 use super::receive::Receiver;
@@ -104,7 +104,7 @@ pub struct Endpoint {
     written: u64,
     /// Right edge of the window the peer offers.
     window_edge: u64,
-    /// Offset of the segment that last changed it (`snd_wl1`).
+    /// Offset of the segment that last changed it, plus one (`snd_wl1`); 0 while only a SYN did.
     window_from: u64,
     pub(crate) last_sent_at: u64,
     pub(crate) flight: Flight,
@@ -116,12 +116,15 @@ pub struct Endpoint {
     pub(crate) wake: u64,
     timer_base: u64,
     timer_delay: u64,
+    /// Timestamp clock: when the reading ends, and the reading.
+    stamp: (u64, u32),
     pub(crate) timer: Timer,
     pub(crate) state: State,
     phase: Phase,
     /// Segment size in force, at most the configuration's.
     mss: u16,
     burst_segments: u8,
+    burst_max: u8,
     pub(crate) reordering_seen: bool,
     /// The window was fully used at the last transmission.
     window_was_full: bool,
@@ -176,11 +179,13 @@ impl Endpoint {
             wake: u64::MAX,
             timer_base: 0,
             timer_delay: 0,
+            stamp: (0, 0),
             timer: Timer::None,
             state: State::Open,
             phase: Phase::Established,
             mss: config.mss,
             burst_segments: 0,
+            burst_max: 0,
             reordering_seen: false,
             window_was_full: false,
             send_cwr: false,
@@ -283,9 +288,7 @@ impl Endpoint {
         self.receiver.note_timestamp(segment);
         self.handle_ack(config, now, segment);
         if segment.payload > 0 {
-            let rto = self.rtt.rto(config);
-            let srtt = self.rtt.smoothed(config);
-            let deadline = self.receiver.handle_data(config, now, segment, rto, srtt);
+            let deadline = self.receiver.handle_data(config, now, segment, &self.rtt);
             self.wake = self.wake.min(deadline.get());
         } else if segment.offset < self.receiver.next {
             // A window probe or keep-alive: answered at once.
@@ -303,11 +306,12 @@ impl Endpoint {
             return;
         }
         let edge = ack + u64::from(segment.window);
+        let from = segment.offset + 1;
         let updates = ack > self.una
-            || segment.offset > self.window_from
-            || (segment.offset == self.window_from && edge > self.window_edge);
+            || from > self.window_from
+            || (from == self.window_from && edge > self.window_edge);
         if updates {
-            self.window_from = segment.offset;
+            self.window_from = from;
             self.update_window(config, now, edge, segment.window);
         }
         let plain = self.trouble.is_none()
@@ -342,7 +346,8 @@ impl Endpoint {
         let view = AckView { now, acked, ack, next: self.next };
         let rtt_ps = match config.rtt_source {
             RttSource::TimestampFirst if segment.ts_echo != 0 => {
-                u64::from(config.timestamp(now).wrapping_sub(segment.ts_echo)) * config.timestamp_tick.get()
+                let stamp = config.timestamp_remembered(now, &mut self.stamp);
+                u64::from(stamp.wrapping_sub(segment.ts_echo)) * config.timestamp_tick.get()
             }
             _ => now.get() - first,
         };
@@ -423,7 +428,8 @@ impl Endpoint {
         if self.flight.out <= config.segment_units() {
             twice + config.probe_delayed_ack.get()
         } else {
-            twice + 2 * config.timer_tick.get()
+            // TCP_TIMEOUT_MIN_US.
+            twice + Duration::from_millis(2).get()
         }
     }
 
@@ -524,6 +530,11 @@ impl Endpoint {
             return None;
         }
         if self.next + u64::from(len) > self.window_edge {
+            let room = self.window_edge.saturating_sub(self.next);
+            if config.fills_window && !config.nagle && room > 0 && self.burst_segments > 0 {
+                // tcp_mss_split_point: the end of a burst fills the window, however short.
+                return Some(room as u32);
+            }
             return self.send_into_small_window(config, now, len);
         }
         if len < u32::from(self.mss) && config.nagle && self.flight.out > 0 {
@@ -534,15 +545,10 @@ impl Endpoint {
             && segmentation.window_divisor > 0
             && self.flight.out > 0
             && self.state == State::Open
+            && self.defers(config, now, segmentation, in_network, waiting)
         {
-            // tcp_tso_should_defer: less than a third of the window waits for the next ACK, unless it is all
-            // there is to send.
-            let room = (self.window.cwnd - in_network).min(self.window.cwnd);
-            let all = config.units(waiting.min(u64::from(u32::MAX)) as u32, self.mss);
-            if all > room && room < self.window.cwnd / segmentation.window_divisor {
-                self.window_was_full = true;
-                return None;
-            }
+            self.window_was_full = true;
+            return None;
         }
         Some(len)
     }
@@ -579,8 +585,14 @@ impl Endpoint {
             trouble.sent_units += config.units(len, self.mss);
         }
         self.note_use(config);
-        if first || (self.timer == Timer::TailLossProbe) || self.timer == Timer::None {
-            self.restart_timer(config, now);
+        match self.timer {
+            // The probe's timer counts from the last transmission; its span changes with the second segment.
+            Timer::TailLossProbe if self.flight.out > 2 * config.segment_units() => {
+                self.timer_base = now.get();
+            }
+            Timer::TailLossProbe | Timer::None => self.restart_timer(config, now),
+            _ if first => self.restart_timer(config, now),
+            _ => {}
         }
         if config.segmentation.is_some() {
             self.mark_burst(config, &mut flags);
@@ -614,20 +626,64 @@ impl Endpoint {
         }
     }
 
+    // tcp_tso_should_defer: a small part of the window waits for the next ACK, unless it is all there is to
+    // send, makes a whole burst, or the ACK is half a round trip away.
+    fn defers(
+        &self,
+        config: &Config,
+        now: Instant,
+        offload: Segmentation,
+        in_network: u32,
+        waiting: u64,
+    ) -> bool {
+        let room = self.window.cwnd - in_network;
+        let all = config.units(waiting.min(u64::from(u32::MAX)) as u32, self.mss);
+        if all <= room || room >= self.window.cwnd / offload.window_divisor {
+            return false;
+        }
+        let age = now.get() - self.flight.runs.front().map_or(now.get(), |run| run.sent_at);
+        let near = 2 * age >= self.rtt.smoothed(config).get();
+        near && room < u32::from(self.burst_segments_max(config, offload)) * config.segment_units()
+    }
+
+    // tcp_tso_autosize and tcp_update_pacing_rate: what the path carries in a millisecond, and the more the
+    // nearer the peer is; at least two segments.
+    fn burst_segments_max(&self, config: &Config, offload: Segmentation) -> u8 {
+        let mss = u64::from(self.mss);
+        let most = (u64::from(offload.burst_bytes_max) / mss).clamp(1, 255);
+        let srtt = self.rtt.smoothed(config).get();
+        if !offload.autosize || srtt == 0 {
+            return most as u8;
+        }
+        let segments = u64::from(self.window.cwnd.max(self.flight.out) / config.segment_units());
+        let percent = if self.window.cwnd < self.window.ssthresh / 2 { 200 } else { 120 };
+        let paced =
+            u128::from(segments * mss * percent / 100) * 1_000_000_000 / u128::from(srtt) * 1000 / 1024;
+        let nearness = self.rtt.min_ps(config).unwrap_or(0) / 1_000_000 >> 9;
+        let near = if nearness < 32 { u64::from(offload.burst_bytes_max) >> nearness } else { 0 };
+        ((paced as u64 + near) / mss).max(2).min(most) as u8
+    }
+
     fn mark_burst(&mut self, config: &Config, flags: &mut Flags) {
         let Some(segmentation) = config.segmentation else { return };
-        let most = (segmentation.burst_bytes_max / u32::from(self.mss)).clamp(1, 255) as u8;
         let waiting = (self.written - self.next).min(u64::from(self.mss)) as u32;
+        if self.burst_segments == 0 {
+            if waiting == 0 {
+                return;
+            }
+            self.burst_max = self.burst_segments_max(config, segmentation);
+        }
         let cost = match config.unit {
             WindowUnit::Segments => 1,
             WindowUnit::Bytes => waiting,
         };
         let more = waiting > 0
             && self.flight.in_network() + cost <= self.window.cwnd
-            && self.next + u64::from(waiting) <= self.window_edge
+            && (self.next + u64::from(waiting) <= self.window_edge
+                || (config.fills_window && self.next < self.window_edge))
             && !(config.nagle && waiting < u32::from(self.mss));
         self.burst_segments += 1;
-        if more && self.burst_segments < most {
+        if more && self.burst_segments < self.burst_max {
             flags.insert(Flags::BURST_CONTINUES);
         } else {
             self.burst_segments = 0;
@@ -652,7 +708,7 @@ impl Endpoint {
         let mut segment = Segment { offset, payload: payload as u16, flags, ..Segment::default() };
         if config.timestamps {
             segment.flags.insert(Flags::TIMESTAMP);
-            segment.ts_value = config.timestamp(now);
+            segment.ts_value = config.timestamp_remembered(now, &mut self.stamp);
         }
         self.receiver.fill(config, now, &mut segment);
         segment

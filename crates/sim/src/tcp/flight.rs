@@ -56,11 +56,15 @@ pub(crate) struct Flight {
     pub(crate) lost: u32,
     /// Copies of it that are in the network.
     pub(crate) retransmitted: u32,
+    /// The segment sent last was a full one, so that another can join its run.
+    ends_full: bool,
 }
 
 /// What an acknowledgement, cumulative or selective, newly covered.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Covered {
+    /// Copies sent from this time on did not cause the acknowledgement.
+    pub(crate) spurious_from: u64,
     /// Units that left the network, SACKed before excluded.
     pub(crate) delivered: u32,
     /// Units covered cumulatively.
@@ -95,12 +99,13 @@ impl Flight {
             && last.sent_at == now
             && last.state == 0
             && last.mss == mss
-            && last.len.is_multiple_of(u32::from(mss))
+            && self.ends_full
         {
             last.len += len;
-            return;
+        } else {
+            self.runs.push_back(Run { start, sent_at: now, len, mss, state: 0 });
         }
-        self.runs.push_back(Run { start, sent_at: now, len, mss, state: 0 });
+        self.ends_full = len == u32::from(mss);
     }
 
     /// The fast path of [`acknowledge`](Self::acknowledge): nothing was lost, SACKed or sent again. Returns
@@ -123,10 +128,16 @@ impl Flight {
                 units += config.units(run.len, run.mss);
                 self.runs.pop_front();
             } else {
-                let before = config.units(run.len, run.mss);
-                run.len = (end - ack) as u32;
+                let covered = (ack - run.start) as u32;
+                let mss = u32::from(run.mss);
+                // One or two whole segments are the rule; the general case needs divisions.
+                units += if covered == mss || covered == 2 * mss {
+                    config.units(covered, run.mss)
+                } else {
+                    config.units(run.len, run.mss) - config.units(run.len - covered, run.mss)
+                };
+                run.len -= covered;
                 run.start = ack;
-                units += before - config.units(run.len, run.mss);
                 break;
             }
         }
@@ -348,6 +359,22 @@ impl Flight {
     }
 }
 
+impl Default for Covered {
+    fn default() -> Self {
+        Self {
+            spurious_from: u64::MAX,
+            delivered: 0,
+            acked: 0,
+            first_sent_at: None,
+            last_sent_at: None,
+            retransmitted: false,
+            original: false,
+            newest: None,
+            lowest_original: 0,
+        }
+    }
+}
+
 impl Covered {
     fn note(&mut self, start: u64, end: u64, sent_at: u64, state: u8, recovery_point: u64) {
         let again = state & EVER_RETRANSMITTED != 0;
@@ -366,7 +393,8 @@ impl Covered {
                 self.original = true;
             }
         }
-        if self.newest.is_none_or(|(time, newest_end, _)| (sent_at, end) > (time, newest_end)) {
+        let newer = self.newest.is_none_or(|(time, newest_end, _)| (sent_at, end) > (time, newest_end));
+        if newer && !(again && sent_at >= self.spurious_from) {
             self.newest = Some((sent_at, end, again));
         }
     }

@@ -3,6 +3,7 @@
 use fanin_units::{Duration, Instant};
 
 use super::config::{Config, DelayedAck};
+use super::rtt::Rtt;
 use super::segment::{Flags, SackBlock, Segment};
 
 /// `TCP_ATO_MIN`, `TCP_DELACK_MIN`.
@@ -33,6 +34,8 @@ struct OutOfOrder {
     ranges: Vec<(u64, u64)>,
     /// Starts of the ranges touched last, newest first (RFC 2018 §4).
     recent: Vec<u64>,
+    /// What arrived a second time, until it is reported.
+    duplicate: Option<(u64, u64)>,
 }
 
 /// Most ranges that are remembered as recent; a segment carries at most 3, the kernel keeps 4.
@@ -57,6 +60,10 @@ pub(crate) struct Receiver {
     /// Window in force, and its bound.
     window: u32,
     clamp: u32,
+    /// How far the window may grow for now, and the round trip in which that is being measured.
+    limit: u32,
+    measured_from: u64,
+    measured_until: u64,
     timestamp_recent: u32,
     m21_window: u32,
     /// Size of full segments, as seen (`rcv_mss`).
@@ -66,7 +73,6 @@ pub(crate) struct Receiver {
     /// Segments of a receive-offload burst that wait for its end.
     burst: bool,
     m21_seen: bool,
-    duplicate: Option<(u64, u64)>,
     out_of_order: Option<Box<OutOfOrder>>,
 }
 
@@ -83,6 +89,10 @@ impl Receiver {
             timeout: 0,
             window,
             clamp: config.receive_window,
+            // A quarter of the buffer is left for growth before the first measurement.
+            limit: (window + window / 4).min(config.receive_window),
+            measured_from: 0,
+            measured_until: 0,
             timestamp_recent: 0,
             m21_window: 0,
             // tcp_initialize_rcv_mss: 536 until segments have been seen.
@@ -91,7 +101,6 @@ impl Receiver {
             flags: READS_AT_ONCE,
             burst: false,
             m21_seen: false,
-            duplicate: None,
             out_of_order: None,
         }
     }
@@ -99,6 +108,7 @@ impl Receiver {
     /// The window has grown to its bound, as on a connection that has run for long.
     pub(crate) fn open_fully(&mut self, config: &Config) {
         self.window = config.receive_window;
+        self.limit = self.window;
         self.edge = self.next + u64::from(self.window);
         self.segment_size = config.mss;
     }
@@ -132,8 +142,7 @@ impl Receiver {
         config: &Config,
         now: Instant,
         segment: &Segment,
-        rto: Duration,
-        srtt: Duration,
+        rtt: &Rtt,
     ) -> Instant {
         if config.ecn {
             self.note_marks(segment);
@@ -145,17 +154,14 @@ impl Receiver {
         }
         // In order, perhaps with a part that was here already.
         if segment.offset < self.next && config.dsack {
-            self.duplicate = Some((segment.offset, self.next));
+            self.out_of_order.get_or_insert_default().duplicate = Some((segment.offset, self.next));
         }
         self.next = end;
-        let filled = self.out_of_order.is_some();
-        if filled {
-            self.join_out_of_order();
-        }
+        let filled = self.out_of_order.is_some() && self.join_out_of_order();
         let full = segment.payload >= self.segment_size;
-        self.measure(segment.payload, now, rto);
+        self.measure(config, segment, now, rtt);
         if full {
-            self.grow(config, segment.payload);
+            self.grow(config, now, segment.payload, rtt);
         }
         if self.flags & READS_AT_ONCE != 0 {
             self.read = self.next;
@@ -170,12 +176,12 @@ impl Receiver {
             return self.delay(now, Duration::from_millis(40).get());
         }
         self.burst = false;
-        self.decide(config, now, srtt)
+        self.decide(config, now, rtt)
     }
 
     /// Whether in-order data is acknowledged now or later.
     #[inline]
-    fn decide(&mut self, config: &Config, now: Instant, srtt: Duration) -> Instant {
+    fn decide(&mut self, config: &Config, now: Instant, rtt: &Rtt) -> Instant {
         let waiting = self.next - self.acked;
         match config.delayed_ack {
             DelayedAck::Off => self.flags |= ACK_NOW,
@@ -202,7 +208,7 @@ impl Receiver {
                     self.flags |= ACK_NOW;
                     return Instant::FAR_FUTURE;
                 }
-                return self.delay_as_linux(now, max.get(), srtt.get());
+                return self.delay_as_linux(now, max.get(), rtt.smoothed(config).get());
             }
         }
         Instant::FAR_FUTURE
@@ -268,9 +274,14 @@ impl Receiver {
 
     // tcp_event_data_recv and tcp_measure_rcv_mss.
     #[inline]
-    fn measure(&mut self, payload: u16, now: Instant, rto: Duration) {
+    fn measure(&mut self, config: &Config, segment: &Segment, now: Instant, rtt: &Rtt) {
+        let payload = segment.payload;
         if payload >= self.segment_size {
             self.segment_size = payload;
+            // Since 6.7 a full segment that ends a write counts as well.
+            if config.pushes_full && segment.flags.contains(Flags::PSH) {
+                self.flags |= PUSHED;
+            }
         } else {
             self.flags |= if self.flags & PUSHED != 0 { PUSHED_AGAIN } else { PUSHED };
         }
@@ -283,8 +294,8 @@ impl Receiver {
             if gap <= ATO_MIN / 2 {
                 self.timeout = (self.timeout >> 1) + ATO_MIN / 2;
             } else if gap < self.timeout {
-                self.timeout = ((self.timeout >> 1) + gap).min(rto.get());
-            } else if gap > rto.get() {
+                self.timeout = ((self.timeout >> 1) + gap).min(rtt.rto(config).get());
+            } else if gap > rtt.rto(config).get() {
                 // Too long a pause: the sender's window has fallen back, so help it up.
                 self.start_quickacks(QUICKACKS_MAX);
             }
@@ -305,12 +316,29 @@ impl Receiver {
         self.timeout = ATO_MIN;
     }
 
-    // tcp_grow_window, simplified: two segments for each full one, up to the bound.
+    // tcp_grow_window, simplified: two segments for each full one, up to the limit of the buffer. A window
+    // that grows is told at once.
     #[inline]
-    fn grow(&mut self, config: &Config, payload: u16) {
-        if self.window < config.receive_window {
-            self.window = (self.window + 2 * u32::from(payload)).min(config.receive_window);
+    fn grow(&mut self, config: &Config, now: Instant, payload: u16, rtt: &Rtt) {
+        if self.window < self.limit {
+            self.window = (self.window + 2 * u32::from(payload)).min(self.limit);
+            self.quickacks |= 1;
         }
+        if self.limit < config.receive_window && now.get() >= self.measured_until {
+            self.tune(config, now, rtt);
+        }
+    }
+
+    // tcp_rcv_space_adjust: room for twice what came in a round trip, and 16 segments.
+    fn tune(&mut self, config: &Config, now: Instant, rtt: &Rtt) {
+        if self.measured_until > 0 {
+            let came = self.next - self.measured_from;
+            let wanted = (2 * came + 16 * u64::from(config.mss)).min(u64::from(config.receive_window)) as u32;
+            self.limit = self.limit.max(wanted);
+        }
+        self.measured_from = self.next;
+        let span = rtt.smoothed(config).get().max(config.rtt_tick.get());
+        self.measured_until = now.get() + span;
     }
 
     // RFC 3168 §6.1.3.
@@ -332,7 +360,7 @@ impl Receiver {
         if end <= self.next {
             // Received before: a needless retransmission, or our ACK was lost.
             if config.dsack {
-                self.duplicate = Some((segment.offset, end));
+                self.out_of_order.get_or_insert_default().duplicate = Some((segment.offset, end));
             }
             self.enter_quickacks(QUICKACKS_MAX);
             return;
@@ -347,7 +375,7 @@ impl Receiver {
         while to < store.ranges.len() && store.ranges[to].0 <= stop {
             let (low, high) = store.ranges[to];
             if low <= segment.offset && end <= high && config.dsack {
-                self.duplicate = Some((segment.offset, end));
+                store.duplicate = Some((segment.offset, end));
             }
             start = start.min(low);
             stop = stop.max(high);
@@ -359,10 +387,12 @@ impl Receiver {
         store.recent.truncate(RECENT_MAX);
     }
 
-    /// The cumulative point has moved: what lies below it, or touches it, is in order now.
+    /// The cumulative point has moved: what lies below it, or touches it, is in order now. Returns whether
+    /// there was a gap.
     #[cold]
-    fn join_out_of_order(&mut self) {
-        let Some(store) = &mut self.out_of_order else { return };
+    fn join_out_of_order(&mut self) -> bool {
+        let Some(store) = &mut self.out_of_order else { return false };
+        let gap = !store.ranges.is_empty();
         let mut gone = 0;
         for range in &store.ranges {
             if range.0 > self.next {
@@ -373,9 +403,10 @@ impl Receiver {
             gone += 1;
         }
         store.ranges.drain(..gone);
-        if store.ranges.is_empty() {
+        if store.ranges.is_empty() && store.duplicate.is_none() {
             self.out_of_order = None;
         }
+        gap
     }
 
     /// The right edge to offer now.
@@ -408,7 +439,7 @@ impl Receiver {
                 segment.m21_echo = self.m21_window;
             }
         }
-        if self.out_of_order.is_some() || self.duplicate.is_some() {
+        if self.out_of_order.is_some() {
             self.fill_sack(config, segment);
         }
         // tcp_event_ack_sent and tcp_event_data_sent.
@@ -428,7 +459,8 @@ impl Receiver {
 
     #[cold]
     fn fill_sack(&mut self, config: &Config, segment: &mut Segment) {
-        let duplicate = self.duplicate.take();
+        let Some(store) = &mut self.out_of_order else { return };
+        let duplicate = store.duplicate.take();
         if !config.sack {
             return;
         }
@@ -444,7 +476,6 @@ impl Receiver {
             segment.flags.insert(Flags::DSACK);
             count = 1;
         }
-        let Some(store) = &self.out_of_order else { return };
         for &start in &store.recent {
             if count == most {
                 break;
@@ -453,6 +484,9 @@ impl Receiver {
             let range = store.ranges[index];
             segment.sack[count] = relative(range.0, range.1);
             count += 1;
+        }
+        if store.ranges.is_empty() {
+            self.out_of_order = None;
         }
     }
 

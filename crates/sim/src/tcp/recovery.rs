@@ -129,7 +129,12 @@ impl Endpoint {
         self.trouble();
         let point = self.trouble().point;
         let mut covered = Covered::default();
+        if segment.ts_echo != 0 {
+            // tcp_skb_spurious_retrans: the echo is older than the copies sent since.
+            covered.spurious_from = u64::from(segment.ts_echo) * config.timestamp_tick.get();
+        }
         let mut dsack = false;
+        let mut duplicates = 0;
 
         let blocks = if config.sack { segment.sack_count() } else { 0 };
         for (index, block) in segment.sack[..blocks].iter().enumerate() {
@@ -137,6 +142,11 @@ impl Endpoint {
             let end = segment.ack.wrapping_add_signed(i64::from(block.end));
             if index == 0 && segment.flags.contains(Flags::DSACK) {
                 dsack = true;
+                let span = end.saturating_sub(start).min(u64::from(u32::MAX)) as u32;
+                // A needless copy was delivered, too (tcp_dsack_seen).
+                if config.loss_detection == LossDetection::Rack && self.counters.retransmits > 0 {
+                    duplicates = config.units(span, self.segment_size());
+                }
                 self.handle_duplicate_report(start, end);
                 continue;
             }
@@ -151,12 +161,11 @@ impl Endpoint {
             self.flight.acknowledge(config, segment.ack, point, &mut covered);
             self.una = segment.ack;
         }
-        // An acknowledgement of something that only a retransmission can have reached clears the copy.
-        let tick = config.rtt_tick.get();
-        self.measure_in_trouble(config, now, segment, &covered, advanced, tick);
         if let Some((sent_at, end, again)) = covered.newest {
             self.advance_rack(config, now, sent_at, end, again);
         }
+        let tick = config.rtt_tick.get();
+        self.measure_in_trouble(config, now, segment, &covered, advanced, tick);
         self.note_reordering(config, prior_fack, &covered);
 
         let duplicate =
@@ -165,7 +174,7 @@ impl Endpoint {
             advanced,
             duplicate: !advanced && segment.payload == 0 && !updates_window,
             dsack,
-            delivered: covered.delivered,
+            delivered: covered.delivered + duplicates,
             lost: 0,
             echo: segment.flags.contains(Flags::ECE),
             ts_echo: if segment.flags.contains(Flags::TIMESTAMP) { segment.ts_echo } else { 0 },
@@ -185,13 +194,14 @@ impl Endpoint {
             self.reduce(config, &ack);
         } else if (advanced || newly_sacked > 0)
             && (!ack.echo || self.window.in_slow_start())
-            && (advanced || config.reduction == Reduction::Proportional)
+            // tcp_may_raise_cwnd: SACKs alone make it grow only on a path known to reorder.
+            && (advanced || self.reordering > config.reordering * config.segment_units())
             && self.is_window_limited(config, prior_in_network)
         {
             let acked =
                 if config.reduction == Reduction::Proportional { ack.delivered } else { covered.acked };
             let view = AckView { now, acked, ack: segment.ack, next };
-            if acked > 0 && (advanced || self.state != State::Loss) {
+            if acked > 0 {
                 self.window.grow(config, view);
             }
         }
@@ -210,6 +220,8 @@ impl Endpoint {
         }
         let wait = self.reordering_wait(config, now);
         if wait > 0 {
+            // tcp_rack_mark_lost adds TCP_TIMEOUT_MIN_US.
+            let wait = wait + Duration::from_millis(2).get();
             self.start_timer(config, Timer::Reordering, now.get(), wait);
         } else if self.timer == Timer::Reordering {
             self.restart_timer(config, now);
@@ -995,11 +1007,9 @@ impl Endpoint {
                 segment
             }
         };
-        // The RTO counts from the oldest segment in flight.
-        let oldest = self.flight.runs.front().map_or(now.get(), |run| run.sent_at);
+        // The RTO counts from the probe.
         let rto = self.rtt.rto(config).get();
-        let left = (oldest + rto).saturating_sub(now.get()).max(Duration::from_micros(1).get());
-        self.start_timer(config, Timer::Retransmission, now.get(), left);
+        self.start_timer(config, Timer::Retransmission, now.get(), rto);
         Some(segment)
     }
 }
