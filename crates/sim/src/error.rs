@@ -1,0 +1,47 @@
+//! Why a simulation cannot be run.
+
+use crate::network::NetworkError;
+
+/// Why a scenario is refused before its first event.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The scenario asks for something that is not simulated.
+    #[error("{key}: {what} is not simulated")]
+    Unsupported {
+        /// The scenario's key.
+        key: &'static str,
+        /// What it asks for.
+        what: String,
+    },
+    /// A link that is to be captured does not exist.
+    #[error("record.capture: no link is called {name:?}; one is, for example, \"tor:0->collector:0\"")]
+    NoSuchLink {
+        /// The name given.
+        name: String,
+    },
+    /// The network cannot be.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// A switch's memory cannot be.
+    #[error("a switch cannot be: {0}")]
+    Memory(#[from] fanin_queueing::LayoutError),
+    /// The supervisor cannot work as it is told.
+    #[error("supervisor: {0}")]
+    Supervisor(#[from] fanin_dataflow::SupervisorError),
+    /// A readout cannot work as it is told.
+    #[error("readout: {0}")]
+    Readout(#[from] fanin_dataflow::ReadoutError),
+    /// A collector cannot work as it is told.
+    #[error("collector: {0}")]
+    Collector(#[from] fanin_dataflow::CollectorError),
+    /// A logger cannot work as it is told.
+    #[error("logger: {0}")]
+    Logger(#[from] fanin_dataflow::LoggerError),
+}
+
+impl Error {
+    pub(crate) fn unsupported(key: &'static str, what: impl Into<String>) -> Self {
+        Self::Unsupported { key, what: what.into() }
+    }
+}

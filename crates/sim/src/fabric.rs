@@ -1,0 +1,347 @@
+//! Links, output queues and the frames in them: everything between a host's TCP and another's.
+//!
+//! A port is a FIFO queue before a link of constant rate and delay. When a frame leaves it is therefore known as
+//! soon as it is accepted: no occurrence is spent on departures, and only the first arrival of each link is
+//! pending in the schedule; the others wait in the link's ring, in order.
+
+use fanin_queueing::{Ecn, FifoMemory, Frame as Descriptor, Limit, Passage};
+use fanin_units::{Bytes, Instant, Rate};
+
+use crate::Error;
+use crate::memories::{Memories, Place};
+use crate::network::{Network, PortIndex};
+use crate::random::{Kind, Purpose, Random, host, seed};
+use crate::schedule::Schedule;
+use crate::tcp::{Flags, Segment};
+
+/// No port, end or segment.
+pub(crate) const NIL: u32 = u32::MAX;
+
+/// What an occurrence is: the upper bits of its number say which kind, the rest of them which one.
+pub(crate) const INDEX_BITS: u32 = 29;
+
+/// A frame arrives over the link of a port.
+pub(crate) const ARRIVAL: u32 = 0;
+
+/// A frame on its way: what is looked at on every hop. It is copied from ring to ring, so that a port's frames lie one
+/// behind the other in memory; its segment stays where it is.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Frame {
+    /// When its last bit arrives at the far end of the present link, in picoseconds.
+    pub(crate) arrival: u64,
+    /// Where in `Fabric::routes` its present port stands.
+    hop: u32,
+    /// The end of a connection that it is for.
+    pub(crate) end: u32,
+    /// Bytes on the wire, everything counted.
+    pub(crate) wire_bytes: u32,
+    /// Where its segment is, in the lower bits; [`ECN_CAPABLE`] and [`ECN_MARKED`] above.
+    segment: u32,
+}
+
+/// The frame's IP header says that it may be marked.
+const ECN_CAPABLE: u32 = 1 << 30;
+/// It is marked.
+const ECN_MARKED: u32 = 1 << 31;
+
+impl Frame {
+    /// Where its segment is.
+    #[inline]
+    pub(crate) const fn segment(&self) -> usize {
+        (self.segment & (ECN_CAPABLE - 1)) as usize
+    }
+}
+
+/// One direction of a link and the queue before it.
+pub(crate) struct Port {
+    /// The frames in the queue and on the link, by their time of arrival; a power of two of slots.
+    ring: Box<[Frame]>,
+    head: u32,
+    len: u32,
+    /// When the last accepted frame will have left.
+    departure: u64,
+    /// Picoseconds a byte lasts; zero where that is no whole number.
+    ps_per_byte: u64,
+    /// Propagation, and the latency of the switch at the far end.
+    delay: u64,
+    pub(crate) place: Place,
+    /// How many wish that each frame that arrives over the link is noted.
+    pub(crate) taps: u32,
+    /// Frames accepted.
+    pub(crate) frames: u64,
+    /// Bytes accepted, everything on the wire counted.
+    pub(crate) wire_bytes: u64,
+    rate: Rate,
+}
+
+impl Port {
+    #[inline]
+    fn time_to_send(&self, wire_bytes: u32) -> u64 {
+        if self.ps_per_byte == 0 {
+            self.time_to_send_exact(wire_bytes)
+        } else {
+            u64::from(wire_bytes) * self.ps_per_byte
+        }
+    }
+
+    #[cold]
+    fn time_to_send_exact(&self, wire_bytes: u32) -> u64 {
+        self.rate.time_to_send(Bytes::new(u64::from(wire_bytes))).get()
+    }
+
+    #[inline]
+    fn slot(&self, offset: u32) -> usize {
+        (self.head.wrapping_add(offset)) as usize & (self.ring.len().wrapping_sub(1))
+    }
+
+    #[inline]
+    fn push(&mut self, frame: Frame) {
+        if self.len as usize == self.ring.len() {
+            self.grow();
+        }
+        let slot = self.slot(self.len);
+        self.ring[slot] = frame;
+        self.len += 1;
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let mut ring = vec![Frame::default(); (self.ring.len() * 2).max(4)].into_boxed_slice();
+        for (slot, frame) in ring.iter_mut().zip(self.waiting()) {
+            *slot = *frame;
+        }
+        self.ring = ring;
+        self.head = 0;
+    }
+
+    /// The frames in the queue and on the link, in order.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &Frame> {
+        (0..self.len).map(|offset| &self.ring[self.slot(offset)])
+    }
+
+    /// Bytes that have arrived at the far end.
+    pub(crate) fn arrived_bytes(&self) -> u64 {
+        self.wire_bytes - self.waiting().map(|frame| u64::from(frame.wire_bytes)).sum::<u64>()
+    }
+}
+
+/// Where a frame is after a hop.
+pub(crate) enum Hop {
+    /// At another switch, on its way through this port.
+    Forward(PortIndex),
+    /// At its destination.
+    Deliver,
+}
+
+/// All ports and the frames in flight.
+pub(crate) struct Fabric {
+    pub(crate) ports: Vec<Port>,
+    /// The packet memories of the switches.
+    pub(crate) memories: Vec<FifoMemory>,
+    /// For switches that mark or drop by chance.
+    chances: Vec<Random>,
+    /// What the frames carry; `free` lists the unused places.
+    pub(crate) segments: Vec<Segment>,
+    free: Vec<u32>,
+    /// Paths, one after another: ports, each path ended by [`NIL`].
+    routes: Vec<u32>,
+    link_bytes: u32,
+    ip_bytes_min: u32,
+    /// The part of a frame's bytes on the wire that a switch does not store.
+    unstored_bytes: u32,
+}
+
+impl Fabric {
+    pub(crate) fn new(network: &Network, run: u64) -> Result<Self, Error> {
+        let Memories { memories, places, nodes } = Memories::new(network)?;
+        let port = |index: PortIndex| {
+            let link = &network.links[index as usize / 2];
+            let ps_bits = 8_000_000_000_000;
+            Port {
+                ring: Box::default(),
+                head: 0,
+                len: 0,
+                departure: 0,
+                ps_per_byte: if ps_bits % link.rate.get() == 0 { ps_bits / link.rate.get() } else { 0 },
+                delay: (link.delay + network.latency(index)).get(),
+                place: places[index as usize],
+                taps: 0,
+                frames: 0,
+                wire_bytes: 0,
+                rate: link.rate,
+            }
+        };
+        let chance = |&node: &u32| Random::new(seed(run, host(Kind::Switch, u64::from(node)), Purpose::Marking));
+        Ok(Self {
+            ports: (0..2 * network.links.len() as PortIndex).map(port).collect(),
+            memories,
+            chances: nodes.iter().map(chance).collect(),
+            segments: Vec::new(),
+            free: Vec::new(),
+            routes: Vec::new(),
+            link_bytes: network.framing.link_bytes,
+            ip_bytes_min: network.framing.ip_bytes_min,
+            unstored_bytes: network.framing.link_bytes - network.framing.stored_bytes,
+        })
+    }
+
+    /// Stores a path; returns where it starts.
+    pub(crate) fn add_route(&mut self, ports: impl Iterator<Item = PortIndex>) -> u32 {
+        let start = u32::try_from(self.routes.len()).expect("more than 2^32 hops in all paths");
+        self.routes.extend(ports);
+        self.routes.push(NIL);
+        start
+    }
+
+    /// The first port of a path.
+    pub(crate) fn first_port(&self, route: u32) -> PortIndex {
+        self.routes[route as usize]
+    }
+
+    /// Notes all frames on the link of a port, both ways, or no longer.
+    pub(crate) fn tap_link(&mut self, port: PortIndex, on: bool) {
+        for port in [port, port ^ 1] {
+            let taps = &mut self.ports[port as usize].taps;
+            *taps = if on { *taps + 1 } else { *taps - 1 };
+        }
+    }
+
+    /// Sends a segment on its way: behind all others of its host's port. Hosts queue without limit. Returns its bytes
+    /// on the wire.
+    #[inline]
+    pub(crate) fn send(
+        &mut self,
+        schedule: &mut Schedule,
+        now: u64,
+        segment: &Segment,
+        route: u32,
+        end: u32,
+    ) -> u32 {
+        let wire_bytes = self.link_bytes + segment.ip_bytes().max(self.ip_bytes_min);
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.segments[place as usize] = *segment;
+                place
+            }
+            None => {
+                assert!(self.segments.len() < ECN_CAPABLE as usize, "more than 2^30 frames are on their way");
+                self.segments.push(*segment);
+                (self.segments.len() - 1) as u32
+            }
+        };
+        let ecn = if segment.flags.contains(Flags::ECT) { ECN_CAPABLE } else { 0 };
+        let frame = Frame { arrival: 0, hop: route, end, wire_bytes, segment: place | ecn };
+        let index = self.routes[route as usize];
+        let port = &self.ports[index as usize];
+        let departure = now.max(port.departure) + port.time_to_send(wire_bytes);
+        self.depart(schedule, departure, index, frame);
+        wire_bytes
+    }
+
+    /// Frees the place of a frame's segment: it was delivered or dropped.
+    #[inline]
+    pub(crate) fn remove(&mut self, frame: &Frame) {
+        self.free.push(frame.segment() as u32);
+    }
+
+    /// Hands a frame that came in by port `from` to the switch's memory before port `index`, and says which limit
+    /// dropped it, if one did.
+    #[inline]
+    pub(crate) fn forward(
+        &mut self,
+        schedule: &mut Schedule,
+        now: u64,
+        from: PortIndex,
+        index: PortIndex,
+        mut frame: Frame,
+    ) -> Option<Limit> {
+        let input = self.ports[from as usize].place.input;
+        let Place { memory, output, .. } = self.ports[index as usize].place;
+        let ecn = match frame.segment >> 30 {
+            0 => Ecn::NotCapable,
+            1 => Ecn::Capable,
+            _ => Ecn::Congestion,
+        };
+        let bytes = frame.wire_bytes - self.unstored_bytes;
+        let chance = &mut self.chances[memory as usize];
+        let passage = self.memories[memory as usize].handle_arrival(
+            Instant::new(now),
+            usize::from(input),
+            usize::from(output),
+            Descriptor { bytes, ecn },
+            || (chance.bits() >> 32) as u32,
+        );
+        match passage {
+            Passage::Queued { end, marked, .. } => {
+                if marked {
+                    frame.segment |= ECN_MARKED;
+                    self.segments[frame.segment()].flags.insert(Flags::CE);
+                }
+                self.depart(schedule, end.get(), index, frame);
+                None
+            }
+            Passage::Dropped(limit) => Some(limit),
+        }
+    }
+
+    /// Notes that a frame will have left a port at `departure`.
+    #[inline]
+    fn depart(&mut self, schedule: &mut Schedule, departure: u64, index: PortIndex, mut frame: Frame) {
+        let port = &mut self.ports[index as usize];
+        port.departure = departure;
+        port.frames += 1;
+        port.wire_bytes += u64::from(frame.wire_bytes);
+        frame.arrival = departure + port.delay;
+        if port.len == 0 {
+            schedule.insert(frame.arrival, ARRIVAL << INDEX_BITS | index);
+        }
+        port.push(frame);
+    }
+
+    /// Takes the frame that has just arrived over a port's link, and says where it goes.
+    #[inline]
+    pub(crate) fn arrive(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) -> (Frame, Hop) {
+        let port = &mut self.ports[index as usize];
+        let mut frame = port.ring[port.slot(0)];
+        debug_assert_eq!(frame.arrival, now);
+        port.head = port.head.wrapping_add(1);
+        port.len -= 1;
+        if port.len > 0 {
+            let next = port.ring[port.slot(0)].arrival;
+            schedule.insert(next, ARRIVAL << INDEX_BITS | index);
+        }
+        frame.hop += 1;
+        let next_port = self.routes[frame.hop as usize];
+        (frame, if next_port == NIL { Hop::Deliver } else { Hop::Forward(next_port) })
+    }
+
+    /// Frames put on links so far.
+    pub(crate) fn hops(&self) -> u64 {
+        self.ports.iter().map(|port| port.frames).sum()
+    }
+
+    /// Payload of all frames on their way.
+    pub(crate) fn payload_in_flight(&self) -> u64 {
+        let payload = |frame: &Frame| u64::from(self.segments[frame.segment()].payload);
+        self.ports.iter().flat_map(Port::waiting).map(payload).sum()
+    }
+
+    /// Asserts that no link carried more than its rate, that every port kept its order, and that every segment's
+    /// place is either used once or free.
+    pub(crate) fn assert_conserved(&self) {
+        let mut in_flight = 0;
+        for (index, port) in self.ports.iter().enumerate() {
+            let carried = u128::from(port.rate.get()) * u128::from(port.departure) / 8_000_000_000_000;
+            assert!(
+                u128::from(port.wire_bytes) <= carried,
+                "port {index} accepted {} bytes to be sent until {} ps, where its rate allows {carried}",
+                port.wire_bytes,
+                port.departure
+            );
+            let arrivals: Vec<u64> = port.waiting().map(|frame| frame.arrival).collect();
+            assert!(arrivals.is_sorted(), "frames overtake each other on port {index}");
+            in_flight += arrivals.len();
+        }
+        assert_eq!(in_flight + self.free.len(), self.segments.len(), "frames are unaccounted for");
+    }
+}

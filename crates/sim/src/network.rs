@@ -1,0 +1,356 @@
+//! What the network consists of: hosts, switches and the links between them, as plain data; and the paths
+//! that frames take through it.
+
+use crate::tcp::Framing;
+use fanin_scenario::Switch;
+use fanin_units::{Duration, Rate};
+
+/// A host or switch, by its place in [`Network::nodes`].
+pub type NodeIndex = u32;
+
+/// One direction of a link with the output queue before it: link `k` has the ports `2 k` (from its first end)
+/// and `2 k + 1` (from its second end).
+pub type PortIndex = u32;
+
+/// What a node is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NodeKind {
+    /// Sends and receives; never forwards. Its network card queues without limit.
+    Host,
+    /// Stores and forwards.
+    Switch {
+        /// Which of [`Network::switches`] it is like. Switches that are alike share settings, never memory.
+        like: usize,
+    },
+}
+
+/// A kind of switch.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SwitchKind {
+    /// Its settings.
+    pub settings: Switch,
+    /// Whether its links to other switches are uplinks, as those of a rack's switch; a core router has none.
+    pub has_uplinks: bool,
+}
+
+/// A host or a switch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Node {
+    /// A name for records and messages, unique in the network.
+    pub name: String,
+    /// What it is.
+    pub kind: NodeKind,
+}
+
+/// A full-duplex point-to-point link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Link {
+    /// The nodes it joins.
+    pub ends: [NodeIndex; 2],
+    /// Bits a second, each way.
+    pub rate: Rate,
+    /// Propagation, one way.
+    pub delay: Duration,
+}
+
+/// Nodes and links. Any graph will do: add nodes and links, and [`Paths`] finds the ways through it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Network {
+    /// Hosts and switches.
+    pub nodes: Vec<Node>,
+    /// Links between them.
+    pub links: Vec<Link>,
+    /// The kinds of switches.
+    pub switches: Vec<SwitchKind>,
+    /// What the links add to an IP packet.
+    pub framing: Framing,
+}
+
+impl Default for Network {
+    /// Nothing at all, on Ethernet.
+    fn default() -> Self {
+        let (nodes, links, switches) = (Vec::new(), Vec::new(), Vec::new());
+        Self { nodes, links, switches, framing: Framing::ETHERNET }
+    }
+}
+
+/// Why a network cannot be simulated.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NetworkError {
+    /// A link names a node that does not exist, or joins a node to itself.
+    #[error("link {link} does not join two of the {nodes} nodes")]
+    LinkEnds {
+        /// Which link.
+        link: usize,
+        /// How many nodes there are.
+        nodes: usize,
+    },
+    /// A link's rate is zero or so low that a frame takes for ever.
+    #[error("link {link} between {from} and {to} is too slow: {rate}")]
+    LinkRate {
+        /// Which link.
+        link: usize,
+        /// One end's name.
+        from: String,
+        /// The other end's name.
+        to: String,
+        /// The rate it has.
+        rate: Rate,
+    },
+    /// Two hosts that have to talk are not joined.
+    #[error("no path leads from {from} to {to}")]
+    NoPath {
+        /// The source's name.
+        from: String,
+        /// The destination's name.
+        to: String,
+    },
+}
+
+impl Network {
+    /// Adds a host.
+    pub fn add_host(&mut self, name: String) -> NodeIndex {
+        self.add(Node { name, kind: NodeKind::Host })
+    }
+
+    /// Adds a switch like number `like` of [`Self::switches`].
+    pub fn add_switch(&mut self, name: String, like: usize) -> NodeIndex {
+        self.add(Node { name, kind: NodeKind::Switch { like } })
+    }
+
+    fn add(&mut self, node: Node) -> NodeIndex {
+        let index = NodeIndex::try_from(self.nodes.len()).expect("more than 2^32 nodes");
+        self.nodes.push(node);
+        index
+    }
+
+    /// Joins two nodes; returns the link's index.
+    pub fn join(&mut self, from: NodeIndex, to: NodeIndex, rate: Rate, delay: Duration) -> usize {
+        self.links.push(Link { ends: [from, to], rate, delay });
+        self.links.len() - 1
+    }
+
+    /// The node a port sends from.
+    pub fn source(&self, port: PortIndex) -> NodeIndex {
+        self.links[port as usize / 2].ends[port as usize % 2]
+    }
+
+    /// The node a port sends to.
+    pub fn destination(&self, port: PortIndex) -> NodeIndex {
+        self.links[port as usize / 2].ends[1 - port as usize % 2]
+    }
+
+    /// The latency of the switch that a port leads to; none at a host.
+    pub(crate) fn latency(&self, port: PortIndex) -> Duration {
+        match self.nodes[self.destination(port) as usize].kind {
+            NodeKind::Host => Duration::ZERO,
+            NodeKind::Switch { like } => self.switches[like].settings.latency,
+        }
+    }
+
+    /// The port that leads directly from one node to another, if there is one.
+    pub fn port_between(&self, from: NodeIndex, to: NodeIndex) -> Option<PortIndex> {
+        (0..2 * self.links.len() as PortIndex)
+            .find(|&port| self.source(port) == from && self.destination(port) == to)
+    }
+
+    /// A port's name in records: `tor:0->collector:3`.
+    pub fn port_name(&self, port: PortIndex) -> String {
+        let name = |node: NodeIndex| &self.nodes[node as usize].name;
+        format!("{}->{}", name(self.source(port)), name(self.destination(port)))
+    }
+
+    /// The ports that a pattern names: two node names joined by `->`, in which `*` stands for any number and a name
+    /// without a number for all of that kind.
+    pub fn ports_named(&self, pattern: &str) -> Vec<PortIndex> {
+        let Some((from, to)) = pattern.split_once("->") else { return Vec::new() };
+        let fits = |pattern: &str, node: NodeIndex| {
+            let name = &self.nodes[node as usize].name;
+            let kind = name.split_once(':').map_or(&**name, |(kind, _)| kind);
+            let wanted = pattern.trim();
+            wanted == name || wanted == kind || wanted.strip_suffix(":*") == Some(kind)
+        };
+        (0..2 * self.links.len() as PortIndex)
+            .filter(|&port| fits(from, self.source(port)) && fits(to, self.destination(port)))
+            .collect()
+    }
+
+    /// Checks what [`Paths`] and the engine rely on.
+    ///
+    /// # Errors
+    /// The first link that joins nothing or carries nothing.
+    pub fn check(&self) -> Result<(), NetworkError> {
+        let nodes = self.nodes.len();
+        for (index, link) in self.links.iter().enumerate() {
+            let [from, to] = link.ends.map(|node| node as usize);
+            if from >= nodes || to >= nodes || from == to {
+                return Err(NetworkError::LinkEnds { link: index, nodes });
+            }
+            // A bit lasts at most a millisecond: the slowest frame then takes minutes, not the run's whole time.
+            if link.rate < Rate::new(1_000) {
+                let name = |node: usize| self.nodes[node].name.clone();
+                let (from, to) = (name(from), name(to));
+                return Err(NetworkError::LinkRate { link: index, from, to, rate: link.rate });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How a path is chosen where several are equally short.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Spread {
+    /// By a hash of the flow's number, at each node anew (equal-cost multi-path).
+    Flow(u64),
+    /// By the destination's number: all flows to one destination take one path, and destinations are dealt out
+    /// evenly.
+    Destination(u64),
+}
+
+/// Finds the paths of a network: those with the fewest links, and of these one by [`Spread`].
+pub struct Paths<'a> {
+    network: &'a Network,
+    /// Ports that leave each node, in the order of the links.
+    leaving: Vec<Vec<PortIndex>>,
+    /// Links from each node to `destination`; `u32::MAX` where none leads there.
+    distance: Vec<u32>,
+    destination: Option<NodeIndex>,
+}
+
+impl<'a> Paths<'a> {
+    /// Prepares path finding.
+    ///
+    /// # Errors
+    /// As [`Network::check`].
+    pub fn new(network: &'a Network) -> Result<Self, NetworkError> {
+        network.check()?;
+        let mut leaving = vec![Vec::new(); network.nodes.len()];
+        for port in 0..2 * network.links.len() as PortIndex {
+            leaving[network.source(port) as usize].push(port);
+        }
+        Ok(Self { network, leaving, distance: Vec::new(), destination: None })
+    }
+
+    /// The ports on the way from one host to another. Ask for all paths to one destination in a row: changing
+    /// it costs a search of the whole network.
+    ///
+    /// # Errors
+    /// [`NetworkError::NoPath`].
+    pub fn find(
+        &mut self,
+        from: NodeIndex,
+        to: NodeIndex,
+        spread: Spread,
+    ) -> Result<impl Iterator<Item = PortIndex> + use<'_, 'a>, NetworkError> {
+        if self.destination != Some(to) {
+            self.measure(to);
+        }
+        if from == to || self.distance[from as usize] == u32::MAX {
+            let name = |node: NodeIndex| self.network.nodes[node as usize].name.clone();
+            return Err(NetworkError::NoPath { from: name(from), to: name(to) });
+        }
+        let mut node = from;
+        Ok(std::iter::from_fn(move || {
+            let left = self.distance[node as usize];
+            if left == 0 {
+                return None;
+            }
+            let closer = |&&port: &&PortIndex| {
+                self.distance[self.network.destination(port) as usize] == left - 1
+            };
+            let choices = self.leaving[node as usize].iter().filter(closer).count() as u64;
+            let chosen = match spread {
+                _ if choices == 1 => 0,
+                Spread::Flow(flow) => mix(flow ^ u64::from(node).rotate_left(32)) % choices,
+                Spread::Destination(number) => number % choices,
+            };
+            let port = *self.leaving[node as usize].iter().filter(closer).nth(chosen as usize)?;
+            node = self.network.destination(port);
+            Some(port)
+        }))
+    }
+
+    /// Breadth-first search backwards from `to`; hosts do not forward.
+    fn measure(&mut self, to: NodeIndex) {
+        self.distance.clear();
+        self.distance.resize(self.network.nodes.len(), u32::MAX);
+        self.distance[to as usize] = 0;
+        let mut reached = std::collections::VecDeque::from([to]);
+        while let Some(node) = reached.pop_front() {
+            if node != to && self.network.nodes[node as usize].kind == NodeKind::Host {
+                continue;
+            }
+            for &port in &self.leaving[node as usize] {
+                let neighbour = self.network.destination(port) as usize;
+                if self.distance[neighbour] == u32::MAX {
+                    self.distance[neighbour] = self.distance[node as usize] + 1;
+                    reached.push_back(neighbour as NodeIndex);
+                }
+            }
+        }
+        self.destination = Some(to);
+    }
+}
+
+/// The finaliser of `SplitMix64` (Steele, Lea, Flood 2014): spreads every bit of the input over the output.
+pub(crate) const fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: Rate = Rate::new(1_000_000_000);
+
+    /// Two hosts on two leaves, joined by two spines.
+    fn leaf_spine() -> Network {
+        let mut network = Network::default();
+        let hosts = [network.add_host("a".into()), network.add_host("b".into())];
+        let leaves = [network.add_switch("l0".into(), 0), network.add_switch("l1".into(), 0)];
+        let spines = [network.add_switch("s0".into(), 0), network.add_switch("s1".into(), 0)];
+        for (host, leaf) in hosts.into_iter().zip(leaves) {
+            network.join(host, leaf, RATE, Duration::ZERO);
+            for spine in spines {
+                network.join(leaf, spine, RATE, Duration::ZERO);
+            }
+        }
+        network
+    }
+
+    #[test]
+    fn finds_the_shortest_paths_and_spreads_flows() {
+        let network = leaf_spine();
+        let mut paths = Paths::new(&network).unwrap();
+        let mut through = [0, 0];
+        for flow in 0..1000 {
+            let path: Vec<_> = paths.find(0, 1, Spread::Flow(flow)).unwrap().collect();
+            assert_eq!(path.len(), 4);
+            assert_eq!(network.source(path[0]), 0);
+            for pair in path.windows(2) {
+                assert_eq!(network.destination(pair[0]), network.source(pair[1]));
+            }
+            through[network.destination(path[1]) as usize - 4] += 1;
+        }
+        assert!(through.iter().all(|&flows| flows > 400), "{through:?}");
+    }
+
+    #[test]
+    fn hosts_do_not_forward() {
+        let mut network = Network::default();
+        for name in ["a", "b", "c"] {
+            network.add_host(name.into());
+        }
+        network.join(0, 1, RATE, Duration::ZERO);
+        network.join(1, 2, RATE, Duration::ZERO);
+        let mut paths = Paths::new(&network).unwrap();
+        assert!(matches!(paths.find(0, 2, Spread::Flow(0)).map(|_| ()), Err(NetworkError::NoPath { .. })));
+        assert!(paths.find(0, 1, Spread::Flow(0)).is_ok());
+        network.links[1].rate = Rate::ZERO;
+        assert!(matches!(network.check(), Err(NetworkError::LinkRate { link: 1, .. })));
+    }
+}

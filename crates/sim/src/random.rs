@@ -1,0 +1,59 @@
+//! Seeds: one independent stream of random numbers for each host and purpose.
+
+pub(crate) use fanin_dataflow::Random;
+
+use crate::network::mix;
+
+/// What a stream of random numbers is for. Every host has one of each, so that neither another host nor another
+/// use shifts the numbers of this one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u64)]
+pub(crate) enum Purpose {
+    /// What a role draws for itself: delays, decisions, the order of requests.
+    Role = 1,
+    /// Size of an event, by its L1 ID.
+    Event = 2,
+    /// Sizes of fragments.
+    Fragment = 3,
+    /// Decisions of a switch that marks or drops by chance.
+    Marking = 4,
+}
+
+/// The seed of one stream. Hosts are numbered by [`host`], so that more of one kind never renumber another's.
+#[inline]
+pub(crate) const fn seed(run: u64, host: u64, purpose: Purpose) -> u64 {
+    mix(mix(mix(run) ^ host) ^ purpose as u64)
+}
+
+/// The number of a host in seeds: its kind and its place among those of its kind.
+#[inline]
+pub(crate) const fn host(kind: Kind, place: u64) -> u64 {
+    (kind as u64) << 40 | place
+}
+
+/// Kinds of hosts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u64)]
+pub(crate) enum Kind {
+    Supervisor = 1,
+    Readout = 2,
+    Collector = 3,
+    Switch = 4,
+    /// No host: an event, the same for all.
+    Event = 5,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_differ_in_everything_that_names_them() {
+        let first = |run, place, purpose| Random::new(seed(run, host(Kind::Readout, place), purpose)).bits();
+        assert_eq!(first(1, 2, Purpose::Role), first(1, 2, Purpose::Role));
+        assert_ne!(first(1, 2, Purpose::Role), first(1, 2, Purpose::Fragment));
+        assert_ne!(first(1, 2, Purpose::Role), first(1, 3, Purpose::Role));
+        assert_ne!(first(1, 2, Purpose::Role), first(2, 2, Purpose::Role));
+        assert_ne!(host(Kind::Readout, 1), host(Kind::Collector, 1));
+    }
+}

@@ -1,0 +1,303 @@
+//! What happens next: a timing wheel of occurrences in two levels, and a heap for the far future.
+//!
+//! Nearly all occurrences are arrivals of frames, at most one pending for each link, a few microseconds ahead. They
+//! lie in the inner ring of narrow buckets, each a short list sorted by time; a bitmap finds the next bucket that
+//! holds anything. Timers of up to half a second lie unsorted in the outer ring, whose buckets are whole blocks of
+//! the inner one, and are dealt out when their block comes near. What is later still waits in a binary heap.
+//! Occurrences of one instant happen in the order in which they were scheduled.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Buckets in a block, as a power of two.
+const BLOCK_BITS: u32 = 11;
+/// The inner ring holds two blocks: the present one and the next.
+const BUCKETS: usize = 2 << BLOCK_BITS;
+/// Blocks of the outer ring.
+const BLOCKS: usize = 4096;
+const NIL: u32 = u32::MAX;
+
+#[derive(Clone, Copy)]
+struct Node {
+    time: u64,
+    what: u32,
+    next: u32,
+}
+
+/// Which of `64 * WORDS` places hold something.
+struct Bitmap<const WORDS: usize> {
+    words: Box<[u64; WORDS]>,
+    /// One bit for each word that is not zero; at most 64 words.
+    summary: u64,
+}
+
+impl<const WORDS: usize> Bitmap<WORDS> {
+    fn new() -> Self {
+        const { assert!(WORDS <= 64) };
+        Self { words: Box::new([0; WORDS]), summary: 0 }
+    }
+
+    #[inline]
+    fn set(&mut self, place: usize) {
+        let word = place / 64 % WORDS;
+        self.words[word] |= 1 << (place % 64);
+        self.summary |= 1 << word;
+    }
+
+    #[inline]
+    fn clear(&mut self, place: usize) {
+        let word = place / 64 % WORDS;
+        self.words[word] &= !(1 << (place % 64));
+        if self.words[word] == 0 {
+            self.summary &= !(1 << word);
+        }
+    }
+
+    /// The first occupied place from `start` on, round the ring.
+    #[inline]
+    fn next(&self, start: usize) -> Option<usize> {
+        let first = start / 64 % WORDS;
+        let here = self.words[first] & (u64::MAX << (start % 64));
+        if here != 0 {
+            return Some(first * 64 + here.trailing_zeros() as usize);
+        }
+        let later = self.summary & (u64::MAX << first) & !(1 << first);
+        let word = match (later, self.summary) {
+            (0, 0) => return None,
+            (0, any) => any.trailing_zeros(),
+            (later, _) => later.trailing_zeros(),
+        };
+        let word = word as usize % WORDS;
+        Some(word * 64 + self.words[word].trailing_zeros() as usize)
+    }
+}
+
+/// The pending occurrences: a time in picoseconds and a number that says what occurs.
+pub(crate) struct Schedule {
+    heads: Box<[u32; BUCKETS]>,
+    near: Bitmap<{ BUCKETS / 64 }>,
+    /// First and last node of each block.
+    blocks: Box<[(u32, u32); BLOCKS]>,
+    outer: Bitmap<{ BLOCKS / 64 }>,
+    /// A bucket spans `1 << shift` picoseconds.
+    shift: u32,
+    /// The bucket, counted from the start of time, that the last occurrence was taken from.
+    cursor: u64,
+    nodes: Vec<Node>,
+    free: u32,
+    far: BinaryHeap<Reverse<(u64, u64, u32)>>,
+    far_scheduled: u64,
+    pending: usize,
+}
+
+impl Schedule {
+    /// An empty schedule whose buckets span about `bucket_ps`, rounded down to a power of two.
+    ///
+    /// Speed is best when about one occurrence falls into a bucket; the order never depends on it.
+    pub(crate) fn new(bucket_ps: u64) -> Self {
+        Self {
+            heads: Box::new([NIL; BUCKETS]),
+            near: Bitmap::new(),
+            blocks: Box::new([(NIL, NIL); BLOCKS]),
+            outer: Bitmap::new(),
+            shift: bucket_ps.clamp(1 << 8, 1 << 36).ilog2(),
+            cursor: 0,
+            nodes: Vec::new(),
+            free: NIL,
+            far: BinaryHeap::new(),
+            far_scheduled: 0,
+            pending: 0,
+        }
+    }
+
+    /// How many occurrences are pending.
+    pub(crate) fn pending(&self) -> usize {
+        self.pending + self.far.len()
+    }
+
+    /// Adds an occurrence; `time` must not lie before the last one taken.
+    #[inline]
+    pub(crate) fn insert(&mut self, time: u64, what: u32) {
+        let bucket = time >> self.shift;
+        debug_assert!(bucket >= self.cursor, "an occurrence in the past");
+        let ahead = (bucket >> BLOCK_BITS) - (self.cursor >> BLOCK_BITS);
+        if ahead > 1 && ahead >= BLOCKS as u64 {
+            self.insert_far(time, what);
+            return;
+        }
+        let node = self.add_node(time, what);
+        if ahead <= 1 {
+            self.insert_near(bucket, node);
+        } else {
+            self.insert_outer(bucket, node);
+        }
+    }
+
+    #[cold]
+    fn insert_far(&mut self, time: u64, what: u32) {
+        self.far.push(Reverse((time, self.far_scheduled, what)));
+        self.far_scheduled += 1;
+    }
+
+    #[inline]
+    fn add_node(&mut self, time: u64, what: u32) -> u32 {
+        self.pending += 1;
+        let node = Node { time, what, next: NIL };
+        if self.free == NIL {
+            self.nodes.push(node);
+            return (self.nodes.len() - 1) as u32;
+        }
+        let index = self.free;
+        let entry = &mut self.nodes[index as usize];
+        self.free = entry.next;
+        *entry = node;
+        index
+    }
+
+    #[inline]
+    fn insert_outer(&mut self, bucket: u64, node: u32) {
+        let place = (bucket >> BLOCK_BITS) as usize % BLOCKS;
+        let (head, tail) = self.blocks[place];
+        if head == NIL {
+            self.blocks[place] = (node, node);
+            self.outer.set(place);
+        } else {
+            self.nodes[tail as usize].next = node;
+            self.blocks[place].1 = node;
+        }
+    }
+
+    #[inline]
+    fn insert_near(&mut self, bucket: u64, node: u32) {
+        let slot = bucket as usize % BUCKETS;
+        let time = self.nodes[node as usize].time;
+        let head = self.heads[slot];
+        if head == NIL {
+            self.heads[slot] = node;
+            self.near.set(slot);
+        } else if self.nodes[head as usize].time > time {
+            self.nodes[node as usize].next = head;
+            self.heads[slot] = node;
+        } else {
+            let mut before = head;
+            loop {
+                let next = self.nodes[before as usize].next;
+                if next == NIL || self.nodes[next as usize].time > time {
+                    self.nodes[node as usize].next = next;
+                    self.nodes[before as usize].next = node;
+                    break;
+                }
+                before = next;
+            }
+        }
+    }
+
+    /// Takes the earliest occurrence.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<(u64, u32)> {
+        let Some(slot) = self.near.next(self.cursor as usize % BUCKETS) else { return self.pop_outer() };
+        let node = self.heads[slot];
+        let entry = &mut self.nodes[node as usize];
+        let Node { time, what, next } = *entry;
+        entry.next = self.free;
+        self.free = node;
+        self.heads[slot] = next;
+        if next == NIL {
+            self.near.clear(slot);
+        }
+        self.pending -= 1;
+        let bucket = time >> self.shift;
+        let crosses = (bucket ^ self.cursor) >> BLOCK_BITS != 0;
+        self.cursor = bucket;
+        if crosses {
+            self.deal_out();
+        }
+        Some((time, what))
+    }
+
+    /// The inner ring is empty: goes to the block before the next one that holds anything.
+    #[cold]
+    fn pop_outer(&mut self) -> Option<(u64, u32)> {
+        let block = self.cursor >> BLOCK_BITS;
+        let next = match self.outer.next(block as usize % BLOCKS) {
+            Some(place) => block + (place as u64).wrapping_sub(block) % BLOCKS as u64,
+            None => self.far.peek()?.0.0 >> self.shift >> BLOCK_BITS,
+        };
+        self.cursor = self.cursor.max((next - 1) << BLOCK_BITS);
+        self.deal_out();
+        self.pop()
+    }
+
+    /// The cursor has entered another block. Fills the outer ring from the heap, then the inner ring's next block from
+    /// the outer: before anything else can be inserted there, so that what was scheduled earlier comes first.
+    #[cold]
+    fn deal_out(&mut self) {
+        let block = self.cursor >> BLOCK_BITS;
+        while let Some(&Reverse((time, _, what))) = self.far.peek() {
+            let bucket = time >> self.shift;
+            if (bucket >> BLOCK_BITS) - block >= BLOCKS as u64 {
+                break;
+            }
+            self.far.pop();
+            let node = self.add_node(time, what);
+            self.insert_outer(bucket, node);
+        }
+        for block in [block, block + 1] {
+            let place = block as usize % BLOCKS;
+            let (mut node, _) = std::mem::replace(&mut self.blocks[place], (NIL, NIL));
+            if node == NIL {
+                continue;
+            }
+            self.outer.clear(place);
+            while node != NIL {
+                let Node { time, next, .. } = self.nodes[node as usize];
+                self.nodes[node as usize].next = NIL;
+                self.insert_near(time >> self.shift, node);
+                node = next;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_the_order_of_a_sorted_list() {
+        for bucket_ps in [1 << 8, 1 << 16, 1 << 30] {
+            let mut schedule = Schedule::new(bucket_ps);
+            let mut expected: Vec<(u64, u32)> = Vec::new();
+            let mut state = 1_u64;
+            let mut random = move || {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                state >> 33
+            };
+            let mut now = 0;
+            for what in 0..30_000_u32 {
+                // Equal, near, far and very far times.
+                let ahead = match random() % 6 {
+                    0 => 0,
+                    1 => random() % 1_000,
+                    2 => random() % 20_000_000,
+                    3 => random() % 2_000_000_000,
+                    4 => (random() % 8) * 100_000_000_000,
+                    _ => (random() % 4) * 3_000_000_000_000,
+                };
+                schedule.insert(now + ahead, what);
+                let position = expected.partition_point(|&(time, _)| time <= now + ahead);
+                expected.insert(position, (now + ahead, what));
+                if random() % 3 != 0 {
+                    let got = schedule.pop().unwrap();
+                    assert_eq!(got, expected.remove(0));
+                    now = got.0;
+                }
+            }
+            assert_eq!(schedule.pending(), expected.len());
+            for entry in expected {
+                assert_eq!(schedule.pop(), Some(entry));
+            }
+            assert_eq!(schedule.pop(), None);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The TCP stack that a scenario describes.
+
+use fanin_scenario::{CongestionControl as Wanted, Profile, Transport};
+use fanin_units::Ratio;
+
+use crate::Error;
+use crate::tcp::{Config, CongestionControl, DelayedAck, Segmentation};
+
+/// The window of a burst that waits for more acknowledgements: `tcp_tso_win_divisor` of Linux.
+const BURST_WINDOW_DIVISOR: u32 = 3;
+
+/// Translates the transport section of a scenario: the named profile, and what differs from it.
+pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
+    let profile = match transport.profile {
+        Profile::Linux2632 => Config::linux_2_6_32(),
+        Profile::Linux2626 => Config::linux_2_6_26(),
+        Profile::Linux6 => Config::linux_6(),
+        Profile::Ns3Newreno => Config::ns3_newreno(),
+        Profile::Textbook => Config::textbook(),
+    };
+    let mut config = profile.clone();
+    let mss = transport.segment_payload().get();
+    config.mss = u16::try_from(mss).map_err(|_| Error::unsupported("transport.mss", format!("{mss} bytes")))?;
+    config.timestamps = transport.timestamps;
+    config.sack = transport.sack;
+    config.ecn = transport.ecn;
+    config.initial_window = packets(transport.initial_window.get());
+    config.congestion_control = match transport.congestion_control {
+        Wanted::Newreno => CongestionControl::NewReno,
+        Wanted::Cubic => match profile.congestion_control {
+            cubic @ CongestionControl::Cubic(_) => cubic,
+            _ => Config::linux_6().congestion_control,
+        },
+        Wanted::Static => CongestionControl::Static { segments: packets(transport.static_window.get()) },
+        other => {
+            return Err(Error::unsupported("transport.congestion_control", format!("{other:?}").to_lowercase()));
+        }
+    };
+    config.slow_start_after_idle = transport.slow_start_after_idle;
+    config.receive_window = u32::try_from(transport.receive_window.get()).unwrap_or(u32::MAX >> 2);
+    config.receive_window_initial = config.receive_window_initial.min(config.receive_window);
+    // The window field has 16 bits.
+    while config.receive_window >> config.window_scale > u32::from(u16::MAX) {
+        config.window_scale += 1;
+    }
+    config.rto.min = transport.rto_min;
+    config.rto.max = transport.rto_max;
+    config.rto.jitter = (transport.rto_spread.get() * 1024 / Ratio::ONE.get()) as u32;
+    config.timer_tick = transport.timer_granularity;
+    config.delayed_ack = match profile.delayed_ack {
+        _ if !transport.delayed_ack => DelayedAck::Off,
+        linux @ DelayedAck::Linux { .. } => linux,
+        DelayedAck::Off | DelayedAck::Rfc1122 { .. } => {
+            DelayedAck::Rfc1122 { timeout: transport.delayed_ack_timeout }
+        }
+    };
+    config.nagle = !transport.nodelay;
+    if transport.offload_burst > transport.mss {
+        let burst_bytes_max = u32::try_from(transport.offload_burst.get()).unwrap_or(u32::MAX);
+        config.segmentation = Some(Segmentation { burst_bytes_max, window_divisor: BURST_WINDOW_DIVISOR });
+    }
+    Ok(config)
+}
+
+fn packets(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX).max(1)
+}

@@ -1,0 +1,329 @@
+//! Settings of a TCP stack, shared by all endpoints that use it.
+
+use fanin_units::{Duration, Instant};
+
+/// What windows and flights are counted in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WindowUnit {
+    /// Segments, however short (Linux).
+    Segments,
+    /// Bytes (RFC 5681, ns-3).
+    Bytes,
+}
+
+/// How the window grows and how far it falls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CongestionControl {
+    /// RFC 5681 growth, halving on loss.
+    NewReno,
+    /// CUBIC.
+    Cubic(CubicParameters),
+    /// A window of so many segments, whatever happens (thesis §6.4, ICC'15 §IV).
+    Static {
+        /// The window in segments, at least 1.
+        segments: u32,
+    },
+}
+
+/// Variants of CUBIC.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CubicParameters {
+    /// Multiplicative decrease in 1/1024: 717 is 0.7.
+    pub beta: u32,
+    /// The constant C in 10/1024 per second cubed: 41 is 0.4.
+    pub scale: u32,
+    /// Whether slow start ends by HyStart's delay or ACK-train signals.
+    pub hystart: bool,
+    /// Whether the window estimate counts acknowledged segments (`tcp_cubic.c` since 3.18) or ACKs with an
+    /// estimated ratio (before).
+    pub counts_segments: bool,
+    /// Whether the window after a spurious loss returns to the last maximum of CUBIC's own memory (before
+    /// 4.13) rather than the window before the loss.
+    pub undoes_to_maximum: bool,
+}
+
+/// How slow start and congestion avoidance count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Growth {
+    /// One segment an ACK, whatever it covers (Linux before 3.18 with `tcp_abc` 0; RFC 5681 without byte
+    /// counting).
+    PerAck,
+    /// As many segments as the ACK covers (Linux since 3.18).
+    PerSegment,
+    /// Bytes acknowledged, at most one segment an ACK in slow start (RFC 5681 equations 2 and 3).
+    PerByte,
+    /// One segment an ACK in slow start; `mss² / cwnd` bytes an ACK in congestion avoidance (ns-3).
+    Ns3,
+}
+
+/// When a segment counts as lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LossDetection {
+    /// Three duplicate ACKs (RFC 5681), partial ACKs in recovery (RFC 6582). Used by every profile when SACK
+    /// is off.
+    DuplicateAcks,
+    /// SACK with the `IsLost` rule of RFC 6675.
+    Rfc6675,
+    /// Forward acknowledgement: everything further below the highest SACK than the reordering degree
+    /// (Linux before 4.15).
+    Fack,
+    /// RACK (RFC 8985), as in Linux.
+    Rack,
+}
+
+/// How the window shrinks in fast recovery.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reduction {
+    /// At once to the slow-start threshold (RFC 5681, RFC 6675).
+    AtOnce,
+    /// By one segment every second ACK (`tcp_cwnd_down`, Linux before 3.7).
+    RateHalving,
+    /// Proportional rate reduction (RFC 6937 with the slow-start reduction bound, Linux since 3.2).
+    Proportional,
+}
+
+/// What the window does when the application leaves it unused (RFC 2861, RFC 7661).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Validation {
+    /// It grows whether it was used or not (ns-3).
+    None,
+    /// `tcp_is_cwnd_limited` of Linux before 3.16: it grows when at most three segments of it were unused.
+    Burst,
+    /// `tcp_is_cwnd_limited` of Linux since 3.16: in slow start while less than twice the greatest flight.
+    MaximumFlight,
+}
+
+/// Where round-trip times come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RttSource {
+    /// The timestamp option where it is on, as Linux did before 4.13.
+    TimestampFirst,
+    /// The transmission time of the oldest segment acknowledged that was sent once.
+    Transmissions,
+}
+
+/// The retransmission time-out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RtoConfig {
+    /// Before the first sample.
+    pub initial: Duration,
+    /// Least value. [`RtoEstimator::Linux`] applies it to the variation term, so that the least RTO is
+    /// `srtt + min`.
+    pub min: Duration,
+    /// Greatest value, back-off included.
+    pub max: Duration,
+    /// The estimator.
+    pub estimator: RtoEstimator,
+    /// Up to this share of the RTO, in 1/1024, is added at random to each time-out (Vasudevan et al. 2009 §4);
+    /// 0 for none.
+    pub jitter: u32,
+}
+
+/// Which estimator yields the retransmission time-out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RtoEstimator {
+    /// RFC 6298: `max(srtt + max(granularity, 4 rttvar), min)`.
+    Rfc6298 {
+        /// The clock granularity G.
+        granularity: Duration,
+    },
+    /// `tcp_rtt_estimator` and `tcp_set_rto`: the variation is the greatest of a flight, decays by a quarter
+    /// a flight, and is at least the minimum RTO.
+    Linux,
+}
+
+/// When in-order data is acknowledged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DelayedAck {
+    /// At once, every segment (`quickack 1` on the route).
+    Off,
+    /// Every second full segment, or after the time-out (RFC 1122, RFC 5681).
+    Rfc1122 {
+        /// How long an acknowledgement may wait.
+        timeout: Duration,
+    },
+    /// Linux: quick-ACK phases, interactive mode, and an adaptive time-out between 40 ms and `max`.
+    Linux {
+        /// Greatest time-out: `TCP_DELACK_MAX`, 200 ms.
+        max: Duration,
+    },
+}
+
+/// Segmentation offload on the sending side.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Segmentation {
+    /// Greatest burst in bytes, 65 536 for Linux; a burst of one segment is no burst.
+    pub burst_bytes_max: u32,
+    /// A burst smaller than this part of the window (1/n, `tcp_tso_win_divisor`) waits for more ACKs; 0 never
+    /// waits.
+    pub window_divisor: u32,
+    /// Whether bursts are sized to what the path carries in a millisecond (`tcp_tso_autosize`, since 3.12).
+    pub autosize: bool,
+}
+
+/// Settings of a stack. One value is shared by many endpoints and lent to every call.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// Payload of a full segment in bytes, options that every segment carries already deducted.
+    pub mss: u16,
+    /// Timestamps (RFC 7323).
+    pub timestamps: bool,
+    /// Tick of the timestamp clock.
+    pub timestamp_tick: Duration,
+    /// Selective acknowledgements (RFC 2018).
+    pub sack: bool,
+    /// Duplicate SACK reports (RFC 2883).
+    pub dsack: bool,
+    /// ECN (RFC 3168): data is sent as ECN-capable, marks are echoed.
+    pub ecn: bool,
+    /// M21TCP option on every segment.
+    pub m21: bool,
+    /// What the window is counted in.
+    pub unit: WindowUnit,
+    /// Initial window in segments.
+    pub initial_window: u32,
+    /// Initial slow-start threshold in segments; `u32::MAX` for none.
+    pub initial_ssthresh: u32,
+    /// Congestion control.
+    pub congestion_control: CongestionControl,
+    /// How growth is counted.
+    pub growth: Growth,
+    /// Window validation.
+    pub validation: Validation,
+    /// Slow start again after an idle RTO (`tcp_slow_start_after_idle`, RFC 2861, RFC 5681 §4.1).
+    pub slow_start_after_idle: bool,
+    /// Loss detection where SACK is on.
+    pub loss_detection: LossDetection,
+    /// Duplicate-ACK threshold, or the initial reordering degree, in segments.
+    pub reordering: u32,
+    /// Greatest reordering degree learnt, in segments (`tcp_max_reordering`); equal to `reordering` for none.
+    pub reordering_max: u32,
+    /// Window reduction in recovery.
+    pub reduction: Reduction,
+    /// Limited transmit (RFC 3042). Implied by counting SACKed segments as out of the network.
+    pub limited_transmit: bool,
+    /// Tail loss probes (RFC 8985 §7).
+    pub tail_loss_probe: bool,
+    /// Undo of needless reductions (RFC 3522 Eifel, RFC 3708 DSACK) and detection of spurious time-outs
+    /// (RFC 5682).
+    pub undo: bool,
+    /// Retransmission time-out.
+    pub rto: RtoConfig,
+    /// Where round-trip times come from.
+    pub rtt_source: RttSource,
+    /// Tick of the round-trip time's clock: a jiffy, or 1 µs.
+    pub rtt_tick: Duration,
+    /// Tick of the timers, 1/HZ; one picosecond for exact timers.
+    pub timer_tick: Duration,
+    /// Whether timers are rounded up to the levels of Linux's timer wheel (since 4.8).
+    pub timer_wheel: bool,
+    /// Delayed acknowledgements.
+    pub delayed_ack: DelayedAck,
+    /// Whether a full segment with PSH is acknowledged as soon as it is read, like a short one
+    /// (`tcp_measure_rcv_mss` since 6.7).
+    pub pushes_full: bool,
+    /// Short segments wait for outstanding data (Nagle); off is `TCP_NODELAY`.
+    pub nagle: bool,
+    /// Whether a burst that meets the end of the offered window fills it with a short segment
+    /// (`tcp_mss_split_point` without Nagle, since 3.13).
+    pub fills_window: bool,
+    /// Segmentation offload.
+    pub segmentation: Option<Segmentation>,
+    /// Generic receive offload: one acknowledgement decision for each burst that arrives whole.
+    pub receive_offload: bool,
+    /// Greatest receive window in bytes.
+    pub receive_window: u32,
+    /// Receive window at the start; it grows by two segments for each full one received, as
+    /// `tcp_grow_window` lets it.
+    pub receive_window_initial: u32,
+    /// Window scale of the advertised window: it is rounded up to this many bits.
+    pub window_scale: u8,
+    /// Whether a smaller window may withdraw what was offered (`tcp_shrink_window`).
+    pub shrink_window: bool,
+    /// Whether the sender bounds its segments to half the greatest window offered
+    /// (`tcp_bound_to_half_wnd`).
+    pub half_window_mss: bool,
+    /// `TCP_RTO_MIN`-like constant of the probe timer for a flight of one segment.
+    pub probe_delayed_ack: Duration,
+}
+
+impl Config {
+    /// A full segment in units of the window.
+    #[inline]
+    pub(crate) fn segment_units(&self) -> u32 {
+        match self.unit {
+            WindowUnit::Segments => 1,
+            WindowUnit::Bytes => u32::from(self.mss),
+        }
+    }
+
+    /// What `bytes` cut into segments of `mss` count for in the window.
+    #[inline]
+    pub(crate) fn units(&self, bytes: u32, mss: u16) -> u32 {
+        match self.unit {
+            WindowUnit::Bytes => bytes,
+            WindowUnit::Segments => {
+                let mss = u32::from(mss);
+                if bytes <= mss { u32::from(bytes > 0) } else { bytes.div_ceil(mss) }
+            }
+        }
+    }
+
+    /// How losses are found, SACK considered.
+    #[inline]
+    pub(crate) fn detection(&self) -> LossDetection {
+        if self.sack { self.loss_detection } else { LossDetection::DuplicateAcks }
+    }
+
+    /// The initial window in units.
+    #[inline]
+    pub(crate) fn initial_cwnd(&self) -> u32 {
+        match self.congestion_control {
+            CongestionControl::Static { segments } => segments * self.segment_units(),
+            _ => self.initial_window * self.segment_units(),
+        }
+    }
+
+    /// When a timer of `delay` that is started now runs out: `jiffies + delay` rounded up to the tick, then
+    /// to the granularity of the timer wheel's level (`calc_wheel_index`: 64 ticks at granularity 1, then
+    /// 8 times coarser for each factor of 8).
+    pub(crate) fn timer_expiry(&self, now: Instant, delay: Duration) -> Instant {
+        let tick = self.timer_tick.get();
+        if tick <= 1 {
+            return now.checked_add(delay).unwrap_or(Instant::FAR_FUTURE);
+        }
+        let start = now.get() / tick;
+        let mut ticks = start + delay.get().div_ceil(tick);
+        if self.timer_wheel {
+            let mut span = ticks - start;
+            let mut shift = 0;
+            while span >= 64 && shift < 24 {
+                span >>= 3;
+                shift += 3;
+            }
+            // A timer never runs out early: it is put one granule later (since 4.16).
+            ticks = ((ticks >> shift) + 1) << shift;
+        } else {
+            // Without the wheel a timer runs out at the first tick after its time.
+            ticks += u64::from(ticks == start);
+        }
+        Instant::new(ticks.saturating_mul(tick))
+    }
+
+    /// The timestamp clock's reading.
+    #[inline]
+    pub(crate) fn timestamp(&self, now: Instant) -> u32 {
+        // 0 is left for "no timestamp".
+        (now.get() / self.timestamp_tick.get()) as u32 + 1
+    }
+
+    /// The same by way of a memory of the last reading and when it ends, for a division a segment is dear.
+    #[inline]
+    pub(crate) fn timestamp_remembered(&self, now: Instant, memory: &mut (u64, u32)) -> u32 {
+        if now.get() >= memory.0 {
+            let reading = self.timestamp(now);
+            *memory = (u64::from(reading).saturating_mul(self.timestamp_tick.get()), reading);
+        }
+        memory.1
+    }
+}

@@ -1,0 +1,253 @@
+//! CUBIC (RFC 9438) in Linux's integers (`net/ipv4/tcp_cubic.c`), HyStart included.
+//!
+//! Window sizes are in segments, times in milliseconds, and the time of the cubic function in 1/1024 s, as in
+//! the kernel: `W(t) = C (t - K)³ + W_max` with `C = scale / 1024 · 10`, `K = ∛((W_max - cwnd) / C)`.
+
+use fanin_units::Instant;
+
+use super::config::{Config, CubicParameters};
+use super::congestion::AckView;
+
+/// 1 s / 1024, the unit of K.
+const TIME_SHIFT: u32 = 10;
+const BETA_SHIFT: u32 = 10;
+/// HyStart starts working at this window.
+const HYSTART_WINDOW_MIN: u32 = 16;
+/// Samples of a round before the delay signal counts.
+const HYSTART_SAMPLES_MIN: u8 = 8;
+/// Shortest rise of the delay that ends slow start, and longest, in microseconds.
+const HYSTART_DELAY_MIN: u32 = 4_000;
+const HYSTART_DELAY_MAX: u32 = 16_000;
+/// ACKs closer than this form a train, in microseconds.
+const HYSTART_ACK_DELTA: u32 = 2_000;
+/// The ratio of segments to ACKs is estimated in sixteenths (before 3.18).
+const ACK_RATIO_SHIFT: u32 = 4;
+
+/// CUBIC's memory.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cubic {
+    /// Segments (ACKs, before 3.18) to acknowledge for one more segment of window.
+    count: u32,
+    window_max: u32,
+    window_last: u32,
+    /// When the last computation was, in ms.
+    computed_at: u32,
+    origin: u32,
+    k: u32,
+    /// Least round-trip time seen, in microseconds; 0 before the first.
+    delay_min: u32,
+    /// Start of the epoch in ms plus one; 0 for none.
+    epoch: u32,
+    acks: u32,
+    /// Window of a standard TCP in the same epoch.
+    window_reno: u32,
+    /// Segments an ACK, in sixteenths.
+    ack_ratio: u32,
+    /// HyStart: end of the round, its start, the last ACK of a train, the least delay of the round.
+    round_end: u64,
+    round_start: u32,
+    last_ack: u32,
+    round_delay: u32,
+    samples: u8,
+    found: bool,
+}
+
+fn millis(now: Instant) -> u32 {
+    (now.get() / 1_000_000_000) as u32
+}
+
+fn micros(now: Instant) -> u32 {
+    (now.get() / 1_000_000) as u32
+}
+
+/// Cube root, rounded to the nearest integer at most one below the true root.
+pub(crate) fn cube_root(value: u64) -> u32 {
+    let (mut low, mut high) = (0_u64, 1 << 21);
+    while high - low > 1 {
+        let middle = (low + high) / 2;
+        if middle * middle * middle <= value {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low as u32
+}
+
+/// Time from the start of an epoch to the plateau, in 1/1024 s (RFC 9438 §4.2, figure 2).
+pub(crate) fn plateau_after(scale: u32, below_maximum: u32) -> u32 {
+    // (segments below the maximum) · 2^40 / (scale · 10)
+    let factor = (1_u64 << (10 + 3 * TIME_SHIFT)) / (u64::from(scale) * 10);
+    cube_root(factor * u64::from(below_maximum))
+}
+
+impl Cubic {
+    /// bictcp_reset; the round-trip time minimum is lost as well.
+    pub(crate) fn reset(&mut self) {
+        *self = Self { found: false, ..Self::default() };
+    }
+
+    pub(crate) fn maximum(&self) -> u32 {
+        self.window_max
+    }
+
+    /// bictcp_recalc_ssthresh, with fast convergence (RFC 9438 §4.7).
+    pub(crate) fn threshold_after_loss(&mut self, parameters: CubicParameters, cwnd: u32) -> u32 {
+        self.epoch = 0;
+        let beta = u64::from(parameters.beta);
+        self.window_max = if cwnd < self.window_max {
+            ((u64::from(cwnd) * ((1 << BETA_SHIFT) + beta)) >> (BETA_SHIFT + 1)) as u32
+        } else {
+            cwnd
+        };
+        (((u64::from(cwnd) * beta) >> BETA_SHIFT) as u32).max(2)
+    }
+
+    /// bictcp_update: how many segments (ACKs) must be acknowledged for the window to grow by one.
+    pub(crate) fn acks_per_increase(
+        &mut self,
+        _config: &Config,
+        parameters: CubicParameters,
+        cwnd: u32,
+        acked: u32,
+        now: Instant,
+    ) -> u32 {
+        let now_ms = millis(now);
+        self.acks += if parameters.counts_segments { acked } else { 1 };
+        // At most 32 computations a second at one window.
+        if self.window_last == cwnd && now_ms.wrapping_sub(self.computed_at) <= 1000 / 32 {
+            return self.step(parameters);
+        }
+        if !(parameters.counts_segments && self.epoch != 0 && now_ms == self.computed_at) {
+            self.compute(parameters, cwnd, acked, now_ms);
+        }
+        self.friendly(parameters, cwnd);
+        self.step(parameters)
+    }
+
+    fn step(&self, parameters: CubicParameters) -> u32 {
+        if parameters.counts_segments {
+            // Growth of at most half a window a round trip (3.18).
+            self.count.max(2)
+        } else {
+            ((self.count << ACK_RATIO_SHIFT) / self.ack_ratio.max(1)).max(1)
+        }
+    }
+
+    fn compute(&mut self, parameters: CubicParameters, cwnd: u32, acked: u32, now_ms: u32) {
+        self.window_last = cwnd;
+        self.computed_at = now_ms;
+        if self.ack_ratio == 0 {
+            self.ack_ratio = 2 << ACK_RATIO_SHIFT;
+        }
+        if self.epoch == 0 {
+            self.epoch = now_ms + 1;
+            self.acks = if parameters.counts_segments { acked } else { 1 };
+            self.window_reno = cwnd;
+            if self.window_max <= cwnd {
+                self.k = 0;
+                self.origin = cwnd;
+            } else {
+                self.k = plateau_after(parameters.scale, self.window_max - cwnd);
+                self.origin = self.window_max;
+            }
+        }
+        let elapsed_ms = u64::from(now_ms + 1 - self.epoch) + u64::from(self.delay_min / 1000);
+        let time = (elapsed_ms << TIME_SHIFT) / 1000;
+        let offset = time.abs_diff(u64::from(self.k)).min(1 << 17);
+        let scale = u128::from(parameters.scale) * 10;
+        let delta = (scale * u128::from(offset).pow(3) >> (10 + 3 * TIME_SHIFT)).min(1 << 30) as u32;
+        let target =
+            if time < u64::from(self.k) { self.origin.saturating_sub(delta) } else { self.origin + delta };
+        self.count = if target > cwnd { cwnd / (target - cwnd) } else { 100 * cwnd };
+        // Before the first loss nothing is known: at least one segment in 20 ACKs (5 % a round trip).
+        if self.window_max == 0 && self.count > 20 {
+            self.count = 20;
+        }
+    }
+
+    // The window a standard TCP would have (RFC 9438 §4.3).
+    fn friendly(&mut self, parameters: CubicParameters, cwnd: u32) {
+        let beta = parameters.beta;
+        let scale = 8 * ((1 << BETA_SHIFT) + beta) / 3 / ((1 << BETA_SHIFT) - beta);
+        let delta = (cwnd * scale) >> 3;
+        while self.acks > delta && delta > 0 {
+            self.acks -= delta;
+            self.window_reno += 1;
+        }
+        if self.window_reno > cwnd {
+            self.count = self.count.min(cwnd / (self.window_reno - cwnd));
+        }
+    }
+
+    /// bictcp_acked: the least delay, the ratio of segments to ACKs, HyStart. Returns whether slow start
+    /// ends here.
+    pub(crate) fn measured(
+        &mut self,
+        parameters: CubicParameters,
+        view: AckView,
+        rtt_ps: u64,
+        cwnd: u32,
+        slow_start: bool,
+        open: bool,
+    ) -> bool {
+        if !parameters.counts_segments && open {
+            if self.ack_ratio == 0 {
+                self.ack_ratio = 2 << ACK_RATIO_SHIFT;
+            }
+            self.ack_ratio = (self.ack_ratio + view.acked).saturating_sub(self.ack_ratio >> ACK_RATIO_SHIFT);
+        }
+        // Samples right after fast recovery are discarded.
+        if self.epoch != 0 && millis(view.now) + 1 - self.epoch < 1000 {
+            return false;
+        }
+        let delay = ((rtt_ps / 1_000_000) as u32).max(1);
+        if self.delay_min == 0 || self.delay_min > delay {
+            self.delay_min = delay;
+        }
+        parameters.hystart
+            && slow_start
+            && !self.found
+            && cwnd >= HYSTART_WINDOW_MIN
+            && self.hystart(view, delay)
+    }
+
+    // hystart_update: a train of ACKs as long as half the least round trip, or a delay that rose.
+    fn hystart(&mut self, view: AckView, delay: u32) -> bool {
+        let now = micros(view.now);
+        if now.wrapping_sub(self.last_ack) <= HYSTART_ACK_DELTA {
+            self.last_ack = now;
+            if now.wrapping_sub(self.round_start) > self.delay_min / 2 {
+                self.found = true;
+            }
+        }
+        self.round_delay = self.round_delay.min(delay);
+        if self.samples < HYSTART_SAMPLES_MIN {
+            self.samples += 1;
+        } else if self.round_delay
+            > self.delay_min + (self.delay_min >> 3).clamp(HYSTART_DELAY_MIN, HYSTART_DELAY_MAX)
+        {
+            self.found = true;
+        }
+        self.found
+    }
+
+    /// bictcp_hystart_reset at the start of each round.
+    pub(crate) fn start_round_if_over(&mut self, parameters: CubicParameters, view: AckView) {
+        if parameters.hystart && view.ack > self.round_end {
+            self.round_start = micros(view.now);
+            self.last_ack = self.round_start;
+            self.round_end = view.next;
+            self.round_delay = u32::MAX;
+            self.samples = 0;
+        }
+    }
+
+    /// The time an application leaves the connection idle does not count as growth (since 4.2).
+    pub(crate) fn shift_epoch(&mut self, now: Instant, last_sent: Instant) {
+        let idle = millis(now).wrapping_sub(millis(last_sent));
+        if self.epoch != 0 && idle > 0 {
+            self.epoch = (self.epoch + idle).min(millis(now) + 1);
+        }
+    }
+}

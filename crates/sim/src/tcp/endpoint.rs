@@ -1,0 +1,929 @@
+//! One end of a connection: what it holds, and how it is driven.
+
+use fanin_units::{Duration, Instant};
+
+use super::config::{Config, RttSource, Segmentation, Validation, WindowUnit};
+use super::congestion::{AckView, SSTHRESH_INFINITE, Window};
+use super::flight::Flight;
+use super::receive::Receiver;
+use super::recovery::Trouble;
+use super::rtt::Rtt;
+use super::segment::{Flags, Segment};
+
+/// Counters and state of an endpoint, for records and traces.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Stats {
+    /// Segments sent with payload, retransmissions included.
+    pub segments: u64,
+    /// Segments sent without payload.
+    pub acks: u64,
+    /// Segments sent again, probes included.
+    pub retransmits: u64,
+    /// Retransmission time-outs.
+    pub timeouts: u64,
+    /// Entries into fast recovery.
+    pub fast_retransmits: u64,
+    /// Tail loss probes.
+    pub probes: u64,
+    /// Retransmissions found needless (DSACK, or timestamps on an undo).
+    pub spurious_retransmits: u64,
+    /// Window reductions on ECN echoes.
+    pub ecn_reductions: u64,
+    /// Congestion window in bytes; a segment counts as a full one.
+    pub cwnd: u64,
+    /// Slow-start threshold in bytes, `u64::MAX` for none.
+    pub ssthresh: u64,
+    /// Payload bytes held to be in the network, a segment counting as a full one where the profile counts
+    /// segments.
+    pub in_network: u64,
+    /// Smoothed round-trip time, zero before the first sample.
+    pub srtt: Duration,
+    /// Retransmission time-out in force.
+    pub rto: Duration,
+    /// What the sender thinks of the path.
+    pub state: State,
+}
+
+/// What the sender thinks of the path; the kernel's `tcp_ca_state`.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Hash)]
+pub enum State {
+    /// All is well.
+    #[default]
+    Open,
+    /// Duplicate ACKs or SACKs arrive.
+    Disorder,
+    /// The window shrinks for another reason than loss.
+    Reduced,
+    /// Fast recovery.
+    Recovery,
+    /// Recovery after a time-out.
+    Loss,
+}
+
+/// Where the connection is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    Established,
+    /// A SYN is to be sent or was.
+    SynSent,
+    /// Waits for a SYN.
+    Listen,
+    /// A SYN-ACK is to be sent or was.
+    SynReceived,
+}
+
+/// What the retransmission timer is for; one timer, as in the kernel (`icsk_pending`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Timer {
+    None,
+    Retransmission,
+    TailLossProbe,
+    Reordering,
+    WindowProbe,
+}
+
+/// Counters that are not needed on the fast path.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Counters {
+    pub(crate) segments: u64,
+    pub(crate) acks: u64,
+    pub(crate) retransmits: u32,
+    pub(crate) timeouts: u32,
+    pub(crate) fast_retransmits: u32,
+    pub(crate) probes: u32,
+    pub(crate) spurious: u32,
+    pub(crate) ecn_reductions: u32,
+}
+
+/// One end of one connection. Payload is lengths; see the [module](super) for how to drive it.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    // Sender, hot.
+    pub(crate) una: u64,
+    pub(crate) next: u64,
+    written: u64,
+    /// Right edge of the window the peer offers.
+    window_edge: u64,
+    /// Offset of the segment that last changed it, plus one (`snd_wl1`); 0 while only a SYN did.
+    window_from: u64,
+    pub(crate) last_sent_at: u64,
+    pub(crate) flight: Flight,
+    pub(crate) window: Window,
+    pub(crate) rtt: Rtt,
+    /// End of the flight whose round-trip variation is being taken.
+    rtt_point: u64,
+    /// The earliest time at which anything can be due.
+    pub(crate) wake: u64,
+    timer_base: u64,
+    timer_delay: u64,
+    /// Timestamp clock: when the reading ends, and the reading.
+    stamp: (u64, u32),
+    pub(crate) timer: Timer,
+    pub(crate) state: State,
+    phase: Phase,
+    /// Segment size in force, at most the configuration's.
+    mss: u16,
+    burst_segments: u8,
+    burst_max: u8,
+    pub(crate) reordering_seen: bool,
+    /// The window was fully used at the last transmission.
+    window_was_full: bool,
+    /// CWR is to be sent on the next new segment.
+    send_cwr: bool,
+    /// A lost probe or window probe is to be sent at the next call.
+    pub(crate) force: Force,
+    /// Reordering degree in units.
+    pub(crate) reordering: u32,
+    /// Greatest flight since it was last reset, and the point that resets it.
+    flight_max: u32,
+    flight_used: u32,
+    flight_point: u64,
+    flight_stamp: u64,
+    /// Greatest window ever offered.
+    offered_max: u32,
+    probe_backoff: u8,
+    pub(crate) trouble: Option<Box<Trouble>>,
+    pub(crate) receiver: Receiver,
+    pub(crate) counters: Counters,
+}
+
+/// A transmission that the window does not govern.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Force {
+    None,
+    /// A tail loss probe.
+    TailLossProbe,
+    /// A probe of a closed window.
+    WindowProbe,
+    /// The first lost segment, after fast recovery began or a time-out.
+    Head,
+    /// A SYN or SYN-ACK.
+    Syn,
+}
+
+impl Endpoint {
+    /// An established connection that has never sent: a cold window.
+    pub fn new(config: &Config) -> Self {
+        let initial = config.receive_window_initial.min(config.receive_window);
+        Self {
+            una: 0,
+            next: 0,
+            written: 0,
+            window_edge: u64::from(initial),
+            window_from: 0,
+            last_sent_at: 0,
+            flight: Flight::default(),
+            window: Window::new(config),
+            rtt: Rtt::new(config),
+            rtt_point: 0,
+            wake: u64::MAX,
+            timer_base: 0,
+            timer_delay: 0,
+            stamp: (0, 0),
+            timer: Timer::None,
+            state: State::Open,
+            phase: Phase::Established,
+            mss: config.mss,
+            burst_segments: 0,
+            burst_max: 0,
+            reordering_seen: false,
+            window_was_full: false,
+            send_cwr: false,
+            force: Force::None,
+            reordering: config.reordering * config.segment_units(),
+            flight_max: 0,
+            flight_used: 0,
+            flight_point: 0,
+            flight_stamp: 0,
+            offered_max: initial,
+            probe_backoff: 0,
+            trouble: None,
+            receiver: Receiver::new(config),
+            counters: Counters::default(),
+        }
+    }
+
+    /// A connection that opens with a SYN from this side, at once.
+    pub fn connecting(config: &Config) -> Self {
+        Self { phase: Phase::SynSent, force: Force::Syn, window_edge: 0, ..Self::new(config) }
+    }
+
+    /// The other side of [`connecting`](Self::connecting).
+    pub fn listening(config: &Config) -> Self {
+        Self { phase: Phase::Listen, window_edge: 0, ..Self::new(config) }
+    }
+
+    /// An established connection with a history: a window of `cwnd` segments in congestion avoidance and a
+    /// known round-trip time.
+    pub fn warm(config: &Config, cwnd: u32, rtt: Duration) -> Self {
+        let mut endpoint = Self::new(config);
+        endpoint.window.cwnd = cwnd.max(1) * config.segment_units();
+        endpoint.window.ssthresh = endpoint.window.cwnd;
+        let ticks = (rtt.get() / config.rtt_tick.get()) as u32;
+        // Samples until the variation has settled, as on a connection that has run for long.
+        for _ in 0..32 {
+            endpoint.rtt.sample(config, ticks, true);
+        }
+        endpoint.receiver.open_fully(config);
+        endpoint.window_edge = u64::from(config.receive_window);
+        endpoint.offered_max = config.receive_window;
+        endpoint
+    }
+
+    /// Whether data can flow.
+    pub fn is_established(&self) -> bool {
+        self.phase == Phase::Established
+    }
+
+    /// The application appends bytes to its stream.
+    #[inline]
+    pub fn write(&mut self, bytes: u64) {
+        self.written += bytes;
+    }
+
+    /// Bytes written so far.
+    #[inline]
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Bytes received in order so far.
+    #[inline]
+    pub fn delivered(&self) -> u64 {
+        self.receiver.next
+    }
+
+    /// Bytes of the own stream that the peer has acknowledged.
+    #[inline]
+    pub fn acked(&self) -> u64 {
+        self.una
+    }
+
+    /// Next offset to be sent for the first time.
+    #[inline]
+    pub fn sent(&self) -> u64 {
+        self.next
+    }
+
+    /// Payload bytes sent and not yet acknowledged.
+    #[inline]
+    pub fn outstanding(&self) -> u64 {
+        self.next - self.una
+    }
+
+    /// Right edge of the window the peer offers: nothing beyond it is sent, but for one-byte probes.
+    pub fn window_edge(&self) -> u64 {
+        self.window_edge
+    }
+
+    /// Takes a segment from the network. Drain [`poll_transmit`](Self::poll_transmit) afterwards.
+    #[inline]
+    pub fn handle_segment(&mut self, config: &Config, now: Instant, segment: &Segment) {
+        if self.phase != Phase::Established || segment.flags.contains(Flags::SYN) {
+            self.handle_opening(config, now, segment);
+            if self.phase != Phase::Established || segment.flags.contains(Flags::SYN) {
+                return;
+            }
+        }
+        self.receiver.note_timestamp(segment);
+        self.handle_ack(config, now, segment);
+        if segment.payload > 0 {
+            let deadline = self.receiver.handle_data(config, now, segment, &self.rtt);
+            self.wake = self.wake.min(deadline.get());
+        } else if segment.offset < self.receiver.next {
+            // A window probe or keep-alive: answered at once.
+            self.receiver.ack_now();
+        }
+    }
+
+    fn handle_ack(&mut self, config: &Config, now: Instant, segment: &Segment) {
+        let ack = segment.ack;
+        if ack > self.next || ack < self.una {
+            // An ACK of what was acknowledged may still bring SACK blocks (tcp_ack's old_ack).
+            if ack < self.una && segment.sack_count() > 0 && self.flight.out > 0 {
+                self.handle_ack_in_trouble(config, now, segment, false);
+            }
+            return;
+        }
+        let edge = ack + u64::from(segment.window);
+        let from = segment.offset + 1;
+        let updates = ack > self.una
+            || from > self.window_from
+            || (from == self.window_from && edge > self.window_edge);
+        if updates {
+            self.window_from = from;
+            self.update_window(config, now, edge, segment.window);
+        }
+        let plain = self.trouble.is_none()
+            && !segment.flags.intersects(Flags::ECE)
+            && segment.sack[0].start == segment.sack[0].end;
+        if config.m21 && segment.flags.contains(Flags::M21_ECHO) {
+            self.limit_window(config, segment.m21_echo);
+        }
+        if plain {
+            if ack > self.una {
+                self.handle_ack_clean(config, now, segment);
+                return;
+            }
+            // Not a duplicate: it carries data or moves the window, or nothing is in flight.
+            if updates || segment.payload > 0 || self.flight.out == 0 {
+                return;
+            }
+        }
+        self.handle_ack_in_trouble(config, now, segment, updates);
+        self.release_trouble();
+    }
+
+    /// The fast path: nothing was lost, SACKed or sent again.
+    #[inline]
+    fn handle_ack_clean(&mut self, config: &Config, now: Instant, segment: &Segment) {
+        let ack = segment.ack;
+        let in_flight = self.flight.out;
+        let (acked, first, last) = self.flight.acknowledge_clean(config, ack);
+        self.una = ack;
+        self.probe_backoff = 0;
+        let tick = config.rtt_tick.get();
+        let view = AckView { now, acked, ack, next: self.next };
+        let rtt_ps = match config.rtt_source {
+            RttSource::TimestampFirst if segment.ts_echo != 0 => {
+                let stamp = config.timestamp_remembered(now, &mut self.stamp);
+                u64::from(stamp.wrapping_sub(segment.ts_echo)) * config.timestamp_tick.get()
+            }
+            _ => now.get() - first,
+        };
+        self.sample_rtt(config, rtt_ps, tick);
+        self.window.measured(config, view, now.get() - last, true);
+        if self.is_window_limited(config, in_flight) {
+            self.window.grow(config, view);
+        }
+        self.restart_timer(config, now);
+    }
+
+    #[inline]
+    pub(crate) fn sample_rtt(&mut self, config: &Config, rtt_ps: u64, tick: u64) {
+        let ticks = (rtt_ps / tick).min(u64::from(u32::MAX >> 4)) as u32;
+        if self.rtt.sample(config, ticks, self.una > self.rtt_point) {
+            self.rtt_point = self.next;
+        }
+    }
+
+    /// Whether the window was the limit, so that it may grow (`tcp_is_cwnd_limited`).
+    #[inline]
+    pub(crate) fn is_window_limited(&self, config: &Config, in_flight: u32) -> bool {
+        match config.validation {
+            Validation::None => true,
+            Validation::Burst => {
+                let left = self.window.cwnd.saturating_sub(in_flight);
+                left <= 3 * config.segment_units()
+            }
+            Validation::MaximumFlight => {
+                if self.window.in_slow_start() {
+                    self.window.cwnd < 2 * self.flight_max
+                } else {
+                    self.window_was_full
+                }
+            }
+        }
+    }
+
+    fn update_window(&mut self, config: &Config, now: Instant, edge: u64, window: u32) {
+        self.window_edge = edge;
+        if window > self.offered_max {
+            self.offered_max = window;
+            if config.half_window_mss {
+                // tcp_bound_to_half_wnd: segments of at most half the greatest window, so that two fit.
+                let cut = if window > 536 { window >> 1 } else { window };
+                self.mss = config.mss.min(cut.max(48).min(u32::from(u16::MAX)) as u16);
+            }
+        }
+        if self.timer == Timer::WindowProbe && self.window_edge > self.next {
+            self.timer = Timer::None;
+            self.probe_backoff = 0;
+            let _ = now;
+        }
+    }
+
+    /// (Re)starts the timer after an ACK or a transmission: a probe where that is due first, else the RTO.
+    #[inline]
+    pub(crate) fn restart_timer(&mut self, config: &Config, now: Instant) {
+        if self.flight.out == 0 {
+            self.timer = Timer::None;
+            return;
+        }
+        let rto = self.rtt.rto(config).get();
+        if config.tail_loss_probe && config.sack && self.state == State::Open && !self.is_probing() {
+            let delay = self.probe_delay(config).min(rto);
+            self.start_timer(config, Timer::TailLossProbe, now.get(), delay);
+        } else {
+            self.start_timer(config, Timer::Retransmission, now.get(), rto);
+        }
+    }
+
+    // tcp_schedule_loss_probe: two round trips, and time for a delayed ACK when one segment is out.
+    fn probe_delay(&self, config: &Config) -> u64 {
+        if self.rtt.srtt == 0 {
+            return config.rto.initial.get();
+        }
+        let twice = (u64::from(self.rtt.srtt) >> 2) * config.rtt_tick.get();
+        if self.flight.out <= config.segment_units() {
+            twice + config.probe_delayed_ack.get()
+        } else {
+            // TCP_TIMEOUT_MIN_US.
+            twice + Duration::from_millis(2).get()
+        }
+    }
+
+    /// Starts the timer; `wake` is a bound that is at or before its expiry, for the expiry itself costs
+    /// divisions and is computed when the bound is reached.
+    #[inline]
+    pub(crate) fn start_timer(&mut self, config: &Config, timer: Timer, base: u64, delay: u64) {
+        self.timer = timer;
+        self.timer_base = base;
+        self.timer_delay = delay;
+        let bound = (base + delay).saturating_sub(config.timer_tick.get());
+        self.wake = self.wake.min(bound.max(base + 1));
+    }
+
+    fn timer_expiry(&self, config: &Config) -> u64 {
+        match self.timer {
+            Timer::None => u64::MAX,
+            _ => config.timer_expiry(Instant::new(self.timer_base), Duration::new(self.timer_delay)).get(),
+        }
+    }
+
+    /// When [`handle_deadline`](Self::handle_deadline) is due, [`Instant::FAR_FUTURE`] for never. It may be
+    /// earlier than necessary: the call then only moves it. So timers cost nothing while data flows.
+    #[inline]
+    pub fn poll_deadline(&self) -> Instant {
+        Instant::new(self.wake)
+    }
+
+    /// Lets timers run out; then drain [`poll_transmit`](Self::poll_transmit).
+    pub fn handle_deadline(&mut self, config: &Config, now: Instant) {
+        if now.get() < self.wake {
+            return;
+        }
+        self.receiver.handle_deadline(config, now, self.rtt.rto(config));
+        if self.timer_expiry(config) <= now.get() {
+            self.handle_timer(config, now);
+            self.release_trouble();
+        }
+        self.wake = self.timer_expiry(config).min(self.receiver.deadline(config));
+    }
+
+    fn handle_timer(&mut self, config: &Config, now: Instant) {
+        match core::mem::replace(&mut self.timer, Timer::None) {
+            Timer::None => {}
+            Timer::Retransmission if self.phase != Phase::Established => {
+                self.force = Force::Syn;
+                self.rtt.backoff += 1;
+                self.counters.timeouts += 1;
+                self.start_timer(config, Timer::Retransmission, now.get(), self.rtt.rto(config).get());
+            }
+            Timer::Retransmission => self.handle_timeout(config, now),
+            Timer::TailLossProbe => self.force = Force::TailLossProbe,
+            Timer::Reordering => self.handle_reordering_timeout(config, now),
+            Timer::WindowProbe => {
+                self.force = Force::WindowProbe;
+                self.probe_backoff = (self.probe_backoff + 1).min(16);
+            }
+        }
+    }
+
+    /// The next segment to put on the network now, or `None`. Call until `None` after every other call.
+    #[inline]
+    pub fn poll_transmit(&mut self, config: &Config, now: Instant) -> Option<Segment> {
+        if self.phase != Phase::Established {
+            return self.poll_opening(config, now);
+        }
+        if (self.trouble.is_some() || self.force != Force::None)
+            && let Some(segment) = self.poll_retransmission(config, now)
+        {
+            return Some(segment);
+        }
+        if self.next < self.written
+            && let Some(len) = self.may_send(config, now)
+        {
+            return Some(self.send_new(config, now, len));
+        }
+        if self.receiver.wants_ack() {
+            return Some(self.send_ack(config, now));
+        }
+        None
+    }
+
+    /// Length of the next new segment if the windows and Nagle's rule let it go.
+    #[inline]
+    fn may_send(&mut self, config: &Config, now: Instant) -> Option<u32> {
+        let waiting = self.written - self.next;
+        let len = waiting.min(u64::from(self.mss)) as u32;
+        if self.next == self.una && self.trouble.is_none() {
+            self.restart_after_idle(config, now);
+        }
+        let in_network = self.flight.in_network();
+        let cost = match config.unit {
+            WindowUnit::Segments => 1,
+            WindowUnit::Bytes => len,
+        };
+        if in_network + cost > self.window.cwnd && !(self.flight.out == 0 && in_network == 0) {
+            self.window_was_full = true;
+            return None;
+        }
+        if self.next + u64::from(len) > self.window_edge {
+            let room = self.window_edge.saturating_sub(self.next);
+            if config.fills_window && !config.nagle && room > 0 && self.burst_segments > 0 {
+                // tcp_mss_split_point: the end of a burst fills the window, however short.
+                return Some(room as u32);
+            }
+            return self.send_into_small_window(config, now, len);
+        }
+        if len < u32::from(self.mss) && config.nagle && self.flight.out > 0 {
+            return None;
+        }
+        if self.burst_segments == 0
+            && let Some(segmentation) = config.segmentation
+            && segmentation.window_divisor > 0
+            && self.flight.out > 0
+            && self.state == State::Open
+            && self.defers(config, now, segmentation, in_network, waiting)
+        {
+            self.window_was_full = true;
+            return None;
+        }
+        Some(len)
+    }
+
+    /// A whole segment does not fit into the offered window. The kernel waits, and probes when nothing is in
+    /// flight (`tcp_snd_wnd_test`, `tcp_check_probe_timer`).
+    fn send_into_small_window(&mut self, config: &Config, now: Instant, _len: u32) -> Option<u32> {
+        if self.flight.out == 0 && self.timer == Timer::None && self.force == Force::None {
+            let delay = (self.rtt.rto(config).get() << self.probe_backoff.min(16)).min(config.rto.max.get());
+            self.start_timer(config, Timer::WindowProbe, now.get(), delay);
+        }
+        None
+    }
+
+    #[inline]
+    fn send_new(&mut self, config: &Config, now: Instant, len: u32) -> Segment {
+        let offset = self.next;
+        let first = self.flight.out == 0;
+        self.flight.push(config, offset, len, self.mss, now.get());
+        self.next += u64::from(len);
+        self.counters.segments += 1;
+        let mut flags = Flags::ACK;
+        if config.ecn {
+            flags.insert(Flags::ECT);
+            if self.send_cwr {
+                self.send_cwr = false;
+                flags.insert(Flags::CWR);
+            }
+        }
+        if self.next == self.written {
+            flags.insert(Flags::PSH);
+        }
+        if let Some(trouble) = &mut self.trouble {
+            trouble.sent_units += config.units(len, self.mss);
+        }
+        self.note_use(config);
+        match self.timer {
+            // The probe's timer counts from the last transmission; its span changes with the second segment.
+            Timer::TailLossProbe if self.flight.out > 2 * config.segment_units() => {
+                self.timer_base = now.get();
+            }
+            Timer::TailLossProbe | Timer::None => self.restart_timer(config, now),
+            _ if first => self.restart_timer(config, now),
+            _ => {}
+        }
+        if config.segmentation.is_some() {
+            self.mark_burst(config, &mut flags);
+        }
+        self.last_sent_at = now.get();
+        self.finish(config, now, offset, len, flags)
+    }
+
+    // tcp_cwnd_validate: the greatest flight of a window, and whether the window was filled.
+    #[inline]
+    fn note_use(&mut self, config: &Config) {
+        let full = self.flight.in_network() + config.segment_units() > self.window.cwnd;
+        match config.validation {
+            Validation::MaximumFlight => {
+                if self.una >= self.flight_point
+                    || full
+                    || (!self.window_was_full && self.flight.out > self.flight_max)
+                {
+                    self.window_was_full = full;
+                    self.flight_max = self.flight.out;
+                    self.flight_point = self.next;
+                }
+            }
+            Validation::Burst | Validation::None => self.window_was_full = full,
+        }
+        if full {
+            self.flight_used = 0;
+            self.flight_stamp = self.last_sent_at;
+        } else {
+            self.flight_used = self.flight_used.max(self.flight.out);
+        }
+    }
+
+    // tcp_tso_should_defer: a small part of the window waits for the next ACK, unless it is all there is to
+    // send, makes a whole burst, or the ACK is half a round trip away.
+    fn defers(
+        &self,
+        config: &Config,
+        now: Instant,
+        offload: Segmentation,
+        in_network: u32,
+        waiting: u64,
+    ) -> bool {
+        let room = self.window.cwnd - in_network;
+        let all = config.units(waiting.min(u64::from(u32::MAX)) as u32, self.mss);
+        if all <= room || room >= self.window.cwnd / offload.window_divisor {
+            return false;
+        }
+        let age = now.get() - self.flight.runs.front().map_or(now.get(), |run| run.sent_at);
+        let near = 2 * age >= self.rtt.smoothed(config).get();
+        near && room < u32::from(self.burst_segments_max(config, offload)) * config.segment_units()
+    }
+
+    // tcp_tso_autosize and tcp_update_pacing_rate: what the path carries in a millisecond, and the more the
+    // nearer the peer is; at least two segments.
+    fn burst_segments_max(&self, config: &Config, offload: Segmentation) -> u8 {
+        let mss = u64::from(self.mss);
+        let most = (u64::from(offload.burst_bytes_max) / mss).clamp(1, 255);
+        let srtt = self.rtt.smoothed(config).get();
+        if !offload.autosize || srtt == 0 {
+            return most as u8;
+        }
+        let segments = u64::from(self.window.cwnd.max(self.flight.out) / config.segment_units());
+        let percent = if self.window.cwnd < self.window.ssthresh / 2 { 200 } else { 120 };
+        let paced =
+            u128::from(segments * mss * percent / 100) * 1_000_000_000 / u128::from(srtt) * 1000 / 1024;
+        let nearness = self.rtt.min_ps(config).unwrap_or(0) / 1_000_000 >> 9;
+        let near = if nearness < 32 { u64::from(offload.burst_bytes_max) >> nearness } else { 0 };
+        ((paced as u64 + near) / mss).max(2).min(most) as u8
+    }
+
+    fn mark_burst(&mut self, config: &Config, flags: &mut Flags) {
+        let Some(segmentation) = config.segmentation else { return };
+        let waiting = (self.written - self.next).min(u64::from(self.mss)) as u32;
+        if self.burst_segments == 0 {
+            if waiting == 0 {
+                return;
+            }
+            self.burst_max = self.burst_segments_max(config, segmentation);
+        }
+        let cost = match config.unit {
+            WindowUnit::Segments => 1,
+            WindowUnit::Bytes => waiting,
+        };
+        let more = waiting > 0
+            && self.flight.in_network() + cost <= self.window.cwnd
+            && (self.next + u64::from(waiting) <= self.window_edge
+                || (config.fills_window && self.next < self.window_edge))
+            && !(config.nagle && waiting < u32::from(self.mss));
+        self.burst_segments += 1;
+        if more && self.burst_segments < self.burst_max {
+            flags.insert(Flags::BURST_CONTINUES);
+        } else {
+            self.burst_segments = 0;
+        }
+    }
+
+    fn send_ack(&mut self, config: &Config, now: Instant) -> Segment {
+        self.counters.acks += 1;
+        self.finish(config, now, self.next, 0, Flags::ACK)
+    }
+
+    /// Fills in what every segment carries: acknowledgement, window, timestamps, SACK, ECN echo, M21.
+    #[inline]
+    pub(crate) fn finish(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        offset: u64,
+        payload: u32,
+        flags: Flags,
+    ) -> Segment {
+        let mut segment = Segment { offset, payload: payload as u16, flags, ..Segment::default() };
+        if config.timestamps {
+            segment.flags.insert(Flags::TIMESTAMP);
+            segment.ts_value = config.timestamp_remembered(now, &mut self.stamp);
+        }
+        self.receiver.fill(config, now, &mut segment);
+        segment
+    }
+
+    // RFC 5681 §4.1, RFC 2861; tcp_cwnd_restart and tcp_cwnd_application_limited.
+    fn restart_after_idle(&mut self, config: &Config, now: Instant) {
+        let rto = self.rtt.rto(config).get();
+        let idle = now.get().saturating_sub(self.last_sent_at);
+        if self.last_sent_at == 0 {
+            return;
+        }
+        self.window.restarted(config, now, Instant::new(self.last_sent_at));
+        if !config.slow_start_after_idle {
+            return;
+        }
+        let initial = config.initial_cwnd();
+        if idle > rto {
+            let threshold = self.current_threshold();
+            let floor = initial.min(self.window.cwnd);
+            let mut left = idle;
+            while left > rto && self.window.cwnd > floor {
+                left -= rto;
+                self.window.cwnd >>= 1;
+            }
+            self.window.cwnd = self.window.cwnd.max(floor);
+            self.window.ssthresh = threshold;
+            self.flight_stamp = now.get();
+            self.flight_used = 0;
+        } else if now.get().saturating_sub(self.flight_stamp) >= rto
+            && self.flight_used > 0
+            && config.validation != Validation::None
+        {
+            let used = self.flight_used.max(initial);
+            if used < self.window.cwnd {
+                self.window.ssthresh = self.current_threshold();
+                self.window.cwnd = (self.window.cwnd + used) >> 1;
+            }
+            self.flight_used = 0;
+            self.flight_stamp = now.get();
+        }
+    }
+
+    /// Three quarters of the window, where that is more than the threshold (`tcp_current_ssthresh`).
+    pub(crate) fn current_threshold(&self) -> u32 {
+        match self.state {
+            State::Reduced | State::Recovery => self.window.ssthresh,
+            _ => self.window.ssthresh.max((self.window.cwnd >> 1) + (self.window.cwnd >> 2)),
+        }
+    }
+
+    /// Sets the segment that every other call below shares: the window may not exceed `bytes`.
+    fn limit_window(&mut self, config: &Config, bytes: u32) {
+        let segments = (bytes / u32::from(config.mss)).max(1);
+        self.set_cwnd_clamp(config, segments);
+    }
+
+    /// Bounds the congestion window, in segments, from now on (`snd_cwnd_clamp`).
+    pub fn set_cwnd_clamp(&mut self, config: &Config, segments: u32) {
+        self.window.clamp = segments.max(1).saturating_mul(config.segment_units());
+        self.window.cwnd = self.window.cwnd.min(self.window.clamp);
+    }
+
+    /// Sets the window and the threshold, in segments, as a metric of a route or a test does.
+    pub fn set_cwnd(&mut self, config: &Config, cwnd: u32, ssthresh: Option<u32>) {
+        self.window.cwnd = cwnd.max(1) * config.segment_units();
+        if let Some(ssthresh) = ssthresh {
+            self.window.ssthresh = ssthresh.saturating_mul(config.segment_units()).min(SSTHRESH_INFINITE);
+        }
+    }
+
+    /// Bounds the window offered to the peer, in bytes, from now on (`TCP_WINDOW_CLAMP`). What was offered
+    /// is not withdrawn unless [`Config::shrink_window`] says so.
+    pub fn set_window_clamp(&mut self, bytes: u32) {
+        self.receiver.set_window_clamp(bytes);
+    }
+
+    /// From now on received bytes count as unread until [`read`](Self::read) takes them.
+    pub fn set_reading(&mut self, at_once: bool) {
+        self.receiver.set_reading(at_once);
+    }
+
+    /// The application takes received bytes; a window update may follow.
+    pub fn read(&mut self, config: &Config, bytes: u64) {
+        self.receiver.read(config, bytes);
+    }
+
+    /// Sends a window update at the next [`poll_transmit`](Self::poll_transmit), as DIATCP does when it
+    /// shares out windows anew.
+    pub fn update_peer_window(&mut self) {
+        self.receiver.ack_now();
+    }
+
+    /// Marks a reduction on the next new segment.
+    pub(crate) fn announce_reduction(&mut self) {
+        self.send_cwr = true;
+    }
+
+    pub(crate) fn written_beyond_next(&self) -> u64 {
+        self.written - self.next
+    }
+
+    pub(crate) fn segment_size(&self) -> u16 {
+        self.mss
+    }
+
+    pub(crate) fn forced_new(&mut self, config: &Config, now: Instant) -> Option<Segment> {
+        let len = self.written_beyond_next().min(u64::from(self.mss)) as u32;
+        if len == 0 || self.next + u64::from(len) > self.window_edge {
+            return None;
+        }
+        Some(self.send_new(config, now, len))
+    }
+
+    /// A probe of a closed window: what fits of the next segment, or a byte that the peer has already
+    /// (`tcp_write_wakeup`).
+    pub(crate) fn window_probe(&mut self, config: &Config, now: Instant) -> Option<Segment> {
+        let room = self.window_edge.saturating_sub(self.next).min(self.written_beyond_next());
+        let len = room.min(u64::from(self.mss)) as u32;
+        if self.flight.out == 0 && self.written_beyond_next() > 0 {
+            let delay = (self.rtt.rto(config).get() << self.probe_backoff.min(16)).min(config.rto.max.get());
+            self.start_timer(config, Timer::WindowProbe, now.get(), delay);
+        }
+        if len > 0 {
+            return Some(self.send_new(config, now, len));
+        }
+        if self.written_beyond_next() == 0 {
+            return None;
+        }
+        self.counters.probes += 1;
+        self.counters.acks += 1;
+        Some(self.finish(config, now, self.una.saturating_sub(1), 0, Flags::ACK))
+    }
+
+    fn handle_opening(&mut self, config: &Config, now: Instant, segment: &Segment) {
+        let is_syn = segment.flags.contains(Flags::SYN);
+        self.receiver.note_timestamp(segment);
+        match self.phase {
+            Phase::Listen if is_syn => {
+                self.phase = Phase::SynReceived;
+                self.force = Force::Syn;
+            }
+            Phase::SynSent if is_syn && segment.flags.contains(Flags::ACK) => {
+                self.establish(config, now, segment);
+                self.receiver.ack_now();
+            }
+            Phase::SynReceived if is_syn => self.force = Force::Syn,
+            Phase::SynReceived => self.establish(config, now, segment),
+            // A SYN-ACK sent again: our ACK was lost.
+            Phase::Established if is_syn => self.receiver.ack_now(),
+            _ => {}
+        }
+    }
+
+    fn establish(&mut self, config: &Config, now: Instant, segment: &Segment) {
+        self.phase = Phase::Established;
+        self.force = Force::None;
+        self.timer = Timer::None;
+        self.update_window(config, now, segment.ack + u64::from(segment.window), segment.window);
+        // Karn: a SYN that was sent again gives no sample.
+        if self.rtt.backoff == 0 && self.last_sent_at > 0 {
+            self.sample_rtt(config, now.get() - self.last_sent_at, config.rtt_tick.get());
+        }
+        self.rtt.backoff = 0;
+        self.last_sent_at = 0;
+    }
+
+    fn poll_opening(&mut self, config: &Config, now: Instant) -> Option<Segment> {
+        if self.force != Force::Syn {
+            return None;
+        }
+        self.force = Force::None;
+        let mut flags = Flags::SYN;
+        if self.phase == Phase::SynReceived {
+            flags.insert(Flags::ACK);
+        }
+        self.last_sent_at = now.get().max(1);
+        self.start_timer(config, Timer::Retransmission, now.get(), self.rtt.rto(config).get());
+        self.counters.acks += 1;
+        Some(self.finish(config, now, 0, 0, flags))
+    }
+
+    /// Counters and state.
+    pub fn stats(&self, config: &Config) -> Stats {
+        let in_bytes = |units: u32| match config.unit {
+            WindowUnit::Segments => u64::from(units) * u64::from(config.mss),
+            WindowUnit::Bytes => u64::from(units),
+        };
+        Stats {
+            segments: self.counters.segments,
+            acks: self.counters.acks,
+            retransmits: u64::from(self.counters.retransmits),
+            timeouts: u64::from(self.counters.timeouts),
+            fast_retransmits: u64::from(self.counters.fast_retransmits),
+            probes: u64::from(self.counters.probes),
+            spurious_retransmits: u64::from(self.counters.spurious),
+            ecn_reductions: u64::from(self.counters.ecn_reductions),
+            cwnd: in_bytes(self.window.cwnd),
+            ssthresh: if self.window.ssthresh >= SSTHRESH_INFINITE {
+                u64::MAX
+            } else {
+                in_bytes(self.window.ssthresh)
+            },
+            in_network: in_bytes(self.flight.in_network()),
+            srtt: self.rtt.smoothed(config),
+            rto: self.rtt.rto(config),
+            state: self.state,
+        }
+    }
+
+    /// Panics if the books do not balance. For tests; it walks the whole flight.
+    pub fn check(&self, config: &Config) {
+        assert!(self.una <= self.next && self.next <= self.written);
+        self.flight.check(config, self.una, self.next);
+        assert!(self.trouble.is_some() || (self.state == State::Open && self.flight.sacked == 0));
+        self.receiver.check();
+    }
+}

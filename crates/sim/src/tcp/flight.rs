@@ -1,0 +1,401 @@
+//! The retransmission queue: what was sent and not yet acknowledged, and what is known about it.
+//!
+//! Consecutive segments with the same fate form one run: sent at the same time, in the same state. Without
+//! loss there is a run for each call that let something go, and a SACK hole splits runs where the kernel
+//! splits its segmentation-offload buffers.
+
+use std::collections::VecDeque;
+
+use super::config::Config;
+
+/// Received above the cumulative acknowledgement.
+pub(crate) const SACKED: u8 = 1;
+/// Held to be lost.
+pub(crate) const LOST: u8 = 2;
+/// Sent again, and that copy is held to be in the network.
+pub(crate) const RETRANSMITTED: u8 = 4;
+/// Sent again at some time (Karn's rule).
+pub(crate) const EVER_RETRANSMITTED: u8 = 8;
+
+/// Consecutive segments of one fate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// Stream offset of the first byte.
+    pub(crate) start: u64,
+    /// When it was last sent, in picoseconds.
+    pub(crate) sent_at: u64,
+    /// Bytes.
+    pub(crate) len: u32,
+    /// Segment boundaries lie at multiples of this from the start.
+    pub(crate) mss: u16,
+    /// State bits.
+    pub(crate) state: u8,
+}
+
+impl Run {
+    #[inline]
+    pub(crate) fn end(&self) -> u64 {
+        self.start + u64::from(self.len)
+    }
+
+    #[inline]
+    pub(crate) fn is(&self, bits: u8) -> bool {
+        self.state & bits != 0
+    }
+}
+
+/// The runs in flight, in stream order and without gaps, and their sums in units of the window.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flight {
+    pub(crate) runs: VecDeque<Run>,
+    /// Everything sent and not acknowledged.
+    pub(crate) out: u32,
+    /// Of that: received out of order.
+    pub(crate) sacked: u32,
+    /// Of that: held to be lost.
+    pub(crate) lost: u32,
+    /// Copies of it that are in the network.
+    pub(crate) retransmitted: u32,
+    /// The segment sent last was a full one, so that another can join its run.
+    ends_full: bool,
+}
+
+/// What an acknowledgement, cumulative or selective, newly covered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Covered {
+    /// Copies sent from this time on did not cause the acknowledgement.
+    pub(crate) spurious_from: u64,
+    /// Units that left the network, SACKed before excluded.
+    pub(crate) delivered: u32,
+    /// Units covered cumulatively.
+    pub(crate) acked: u32,
+    /// Transmission time of the oldest run covered that was sent once, and whether there was one.
+    pub(crate) first_sent_at: Option<u64>,
+    /// Transmission time of the newest run covered that was sent once.
+    pub(crate) last_sent_at: Option<u64>,
+    /// Something was covered that had been sent again.
+    pub(crate) retransmitted: bool,
+    /// Something that was sent once and not SACKed before was covered, ending at or before the recovery
+    /// point (F-RTO's and Eifel's evidence).
+    pub(crate) original: bool,
+    /// The newest transmission covered: time, end, and whether it was a retransmission (RACK's step 1).
+    pub(crate) newest: Option<(u64, u64, bool)>,
+    /// Lowest offset newly covered that had been sent once: the evidence of reordering.
+    pub(crate) lowest_original: u64,
+}
+
+impl Flight {
+    /// Units held to be in the network (RFC 6675's pipe, `tcp_packets_in_flight`).
+    #[inline]
+    pub(crate) fn in_network(&self) -> u32 {
+        (self.out + self.retransmitted).saturating_sub(self.sacked + self.lost)
+    }
+
+    /// Appends a segment that was just sent for the first time.
+    #[inline]
+    pub(crate) fn push(&mut self, config: &Config, start: u64, len: u32, mss: u16, now: u64) {
+        self.out += config.units(len, mss);
+        if let Some(last) = self.runs.back_mut()
+            && last.sent_at == now
+            && last.state == 0
+            && last.mss == mss
+            && self.ends_full
+        {
+            last.len += len;
+        } else {
+            self.runs.push_back(Run { start, sent_at: now, len, mss, state: 0 });
+        }
+        self.ends_full = len == u32::from(mss);
+    }
+
+    /// The fast path of [`acknowledge`](Self::acknowledge): nothing was lost, SACKed or sent again. Returns
+    /// units and the transmission times of the oldest and newest run covered.
+    #[inline]
+    pub(crate) fn acknowledge_clean(&mut self, config: &Config, ack: u64) -> (u32, u64, u64) {
+        let mut units = 0;
+        let mut first = 0;
+        let mut last = 0;
+        while let Some(run) = self.runs.front_mut() {
+            if run.start >= ack {
+                break;
+            }
+            if units == 0 {
+                first = run.sent_at;
+            }
+            last = run.sent_at;
+            let end = run.end();
+            if end <= ack {
+                units += config.units(run.len, run.mss);
+                self.runs.pop_front();
+            } else {
+                let covered = (ack - run.start) as u32;
+                let mss = u32::from(run.mss);
+                // One or two whole segments are the rule; the general case needs divisions.
+                units += if covered == mss || covered == 2 * mss {
+                    config.units(covered, run.mss)
+                } else {
+                    config.units(run.len, run.mss) - config.units(run.len - covered, run.mss)
+                };
+                run.len -= covered;
+                run.start = ack;
+                break;
+            }
+        }
+        self.out -= units;
+        (units, first, last)
+    }
+
+    /// Removes what is cumulatively acknowledged.
+    pub(crate) fn acknowledge(
+        &mut self,
+        config: &Config,
+        ack: u64,
+        recovery_point: u64,
+        covered: &mut Covered,
+    ) {
+        while let Some(run) = self.runs.front_mut() {
+            if run.start >= ack {
+                break;
+            }
+            let end = run.end();
+            let before = config.units(run.len, run.mss);
+            let state = run.state;
+            let sent_at = run.sent_at;
+            let start = run.start;
+            let units = if end <= ack {
+                self.runs.pop_front();
+                before
+            } else {
+                run.len = (end - ack) as u32;
+                run.start = ack;
+                before - config.units(run.len, run.mss)
+            };
+            self.out -= units;
+            self.forget(state, units);
+            covered.acked += units;
+            if state & SACKED == 0 {
+                covered.delivered += units;
+                covered.note(start, end.min(ack), sent_at, state, recovery_point);
+            }
+        }
+    }
+
+    /// Takes `units` of state `state` out of the sums (not out of `out`).
+    fn forget(&mut self, state: u8, units: u32) {
+        if state & SACKED != 0 {
+            self.sacked -= units;
+        }
+        if state & LOST != 0 {
+            self.lost -= units;
+        }
+        if state & RETRANSMITTED != 0 {
+            self.retransmitted -= units;
+        }
+    }
+
+    /// Marks what lies whole within `start..end` as received.
+    pub(crate) fn sack(&mut self, config: &Config, start: u64, end: u64, point: u64, covered: &mut Covered) {
+        self.split_at(config, start);
+        self.split_at(config, end);
+        let from = self.runs.partition_point(|run| run.start < start);
+        for index in from..self.runs.len() {
+            let run = self.runs[index];
+            if run.end() > end {
+                break;
+            }
+            if run.is(SACKED) {
+                continue;
+            }
+            let units = config.units(run.len, run.mss);
+            self.forget(run.state, units);
+            self.sacked += units;
+            covered.delivered += units;
+            covered.note(run.start, run.end(), run.sent_at, run.state, point);
+            self.runs[index].state = run.state & EVER_RETRANSMITTED | SACKED;
+        }
+        self.join(from);
+    }
+
+    /// Sets bits on runs that `choose` selects, among them maybe [`LOST`]; a run newly lost is no longer
+    /// counted as retransmitted. Returns the units newly lost.
+    pub(crate) fn mark_lost(&mut self, config: &Config, mut choose: impl FnMut(&Run) -> bool) -> u32 {
+        let mut newly = 0;
+        for run in &mut self.runs {
+            let in_network = run.state & (LOST | SACKED) == 0 || run.is(RETRANSMITTED);
+            if run.is(SACKED) || !in_network || !choose(run) {
+                continue;
+            }
+            let units = config.units(run.len, run.mss);
+            if run.is(RETRANSMITTED) {
+                self.retransmitted -= units;
+            }
+            if !run.is(LOST) {
+                self.lost += units;
+            }
+            newly += units;
+            run.state = run.state & !RETRANSMITTED | LOST;
+        }
+        newly
+    }
+
+    /// Forgets that anything was held to be lost or was sent again (`tcp_undo_cwnd_reduction` with
+    /// `unmark_loss`).
+    pub(crate) fn unmark_lost(&mut self) {
+        for run in &mut self.runs {
+            run.state &= !LOST;
+        }
+        self.lost = 0;
+    }
+
+    /// The receiver threw away what it had SACKed, or a time-out makes us assume so.
+    pub(crate) fn forget_sacks(&mut self) {
+        for run in &mut self.runs {
+            run.state &= !SACKED;
+        }
+        self.sacked = 0;
+    }
+
+    /// Splits the run that holds `offset` in its middle. Off a segment boundary that makes two segments of
+    /// one, and the sums grow accordingly (`tcp_fragment`).
+    pub(crate) fn split_at(&mut self, config: &Config, offset: u64) {
+        let index = self.runs.partition_point(|run| run.end() <= offset);
+        if let Some(run) = self.runs.get_mut(index)
+            && run.start < offset
+        {
+            let mut upper = *run;
+            run.len = (offset - run.start) as u32;
+            upper.start = offset;
+            upper.len -= run.len;
+            let extra = config.units(run.len, run.mss) + config.units(upper.len, run.mss)
+                - config.units(run.len + upper.len, run.mss);
+            let state = run.state;
+            self.runs.insert(index + 1, upper);
+            if extra > 0 {
+                self.out += extra;
+                self.sacked += if state & SACKED != 0 { extra } else { 0 };
+                self.lost += if state & LOST != 0 { extra } else { 0 };
+                self.retransmitted += if state & RETRANSMITTED != 0 { extra } else { 0 };
+            }
+        }
+    }
+
+    /// Joins runs from shortly before `index` on that have become alike.
+    fn join(&mut self, index: usize) {
+        let mut at = index.saturating_sub(1);
+        // Only the neighbours of what was just touched can have become alike; a few steps reach them.
+        let mut steps = 0;
+        while at + 1 < self.runs.len() && steps < 8 {
+            let next = self.runs[at + 1];
+            let run = &mut self.runs[at];
+            let alike = run.state == next.state
+                && run.mss == next.mss
+                && run.len.is_multiple_of(u32::from(run.mss))
+                && (run.sent_at == next.sent_at || run.is(SACKED));
+            if alike {
+                run.len += next.len;
+                run.sent_at = run.sent_at.max(next.sent_at);
+                self.runs.remove(at + 1);
+            } else {
+                at += 1;
+            }
+            steps += 1;
+        }
+    }
+
+    /// The first segment that is lost and has no copy in the network: index of its run.
+    pub(crate) fn next_lost(&self) -> Option<usize> {
+        if self.lost <= self.retransmitted && self.lost == 0 {
+            return None;
+        }
+        self.runs.iter().position(|run| run.state & (LOST | RETRANSMITTED | SACKED) == LOST)
+    }
+
+    /// Notes that the first segment of run `index` is sent again now; returns its start and length.
+    pub(crate) fn retransmit(&mut self, config: &Config, index: usize, now: u64) -> (u64, u32) {
+        let run = self.runs[index];
+        let len = run.len.min(u32::from(run.mss));
+        if len < run.len {
+            self.split_at(config, run.start + u64::from(len));
+        }
+        let run = &mut self.runs[index];
+        let start = run.start;
+        if !run.is(RETRANSMITTED) {
+            self.retransmitted += config.units(len, run.mss);
+        }
+        run.state |= RETRANSMITTED | EVER_RETRANSMITTED;
+        run.sent_at = now;
+        self.join(index);
+        (start, len)
+    }
+
+    /// End of the highest SACKed run.
+    pub(crate) fn highest_sacked(&self) -> Option<u64> {
+        if self.sacked == 0 {
+            return None;
+        }
+        self.runs.iter().rev().find(|run| run.is(SACKED)).map(Run::end)
+    }
+
+    /// Checks the sums against the runs; the property tests call it after every step.
+    pub(crate) fn check(&self, config: &Config, una: u64, next: u64) {
+        let mut expected = una;
+        let (mut out, mut sacked, mut lost, mut retransmitted) = (0, 0, 0, 0);
+        for run in &self.runs {
+            assert_eq!(run.start, expected, "runs leave no gap");
+            expected = run.end();
+            let units = config.units(run.len, run.mss);
+            out += units;
+            sacked += if run.is(SACKED) { units } else { 0 };
+            lost += if run.is(LOST) { units } else { 0 };
+            retransmitted += if run.is(RETRANSMITTED) { units } else { 0 };
+            assert!(!run.is(SACKED) || !run.is(LOST | RETRANSMITTED));
+        }
+        assert_eq!(expected, next, "runs end at the next offset");
+        assert_eq!(out, self.out);
+        if config.sack {
+            assert_eq!(sacked, self.sacked);
+        }
+        assert_eq!((lost, retransmitted), (self.lost, self.retransmitted));
+    }
+}
+
+impl Default for Covered {
+    fn default() -> Self {
+        Self {
+            spurious_from: u64::MAX,
+            delivered: 0,
+            acked: 0,
+            first_sent_at: None,
+            last_sent_at: None,
+            retransmitted: false,
+            original: false,
+            newest: None,
+            lowest_original: 0,
+        }
+    }
+}
+
+impl Covered {
+    fn note(&mut self, start: u64, end: u64, sent_at: u64, state: u8, recovery_point: u64) {
+        let again = state & EVER_RETRANSMITTED != 0;
+        if again {
+            self.retransmitted = true;
+        } else {
+            if self.first_sent_at.is_none() {
+                self.first_sent_at = Some(sent_at);
+            }
+            self.last_sent_at = Some(sent_at);
+            if self.lowest_original == 0 || start < self.lowest_original - 1 {
+                // Stored plus one, so that 0 means none.
+                self.lowest_original = start + 1;
+            }
+            if end <= recovery_point {
+                self.original = true;
+            }
+        }
+        let newer = self.newest.is_none_or(|(time, newest_end, _)| (sent_at, end) > (time, newest_end));
+        if newer && !(again && sent_at >= self.spurious_from) {
+            self.newest = Some((sent_at, end, again));
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! TCP as kernels run it, one state machine per end of a connection, without I/O.
+//!
+//! An [`Endpoint`] is fed with [`handle_segment`](Endpoint::handle_segment),
+//! [`handle_deadline`](Endpoint::handle_deadline) and [`write`](Endpoint::write), and drained with
+//! [`poll_transmit`](Endpoint::poll_transmit), [`poll_deadline`](Endpoint::poll_deadline) and
+//! [`delivered`](Endpoint::delivered). Payload is only lengths; stream offsets are 64 bits wide, start at 0
+//! in each direction and never wrap.
+
+mod config;
+mod congestion;
+mod cubic;
+mod endpoint;
+mod flight;
+mod profile;
+mod receive;
+mod recovery;
+mod rtt;
+mod segment;
+
+pub use config::{
+    Config, CongestionControl, CubicParameters, DelayedAck, Growth, LossDetection, Reduction, RtoConfig,
+    RtoEstimator, RttSource, Segmentation, Validation, WindowUnit,
+};
+pub use endpoint::{Endpoint, State, Stats};
+pub use profile::PROFILES;
+pub use segment::{Flags, Framing, SackBlock, Segment};

@@ -1,0 +1,226 @@
+//! What travels: a TCP segment with its payload reduced to a length.
+
+/// Bits of a segment: TCP flags, ECN marks of the IP header, and which options it carries.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Flags(u16);
+
+impl Flags {
+    /// No bit set.
+    pub const NONE: Self = Self(0);
+    /// The acknowledgement field counts (every segment but a first SYN).
+    pub const ACK: Self = Self(1);
+    /// Opens a connection. It occupies no offset: the stream's first byte is 0.
+    pub const SYN: Self = Self(1 << 1);
+    /// The end of what the application wrote.
+    pub const PSH: Self = Self(1 << 2);
+    /// ECN echo (RFC 3168).
+    pub const ECE: Self = Self(1 << 3);
+    /// Congestion window reduced (RFC 3168).
+    pub const CWR: Self = Self(1 << 4);
+    /// The IP header says the sender understands ECN.
+    pub const ECT: Self = Self(1 << 5);
+    /// Congestion experienced: set by a switch.
+    pub const CE: Self = Self(1 << 6);
+    /// Carries the timestamp option (RFC 7323).
+    pub const TIMESTAMP: Self = Self(1 << 7);
+    /// Carries an M21TCP window for the forward direction (switches lower it).
+    pub const M21: Self = Self(1 << 8);
+    /// Carries the M21TCP window echoed to the sender.
+    pub const M21_ECHO: Self = Self(1 << 9);
+    /// The next segment belongs to the same segmentation-offload burst.
+    pub const BURST_CONTINUES: Self = Self(1 << 10);
+    /// This payload was sent before (known to the simulator only; not on the wire).
+    pub const RETRANSMISSION: Self = Self(1 << 11);
+    /// The first SACK block reports a duplicate (RFC 2883; implied by its place on the wire).
+    pub const DSACK: Self = Self(1 << 12);
+
+    /// Whether all bits of `other` are set.
+    #[inline]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Whether any bit of `other` is set.
+    #[inline]
+    pub const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Both sets of bits.
+    #[inline]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Sets the bits of `other`.
+    #[inline]
+    pub const fn insert(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
+    /// Clears the bits of `other`.
+    #[inline]
+    pub const fn remove(&mut self, other: Self) {
+        self.0 &= !other.0;
+    }
+
+    /// The bits, as they are stored.
+    #[inline]
+    pub const fn bits(self) -> u16 {
+        self.0
+    }
+}
+
+impl core::ops::BitOr for Flags {
+    type Output = Self;
+    #[inline]
+    fn bitor(self, other: Self) -> Self {
+        self.union(other)
+    }
+}
+
+/// A block of received bytes, relative to the acknowledgement number of its segment; negative for a
+/// duplicate below it (RFC 2883). Reaches 2 GiB either way, which no window exceeds.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct SackBlock {
+    /// First byte received.
+    pub start: i32,
+    /// One past the last byte received.
+    pub end: i32,
+}
+
+/// A segment. Plain data, 64 bytes, so that it can live in an arena.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Segment {
+    /// Stream offset of the first payload byte; for a pure ACK, the next offset to be sent.
+    pub offset: u64,
+    /// Stream offset of the other direction up to which everything was received.
+    pub ack: u64,
+    /// Receive window in bytes, already scaled.
+    pub window: u32,
+    /// Timestamp value in ticks of the sender's timestamp clock, 0 without the option.
+    pub ts_value: u32,
+    /// Timestamp echoed, 0 without the option.
+    pub ts_echo: u32,
+    /// M21TCP: the forward window in bytes (with [`Flags::M21`]).
+    pub m21_window: u32,
+    /// M21TCP: the echoed window in bytes (with [`Flags::M21_ECHO`]).
+    pub m21_echo: u32,
+    /// SACK blocks; an empty one (start = end) is absent, and none follows it.
+    pub sack: [SackBlock; 3],
+    /// Payload in bytes.
+    pub payload: u16,
+    /// TCP flags, IP ECN bits, options.
+    pub flags: Flags,
+}
+
+/// Largest TCP option space in bytes (RFC 9293 §3.1).
+const OPTION_BYTES_MAX: u32 = 40;
+/// Timestamp option with its two bytes of padding (RFC 7323 appendix A).
+const TIMESTAMP_BYTES: u32 = 12;
+/// M21TCP option: kind, length, 16-bit id, 32-bit window.
+const M21_BYTES: u32 = 8;
+/// IPv4 and TCP headers without options.
+const HEADER_BYTES: u32 = 40;
+
+impl Segment {
+    /// How many SACK blocks it carries.
+    #[inline]
+    pub fn sack_count(&self) -> usize {
+        self.sack.iter().take_while(|block| block.start != block.end).count()
+    }
+
+    /// Bytes of TCP options, padded to four as Linux lays them out (`tcp_options_write`).
+    #[inline]
+    pub fn option_bytes(&self) -> u32 {
+        let mut bytes = 0;
+        if self.flags.contains(Flags::TIMESTAMP) {
+            bytes += TIMESTAMP_BYTES;
+        }
+        if self.flags.intersects(Flags::M21.union(Flags::M21_ECHO)) {
+            bytes += M21_BYTES;
+        }
+        if self.flags.contains(Flags::SYN) {
+            // MSS 4, window scale 4 with padding, SACK permitted 4 (its 2 share the timestamp's padding in
+            // Linux; the difference is 4 bytes on a SYN).
+            bytes += 8 + if self.flags.contains(Flags::TIMESTAMP) { 0 } else { 4 };
+        }
+        if self.sack[0].start != self.sack[0].end {
+            bytes += 4 + 8 * self.sack_count() as u32;
+        }
+        bytes
+    }
+
+    /// How many SACK blocks fit beside the other options of a segment with these flags.
+    #[inline]
+    pub fn sack_blocks_max(flags: Flags) -> usize {
+        let bare = Self { flags, ..Self::default() };
+        ((OPTION_BYTES_MAX - bare.option_bytes()).saturating_sub(4) / 8).min(3) as usize
+    }
+
+    /// Size of the IP packet in bytes.
+    #[inline]
+    pub fn ip_bytes(&self) -> u32 {
+        HEADER_BYTES + self.option_bytes() + u32::from(self.payload)
+    }
+
+    /// What the segment occupies on the wire, everything counted: 78 bytes beside the payload on Ethernet
+    /// without options.
+    #[inline]
+    pub fn wire_bytes(&self, framing: Framing) -> u32 {
+        framing.wire_bytes(self.ip_bytes())
+    }
+}
+
+/// What a link adds to an IP packet.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Framing {
+    /// Bytes added on the wire: for Ethernet preamble 7, delimiter 1, header 14, check sequence 4, gap 12.
+    pub link_bytes: u32,
+    /// Shorter IP packets are padded to this many bytes.
+    pub ip_bytes_min: u32,
+    /// The part of `link_bytes` that a switch stores: header and check sequence.
+    pub stored_bytes: u32,
+}
+
+impl Framing {
+    /// Ethernet without VLAN tag.
+    pub const ETHERNET: Self = Self { link_bytes: 38, ip_bytes_min: 46, stored_bytes: 18 };
+    /// The two-byte PPP header of ns-3's point-to-point links.
+    pub const PPP: Self = Self { link_bytes: 2, ip_bytes_min: 0, stored_bytes: 2 };
+
+    /// Bytes on the wire of an IP packet of `ip_bytes`.
+    #[inline]
+    pub const fn wire_bytes(self, ip_bytes: u32) -> u32 {
+        self.link_bytes + if ip_bytes < self.ip_bytes_min { self.ip_bytes_min } else { ip_bytes }
+    }
+
+    /// Bytes a switch stores of an IP packet of `ip_bytes`.
+    #[inline]
+    pub const fn frame_bytes(self, ip_bytes: u32) -> u32 {
+        self.stored_bytes + if ip_bytes < self.ip_bytes_min { self.ip_bytes_min } else { ip_bytes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_on_the_wire() {
+        assert_eq!(size_of::<Segment>(), 64);
+        let full = Segment { payload: 1460, flags: Flags::ACK, ..Segment::default() };
+        assert_eq!(full.wire_bytes(Framing::ETHERNET), 1538);
+        assert_eq!(full.wire_bytes(Framing::PPP), 1502);
+        let stamped = Segment { payload: 1448, flags: Flags::ACK | Flags::TIMESTAMP, ..Segment::default() };
+        assert_eq!(stamped.wire_bytes(Framing::ETHERNET), 1538);
+        let ack = Segment { flags: Flags::ACK, ..Segment::default() };
+        assert_eq!(ack.wire_bytes(Framing::ETHERNET), 84);
+        assert_eq!(Framing::ETHERNET.frame_bytes(ack.ip_bytes()), 64);
+        let mut sacked = Segment { flags: Flags::ACK | Flags::TIMESTAMP, ..Segment::default() };
+        sacked.sack[0] = SackBlock { start: 1448, end: 2896 };
+        assert_eq!(sacked.option_bytes(), 24);
+        assert_eq!(Segment::sack_blocks_max(Flags::TIMESTAMP), 3);
+        assert_eq!(Segment::sack_blocks_max(Flags::TIMESTAMP | Flags::M21), 2);
+    }
+}

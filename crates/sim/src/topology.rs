@@ -1,0 +1,198 @@
+//! Networks of scenarios, as builders of [`Network`] descriptions.
+//!
+//! A further topology is one more function here that adds nodes and links, and a line in [`build`].
+
+use fanin_scenario::{Link, Scenario, Switch, Topology};
+
+use crate::Error;
+use crate::network::{Network, NodeIndex, SwitchKind};
+
+/// Which of the scenario's switches a node is: a place in `Network::switches`.
+mod class {
+    pub(super) const TOR: usize = 0;
+    pub(super) const CORE: usize = 1;
+    pub(super) const AGGREGATION: usize = 2;
+}
+
+/// The nodes of a network by role.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Roles {
+    /// The supervisor's host; absent where the workload needs none.
+    pub supervisor: Option<NodeIndex>,
+    /// Readout hosts; the senders of a barrier-synchronised workload.
+    pub readouts: Vec<NodeIndex>,
+    /// Collector hosts, rack by rack.
+    pub collectors: Vec<NodeIndex>,
+    /// The rack of each collector.
+    pub racks: Vec<u32>,
+    /// Logger hosts.
+    pub loggers: Vec<NodeIndex>,
+}
+
+/// Builds the network of a scenario.
+///
+/// # Errors
+/// [`Error::Unsupported`] where the scenario asks for what cannot be simulated yet.
+pub fn build(scenario: &Scenario) -> Result<(Network, Roles), Error> {
+    let kind = |settings: &Switch, has_uplinks| SwitchKind { settings: settings.clone(), has_uplinks };
+    let switches =
+        vec![kind(&scenario.tor, true), kind(&scenario.core, false), kind(&scenario.aggregation, true)];
+    let mut network = Network { switches, ..Network::default() };
+    let roles = match scenario.network.topology {
+        Topology::Star => star(scenario, &mut network),
+        Topology::Racks => racks(scenario, &mut network),
+        Topology::LeafSpine => return Err(Error::unsupported("network.topology", "leaf-spine")),
+        Topology::Hybrid => return Err(Error::unsupported("network.topology", "hybrid")),
+    };
+    Ok((network, roles))
+}
+
+fn join(network: &mut Network, from: NodeIndex, to: NodeIndex, link: &Link) {
+    network.join(from, to, link.rate, link.delay);
+}
+
+/// Adds hosts `name:0`, `name:1`, …
+fn hosts(network: &mut Network, name: &str, count: u32) -> Vec<NodeIndex> {
+    (0..count).map(|host| network.add_host(format!("{name}:{host}"))).collect()
+}
+
+/// Every host around one switch.
+fn star(scenario: &Scenario, network: &mut Network) -> Roles {
+    let tor = network.add_switch("tor:0".into(), class::TOR);
+    let collectors = u32::try_from(scenario.collectors_total()).unwrap_or(u32::MAX);
+    let mut roles = Roles {
+        collectors: hosts(network, "collector", collectors),
+        readouts: hosts(network, "readout", scenario.senders()),
+        ..Roles::default()
+    };
+    roles.racks = roles.collectors.iter().map(|_| 0).collect();
+    for &node in &roles.collectors {
+        join(network, tor, node, &scenario.link);
+    }
+    for &node in &roles.readouts {
+        for _ in 0..scenario.readout.links_per_host {
+            join(network, node, tor, &scenario.readout.link);
+        }
+    }
+    services(scenario, network, &mut roles, &[tor]);
+    roles
+}
+
+/// The network of the thesis (§4.2.1, figure 5.3), for any number of racks and cores.
+///
+/// The real routers spread traffic by a hash of the addresses. As in §5.1.4 each group of readouts is split evenly
+/// among the cores, and each part is joined to one core alone: an aggregation switch of its own stands for its share
+/// of the real one.
+fn racks(scenario: &Scenario, network: &mut Network) -> Roles {
+    let settings = &scenario.network;
+    let cores: Vec<_> =
+        (0..settings.cores).map(|core| network.add_switch(format!("core:{core}"), class::CORE)).collect();
+    let mut roles = Roles::default();
+
+    for rack in 0..scenario.collectors.racks {
+        let tor = network.add_switch(format!("tor:{rack}"), class::TOR);
+        for _ in 0..scenario.collectors.hosts_per_rack {
+            let node = network.add_host(format!("collector:{}", roles.collectors.len()));
+            join(network, tor, node, &scenario.link);
+            roles.collectors.push(node);
+            roles.racks.push(rack);
+        }
+        for &core in &cores {
+            for _ in 0..settings.uplinks_per_core {
+                join(network, core, tor, &scenario.uplink);
+            }
+        }
+    }
+
+    roles.readouts = hosts(network, "readout", scenario.readout.hosts);
+    if settings.readouts_per_group == 0 {
+        // Straight to the cores, each host's links dealt out among them.
+        for (index, &node) in roles.readouts.iter().enumerate() {
+            for link in 0..scenario.readout.links_per_host as usize {
+                join(network, node, cores[(index + link) % cores.len()], &scenario.readout.link);
+            }
+        }
+    } else {
+        for (group, members) in roles.readouts.chunks(settings.readouts_per_group as usize).enumerate() {
+            let part_size = members.len().div_ceil(cores.len());
+            for (part, members) in members.chunks(part_size).enumerate() {
+                let name = format!("aggregation:{}", group * cores.len() + part);
+                let switch = network.add_switch(name, class::AGGREGATION);
+                for &node in members {
+                    for _ in 0..scenario.readout.links_per_host {
+                        join(network, node, switch, &scenario.readout.link);
+                    }
+                }
+                join(network, switch, cores[part], &scenario.uplink);
+            }
+        }
+    }
+    services(scenario, network, &mut roles, &cores);
+    roles
+}
+
+/// The supervisor and the loggers, joined to every one of `switches`, so that nothing of theirs passes through a rack.
+fn services(scenario: &Scenario, network: &mut Network, roles: &mut Roles, switches: &[NodeIndex]) {
+    if scenario.is_barrier() {
+        return;
+    }
+    let supervisor = network.add_host("supervisor".into());
+    roles.supervisor = Some(supervisor);
+    roles.loggers = hosts(network, "logger", scenario.logger.hosts);
+    for &switch in switches {
+        join(network, supervisor, switch, &scenario.supervisor.link);
+        for &logger in &roles.loggers {
+            join(network, logger, switch, &scenario.logger.link);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::{Paths, Spread};
+
+    #[test]
+    fn the_thesis_network_balances_its_cores() {
+        let (network, roles) = build(&Scenario::default()).unwrap();
+        assert_eq!((roles.readouts.len(), roles.collectors.len()), (160, 39));
+        let mut paths = Paths::new(&network).unwrap();
+        let mut through = [0, 0];
+        for &readout in &roles.readouts {
+            let path: Vec<_> = paths.find(readout, roles.collectors[7], Spread::Flow(0)).unwrap().collect();
+            assert_eq!(path.len(), 4);
+            through[network.source(path[2]) as usize] += 1;
+        }
+        assert_eq!(through, [80, 80]);
+        for &readout in &roles.readouts {
+            let path = paths.find(readout, roles.supervisor.unwrap(), Spread::Flow(1)).unwrap();
+            assert_eq!(path.count(), 3);
+        }
+    }
+
+    #[test]
+    fn readouts_with_many_links_use_them_all() {
+        let mut scenario = Scenario::default();
+        scenario.network.readouts_per_group = 0;
+        scenario.readout.links_per_host = 4;
+        scenario.collectors.racks = 3;
+        let (network, roles) = build(&scenario).unwrap();
+        let mut paths = Paths::new(&network).unwrap();
+        for (spread, hashed) in [(Spread::Flow(0), true), (Spread::Destination(0), false)] {
+            let mut used = std::collections::BTreeMap::new();
+            for (number, &collector) in roles.collectors.iter().enumerate() {
+                let spread = match spread {
+                    Spread::Flow(_) => Spread::Flow(number as u64),
+                    Spread::Destination(_) => Spread::Destination(number as u64),
+                };
+                let path: Vec<_> = paths.find(roles.readouts[3], collector, spread).unwrap().collect();
+                assert_eq!(path.len(), 3);
+                *used.entry(path[0]).or_insert(0) += 1;
+            }
+            assert_eq!(used.len(), 4);
+            // Dealt out evenly by destination; about evenly by a hash.
+            let (least, most) = (used.values().min().unwrap(), used.values().max().unwrap());
+            assert!(if hashed { *least > 10 } else { most - least <= 1 }, "{used:?}");
+        }
+    }
+}

@@ -1,0 +1,541 @@
+//! Event building: the roles of `fanin-dataflow` on simulated TCP.
+
+use fanin_dataflow::{
+    Arrivals, ClearConfig, Collector, CollectorConfig, Delay, Discipline, Logger, LoggerConfig, Message, Outcome,
+    Peer, Policy, Readout, ReadoutConfig, Record, RequestOrder, Selection, StartOrder, Step, Supervisor,
+    SupervisorConfig, TieBreak, Unexpected, UnitModel, What, WriteModel,
+};
+use fanin_report::{EventRow, Outcome as RowOutcome, Span, Summary};
+use fanin_scenario as scenario;
+use fanin_scenario::{Scenario, ShapingMethod};
+use fanin_units::{Bytes, Duration, Instant, Ratio};
+
+use crate::Error;
+use crate::ideal::Ideal;
+use crate::network::Network;
+use crate::random::{Kind, Purpose, host, seed};
+use crate::run::{Measured, Wanted};
+use crate::topology::Roles;
+use crate::workload::sizes::Sizes;
+use crate::world::{EndIndex, Outbox, Workload};
+
+/// How many lines a diagnosis has at most.
+const DIAGNOSIS_LINES_MAX: usize = 12;
+
+/// A request for the fragments of one readout as `Message::wire_bytes` has it, for the ideal time.
+const REQUEST_BYTES: u64 = 68;
+
+/// One role of the system.
+enum Role {
+    Supervisor,
+    Readout(u16),
+    Collector(u16),
+    Logger(u16),
+}
+
+/// All roles, and what they have recorded.
+///
+/// Hosts are numbered supervisor, readouts, collectors, loggers. Connections are numbered collector by collector to
+/// all readouts; then supervisor to collectors; supervisor to readouts; collectors to loggers. Of each the first end is
+/// at the side named first.
+pub(crate) struct Building {
+    supervisor: Supervisor<Bytes>,
+    readouts: Vec<Readout<Bytes, Sizes>>,
+    collectors: Vec<Collector<Bytes>>,
+    loggers: Vec<Logger<Bytes>>,
+    /// Host and far side of each end.
+    ends: Vec<(u32, Peer)>,
+    racks: Vec<u32>,
+    rows: Vec<EventRow>,
+    ideal: Ideal,
+    /// Bytes that the answers of each event take on the wire.
+    answers_wire_bytes: Vec<u64>,
+    /// Events whose traffic is to be seen.
+    watched: Vec<u64>,
+    assigned: u64,
+    completed: u64,
+    messages: u64,
+    is_stopping: bool,
+    credits: Option<u32>,
+    how: String,
+    ideal_time: Duration,
+    ideal_bytes: u64,
+}
+
+fn distributed(mean: Duration, sd: Duration) -> Delay {
+    if sd.is_zero() { Delay::Constant(mean) } else { Delay::Normal { mean, sd } }
+}
+
+/// A number of hosts or fragments as the roles count them.
+fn small(key: &'static str, number: u64) -> Result<u16, Error> {
+    u16::try_from(number).map_err(|_| Error::unsupported(key, format!("a number of {number}")))
+}
+
+fn policy(supervisor: &scenario::Supervisor) -> Policy {
+    match supervisor.policy {
+        scenario::Policy::Fcfs => Policy::Fcfs,
+        scenario::Policy::Random => Policy::Random,
+        scenario::Policy::NodeRoundRobin => Policy::NodeRoundRobin,
+        scenario::Policy::NodeLoadBalancing => Policy::NodeLoadBalancing(match supervisor.tie_break {
+            scenario::TieBreak::LeastRecent => TieBreak::Rotating,
+            scenario::TieBreak::Lowest => TieBreak::Lowest,
+            scenario::TieBreak::Random => TieBreak::Random,
+        }),
+        scenario::Policy::UnitRoundRobin => Policy::UnitRoundRobin,
+    }
+}
+
+/// What the units do: the scenario's steps, or one over its fraction.
+fn steps(scenario: &Scenario) -> Vec<Step> {
+    let collect = |fraction: Ratio| {
+        if fraction == Ratio::ONE { Selection::Rest } else { Selection::Readouts(fraction) }
+    };
+    if scenario.workload.steps.is_empty() {
+        let collectors = &scenario.collectors;
+        return vec![Step {
+            collect: collect(scenario.workload.fraction),
+            processing: distributed(collectors.processing_time, collectors.processing_time_sd),
+            accept: scenario.logger.accept,
+        }];
+    }
+    let step = |step: &scenario::Step| Step {
+        collect: collect(step.fraction),
+        processing: Delay::Constant(step.processing_time),
+        accept: step.accept,
+    };
+    scenario.workload.steps.iter().map(step).collect()
+}
+
+impl Building {
+    pub(crate) fn new(scenario: &Scenario, network: &Network, roles: &Roles, run: u64) -> Result<Self, Error> {
+        let seed = |kind, place: u64| seed(run, host(kind, place), Purpose::Role);
+        let (readouts, collectors) = (roles.readouts.len() as u64, roles.collectors.len() as u64);
+        let units = small("collectors.units_per_host", u64::from(scenario.collectors.units_per_host))?;
+        let fragments = small("readout.fragments_per_host", u64::from(scenario.readout.fragments_per_host))?;
+        let loggers = small("logger.hosts", roles.loggers.len() as u64)?;
+        let credits = match scenario.shaping.method {
+            ShapingMethod::None => None,
+            ShapingMethod::Credits => Some(scenario.shaping.credits),
+            ShapingMethod::Fastpass => return Err(Error::unsupported("shaping.method", "fastpass")),
+            ShapingMethod::BarrelShifter => return Err(Error::unsupported("shaping.method", "barrel-shifter")),
+        };
+        let supervisor = Supervisor::new(SupervisorConfig {
+            units: vec![units; collectors as usize],
+            readouts: small("readout.hosts", readouts)?,
+            arrivals: match scenario.supervisor.arrivals {
+                scenario::Arrivals::Periodic => Arrivals::Periodic(scenario.supervisor.rate),
+                scenario::Arrivals::Poisson => Arrivals::Poisson(scenario.supervisor.rate),
+                scenario::Arrivals::OnDemand => Arrivals::Saturated,
+            },
+            units_awaited: u32::from(units) * collectors as u32,
+            policy: policy(&scenario.supervisor),
+            start_order: match scenario.supervisor.start_order {
+                scenario::StartOrder::ByHost => StartOrder::NodeMajor,
+                scenario::StartOrder::Interleaved => StartOrder::UnitMajor,
+                scenario::StartOrder::Random => StartOrder::Shuffled,
+            },
+            clear: Some(ClearConfig {
+                group: small("supervisor.clear_group", u64::from(scenario.supervisor.clear_group))?,
+                ..ClearConfig::default()
+            }),
+            seed: seed(Kind::Supervisor, 0),
+            ..SupervisorConfig::default()
+        })?;
+        let response = distributed(scenario.readout.response_delay, scenario.readout.response_delay_sd);
+        let readout = |place: u64| -> Result<_, Error> {
+            let config = ReadoutConfig { response, seed: seed(Kind::Readout, place), ..ReadoutConfig::default() };
+            Ok(Readout::new(config, Sizes::new(&scenario.readout.fragment_size, fragments, run, place)?)?)
+        };
+        let collector = |place: u64| -> Result<_, Error> {
+            Ok(Collector::new(CollectorConfig {
+                units,
+                readouts: vec![fragments; readouts as usize],
+                loggers,
+                credits,
+                discipline: match scenario.shaping.discipline {
+                    scenario::CreditDiscipline::Fifo => Discipline::Fifo,
+                    scenario::CreditDiscipline::RoundRobin => Discipline::RoundRobin,
+                    scenario::CreditDiscipline::SmallestRemaining => Discipline::SmallestRemaining,
+                    scenario::CreditDiscipline::FirstFit => Discipline::SkipOver,
+                },
+                order: match scenario.shaping.request_order {
+                    scenario::RequestOrder::Fixed => RequestOrder::Fixed,
+                    scenario::RequestOrder::Rotated => {
+                        RequestOrder::Rotated((place * readouts / collectors) as u16)
+                    }
+                    scenario::RequestOrder::Random => RequestOrder::Random,
+                },
+                model: UnitModel::Steps(steps(scenario)),
+                clear: None,
+                seed: seed(Kind::Collector, place),
+                ..CollectorConfig::default()
+            })?)
+        };
+        // The disk is as fast as the link, and no slower: the simulation is about the network.
+        let write = WriteModel::Timed { rate: scenario.logger.link.rate, latency: Duration::ZERO };
+        let logger = |_| Logger::new(LoggerConfig { write, ..LoggerConfig::default() });
+        let ideal = Ideal::new(scenario, network, roles, scenario.readout.response_delay, REQUEST_BYTES)?;
+        let mut building = Self {
+            supervisor,
+            readouts: (0..readouts).map(readout).collect::<Result<_, _>>()?,
+            collectors: (0..collectors).map(collector).collect::<Result<_, _>>()?,
+            loggers: (0..loggers).map(logger).collect::<Result<_, _>>()?,
+            ends: Vec::new(),
+            racks: roles.racks.clone(),
+            rows: Vec::new(),
+            ideal,
+            answers_wire_bytes: Vec::new(),
+            watched: scenario.record.events.clone(),
+            assigned: 0,
+            completed: 0,
+            messages: 0,
+            is_stopping: false,
+            credits,
+            how: String::new(),
+            ideal_time: Duration::ZERO,
+            ideal_bytes: 0,
+        };
+        building.ends = building.number_ends();
+        building.state_ideal(scenario);
+        Ok(building)
+    }
+
+    /// The ideal of an event of mean size.
+    fn state_ideal(&mut self, scenario: &Scenario) {
+        let Some(mean) = scenario.readout.fragment_size.mean() else { return };
+        let fraction = scenario.workload.steps.last().map_or(scenario.workload.fraction, |step| step.fraction);
+        let readouts = (self.readouts.len() as u64 * fraction.get()).div_ceil(Ratio::ONE.get());
+        let payload = mean * u64::from(scenario.readout.fragments_per_host);
+        let answer = Message::Answer {
+            tag: 0,
+            event: fanin_dataflow::L1Id(0),
+            missing: fanin_dataflow::FragmentSet::EMPTY,
+            payload,
+        };
+        let wire_bytes = self.ideal.wire_bytes(answer.wire_bytes().get()) * readouts;
+        self.ideal_bytes = (payload * readouts).get();
+        self.ideal_time = self.ideal.time(wire_bytes);
+        self.how = self.ideal.how(payload * readouts, wire_bytes);
+    }
+
+    fn number_ends(&self) -> Vec<(u32, Peer)> {
+        let (readouts, collectors) = (self.readouts.len() as u16, self.collectors.len() as u16);
+        let loggers = self.loggers.len() as u16;
+        let readout_host = |readout: u16| 1 + u32::from(readout);
+        let collector_host = |collector: u16| readout_host(readouts) + u32::from(collector);
+        let logger_host = |logger: u16| collector_host(collectors) + u32::from(logger);
+        let mut ends = Vec::new();
+        for collector in 0..collectors {
+            for readout in 0..readouts {
+                ends.push((collector_host(collector), Peer::Readout(readout)));
+                ends.push((readout_host(readout), Peer::Collector(collector)));
+            }
+        }
+        for collector in 0..collectors {
+            ends.push((0, Peer::Collector(collector)));
+            ends.push((collector_host(collector), Peer::Supervisor));
+        }
+        for readout in 0..readouts {
+            ends.push((0, Peer::Readout(readout)));
+            ends.push((readout_host(readout), Peer::Supervisor));
+        }
+        for collector in 0..collectors {
+            for logger in 0..loggers {
+                ends.push((collector_host(collector), Peer::Logger(logger)));
+                ends.push((logger_host(logger), Peer::Collector(collector)));
+            }
+        }
+        ends
+    }
+
+    fn role(&self, host: u32) -> Role {
+        let (readouts, collectors) = (self.readouts.len() as u32, self.collectors.len() as u32);
+        match host.checked_sub(1) {
+            None => Role::Supervisor,
+            Some(place) if place < readouts => Role::Readout(place as u16),
+            Some(place) if place < readouts + collectors => Role::Collector((place - readouts) as u16),
+            Some(place) => Role::Logger((place - readouts - collectors) as u16),
+        }
+    }
+
+    /// The end at `from` of its connection to `to`.
+    #[inline]
+    fn end(&self, from: &Role, to: Peer) -> EndIndex {
+        let (readouts, collectors) = (self.readouts.len() as u32, self.collectors.len() as u32);
+        let loggers = self.loggers.len() as u32;
+        let building = |collector: u16, readout: u16| u32::from(collector) * readouts + u32::from(readout);
+        let assigning = |collector: u16| collectors * readouts + u32::from(collector);
+        let clearing = |readout: u16| collectors * (readouts + 1) + u32::from(readout);
+        let storing = |collector: u16, logger: u16| {
+            collectors * (readouts + 1) + readouts + u32::from(collector) * loggers + u32::from(logger)
+        };
+        match (from, to) {
+            (&Role::Collector(collector), Peer::Readout(readout)) => 2 * building(collector, readout),
+            (&Role::Readout(readout), Peer::Collector(collector)) => 2 * building(collector, readout) + 1,
+            (Role::Supervisor, Peer::Collector(collector)) => 2 * assigning(collector),
+            (&Role::Collector(collector), Peer::Supervisor) => 2 * assigning(collector) + 1,
+            (Role::Supervisor, Peer::Readout(readout)) => 2 * clearing(readout),
+            (&Role::Readout(readout), Peer::Supervisor) => 2 * clearing(readout) + 1,
+            (&Role::Collector(collector), Peer::Logger(logger)) => 2 * storing(collector, logger),
+            (&Role::Logger(logger), Peer::Collector(collector)) => 2 * storing(collector, logger) + 1,
+            _ => unreachable!("two roles that have no connection"),
+        }
+    }
+
+    /// Sends what a role has to send, and takes its records.
+    #[inline]
+    fn drain(&mut self, role: &Role, outbox: &mut Outbox<Message<Bytes>>) {
+        loop {
+            let next = match *role {
+                Role::Supervisor => self.supervisor.poll_transmit(),
+                Role::Readout(place) => self.readouts[usize::from(place)].poll_transmit(),
+                Role::Collector(place) => self.collectors[usize::from(place)].poll_transmit(),
+                Role::Logger(place) => self.loggers[usize::from(place)].poll_transmit(),
+            };
+            let Some((peer, message)) = next else { break };
+            let bytes = message.wire_bytes().get();
+            if let Message::Answer { event, .. } = &message {
+                self.answers_wire_bytes[event.0 as usize] += self.ideal.wire_bytes(bytes);
+            }
+            outbox.send(self.end(role, peer), bytes, message);
+        }
+        loop {
+            let next = match *role {
+                Role::Supervisor => self.supervisor.poll_record(),
+                Role::Readout(place) => self.readouts[usize::from(place)].poll_record(),
+                Role::Collector(place) => self.collectors[usize::from(place)].poll_record(),
+                Role::Logger(place) => self.loggers[usize::from(place)].poll_record(),
+            };
+            let Some(record) = next else { break };
+            self.note(&record, outbox);
+        }
+    }
+
+    fn note(&mut self, record: &Record, outbox: &mut Outbox<Message<Bytes>>) {
+        let Record { at, event, what } = *record;
+        if let What::Assigned { collector, unit, .. } = what {
+            assert_eq!(event.0, self.rows.len() as u64, "events are assigned once and in order");
+            self.assigned += 1;
+            self.answers_wire_bytes.push(0);
+            self.rows.push(EventRow {
+                id: event.0,
+                assigned_ps: at.get(),
+                collector: u32::from(collector),
+                rack: self.racks[usize::from(collector)],
+                unit: u32::from(unit),
+                ..EventRow::default()
+            });
+            return;
+        }
+        let Some(row) = self.rows.get_mut(event.0 as usize) else { return };
+        match what {
+            What::FirstRequest { step } => {
+                row.first_request_ps.get_or_insert(at.get());
+                if step == 0 {
+                    self.tap(event.0, true, outbox);
+                }
+            }
+            What::Collected { began, bytes, .. } => {
+                // A time that was collected in steps is their sum.
+                let time = row.collection_time_ps.unwrap_or(0) + (at - began).get();
+                row.collection_time_ps = Some(time);
+                row.last_byte_ps = Some(at.get());
+                row.size_bytes = bytes.get();
+                row.outcome = RowOutcome::Collected;
+            }
+            What::Completed { outcome, .. } => {
+                self.completed += 1;
+                row.outcome = match outcome {
+                    Outcome::Rejected => RowOutcome::Rejected,
+                    Outcome::Accepted => RowOutcome::Accepted,
+                    Outcome::Stored => RowOutcome::Stored,
+                    Outcome::Debug => RowOutcome::Lost,
+                };
+                self.tap(event.0, false, outbox);
+            }
+            _ => {}
+        }
+    }
+
+    /// Begins or ends to watch the link of an event's collector, if the event is one to be watched.
+    fn tap(&self, event: u64, on: bool, outbox: &mut Outbox<Message<Bytes>>) {
+        if self.watched.contains(&event) {
+            let collector = self.rows[event as usize].collector as u16;
+            outbox.tap(self.end(&Role::Collector(collector), Peer::Readout(0)), on);
+        }
+    }
+}
+
+/// In a simulation no peer is faulty: an unexpected message is a mistake in the simulator or the roles.
+fn expected(result: Result<(), Unexpected>) {
+    if let Err(unexpected) = result {
+        panic!("a role of the simulation was given what it did not expect: {unexpected}");
+    }
+}
+
+impl Workload for Building {
+    type Message = Message<Bytes>;
+
+    fn start(&mut self, now: Instant, outbox: &mut Outbox<Message<Bytes>>) {
+        for end in 0..self.ends.len() {
+            let (host, peer) = self.ends[end];
+            match self.role(host) {
+                Role::Supervisor => self.supervisor.handle_connected(now, peer),
+                Role::Readout(place) => self.readouts[usize::from(place)].handle_connected(now, peer),
+                Role::Collector(place) => self.collectors[usize::from(place)].handle_connected(now, peer),
+                Role::Logger(place) => self.loggers[usize::from(place)].handle_connected(now, peer),
+            }
+        }
+        for host in 0..self.hosts() as u32 {
+            let role = self.role(host);
+            self.drain(&role, outbox);
+        }
+    }
+
+    #[inline]
+    fn handle_message(
+        &mut self,
+        now: Instant,
+        end: EndIndex,
+        message: Message<Bytes>,
+        outbox: &mut Outbox<Message<Bytes>>,
+    ) {
+        self.messages += 1;
+        let (host, peer) = self.ends[end as usize];
+        let role = self.role(host);
+        expected(match role {
+            Role::Supervisor => self.supervisor.handle_message(now, peer, message),
+            Role::Readout(place) => self.readouts[usize::from(place)].handle_message(now, peer, message),
+            Role::Collector(place) => self.collectors[usize::from(place)].handle_message(now, peer, message),
+            Role::Logger(place) => self.loggers[usize::from(place)].handle_message(now, peer, message),
+        });
+        self.drain(&role, outbox);
+    }
+
+    fn handle_deadline(&mut self, now: Instant, host: u32, outbox: &mut Outbox<Message<Bytes>>) {
+        let role = self.role(host);
+        match role {
+            Role::Supervisor => self.supervisor.handle_deadline(now),
+            Role::Readout(place) => self.readouts[usize::from(place)].handle_deadline(now),
+            Role::Collector(place) => self.collectors[usize::from(place)].handle_deadline(now),
+            Role::Logger(place) => self.loggers[usize::from(place)].handle_deadline(now),
+        }
+        self.drain(&role, outbox);
+    }
+
+    #[inline]
+    fn poll_deadline(&mut self, host: u32) -> Instant {
+        match self.role(host) {
+            Role::Supervisor => self.supervisor.poll_deadline(),
+            Role::Readout(place) => self.readouts[usize::from(place)].poll_deadline(),
+            Role::Collector(place) => self.collectors[usize::from(place)].poll_deadline(),
+            Role::Logger(place) => self.loggers[usize::from(place)].poll_deadline(),
+        }
+        .unwrap_or(Instant::FAR_FUTURE)
+    }
+
+    fn handle_timeout(&mut self, _now: Instant, _end: EndIndex, message: Option<&Message<Bytes>>) {
+        if let Some(&(Message::Answer { event, .. } | Message::Request { event, .. })) = message {
+            self.rows[event.0 as usize].timeouts += 1;
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_stopping && self.completed == self.assigned
+    }
+
+    fn progress(&self) -> u64 {
+        self.messages
+    }
+
+    fn diagnose(&self) -> String {
+        let mut lines = vec![format!(
+            "{} of {} events are not finished; {} of {} units are free",
+            self.assigned - self.completed,
+            self.assigned,
+            self.supervisor.units_free(),
+            self.collectors.len() as u64 * u64::from(self.rows.iter().map(|row| row.unit + 1).max().unwrap_or(0)),
+        )];
+        for (place, collector) in self.collectors.iter().enumerate() {
+            let (waiting, pending) = (collector.requests_waiting(), collector.requests_pending());
+            if waiting + pending > 0 {
+                let credits = match self.credits {
+                    Some(credits) => format!("{} of {credits} credits used", collector.credits_used()),
+                    None => "no credits".to_owned(),
+                };
+                lines.push(format!(
+                    "collector {place} waits for {pending} answers and holds {waiting} requests back ({credits})"
+                ));
+            }
+            lines.extend(collector.waits().map(|(event, waits)| {
+                format!("event {} on collector {place} waits for {waits:?}", event.0)
+            }));
+        }
+        let more = lines.len().saturating_sub(DIAGNOSIS_LINES_MAX);
+        lines.truncate(DIAGNOSIS_LINES_MAX);
+        if more > 0 {
+            lines.push(format!("and {more} more"));
+        }
+        lines.join("\n")
+    }
+}
+
+impl Measured for Building {
+    fn connections(&self, roles: &Roles) -> Vec<Wanted> {
+        let nodes: Vec<u32> = roles
+            .supervisor
+            .iter()
+            .chain(&roles.readouts)
+            .chain(&roles.collectors)
+            .chain(&roles.loggers)
+            .copied()
+            .collect();
+        let hosts = |pair: &[(u32, Peer)]| [pair[0].0, pair[1].0];
+        self.ends
+            .chunks_exact(2)
+            .map(|pair| Wanted { nodes: hosts(pair).map(|host| nodes[host as usize]), hosts: hosts(pair) })
+            .collect()
+    }
+
+    fn hosts(&self) -> usize {
+        1 + self.readouts.len() + self.collectors.len() + self.loggers.len()
+    }
+
+    fn rows(&self) -> Vec<EventRow> {
+        let mut rows = self.rows.clone();
+        for (row, &wire_bytes) in rows.iter_mut().zip(&self.answers_wire_bytes) {
+            row.ideal_ps = row.last_byte_ps.map(|_| self.ideal.time(wire_bytes).get());
+        }
+        rows
+    }
+
+    fn stop_assigning(&mut self, now: Instant) {
+        self.is_stopping = true;
+        // As a readout whose memory is full: the trigger stops.
+        expected(self.supervisor.handle_message(now, Peer::Readout(0), Message::Flow { stop: true }));
+    }
+
+    fn summarise(&self, summary: &mut Summary, rows: &[EventRow], span: Span) {
+        summary.fill_events(rows, span, self.collectors.len() as u32, true);
+        if let Some(credits) = self.credits {
+            let (waited, requests) = self
+                .collectors
+                .iter()
+                .map(Collector::counters)
+                .fold((0.0, 0), |(time, requests), one| {
+                    (time + one.wait_time.as_millis_f64(), requests + one.requests)
+                });
+            summary.shaping = Some(fanin_report::Shaping {
+                credits: Some(u64::from(credits)),
+                wait_ms_mean: (requests > 0).then(|| waited / requests as f64),
+            });
+        }
+        if self.ideal_bytes > 0 {
+            summary.ideal = Some(fanin_report::Ideal {
+                collection_time_ms: Some(self.ideal_time.as_millis_f64()),
+                goodput_bps: Some(self.ideal_bytes as f64 * 8.0 / self.ideal_time.as_secs_f64()),
+                how: Some(self.how.clone()),
+            });
+        }
+    }
+}

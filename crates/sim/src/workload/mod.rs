@@ -1,0 +1,31 @@
+//! What the hosts do.
+
+pub(crate) mod barrier;
+pub(crate) mod building;
+mod sizes;
+
+use fanin_scenario::{Scenario, WorkloadKind};
+
+use crate::Error;
+use crate::network::Network;
+use crate::topology::Roles;
+
+/// A scenario's workload, ready to run.
+pub(crate) enum Plan {
+    Barrier(Box<barrier::Barrier>),
+    Building(Box<building::Building>),
+}
+
+/// Prepares the workload of a scenario.
+pub(crate) fn plan(scenario: &Scenario, network: &Network, roles: &Roles, seed: u64) -> Result<Plan, Error> {
+    match scenario.workload.kind {
+        WorkloadKind::FixedFragment | WorkloadKind::FixedBlock => {
+            Ok(Plan::Barrier(Box::new(barrier::Barrier::new(scenario, network, roles, seed)?)))
+        }
+        WorkloadKind::EventBuilding => {
+            Ok(Plan::Building(Box::new(building::Building::new(scenario, network, roles, seed)?)))
+        }
+        WorkloadKind::Push => Err(Error::unsupported("workload.kind", "push")),
+        WorkloadKind::AllToAll => Err(Error::unsupported("workload.kind", "all-to-all")),
+    }
+}

@@ -1,0 +1,603 @@
+//! The event loop: hosts with their TCP endpoints on a fabric, driven by a workload.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fanin_units::{Duration, Instant};
+
+use crate::fabric::{ARRIVAL, Fabric, Frame, Hop, INDEX_BITS, NIL};
+use crate::Error;
+use crate::network::{Network, PortIndex};
+use crate::schedule::Schedule;
+use crate::tcp::{self, Endpoint, Segment, Stats};
+
+/// An endpoint's timer may have run out.
+const ENDPOINT_TIMER: u32 = 1;
+/// A deadline of a host's application.
+const HOST_TIMER: u32 = 2;
+/// It is time to look at the watched queues.
+const SAMPLE: u32 = 3;
+/// It is time to see whether anything has moved.
+const WATCHDOG: u32 = 4;
+
+/// How many occurrences pass between two looks at the stop flag.
+const OCCURRENCES_UNWATCHED: u32 = 1 << 16;
+
+/// One end of a connection, by its place in the run.
+pub(crate) type EndIndex = u32;
+
+/// What the hosts do with their connections.
+///
+/// Hosts are numbered as the workload likes; the numbers only tell their deadlines apart.
+pub(crate) trait Workload {
+    /// What travels: messages carry a length on the wire and this.
+    type Message;
+
+    /// Sends what is to be sent at the very start.
+    fn start(&mut self, now: Instant, outbox: &mut Outbox<Self::Message>);
+
+    /// A whole message has been received at one end of a connection.
+    fn handle_message(
+        &mut self,
+        now: Instant,
+        end: EndIndex,
+        message: Self::Message,
+        outbox: &mut Outbox<Self::Message>,
+    );
+
+    /// The deadline of a host has come.
+    fn handle_deadline(&mut self, now: Instant, host: u32, outbox: &mut Outbox<Self::Message>);
+
+    /// When a host's next deadline is.
+    fn poll_deadline(&mut self, host: u32) -> Instant;
+
+    /// A retransmission timer ran out at the sending end; `message` is the first one that is not wholly received.
+    fn handle_timeout(&mut self, now: Instant, end: EndIndex, message: Option<&Self::Message>);
+
+    /// Whether nothing more is to be done.
+    fn is_done(&self) -> bool;
+
+    /// Changes with every step forward; a run in which it stands still for long is ended.
+    fn progress(&self) -> u64;
+
+    /// Who waits for whom, for a run that does not move.
+    fn diagnose(&self) -> String;
+}
+
+/// Messages that a workload sends, in order.
+pub(crate) struct Outbox<M> {
+    messages: Vec<(EndIndex, u64, M)>,
+    /// Hosts whose deadline may have changed beside the one that was called.
+    hosts: Vec<u32>,
+    /// Ends whose host's link is to be tapped, or no longer.
+    taps: Vec<(EndIndex, bool)>,
+}
+
+impl<M> Outbox<M> {
+    /// Sends `message`, `bytes` long, from one end of a connection to the other.
+    #[inline]
+    pub(crate) fn send(&mut self, end: EndIndex, bytes: u64, message: M) {
+        self.messages.push((end, bytes, message));
+    }
+
+    /// From now on, or no longer, notes all frames on the link by which this end's host sends.
+    pub(crate) fn tap(&mut self, end: EndIndex, on: bool) {
+        self.taps.push((end, on));
+    }
+
+    /// Asks for the host's deadline to be looked at again.
+    #[inline]
+    pub(crate) fn touch(&mut self, host: u32) {
+        self.hosts.push(host);
+    }
+}
+
+/// One end of a connection: its endpoint, and the messages on their way to it.
+struct End {
+    endpoint: Endpoint,
+    /// The stream offset at which the first message in the inbox is complete.
+    inbox_due: u64,
+    inbox_head: u32,
+    inbox_tail: u32,
+    /// The earliest pending timer occurrence.
+    timer_at: u64,
+    written: u64,
+    peer: EndIndex,
+    route: u32,
+    host: u32,
+    stack: u16,
+    is_traced: bool,
+}
+
+/// A message on its way, in the inbox of the end it goes to.
+struct Transit<M> {
+    due: u64,
+    next: u32,
+    message: Option<M>,
+}
+
+/// Payload bytes by what became of them; at any time the first equals the sum of the others and of those in
+/// flight.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct PayloadBytes {
+    pub(crate) sent: u64,
+    pub(crate) arrived: u64,
+    pub(crate) dropped: u64,
+}
+
+/// A watched queue at one moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct QueueSample {
+    pub(crate) port: PortIndex,
+    pub(crate) at: Instant,
+    pub(crate) bytes: u64,
+    pub(crate) frames: u64,
+    pub(crate) drops: u64,
+    pub(crate) marks: u64,
+}
+
+/// The queues that are watched.
+pub(crate) struct Watch {
+    pub(crate) ports: Vec<PortIndex>,
+    pub(crate) interval: u64,
+    pub(crate) next: u64,
+    pub(crate) samples: Vec<QueueSample>,
+}
+
+/// A frame seen on a tapped link, when its last bit arrived at the far end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tapped {
+    /// When.
+    pub at: Instant,
+    /// Over which link, and which way.
+    pub port: PortIndex,
+    /// The end of a connection that it is for.
+    pub end: u32,
+    /// Bytes on the wire, everything counted.
+    pub wire_bytes: u32,
+    /// What it carries.
+    pub segment: Segment,
+}
+
+/// The windows of a traced connection at one moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct WindowSample {
+    pub(crate) end: EndIndex,
+    pub(crate) at: Instant,
+    pub(crate) cwnd: u64,
+    pub(crate) in_flight: u64,
+}
+
+/// Why a run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ending {
+    /// The time was over.
+    Time,
+    /// The workload was done.
+    Done,
+    /// The stop flag was set.
+    Stopped,
+    /// Nothing was pending, though the workload was not done.
+    Stuck,
+    /// The workload made no progress for the time allowed.
+    Stalled,
+}
+
+pub(crate) struct World<W: Workload> {
+    pub(crate) now: u64,
+    pub(crate) schedule: Schedule,
+    pub(crate) fabric: Fabric,
+    pub(crate) workload: W,
+    stacks: Vec<tcp::Config>,
+    ends: Vec<End>,
+    transits: Vec<Transit<W::Message>>,
+    transit_free: u32,
+    outbox: Outbox<W::Message>,
+    host_timers: Vec<u64>,
+    pub(crate) payload: PayloadBytes,
+    pub(crate) occurrences: u64,
+    /// Frames that hosts sent, and their bytes on the wire.
+    pub(crate) frames_sent: u64,
+    pub(crate) wire_bytes_sent: u64,
+    pub(crate) watch: Option<Watch>,
+    pub(crate) tapped: Vec<Tapped>,
+    pub(crate) windows: Vec<WindowSample>,
+    /// Pending occurrences that only observe.
+    housekeeping: usize,
+    patience: u64,
+    moved: u64,
+    check_done: bool,
+    /// The round-trip time that connections know from before the run, if they carried data before.
+    pub(crate) warm_rtt: Option<Duration>,
+}
+
+impl<W: Workload> World<W> {
+    pub(crate) fn new(
+        network: &Network,
+        stacks: Vec<tcp::Config>,
+        hosts: usize,
+        workload: W,
+        seed: u64,
+    ) -> Result<Self, Error> {
+        // About one frame in a bucket when an eighth of all links is busy with full frames.
+        let frames_per_second: u64 =
+            network.links.iter().map(|link| link.rate.get() / (1538 * 8) + 1).sum::<u64>().max(1);
+        Ok(Self {
+            now: 0,
+            schedule: Schedule::new(8_000_000_000_000 / frames_per_second),
+            fabric: Fabric::new(network, seed)?,
+            workload,
+            stacks,
+            ends: Vec::new(),
+            transits: Vec::new(),
+            transit_free: NIL,
+            outbox: Outbox { messages: Vec::new(), hosts: Vec::new(), taps: Vec::new() },
+            host_timers: vec![u64::MAX; hosts],
+            payload: PayloadBytes::default(),
+            occurrences: 0,
+            frames_sent: 0,
+            wire_bytes_sent: 0,
+            watch: None,
+            tapped: Vec::new(),
+            windows: Vec::new(),
+            housekeeping: 0,
+            patience: u64::MAX,
+            moved: 0,
+            check_done: false,
+            warm_rtt: None,
+        })
+    }
+
+    /// Adds an open connection; `routes` lead from its first end to its second and back.
+    pub(crate) fn connect(&mut self, routes: [u32; 2], hosts: [u32; 2], stacks: [u16; 2]) {
+        let first = self.ends.len() as EndIndex;
+        assert!(first < 1 << INDEX_BITS, "more than 2^28 connections");
+        for side in 0..2 {
+            self.ends.push(End {
+                endpoint: self.endpoint(stacks[side]),
+                inbox_due: u64::MAX,
+                inbox_head: NIL,
+                inbox_tail: NIL,
+                timer_at: u64::MAX,
+                written: 0,
+                peer: first + 1 - side as u32,
+                route: routes[side],
+                host: hosts[side],
+                stack: stacks[side],
+                is_traced: false,
+            });
+        }
+    }
+
+    /// One end of a connection that is open already.
+    fn endpoint(&self, stack: u16) -> Endpoint {
+        let config = &self.stacks[usize::from(stack)];
+        match self.warm_rtt {
+            Some(rtt) => Endpoint::warm(config, config.receive_window / u32::from(config.mss), rtt),
+            None => Endpoint::new(config),
+        }
+    }
+
+    /// Lets the workload begin; it is ended where nothing moves for as long as `patience`.
+    pub(crate) fn start(&mut self, patience: Duration) {
+        self.patience = patience.get();
+        self.moved = self.workload.progress();
+        self.schedule.insert(self.patience, WATCHDOG << INDEX_BITS);
+        self.housekeeping += 1;
+        if let Some(watch) = &self.watch {
+            self.schedule.insert(watch.next, SAMPLE << INDEX_BITS);
+            self.housekeeping += 1;
+        }
+        self.workload.start(Instant::new(self.now), &mut self.outbox);
+        self.outbox.hosts.extend(0..self.host_timers.len() as u32);
+        self.post();
+    }
+
+    /// Runs on until the workload is done or `until` is reached.
+    pub(crate) fn run(
+        &mut self,
+        until: Instant,
+        stop: &AtomicBool,
+        mut progress: impl FnMut(Instant),
+    ) -> Ending {
+        let mut unwatched = 0;
+        loop {
+            unwatched += 1;
+            if unwatched == OCCURRENCES_UNWATCHED {
+                unwatched = 0;
+                if stop.load(Ordering::Relaxed) {
+                    return Ending::Stopped;
+                }
+                progress(Instant::new(self.now));
+            }
+            let Some((time, what)) = self.schedule.pop() else {
+                return if self.workload.is_done() { Ending::Done } else { Ending::Stuck };
+            };
+            if time > until.get() {
+                self.schedule.insert(time, what);
+                self.now = until.get();
+                return Ending::Time;
+            }
+            self.now = time;
+            self.occurrences += 1;
+            let index = what & ((1 << INDEX_BITS) - 1);
+            match what >> INDEX_BITS {
+                ARRIVAL => self.handle_arrival(index),
+                ENDPOINT_TIMER => self.handle_endpoint_timer(index),
+                HOST_TIMER => self.handle_host_timer(index),
+                SAMPLE => self.sample(),
+                WATCHDOG => {
+                    if self.is_stalled() {
+                        return Ending::Stalled;
+                    }
+                }
+                _ => unreachable!("an occurrence of a kind that does not exist"),
+            }
+            if self.check_done && self.workload.is_done() {
+                return Ending::Done;
+            }
+            self.check_done = false;
+        }
+    }
+
+    /// Looks whether the workload moved since the last look. Where nothing is pending but such looks, none is
+    /// scheduled any more, so that the run ends.
+    fn is_stalled(&mut self) -> bool {
+        self.housekeeping -= 1;
+        let moved = self.workload.progress();
+        if self.schedule.pending() > self.housekeeping {
+            self.schedule.insert(self.now + self.patience, WATCHDOG << INDEX_BITS);
+            self.housekeeping += 1;
+        }
+        std::mem::replace(&mut self.moved, moved) == moved
+    }
+
+    fn sample(&mut self) {
+        self.housekeeping -= 1;
+        let Some(watch) = &mut self.watch else { return };
+        let now = Instant::new(self.now);
+        for &port in &watch.ports {
+            let place = self.fabric.ports[port as usize].place;
+            let memory = &mut self.fabric.memories[place.memory as usize];
+            let held = *memory.queue(now, usize::from(place.output));
+            let counters = memory.memory().counters(usize::from(place.output));
+            watch.samples.push(QueueSample {
+                port,
+                at: now,
+                bytes: held.bytes,
+                frames: held.frames,
+                drops: counters.dropped_total().frames,
+                marks: counters.marked.frames,
+            });
+        }
+        if self.schedule.pending() > self.housekeeping {
+            watch.next += watch.interval;
+            self.schedule.insert(watch.next, SAMPLE << INDEX_BITS);
+            self.housekeeping += 1;
+        }
+    }
+
+    #[inline]
+    fn handle_arrival(&mut self, port: PortIndex) {
+        let (frame, hop) = self.fabric.arrive(&mut self.schedule, self.now, port);
+        if self.fabric.ports[port as usize].taps > 0 {
+            self.note(port, &frame);
+        }
+        match hop {
+            Hop::Forward(next) => {
+                if self.fabric.forward(&mut self.schedule, self.now, port, next, frame).is_some() {
+                    self.payload.dropped += u64::from(self.fabric.segments[frame.segment()].payload);
+                    self.fabric.remove(&frame);
+                }
+            }
+            Hop::Deliver => self.deliver(&frame),
+        }
+    }
+
+    #[cold]
+    fn note(&mut self, port: PortIndex, frame: &Frame) {
+        let &Frame { end, wire_bytes, .. } = frame;
+        let segment = self.fabric.segments[frame.segment()];
+        self.tapped.push(Tapped { at: Instant::new(self.now), port, end, wire_bytes, segment });
+    }
+
+    fn deliver(&mut self, frame: &Frame) {
+        let index = frame.end;
+        let now = Instant::new(self.now);
+        let segment = &self.fabric.segments[frame.segment()];
+        self.payload.arrived += u64::from(segment.payload);
+        let end = &mut self.ends[index as usize];
+        end.endpoint.handle_segment(&self.stacks[usize::from(end.stack)], now, segment);
+        self.fabric.remove(frame);
+        let delivered = end.endpoint.delivered();
+        if delivered >= end.inbox_due {
+            let host = end.host;
+            while let Some(message) = self.take_message(index, delivered) {
+                self.workload.handle_message(now, index, message, &mut self.outbox);
+            }
+            self.check_done = true;
+            self.pump(index);
+            self.outbox.hosts.push(host);
+            self.post();
+        } else {
+            self.pump(index);
+        }
+    }
+
+    fn take_message(&mut self, index: EndIndex, delivered: u64) -> Option<W::Message> {
+        let end = &mut self.ends[index as usize];
+        if delivered < end.inbox_due {
+            return None;
+        }
+        let slot = end.inbox_head;
+        let transit = &mut self.transits[slot as usize];
+        end.inbox_head = transit.next;
+        transit.next = self.transit_free;
+        self.transit_free = slot;
+        let message = transit.message.take();
+        end.inbox_due =
+            if end.inbox_head == NIL { u64::MAX } else { self.transits[end.inbox_head as usize].due };
+        message
+    }
+
+    /// Does what the workload asked for while a host's application was called.
+    #[inline]
+    fn post(&mut self) {
+        let mut messages = std::mem::take(&mut self.outbox.messages);
+        for (index, bytes, message) in messages.drain(..) {
+            self.write(index, bytes, message);
+            self.pump(index);
+        }
+        self.outbox.messages = messages;
+        while let Some(host) = self.outbox.hosts.pop() {
+            self.arm_host(host);
+        }
+        while let Some((end, on)) = self.outbox.taps.pop() {
+            let port = self.fabric.first_port(self.ends[end as usize].route);
+            self.fabric.tap_link(port, on);
+        }
+    }
+
+    fn write(&mut self, index: EndIndex, bytes: u64, message: W::Message) {
+        assert!(bytes > 0, "a message without a length");
+        let end = &mut self.ends[index as usize];
+        end.endpoint.write(bytes);
+        end.written += bytes;
+        let due = end.written;
+        let transit = Transit { due, next: NIL, message: Some(message) };
+        let slot = if self.transit_free == NIL {
+            self.transits.push(transit);
+            (self.transits.len() - 1) as u32
+        } else {
+            let slot = self.transit_free;
+            self.transit_free = self.transits[slot as usize].next;
+            self.transits[slot as usize] = transit;
+            slot
+        };
+        let peer = end.peer;
+        let peer = &mut self.ends[peer as usize];
+        if peer.inbox_head == NIL {
+            peer.inbox_head = slot;
+            peer.inbox_due = due;
+        } else {
+            self.transits[peer.inbox_tail as usize].next = slot;
+        }
+        peer.inbox_tail = slot;
+    }
+
+    /// Sends what an endpoint has to send, and arms its timer.
+    #[inline]
+    fn pump(&mut self, index: EndIndex) {
+        let now = Instant::new(self.now);
+        let end = &mut self.ends[index as usize];
+        let stack = &self.stacks[usize::from(end.stack)];
+        while let Some(segment) = end.endpoint.poll_transmit(stack, now) {
+            self.payload.sent += u64::from(segment.payload);
+            let wire_bytes =
+                self.fabric.send(&mut self.schedule, self.now, &segment, end.route, end.peer);
+            self.frames_sent += 1;
+            self.wire_bytes_sent += u64::from(wire_bytes);
+        }
+        let deadline = end.endpoint.poll_deadline().get();
+        if deadline < end.timer_at {
+            end.timer_at = deadline;
+            self.schedule.insert(deadline.max(self.now), ENDPOINT_TIMER << INDEX_BITS | index);
+        }
+        if end.is_traced {
+            self.trace(index);
+        }
+    }
+
+    #[cold]
+    fn trace(&mut self, index: EndIndex) {
+        let end = &self.ends[index as usize];
+        let cwnd = end.endpoint.stats(&self.stacks[usize::from(end.stack)]).cwnd;
+        let in_flight = end.endpoint.outstanding();
+        let same = |sample: &&WindowSample| sample.end == index;
+        if self.windows.iter().rev().find(same).is_none_or(|last| (last.cwnd, last.in_flight) != (cwnd, in_flight)) {
+            self.windows.push(WindowSample { end: index, at: Instant::new(self.now), cwnd, in_flight });
+        }
+    }
+
+    /// Traces the windows of one end from now on.
+    pub(crate) fn trace_windows(&mut self, index: EndIndex) {
+        self.ends[index as usize].is_traced = true;
+    }
+
+    /// Timers are lazy: the pending occurrence is left alone when the deadline moves away, and looks again when it
+    /// comes; one that a nearer deadline has overtaken does nothing.
+    fn handle_endpoint_timer(&mut self, index: EndIndex) {
+        let end = &mut self.ends[index as usize];
+        if end.timer_at > self.now {
+            return;
+        }
+        end.timer_at = u64::MAX;
+        if end.endpoint.poll_deadline().get() <= self.now {
+            let now = Instant::new(self.now);
+            let stack = &self.stacks[usize::from(end.stack)];
+            let timeouts = end.endpoint.stats(stack).timeouts;
+            end.endpoint.handle_deadline(stack, now);
+            if end.endpoint.stats(stack).timeouts > timeouts {
+                let peer = end.peer;
+                let waiting = self.ends[peer as usize].inbox_head;
+                let message = (waiting != NIL).then(|| self.transits[waiting as usize].message.as_ref()).flatten();
+                self.workload.handle_timeout(now, index, message);
+            }
+        }
+        self.pump(index);
+    }
+
+    fn handle_host_timer(&mut self, host: u32) {
+        if self.host_timers[host as usize] > self.now {
+            return;
+        }
+        self.host_timers[host as usize] = u64::MAX;
+        let now = Instant::new(self.now);
+        if self.workload.poll_deadline(host) <= now {
+            self.workload.handle_deadline(now, host, &mut self.outbox);
+        }
+        self.check_done = true;
+        self.outbox.hosts.push(host);
+        self.post();
+    }
+
+    #[inline]
+    fn arm_host(&mut self, host: u32) {
+        let deadline = self.workload.poll_deadline(host).get();
+        if deadline < self.host_timers[host as usize] {
+            self.host_timers[host as usize] = deadline;
+            self.schedule.insert(deadline.max(self.now), HOST_TIMER << INDEX_BITS | host);
+        }
+    }
+
+    /// How many ends of connections there are.
+    pub(crate) fn ends_len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// What an end has counted, and the bytes of its stream that were acknowledged.
+    pub(crate) fn end_stats(&self, index: EndIndex) -> (Stats, u64) {
+        let end = &self.ends[index as usize];
+        (end.endpoint.stats(&self.stacks[usize::from(end.stack)]), end.endpoint.acked())
+    }
+
+    /// The end at the other side.
+    pub(crate) fn peer_of(&self, index: EndIndex) -> EndIndex {
+        self.ends[index as usize].peer
+    }
+
+    /// Asserts that every byte and message is accounted for; costs a walk over all that is in flight.
+    ///
+    /// # Panics
+    /// If the simulator lost or invented something.
+    pub(crate) fn assert_conserved(&self) {
+        self.fabric.assert_conserved();
+        let in_flight = self.fabric.payload_in_flight();
+        let PayloadBytes { sent, arrived, dropped } = self.payload;
+        assert_eq!(sent, arrived + dropped + in_flight, "payload is unaccounted for");
+        for end in &self.ends {
+            let peer = &self.ends[end.peer as usize];
+            assert!(peer.endpoint.delivered() <= end.written, "more was delivered than written");
+            assert!(end.endpoint.acked() <= peer.endpoint.delivered(), "more was acknowledged than delivered");
+        }
+    }
+}
