@@ -39,7 +39,7 @@ impl Link {
     /// If the rate is zero.
     pub const fn new(rate: Rate, overhead: Bytes) -> Self {
         assert!(!rate.is_zero(), "a link needs a rate");
-        let byte_ps = if PS_BITS % rate.get() == 0 { PS_BITS / rate.get() } else { 0 };
+        let byte_ps = if PS_BITS.is_multiple_of(rate.get()) { PS_BITS / rate.get() } else { 0 };
         Self { rate, byte_ps, overhead: overhead.get() }
     }
 
