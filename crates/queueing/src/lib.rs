@@ -51,7 +51,7 @@
 //!    [`Limit::ALL`] and [`Limit::name`].
 //! 3. Add its setting to [`Layout`] with a neutral default in [`Layout::unlimited`], and refuse impossible values in
 //!    [`Layout::check`].
-//! 4. In `memory.rs`, keep what it adds up in `admit` and `uncharge`, test it in `refusal`, and, where frames of other outputs weigh on
+//! 4. In `memory.rs`, keep what it adds up in `charge_others` and `uncharge_input` or `uncharge_output`, test it in `refusal`, and, where frames of other outputs weigh on
 //!    it, tell `depends_on_others` and `Layout::couples_outputs`. A limit must only loosen when memory is freed: lazy release relies on it.
 //! 5. Add the scheme to `layouts()` and its rule, spelled out naively, to `Naive` in `tests/fifo.rs`. The property test then
 //!    compares every verdict, counter and mark.
@@ -80,7 +80,7 @@ mod wheel;
 pub use aqm::{Aqm, Decision, Depth, NotCapable, Red, RedError, RedSettings, Threshold};
 pub use bucket::{BucketError, TokenBucket};
 pub use fifo::{FIFO_FRAMES_MAX, FifoMemory, InService, Link, Passage};
-pub use frame::{Count, Counters, Ecn, Frame, Limit, Occupancy, Verdict};
+pub use frame::{Count, Counters, Ecn, Frame, Level, Limit, Occupancy, Verdict};
 pub use layout::{Layout, LayoutError, PORTS_MAX, PoolBy, VOQS_MAX};
 pub use m21tcp::{M21Accounting, m21tcp_flows_max, m21tcp_window};
 pub use memory::Memory;
