@@ -71,47 +71,68 @@ fn fifo(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// All rings in a random order, over and over: each gets as many frames as any other, evenly spaced.
+fn turns(count: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    for (last, random) in (1..count).rev().zip(numbers(1 << 30)) {
+        order.swap(last, random as usize % (last + 1));
+    }
+    order.iter().copied().cycle().take(FRAMES / count * count).collect()
+}
+
 /// Frames of 64 bytes through rings with token buckets, in bursts of 32, at 30 million frames a second.
+///
+/// `open`: buckets at twice the offered rate, so that they are asked and hold nothing back; rings are empty between frames.
+/// `backlogged`: 16 384 frames are queued in all, every frame waits for its tokens, and each that goes is replaced.
 fn rings(criterion: &mut Criterion) {
     const BURST: usize = 32;
     let gap = Duration::from_nanos(32 * 1_000 / 30);
-    for (name, discipline, slack) in [
-        // Buckets at twice the offered rate: they are asked, and rarely hold anything back.
-        ("round-robin", Discipline::RoundRobin, 200),
-        // Buckets at 102 %: most frames wait for tokens.
-        ("round-robin-tight", Discipline::RoundRobin, 102),
-        ("longest-first", Discipline::LongestFirst, 200),
-        ("strict-priority", Discipline::StrictPriority, 200),
+    for (name, discipline) in [
+        ("round-robin", Discipline::RoundRobin),
+        ("longest-first", Discipline::LongestFirst),
+        ("strict-priority", Discipline::StrictPriority),
     ] {
-        let mut group = criterion.benchmark_group(name);
-        group.throughput(Throughput::Elements(FRAMES as u64));
-        for count in [16usize, 144, 4096] {
-            let rate = Rate::new(30_000_000 * 64 * 8 * slack / 100 / count as u64);
-            let mut port = Port::<u64>::new(discipline, None).expect("no shaping");
-            for ring in 0..count {
-                let shaping = Some((rate, Bytes::new(256)));
-                let priority = (ring % 8) as u8;
-                let settings =
-                    RingSettings { shaping, priority, frames_reserved: 16, ..RingSettings::new(4_096) };
-                port.add_ring(&settings).expect("possible settings");
-            }
-            let targets = numbers(count);
-            let mut now = Instant::START;
-            group.bench_function(BenchmarkId::from_parameter(count), |bencher| {
-                bencher.iter(|| {
-                    let mut sum = 0;
-                    for burst in targets.chunks_exact(BURST) {
-                        now = now + gap;
-                        let frames =
-                            burst.iter().map(|&ring| (ring as usize, Frame::new(64), u64::from(ring)));
-                        port.handle_arrivals(now, frames, || 0, |_, _, _| {});
-                        port.poll_departures(now, 2 * BURST, |_, _, handle| sum += handle);
-                    }
-                    black_box(sum)
+        for (mode, percent) in [("open", 200), ("backlogged", 100)] {
+            let mut group = criterion.benchmark_group(format!("rings/{name}/{mode}"));
+            for count in [16usize, 144, 4096] {
+                let rate = Rate::new(30_000_000 * 64 * 8 * percent / 100 / count as u64);
+                let mut port = Port::<u64>::new(discipline, None).expect("no shaping");
+                for ring in 0..count {
+                    let shaping = Some((rate, Bytes::new(256)));
+                    let settings =
+                        RingSettings { shaping, priority: (ring % 8) as u8, ..RingSettings::new(4_096) };
+                    port.add_ring(&settings).expect("possible settings");
+                }
+                let targets = turns(count);
+                let mut now = Instant::START;
+                let frame = Frame::new(64);
+                if mode == "backlogged" {
+                    let frames = (0..FRAMES / count).flat_map(|_| &targets[..count]);
+                    port.handle_arrivals(now, frames.map(|&ring| (ring, frame, 1)), || 0, |_, _, _| {});
+                }
+                let mut sent = Vec::with_capacity(2 * BURST);
+                group.throughput(Throughput::Elements(targets.len() as u64));
+                group.bench_function(BenchmarkId::from_parameter(count), |bencher| {
+                    bencher.iter(|| {
+                        for burst in targets.chunks_exact(BURST) {
+                            now = now + gap;
+                            if mode == "open" {
+                                let frames = burst.iter().map(|&ring| (ring, frame, 1));
+                                port.handle_arrivals(now, frames, || 0, |_, _, _| {});
+                            } else {
+                                port.handle_arrivals(now, sent.drain(..), || 0, |_, _, _| {});
+                            }
+                            sent.clear();
+                            port.poll_departures(now, 2 * BURST, |ring, frame, handle| {
+                                sent.push((ring, frame, handle));
+                            });
+                        }
+                        black_box(&sent);
+                    });
                 });
-            });
+            }
+            group.finish();
         }
-        group.finish();
     }
 }
 
