@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use fanin_units::{Bytes, Duration, Instant, Rate};
 
 use crate::aqm::Aqm;
-use crate::frame::{Frame, Limit, Occupancy, Verdict};
+use crate::frame::{Count, Frame, Limit, Occupancy, Verdict};
 use crate::layout::{Layout, LayoutError};
 use crate::memory::Memory;
 use crate::ring::Ring;
@@ -39,7 +39,7 @@ impl Link {
     /// If the rate is zero.
     pub const fn new(rate: Rate, overhead: Bytes) -> Self {
         assert!(!rate.is_zero(), "a link needs a rate");
-        let byte_ps = if PS_BITS % rate.get() == 0 { PS_BITS / rate.get() } else { 0 };
+        let byte_ps = if PS_BITS.is_multiple_of(rate.get()) { PS_BITS / rate.get() } else { 0 };
         Self { rate, byte_ps, overhead: overhead.get() }
     }
 
@@ -98,9 +98,11 @@ struct Entry {
 
 #[derive(Debug, Clone)]
 struct Port {
-    ring: Ring<Entry>,
+    /// The earliest release.
+    front: Instant,
     free_at: Instant,
     link: Link,
+    ring: Ring<Entry>,
 }
 
 /// The memory of a switch all of whose output ports are first-in first-out on links of fixed rate.
@@ -134,7 +136,12 @@ impl FifoMemory {
         let memory = Memory::new(layout)?;
         let outputs = memory.outputs_len();
         assert_eq!(links.len(), outputs, "one link for each output port");
-        let port = |&link: &Link| Port { ring: Ring::new(), free_at: Instant::START, link };
+        let port = |&link: &Link| Port {
+            front: Instant::FAR_FUTURE,
+            free_at: Instant::START,
+            link,
+            ring: Ring::new(),
+        };
         Ok(Self {
             memory,
             ports: links.iter().map(port).collect(),
@@ -183,10 +190,13 @@ impl FifoMemory {
             InService::Counted => end,
             InService::Free => start,
         };
-        if self.coupled && port.ring.is_empty() {
-            self.fronts[output] = release.get();
-            let group = &mut self.group_fronts[output / GROUP];
-            *group = release.get().min(*group);
+        if port.ring.is_empty() {
+            port.front = release;
+            if self.coupled {
+                self.fronts[output] = release.get();
+                let group = &mut self.group_fronts[output / GROUP];
+                *group = release.get().min(*group);
+            }
         }
         port.ring.push(Entry { release, bytes: frame.bytes, input: input as u32 });
         Passage::Queued { start, end, marked }
@@ -215,17 +225,24 @@ impl FifoMemory {
     #[inline]
     fn settle_port(&mut self, now: Instant, output: usize) {
         let port = &mut self.ports[output];
-        let mut moved = false;
-        while let Some(&entry) = port.ring.front()
-            && entry.release <= now
-        {
-            port.ring.pop();
-            self.memory.release(entry.release, entry.input as usize, output, entry.bytes);
-            moved = true;
+        if port.front > now {
+            return;
         }
-        if moved && self.coupled {
-            self.fronts[output] = port.ring.front().map_or(NEVER, |entry| entry.release.get());
+        let (mut charges, mut departed, mut last) = (0, Count::default(), Instant::START);
+        while let Some(entry) = port.ring.pop_if(|entry| entry.release <= now) {
+            let charge = self.memory.charge(entry.bytes);
+            if self.coupled {
+                self.memory.uncharge_input(entry.input as usize, output, charge);
+            }
+            charges += charge;
+            departed.add(entry.bytes);
+            last = entry.release;
         }
+        port.front = port.ring.front().map_or(Instant::FAR_FUTURE, |entry| entry.release);
+        if self.coupled {
+            self.fronts[output] = port.front.get();
+        }
+        self.memory.settle_output(last, output, charges, departed);
     }
 
     /// What is queued for an output port at `now`.

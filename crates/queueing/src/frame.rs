@@ -179,13 +179,41 @@ impl Occupancy {
     }
 
     #[inline]
-    pub(crate) fn remove(&mut self, charge: u64) {
-        self.bytes = self.bytes.checked_sub(charge).expect("memory released that was never taken");
-        self.frames -= 1;
+    pub(crate) fn remove(&mut self, charges: u64, frames: u64) {
+        assert!(charges <= self.bytes && frames <= self.frames, "memory released that was never taken");
+        self.bytes -= charges;
+        self.frames -= frames;
     }
 
     pub(crate) fn reset_marks(&mut self) {
         self.bytes_max = self.bytes;
         self.frames_max = self.frames;
+    }
+}
+
+/// What a pool or an input holds, and the most it ever held, in bytes of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Level {
+    /// Bytes in use, bookkeeping and cell rounding included.
+    pub bytes: u64,
+    /// The largest [`Self::bytes`], each frame counted from the moment it was let in.
+    pub bytes_max: u64,
+}
+
+impl Level {
+    #[inline]
+    pub(crate) fn add(&mut self, charge: u64) {
+        self.bytes += charge;
+        self.bytes_max = self.bytes_max.max(self.bytes);
+    }
+
+    #[inline]
+    pub(crate) fn remove(&mut self, charges: u64) {
+        assert!(charges <= self.bytes, "memory released that was never taken");
+        self.bytes -= charges;
+    }
+
+    pub(crate) fn reset_marks(&mut self) {
+        self.bytes_max = self.bytes;
     }
 }

@@ -49,7 +49,10 @@ pub const fn m21tcp_flows_max(buffer: Bytes, mss: Bytes, accounting: M21Accounti
         M21Accounting::HeaderPerFlow { header } => mss.saturating_add(header).get(),
         M21Accounting::FramePerPacket { mss, overhead } => mss.saturating_add(overhead).get(),
     };
-    if frame == 0 { u64::MAX } else { buffer.get() / frame }
+    match buffer.get().checked_div(frame) {
+        Some(flows) => flows,
+        None => u64::MAX,
+    }
 }
 
 #[cfg(test)]

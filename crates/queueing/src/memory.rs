@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use fanin_units::{Bytes, Instant};
 
 use crate::aqm::{Aqm, Decision};
-use crate::frame::{Counters, Frame, Limit, Occupancy, Verdict};
+use crate::frame::{Count, Counters, Frame, Level, Limit, Occupancy, Verdict};
 use crate::layout::{Layout, LayoutError, PoolBy};
 
 /// No limit.
@@ -26,6 +26,8 @@ pub struct Memory {
     voq_limit: u64,
     pool_by_input: bool,
     counts_inputs: bool,
+    /// Whether an output's own limit is all there is.
+    plain: bool,
     pool_limit_name: Limit,
     /// In millionths; `None` without a dynamic threshold.
     alpha: Option<u64>,
@@ -41,7 +43,7 @@ struct Output {
     limit: u64,
     /// The pool of this output, where pools are assigned by output.
     pool: u32,
-    /// When the queue last became empty.
+    /// When a frame last left; while the queue is empty, since when it is.
     emptied_at: Instant,
     counters: Counters,
 }
@@ -49,10 +51,27 @@ struct Output {
 /// An input port or a pool.
 #[derive(Debug, Clone)]
 struct Account {
-    held: Occupancy,
+    held: Level,
     limit: u64,
     /// The pool of this input, where pools are assigned by input.
     pool: u32,
+}
+
+impl Output {
+    /// Whether the queue is shorter than `alpha`, in millionths, times what is free in its pool.
+    #[inline]
+    fn is_below(&self, alpha: u64, pool: &Account) -> bool {
+        let free = pool.limit.saturating_sub(pool.held.bytes);
+        u128::from(self.held.bytes) * 1_000_000 < u128::from(free) * u128::from(alpha)
+    }
+}
+
+impl Account {
+    /// Whether so much more would break the limit or set a high-water mark.
+    #[inline]
+    fn rises(&self, charge: u64) -> bool {
+        self.held.bytes + charge > self.held.bytes_max.min(self.limit)
+    }
 }
 
 impl Memory {
@@ -65,8 +84,7 @@ impl Memory {
             PoolBy::Output(pools) => (pools, &[]),
             PoolBy::Input(pools) => (&[], pools),
         };
-        let account =
-            |limit: &Bytes, pool: u32| Account { held: Occupancy::default(), limit: limit.get(), pool };
+        let account = |limit: &Bytes, pool: u32| Account { held: Level::default(), limit: limit.get(), pool };
         let pooled = layout.pool_by != PoolBy::Nothing;
         Ok(Self {
             outputs: layout
@@ -99,6 +117,7 @@ impl Memory {
             voq_limit: layout.voq_limit.map_or(NONE, Bytes::get),
             pool_by_input: matches!(layout.pool_by, PoolBy::Input(_)),
             counts_inputs: layout.counts_inputs(),
+            plain: !layout.couples_outputs(),
             pool_limit_name: if layout.pools_are_modules { Limit::Module } else { Limit::Pool },
             alpha: layout.alpha.map(|alpha| alpha.get()),
             overhead: layout.overhead.get() as u32,
@@ -154,21 +173,14 @@ impl Memory {
             self.outputs[output].counters.count_drop(limit, frame.bytes);
             return Verdict::Dropped(limit);
         }
-        let pool = self.pool(input, output);
         let port = &mut self.outputs[output];
         port.held.add(charge);
         port.counters.enqueued.add(frame.bytes);
         if marked {
             port.counters.marked.add(frame.bytes);
         }
-        if self.counts_inputs {
-            self.inputs[input].held.add(charge);
-        }
-        if let Some(account) = self.pools.get_mut(pool) {
-            account.held.add(charge);
-            if let Some(voq) = self.voqs.get_mut(pool * self.outputs.len() + output) {
-                *voq += charge;
-            }
+        if !self.plain {
+            self.charge_others(input, output, charge);
         }
         Verdict::Accepted { marked }
     }
@@ -179,39 +191,79 @@ impl Memory {
     /// If no such frame was admitted, as far as the counts can tell.
     #[inline]
     pub fn release(&mut self, at: Instant, input: usize, output: usize, bytes: u32) {
-        let charge = self.uncharge(input, output, bytes);
-        let port = &mut self.outputs[output];
-        port.held.remove(charge);
-        port.counters.departed.add(bytes);
-        if port.held.frames == 0 {
-            port.emptied_at = at;
-        }
+        let charge = self.charge(bytes);
+        self.uncharge_input(input, output, charge);
+        let one = Count { frames: 1, bytes: bytes.into() };
+        self.settle_output(at, output, charge, one);
+    }
+
+    /// Frames have left an output, the last of them at `at`. Each has gone through [`Self::uncharge_input`] already.
+    #[inline]
+    pub(crate) fn settle_output(&mut self, at: Instant, output: usize, charges: u64, departed: Count) {
+        self.uncharge_output(output, charges, departed.frames);
+        let counters = &mut self.outputs[output].counters;
+        counters.departed.frames += departed.frames;
+        counters.departed.bytes += departed.bytes;
+        self.outputs[output].emptied_at = at;
     }
 
     /// Takes an admission back because something after this memory refused the frame, and counts it as dropped by `limit`.
     /// A high-water mark that it set stays.
     pub fn withdraw(&mut self, input: usize, output: usize, bytes: u32, limit: Limit) {
-        let charge = self.uncharge(input, output, bytes);
-        let port = &mut self.outputs[output];
-        port.held.remove(charge);
-        port.counters.enqueued.remove(bytes);
-        port.counters.count_drop(limit, bytes);
+        let charge = self.charge(bytes);
+        self.uncharge_input(input, output, charge);
+        self.uncharge_output(output, charge, 1);
+        let counters = &mut self.outputs[output].counters;
+        counters.enqueued.remove(bytes);
+        counters.count_drop(limit, bytes);
     }
 
+    /// Charges a frame to its input and pool.
     #[inline]
-    fn uncharge(&mut self, input: usize, output: usize, bytes: u32) -> u64 {
-        let charge = self.charge(bytes);
+    fn charge_others(&mut self, input: usize, output: usize, charge: u64) {
+        if self.counts_inputs {
+            self.inputs[input].held.add(charge);
+        }
+        let pool = self.pool_of(input, output);
+        if let Some(account) = self.pools.get_mut(pool) {
+            account.held.add(charge);
+            if let Some(voq) = self.voqs.get_mut(pool * self.outputs.len() + output) {
+                *voq += charge;
+            }
+        }
+    }
+
+    /// Takes a frame off the accounts that its input decides.
+    #[inline]
+    pub(crate) fn uncharge_input(&mut self, input: usize, output: usize, charge: u64) {
         if self.counts_inputs {
             self.inputs[input].held.remove(charge);
         }
-        let pool = self.pool(input, output);
-        if let Some(account) = self.pools.get_mut(pool) {
-            account.held.remove(charge);
-            if let Some(voq) = self.voqs.get_mut(pool * self.outputs.len() + output) {
-                *voq -= charge;
+        if self.pool_by_input {
+            self.uncharge_pool(self.inputs[input].pool, output, charge);
+        }
+    }
+
+    /// Takes frames off the accounts that their output decides.
+    #[inline]
+    fn uncharge_output(&mut self, output: usize, charges: u64, frames: u64) {
+        let port = &mut self.outputs[output];
+        port.held.remove(charges, frames);
+        if !self.plain && !self.pool_by_input {
+            let pool = port.pool;
+            self.uncharge_pool(pool, output, charges);
+        }
+    }
+
+    #[inline]
+    fn uncharge_pool(&mut self, pool: u32, output: usize, charges: u64) {
+        let outputs = self.outputs.len();
+        if let Some(account) = self.pools.get_mut(pool as usize) {
+            account.held.remove(charges);
+            if let Some(voq) = self.voqs.get_mut(pool as usize * outputs + output) {
+                *voq -= charges;
             }
         }
-        charge
     }
 
     /// Counts a frame as refused for a reason outside this memory, such as a port's descriptors.
@@ -220,7 +272,7 @@ impl Memory {
     }
 
     #[inline]
-    fn pool(&self, input: usize, output: usize) -> usize {
+    fn pool_of(&self, input: usize, output: usize) -> usize {
         if self.pool_by_input { self.inputs[input].pool as usize } else { self.outputs[output].pool as usize }
     }
 
@@ -231,24 +283,29 @@ impl Memory {
         if exceeds(port.held.bytes, charge, port.limit) {
             return Some(Limit::Output);
         }
+        if self.plain { None } else { self.refusal_of_others(input, output, charge) }
+    }
+
+    /// As [`Self::refusal`], the output's own limit aside.
+    #[inline]
+    fn refusal_of_others(&self, input: usize, output: usize, charge: u64) -> Option<Limit> {
         if self.counts_inputs {
             let account = &self.inputs[input];
             if exceeds(account.held.bytes, charge, account.limit) {
                 return Some(Limit::Input);
             }
         }
-        let pool = self.pool(input, output);
+        let pool = self.pool_of(input, output);
         let account = self.pools.get(pool)?;
         if let Some(&voq) = self.voqs.get(pool * self.outputs.len() + output)
             && exceeds(voq, charge, self.voq_limit)
         {
             return Some(Limit::Voq);
         }
-        if let Some(alpha) = self.alpha {
-            let free = account.limit.saturating_sub(account.held.bytes);
-            if u128::from(port.held.bytes) * 1_000_000 >= u128::from(free) * u128::from(alpha) {
-                return Some(Limit::Dynamic);
-            }
+        if let Some(alpha) = self.alpha
+            && !self.outputs[output].is_below(alpha, account)
+        {
+            return Some(Limit::Dynamic);
         }
         exceeds(account.held.bytes, charge, account.limit).then_some(self.pool_limit_name)
     }
@@ -257,16 +314,12 @@ impl Memory {
     /// were released first. Every limit only loosens when memory is freed, so that a frame which passes now passes then.
     #[inline]
     pub(crate) fn depends_on_others(&self, input: usize, output: usize, charge: u64) -> bool {
-        let rises = |account: &Account| {
-            account.held.bytes + charge > account.held.bytes_max.min(account.limit)
-                || account.held.frames >= account.held.frames_max
-        };
-        if self.counts_inputs && rises(&self.inputs[input]) {
+        if self.counts_inputs && self.inputs[input].rises(charge) {
             return true;
         }
-        let pool = self.pool(input, output);
-        self.pools.get(pool).is_some_and(rises)
-            || (self.alpha.is_some() && self.refusal(input, output, charge) == Some(Limit::Dynamic))
+        let Some(account) = self.pools.get(self.pool_of(input, output)) else { return false };
+        account.rises(charge)
+            || self.alpha.is_some_and(|alpha| !self.outputs[output].is_below(alpha, account))
     }
 
     /// Number of output ports.
@@ -297,13 +350,13 @@ impl Memory {
 
     /// What an input port has in memory; `None` unless input limits or [`Layout::watch_inputs`] ask for this account.
     #[inline]
-    pub fn input(&self, input: usize) -> Option<&Occupancy> {
+    pub fn input(&self, input: usize) -> Option<&Level> {
         self.counts_inputs.then(|| &self.inputs[input].held)
     }
 
     /// What a pool or module holds.
     #[inline]
-    pub fn pool_held(&self, pool: usize) -> &Occupancy {
+    pub fn pool(&self, pool: usize) -> &Level {
         &self.pools[pool].held
     }
 

@@ -55,9 +55,16 @@ impl<T: Copy + Default> Ring<T> {
 
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<T> {
-        let value = *self.front()?;
-        self.head = self.index(1) as u32;
+        self.pop_if(|_| true)
+    }
+
+    /// Takes the first value out if it is wanted.
+    #[inline]
+    pub(crate) fn pop_if(&mut self, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
+        let value = *self.front().filter(|&value| wanted(value))?;
         self.len -= 1;
+        // A queue that ran empty starts over, so that one which stays short stays in one place of the cache.
+        self.head = if self.len == 0 { 0 } else { self.index(1) as u32 };
         Some(value)
     }
 

@@ -281,7 +281,7 @@ proptest! {
         }
         lazy.settle(now);
         let memory = lazy.memory();
-        for port in 0..PORTS {
+        for (port, &offered) in offered.iter().enumerate() {
             let held = memory.output(port);
             prop_assert_eq!(held.bytes, naive.held(|live| live.output == port));
             prop_assert_eq!(held.frames, naive.frames(port));
@@ -295,13 +295,13 @@ proptest! {
             for limit in Limit::ALL {
                 prop_assert_eq!(counters.dropped_by(limit).frames, naive.dropped[port][limit as usize]);
             }
-            prop_assert_eq!(offered[port], counters.enqueued.frames + counters.dropped_total().frames);
+            prop_assert_eq!(offered, counters.enqueued.frames + counters.dropped_total().frames);
             prop_assert_eq!(counters.enqueued.frames, counters.departed.frames + held.frames);
             let queued: u64 = naive.live.iter().filter(|live| live.output == port).map(|live| u64::from(live.bytes)).sum();
             prop_assert_eq!(counters.enqueued.bytes, counters.departed.bytes + queued);
         }
         for pool in 0..memory.pools_len() {
-            let held = memory.pool_held(pool);
+            let held = memory.pool(pool);
             prop_assert_eq!(held.bytes, naive.held(|live| naive.pool(live.input, live.output) == Some(pool)));
             prop_assert_eq!(held.bytes_max, naive.pool_max[pool]);
         }
@@ -341,7 +341,7 @@ fn a_departure_at_the_instant_of_an_arrival_comes_first() {
     assert_eq!(switch.handle_arrival(early, 0, 1, Frame::new(1_500), || 0), Passage::Dropped(Limit::Pool));
     assert!(matches!(switch.handle_arrival(end, 0, 1, Frame::new(1_500), || 0), Passage::Queued { .. }));
     switch.reset_marks(end + Duration::from_millis(1));
-    assert_eq!(switch.memory().pool_held(0).bytes_max, 0);
+    assert_eq!(switch.memory().pool(0).bytes_max, 0);
 }
 
 #[test]
@@ -402,7 +402,7 @@ fn withdrawing_an_admission_counts_a_drop() {
     memory.withdraw(0, 1, 1_000, Limit::Ring);
     let counters = memory.counters(1);
     assert_eq!((counters.enqueued.frames, counters.dropped_by(Limit::Ring).frames), (0, 1));
-    assert_eq!(memory.pool_held(0).bytes, 0);
+    assert_eq!(memory.pool(0).bytes, 0);
 }
 
 #[test]

@@ -20,6 +20,25 @@ fn main() -> ExitCode {
         Ok(outcome) => {
             println!("{}", outcome.summary.to_json().expect("figures are finite"));
             println!("{:?}", outcome.end);
+            for row in &outcome.records.windows {
+                let ms = row.time_ps as f64 / 1e9;
+                println!("{ms:.4} ms: flow {} cwnd {} in flight {}", row.flow, row.cwnd_bytes, row.in_flight_bytes);
+            }
+            if std::env::var_os("ROWS").is_some() {
+                for row in &outcome.records.events {
+                    let ms = |ps: u64| ps as f64 / 1e9;
+                    println!(
+                        "{} at {:.3} took {:.3} ms, {} time-outs",
+                        row.id,
+                        ms(row.assigned_ps),
+                        row.collection_time_ps.map_or(f64::NAN, ms),
+                        row.timeouts
+                    );
+                }
+                for row in &outcome.records.flows {
+                    println!("{row:?}");
+                }
+            }
             ExitCode::SUCCESS
         }
         Err(error) => {

@@ -89,6 +89,19 @@ impl Port {
         self.rate.time_to_send(Bytes::new(u64::from(wire_bytes))).get()
     }
 
+    /// Takes a frame that will have left at `departure`.
+    #[inline]
+    fn accept(&mut self, schedule: &mut Schedule, departure: u64, index: PortIndex, mut frame: Frame) {
+        self.departure = departure;
+        self.frames += 1;
+        self.wire_bytes += u64::from(frame.wire_bytes);
+        frame.arrival = departure + self.delay;
+        if self.len == 0 {
+            schedule.insert_owned(frame.arrival, ARRIVAL << INDEX_BITS | index);
+        }
+        self.push(frame);
+    }
+
     #[inline]
     fn slot(&self, offset: u32) -> usize {
         (self.head.wrapping_add(offset)) as usize & (self.ring.len().wrapping_sub(1))
@@ -125,12 +138,14 @@ impl Port {
     }
 }
 
-/// Where a frame is after a hop.
+/// What became of a frame that arrived over a link.
 pub(crate) enum Hop {
-    /// At another switch, on its way through this port.
-    Forward(PortIndex),
-    /// At its destination.
-    Deliver,
+    /// It waits at the next port on its way.
+    Forwarded,
+    /// It is at its destination.
+    Delivered(Frame),
+    /// A switch dropped it.
+    Dropped(Frame, Limit),
 }
 
 /// All ports and the frames in flight.
@@ -198,6 +213,12 @@ impl Fabric {
         self.routes[route as usize]
     }
 
+    /// The frame that will arrive next over a port's link.
+    pub(crate) fn first(&self, port: PortIndex) -> Frame {
+        let port = &self.ports[port as usize];
+        port.ring[port.slot(0)]
+    }
+
     /// Notes all frames on the link of a port, both ways, or no longer.
     pub(crate) fn tap_link(&mut self, port: PortIndex, on: bool) {
         for port in [port, port ^ 1] {
@@ -232,9 +253,9 @@ impl Fabric {
         let ecn = if segment.flags.contains(Flags::ECT) { ECN_CAPABLE } else { 0 };
         let frame = Frame { arrival: 0, hop: route, end, wire_bytes, segment: place | ecn };
         let index = self.routes[route as usize];
-        let port = &self.ports[index as usize];
+        let port = &mut self.ports[index as usize];
         let departure = now.max(port.departure) + port.time_to_send(wire_bytes);
-        self.depart(schedule, departure, index, frame);
+        port.accept(schedule, departure, index, frame);
         wire_bytes
     }
 
@@ -244,19 +265,26 @@ impl Fabric {
         self.free.push(frame.segment() as u32);
     }
 
-    /// Hands a frame that came in by port `from` to the switch's memory before port `index`, and says which limit
-    /// dropped it, if one did.
+    /// The frame whose arrival over a port's link was due has arrived: moves it on.
     #[inline]
-    pub(crate) fn forward(
-        &mut self,
-        schedule: &mut Schedule,
-        now: u64,
-        from: PortIndex,
-        index: PortIndex,
-        mut frame: Frame,
-    ) -> Option<Limit> {
-        let input = self.ports[from as usize].place.input;
-        let Place { memory, output, .. } = self.ports[index as usize].place;
+    pub(crate) fn arrive(&mut self, schedule: &mut Schedule, now: u64, from: PortIndex) -> Hop {
+        let port = &mut self.ports[from as usize];
+        let mut frame = port.ring[port.slot(0)];
+        debug_assert_eq!(frame.arrival, now);
+        port.head = port.head.wrapping_add(1);
+        port.len -= 1;
+        if port.len > 0 {
+            let next = port.ring[port.slot(0)].arrival;
+            schedule.insert_owned(next, ARRIVAL << INDEX_BITS | from);
+        }
+        let input = port.place.input;
+        frame.hop += 1;
+        let index = self.routes[frame.hop as usize];
+        if index == NIL {
+            return Hop::Delivered(frame);
+        }
+        let port = &mut self.ports[index as usize];
+        let Place { memory, output, .. } = port.place;
         let ecn = match frame.segment >> 30 {
             0 => Ecn::NotCapable,
             1 => Ecn::Capable,
@@ -277,42 +305,11 @@ impl Fabric {
                     frame.segment |= ECN_MARKED;
                     self.segments[frame.segment()].flags.insert(Flags::CE);
                 }
-                self.depart(schedule, end.get(), index, frame);
-                None
+                port.accept(schedule, end.get(), index, frame);
+                Hop::Forwarded
             }
-            Passage::Dropped(limit) => Some(limit),
+            Passage::Dropped(limit) => Hop::Dropped(frame, limit),
         }
-    }
-
-    /// Notes that a frame will have left a port at `departure`.
-    #[inline]
-    fn depart(&mut self, schedule: &mut Schedule, departure: u64, index: PortIndex, mut frame: Frame) {
-        let port = &mut self.ports[index as usize];
-        port.departure = departure;
-        port.frames += 1;
-        port.wire_bytes += u64::from(frame.wire_bytes);
-        frame.arrival = departure + port.delay;
-        if port.len == 0 {
-            schedule.insert(frame.arrival, ARRIVAL << INDEX_BITS | index);
-        }
-        port.push(frame);
-    }
-
-    /// Takes the frame that has just arrived over a port's link, and says where it goes.
-    #[inline]
-    pub(crate) fn arrive(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) -> (Frame, Hop) {
-        let port = &mut self.ports[index as usize];
-        let mut frame = port.ring[port.slot(0)];
-        debug_assert_eq!(frame.arrival, now);
-        port.head = port.head.wrapping_add(1);
-        port.len -= 1;
-        if port.len > 0 {
-            let next = port.ring[port.slot(0)].arrival;
-            schedule.insert(next, ARRIVAL << INDEX_BITS | index);
-        }
-        frame.hop += 1;
-        let next_port = self.routes[frame.hop as usize];
-        (frame, if next_port == NIL { Hop::Deliver } else { Hop::Forward(next_port) })
     }
 
     /// Frames put on links so far.

@@ -81,8 +81,12 @@ pub(crate) struct Schedule {
     outer: Bitmap<{ BLOCKS / 64 }>,
     /// A bucket spans `1 << shift` picoseconds.
     shift: u32,
+    /// Nodes below this number belong to those who have one occurrence pending at most; the others are lent.
+    owned: u32,
     /// The bucket, counted from the start of time, that the last occurrence was taken from.
     cursor: u64,
+    /// The first bucket beyond the two blocks that the inner ring holds.
+    near_end: u64,
     nodes: Vec<Node>,
     free: u32,
     far: BinaryHeap<Reverse<(u64, u64, u32)>>,
@@ -91,18 +95,21 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// An empty schedule whose buckets span about `bucket_ps`, rounded down to a power of two.
+    /// An empty schedule whose buckets span about `bucket_ps`, rounded down to a power of two. Of the occurrences
+    /// numbered below `owned`, each is pending once at most.
     ///
     /// Speed is best when about one occurrence falls into a bucket; the order never depends on it.
-    pub(crate) fn new(bucket_ps: u64) -> Self {
+    pub(crate) fn new(bucket_ps: u64, owned: u32) -> Self {
         Self {
             heads: Box::new([NIL; BUCKETS]),
             near: Bitmap::new(),
             blocks: Box::new([(NIL, NIL); BLOCKS]),
             outer: Bitmap::new(),
             shift: bucket_ps.clamp(1 << 8, 1 << 36).ilog2(),
+            owned,
             cursor: 0,
-            nodes: Vec::new(),
+            near_end: 2 << BLOCK_BITS,
+            nodes: (0..owned).map(|what| Node { time: 0, what, next: NIL }).collect(),
             free: NIL,
             far: BinaryHeap::new(),
             far_scheduled: 0,
@@ -119,15 +126,47 @@ impl Schedule {
     #[inline]
     pub(crate) fn insert(&mut self, time: u64, what: u32) {
         let bucket = time >> self.shift;
-        debug_assert!(bucket >= self.cursor, "an occurrence in the past");
-        let ahead = (bucket >> BLOCK_BITS) - (self.cursor >> BLOCK_BITS);
-        if ahead > 1 && ahead >= BLOCKS as u64 {
+        let block = self.cursor >> BLOCK_BITS;
+        if bucket >= self.near_end && (bucket >> BLOCK_BITS) - block >= BLOCKS as u64 {
             self.insert_far(time, what);
             return;
         }
-        let node = self.add_node(time, what);
-        if ahead <= 1 {
-            self.insert_near(bucket, node);
+        let node = self.lend(time, what);
+        self.place(bucket, node);
+    }
+
+    /// Adds the one occurrence of a number below `owned`, which is not pending.
+    #[inline]
+    pub(crate) fn insert_owned(&mut self, time: u64, what: u32) {
+        debug_assert!(what < self.owned);
+        let bucket = time >> self.shift;
+        let node = &mut self.nodes[what as usize];
+        node.time = time;
+        node.next = NIL;
+        if bucket < self.near_end {
+            self.pending += 1;
+            self.insert_near(bucket, time, what);
+        } else {
+            self.insert_owned_later(bucket, time, what);
+        }
+    }
+
+    #[cold]
+    fn insert_owned_later(&mut self, bucket: u64, time: u64, what: u32) {
+        if (bucket >> BLOCK_BITS) - (self.cursor >> BLOCK_BITS) >= BLOCKS as u64 {
+            self.insert_far(time, what);
+        } else {
+            self.pending += 1;
+            self.insert_outer(bucket, what);
+        }
+    }
+
+    #[inline]
+    fn place(&mut self, bucket: u64, node: u32) {
+        debug_assert!(bucket >= self.cursor, "an occurrence in the past");
+        self.pending += 1;
+        if bucket < self.near_end {
+            self.insert_near(bucket, self.nodes[node as usize].time, node);
         } else {
             self.insert_outer(bucket, node);
         }
@@ -139,9 +178,9 @@ impl Schedule {
         self.far_scheduled += 1;
     }
 
+    /// A node for an occurrence that owns none.
     #[inline]
-    fn add_node(&mut self, time: u64, what: u32) -> u32 {
-        self.pending += 1;
+    fn lend(&mut self, time: u64, what: u32) -> u32 {
         let node = Node { time, what, next: NIL };
         if self.free == NIL {
             self.nodes.push(node);
@@ -168,9 +207,8 @@ impl Schedule {
     }
 
     #[inline]
-    fn insert_near(&mut self, bucket: u64, node: u32) {
+    fn insert_near(&mut self, bucket: u64, time: u64, node: u32) {
         let slot = bucket as usize % BUCKETS;
-        let time = self.nodes[node as usize].time;
         let head = self.heads[slot];
         if head == NIL {
             self.heads[slot] = node;
@@ -199,17 +237,19 @@ impl Schedule {
         let node = self.heads[slot];
         let entry = &mut self.nodes[node as usize];
         let Node { time, what, next } = *entry;
-        entry.next = self.free;
-        self.free = node;
+        if node >= self.owned {
+            entry.next = self.free;
+            self.free = node;
+        }
         self.heads[slot] = next;
         if next == NIL {
             self.near.clear(slot);
         }
         self.pending -= 1;
         let bucket = time >> self.shift;
-        let crosses = (bucket ^ self.cursor) >> BLOCK_BITS != 0;
         self.cursor = bucket;
-        if crosses {
+        // The next block begins a block's length before the end.
+        if bucket + (1 << BLOCK_BITS) >= self.near_end {
             self.deal_out();
         }
         Some((time, what))
@@ -233,13 +273,15 @@ impl Schedule {
     #[cold]
     fn deal_out(&mut self) {
         let block = self.cursor >> BLOCK_BITS;
+        self.near_end = (block + 2) << BLOCK_BITS;
         while let Some(&Reverse((time, _, what))) = self.far.peek() {
             let bucket = time >> self.shift;
             if (bucket >> BLOCK_BITS) - block >= BLOCKS as u64 {
                 break;
             }
             self.far.pop();
-            let node = self.add_node(time, what);
+            let node = if what < self.owned { what } else { self.lend(time, what) };
+            self.pending += 1;
             self.insert_outer(bucket, node);
         }
         for block in [block, block + 1] {
@@ -252,7 +294,7 @@ impl Schedule {
             while node != NIL {
                 let Node { time, next, .. } = self.nodes[node as usize];
                 self.nodes[node as usize].next = NIL;
-                self.insert_near(time >> self.shift, node);
+                self.insert_near(time >> self.shift, time, node);
                 node = next;
             }
         }
@@ -266,7 +308,9 @@ mod tests {
     #[test]
     fn keeps_the_order_of_a_sorted_list() {
         for bucket_ps in [1 << 8, 1 << 16, 1 << 30] {
-            let mut schedule = Schedule::new(bucket_ps);
+            let owned = 50;
+            let mut schedule = Schedule::new(bucket_ps, owned);
+            let mut is_pending = [false; 50];
             let mut expected: Vec<(u64, u32)> = Vec::new();
             let mut state = 1_u64;
             let mut random = move || {
@@ -284,13 +328,23 @@ mod tests {
                     4 => (random() % 8) * 100_000_000_000,
                     _ => (random() % 4) * 3_000_000_000_000,
                 };
-                schedule.insert(now + ahead, what);
+                // Every other one belongs to somebody who has but one at a time.
+                let what = if what % 2 == 0 && !is_pending[what as usize % 50] { what % 50 } else { what + owned };
+                if what < owned {
+                    is_pending[what as usize] = true;
+                    schedule.insert_owned(now + ahead, what);
+                } else {
+                    schedule.insert(now + ahead, what);
+                }
                 let position = expected.partition_point(|&(time, _)| time <= now + ahead);
                 expected.insert(position, (now + ahead, what));
                 if random() % 3 != 0 {
                     let got = schedule.pop().unwrap();
                     assert_eq!(got, expected.remove(0));
                     now = got.0;
+                    if got.1 < owned {
+                        is_pending[got.1 as usize] = false;
+                    }
                 }
             }
             assert_eq!(schedule.pending(), expected.len());

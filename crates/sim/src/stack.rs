@@ -55,10 +55,11 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
         }
     };
     config.nagle = !transport.nodelay;
-    if transport.offload_burst > transport.mss {
-        let burst_bytes_max = u32::try_from(transport.offload_burst.get()).unwrap_or(u32::MAX);
-        config.segmentation = Some(Segmentation { burst_bytes_max, window_divisor: BURST_WINDOW_DIVISOR });
-    }
+    config.segmentation = (transport.offload_burst > transport.mss).then(|| Segmentation {
+        burst_bytes_max: u32::try_from(transport.offload_burst.get()).unwrap_or(u32::MAX),
+        window_divisor: BURST_WINDOW_DIVISOR,
+        autosize: profile.segmentation.is_some_and(|segmentation| segmentation.autosize),
+    });
     Ok(config)
 }
 

@@ -223,7 +223,7 @@ impl<W: Workload> World<W> {
             network.links.iter().map(|link| link.rate.get() / (1538 * 8) + 1).sum::<u64>().max(1);
         Ok(Self {
             now: 0,
-            schedule: Schedule::new(8_000_000_000_000 / frames_per_second),
+            schedule: Schedule::new(8_000_000_000_000 / frames_per_second, 2 * network.links.len() as u32),
             fabric: Fabric::new(network, seed)?,
             workload,
             stacks,
@@ -378,24 +378,23 @@ impl<W: Workload> World<W> {
 
     #[inline]
     fn handle_arrival(&mut self, port: PortIndex) {
-        let (frame, hop) = self.fabric.arrive(&mut self.schedule, self.now, port);
         if self.fabric.ports[port as usize].taps > 0 {
-            self.note(port, &frame);
+            self.note(port);
         }
-        match hop {
-            Hop::Forward(next) => {
-                if self.fabric.forward(&mut self.schedule, self.now, port, next, frame).is_some() {
-                    self.payload.dropped += u64::from(self.fabric.segments[frame.segment()].payload);
-                    self.fabric.remove(&frame);
-                }
+        match self.fabric.arrive(&mut self.schedule, self.now, port) {
+            Hop::Forwarded => {}
+            Hop::Delivered(frame) => self.deliver(&frame),
+            Hop::Dropped(frame, _) => {
+                self.payload.dropped += u64::from(self.fabric.segments[frame.segment()].payload);
+                self.fabric.remove(&frame);
             }
-            Hop::Deliver => self.deliver(&frame),
         }
     }
 
     #[cold]
-    fn note(&mut self, port: PortIndex, frame: &Frame) {
-        let &Frame { end, wire_bytes, .. } = frame;
+    fn note(&mut self, port: PortIndex) {
+        let frame = self.fabric.first(port);
+        let Frame { end, wire_bytes, .. } = frame;
         let segment = self.fabric.segments[frame.segment()];
         self.tapped.push(Tapped { at: Instant::new(self.now), port, end, wire_bytes, segment });
     }
