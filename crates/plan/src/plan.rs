@@ -495,7 +495,10 @@ fn techniques(s: &Scenario, system: &System, burst: &Burst) -> Section {
             let (sum, share) = ring_rate_sum(per_port, ring.rate, port * ports);
             rows.extend([sum.erase(), share.erase()]);
             let packets = Packets::new(system.answer.segments.get() * system.answers);
-            rows.push(ring_drain_time(packets, frame, ring.rate).erase());
+            if packets.checked_times(frame).and_then(|bytes| ring.rate.checked_time_to_send(bytes)).is_some()
+            {
+                rows.push(ring_drain_time(packets, frame, ring.rate).erase());
+            }
         }
     } else {
         let packets = Packets::new(system.answer.segments.get() * system.answers_at_once() * system.overlap);

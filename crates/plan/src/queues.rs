@@ -1,8 +1,8 @@
 //! Every queue on the way to a collector: what arrives at once, what fits, and whether frames are lost.
 
 use fanin_scenario::{
-    Buffering, CongestionControl, FlowDistribution, PauseMode, PoolCharge, Scenario, ShapingMethod, Switch,
-    Topology, WindowState,
+    Buffering, CongestionControl, EcnMode, FlowDistribution, PauseMode, PoolCharge, Scenario, ShapingMethod,
+    Switch, Topology, WindowState,
 };
 use fanin_units::{Bytes, Frequency, Packets, Rate, Ratio};
 
@@ -97,7 +97,8 @@ pub(crate) fn burst(s: &Scenario, system: &System) -> Burst {
         WindowState::Cold => t.initial_window.get(),
         WindowState::Warm => t.receive_window.get() / system.framing.mss(),
     };
-    let first = if grows { (frame * first).min(answer.buffered * events) * answers } else { all };
+    let first = frame.checked_mul(first).unwrap_or(Bytes::MAX).min(answer.buffered * events);
+    let first = if grows { first * answers } else { all };
     let mut limits = vec![Burst {
         frames: whole,
         packets: all_packets,
@@ -116,7 +117,7 @@ pub(crate) fn burst(s: &Scenario, system: &System) -> Burst {
     }
     let window = |packets: u64, formula, source, what: &'static str| {
         // Each flow sends its window or its answers, whichever is less.
-        let per_flow = (frame * packets).min(answer.buffered * events);
+        let per_flow = frame.checked_mul(packets).unwrap_or(Bytes::MAX).min(answer.buffered * events);
         let segments = packets.min(answer.segments.get() * events);
         let frames = Derived::new(
             "burst",
@@ -164,6 +165,24 @@ pub(crate) fn burst(s: &Scenario, system: &System) -> Burst {
             limit(frames, Packets::new(packets), frame * packets, "the global window");
         }
         _ => debug_assert!(grows, "every other control has a limit here"),
+    }
+    let marks = t.ecn && s.tor.ecn.mode != EcnMode::Off && s.tor.ecn.mode != EcnMode::RedDrop;
+    let signalled = matches!(
+        t.congestion_control,
+        CongestionControl::Dctcp | CongestionControl::Ictcp | CongestionControl::Swift
+    );
+    if signalled || (grows && marks) {
+        // A signal takes a round trip to work; until then slow start has doubled the first windows once.
+        let frames = Derived::new(
+            "burst",
+            all.min(first.saturating_add(first)),
+            "flows × first window × 2, at most the answers",
+            format!("2 × {}", brief(first)),
+            "RFC 5681 §3.1, RFC 8257 §3",
+        );
+        let packets = Packets::new(frames.value.div_ceil(frame));
+        let at_once = frames.value;
+        limit(frames, packets, at_once, "what is sent before a signal works");
     }
     let receive = t.receive_window.get().div_ceil(system.framing.mss());
     let (frames, packets, at_once, what) =
@@ -326,7 +345,7 @@ fn judge(s: &Scenario, system: &System, burst: &Burst, place: &Place<'_>, quanti
     } else {
         place.outflow
     };
-    let overhead = switch.frame_overhead * burst.packets.get();
+    let overhead = switch.frame_overhead.checked_mul(burst.packets.get()).unwrap_or(Bytes::MAX);
     let each = Bytes::new(burst.frames.value.saturating_add(overhead).get().div_ceil(place.split));
     let bursts = bursts_at_once(system, place, each, outflow);
     let frames = each.checked_mul(bursts).unwrap_or(Bytes::MAX);
@@ -395,7 +414,7 @@ fn judge(s: &Scenario, system: &System, burst: &Burst, place: &Place<'_>, quanti
 /// The verdict where an event alone fits, but two may come to one collector at a time.
 fn collisions(system: &System, queue: &Queue, capacity: Bytes, place: &Place<'_>) -> (Outcome, String) {
     let waits = queue.peak.value;
-    if waits * 2 <= capacity {
+    if waits.saturating_add(waits) <= capacity {
         return (
             Outcome::Fits,
             format!("{} wait at most, {} fit at {}", brief(waits), brief(capacity), place.name),
@@ -549,7 +568,7 @@ impl Pool {
         // comes from the uplinks is in theirs.
         let is_split = switch.pool_split > 0 && switch.pool_charge == PoolCharge::Output;
         let pools = if is_split && place.neighbours > u64::from(switch.pool_split) { 2 } else { 1 };
-        let memory = switch.buffer * pools;
+        let memory = switch.buffer.saturating_add(if pools == 2 { switch.buffer } else { Bytes::ZERO });
         if burst.is_unshaped && !system.closed_loop && system.steps.len() == 1 {
             let load = SharedLoad {
                 size: EventSize { mean: queue.burst.value, sigma: system.sigma },

@@ -83,6 +83,10 @@ fn the_thesis_scenario_has_the_known_figures() {
     assert_eq!(without.uplink_load(), Some(Ratio::new(894_720)));
 }
 
+const DCTCP: &str = "transport.congestion_control=dctcp";
+const MARKS: &str = "tor.ecn.mode=threshold";
+const FIRST_WINDOW: &str = "transport.initial_window=1";
+
 #[test]
 fn losses_are_predicted_where_the_papers_saw_them() {
     use Outcome::{Fits, Loses, MayLose};
@@ -120,6 +124,9 @@ fn losses_are_predicted_where_the_papers_saw_them() {
         ("multihost", &["core.daqring.frames=8192"], Fits),
         ("multihost", &["core.daqring.rate=\"1.38 Gb/s\""], Loses),
         ("multihost", &["network.hybrid.host_ports=0"], Loses),
+        // Marks stop growth, but not the first windows of many senders (M21TCP §IV.A: about 48 with DCTCP).
+        ("m21tcp-ffw", &[DCTCP, MARKS, FIRST_WINDOW, "workload.senders=32"], Fits),
+        ("m21tcp-ffw", &[DCTCP, MARKS, FIRST_WINDOW, "workload.senders=64"], Loses),
         // Classical incast, and M21TCP with room for a segment each.
         ("incast", &[], Loses),
         ("m21tcp-ffw", &["transport.congestion_control=m21tcp", "tor.m21=true"], Fits),
@@ -250,4 +257,72 @@ fn sizes_beyond_arithmetic_are_refused() {
     let loaded = fanin_scenario::load("thesis-a-1000hz", &sets.map(str::to_owned)).unwrap();
     let error = plan(&loaded.scenario, &Options::default()).unwrap_err();
     assert!(matches!(error, PlanError::TooLarge { .. }));
+}
+
+#[test]
+fn extreme_settings_never_panic() {
+    // Every setting at both of its ends, in many mixtures; what the checks refuse is skipped.
+    let ends: &[(&str, &[&str])] = &[
+        ("readout.hosts", &["1", "65536"]),
+        ("readout.fragments_per_host", &["1", "65536"]),
+        (
+            "readout.fragment_size",
+            &["\"1 B\"", "\"1 GiB\"", "{distribution=\"log-normal\", mean=\"1 kB\", sigma=2}"],
+        ),
+        ("readout.response_delay", &["\"0 s\"", "\"5000 h\""]),
+        ("readout.response_delay_sd", &["\"0 s\"", "\"5000 h\""]),
+        ("readout.link.rate", &["\"1 kb/s\"", "\"10 Tb/s\""]),
+        ("collectors.hosts_per_rack", &["1", "4096"]),
+        ("collectors.racks", &["1", "4096"]),
+        ("collectors.units_per_host", &["1", "4096"]),
+        ("collectors.processing_time", &["\"0 s\"", "\"5000 h\""]),
+        ("supervisor.rate", &["\"1 mHz\"", "\"1000 GHz\""]),
+        ("supervisor.arrivals", &["periodic", "on-demand"]),
+        ("supervisor.policy", &["fcfs", "random", "node-round-robin"]),
+        ("network.topology", &["star", "racks", "hybrid", "leaf-spine"]),
+        ("network.readouts_per_group", &["0", "64"]),
+        ("network.cores", &["1", "64"]),
+        ("network.hybrid.host_ports", &["0", "4"]),
+        ("network.flow_distribution", &["ecmp", "per-destination"]),
+        ("workload.kind", &["event-building", "push", "fixed-fragment", "fixed-block"]),
+        ("workload.senders", &["1", "65536"]),
+        ("workload.request_size", &["\"64 KiB\"", "\"1 TiB\""]),
+        ("link.rate", &["\"1 kb/s\"", "\"10 Tb/s\""]),
+        ("link.delay", &["\"0 s\"", "\"1 s\""]),
+        ("transport.congestion_control", &["cubic", "static", "diatcp"]),
+        ("transport.static_window", &["1", "1048576"]),
+        ("transport.receive_window", &["\"9216 B\"", "\"18000 PB\""]),
+        ("transport.rto_min", &["\"1 us\"", "\"120 s\""]),
+        ("shaping.credits", &["65536", "4294967295"]),
+        ("shaping.method", &["none", "credits", "fastpass"]),
+        ("tor.buffering", &["dedicated", "shared", "dynamic-threshold", "voq", "daqring", "unlimited"]),
+        ("tor.buffer", &["\"10 kB\"", "\"18000 PB\""]),
+        ("tor.frame_overhead", &["\"0 B\"", "\"1 kB\""]),
+        ("tor.daqring.frames", &["1", "4294967295"]),
+        ("tor.daqring.rate", &["\"1 kb/s\"", "\"10 Tb/s\""]),
+    ];
+    let mut state = 1_u64;
+    let mut pick = |choices: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % choices
+    };
+    let (mut planned, mut too_large) = (0, 0);
+    for _ in 0..1_500 {
+        // About a third of the settings at an end, the others as the preset has them.
+        let mut sets = Vec::new();
+        for (key, values) in ends {
+            if pick(3) == 0 {
+                sets.push(format!("{key}={}", values[pick(values.len())]));
+            }
+        }
+        let Ok(loaded) = fanin_scenario::load("thesis-a-1000hz", &sets) else { continue };
+        match plan(&loaded.scenario, &Options::default()) {
+            Ok(plan) => {
+                planned += 1;
+                assert!(!plan.table(plain).is_empty());
+            }
+            Err(_) => too_large += 1,
+        }
+    }
+    assert!(planned > 50 && too_large > 5, "{planned} planned, {too_large} too large");
 }
