@@ -242,19 +242,20 @@ const FOLLOWS: &[(&str, &str, &str)] = &[
 /// Bytes of an IPv4 and a TCP header without options.
 const IP_TCP_HEADERS: u64 = 40;
 
-/// Fills in the defaults that depend on other settings.
+/// Fills in everything that was left open: what depends on other settings first, then the defaults.
+///
+/// The defaults go in key by key: the switches share one type, but a core router's defaults are not a rack switch's.
 fn derive(tree: &mut Table) {
     let profile = match tree.find("transport.profile").map(|node| &node.value) {
         Some(Value::String(name)) => name.clone(),
         _ => "linux-2.6.32".to_owned(),
     };
     if let Some(text) = profile_defaults(&profile) {
-        let source = Rc::new(Source { name: profile, text: text.to_owned(), is_outermost: false });
-        // The texts are ours and parse; a test reads every one of them.
-        for (key, node) in tree::parse(&source).map(|table| table.0).unwrap_or_default() {
+        for (key, node) in own_text(text).0 {
             tree.fill(&format!("transport.{key}"), node.value, &Origin::Derived("by transport.profile"));
         }
     }
+    let defaults = own_text(&toml::to_string(&Scenario::default()).unwrap_or_default());
     for &(to, from, words) in FOLLOWS {
         if let Some(node) = tree.find(from)
             && !matches!(node.value, Value::Table(_))
@@ -273,6 +274,23 @@ fn derive(tree: &mut Table) {
     if tree.find("shaping.credits").is_some() {
         let origin = Origin::Derived("because shaping.credits is set");
         tree.fill("shaping.method", Value::String("credits".to_owned()), &origin);
+    }
+    fill_defaults(tree, "", &defaults);
+}
+
+/// A text of ours, which parses: tests read every one of them.
+fn own_text(text: &str) -> Table {
+    let source = Rc::new(Source { name: String::new(), text: text.to_owned(), is_outermost: false });
+    tree::parse(&source).unwrap_or_default()
+}
+
+fn fill_defaults(tree: &mut Table, path: &str, defaults: &Table) {
+    for (key, node) in &defaults.0 {
+        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        match &node.value {
+            Value::Table(inner) => fill_defaults(tree, &path, inner),
+            value => tree.fill(&path, value.clone(), &Origin::Default),
+        }
     }
 }
 

@@ -57,11 +57,10 @@ impl Loaded {
             Origin::Written(place) if place.source.name == "--set" => "--set".to_owned(),
             Origin::Written(place) => format!("{}:{}", place.source.name, place.line()),
             Origin::Derived(words) => (*words).to_owned(),
+            Origin::Default => "default".to_owned(),
         };
-        match self.tree.find(path) {
-            Some(node) => written(node),
-            None => "default".to_owned(),
-        }
+        // Keys that are optional inside a table have no node of their own.
+        self.tree.find(path).map_or_else(|| "default".to_owned(), written)
     }
 }
 

@@ -43,6 +43,8 @@ pub(crate) enum Origin {
     Written(Place),
     /// It follows from another setting.
     Derived(&'static str),
+    /// It was left open, and has the default of its section.
+    Default,
 }
 
 /// A value and the place of its key.
@@ -141,7 +143,7 @@ impl Node {
     pub(crate) fn place(&self) -> Option<&Place> {
         match &self.origin {
             Origin::Written(place) => Some(place),
-            Origin::Derived(_) => None,
+            Origin::Derived(_) | Origin::Default => None,
         }
     }
 }

@@ -119,3 +119,19 @@ fn origins_name_the_file_the_set_and_the_default() {
     let text = loaded.to_toml_with_origins();
     assert!(text.contains("credits = 480"), "{text}");
 }
+
+/// Sections of one type have defaults of their own, also where a file sets only some of their keys.
+#[test]
+fn a_partly_written_section_keeps_its_own_defaults() {
+    let defaults = load_text("empty", "", &[]).unwrap().scenario;
+    let sets = ["uplink.delay=3 us", "core.module_ports=4", "supervisor.link.delay=2 us", "leaf.alpha=2"];
+    let sets: Vec<_> = sets.iter().map(|&set| set.to_owned()).collect();
+    let changed = load_text("empty", "", &sets).unwrap().scenario;
+    assert_eq!(changed.uplink.rate, defaults.uplink.rate);
+    assert_eq!(changed.uplink.rate, Rate::new(10_000_000_000));
+    assert_eq!(changed.core.buffering, defaults.core.buffering);
+    assert_eq!(changed.core.buffer, Bytes::new(1_500_000_000));
+    assert_eq!(changed.supervisor.link.rate, Rate::new(10_000_000_000));
+    assert_eq!(changed.leaf.buffering, defaults.leaf.buffering);
+    assert_eq!(defaults, fanin_scenario::Scenario::default());
+}
