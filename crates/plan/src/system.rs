@@ -82,6 +82,7 @@ pub(crate) struct System {
     pub(crate) answers_mean: Ratio,
     pub(crate) senders: u64,
     pub(crate) fragments: u64,
+    pub(crate) racks: u64,
     pub(crate) collectors: u64,
     pub(crate) units: u64,
     /// Events that one collector may have under way at once from the start.
@@ -151,6 +152,7 @@ impl System {
             answers_mean,
             senders,
             fragments,
+            racks: if s.is_barrier() { 1 } else { u64::from(s.collectors.racks) },
             collectors,
             units,
             overlap: if closed_loop { units / collectors } else { 1 },
