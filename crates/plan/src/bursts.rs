@@ -20,6 +20,8 @@ pub(crate) struct Burst {
     pub(crate) limit: &'static str,
     /// Whether events are limited by nothing but their own size.
     pub(crate) is_unshaped: bool,
+    /// Whether it grows and shrinks with the event: windows do not, events and credits for their fragments do.
+    pub(crate) varies: bool,
 }
 
 /// The burst towards one collector, by the technique in force.
@@ -58,15 +60,17 @@ pub(crate) fn burst(s: &Scenario, system: &System) -> Burst {
         at_once: first,
         limit: if events > 1 { "all units at once" } else { "one event" },
         is_unshaped: true,
+        varies: true,
     }];
-    let mut limit = |frames: Derived<Bytes>, packets, at_once, limit| {
-        limits.push(Burst { frames: frames.named("burst"), packets, at_once, limit, is_unshaped: false });
+    let mut limit = |frames: Derived<Bytes>, packets, at_once, limit, varies| {
+        let frames = frames.named("burst");
+        limits.push(Burst { frames, packets, at_once, limit, is_unshaped: false, varies });
     };
     if s.shaping.method == ShapingMethod::Credits {
         let credits = u64::from(s.shaping.credits);
         let frames = credit_burst(credits, &system.requests());
         let packets = Packets::new(credits / system.fragments * answer.segments.get());
-        limit(frames.clone(), packets, frames.value, "credits");
+        limit(frames.clone(), packets, frames.value, "credits", true);
     }
     let window = |packets: u64, formula, source, what: &'static str| {
         // Each flow sends its window or its answers, whichever is less.
@@ -89,7 +93,7 @@ pub(crate) fn burst(s: &Scenario, system: &System) -> Burst {
                 "ICC'15 §IV.C eq. (7)",
                 "static windows",
             );
-            limit(frames, packets, at_once, what);
+            limit(frames, packets, at_once, what, false);
         }
         CongestionControl::M21tcp => {
             let buffer = s.tor.buffer;
@@ -103,7 +107,7 @@ pub(crate) fn burst(s: &Scenario, system: &System) -> Burst {
                 "M21TCP §III.C eq. (1)",
                 "the switch's windows",
             );
-            limit(frames, packets, at_once, what);
+            limit(frames, packets, at_once, what, false);
         }
         CongestionControl::Diatcp => {
             // A sender is always allowed one segment.
@@ -115,7 +119,7 @@ pub(crate) fn burst(s: &Scenario, system: &System) -> Burst {
                 format!("{packets} × {}", brief(frame)),
                 "ICC'15 §IV.D eq. (9)",
             );
-            limit(frames, Packets::new(packets), frame * packets, "the global window");
+            limit(frames, Packets::new(packets), frame * packets, "the global window", false);
         }
         _ => debug_assert!(grows, "every other control has a limit here"),
     }
@@ -135,11 +139,11 @@ pub(crate) fn burst(s: &Scenario, system: &System) -> Burst {
         );
         let packets = Packets::new(frames.value.div_ceil(frame));
         let at_once = frames.value;
-        limit(frames, packets, at_once, "what is sent before a signal works");
+        limit(frames, packets, at_once, "what is sent before a signal works", false);
     }
     let receive = t.receive_window.get().div_ceil(system.framing.mss());
     let (frames, packets, at_once, what) =
         window(receive, "flows × receive window in frames", "RFC 9293 §3.8", "receive windows");
-    limit(frames, packets, at_once.min(first), what);
+    limit(frames, packets, at_once.min(first), what, false);
     limits.into_iter().min_by_key(|limit| limit.frames.value).expect("an event is always a limit")
 }

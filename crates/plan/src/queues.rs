@@ -3,9 +3,9 @@
 use fanin_scenario::{
     Buffering, FlowDistribution, PauseMode, PoolCharge, Scenario, ShapingMethod, Switch, Topology,
 };
-use fanin_units::{Bytes, Frequency, Packets, Rate, Ratio};
+use fanin_units::{Bytes, Frequency, Rate, Ratio};
 
-use crate::bounds::{Assignment, EventSize, SharedLoad, overflow_share, peak_occupancy, ring_memory};
+use crate::bounds::{Assignment, EventSize, SharedLoad, overflow_share, peak_occupancy};
 use crate::bursts::Burst;
 use crate::derived::{Derived, brief, ratio_of};
 use crate::system::{Spread, System};
@@ -52,6 +52,7 @@ pub struct Queue {
 }
 
 /// One place where bursts queue, before it is judged.
+#[derive(Clone, Copy)]
 struct Place<'a> {
     name: &'static str,
     switch: &'a Switch,
@@ -96,7 +97,9 @@ fn places<'a>(s: &'a Scenario, system: &System) -> Vec<Place<'a>> {
         Topology::Star => vec![last(sources)],
         Topology::Racks | Topology::Hybrid => {
             let cores = u64::from(n.cores);
-            let paths = if one_path { 1 } else { u64::from(n.uplinks_per_core) };
+            let uplinks = u64::from(n.uplinks_per_core);
+            // Either a collector's flows take all links to its rack, or its share of the collectors takes each.
+            let (paths, lanes) = if one_path { (1, uplinks) } else { (uplinks, 1) };
             let (inputs, input) = match n.readouts_per_group {
                 0 => (readouts, s.readout.link.rate),
                 group => (readouts.div_ceil(u64::from(group)), uplink),
@@ -108,9 +111,9 @@ fn places<'a>(s: &'a Scenario, system: &System) -> Vec<Place<'a>> {
                 inflow: into_core,
                 outflow: total(uplink, paths),
                 split: cores,
-                sharers: per_rack,
+                sharers: per_rack.div_ceil(lanes),
                 neighbours: 1,
-                events_one_in: racks,
+                events_one_in: racks * lanes,
                 is_uplink: false,
             };
             let mut limit = total(uplink, cores * paths);
@@ -159,33 +162,48 @@ fn places<'a>(s: &'a Scenario, system: &System) -> Vec<Place<'a>> {
         Topology::LeafSpine => {
             let l = &n.leaf_spine;
             let (planes, pods, spines) = (u64::from(l.planes), u64::from(l.pods), u64::from(l.spines));
-            let (lanes, paths) = if one_path { (1, 1) } else { (planes, spines) };
+            // Either a burst is spread over all planes and spines, or each of them has its share of the collectors.
+            let (burst_planes, burst_spines) = if one_path { (1, 1) } else { (planes, spines) };
+            let (event_planes, event_spines) = if one_path { (planes, spines) } else { (1, 1) };
             let in_one_pod = per_rack * racks.div_ceil(pods);
             let in_pod = total(s.readout.link.rate, readouts.div_ceil(pods));
-            let into_leaf = in_pod.saturating_add(total(uplink, if pods > 1 { paths } else { 0 }));
-            let leaf = |name, inflow, split, sharers, is_uplink| Place {
-                name,
+            let from_spines = if pods > 1 { total(uplink, burst_spines) } else { Rate::ZERO };
+            let leaf = Place {
+                name: "leaf->tor",
                 switch: &s.leaf,
-                inflow,
+                inflow: in_pod.saturating_add(from_spines).min(sources),
                 outflow: uplink,
-                split,
-                sharers,
+                split: burst_planes,
+                sharers: per_rack.div_ceil(event_planes),
                 neighbours: 1,
-                events_one_in: if sharers > per_rack { 1 } else { racks },
-                is_uplink,
+                events_one_in: racks * event_planes,
+                is_uplink: false,
             };
-            let mut places = vec![
-                last(total(uplink, lanes)),
-                leaf("leaf->tor", into_leaf.min(sources), lanes, per_rack, false),
-            ];
+            let mut places = vec![last(total(uplink, burst_planes)), leaf];
             if pods > 1 {
-                places.push(Place {
+                let lanes = event_planes * event_spines;
+                let spine = Place {
                     name: "spine->leaf",
                     switch: &s.spine,
                     inflow: total(uplink, pods - 1).min(sources),
-                    ..leaf("spine->leaf", uplink, lanes * paths, in_one_pod, false)
+                    outflow: uplink,
+                    split: burst_planes * burst_spines,
+                    sharers: in_one_pod.div_ceil(lanes),
+                    neighbours: 1,
+                    events_one_in: pods * lanes,
+                    is_uplink: false,
+                };
+                places.push(Place {
+                    name: "leaf->spine",
+                    switch: &s.leaf,
+                    inflow: in_pod,
+                    split: spine.split * pods,
+                    sharers: (per_rack * racks).div_ceil(lanes),
+                    events_one_in: lanes,
+                    is_uplink: true,
+                    ..spine
                 });
-                places.push(leaf("leaf->spine", in_pod, lanes * paths * pods, per_rack * racks, true));
+                places.insert(2, spine);
             }
             places
         }
@@ -214,7 +232,7 @@ fn judge(s: &Scenario, system: &System, burst: &Burst, place: &Place<'_>, quanti
     let at_once = at_once.min(frames);
     let peak = peak(frames, at_once, place.inflow, outflow);
     let active = active_collectors(system, place);
-    let capacity = capacity(switch, place, ring, active);
+    let capacity = capacity(switch, place, burst, ring, active);
     let mut queue = Queue {
         name: place.name,
         inflow: place.inflow,
@@ -226,9 +244,12 @@ fn judge(s: &Scenario, system: &System, burst: &Burst, place: &Place<'_>, quanti
         outcome: Outcome::Fits,
         reason: String::new(),
     };
-    let size = EventSize { mean: frames, sigma: system.sigma };
+    let size = EventSize {
+        mean: frames,
+        sigma: if burst.varies { sigma_of_sum(system.sigma, bursts) } else { 0.0 },
+    };
     if let Some(capacity) = capacity
-        && system.sigma > 0.0
+        && size.sigma > 0.0
         && at_once == frames
     {
         queue.overflow_share = Some(overflow_share(capacity, size, place.inflow, outflow));
@@ -335,6 +356,12 @@ fn split(burst: &Derived<Bytes>, frames: Bytes, ways: u64, bursts: u64) -> Deriv
     )
 }
 
+/// Scale parameter of the log-normal distribution with the relative variance of a sum of `events` log-normal sizes
+/// (Fenton and Wilkinson).
+fn sigma_of_sum(sigma: f64, events: u64) -> f64 {
+    libm::sqrt(libm::log1p(libm::expm1(sigma * sigma) / events as f64))
+}
+
 /// Bursts to different collectors that pass one queue at the same time.
 fn bursts_at_once(system: &System, place: &Place<'_>, burst: Bytes, outflow: Rate) -> u64 {
     if place.sharers == 1 || system.closed_loop {
@@ -379,11 +406,12 @@ fn active_collectors(system: &System, place: &Place<'_>) -> u64 {
     u64::try_from(active).unwrap_or(u64::MAX).clamp(1, place.neighbours)
 }
 
-fn capacity(switch: &Switch, place: &Place<'_>, ring: bool, active: u64) -> Option<Bytes> {
+fn capacity(switch: &Switch, place: &Place<'_>, burst: &Burst, ring: bool, active: u64) -> Option<Bytes> {
     if ring {
-        // A ring counts frames; full ones are assumed.
-        let slots = Packets::new(u64::from(switch.daqring.frames));
-        return Some(ring_memory(1, slots, switch.daqring.slot).value);
+        // A ring counts frames, whatever their size.
+        let slots = u128::from(switch.daqring.frames);
+        let bytes = slots * u128::from(burst.frames.value.get()) / u128::from(burst.packets.get().max(1));
+        return Some(Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX)));
     }
     let pool = match switch.buffering {
         Buffering::Unlimited => return None,
