@@ -6,7 +6,7 @@
 //! * What can be on its way to a collector at once is an event (in a closed loop one for each unit), or what credits,
 //!   windows or a scheduler allow, whichever is least. It is counted in frames, from addresses to check sequence.
 //! * It comes in at the rate of the links before the queue and leaves at the rate of the link behind it meanwhile.
-//! * Windows that grow let the first windows in at line rate and two bytes for each byte that leaves, so that half of
+//! * Windows that grow let the first windows in at once and then two bytes for each byte that leaves, so that half of
 //!   the rest waits too. Where the switch marks, growth ends after one doubling.
 //! * Collectors that share memory are summed up: with hosts in turn by the rests of the events before, else as queues
 //!   with Poisson arrivals. First come, first served lies between the two; where only the second overflows, the

@@ -145,14 +145,6 @@ pub fn queueing_delay(queue: Bytes, rate: Rate) -> Derived<Duration> {
     )
 }
 
-/// The share of `hosts` answers that come through one of `groups` equal inputs of the core, rounded up.
-///
-/// # Panics
-/// If there is no group.
-pub fn core_share(hosts: u64, groups: u64) -> u64 {
-    hosts.div_ceil(groups)
-}
-
 /// Which port the next event goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Assignment {
