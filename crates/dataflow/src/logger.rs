@@ -194,11 +194,22 @@ impl<P: Payload> Logger<P> {
                 }
             }
             Message::Event { event, stream, missing, payload } => {
-                let Some(granted) = self.granted.remove(&(collector, event)) else {
-                    return unexpected("event", "it was not granted");
+                // A grant and a withdrawal may cross, and the event be offered again: then it comes by the earlier
+                // grant, while its offer still waits or was turned down.
+                let before = self.offers.len();
+                self.offers.retain(|&(from, offered, _)| (from, offered) != (collector, event));
+                let granted = match self.granted.remove(&(collector, event)) {
+                    Some(granted) => granted,
+                    None if self.offers.len() < before => 0,
+                    None => {
+                        self.counters.refused += 1;
+                        self.out.push_back((peer, Message::Refuse { event }));
+                        return Ok(());
+                    }
                 };
                 let size = payload.size().get();
                 self.counters.held = self.counters.held - granted + size;
+                self.counters.held_max = self.counters.held_max.max(self.counters.held);
                 self.write(now, collector, event, stream, missing, payload);
             }
             message => return unexpected(message.name(), "a collector does not send this here"),

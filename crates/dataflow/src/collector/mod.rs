@@ -507,9 +507,11 @@ impl<P: Payload> Collector<P> {
     /// All fragments of a step are here, or given up.
     fn complete(&mut self, now: Instant, key: SlotKey) {
         let Some(slot) = self.slots.find(key).filter(|slot| slot.open == 0) else { return };
-        let (step, building) = match slot.phase {
-            Phase::Step(step) => (step, false),
-            Phase::Building => (0, true),
+        // Where requests are given up as they are made, an event may be announced here more than once.
+        let collecting = |unit: u16| self.units[usize::from(unit)].state() == UnitState::Collecting;
+        let (step, building) = match (slot.phase, slot.unit) {
+            (Phase::Step(step), Some(unit)) if collecting(unit) => (step, false),
+            (Phase::Building, None) => (0, true),
             _ => return,
         };
         let what = What::Collected {
@@ -633,9 +635,11 @@ impl<P: Payload> Collector<P> {
 
     fn one_less_shipping(&mut self) {
         self.shipping -= 1;
-        if self.shipping < self.config.shipping_max
-            && let Some(unit) = self.withheld.pop()
-        {
+        if self.shipping >= self.config.shipping_max {
+            return;
+        }
+        // All of them, although each may bring another event to store: there may be more units than places.
+        while let Some(unit) = self.withheld.pop() {
             self.announced[usize::from(unit)] = true;
             self.tell_supervisor(Message::Ready { unit, done: None });
         }
