@@ -4,9 +4,9 @@ mod common;
 
 use common::{Fault, Parts, World};
 use fanin_dataflow::{
-    Arrivals, Backpressure, ClearConfig, CollectorConfig, Delay, Discipline, LoggerConfig, Peer, Policy, Random,
-    ReadoutConfig, RequestOrder, Selection, StartOrder, Step, SupervisorConfig, TieBreak, UnitModel, What,
-    WriteModel,
+    Arrivals, Backpressure, ClearConfig, CollectorConfig, Delay, Discipline, LoggerConfig, Peer, Policy,
+    Random, ReadoutConfig, RequestOrder, Selection, StartOrder, Step, SupervisorConfig, TieBreak, UnitModel,
+    What, WriteModel,
 };
 use fanin_units::{Bytes, Duration, Frequency, Instant, Rate, Ratio};
 use proptest::prelude::*;
@@ -87,7 +87,11 @@ fn world(choice: &Choice) -> World {
         accept: Ratio::new(300_000),
     };
     let first = Step {
-        collect: if choice.seed % 2 == 0 { Selection::Region } else { Selection::Fragments(Ratio::new(300_000)) },
+        collect: if choice.seed % 2 == 0 {
+            Selection::Region
+        } else {
+            Selection::Fragments(Ratio::new(300_000))
+        },
         processing: Delay::Exponential { mean: ms(1) },
         accept: Ratio::new(600_000),
     };
