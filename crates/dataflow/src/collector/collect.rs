@@ -93,7 +93,7 @@ impl<P: Payload> Collector<P> {
             self.credits.push(blocked.slot.index, blocked.fragments.len(), blocked);
         } else if now < link.give_up {
             if link.stalled.is_empty() {
-                self.timers.set(link.give_up, Timer::GiveUp(blocked.readout));
+                self.timers.set(link.give_up, Timer::GiveUp(blocked.readout, link.give_up));
             }
             link.stalled.push(blocked);
         } else {
@@ -239,11 +239,6 @@ impl<P: Payload> Collector<P> {
 
     pub(super) fn give_readout_up(&mut self, now: Instant, readout: u16) {
         let link = &mut self.readouts[usize::from(readout)];
-        if link.give_up > now {
-            // It was back in between, and is away again.
-            self.timers.set(link.give_up, Timer::GiveUp(readout));
-            return;
-        }
         for blocked in core::mem::take(&mut link.stalled) {
             self.lose_fragments(now, blocked);
         }

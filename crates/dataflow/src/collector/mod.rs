@@ -115,8 +115,8 @@ enum Timer {
     LoggerLate(SlotKey, u16),
     /// All loggers refused; time to ask again.
     OfferAgain(SlotKey),
-    /// A readout has been away too long.
-    GiveUp(u16),
+    /// A readout has been away too long: since it was to be back at this time.
+    GiveUp(u16, Instant),
 }
 
 /// How many clear messages are kept for a readout that is away; the oldest are dropped first.
@@ -427,7 +427,10 @@ impl<P: Payload> Collector<P> {
                 .is_none_or(|slot| slot.phase != Phase::Step(step) || slot.open > 0 || slot.unit.is_none()),
             Timer::LoggerLate(key, offers) => self.slots.find(key).is_none_or(|slot| slot.offers != offers),
             Timer::OfferAgain(key) => self.slots.find(key).is_none(),
-            Timer::GiveUp(readout) => self.readouts[usize::from(readout)].up,
+            Timer::GiveUp(readout, at) => {
+                let link = &self.readouts[usize::from(readout)];
+                link.up || link.give_up != at
+            }
         }
     }
 
@@ -458,7 +461,7 @@ impl<P: Payload> Collector<P> {
                     self.offer(now, key.index, None);
                 }
             }
-            Timer::GiveUp(readout) => self.give_readout_up(now, readout),
+            Timer::GiveUp(readout, _) => self.give_readout_up(now, readout),
         }
     }
 
