@@ -87,7 +87,7 @@ fn world(choice: &Choice) -> World {
         accept: Ratio::new(300_000),
     };
     let first = Step {
-        collect: if choice.seed % 2 == 0 {
+        collect: if choice.seed.is_multiple_of(2) {
             Selection::Region
         } else {
             Selection::Fragments(Ratio::new(300_000))
@@ -189,7 +189,7 @@ fn inject(world: &mut World, choice: &Choice) {
 
 fn check(choice: &Choice) -> Result<(), TestCaseError> {
     let mut world = world(choice);
-    world.close_twice = choice.seed % 5 == 0;
+    world.close_twice = choice.seed.is_multiple_of(5);
     inject(&mut world, choice);
     world.run(Instant::START + Duration::from_secs(20));
     let totals = world.audit().map_err(|error| TestCaseError::fail(error.to_string()))?;

@@ -86,7 +86,6 @@ fn policies_rank_as_in_the_thesis() {
         let [units, fcfs, random, balanced, robin] =
             [Policy::UnitRoundRobin, Policy::Fcfs, Policy::Random, balance, Policy::NodeRoundRobin]
                 .map(|policy| mean_collection_ms(policy, order, rate));
-        println!("{rate} Hz: {units:.1} {fcfs:.1} {random:.1} {balanced:.1} {robin:.1} ms");
         assert!(units > 2.0 * fcfs && units > 150.0, "{rate} {units} {fcfs}");
         assert!(fcfs > random && random > 1.05 * robin, "{rate} {fcfs} {random} {robin}");
         assert!((robin - 18.29).abs() < 0.05 && balanced < 1.1 * robin, "{rate} {balanced} {robin}");
@@ -99,7 +98,6 @@ fn policies_rank_as_in_the_thesis() {
 fn fcfs_depends_on_the_start_order() {
     let [node_major, unit_major] = [StartOrder::NodeMajor, StartOrder::UnitMajor]
         .map(|order| mean_collection_ms(Policy::Fcfs, order, 1000));
-    println!("FCFS at 1 kHz: {node_major:.1} ms node-major, {unit_major:.1} ms unit-major");
     assert!((unit_major - 18.29).abs() < 0.05, "{unit_major}");
     assert!(node_major > 1.5 * unit_major, "{node_major}");
 }

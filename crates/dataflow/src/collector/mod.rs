@@ -19,8 +19,7 @@ pub use config::{CollectorConfig, CollectorCounters, CollectorError, RequestOrde
 use self::pending::PendingTable;
 use self::slot::{Phase, SlotKey, Slots};
 use crate::clear::ClearBatch;
-use crate::supervisor::later;
-use crate::timers::Timers;
+use crate::timers::{Timers, later};
 use crate::{
     CreditPool, Done, FragmentSet, Hello, L1Id, Message, Outcome, Payload, Peer, ProcessingUnit, Random,
     Record, Selection, Unexpected, UnitState, What,
@@ -289,6 +288,16 @@ impl<P: Payload> Collector<P> {
         }
         self.expire_requests(now);
         self.settle(now);
+    }
+
+    /// An answer arrived that the driver found corrupted and threw away: its checksum is wrong. The request is
+    /// repeated, or its fragments are taken as missing after as many repetitions as are allowed.
+    pub fn handle_corrupted(&mut self, now: Instant, readout: u16, tag: u32) {
+        if self.pending.find(tag).is_some_and(|pending| pending.readout == readout) {
+            self.counters.corrupted += 1;
+            self.repeat(now, tag);
+            self.settle(now);
+        }
     }
 
     /// A real processing unit decided; false means that it no longer has this event, and nothing happened.

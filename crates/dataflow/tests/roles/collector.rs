@@ -337,6 +337,21 @@ fn requests_are_repeated_and_then_given_up() {
 }
 
 #[test]
+fn corrupted_answers_are_asked_for_again() {
+    let mut collector = connected(CollectorConfig { request_retries: 1, readouts: vec![12], ..config() });
+    assign(&mut collector, ms(0), 1, 0);
+    let first = requests(&mut collector)[0];
+    collector.handle_corrupted(ms(1), 3, first.1);
+    collector.handle_corrupted(ms(1), 0, first.1);
+    collector.handle_corrupted(ms(1), 0, first.1);
+    let second = requests(&mut collector);
+    assert_eq!(asked(&second), [(0, 12)]);
+    collector.handle_corrupted(ms(2), 0, second[0].1);
+    let counters = collector.counters();
+    assert_eq!((counters.corrupted, counters.retries, counters.missing), (2, 1, 12));
+}
+
+#[test]
 fn fragments_that_a_readout_does_not_have_are_counted() {
     let mut collector = connected(CollectorConfig { readouts: vec![12], ..config() });
     assign(&mut collector, ms(0), 1, 0);
