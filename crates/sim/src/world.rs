@@ -167,6 +167,9 @@ pub(crate) struct WindowSample {
     pub(crate) in_flight: u64,
 }
 
+/// Bytes on the wire of a frame without payload, as a handshake's are.
+const FRAME_BYTES_MIN: u32 = 84;
+
 /// Why a run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ending {
@@ -251,9 +254,10 @@ impl<W: Workload> World<W> {
     pub(crate) fn connect(&mut self, routes: [u32; 2], hosts: [u32; 2], stacks: [u16; 2]) {
         let first = self.ends.len() as EndIndex;
         assert!(first < 1 << INDEX_BITS, "more than 2^28 connections");
+        let handshake = routes.iter().map(|&route| self.fabric.crossing_time(route, FRAME_BYTES_MIN)).sum();
         for side in 0..2 {
             self.ends.push(End {
-                endpoint: self.endpoint(stacks[side]),
+                endpoint: self.endpoint(stacks[side], handshake),
                 inbox_due: u64::MAX,
                 inbox_head: NIL,
                 inbox_tail: NIL,
@@ -269,11 +273,11 @@ impl<W: Workload> World<W> {
     }
 
     /// One end of a connection that is open already.
-    fn endpoint(&self, stack: u16) -> Endpoint {
+    fn endpoint(&self, stack: u16, handshake: Duration) -> Endpoint {
         let config = &self.stacks[usize::from(stack)];
         match self.warm_rtt {
             Some(rtt) => Endpoint::warm(config, config.receive_window / u32::from(config.mss), rtt),
-            None => Endpoint::new(config),
+            None => Endpoint::established(config, handshake),
         }
     }
 

@@ -213,6 +213,14 @@ impl Endpoint {
         Self { phase: Phase::Listen, window_edge: 0, ..Self::new(config) }
     }
 
+    /// A connection whose handshake has just ended: the exchange gave a first sample of the round-trip time, without
+    /// which the first time-out would be that of RFC 6298 §2.1, a second or more.
+    pub fn established(config: &Config, rtt: Duration) -> Self {
+        let mut endpoint = Self::new(config);
+        endpoint.rtt.sample(config, (rtt.get() / config.rtt_tick.get()) as u32, true);
+        endpoint
+    }
+
     /// An established connection with a history: a window of `cwnd` segments in congestion avoidance and a
     /// known round-trip time.
     pub fn warm(config: &Config, cwnd: u32, rtt: Duration) -> Self {
