@@ -4,7 +4,7 @@
 //! soon as it is accepted: no occurrence is spent on departures, and only the first arrival of each link is
 //! pending in the schedule; the others wait in the link's ring, in order.
 
-use fanin_queueing::{Ecn, FifoMemory, Frame as Descriptor, Limit, Passage};
+use fanin_queueing::{Ecn, FifoMemory, Frame as Descriptor, Passage};
 use fanin_units::{Bytes, Instant, Rate};
 
 use crate::Error;
@@ -194,7 +194,7 @@ pub(crate) enum Hop {
     /// It is at its destination.
     Delivered(Frame),
     /// A switch dropped it.
-    Dropped(Frame, Limit),
+    Dropped(Frame),
 }
 
 /// All ports and the frames in flight.
@@ -360,7 +360,7 @@ impl Fabric {
             *in_switch -= released;
             if port.held + charge > port.plain.limit {
                 port.drops += 1;
-                return Hop::Dropped(frame, Limit::Output);
+                return Hop::Dropped(frame);
             }
             *in_switch += charge;
             self.is_doubtful |= *in_switch > *ample;
@@ -393,7 +393,7 @@ impl Fabric {
                 port.accept(schedule, end.get(), index, frame);
                 Hop::Forwarded
             }
-            Passage::Dropped(limit) => Hop::Dropped(frame, limit),
+            Passage::Dropped(_) => Hop::Dropped(frame),
         }
     }
 

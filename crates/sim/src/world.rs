@@ -83,12 +83,6 @@ impl<M> Outbox<M> {
     pub(crate) fn tap(&mut self, end: EndIndex, on: bool) {
         self.taps.push((end, on));
     }
-
-    /// Asks for the host's deadline to be looked at again.
-    #[inline]
-    pub(crate) fn touch(&mut self, host: u32) {
-        self.hosts.push(host);
-    }
 }
 
 /// One end of a connection: its endpoint, and the messages on their way to it.
@@ -377,7 +371,7 @@ impl<W: Workload> World<W> {
         match self.fabric.arrive(&mut self.schedule, self.now, port) {
             Hop::Forwarded => {}
             Hop::Delivered(frame) => self.deliver(&frame),
-            Hop::Dropped(frame, _) => {
+            Hop::Dropped(frame) => {
                 self.payload.dropped += u64::from(self.fabric.segments[frame.segment()].payload);
                 self.fabric.remove(&frame);
             }
