@@ -156,7 +156,7 @@ impl Cubic {
         let time = (elapsed_ms << TIME_SHIFT) / 1000;
         let offset = time.abs_diff(u64::from(self.k)).min(1 << 17);
         let scale = u128::from(parameters.scale) * 10;
-        let delta = (scale * u128::from(offset).pow(3) >> (10 + 3 * TIME_SHIFT)).min(1 << 30) as u32;
+        let delta = ((scale * u128::from(offset).pow(3)) >> (10 + 3 * TIME_SHIFT)).min(1 << 30) as u32;
         let target =
             if time < u64::from(self.k) { self.origin.saturating_sub(delta) } else { self.origin + delta };
         self.count = if target > cwnd { cwnd / (target - cwnd) } else { 100 * cwnd };

@@ -125,6 +125,8 @@ pub struct Endpoint {
     mss: u16,
     burst_segments: u8,
     burst_max: u8,
+    /// What the window would let go waits for the next input, to make a larger burst.
+    deferred: bool,
     pub(crate) reordering_seen: bool,
     /// The window was fully used at the last transmission.
     window_was_full: bool,
@@ -186,6 +188,7 @@ impl Endpoint {
             mss: config.mss,
             burst_segments: 0,
             burst_max: 0,
+            deferred: false,
             reordering_seen: false,
             window_was_full: false,
             send_cwr: false,
@@ -239,6 +242,7 @@ impl Endpoint {
     #[inline]
     pub fn write(&mut self, bytes: u64) {
         self.written += bytes;
+        self.deferred = false;
     }
 
     /// Bytes written so far.
@@ -285,6 +289,7 @@ impl Endpoint {
                 return;
             }
         }
+        self.deferred = false;
         self.receiver.note_timestamp(segment);
         self.handle_ack(config, now, segment);
         if segment.payload > 0 {
@@ -312,7 +317,7 @@ impl Endpoint {
             || (from == self.window_from && edge > self.window_edge);
         if updates {
             self.window_from = from;
-            self.update_window(config, now, edge, segment.window);
+            self.update_window(config, edge, segment.window);
         }
         let plain = self.trouble.is_none()
             && !segment.flags.intersects(Flags::ECE)
@@ -377,16 +382,13 @@ impl Endpoint {
                 left <= 3 * config.segment_units()
             }
             Validation::MaximumFlight => {
-                if self.window.in_slow_start() {
-                    self.window.cwnd < 2 * self.flight_max
-                } else {
-                    self.window_was_full
-                }
+                self.window_was_full
+                    || (self.window.in_slow_start() && self.window.cwnd < 2 * self.flight_max)
             }
         }
     }
 
-    fn update_window(&mut self, config: &Config, now: Instant, edge: u64, window: u32) {
+    fn update_window(&mut self, config: &Config, edge: u64, window: u32) {
         self.window_edge = edge;
         if window > self.offered_max {
             self.offered_max = window;
@@ -399,7 +401,6 @@ impl Endpoint {
         if self.timer == Timer::WindowProbe && self.window_edge > self.next {
             self.timer = Timer::None;
             self.probe_backoff = 0;
-            let _ = now;
         }
     }
 
@@ -472,6 +473,7 @@ impl Endpoint {
     }
 
     fn handle_timer(&mut self, config: &Config, now: Instant) {
+        self.deferred = false;
         match core::mem::replace(&mut self.timer, Timer::None) {
             Timer::None => {}
             Timer::Retransmission if self.phase != Phase::Established => {
@@ -502,6 +504,7 @@ impl Endpoint {
             return Some(segment);
         }
         if self.next < self.written
+            && !self.deferred
             && let Some(len) = self.may_send(config, now)
         {
             return Some(self.send_new(config, now, len));
@@ -535,7 +538,7 @@ impl Endpoint {
                 // tcp_mss_split_point: the end of a burst fills the window, however short.
                 return Some(room as u32);
             }
-            return self.send_into_small_window(config, now, len);
+            return self.send_into_small_window(config, now);
         }
         if len < u32::from(self.mss) && config.nagle && self.flight.out > 0 {
             return None;
@@ -544,10 +547,12 @@ impl Endpoint {
             && let Some(segmentation) = config.segmentation
             && segmentation.window_divisor > 0
             && self.flight.out > 0
-            && self.state == State::Open
+            && (self.state == State::Open
+                || (segmentation.autosize && matches!(self.state, State::Disorder | State::Reduced)))
             && self.defers(config, now, segmentation, in_network, waiting)
         {
             self.window_was_full = true;
+            self.deferred = true;
             return None;
         }
         Some(len)
@@ -555,7 +560,7 @@ impl Endpoint {
 
     /// A whole segment does not fit into the offered window. The kernel waits, and probes when nothing is in
     /// flight (`tcp_snd_wnd_test`, `tcp_check_probe_timer`).
-    fn send_into_small_window(&mut self, config: &Config, now: Instant, _len: u32) -> Option<u32> {
+    fn send_into_small_window(&mut self, config: &Config, now: Instant) -> Option<u32> {
         if self.flight.out == 0 && self.timer == Timer::None && self.force == Force::None {
             let delay = (self.rtt.rto(config).get() << self.probe_backoff.min(16)).min(config.rto.max.get());
             self.start_timer(config, Timer::WindowProbe, now.get(), delay);
@@ -641,6 +646,10 @@ impl Endpoint {
         if all <= room || room >= self.window.cwnd / offload.window_divisor {
             return false;
         }
+        // Only right after a transmission; else the burst would grow for want of ACKs.
+        if now.get() > self.last_sent_at + Duration::from_millis(1).get() {
+            return false;
+        }
         let age = now.get() - self.flight.runs.front().map_or(now.get(), |run| run.sent_at);
         let near = 2 * age >= self.rtt.smoothed(config).get();
         near && room < u32::from(self.burst_segments_max(config, offload)) * config.segment_units()
@@ -659,7 +668,7 @@ impl Endpoint {
         let percent = if self.window.cwnd < self.window.ssthresh / 2 { 200 } else { 120 };
         let paced =
             u128::from(segments * mss * percent / 100) * 1_000_000_000 / u128::from(srtt) * 1000 / 1024;
-        let nearness = self.rtt.min_ps(config).unwrap_or(0) / 1_000_000 >> 9;
+        let nearness = (self.rtt.min_ps(config).unwrap_or(0) / 1_000_000) >> 9;
         let near = if nearness < 32 { u64::from(offload.burst_bytes_max) >> nearness } else { 0 };
         ((paced as u64 + near) / mss).max(2).min(most) as u8
     }
@@ -867,7 +876,7 @@ impl Endpoint {
         self.phase = Phase::Established;
         self.force = Force::None;
         self.timer = Timer::None;
-        self.update_window(config, now, segment.ack + u64::from(segment.window), segment.window);
+        self.update_window(config, segment.ack + u64::from(segment.window), segment.window);
         // Karn: a SYN that was sent again gives no sample.
         if self.rtt.backoff == 0 && self.last_sent_at > 0 {
             self.sample_rtt(config, now.get() - self.last_sent_at, config.rtt_tick.get());

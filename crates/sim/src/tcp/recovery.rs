@@ -37,6 +37,8 @@ pub(crate) struct Trouble {
     rack_end: u64,
     rack_rtt: u64,
     rack_advanced: bool,
+    /// How long until the youngest suspect is lost; 0 for no suspect.
+    rack_wait: u64,
     /// Steps of the reordering window (RFC 8985 §6.2 step 4), raised by DSACKs.
     rack_steps: u8,
     /// A probe is out: what acknowledges more than this settles it (`tlp_high_seq`), and whether it was a
@@ -67,6 +69,7 @@ impl Trouble {
             rack_end: 0,
             rack_rtt: 0,
             rack_advanced: false,
+            rack_wait: 0,
             rack_steps: 1,
             probe: None,
             frto: false,
@@ -121,7 +124,6 @@ impl Endpoint {
         segment: &Segment,
         updates_window: bool,
     ) {
-        let prior_una = self.una;
         let prior_in_network = self.flight.in_network();
         let prior_fack = self.flight.highest_sacked().unwrap_or(self.una);
         let next = self.next;
@@ -129,9 +131,14 @@ impl Endpoint {
         self.trouble();
         let point = self.trouble().point;
         let mut covered = Covered::default();
+        // tcp_rack_advance: a copy that is acknowledged faster than any round trip did not cause it; nor did
+        // one sent after what is echoed (tcp_skb_spurious_retrans).
+        if let Some(min) = self.rtt.min_ps(config) {
+            covered.spurious_from = (now.get() + 1).saturating_sub(min);
+        }
         if segment.ts_echo != 0 {
-            // tcp_skb_spurious_retrans: the echo is older than the copies sent since.
-            covered.spurious_from = u64::from(segment.ts_echo) * config.timestamp_tick.get();
+            let echoed = u64::from(segment.ts_echo) * config.timestamp_tick.get();
+            covered.spurious_from = covered.spurious_from.min(echoed);
         }
         let mut dsack = false;
         let mut duplicates = 0;
@@ -147,7 +154,7 @@ impl Endpoint {
                 if config.loss_detection == LossDetection::Rack && self.counters.retransmits > 0 {
                     duplicates = config.units(span, self.segment_size());
                 }
-                self.handle_duplicate_report(start, end);
+                self.handle_duplicate_report(end);
                 continue;
             }
             // A block outside of the flight is stale.
@@ -162,7 +169,7 @@ impl Endpoint {
             self.una = segment.ack;
         }
         if let Some((sent_at, end, again)) = covered.newest {
-            self.advance_rack(config, now, sent_at, end, again);
+            self.advance_rack(now, covered.latest, sent_at, end, again);
         }
         let tick = config.rtt_tick.get();
         self.measure_in_trouble(config, now, segment, &covered, advanced, tick);
@@ -183,11 +190,11 @@ impl Endpoint {
             ack.delivered = self.count_duplicates(config, duplicate, covered.acked);
         }
         if let Some((probe_point, again)) = self.trouble().probe {
-            self.settle_probe(config, now, &ack, segment.ack, probe_point, again, newly_sacked > 0);
+            self.settle_probe(config, &ack, segment.ack, probe_point, again, newly_sacked > 0);
         }
         let dubious = ack.duplicate || newly_sacked > 0 || ack.echo || self.state != State::Open;
         if dubious {
-            self.react(config, now, &mut ack, covered.original, newly_sacked > 0, prior_una);
+            self.react(config, now, &mut ack, covered.original, newly_sacked > 0);
         }
         // Growth or reduction of the window (tcp_cong_control).
         if self.is_reducing() {
@@ -205,25 +212,23 @@ impl Endpoint {
                 self.window.grow(config, view);
             }
         }
-        if advanced || newly_sacked > 0 {
-            if self.timer != Timer::Reordering || self.flight.out == 0 {
-                self.restart_timer(config, now);
-            }
-        }
-        self.detect_after_timer(config, now);
+        self.set_timer(config, now, advanced, covered.first_sent_at);
     }
 
-    /// RACK's reordering timer is (re)armed after the RTO, as it is due first.
-    fn detect_after_timer(&mut self, config: &Config, now: Instant) {
-        if config.detection() != LossDetection::Rack || self.flight.out == 0 {
-            return;
-        }
-        let wait = self.reordering_wait(config, now);
-        if wait > 0 {
+    // tcp_set_xmit_timer: RACK's timer where a suspect waits; else the RTO or probe, anew when data was
+    // acknowledged. A SACK moves it only while the head of the flight is younger than what was SACKed, or
+    // the time-out would recede for ever.
+    fn set_timer(&mut self, config: &Config, now: Instant, advanced: bool, sacked_sent_at: Option<u64>) {
+        let wait = core::mem::take(&mut self.trouble().rack_wait);
+        if wait > 0 && self.flight.out > 0 {
             // tcp_rack_mark_lost adds TCP_TIMEOUT_MIN_US.
             let wait = wait + Duration::from_millis(2).get();
             self.start_timer(config, Timer::Reordering, now.get(), wait);
-        } else if self.timer == Timer::Reordering {
+            return;
+        }
+        let head = self.flight.runs.front().map_or(0, |run| run.sent_at);
+        let young = config.detection() == LossDetection::Rack && sacked_sent_at.is_some_and(|at| at < head);
+        if advanced || young {
             self.restart_timer(config, now);
         }
     }
@@ -262,7 +267,7 @@ impl Endpoint {
     }
 
     // RFC 2883, RFC 3708; tcp_check_dsack.
-    fn handle_duplicate_report(&mut self, _start: u64, end: u64) {
+    fn handle_duplicate_report(&mut self, end: u64) {
         let mut spurious = false;
         let trouble = self.trouble();
         if let (Some(from), Some(left)) = (trouble.undo_from, trouble.undo_retransmissions)
@@ -301,23 +306,17 @@ impl Endpoint {
         acked - gone
     }
 
-    // RFC 8985 §6.2 step 2; tcp_rack_advance.
-    fn advance_rack(&mut self, config: &Config, now: Instant, sent_at: u64, end: u64, again: bool) {
-        let min = self.rtt.min_ps(config).unwrap_or(0);
+    // RFC 8985 §6.2 step 2; tcp_rack_advance, which takes the round trip of the last one covered.
+    fn advance_rack(&mut self, now: Instant, latest: u64, sent_at: u64, end: u64, again: bool) {
         let trouble = self.trouble();
         if !again {
             trouble.latest_delivery = trouble.latest_delivery.max(sent_at);
         }
-        let rtt = now.get() - sent_at;
-        // Faster than any round trip: it was the original that arrived.
-        if again && rtt < min {
-            return;
-        }
-        if (sent_at, end) > (trouble.rack_sent_at, trouble.rack_end) || trouble.rack_sent_at == 0 {
+        trouble.rack_rtt = now.get() - latest;
+        trouble.rack_advanced = true;
+        if (sent_at, end) > (trouble.rack_sent_at, trouble.rack_end) {
             trouble.rack_sent_at = sent_at;
             trouble.rack_end = end;
-            trouble.rack_rtt = rtt;
-            trouble.rack_advanced = true;
         }
     }
 
@@ -349,11 +348,9 @@ impl Endpoint {
     }
 
     // tcp_process_tlp_ack.
-    #[expect(clippy::too_many_arguments, reason = "one step of the ACK path, split off for its length")]
     fn settle_probe(
         &mut self,
         config: &Config,
-        _now: Instant,
         ack: &Ack,
         offset: u64,
         point: u64,
@@ -409,15 +406,7 @@ impl Endpoint {
     }
 
     /// `tcp_fastretrans_alert`.
-    fn react(
-        &mut self,
-        config: &Config,
-        now: Instant,
-        ack: &mut Ack,
-        original: bool,
-        newly_sacked: bool,
-        _prior_una: u64,
-    ) {
+    fn react(&mut self, config: &Config, now: Instant, ack: &mut Ack, original: bool, newly_sacked: bool) {
         let before = self.flight.lost + self.flight.retransmitted;
         if ack.echo {
             self.trouble().threshold_before = 0;
@@ -429,14 +418,14 @@ impl Endpoint {
                 State::Reduced if self.una > point || self.flight.out == 0 => self.end_reduction(config),
                 State::Recovery => {
                     self.flight.sacked = if config.sack { self.flight.sacked } else { 0 };
-                    if !self.try_undo(config, ack, false) {
+                    if !self.try_undo(config, ack) {
                         self.end_reduction(config);
                     }
                     self.state = State::Open;
                 }
                 State::Loss => {
                     self.flight.sacked = if config.sack { self.flight.sacked } else { 0 };
-                    if !self.try_undo(config, ack, false) {
+                    if !self.try_undo(config, ack) {
                         self.clear_undo();
                     }
                     self.state = State::Open;
@@ -469,7 +458,7 @@ impl Endpoint {
                 }
                 if ack.advanced {
                     self.trouble().frto = false;
-                    if self.try_undo(config, ack, true) {
+                    if self.try_undo(config, ack) {
                         self.keep_open();
                         return;
                     }
@@ -591,7 +580,6 @@ impl Endpoint {
                 }
             }
             LossDetection::Rack => {
-                let _ = now;
                 if core::mem::replace(&mut self.trouble().rack_advanced, false) || newly_sacked {
                     self.detect_rack(config, now);
                 }
@@ -679,28 +667,16 @@ impl Endpoint {
         let window = self.reordering_window(config);
         let trouble = self.trouble();
         let (sent_at, end, rtt) = (trouble.rack_sent_at, trouble.rack_end, trouble.rack_rtt);
-        let limit = now.get();
+        let mut wait = 0;
         self.flight.mark_lost(config, |run| {
-            (run.sent_at, run.end()) < (sent_at, end) && run.sent_at + rtt + window <= limit
+            if (run.sent_at, run.end()) >= (sent_at, end) {
+                return false;
+            }
+            let left = (run.sent_at + rtt + window).saturating_sub(now.get());
+            wait = wait.max(left);
+            left == 0
         });
-    }
-
-    /// How long until RACK's oldest suspect is lost, 0 for no suspects.
-    fn reordering_wait(&self, config: &Config, now: Instant) -> u64 {
-        let Some(trouble) = &self.trouble else { return 0 };
-        if trouble.rack_sent_at == 0 {
-            return 0;
-        }
-        let window = self.reordering_window(config);
-        let reference = (trouble.rack_sent_at, trouble.rack_end);
-        self.flight
-            .runs
-            .iter()
-            .filter(|run| !run.is(SACKED) && (!run.is(LOST) || run.is(RETRANSMITTED)))
-            .filter(|run| (run.sent_at, run.end()) < reference)
-            .map(|run| (run.sent_at + trouble.rack_rtt + window).saturating_sub(now.get()).max(1))
-            .max()
-            .unwrap_or(0)
+        self.trouble().rack_wait = wait;
     }
 
     // tcp_rack_reo_timeout.
@@ -708,22 +684,26 @@ impl Endpoint {
         let before = self.flight.in_network();
         self.trouble();
         self.detect_rack(config, now);
-        if before != self.flight.in_network() && self.state != State::Recovery {
-            if self.state != State::Loss {
-                let ack = Ack {
-                    advanced: false,
-                    duplicate: false,
-                    dsack: false,
-                    delivered: config.segment_units(),
-                    lost: before - self.flight.in_network(),
-                    echo: false,
-                    ts_echo: 0,
-                };
-                self.enter_recovery(config, &ack);
-                self.reduce(config, &ack);
-            }
+        if before != self.flight.in_network() && !matches!(self.state, State::Recovery | State::Loss) {
+            let ack = Ack {
+                advanced: false,
+                duplicate: false,
+                dsack: false,
+                delivered: config.segment_units(),
+                lost: before - self.flight.in_network(),
+                echo: false,
+                ts_echo: 0,
+            };
+            self.enter_recovery(config, &ack);
+            self.reduce(config, &ack);
         }
-        self.restart_timer(config, now);
+        let wait = core::mem::take(&mut self.trouble().rack_wait);
+        if wait > 0 {
+            let wait = wait + Duration::from_millis(2).get();
+            self.start_timer(config, Timer::Reordering, now.get(), wait);
+        } else {
+            self.restart_timer(config, now);
+        }
     }
 
     /// One step of the reduction in force.
@@ -805,7 +785,7 @@ impl Endpoint {
     }
 
     /// Takes the reduction back. Returns whether it did.
-    fn try_undo(&mut self, config: &Config, ack: &Ack, _in_loss: bool) -> bool {
+    fn try_undo(&mut self, config: &Config, ack: &Ack) -> bool {
         if !self.may_undo(config, ack) {
             return false;
         }
@@ -969,7 +949,9 @@ impl Endpoint {
         self.counters.segments += 1;
         self.counters.retransmits += 1;
         self.last_sent_at = now.get();
-        if self.timer == Timer::None || (offset == self.una && self.timer != Timer::Retransmission) {
+        if self.timer == Timer::None
+            || (offset == self.una && !matches!(self.timer, Timer::Retransmission | Timer::Reordering))
+        {
             let rto = self.rtt.rto(config).get();
             self.start_timer(config, Timer::Retransmission, now.get(), rto);
         }
