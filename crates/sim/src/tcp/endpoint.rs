@@ -144,6 +144,7 @@ pub struct Endpoint {
     /// Greatest window ever offered.
     offered_max: u32,
     probe_backoff: u8,
+    salt: u32,
     pub(crate) trouble: Option<Box<Trouble>>,
     pub(crate) receiver: Receiver,
     pub(crate) counters: Counters,
@@ -200,6 +201,7 @@ impl Endpoint {
             flight_stamp: 0,
             offered_max: initial,
             probe_backoff: 0,
+            salt: 0,
             trouble: None,
             receiver: Receiver::new(config),
             counters: Counters::default(),
@@ -416,8 +418,28 @@ impl Endpoint {
             let delay = self.probe_delay(config).min(rto);
             self.start_timer(config, Timer::TailLossProbe, now.get(), delay);
         } else {
-            self.start_timer(config, Timer::Retransmission, now.get(), rto);
+            let delay = self.jittered(config, now, rto);
+            self.start_timer(config, Timer::Retransmission, now.get(), delay);
         }
+    }
+
+    /// The time-out with the random share that [`RtoConfig::jitter`](super::RtoConfig) asks for.
+    #[inline]
+    pub(crate) fn jittered(&self, config: &Config, now: Instant, rto: u64) -> u64 {
+        if config.rto.jitter == 0 {
+            return rto;
+        }
+        // SplitMix64 of the time and the endpoint's salt: no state, and the same in every run.
+        let mut mixed = now.get().wrapping_add(u64::from(self.salt).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let share = u64::from(config.rto.jitter) * ((mixed ^ (mixed >> 31)) & 1023);
+        rto + rto / (1024 * 1024) * share
+    }
+
+    /// Tells this endpoint's random delays from others' (see [`RtoConfig::jitter`](super::RtoConfig)).
+    pub fn set_salt(&mut self, salt: u32) {
+        self.salt = salt;
     }
 
     // tcp_schedule_loss_probe: two round trips, and time for a delayed ACK when one segment is out.
@@ -528,7 +550,13 @@ impl Endpoint {
             WindowUnit::Segments => 1,
             WindowUnit::Bytes => len,
         };
-        if in_network + cost > self.window.cwnd && !(self.flight.out == 0 && in_network == 0) {
+        let counted = if config.limited_transmit || self.state != State::Disorder {
+            in_network
+        } else {
+            // Without RFC 3042 duplicates release nothing before recovery.
+            self.flight.out
+        };
+        if counted + cost > self.window.cwnd && !(self.flight.out == 0 && in_network == 0) {
             self.window_was_full = true;
             return None;
         }

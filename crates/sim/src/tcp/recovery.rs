@@ -715,6 +715,9 @@ impl Endpoint {
             Reduction::AtOnce => {}
             // tcp_cwnd_down of 2.6: the window falls by one segment every second ACK.
             Reduction::RateHalving => {
+                if ack.delivered == 0 && !ack.dsack {
+                    return;
+                }
                 let floor = threshold;
                 let trouble = self.trouble();
                 trouble.halving_odd = !trouble.halving_odd;
@@ -893,8 +896,8 @@ impl Endpoint {
         };
         self.rtt.backoff = (self.rtt.backoff + 1).min(30);
         self.force = Force::Head;
-        let rto = self.rtt.rto(config).get();
-        self.start_timer(config, Timer::Retransmission, now.get(), rto);
+        let delay = self.jittered(config, now, self.rtt.rto(config).get());
+        self.start_timer(config, Timer::Retransmission, now.get(), delay);
     }
 
     /// What is to be sent again, or sent out of turn, now.
