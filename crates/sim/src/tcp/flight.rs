@@ -306,7 +306,7 @@ impl Flight {
 
     /// The first segment that is lost and has no copy in the network: index of its run.
     pub(crate) fn next_lost(&self) -> Option<usize> {
-        if self.lost <= self.retransmitted && self.lost == 0 {
+        if self.lost == 0 {
             return None;
         }
         self.runs.iter().position(|run| run.state & (LOST | RETRANSMITTED | SACKED) == LOST)
