@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod capture;
 #[cfg(feature = "parquet")]
 mod columns;
 mod figures;
@@ -17,6 +18,7 @@ mod summary;
 #[cfg(feature = "parquet")]
 mod tables;
 
+pub use capture::{Capture, InterfaceId};
 pub use figures::{Span, events, goodput, queue_bytes_max, slowdown, tcp, times};
 pub use files::{PAGE_FILE, ReadError, RunResult, SCENARIO_FILE, SUMMARY_FILE, WriteError, read, write};
 pub use plan::{BufferLoad, LinkLoad, Plan, PlanRow, PlanSection, PlanVerdict};
