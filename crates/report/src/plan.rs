@@ -45,19 +45,20 @@ pub struct PlanSection {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PlanRow {
-    /// A stable name for scripts, such as `lossless_window_bytes`.
+    /// A stable name for scripts, in snake case, qualified by dots: `load.last_hop`.
     pub name: String,
-    /// What it is, for people.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    /// The result in the base unit of its kind.
+    pub value: u64,
+    /// The name of that base unit, such as `B` or `ps`.
+    pub unit: String,
+    /// The result as printed, with a unit that suits it.
     pub text: String,
-    /// The result as printed, with its unit.
-    pub value: String,
-    /// The formula in symbols; may be empty.
+    /// The formula in words or symbols; may be empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub formula: String,
     /// The formula with its numbers filled in; may be empty.
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub with_numbers: String,
+    pub numbers: String,
     /// Where the formula stands: a paper's equation or section; may be empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub source: String,

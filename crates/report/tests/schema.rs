@@ -3,7 +3,7 @@
 use std::fs;
 
 use fanin_report::{
-    BufferLoad, Events, Goodput, Ideal, Kind, LinkLoad, Load, Network, Plan, PlanRow, PlanSection,
+    BufferLoad, Events, Goodput, Ideal, Kind, LinkLoad, Load, Measured, Network, Plan, PlanRow, PlanSection,
     PlanVerdict, Requests, ScenarioName, Shaping, Slowdown, Speed, Summary, Tcp, Times,
 };
 
@@ -28,6 +28,7 @@ fn everything() -> Summary {
     summary.commit = Some("5d7de1c".into());
     summary.seed = Some(u64::MAX);
     summary.duration_s = Some(10.0);
+    summary.measured_ps = Some(Measured { from: 2_000_000_000_000, until: 12_000_000_000_000 });
     summary.events = Some(Events {
         assigned: 5000,
         collected: 4990,
@@ -78,11 +79,12 @@ fn everything() -> Summary {
             title: "Windows".into(),
             text: "What may be in flight.".into(),
             rows: vec![PlanRow {
-                name: "lossless_window_bytes".into(),
-                text: "Largest window without loss".into(),
-                value: "63.2 kB".into(),
-                formula: "R·T + block".into(),
-                with_numbers: "1 Gb/s × 400 µs + 13.2 kB".into(),
+                name: "windows.lossless".into(),
+                value: 63_200,
+                unit: "B".into(),
+                text: "63.2 kB".into(),
+                formula: "rate × RTT + block".into(),
+                numbers: "1 Gb/s × 400 us + 13.2 kB".into(),
                 source: "thesis §4.3".into(),
             }],
         }],
