@@ -76,7 +76,7 @@ impl Axis {
 pub(crate) enum Shape {
     /// A value holds until the next point.
     Step,
-    /// As a step, with the area below it tinted.
+    /// As a step, with the area below it tinted where it is the only one.
     Area,
     /// As a step, drawn thinly: it goes up and down many times.
     Trace,
@@ -230,7 +230,7 @@ impl Chart {
         for (index, series) in self.series.iter().enumerate() {
             let look = index % LOOKS;
             let path = self.path(series, &px, &py, right);
-            if self.shape == Shape::Area {
+            if self.shape == Shape::Area && self.series.len() == 1 {
                 let _ = write!(out, "<path class=\"area s{look}\" d=\"{path}V{bottom:.1}H{LEFT:.1}Z\"/>");
             }
             let thin = if self.shape == Shape::Trace { " thin" } else { "" };

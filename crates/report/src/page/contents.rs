@@ -31,6 +31,13 @@ const GOODPUT: &str = "/ideal/goodput_bps";
 /// Sections of the summary table.
 pub(crate) const SECTIONS: &[(&str, &[Figure])] = &[
     (
+        "What the wire alone would allow",
+        &[
+            row("/ideal/collection_time_ms", "Time of a mean event", Millis),
+            row("/ideal/goodput_bps", "Goodput of a collector", Bits),
+        ],
+    ),
+    (
         "Data-collection time of an event",
         &[
             row("/collection_time_ms/ideal", "Ideal", Millis),
@@ -89,7 +96,6 @@ pub(crate) const SECTIONS: &[(&str, &[Figure])] = &[
         &[
             row("/goodput_bps/total", "Goodput, all collectors", Bits),
             over("/goodput_bps/per_collector_mean", "Goodput of a collector, mean", Bits, GOODPUT),
-            row("/ideal/goodput_bps", "Ideal goodput of a collector", Bits),
             row("/load/last_hop", "Load of the last hop", Share),
             row("/load/uplink", "Load of the uplinks", Share),
         ],

@@ -34,9 +34,10 @@ impl Form {
         Self::ALL.iter().find(|(form, _)| *form == self).map_or("", |(_, name)| name)
     }
 
-    /// What a key's unit suffix says, and the key without it.
-    pub(crate) fn of_key(key: &str) -> (Self, &str) {
-        let suffixes = [
+    /// What the unit in a key says, and the key's words without it: `window_bytes_min` holds bytes and is
+    /// called "Window, min".
+    pub(crate) fn of_key(key: &str) -> (Self, String) {
+        let units = [
             ("_per_cpu_s", Self::Number),
             ("_ms", Self::Millis),
             ("_bytes", Self::Bytes),
@@ -46,10 +47,16 @@ impl Form {
             ("_ratio", Self::Factor),
             ("_share", Self::Share),
         ];
-        suffixes
+        let (stem, qualifier) = key
+            .rsplit_once('_')
+            .filter(|(_, last)| ["max", "mean", "min", "p50", "p99", "total"].contains(last))
+            .map_or((key, None), |(stem, last)| (stem, Some(last)));
+        let (form, stem) = units
             .iter()
-            .find_map(|&(suffix, form)| key.strip_suffix(suffix).map(|rest| (form, rest)))
-            .unwrap_or((Self::Number, key))
+            .find_map(|&(unit, form)| stem.strip_suffix(unit).map(|rest| (form, rest)))
+            .unwrap_or((Self::Number, stem));
+        let name = words(stem);
+        (form, qualifier.map_or(name.clone(), |qualifier| format!("{name}, {qualifier}")))
     }
 }
 
@@ -84,6 +91,8 @@ pub(crate) fn format_f64(number: f64, form: Form) -> String {
     };
     match form {
         Form::Number | Form::Text => significant(number),
+        // Two decimals stand below each other in a column; what is shorter needs its digits.
+        Form::Millis if (0.995..9999.995).contains(&number.abs()) => format!("{}\u{a0}ms", fixed(number, 2)),
         Form::Millis => format!("{}\u{a0}ms", significant(number)),
         Form::Seconds => scaled(&[(1e-3, "ms"), (1.0, "s")]),
         Form::Bits => scaled(&[(1.0, "b/s"), (1e3, "kb/s"), (1e6, "Mb/s"), (1e9, "Gb/s"), (1e12, "Tb/s")]),
@@ -152,7 +161,8 @@ mod tests {
     fn figures_read_well() {
         let cases = [
             (json!(18.2899), Form::Millis, "18.29\u{a0}ms"),
-            (json!(643.0), Form::Millis, "643\u{a0}ms"),
+            (json!(643.0), Form::Millis, "643.00\u{a0}ms"),
+            (json!(0.012_346), Form::Millis, "0.01235\u{a0}ms"),
             (json!(12345.6), Form::Millis, "12\u{202f}346\u{a0}ms"),
             (json!(923_800_000.0), Form::Bits, "923.8\u{a0}Mb/s"),
             (json!(999_990_000), Form::Bits, "1\u{a0}Gb/s"),
@@ -182,9 +192,10 @@ mod tests {
 
     #[test]
     fn a_key_says_its_unit() {
-        assert_eq!(Form::of_key("wait_ms"), (Form::Millis, "wait"));
-        assert_eq!(Form::of_key("window_bytes"), (Form::Bytes, "window"));
-        assert_eq!(Form::of_key("marks"), (Form::Number, "marks"));
+        assert_eq!(Form::of_key("wait_ms"), (Form::Millis, "Wait".into()));
+        assert_eq!(Form::of_key("window_bytes_min"), (Form::Bytes, "Window, min".into()));
+        assert_eq!(Form::of_key("marks"), (Form::Number, "Marks".into()));
+        assert_eq!(Form::of_key("max"), (Form::Number, "Max".into()));
         assert_eq!(words("fast_retransmits"), "Fast retransmits");
     }
 }

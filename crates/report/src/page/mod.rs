@@ -44,17 +44,17 @@ pub fn page(results: &[RunResult]) -> String {
         escape(&title.join(" · "))
     );
     head(results, &data, &title, &mut out);
-    for (index, result) in results.iter().enumerate() {
-        if result.summary.plan.is_some() {
-            planned::sections(result, &data, index, results.len() > 1, &mut out);
-        }
-    }
     if !charts.is_empty() {
         out.push_str("<section class=\"charts\">\n<h2>What happened</h2>\n");
         for chart in &charts {
             out.push_str(&chart.html(&data));
         }
         out.push_str("</section>\n");
+    }
+    for (index, result) in results.iter().enumerate() {
+        if result.summary.plan.is_some() {
+            planned::sections(result, &data, index, results.len() > 1, &mut out);
+        }
     }
     summaries(results, &data, &mut out);
     systems(results, &data, &mut out);
@@ -164,7 +164,7 @@ fn key_figures(result: &RunResult, data: &Value, out: &mut String) {
             "Goodput a collector",
             figure(data, &goodput, Form::Bits),
             ratio(data, &goodput, &at("ideal/goodput_bps"), Form::Share),
-            " of what its link carries",
+            " of ideal",
         ),
         ("Frames dropped", figure(data, &at("network/drops"), Form::Number), None, ""),
         ("Time-outs", figure(data, &at("tcp/timeouts"), Form::Number), None, ""),
@@ -215,10 +215,13 @@ fn summaries(results: &[RunResult], data: &Value, out: &mut String) {
             break;
         }
     }
-    out.push_str(
-        "<p class=\"note\">“99 % within” is the smallest time that occurred and that at least 99 % of the \
-         events did not exceed. The ideal is the time on the wire alone, every header counted.</p>\n</section>\n",
-    );
+    if results.iter().any(|result| result.summary.times().is_some()) {
+        out.push_str(
+            "<p class=\"note\">“99 % within” is the smallest time that occurred and that at least 99 % of the \
+             events did not exceed. The ideal is the time on the wire alone, every header counted.</p>\n",
+        );
+    }
+    out.push_str("</section>\n");
 }
 
 fn rows(

@@ -8,7 +8,7 @@ use super::format::Form;
 use super::markup::{escape, figure, ratio};
 use crate::{Plan, RunResult};
 
-/// Bars longer than this many times the limit are cut, with an arrow at the end.
+/// Bars longer than this many times the limit are broken off.
 const BAR_MAX: f64 = 4.0;
 
 pub(crate) fn sections(result: &RunResult, data: &Value, index: usize, several: bool, out: &mut String) {
@@ -89,11 +89,11 @@ fn bar(share: f64, longest: f64) -> String {
     let class = if share > 1.0 { "over" } else { "under" };
     let width = 100.0 * share.min(longest) / longest;
     let limit = 100.0 / longest;
-    let arrow = if share > longest { "<path class=\"cut\" d=\"M96 0l4 5l-4 5z\"/>" } else { "" };
+    let cut = if share > longest { "<path class=\"cut\" d=\"M91 11L94 -1M95 11L98 -1\"/>" } else { "" };
     format!(
         "<svg viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
          <rect class=\"track\" width=\"{limit:.2}\" height=\"10\"/>\
-         <rect class=\"{class}\" width=\"{width:.2}\" height=\"10\"/>{arrow}\
+         <rect class=\"{class}\" width=\"{width:.2}\" height=\"10\"/>{cut}\
          <path class=\"limit\" d=\"M{limit:.2} 0V10\"/></svg>"
     )
 }

@@ -11,7 +11,7 @@ use crate::{EventRow, QueueRow, RunResult};
 
 const PS_PER_MS: f64 = 1e9;
 /// Columns of a histogram.
-const BINS: usize = 60;
+const BINS: usize = 100;
 /// Beyond this ratio of largest to smallest a time axis is logarithmic.
 const LOG_FROM: f64 = 20.0;
 /// Queues or connections shown of a single result.
@@ -122,11 +122,11 @@ fn cdf(times: &[(&RunResult, Vec<f64>)], x: &Axis, marks: &[Mark], budget: usize
         .collect();
     Chart {
         id: "collection-time-cdf".into(),
-        title: "How many events are collected within a time".into(),
+        title: "Share of events collected within a time".into(),
         caption: String::new(),
         description: description.join(" "),
         x: x.clone(),
-        y: Axis { title: "events collected, %".into(), log: false, min: 0.0, max: 100.0 },
+        y: Axis { title: "share of events, %".into(), log: false, min: 0.0, max: 100.0 },
         shape: Shape::Step,
         series,
         marks: marks.to_vec(),

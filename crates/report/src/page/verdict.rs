@@ -119,9 +119,9 @@ pub(crate) fn techniques(summary: &Summary) -> Vec<Technique> {
                 .iter()
                 .filter(|(name, value)| plain(name) && scalar(value))
                 .map(|(name, _)| {
-                    let (form, plain) = Form::of_key(name);
+                    let (form, label) = Form::of_key(name);
                     let pointer = format!("/{}/{}", pointer_part(key), pointer_part(name));
-                    (escape(&super::format::words(plain)), pointer, form)
+                    (escape(&label), pointer, form)
                 })
                 .collect();
             (!rows.is_empty()).then(|| Technique { title: escape(&super::format::words(key)), rows })
