@@ -1,0 +1,19 @@
+//! `fanin._fanin`: what the Python package calls. Conversions only; every rule lives in the crates below.
+
+use pyo3::prelude::*;
+
+mod scenario;
+mod units;
+
+/// The compiled half of the Python package.
+#[pymodule]
+mod _fanin {
+    #[pymodule_export]
+    use super::scenario::{LoadedScenario, ScenarioError, load_scenario, presets};
+    #[pymodule_export]
+    use super::units::{format_quantity, parse_quantity};
+
+    /// The version of the package and of the crates in it.
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+}

@@ -1,0 +1,179 @@
+//! Reads typed values out of a [`Table`], so that every error knows its place.
+
+use std::fmt;
+
+use serde::de::{self, DeserializeSeed, Deserializer, IntoDeserializer, Visitor};
+
+use crate::errors::Problem;
+use crate::tree::{Node, Place, Table, Value};
+
+/// An error of serde's with the place it belongs to; the innermost place wins.
+#[derive(Debug)]
+pub(crate) struct Error {
+    message: String,
+    place: Option<Place>,
+    /// The unknown key or value and what could stand there instead.
+    near: Option<(String, &'static [&'static str])>,
+}
+
+impl Error {
+    fn or_at(mut self, place: Option<&Place>) -> Self {
+        if self.place.is_none() {
+            self.place = place.cloned();
+        }
+        self
+    }
+
+    pub(crate) fn into_problem(self) -> Problem {
+        let mut problem = match self.place {
+            Some(place) => Problem::at(place, self.message),
+            None => Problem::anywhere(self.message),
+        };
+        if let Some((wrong, expected)) = self.near {
+            problem.help.extend(
+                nearest(&wrong, expected.iter().copied()).map(|name| format!("did you mean `{name}`?")),
+            );
+            problem.help.push(format!("expected one of {}", expected.join(", ")));
+        }
+        problem
+    }
+}
+
+/// The name most like a wrong one, where one is like it at all.
+pub(crate) fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let folded = wrong.replace('-', "_").to_lowercase();
+    names
+        .map(|name| (strsim::jaro_winkler(&folded, &name.replace('-', "_").to_lowercase()), name))
+        .filter(|(likeness, _)| *likeness > 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl de::Error for Error {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self { message: message.to_string(), place: None, near: None }
+    }
+
+    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
+        let message = format!("unknown key `{field}`");
+        Self { message, place: None, near: Some((field.to_owned(), expected)) }
+    }
+
+    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
+        let message = format!("unknown value \"{variant}\"");
+        Self { message, place: None, near: Some((variant.to_owned(), expected)) }
+    }
+
+    fn missing_field(field: &'static str) -> Self {
+        Self::custom(format_args!("the key `{field}` is missing"))
+    }
+}
+
+impl<'de> Deserializer<'de> for &Node {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        let result = match &self.value {
+            Value::String(text) => visitor.visit_str(text),
+            Value::Integer(number) => visitor.visit_i64(*number),
+            Value::Float(number) => visitor.visit_f64(*number),
+            Value::Boolean(flag) => visitor.visit_bool(*flag),
+            Value::Array(nodes) => visitor.visit_seq(Sequence(nodes.iter())),
+            Value::Table(table) => return table.deserialize_any(visitor).map_err(|e| e.or_at(self.place())),
+        };
+        result.map_err(|error: Error| error.or_at(self.place()))
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        names: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        let result = match &self.value {
+            Value::String(text) => visitor.visit_enum(text.as_str().into_deserializer()),
+            other => Err(de::Error::custom(format_args!(
+                "expected one of \"{}\", in quotes, not {}",
+                names.join("\", \""),
+                kind(other)
+            ))),
+        };
+        result.map_err(|error: Error| error.or_at(self.place()))
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
+        newtype_struct seq tuple tuple_struct map struct identifier ignored_any
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::String(_) => "a string",
+        Value::Integer(_) => "a whole number",
+        Value::Float(_) => "a number",
+        Value::Boolean(_) => "true or false",
+        Value::Array(_) => "a list",
+        Value::Table(_) => "a table",
+    }
+}
+
+impl<'de> Deserializer<'de> for &Table {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_map(Entries { rest: self.0.iter(), value: None })
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit
+        unit_struct newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+struct Sequence<'a>(std::slice::Iter<'a, Node>);
+
+impl<'de> de::SeqAccess<'de> for Sequence<'_> {
+    type Error = Error;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Error> {
+        self.0.next().map(|node| seed.deserialize(node)).transpose()
+    }
+}
+
+struct Entries<'a> {
+    rest: std::slice::Iter<'a, (String, Node)>,
+    value: Option<&'a Node>,
+}
+
+impl<'de> de::MapAccess<'de> for Entries<'_> {
+    type Error = Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
+        let Some((key, node)) = self.rest.next() else {
+            return Ok(None);
+        };
+        self.value = Some(node);
+        let key: de::value::StrDeserializer<'_, Error> = key.as_str().into_deserializer();
+        seed.deserialize(key).map(Some).map_err(|error| error.or_at(node.key.as_ref()))
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
+        match self.value.take() {
+            Some(node) => seed.deserialize(node),
+            None => Err(de::Error::custom("a value was asked for before its key")),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What was wrong, where, and what would be right.
+
+use std::fmt;
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+
+use crate::tree::Place;
+
+/// One thing that is wrong with a scenario.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    pub(crate) message: String,
+    /// What the caret says beside the message.
+    pub(crate) label: String,
+    pub(crate) place: Option<Place>,
+    /// A second place that plays a part, and what it says there.
+    pub(crate) other: Option<(Place, String)>,
+    pub(crate) help: Vec<String>,
+}
+
+impl Problem {
+    pub(crate) fn at(place: Place, message: String) -> Self {
+        Self { message, label: String::new(), place: Some(place), other: None, help: Vec::new() }
+    }
+
+    pub(crate) fn anywhere(message: String) -> Self {
+        Self { message, label: String::new(), place: None, other: None, help: Vec::new() }
+    }
+
+    /// What is wrong, in one sentence.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The file, line and column it stands at, each counted from 1; `None` where no file is to blame.
+    pub fn location(&self) -> Option<(&str, usize, usize)> {
+        let place = self.place.as_ref()?;
+        let before = &place.source.text[..place.span.start.min(place.source.text.len())];
+        let column = 1 + before.chars().rev().take_while(|&c| c != '\n').count();
+        Some((&place.source.name, place.line(), column))
+    }
+
+    /// What would be right.
+    pub fn help(&self) -> &[String] {
+        &self.help
+    }
+
+    fn render(&self, level: &Level<'_>, renderer: &Renderer) -> String {
+        let mut group = match &self.place {
+            None => annotate_snippets::Group::with_title(level.clone().primary_title(&self.message)),
+            Some(place) => {
+                let mut snippet = snippet(place)
+                    .annotation(AnnotationKind::Primary.span(shown(place)).label(self.label.as_str()));
+                let mut more = None;
+                match &self.other {
+                    Some((other, label)) if other.source == place.source => {
+                        snippet = snippet
+                            .annotation(AnnotationKind::Context.span(shown(other)).label(label.as_str()));
+                    }
+                    Some((other, label)) => {
+                        more = Some(
+                            self::snippet(other)
+                                .annotation(AnnotationKind::Context.span(shown(other)).label(label.as_str())),
+                        );
+                    }
+                    None => {}
+                }
+                let group = level.clone().primary_title(&self.message).element(snippet);
+                more.into_iter().fold(group, annotate_snippets::Group::element)
+            }
+        };
+        for help in &self.help {
+            group = group.element(Level::HELP.message(help.as_str()));
+        }
+        renderer.render(&[group])
+    }
+}
+
+fn snippet(place: &Place) -> Snippet<'_, annotate_snippets::Annotation<'_>> {
+    Snippet::source(place.source.text.as_str()).path(place.source.name.as_str())
+}
+
+/// Points at the first line only where a value spans several, and never past the end.
+fn shown(place: &Place) -> std::ops::Range<usize> {
+    let text = &place.source.text;
+    let start = place.span.start.min(text.len());
+    let end = place.span.end.clamp(start, text.len());
+    let line = text[start..end].find('\n').map_or(end, |newline| start + newline);
+    start..line
+}
+
+/// Everything that is wrong with a scenario, at least one thing.
+#[derive(Debug, Clone)]
+pub struct Errors(pub(crate) Vec<Problem>);
+
+impl Errors {
+    /// The problems, in the order of the file as far as possible.
+    pub fn problems(&self) -> &[Problem] {
+        &self.0
+    }
+
+    /// The problems as text for a terminal, each with its line and a caret.
+    pub fn render(&self, colour: bool) -> String {
+        render(&self.0, &Level::ERROR, colour)
+    }
+}
+
+/// Things that are not wrong, but most likely not meant.
+#[derive(Debug, Clone)]
+pub struct Warnings(pub(crate) Vec<Problem>);
+
+impl Warnings {
+    /// The warnings, in no particular order.
+    pub fn problems(&self) -> &[Problem] {
+        &self.0
+    }
+
+    /// The warnings as text for a terminal; empty where there are none.
+    pub fn render(&self, colour: bool) -> String {
+        render(&self.0, &Level::WARNING, colour)
+    }
+}
+
+fn render(problems: &[Problem], level: &Level<'_>, colour: bool) -> String {
+    let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+    problems.iter().map(|problem| problem.render(level, &renderer)).collect::<Vec<_>>().join("\n\n")
+}
+
+impl fmt::Display for Errors {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.render(false))
+    }
+}
+
+impl std::error::Error for Errors {}

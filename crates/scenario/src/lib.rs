@@ -1,0 +1,30 @@
+//! The scenario file: what a system is and how it is used, read once into types that cannot be wrong.
+//!
+//! A scenario is TOML. It says only what differs from the defaults or from the file that it `extends`;
+//! [`load`] merges, fills in and checks it, and reports everything that is wrong with line and caret.
+//!
+//! ```
+//! let loaded = fanin_scenario::load("thesis-a-1000hz", &["shaping.credits=480".to_owned()])?;
+//! assert_eq!(loaded.scenario.fragments_total(), 1920);
+//! assert_eq!(loaded.origin("shaping.credits"), "--set");
+//! # Ok::<(), fanin_scenario::Errors>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod check;
+mod de;
+mod errors;
+mod load;
+mod presets;
+mod reference;
+mod show;
+mod size;
+mod tree;
+mod types;
+
+pub use errors::{Errors, Problem, Warnings};
+pub use load::{Loaded, load, load_text};
+pub use presets::{Preset, preset, presets};
+pub use reference::{json_schema, reference_markdown};
+pub use types::*;

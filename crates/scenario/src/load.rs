@@ -1,0 +1,336 @@
+//! From a file or preset name and some `--set` to a checked scenario.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use crate::check;
+use crate::de::nearest;
+use crate::errors::{Errors, Problem, Warnings};
+use crate::presets::{Preset, preset, presets};
+use crate::tree::{self, Node, Origin, Place, Source, Table, Value};
+use crate::types::{Scenario, profile_defaults};
+
+/// Files that extend one another further than this are taken for a circle.
+const EXTENDS_MAX: usize = 16;
+/// A scenario larger than this is no scenario.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// A scenario that has passed every check, and where each of its settings comes from.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// The scenario, every default filled in.
+    pub scenario: Scenario,
+    /// What it is called: the preset's name, or the file's without its ending.
+    pub name: String,
+    /// Settings of the user's own that nothing reads, given the others.
+    pub warnings: Warnings,
+    pub(crate) tree: Table,
+}
+
+impl Loaded {
+    /// A fingerprint of everything that the scenario says: equal for equal settings, whatever the files.
+    pub fn hash(&self) -> String {
+        let text = toml::to_string(&self.scenario).unwrap_or_default();
+        let digest = Sha256::digest(text.as_bytes());
+        digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// Reads, merges and checks a scenario.
+///
+/// `source` is a path or the name of a preset; each of `sets` is `KEY=VALUE` with a dotted key, the value as in a
+/// file, with or without its quotes.
+///
+/// # Errors
+/// Everything that is wrong, each with its file, line and column.
+pub fn load(source: &str, sets: &[String]) -> Result<Loaded, Errors> {
+    let base = outermost(source)?;
+    let name = match &base {
+        Base::Preset(preset) => preset.name.to_owned(),
+        Base::File(path) => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+    };
+    let mut chain = Vec::new();
+    let tree = read(&base, true, &mut chain).map_err(Errors)?;
+    finish(name, tree, sets)
+}
+
+/// As [`load`], from text that is not in a file; `extends` finds presets only.
+///
+/// # Errors
+/// As for [`load`].
+pub fn load_text(name: &str, text: &str, sets: &[String]) -> Result<Loaded, Errors> {
+    let source = Rc::new(Source { name: name.to_owned(), text: text.to_owned(), is_outermost: true });
+    let tree =
+        extend(tree::parse(&source).map_err(Errors)?, None, &mut vec![name.to_owned()]).map_err(Errors)?;
+    finish(name.to_owned(), tree, sets)
+}
+
+fn finish(name: String, mut tree: Table, sets: &[String]) -> Result<Loaded, Errors> {
+    let mut problems = Vec::new();
+    for set in sets {
+        match parse_set(set) {
+            Ok(over) => tree.merge(over),
+            Err(problem) => problems.push(*problem),
+        }
+    }
+    derive(&mut tree);
+    let scenario = deserialise(&tree, &mut problems);
+    if let Some(scenario) = &scenario
+        && problems.is_empty()
+    {
+        problems = check::check(scenario, &tree);
+    }
+    match scenario {
+        Some(scenario) if problems.is_empty() => {
+            let warnings = Warnings(check::without_effect(&scenario, &tree));
+            Ok(Loaded { scenario, name, warnings, tree })
+        }
+        _ => Err(Errors(problems)),
+    }
+}
+
+enum Base {
+    Preset(&'static Preset),
+    File(PathBuf),
+}
+
+fn outermost(source: &str) -> Result<Base, Errors> {
+    let path = Path::new(source);
+    if path.is_file() {
+        return Ok(Base::File(path.to_owned()));
+    }
+    if let Some(preset) = preset(source) {
+        return Ok(Base::Preset(preset));
+    }
+    let mut problem = Problem::anywhere(format!("there is no scenario file or preset `{source}`"));
+    problem.help.extend(
+        nearest(source, presets().iter().map(|p| p.name))
+            .map(|name| format!("did you mean the preset `{name}`?")),
+    );
+    problem.help.push("`fanin scenario list` shows the presets".to_owned());
+    Err(Errors(vec![problem]))
+}
+
+fn read(base: &Base, is_outermost: bool, chain: &mut Vec<String>) -> Result<Table, Vec<Problem>> {
+    let (name, text, folder) = match base {
+        Base::Preset(preset) => (format!("{}.toml", preset.name), preset.text.to_owned(), None),
+        Base::File(path) => {
+            let name = path.display().to_string();
+            let fail = |error: &dyn std::fmt::Display| {
+                vec![Problem::anywhere(format!("cannot read {name}: {error}"))]
+            };
+            let bytes = std::fs::metadata(path).map_err(|error| fail(&error))?.len();
+            if bytes > FILE_BYTES_MAX {
+                return Err(fail(&format_args!(
+                    "{bytes} bytes are no scenario; the limit is {FILE_BYTES_MAX}"
+                )));
+            }
+            let text = std::fs::read_to_string(path).map_err(|error| fail(&error))?;
+            (name, text, path.parent().map(Path::to_owned))
+        }
+    };
+    chain.push(name.clone());
+    let source = Rc::new(Source { name, text, is_outermost });
+    extend(tree::parse(&source)?, folder.as_deref(), chain)
+}
+
+/// Lays a document over the one that it extends.
+fn extend(mut tree: Table, folder: Option<&Path>, chain: &mut Vec<String>) -> Result<Table, Vec<Problem>> {
+    let Some(index) = tree.0.iter().position(|(key, _)| key == "extends") else {
+        return Ok(tree);
+    };
+    let (_, node) = tree.0.remove(index);
+    let fail = |message: String, help: Option<String>| {
+        let mut problem = match node.place() {
+            Some(place) => Problem::at(place.clone(), message),
+            None => Problem::anywhere(message),
+        };
+        problem.help.extend(help);
+        vec![problem]
+    };
+    let Value::String(wanted) = &node.value else {
+        return Err(fail("`extends` names a file or preset, in quotes".to_owned(), None));
+    };
+    let file = folder.map_or_else(|| PathBuf::from(wanted), |folder| folder.join(wanted));
+    let base = if folder.is_some() && file.is_file() {
+        Base::File(file)
+    } else if let Some(preset) = preset(wanted.strip_suffix(".toml").unwrap_or(wanted)) {
+        Base::Preset(preset)
+    } else {
+        let near = nearest(wanted, presets().iter().map(|p| p.name));
+        return Err(fail(
+            format!("`{wanted}` is neither a file nor a preset"),
+            near.map(|name| format!("did you mean the preset `{name}`?")),
+        ));
+    };
+    let next = match &base {
+        Base::Preset(preset) => format!("{}.toml", preset.name),
+        Base::File(path) => path.display().to_string(),
+    };
+    if chain.contains(&next) || chain.len() >= EXTENDS_MAX {
+        return Err(fail(
+            "these files extend one another in a circle".to_owned(),
+            Some(format!("{} → {next}", chain.join(" → "))),
+        ));
+    }
+    let mut below = read(&base, false, chain)?;
+    below.merge(tree);
+    Ok(below)
+}
+
+/// `KEY=VALUE` as a document of one key; a value that is no TOML is taken as text.
+fn parse_set(set: &str) -> Result<Table, Box<Problem>> {
+    let source = Rc::new(Source { name: "--set".to_owned(), text: set.to_owned(), is_outermost: true });
+    let whole = |message: &str| {
+        let mut problem =
+            Problem::at(Place { source: Rc::clone(&source), span: 0..set.len() }, message.to_owned());
+        problem.help.push("write --set KEY=VALUE, for example --set shaping.credits=480".to_owned());
+        Box::new(problem)
+    };
+    let Some((key, value)) = set.split_once('=') else {
+        return Err(whole("this --set has no `=`"));
+    };
+    let key_is_plain = |part: &str| {
+        !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+    };
+    if !key.trim().split('.').all(key_is_plain) {
+        return Err(whole("this --set has no dotted key before its `=`"));
+    }
+    if let Ok(table) = tree::parse(&source) {
+        return Ok(table);
+    }
+    let start = set.len() - value.len();
+    let value_place = Place { source: Rc::clone(&source), span: start..set.len() };
+    let key_place = Place { source: Rc::clone(&source), span: 0..key.len() };
+    let mut node = Node {
+        value: Value::String(value.trim().to_owned()),
+        origin: Origin::Written(value_place),
+        key: Some(key_place.clone()),
+    };
+    let mut parts = key.trim().rsplit('.').peekable();
+    while let Some(part) = parts.next() {
+        let table = Table(vec![(part.to_owned(), node)]);
+        if parts.peek().is_none() {
+            return Ok(table);
+        }
+        node = Node {
+            value: Value::Table(table),
+            origin: Origin::Written(key_place.clone()),
+            key: Some(key_place.clone()),
+        };
+    }
+    Err(whole("this --set has no key"))
+}
+
+/// Settings whose default is another setting, and the words for it.
+const FOLLOWS: &[(&str, &str, &str)] = &[
+    ("readout.link.rate", "link.rate", "as link.rate"),
+    ("readout.link.delay", "link.delay", "as link.delay"),
+    ("uplink.delay", "link.delay", "as link.delay"),
+    ("supervisor.link.delay", "link.delay", "as link.delay"),
+    ("logger.link.delay", "link.delay", "as link.delay"),
+    ("tor.uplink_buffer", "tor.buffer", "as tor.buffer"),
+    ("core.uplink_buffer", "core.buffer", "as core.buffer"),
+    ("aggregation.uplink_buffer", "aggregation.buffer", "as aggregation.buffer"),
+    ("leaf.uplink_buffer", "leaf.buffer", "as leaf.buffer"),
+    ("spine.uplink_buffer", "spine.buffer", "as spine.buffer"),
+];
+
+/// Bytes of an IPv4 and a TCP header without options.
+const IP_TCP_HEADERS: u64 = 40;
+
+/// Fills in everything that was left open: what depends on other settings first, then the defaults.
+///
+/// The defaults go in key by key: the switches share one type, but a core router's defaults are not a rack switch's.
+fn derive(tree: &mut Table) {
+    let profile = match tree.find("transport.profile").map(|node| &node.value) {
+        Some(Value::String(name)) => name.clone(),
+        _ => "linux-2.6.32".to_owned(),
+    };
+    if let Some(text) = profile_defaults(&profile) {
+        for (key, node) in own_text(text).0 {
+            tree.fill(&format!("transport.{key}"), node.value, &Origin::Derived("by transport.profile"));
+        }
+    }
+    let defaults = own_text(&toml::to_string(&Scenario::default()).unwrap_or_default());
+    for &(to, from, words) in FOLLOWS {
+        if let Some(node) = tree.find(from)
+            && !matches!(node.value, Value::Table(_))
+        {
+            let value = node.value.clone();
+            tree.fill(to, value, &Origin::Derived(words));
+        }
+    }
+    if let Some(Value::String(text)) = tree.find("transport.mtu").map(|node| &node.value)
+        && let Ok(mtu) = text.parse::<fanin_units::Bytes>()
+    {
+        let mss = mtu.saturating_sub(fanin_units::Bytes::new(IP_TCP_HEADERS));
+        let origin = Origin::Derived("transport.mtu less 40 B of headers");
+        tree.fill("transport.mss", Value::String(mss.to_string()), &origin);
+    }
+    if tree.find("shaping.credits").is_some() {
+        let origin = Origin::Derived("because shaping.credits is set");
+        tree.fill("shaping.method", Value::String("credits".to_owned()), &origin);
+    }
+    fill_defaults(tree, "", &defaults);
+}
+
+/// A text of ours, which parses: tests read every one of them.
+fn own_text(text: &str) -> Table {
+    let source = Rc::new(Source { name: String::new(), text: text.to_owned(), is_outermost: false });
+    tree::parse(&source).unwrap_or_default()
+}
+
+fn fill_defaults(tree: &mut Table, path: &str, defaults: &Table) {
+    for (key, node) in &defaults.0 {
+        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        match &node.value {
+            Value::Table(inner) => fill_defaults(tree, &path, inner),
+            value => tree.fill(&path, value.clone(), &Origin::Default),
+        }
+    }
+}
+
+/// Reads each section by itself, so that one mistake does not hide another.
+fn deserialise(tree: &Table, problems: &mut Vec<Problem>) -> Option<Scenario> {
+    let before = problems.len();
+    let mut sound = Table::default();
+    for (key, node) in &tree.0 {
+        let one = Table(vec![(key.clone(), node.clone())]);
+        match (Scenario::deserialize(&one), &node.value) {
+            (Ok(_), _) => sound.0.push((key.clone(), node.clone())),
+            (Err(first), Value::Table(section)) => {
+                // Again key by key: each of them is wrong for itself.
+                let mut found = false;
+                for (inner, value) in &section.0 {
+                    let section = Table(vec![(inner.clone(), value.clone())]);
+                    let value = Value::Table(section);
+                    let one = Table(vec![(key.clone(), Node { value, ..node.clone() })]);
+                    if let Err(error) = Scenario::deserialize(&one) {
+                        found = true;
+                        problems.push(error.into_problem());
+                    }
+                }
+                if !found {
+                    problems.push(first.into_problem());
+                }
+            }
+            (Err(error), _) => problems.push(error.into_problem()),
+        }
+    }
+    if problems.len() > before {
+        // A setting that follows a wrong one is wrong with it, but nobody wrote it.
+        problems.retain(|problem| problem.place.is_some());
+        return None;
+    }
+    match Scenario::deserialize(&sound) {
+        Ok(scenario) => Some(scenario),
+        Err(error) => {
+            problems.push(error.into_problem());
+            None
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Fragment sizes: fixed, by a distribution, or from a file.
+
+use core::fmt;
+
+use fanin_units::{Bytes, Ratio};
+use schemars::JsonSchema;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// How large the fragments of an event are.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SizeModel {
+    /// All fragments are equally large.
+    Fixed(Bytes),
+    /// Event sizes are log-normal, their fragments vary about the event's mean (thesis §6.2).
+    LogNormal {
+        /// Mean size of a fragment.
+        mean: Bytes,
+        /// Scale parameter σ of the event size; its location is such that `mean` is the mean.
+        sigma: Ratio,
+        /// Standard deviation of a fragment's own part, normal about zero.
+        fragment_sd: Bytes,
+    },
+    /// Each source's size is a polynomial of the event's relative size (as CMS models its front-end drivers).
+    Polynomial {
+        /// Size at relative event size zero.
+        offset: Bytes,
+        /// Bytes for each unit of relative event size.
+        slope: Bytes,
+        /// Bytes for each unit of its square.
+        square: Bytes,
+        /// Scale parameter σ of the relative event size, log-normal with mean 1.
+        sigma: Ratio,
+        /// Standard deviation of one fragment, as a share of its mean.
+        rms: Ratio,
+    },
+    /// The fragments of the events in a raw-data file, over and over.
+    File {
+        /// The file, relative to the scenario file.
+        path: String,
+    },
+}
+
+/// The table form, as it stands in a file.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "distribution", rename_all = "kebab-case", deny_unknown_fields)]
+enum Table {
+    LogNormal { mean: Bytes, sigma: Ratio, fragment_sd: Bytes },
+    Polynomial { offset: Bytes, slope: Bytes, square: Bytes, sigma: Ratio, rms: Ratio },
+    File { path: String },
+}
+
+/// All keys of all table forms: what is read before it is known which form it is.
+///
+/// serde's own tagged enums forget where a key stood; reading them flat keeps the place for the message.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Flat {
+    distribution: Distribution,
+    mean: Option<Bytes>,
+    sigma: Option<Ratio>,
+    fragment_sd: Option<Bytes>,
+    offset: Option<Bytes>,
+    slope: Option<Bytes>,
+    square: Option<Bytes>,
+    rms: Option<Ratio>,
+    path: Option<String>,
+}
+
+#[derive(Deserialize, Clone, Copy)]
+#[serde(rename_all = "kebab-case")]
+enum Distribution {
+    LogNormal,
+    Polynomial,
+    File,
+}
+
+impl Flat {
+    fn build<E: Error>(self) -> Result<SizeModel, E> {
+        let given = [
+            ("mean", self.mean.is_some()),
+            ("sigma", self.sigma.is_some()),
+            ("fragment_sd", self.fragment_sd.is_some()),
+            ("offset", self.offset.is_some()),
+            ("slope", self.slope.is_some()),
+            ("square", self.square.is_some()),
+            ("rms", self.rms.is_some()),
+            ("path", self.path.is_some()),
+        ];
+        let (name, used, needed): (_, &[&str], &[&str]) = match self.distribution {
+            Distribution::LogNormal => ("log-normal", &["mean", "sigma", "fragment_sd"], &["mean", "sigma"]),
+            Distribution::Polynomial => {
+                ("polynomial", &["offset", "slope", "square", "sigma", "rms"], &["offset", "slope"])
+            }
+            Distribution::File => ("file", &["path"], &["path"]),
+        };
+        for (key, is_given) in given {
+            if is_given && !used.contains(&key) {
+                return Err(E::custom(format_args!(
+                    "`{key}` has no meaning for distribution = \"{name}\", which has {}",
+                    used.join(", ")
+                )));
+            }
+            if !is_given && needed.contains(&key) {
+                return Err(E::custom(format_args!("distribution = \"{name}\" needs `{key}`")));
+            }
+        }
+        let sigma = self.sigma.unwrap_or_default();
+        Ok(match self.distribution {
+            Distribution::LogNormal => SizeModel::LogNormal {
+                mean: self.mean.unwrap_or_default(),
+                sigma,
+                fragment_sd: self.fragment_sd.unwrap_or_default(),
+            },
+            Distribution::Polynomial => SizeModel::Polynomial {
+                offset: self.offset.unwrap_or_default(),
+                slope: self.slope.unwrap_or_default(),
+                square: self.square.unwrap_or_default(),
+                sigma,
+                rms: self.rms.unwrap_or_default(),
+            },
+            Distribution::File => SizeModel::File { path: self.path.unwrap_or_default() },
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for SizeModel {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = SizeModel;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str(
+                    "a size such as \"1.1 kB\", or a table such as { distribution = \"log-normal\", … }",
+                )
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<SizeModel, E> {
+                text.parse().map(SizeModel::Fixed).map_err(E::custom)
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<SizeModel, M::Error> {
+                Flat::deserialize(MapAccessDeserializer::new(map))?.build()
+            }
+        }
+        input.deserialize_any(Either)
+    }
+}
+
+impl Serialize for SizeModel {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        match self.clone() {
+            Self::Fixed(bytes) => bytes.serialize(out),
+            Self::LogNormal { mean, sigma, fragment_sd } => {
+                Table::LogNormal { mean, sigma, fragment_sd }.serialize(out)
+            }
+            Self::Polynomial { offset, slope, square, sigma, rms } => {
+                Table::Polynomial { offset, slope, square, sigma, rms }.serialize(out)
+            }
+            Self::File { path } => Table::File { path }.serialize(out),
+        }
+    }
+}
+
+impl JsonSchema for SizeModel {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "SizeModel".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let bytes = Bytes::json_schema(generator);
+        let table = Table::json_schema(generator);
+        schemars::json_schema!({ "anyOf": [bytes, table] })
+    }
+}
+
+impl SizeModel {
+    /// The mean size of a fragment; `None` where a file has to be read for it.
+    pub fn mean(&self) -> Option<Bytes> {
+        match *self {
+            Self::Fixed(bytes) => Some(bytes),
+            Self::LogNormal { mean, .. } => Some(mean),
+            Self::Polynomial { offset, slope, square, sigma, .. } => {
+                // E[x²] of a log-normal with mean 1 is exp(σ²).
+                let second = (sigma.as_f64() * sigma.as_f64()).exp();
+                let square = square.get() as f64 * second;
+                Some(offset.saturating_add(slope).saturating_add(Bytes::new(square as u64)))
+            }
+            Self::File { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! A TOML document whose every key and value remembers where it came from.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::errors::Problem;
+
+/// A text that settings were read from: a file, a preset, or a `--set`.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Source {
+    /// What messages call it.
+    pub(crate) name: String,
+    /// All of it.
+    pub(crate) text: String,
+    /// Whether it is the file or argument that the user gave, rather than one that it extends.
+    pub(crate) is_outermost: bool,
+}
+
+/// A place in a source.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Place {
+    pub(crate) source: Rc<Source>,
+    pub(crate) span: Range<usize>,
+}
+
+impl Place {
+    /// The line, counted from 1.
+    pub(crate) fn line(&self) -> usize {
+        1 + self.source.text.as_bytes()[..self.span.start.min(self.source.text.len())]
+            .iter()
+            .filter(|&&byte| byte == b'\n')
+            .count()
+    }
+}
+
+/// Where a setting comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Origin {
+    /// It was written down.
+    Written(Place),
+    /// It follows from another setting.
+    Derived(&'static str),
+    /// It was left open, and has the default of its section.
+    Default,
+}
+
+/// A value and the place of its key.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub(crate) value: Value,
+    pub(crate) origin: Origin,
+    /// The key's own place, for messages about the key.
+    pub(crate) key: Option<Place>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Value {
+    String(String),
+    Integer(i64),
+    Float(f64),
+    Boolean(bool),
+    Array(Vec<Node>),
+    Table(Table),
+}
+
+/// A table, its keys in the order of the file.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Table(pub(crate) Vec<(String, Node)>);
+
+impl Table {
+    pub(crate) fn child(&self, key: &str) -> Option<&Node> {
+        self.0.iter().find(|(name, _)| name == key).map(|(_, node)| node)
+    }
+
+    fn child_mut(&mut self, key: &str) -> Option<&mut Node> {
+        self.0.iter_mut().find(|(name, _)| name == key).map(|(_, node)| node)
+    }
+
+    /// The node at a dotted path, array elements by their number.
+    pub(crate) fn find(&self, path: &str) -> Option<&Node> {
+        let (first, rest) = path.split_once('.').map_or((path, None), |(a, b)| (a, Some(b)));
+        let node = self.child(first)?;
+        match rest {
+            None => Some(node),
+            Some(rest) => node.find(rest),
+        }
+    }
+
+    /// Lays `over` on top: tables merge, everything else is replaced.
+    pub(crate) fn merge(&mut self, over: Self) {
+        for (key, node) in over.0 {
+            match self.child_mut(&key) {
+                Some(Node { value: Value::Table(below), .. }) if matches!(&node.value, Value::Table(above) if above.child("distribution").is_none()) => {
+                    if let Value::Table(above) = node.value {
+                        below.merge(above);
+                    }
+                }
+                Some(below) => *below = node,
+                None => self.0.push((key, node)),
+            }
+        }
+    }
+
+    /// Puts a value at a dotted path where nothing stands yet.
+    pub(crate) fn fill(&mut self, path: &str, value: Value, origin: &Origin) {
+        let (first, rest) = path.split_once('.').map_or((path, None), |(a, b)| (a, Some(b)));
+        match (self.child_mut(first), rest) {
+            (None, None) => {
+                self.0.push((first.to_owned(), Node { value, origin: origin.clone(), key: None }));
+            }
+            (None, Some(rest)) => {
+                let mut table = Self::default();
+                table.fill(rest, value, origin);
+                let value = Value::Table(table);
+                self.0.push((first.to_owned(), Node { value, origin: origin.clone(), key: None }));
+            }
+            (Some(Node { value: Value::Table(table), .. }), Some(rest)) => {
+                table.fill(rest, value, origin);
+            }
+            // Something stands there; whether it fits is for the reader of the tree to say.
+            (Some(_), _) => {}
+        }
+    }
+}
+
+impl Node {
+    fn find(&self, path: &str) -> Option<&Node> {
+        match &self.value {
+            Value::Table(table) => table.find(path),
+            Value::Array(nodes) => {
+                let (first, rest) = path.split_once('.').map_or((path, None), |(a, b)| (a, Some(b)));
+                let node = nodes.get(first.parse::<usize>().ok()?)?;
+                rest.map_or(Some(node), |rest| node.find(rest))
+            }
+            _ => None,
+        }
+    }
+
+    /// The place that a message about this node's value points at.
+    pub(crate) fn place(&self) -> Option<&Place> {
+        match &self.origin {
+            Origin::Written(place) => Some(place),
+            Origin::Derived(_) | Origin::Default => None,
+        }
+    }
+}
+
+/// Parses a document; all syntax errors of it are reported, not only the first.
+pub(crate) fn parse(source: &Rc<Source>) -> Result<Table, Vec<Problem>> {
+    let (document, errors) = DeTable::parse_recoverable(&source.text);
+    if !errors.is_empty() {
+        return Err(errors
+            .iter()
+            .map(|error| {
+                let span = error.span().unwrap_or(0..0);
+                let mut lines = error.message().lines();
+                let title = lines.next().unwrap_or("not valid TOML").to_owned();
+                let place = Place { source: Rc::clone(source), span };
+                let mut problem = Problem::at(place, format!("not valid TOML: {title}"));
+                problem.help.extend(lines.map(str::to_owned));
+                problem
+            })
+            .collect());
+    }
+    table(document.into_inner(), source, 0).map_err(|problem| vec![*problem])
+}
+
+/// Nesting deeper than any scenario has; the parser has a limit of its own as well.
+const DEPTH_MAX: usize = 16;
+
+fn table(from: DeTable<'_>, source: &Rc<Source>, depth: usize) -> Result<Table, Box<Problem>> {
+    let mut to = Table::default();
+    for (key, value) in from {
+        let key_place = Place { source: Rc::clone(source), span: key.span() };
+        let mut node = node(value, source, depth)?;
+        node.key = Some(key_place);
+        to.0.push((key.into_inner().into_owned(), node));
+    }
+    Ok(to)
+}
+
+fn node(from: Spanned<DeValue<'_>>, source: &Rc<Source>, depth: usize) -> Result<Node, Box<Problem>> {
+    let place = Place { source: Rc::clone(source), span: from.span() };
+    let refuse = |message: &str| Err(Box::new(Problem::at(place.clone(), message.to_owned())));
+    if depth > DEPTH_MAX {
+        return refuse("tables are nested too deeply");
+    }
+    let value = match from.into_inner() {
+        DeValue::String(text) => Value::String(text.into_owned()),
+        DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
+            Ok(number) => Value::Integer(number),
+            Err(_) => return refuse("a whole number outside the 64-bit range"),
+        },
+        DeValue::Float(number) => match number.as_str().parse::<f64>() {
+            Ok(number) if number.is_finite() => Value::Float(number),
+            _ => return refuse("not a finite number"),
+        },
+        DeValue::Boolean(flag) => Value::Boolean(flag),
+        DeValue::Datetime(_) => return refuse("a scenario holds no dates"),
+        DeValue::Array(items) => Value::Array(
+            items.into_iter().map(|item| node(item, source, depth + 1)).collect::<Result<_, _>>()?,
+        ),
+        DeValue::Table(inner) => Value::Table(table(inner, source, depth + 1)?),
+    };
+    Ok(Node { value, origin: Origin::Written(place), key: None })
+}

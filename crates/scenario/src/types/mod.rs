@@ -1,0 +1,122 @@
+//! What a scenario file can say, one file a section, each key with its unit, range, default and source.
+
+mod network;
+mod roles;
+mod run;
+mod shaping;
+mod switch;
+mod transport;
+mod workload;
+
+pub use network::{FlowDistribution, Hybrid, LeafSpine, Link, Network, Topology};
+pub use roles::{Arrivals, Collectors, Logger, Policy, Readout, SizeModel, StartOrder, Supervisor, TieBreak};
+pub use run::{Record, Run};
+pub use shaping::{CreditDiscipline, Fastpass, RequestOrder, Shaping, ShapingMethod};
+pub use switch::{
+    Buffering, DaqringService, Daqrings, Ecn, EcnMode, Limit, Pause, PauseMode, PoolCharge, QueueUnit, Switch,
+};
+pub(crate) use transport::profile_defaults;
+pub use transport::{CongestionControl, Dctcp, Diatcp, Profile, Transport, WindowState};
+pub use workload::{Step, Workload, WorkloadKind};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A whole system: what it is made of, how it is used, and what is recorded.
+///
+/// Every key has a default, so that a file says only what differs: from the defaults, or from the file it `extends`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Scenario {
+    /// One line that says what the scenario is for.
+    pub title: String,
+    /// Where its numbers come from: a paper and section, or a design note.
+    pub source: String,
+    /// How long it runs, and from which seed.
+    pub run: Run,
+    /// The hosts that hold the fragments (ROS).
+    pub readout: Readout,
+    /// The hosts that collect events (DCM), their racks and processing units (HLTPU).
+    pub collectors: Collectors,
+    /// The supervisor that assigns events (HLTSV).
+    pub supervisor: Supervisor,
+    /// The data loggers that store accepted events.
+    pub logger: Logger,
+    /// What the collectors ask for.
+    pub workload: Workload,
+    /// TCP: the stack and its settings.
+    pub transport: Transport,
+    /// What keeps bursts below the buffers.
+    pub shaping: Shaping,
+    /// How hosts and switches are joined.
+    pub network: Network,
+    /// The link of each collector; in a star, of each sender too unless `readout.link` says otherwise.
+    pub link: Link,
+    /// The link from a rack's switch to each core router, and from a readout group's switch.
+    pub uplink: Link,
+    /// The top-of-rack switches that the collectors hang on; in a star, the only switch.
+    pub tor: Switch,
+    /// The core routers.
+    pub core: Switch,
+    /// The switches that join a group of readouts to the core.
+    pub aggregation: Switch,
+    /// The leaf switches of a leaf-spine network.
+    pub leaf: Switch,
+    /// The spine switches of a leaf-spine network.
+    pub spine: Switch,
+    /// What is written down beside the summary.
+    pub record: Record,
+}
+
+impl Default for Scenario {
+    fn default() -> Self {
+        Self {
+            title: String::new(),
+            source: String::new(),
+            run: Run::default(),
+            readout: Readout::default(),
+            collectors: Collectors::default(),
+            supervisor: Supervisor::default(),
+            logger: Logger::default(),
+            workload: Workload::default(),
+            transport: Transport::default(),
+            shaping: Shaping::default(),
+            network: Network::default(),
+            link: Link::default(),
+            uplink: Link { rate: fanin_units::Rate::new(10_000_000_000), ..Link::default() },
+            tor: Switch::default(),
+            core: Switch { buffering: Buffering::Voq, buffer: Switch::MODULE, ..Switch::deep() },
+            aggregation: Switch::deep(),
+            leaf: Switch::deep(),
+            spine: Switch::deep(),
+            record: Record::default(),
+        }
+    }
+}
+
+impl Scenario {
+    /// All collectors of all racks.
+    pub fn collectors_total(&self) -> u64 {
+        u64::from(self.collectors.racks) * u64::from(self.collectors.hosts_per_rack)
+    }
+
+    /// All processing units of all collectors.
+    pub fn units_total(&self) -> u64 {
+        self.collectors_total() * u64::from(self.collectors.units_per_host)
+    }
+
+    /// All fragments of an event, over all readouts.
+    pub fn fragments_total(&self) -> u64 {
+        u64::from(self.readout.hosts) * u64::from(self.readout.fragments_per_host)
+    }
+
+    /// Whether the workload is one of the barrier-synchronised ones of the datacentre papers.
+    pub fn is_barrier(&self) -> bool {
+        matches!(self.workload.kind, WorkloadKind::FixedFragment | WorkloadKind::FixedBlock)
+    }
+
+    /// How many hosts answer a collector: `workload.senders` for the barrier workloads, else the readouts.
+    pub fn senders(&self) -> u32 {
+        if self.is_barrier() { self.workload.senders } else { self.readout.hosts }
+    }
+}

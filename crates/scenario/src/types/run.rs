@@ -1,0 +1,56 @@
+use fanin_units::Duration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How long the system runs, and from which seed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Run {
+    /// Measured time, after the warm-up.
+    pub duration: Duration,
+    /// Time at the start that no figure counts.
+    pub warmup: Duration,
+    /// Seed of every random stream; the same scenario and seed give the same result to the bit.
+    pub seed: u64,
+    /// A run without progress for this long ends with a diagnosis of who waits for whom.
+    pub stall_limit: Duration,
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Self {
+            duration: Duration::from_secs(10),
+            warmup: Duration::from_secs(1),
+            seed: 1,
+            stall_limit: Duration::from_secs(60),
+        }
+    }
+}
+
+/// What is written down beside the summary.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Record {
+    /// Queues whose occupancy is sampled: `"tor->collector:0"`, `"core:1->tor:0"`; `"*"` stands for any one number.
+    pub queues: Vec<String>,
+    /// Time between two samples of a watched queue.
+    pub queue_interval: Duration,
+    /// Connections whose congestion window is traced, by number.
+    pub windows: Vec<u32>,
+    /// Events whose input and output is traced (ICC'15 figs 6 and 10), by number.
+    pub events: Vec<u64>,
+    /// The link that a capture taken with `--pcap` shows.
+    pub capture: String,
+}
+
+impl Default for Record {
+    fn default() -> Self {
+        Self {
+            queues: Vec::new(),
+            queue_interval: Duration::from_millis(1),
+            windows: Vec::new(),
+            events: Vec::new(),
+            capture: "tor->collector:0".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+use fanin_units::{Duration, Ratio};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What keeps bursts below the buffers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ShapingMethod {
+    /// Nothing: every fragment of an event is requested at once.
+    None,
+    /// A fixed number of fragments may be on order at each collector (thesis §4.3, ICC'15 §III.B).
+    Credits,
+    /// A central arbiter gives every packet a time slot (Fastpass; thesis §6.4).
+    Fastpass,
+    /// Hosts send to one another in turns separated by barriers (linear shift, as LHCb and CMS do).
+    BarrelShifter,
+}
+
+/// Which blocked request is sent first when credits come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CreditDiscipline {
+    /// The oldest; it blocks all behind it.
+    Fifo,
+    /// The units of a host in turn.
+    RoundRobin,
+    /// A request of the event that needs the fewest more fragments.
+    SmallestRemaining,
+    /// The oldest that fits the credits there are.
+    FirstFit,
+}
+
+/// The order in which a collector asks the readouts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RequestOrder {
+    /// From the first readout to the last.
+    Fixed,
+    /// From a readout that differs from collector to collector, and round.
+    Rotated,
+    /// A random order for each event, from the seed.
+    Random,
+}
+
+/// The central arbiter (thesis §6.4).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Fastpass {
+    /// MTUs in a time slot.
+    #[schemars(range(min = 1, max = 64))]
+    pub slot_mtus: u32,
+    /// How far ahead of their slot allocations are made.
+    pub advance: Duration,
+    /// Mean one-way delay between a host and the arbiter.
+    pub delay: Duration,
+    /// Standard deviation of that delay.
+    pub delay_sd: Duration,
+    /// Largest difference between any two clocks.
+    pub clock_error: Duration,
+}
+
+impl Default for Fastpass {
+    fn default() -> Self {
+        Self {
+            slot_mtus: 1,
+            advance: Duration::from_micros(500),
+            delay: Duration::from_micros(100),
+            delay_sd: Duration::from_micros(50),
+            clock_error: Duration::ZERO,
+        }
+    }
+}
+
+/// What keeps bursts below the buffers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Shaping {
+    /// The method.
+    pub method: ShapingMethod,
+    /// Fragments that may be on order at a collector, over all its units; setting it turns `credits` on.
+    #[schemars(range(min = 1))]
+    pub credits: u32,
+    /// Which blocked request is sent first when credits come back.
+    pub discipline: CreditDiscipline,
+    /// The order in which a collector asks the readouts.
+    pub request_order: RequestOrder,
+    /// Share of the last hop that paced methods fill.
+    pub utilisation: Ratio,
+    /// The central arbiter.
+    pub fastpass: Fastpass,
+}
+
+impl Default for Shaping {
+    fn default() -> Self {
+        Self {
+            method: ShapingMethod::None,
+            credits: 480,
+            discipline: CreditDiscipline::Fifo,
+            request_order: RequestOrder::Fixed,
+            utilisation: Ratio::ONE,
+            fastpass: Fastpass::default(),
+        }
+    }
+}

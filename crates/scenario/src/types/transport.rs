@@ -1,0 +1,194 @@
+use fanin_units::{Bytes, Duration, Packets, Ratio};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A TCP stack: it sets the default of every other key of this section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Profile {
+    /// Scientific Linux 6, the ATLAS system of 2014: CUBIC, initial window 10, minimum RTO 200 ms.
+    #[serde(rename = "linux-2.6.32")]
+    Linux2632,
+    /// The stack inside the thesis' simulator (§5.1.1): CUBIC, initial window 3.
+    #[serde(rename = "linux-2.6.26")]
+    Linux2626,
+    /// A current kernel: CUBIC, RACK-TLP, PRR.
+    #[serde(rename = "linux-6")]
+    Linux6,
+    /// ns-3's NewReno as the classical incast studies set it up: no SACK, timestamps or delayed ACKs.
+    #[serde(rename = "ns3-newreno")]
+    Ns3Newreno,
+    /// NewReno by the RFCs and nothing else.
+    #[serde(rename = "textbook")]
+    Textbook,
+}
+
+/// How a sender sizes its window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CongestionControl {
+    /// RFC 5681 and RFC 6582.
+    Newreno,
+    /// RFC 9438, as Linux does it.
+    Cubic,
+    /// A fixed window, `transport.static_window` (ICC'15 §IV.C).
+    Static,
+    /// RFC 8257.
+    Dctcp,
+    /// Many-to-one TCP: the switch says how much each flow may have in flight (M21TCP §III).
+    M21tcp,
+    /// The receiver shares a global window out among its senders (ICC'15 §IV.D).
+    Diatcp,
+    /// The receiver adjusts each connection's window from its measured throughput (ICTCP).
+    Ictcp,
+    /// Delay-based control in the manner of Swift.
+    Swift,
+}
+
+/// What persistent connections remember at the start of the measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WindowState {
+    /// Connections are new: the initial window.
+    Cold,
+    /// Connections have carried data before: a window of `receive_window`.
+    Warm,
+}
+
+/// DCTCP's parameters (RFC 8257).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Dctcp {
+    /// Weight g of a new sample in the moving average α of the marked share.
+    pub gain: Ratio,
+    /// α of a new connection.
+    pub alpha_initial: Ratio,
+    /// The window never falls below so many segments.
+    pub window_min: Packets,
+}
+
+impl Default for Dctcp {
+    fn default() -> Self {
+        Self { gain: Ratio::new(62_500), alpha_initial: Ratio::ONE, window_min: Packets::new(2) }
+    }
+}
+
+/// DIATCP's parameters (ICC'15 §IV.D).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Diatcp {
+    /// The window that a collector shares out among all its senders.
+    pub global_window: Packets,
+    /// Whether a connection whose deadline is nearer gets a larger share.
+    pub deadline_aware: bool,
+}
+
+impl Default for Diatcp {
+    fn default() -> Self {
+        Self { global_window: Packets::new(160), deadline_aware: false }
+    }
+}
+
+/// TCP: the stack and its settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Transport {
+    /// The stack; it sets the default of every other key of this section.
+    pub profile: Profile,
+    /// How a sender sizes its window.
+    pub congestion_control: CongestionControl,
+    /// The window of `congestion_control = "static"`.
+    pub static_window: Packets,
+    /// Largest IP packet.
+    pub mtu: Bytes,
+    /// Largest TCP payload, options not counted; by default what the MTU leaves after 40 bytes of headers.
+    pub mss: Bytes,
+    /// Timestamps (RFC 7323): 12 bytes of each segment.
+    pub timestamps: bool,
+    /// Selective acknowledgements (RFC 2018).
+    pub sack: bool,
+    /// Window of a new connection.
+    pub initial_window: Packets,
+    /// What persistent connections remember at the start.
+    pub window_state: WindowState,
+    /// Whether an idle connection starts again from the initial window (RFC 2861).
+    pub slow_start_after_idle: bool,
+    /// Largest window that a receiver offers.
+    pub receive_window: Bytes,
+    /// Smallest retransmission timeout.
+    pub rto_min: Duration,
+    /// Largest retransmission timeout.
+    pub rto_max: Duration,
+    /// A random part added to each timeout, as a share of it (breaks the phase of many senders).
+    pub rto_spread: Ratio,
+    /// Steps in which the stack's timers run: 1 ms for HZ = 1000, 4 ms for HZ = 250.
+    pub timer_granularity: Duration,
+    /// Whether a receiver may wait before it acknowledges.
+    pub delayed_ack: bool,
+    /// The longest that it waits.
+    pub delayed_ack_timeout: Duration,
+    /// Whether short segments are sent at once (`TCP_NODELAY`).
+    pub nodelay: bool,
+    /// Largest burst that the host hands to its network card at once (TSO); zero: one segment at a time.
+    pub offload_burst: Bytes,
+    /// Whether connections negotiate ECN (RFC 3168).
+    pub ecn: bool,
+    /// DCTCP's parameters.
+    pub dctcp: Dctcp,
+    /// DIATCP's parameters.
+    pub diatcp: Diatcp,
+}
+
+impl Transport {
+    /// Payload of a full segment: the MSS less the options that every segment carries.
+    pub fn segment_payload(&self) -> Bytes {
+        self.mss.saturating_sub(Bytes::new(if self.timestamps { 12 } else { 0 }))
+    }
+}
+
+impl Default for Transport {
+    fn default() -> Self {
+        Self {
+            profile: Profile::Linux2632,
+            congestion_control: CongestionControl::Cubic,
+            static_window: Packets::new(2),
+            mtu: Bytes::new(1500),
+            mss: Bytes::new(1460),
+            timestamps: true,
+            sack: true,
+            initial_window: Packets::new(10),
+            window_state: WindowState::Cold,
+            slow_start_after_idle: true,
+            receive_window: Bytes::new(4 << 20),
+            rto_min: Duration::from_millis(200),
+            rto_max: Duration::from_secs(120),
+            rto_spread: Ratio::ZERO,
+            timer_granularity: Duration::from_millis(1),
+            delayed_ack: true,
+            delayed_ack_timeout: Duration::from_millis(40),
+            nodelay: true,
+            offload_burst: Bytes::ZERO,
+            ecn: false,
+            dctcp: Dctcp::default(),
+            diatcp: Diatcp::default(),
+        }
+    }
+}
+
+/// What a profile sets where the file does not: keys of this section as TOML.
+pub(crate) fn profile_defaults(profile: &str) -> Option<&'static str> {
+    Some(match profile {
+        "linux-2.6.32" => "",
+        // IW by RFC 3390; no tcp_init_cwnd of 10 before 2.6.39 and its back-ports.
+        "linux-2.6.26" => "initial_window = 3",
+        "linux-6" => "timer_granularity = '4 ms'",
+        "ns3-newreno" => {
+            "congestion_control = 'newreno'\ntimestamps = false\nsack = false\ndelayed_ack = false\n\
+             slow_start_after_idle = false\nreceive_window = '1 MiB'\ntimer_granularity = '1 us'"
+        }
+        "textbook" => {
+            "congestion_control = 'newreno'\ntimestamps = false\ninitial_window = 4\nrto_min = '1 s'\n\
+             delayed_ack_timeout = '200 ms'\nrto_max = '60 s'"
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,197 @@
+//! Every kind of mistake is found, where it stands, with what would be right.
+
+use fanin_scenario::{load, load_text};
+
+/// What is wrong with a file: for each problem its line, column and the whole rendered text.
+fn wrong(text: &str) -> Vec<(usize, usize, String)> {
+    match load_text("mine.toml", text, &[]) {
+        Ok(_) => Vec::new(),
+        Err(errors) => errors
+            .problems()
+            .iter()
+            .map(|problem| {
+                let (_, line, column) = problem.location().unwrap_or_default();
+                (line, column, errors.render(false))
+            })
+            .collect(),
+    }
+}
+
+#[track_caller]
+fn one(text: &str, line: usize, column: usize, words: &[&str]) {
+    let found = wrong(text);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    let (at_line, at_column, rendered) = &found[0];
+    assert_eq!((*at_line, *at_column), (line, column), "{rendered}");
+    for word in words {
+        assert!(rendered.contains(word), "no `{word}` in\n{rendered}");
+    }
+    assert!(rendered.contains(&format!("mine.toml:{line}:{column}")) && rendered.contains('^'), "{rendered}");
+}
+
+#[test]
+fn unknown_keys_name_the_nearest() {
+    one("[tor]\nbufer = '1 MB'\n", 2, 1, &["unknown key `bufer`", "did you mean `buffer`?"]);
+    one("[tore]\nbuffer = '1 MB'\n", 1, 2, &["unknown key `tore`", "did you mean `tor`?"]);
+    one("readout.fragment-size = '1 kB'", 1, 9, &["did you mean `fragment_size`?"]);
+    one("[tor.pause]\nxof = '1 kB'", 2, 1, &["did you mean `xoff`?"]);
+    one(
+        "[readout]\nfragment_size = { distribution = 'log-normal', mean = '1 kB', sigm = 0.2 }",
+        2,
+        63,
+        &["did you mean `sigma`?"],
+    );
+}
+
+#[test]
+fn wrong_values_say_what_is_expected() {
+    one("[link]\nrate = '10 GB'\n", 2, 8, &["unknown unit for a bit rate", "Gb/s"]);
+    one("[link]\nrate = 10\n", 2, 8, &["a bit rate needs a unit and quotes"]);
+    one("[link]\ndelay = '25 US'\n", 2, 9, &["did you mean us?"]);
+    one("[run]\nduration = '0.5 ps'\n", 2, 12, &["finer than 1 ps"]);
+    one(
+        "[supervisor]\npolicy = 'round-robin'\n",
+        2,
+        10,
+        &["unknown value \"round-robin\"", "node-round-robin"],
+    );
+    one("[supervisor]\npolicy = 3\n", 2, 10, &["expected one of \"fcfs\"", "not a whole number"]);
+    one("[readout]\nhosts = 'many'\n", 2, 9, &["invalid type: string"]);
+    one("[readout]\nhosts = -1\n", 2, 9, &["-1"]);
+    one("[readout]\nhosts = 0\n", 2, 9, &["`readout.hosts` is 0", "from 1 to 65536"]);
+    one("[transport]\nsack = 'yes'\n", 2, 8, &["invalid type: string \"yes\", expected a boolean"]);
+    one("[logger]\naccept = 1.5\n", 2, 10, &["more than the whole"]);
+    one(
+        "[readout]\nfragment_size = { distribution = 'log-normal', mean = '1 kB' }",
+        2,
+        17,
+        &["needs `sigma`"],
+    );
+    one(
+        "[readout]\nfragment_size = { distribution = 'file', path = 'x', mean = '1 kB' }",
+        2,
+        17,
+        &["`mean` has no meaning"],
+    );
+}
+
+#[test]
+fn impossible_combinations_point_at_the_setting_to_blame() {
+    one(
+        "[shaping]\ncredits = 5\n",
+        2,
+        11,
+        &["5 credits never pay for a request", "12 fragments", "give at least 12"],
+    );
+    one("[workload]\nfraction = 1.5\n", 2, 12, &["2880 fragments are asked for, but an event has 1920"]);
+    one("[workload]\nfraction = 0.001\n", 2, 12, &["less than one host"]);
+    one("[tor]\nbuffer = '1 kB'\n", 2, 10, &["holds no frame", "give at least \"1518 B\""]);
+    one("[tor]\nbuffering = 'shared'\nbuffer = '1 MB'\nport_limit = '2 MB'\n", 4, 14, &["above the pool"]);
+    one("[transport]\nmss = '1480 B'\n", 2, 7, &["do not fit packets", "give at most \"1460 B\""]);
+    one("[transport]\nrto_min = '200 s'\n", 2, 11, &["above the largest"]);
+    one("[transport]\ncongestion_control = 'dctcp'\n", 2, 22, &["needs a switch that marks", "tor.ecn.mode"]);
+    one("[transport]\ncongestion_control = 'm21tcp'\n", 2, 22, &["tor.m21 = true"]);
+    one(
+        "[network]\ntopology = 'star'\n[tor]\nports = 24\n",
+        4,
+        9,
+        &["199 hosts do not fit a switch of 24 ports"],
+    );
+    one(
+        "[network]\ntopology = 'leaf-spine'\nleaf_spine = { pods = 2, ports = 40 }\n",
+        3,
+        23,
+        &["needs 83 ports, but a switch has 40"],
+    );
+    one(
+        "[network]\ntopology = 'leaf-spine'\nleaf_spine = { pods = 50, ports = 40 }\n",
+        3,
+        23,
+        &["50 pods need as many ports"],
+    );
+    one("[network]\ntopology = 'star'\n[collectors]\nracks = 2\n", 4, 9, &["one switch"]);
+    one("[tor.pause]\nmode = 'pause'\nxoff = '10 kB'\nxon = '20 kB'\n", 4, 7, &["would go on at"]);
+    one(
+        "[tor]\nbuffering = 'daqring'\ndaqring = { rate = '1 Gb/s', burst = '100 B' }\n",
+        3,
+        38,
+        &["never pays for a frame"],
+    );
+    one("[logger]\nhosts = 0\naccept = 0.1\n", 2, 9, &["no logger to store them"]);
+    one(
+        "[[workload.steps]]\nname = 'L2'\nfraction = 0.5\nprocessing_time = '1 ms'\naccept = 0.1\n\
+         [[workload.steps]]\nname = 'EB'\nfraction = 0.5\nprocessing_time = '1 ms'\naccept = 0\n",
+        8,
+        12,
+        &["no more fragments than `L2`"],
+    );
+}
+
+#[test]
+fn settings_that_nothing_reads_are_pointed_out() {
+    let warned = |text: &str| load_text("mine.toml", text, &[]).unwrap().warnings.render(false);
+    let senders = warned("[workload]\nsenders = 4\n");
+    assert!(senders.starts_with("warning: `workload.senders` has no effect"), "{senders}");
+    assert!(senders.contains("mine.toml:2:1"), "{senders}");
+    assert!(
+        warned("[shaping]\nfastpass = { slot_mtus = 2 }\n").contains("shaping.method is not \"fastpass\"")
+    );
+    // What stands at its default says nothing, and what a file takes over may have lost its use without anyone's fault.
+    assert_eq!(warned("[workload]\nsenders = 16\n"), "");
+    assert_eq!(warned("extends = 'm21tcp-fbw'\nworkload.kind = 'event-building'\n"), "");
+}
+
+#[test]
+fn several_mistakes_are_all_found() {
+    let found =
+        wrong("[tor]\nbufer = '1 MB'\n[link]\nrate = '10 GB'\n[supervisor]\npolicy = 'fifo'\nrate = 3\n");
+    assert_eq!(found.len(), 4, "{found:#?}");
+    assert_eq!(found.iter().map(|(line, ..)| *line).collect::<Vec<_>>(), [2, 4, 6, 7]);
+}
+
+#[test]
+fn broken_toml_points_at_the_break() {
+    one("[tor\nbuffer = '1 MB'\n", 1, 5, &["not valid TOML"]);
+    assert!(!wrong("= = =").is_empty());
+    assert!(wrong("[tor]\nbuffer = '1 MB'\nbuffer = '2 MB'\n")[0].2.contains("duplicate key"));
+    assert!(wrong("x = 1979-05-27").first().is_some_and(|found| found.2.contains("no dates")));
+}
+
+#[test]
+fn extends_finds_its_way_or_says_why_not() {
+    one(
+        "extends = 'thesis-a-1000'\n",
+        1,
+        11,
+        &["neither a file nor a preset", "did you mean the preset `thesis-a-1000hz`?"],
+    );
+    let folder = std::env::temp_dir().join(format!("fanin-scenario-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    write("a.toml", "extends = 'b.toml'\n");
+    write("b.toml", "extends = 'a.toml'\n");
+    write("base.toml", "[readout]\nhosts = 7\nfragments_per_host = 3\n");
+    write("top.toml", "extends = 'base.toml'\n[readout]\nhosts = 9\n");
+    write("wrong.toml", "extends = 'base.toml'\n[shaping]\ncredits = 2\n");
+    let circle = load(&path("a.toml"), &[]).unwrap_err().to_string();
+    assert!(circle.contains("extend one another in a circle"), "{circle}");
+    let top = load(&path("top.toml"), &[]).unwrap().scenario;
+    assert_eq!((top.readout.hosts, top.readout.fragments_per_host), (9, 3));
+    // The clash is between two files: both are shown.
+    let both = load(&path("wrong.toml"), &[]).unwrap_err().to_string();
+    assert!(both.contains("wrong.toml:3:11") && both.contains("base.toml:3"), "{both}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn sets_are_checked_like_the_file() {
+    let wrong = |set: &str| load("thesis-a-1000hz", &[set.to_owned()]).unwrap_err().to_string();
+    assert!(wrong("shaping.credit=480").contains("did you mean `credits`?"));
+    assert!(wrong("shaping.credits").contains("has no `=`"));
+    assert!(wrong("=3").contains("no dotted key"));
+    assert!(wrong("tor.buffer=1 MBit").contains("unknown unit"));
+    assert!(load("no-such-thing", &[]).unwrap_err().to_string().contains("fanin scenario list"));
+    assert!(load("thesis-a-1000", &[]).unwrap_err().to_string().contains("did you mean the preset"));
+    assert!(load("thesis-a-1000hz", &["tor.buffer=1 MB".to_owned(), "title=\"x\"".to_owned()]).is_ok());
+}

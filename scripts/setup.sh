@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Installs what a target needs and this machine lacks, and says so once; silent when nothing is missing.
+#   scripts/setup.sh build    what a release build needs
+#   scripts/setup.sh test     that, and what the checks and the Python package need
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+goal="${1:?usage: scripts/setup.sh build|test}"
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+stop() { say "$@"; exit 2; }
+has() { command -v "$1" >/dev/null 2>&1; }
+
+# Two calls at once take turns; the second finds the work done.
+if [[ -z "${FANIN_SETUP_LOCKED:-}" ]] && has flock; then
+    exec env FANIN_SETUP_LOCKED=1 flock .setup.lock "$0" "$@"
+fi
+
+has cargo || stop "cargo is missing: install Rust from https://rustup.rs (curl https://sh.rustup.rs -sSf | sh), then run this again."
+
+# Debian packages: one line each, "the test that it is there | the packages | what for".
+system_build=('has cc|gcc libc6-dev|the linker')
+system_test=(
+    'has git|git|the checks of the tracked files'
+    'has python3|python3|the Python package and the checks'
+    'python3 -c "import ensurepip, venv"|python3-venv|the Python tools, in .venv'
+)
+
+needs=("${system_build[@]}")
+[[ "$goal" == test ]] && needs+=("${system_test[@]}")
+
+packages=()
+for need in "${needs[@]}"; do
+    IFS='|' read -r check names purpose <<<"$need"
+    if ! eval "$check" >/dev/null 2>&1; then
+        say "missing: ${names} (${purpose})"
+        read -ra more <<<"$names"
+        packages+=("${more[@]}")
+    fi
+done
+if ((${#packages[@]})); then
+    has apt-get || stop "install these with your package manager, then run this again: ${packages[*]}"
+    as_root=()
+    if ((EUID != 0)); then
+        has sudo || stop "neither root nor sudo: let an administrator run 'apt-get install ${packages[*]}', then run this again."
+        as_root=(sudo)
+    fi
+    say "installing ${packages[*]} through apt"
+    "${as_root[@]}" apt-get update -qq >/dev/null
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null
+fi
+
+[[ "$goal" == test ]] || exit 0
+
+# Rust components and targets, by rustup; a cargo from elsewhere may bring its own.
+components=()
+cargo fmt --version >/dev/null 2>&1 || components+=(rustfmt)
+cargo clippy --version >/dev/null 2>&1 || components+=(clippy)
+if ((${#components[@]})); then
+    has rustup || stop "missing: ${components[*]}; this cargo does not come from rustup, so install them as you installed it."
+    say "installing ${components[*]} through rustup"
+    rustup component add "${components[@]}" >&2
+fi
+bare_metal=x86_64-unknown-none
+if [[ ! -d "$(rustc --print sysroot)/lib/rustlib/$bare_metal" ]]; then
+    has rustup || stop "missing: the Rust target $bare_metal; this cargo does not come from rustup, so install it as you installed it."
+    say "installing the Rust target $bare_metal through rustup"
+    rustup target add "$bare_metal" >&2
+fi
+
+# Python tools, exactly those of requirements-dev.txt.
+python=python3
+has python3.11 && python=python3.11
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+    || stop "Python 3.11 or newer is needed; $python is $("$python" --version)."
+if ! { .venv/bin/python -c '' && cmp requirements-dev.txt .venv/installed.txt; } >/dev/null 2>&1; then
+    say "installing the Python tools of requirements-dev.txt in .venv"
+    "$python" -m venv --clear .venv
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt >&2
+    cp requirements-dev.txt .venv/installed.txt
+fi

@@ -1,0 +1,189 @@
+"""Runs every check and test, and ends with one line: how many passed and how many failed.
+
+A check counts as one; a step that runs tests counts each of them. `--only` runs some of the steps,
+`--list` names them. Exit code 0 only where nothing failed.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
+LOGS = TARGET / "test-logs"
+BARE_METAL = "x86_64-unknown-none"
+# Crates that must build where there is no standard library.
+NO_STD = ("units", "dataflow", "queueing")
+# Longer than any step takes on two cores from an empty target directory; a hung test ends here.
+STEP_SECONDS_MAX = 2400
+# How much of a failed step's log is printed at the end; the file holds all of it.
+LOG_LINES_MAX = 200
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many tests or checks ended how."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def __add__(self, other: "Counts") -> "Counts":
+        """Return the sum."""
+        return Counts(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
+
+    def __str__(self) -> str:
+        """Return the line that scripts read."""
+        skipped = f", {self.skipped} skipped" if self.skipped else ""
+        return f"{self.passed} passed, {self.failed} failed{skipped}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command, and how its tests are counted; a step without a counter is one check."""
+
+    name: str
+    command: tuple[str, ...]
+    count: Callable[[str], Counts] | None = None
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+CARGO_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;", re.MULTILINE)
+
+
+def count_cargo(log: str) -> Counts:
+    """Sum the result lines of all test binaries and doc tests."""
+    results = [tuple(map(int, match.groups())) for match in CARGO_RESULT.finditer(log)]
+    return sum((Counts(*result) for result in results), Counts())
+
+
+def count_pytest(_log: str) -> Counts:
+    """Read the report that pytest wrote; it has no report where it could not start."""
+    try:
+        suites = ElementTree.parse(LOGS / "pytest.xml").getroot().iter("testsuite")
+    except (OSError, ElementTree.ParseError):
+        return Counts()
+    total = Counts()
+    for suite in suites:
+        tests, failed, skipped = (int(suite.get(key, 0)) for key in ("tests", "failures", "skipped"))
+        failed += int(suite.get("errors", 0))
+        total += Counts(tests - failed - skipped, failed, skipped)
+    return total
+
+
+def steps() -> list[Step]:
+    """Return all steps, in the order in which they run."""
+    python = sys.executable
+    no_std = [f"fanin-{name}" for name in NO_STD if (ROOT / "crates" / name).is_dir()]
+    binary = {"FANIN_BIN": str(TARGET / "debug" / "fanin")}
+    warnings = {"RUSTDOCFLAGS": "-D warnings"}
+    return [
+        Step("format", ("cargo", "fmt", "--all", "--check")),
+        Step("clippy", ("cargo", "clippy", "--workspace", "--all-targets", "--", "-D", "warnings")),
+        Step("rustdoc", ("cargo", "doc", "--workspace", "--no-deps"), environment=warnings),
+        *(
+            Step(f"no-std-{name}", ("cargo", "build", "--package", name, "--target", BARE_METAL))
+            for name in no_std
+        ),
+        Step("cargo-test", ("cargo", "test", "--workspace", "--no-fail-fast"), count_cargo),
+        Step("generated-docs", (python, "scripts/docs.py", "--check"), environment=binary),
+        Step("ruff-format", (python, "-m", "ruff", "format", "--check")),
+        Step("ruff", (python, "-m", "ruff", "check")),
+        Step("mypy", (python, "-m", "mypy")),
+        Step("maturin", (python, "-m", "maturin", "develop", "--locked")),
+        Step("pytest", (python, "-m", "pytest", f"--junitxml={LOGS / 'pytest.xml'}"), count_pytest, binary),
+    ]
+
+
+def run(step: Step) -> tuple[Counts, str]:
+    """Run one step; return its counts and its log, which is also kept in a file."""
+    environment = os.environ | {"CARGO_TERM_COLOR": "never", "VIRTUAL_ENV": sys.prefix} | step.environment
+    path = LOGS / f"{step.name}.log"
+    with path.open("wb") as file:
+        try:
+            code = subprocess.run(
+                step.command,
+                cwd=ROOT,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                timeout=STEP_SECONDS_MAX,
+                check=False,
+            ).returncode
+            end = f"exit code {code}"
+        except subprocess.TimeoutExpired:
+            code, end = 1, f"stopped after {STEP_SECONDS_MAX} s"
+        except OSError as error:
+            code, end = 1, str(error)
+    log = path.read_text(errors="replace") + f"[{end}]\n"
+    counts = step.count(log) if step.count else Counts(passed=int(code == 0))
+    # A step that failed without a failed test, such as one that did not compile, is a failure itself;
+    # so is a test step that ran nothing.
+    if counts.failed == 0 and (code != 0 or counts.passed == 0):
+        counts += Counts(failed=1)
+    return counts, log
+
+
+def report(name: str, log: str) -> None:
+    """Print the end of a failed step's log."""
+    lines = log.splitlines()
+    print(f"\n--- {name} " + "-" * max(0, 90 - len(name)))
+    if len(lines) > LOG_LINES_MAX:
+        print(f"(the last {LOG_LINES_MAX} of {len(lines)} lines; all of them: {LOGS / name}.log)")
+    print("\n".join(lines[-LOG_LINES_MAX:]))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the steps that were asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="+", metavar="STEP", help="run these steps only")
+    parser.add_argument("--list", action="store_true", help="name the steps")
+    options = parser.parse_args(arguments)
+
+    wanted = steps()
+    if options.list:
+        print("\n".join(step.name for step in wanted))
+        return 0
+    if options.only:
+        unknown = set(options.only) - {step.name for step in wanted}
+        if unknown:
+            parser.error(f"unknown steps: {' '.join(sorted(unknown))}; --list names them")
+        wanted = [step for step in wanted if step.name in options.only]
+
+    LOGS.mkdir(parents=True, exist_ok=True)
+    (LOGS / "pytest.xml").unlink(missing_ok=True)
+    total = Counts()
+    failures = []
+    for step in wanted:
+        start = time.monotonic()
+        print(f"{step.name:<20}", end="", flush=True)
+        counts, log = run(step)
+        total += counts
+        verdict = "FAILED" if counts.failed else "ok"
+        detail = f"  {counts}" if step.count else ""
+        print(f"{verdict:<7} {time.monotonic() - start:6.1f} s{detail}", flush=True)
+        if counts.failed:
+            failures.append((step.name, log))
+        elif counts.skipped:
+            print("\n".join(f"    {line}" for line in log.splitlines() if is_skip(line)))
+    for name, log in failures:
+        report(name, log)
+    print(f"\n{total}", flush=True)
+    return 1 if total.failed else 0
+
+
+def is_skip(line: str) -> bool:
+    """Tell whether a line of a log says that a test was skipped, and why."""
+    return line.startswith("SKIPPED") or bool(re.match(r"^test .* \.\.\. ignored", line))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

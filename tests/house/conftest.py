@@ -1,0 +1,33 @@
+"""What the tests of the whole house share: the root, and what cargo and git know."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """Return the root of the repository."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def packages() -> dict[str, dict[str, Any]]:
+    """Return the workspace's packages by name, as cargo describes them."""
+    command = ["cargo", "metadata", "--format-version=1", "--no-deps", "--locked"]
+    output = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return {package["name"]: package for package in json.loads(output)["packages"]}
+
+
+@pytest.fixture(scope="session")
+def tracked() -> list[Path]:
+    """Return the files that git tracks, and new ones that it does not ignore."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    output = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    paths = [ROOT / name for name in output.split("\0") if name]
+    return [path for path in paths if path.is_file()]

@@ -1,0 +1,79 @@
+"""What holds for all files of the repository."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+# A path that exists only on one person's machine.
+MACHINE_PATH = re.compile(r"(?<![\w.~-])/(?:root|home/\w+|Users/\w+|work)/[\w.-]")
+LINES_MAX = 800
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def texts(tracked: list[Path]) -> dict[Path, str]:
+    """Return the tracked files that are text."""
+    found = {}
+    for path in tracked:
+        data = path.read_bytes()
+        if b"\0" not in data[:4096]:
+            found[path] = data.decode(errors="replace")
+    return found
+
+
+def test_no_file_names_a_path_of_one_machine(tracked: list[Path]) -> None:
+    found = [
+        f"{path}:{number}"
+        for path, text in texts(tracked).items()
+        if path.name != "test_repository.py"
+        for number, line in enumerate(text.splitlines(), 1)
+        if MACHINE_PATH.search(line)
+    ]
+    assert not found
+
+
+def test_source_files_stay_short_enough_to_read(tracked: list[Path]) -> None:
+    sources = [path for path in tracked if path.suffix in {".rs", ".py"}]
+    long = {str(path): n for path in sources if (n := len(path.read_text().splitlines())) > LINES_MAX}
+    assert not long, f"split these, which have more than {LINES_MAX} lines: {long}"
+
+
+def anchor(heading: str) -> str:
+    """Return the anchor that a heading gets on a rendered page."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def test_links_between_documents_lead_somewhere(tracked: list[Path]) -> None:
+    broken = []
+    for path in (path for path in tracked if path.suffix == ".md"):
+        for match in LINK.finditer(path.read_text()):
+            link = match.group(1) or match.group(2)
+            if link.startswith(("http://", "https://", "mailto:")):
+                continue
+            name, _, fragment = link.partition("#")
+            target = (path.parent / name).resolve() if name else path
+            if not target.exists():
+                broken.append(f"{path}: {link}")
+            elif fragment and fragment not in map(anchor, HEADING.findall(target.read_text())):
+                broken.append(f"{path}: {link} (no such heading)")
+    assert not broken
+
+
+def test_the_change_log_has_an_unreleased_section_that_speaks_of_the_contract(root: Path) -> None:
+    text = (root / "CHANGELOG.md").read_text()
+    unreleased = re.search(r"^## \[?Unreleased\]?\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert unreleased, "CHANGELOG.md has no section '## Unreleased'"
+    assert "### Contract" in unreleased.group(1)
+
+
+def test_scripts_can_be_run(root: Path) -> None:
+    for name in (".ci/run", "scripts/setup.sh"):
+        assert os.access(root / name, os.X_OK), name
+        subprocess.run(["bash", "-n", root / name], check=True)
+
+
+def test_make_help_lists_every_target_that_people_call(root: Path) -> None:
+    output = subprocess.run(["make", "help"], cwd=root, check=True, capture_output=True, text=True).stdout
+    listed = {line.split()[1] for line in output.splitlines() if line.startswith("  make ")}
+    assert {"help", "run", "test", "bench", "docs", "lint", "clean"} <= listed
