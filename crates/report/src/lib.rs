@@ -23,7 +23,7 @@ pub use capture::{Capture, InterfaceId};
 pub use figures::{Span, events, goodput, queue_bytes_max, slowdown, tcp, times};
 pub use files::{PAGE_FILE, ReadError, RunResult, SCENARIO_FILE, SUMMARY_FILE, WriteError, read, write};
 pub use page::page;
-pub use plan::{BufferLoad, LinkLoad, Plan, PlanRow, PlanSection, PlanVerdict};
+pub use plan::{Plan, PlanComparison, PlanCost, PlanLink, PlanQueue, PlanRow, PlanVerdict};
 pub use rows::{EventRow, FlowRow, IoRow, Outcome, QueueRow, Records, WindowRow};
 pub use statistics::{Moments, moments, quantile};
 pub use summary::{

@@ -14,10 +14,12 @@ pub(crate) enum Form {
     Factor,
     Hertz,
     Text,
+    /// A text that stands alone: it begins with a capital and ends with a full stop.
+    Sentence,
 }
 
 impl Form {
-    pub(crate) const ALL: [(Self, &'static str); 9] = [
+    pub(crate) const ALL: [(Self, &'static str); 10] = [
         (Self::Number, "number"),
         (Self::Millis, "ms"),
         (Self::Seconds, "s"),
@@ -27,6 +29,7 @@ impl Form {
         (Self::Factor, "factor"),
         (Self::Hertz, "hz"),
         (Self::Text, "text"),
+        (Self::Sentence, "sentence"),
     ];
 
     /// The word in the page's markup.
@@ -62,8 +65,9 @@ impl Form {
 
 /// A figure for people; `None` where it is not of that form.
 pub(crate) fn format(value: &Value, form: Form) -> Option<String> {
-    if form == Form::Text {
-        return value.as_str().map(str::to_owned);
+    if let Form::Text | Form::Sentence = form {
+        let text = typeset(value.as_str()?);
+        return Some(if form == Form::Text { text } else { sentence(&text) });
     }
     if let (Form::Number, Some(flag)) = (form, value.as_bool()) {
         return Some(if flag { "yes" } else { "no" }.into());
@@ -90,7 +94,7 @@ pub(crate) fn format_f64(number: f64, form: Form) -> String {
         format!("{}\u{a0}{unit}", significant(number / factor))
     };
     match form {
-        Form::Number | Form::Text => significant(number),
+        Form::Number | Form::Text | Form::Sentence => significant(number),
         // Two decimals stand below each other in a column; what is shorter needs its digits.
         Form::Millis if (0.995..9999.995).contains(&number.abs()) => format!("{}\u{a0}ms", fixed(number, 2)),
         Form::Millis => format!("{}\u{a0}ms", significant(number)),
@@ -139,6 +143,18 @@ fn group(text: &str) -> String {
     out + rest
 }
 
+/// Text with true arrows.
+pub(crate) fn typeset(text: &str) -> String {
+    text.replace("->", "→")
+}
+
+fn sentence(text: &str) -> String {
+    let mut characters = text.chars();
+    let first: String = characters.next().map(|first| first.to_uppercase().collect()).unwrap_or_default();
+    let end = if text.is_empty() || text.ends_with(['.', '!', '?']) { "" } else { "." };
+    first + characters.as_str() + end
+}
+
 /// A key as words: `fast_retransmits` is "Fast retransmits".
 pub(crate) fn words(key: &str) -> String {
     let mut out = String::new();
@@ -182,6 +198,7 @@ mod tests {
             (json!(1000), Form::Hertz, "1\u{a0}kHz"),
             (json!(0.25), Form::Seconds, "250\u{a0}ms"),
             (json!(1e300), Form::Number, "1.000e300"),
+            (json!("a burst > 64 kB at tor->dcm"), Form::Sentence, "A burst > 64 kB at tor→dcm."),
         ];
         for (value, form, text) in cases {
             assert_eq!(format(&value, form).as_deref(), Some(text), "{value} as {form:?}");

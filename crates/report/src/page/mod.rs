@@ -135,9 +135,11 @@ fn head(results: &[RunResult], data: &Value, title: &[String], out: &mut String)
         } else {
             String::new()
         };
+        let warnings =
+            result.summary.plan.as_ref().map_or(String::new(), |plan| planned::warnings(plan, data, &at));
         let _ = writeln!(
             out,
-            "<div class=\"verdict {}\">\n{label}<p><strong>{}.</strong> {}</p>\n</div>",
+            "<div class=\"verdict {}\">\n{label}<p><strong>{}.</strong> {}</p>\n{warnings}</div>",
             verdict.standing.class(),
             verdict.words,
             verdict.sentence

@@ -5,8 +5,8 @@ use fanin_units::Instant;
 use super::format::format_f64;
 use super::*;
 use crate::{
-    BufferLoad, EventRow, FlowRow, Ideal, IoRow, LinkLoad, Load, Network, Outcome, Plan, PlanRow,
-    PlanSection, PlanVerdict, QueueRow, Records, ScenarioName, Shaping, Span, Speed, Summary, WindowRow, tcp,
+    EventRow, FlowRow, Ideal, IoRow, Load, Network, Outcome, QueueRow, Records, ScenarioName, Shaping, Span,
+    Speed, Summary, WindowRow, tcp,
 };
 
 const MS: u64 = 1_000_000_000;
@@ -124,81 +124,10 @@ fn run_result(kind: Kind, label: &str, slow: u64) -> RunResult {
     }
 }
 
+/// What the planner writes of a thesis rack, with a cost comparison.
 fn planned() -> RunResult {
-    let scenario = ScenarioName { name: "thesis-a-1000hz".into(), hash: "77aa".into() };
-    let mut summary = Summary::new(Kind::Plan, "0.1.0", scenario);
-    let row = |name: &str, value: u64, unit: &str, text: &str, formula: &str, numbers: &str, source: &str| {
-        PlanRow {
-            name: name.into(),
-            value,
-            unit: unit.into(),
-            text: text.into(),
-            formula: formula.into(),
-            numbers: numbers.into(),
-            source: source.into(),
-        }
-    };
-    summary.plan = Some(Plan {
-        verdict: Some(PlanVerdict {
-            holds: false,
-            text: "Loses frames: a burst of 2.286 MB meets a buffer of 786 kB at tor→collector.".into(),
-        }),
-        sections: vec![
-            PlanSection {
-                title: "On the wire".into(),
-                text: "What an event costs before anything waits.".into(),
-                rows: vec![
-                    row(
-                        "wire.event",
-                        2_286_240,
-                        "B",
-                        "2.286 MB",
-                        "segments × overhead + payload",
-                        "160 × 10 × 94 B + 2.112 MB",
-                        "IEEE 802.3 §4.2.7",
-                    ),
-                    row(
-                        "ideal.collection_time",
-                        18_289_920_000,
-                        "ps",
-                        "18.29 ms",
-                        "wire bytes / rate",
-                        "2.286 MB / 1 Gb/s",
-                        "",
-                    ),
-                ],
-            },
-            PlanSection {
-                title: "Windows".into(),
-                text: String::new(),
-                rows: vec![row(
-                    "windows.lossless",
-                    63_200,
-                    "B",
-                    "63.2 kB",
-                    "rate × RTT + block",
-                    "1 Gb/s × 400 us + 13.2 kB",
-                    "thesis §4.3, ICC'15 eq. (3)",
-                )],
-            },
-        ],
-        links: vec![
-            LinkLoad { name: "readout→core".into(), load: 0.117, rate_bps: 1_000_000_000 },
-            LinkLoad { name: "core→tor".into(), load: 0.902, rate_bps: 10_000_000_000 },
-            LinkLoad { name: "tor→collector".into(), load: 1.163, rate_bps: 1_000_000_000 },
-        ],
-        buffers: vec![
-            BufferLoad { name: "core→tor".into(), burst_bytes: 1_143_120, buffer_bytes: 67_108_864 },
-            BufferLoad { name: "tor→collector".into(), burst_bytes: 2_286_240, buffer_bytes: 786_432 },
-            BufferLoad { name: "toy switch".into(), burst_bytes: 2_286_240, buffer_bytes: 65_536 },
-        ],
-    });
-    summary.ideal = Some(Ideal {
-        collection_time_ms: Some(18.29),
-        goodput_bps: Some(923.8e6),
-        how: Some("2286240 B × 8 / 1 Gb/s".into()),
-    });
-    RunResult::new(summary)
+    let text = include_str!("../../tests/golden/plan.json");
+    RunResult::new(serde_json::from_str(text).unwrap())
 }
 
 /// Pages of every shape. `FANIN_PAGES=DIR cargo test` also writes them there to be looked at.
@@ -326,6 +255,26 @@ fn the_pages_data_is_the_summary() {
 }
 
 #[test]
+fn the_planners_summary_is_read_whole() {
+    let text = include_str!("../../tests/golden/plan.json");
+    let theirs: Value = serde_json::from_str(text).unwrap();
+    let mut ours = planned().summary.to_value().unwrap();
+    // A whole number of bit/s is the same as a float.
+    ours["ideal"]["goodput_bps"] = theirs["ideal"]["goodput_bps"].clone();
+    assert_eq!(ours, theirs);
+    let html = page(&[planned()]);
+    for word in [
+        "tor→collector",
+        "Loses frames: burst 2112 kB",
+        "Credit window",
+        "thesis §4.3.2",
+        "Over-subscription",
+    ] {
+        assert!(html.contains(word), "{word}");
+    }
+}
+
+#[test]
 fn every_chart_is_drawn_for_both_widths_with_its_words() {
     let html = page(&[run_result(Kind::Sim, "a", 3)]);
     let document = parsed(&html);
@@ -400,9 +349,15 @@ fn names_cannot_break_out() {
     result.scenario_toml = Some(format!("# {nasty}\n[workload]\nkind = '''</pre>{}'''\n", "<b>"));
     result.records.queues.iter_mut().for_each(|row| row.queue = nasty.into());
     let mut plan = planned();
-    plan.summary.plan.as_mut().unwrap().sections[0].title = nasty.into();
-    plan.summary.plan.as_mut().unwrap().sections[0].rows[0].formula = nasty.into();
-    plan.summary.plan.as_mut().unwrap().links[0].name = nasty.into();
+    let figures = plan.summary.plan.as_mut().unwrap();
+    figures.verdict.as_mut().unwrap().text = nasty.into();
+    figures.warnings[0] = nasty.into();
+    figures.links[0].name = nasty.into();
+    figures.queues[0].name = nasty.into();
+    figures.queues[0].outcome = nasty.into();
+    figures.derivations[0].name = nasty.into();
+    figures.derivations[0].formula = nasty.into();
+    figures.cost.as_mut().unwrap().network.as_mut().unwrap().currency = nasty.into();
     for results in [vec![result.clone()], vec![plan.clone()], vec![result, plan]] {
         let html = page(&results);
         let document = parsed(&html);
@@ -443,7 +398,9 @@ fn odd_results_have_a_page_too() {
     let absurd_plan = plan.summary.plan.as_mut().unwrap();
     absurd_plan.links[0].load = f64::MAX;
     absurd_plan.links[1].load = -1.0;
-    absurd_plan.buffers[0].buffer_bytes = 0;
+    absurd_plan.queues[0].capacity_bytes = Some(0);
+    absurd_plan.queues[1].peak_bytes = u64::MAX;
+    absurd_plan.queues[1].capacity_bytes = Some(1);
     for results in [
         vec![],
         vec![empty.clone()],

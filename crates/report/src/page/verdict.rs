@@ -35,9 +35,14 @@ pub(crate) struct Verdict {
 pub(crate) fn verdict(summary: &Summary, data: &Value, at: &str) -> Verdict {
     let planned = summary.plan.as_ref().filter(|_| summary.kind == Kind::Plan);
     if let Some(verdict) = planned.and_then(|plan| plan.verdict.as_ref()) {
-        let (standing, words) =
-            if verdict.holds { (Standing::Good, "It holds") } else { (Standing::Bad, "It does not hold") };
-        let sentence = figure(data, &format!("{at}/plan/verdict/text"), Form::Text).unwrap_or_default();
+        let (standing, words) = match verdict.outcome.as_str() {
+            "fits" | "unlimited" => (Standing::Good, "Lossless"),
+            "holds-back" => (Standing::Open, "Lossless by stopping senders"),
+            "may-lose" => (Standing::Open, "At risk"),
+            "loses" => (Standing::Bad, "Incast"),
+            _ => (Standing::Open, "No verdict"),
+        };
+        let sentence = figure(data, &format!("{at}/plan/verdict/text"), Form::Sentence).unwrap_or_default();
         return Verdict { standing, words, sentence };
     }
     let (standing, words) = headline(summary);
