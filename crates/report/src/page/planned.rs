@@ -111,7 +111,9 @@ fn queues(plan: &Plan, data: &Value, at: &str, of: &str, out: &mut String) {
             cell("Holds", holds),
             cell("Filled", ratio(data, &place("peak_bytes"), &place("capacity_bytes"), Form::Share)),
             cell("Verdict", Some(verdict.into())),
-            bar(fill(queue.peak_bytes, queue.capacity_bytes), longest, good == Some(false))
+            queue.capacity_bytes.map_or(String::new(), |_| {
+                bar(fill(queue.peak_bytes, queue.capacity_bytes), longest, good == Some(false))
+            })
         );
     }
     out.push_str("</tbody>\n</table>\n");
@@ -119,11 +121,9 @@ fn queues(plan: &Plan, data: &Value, at: &str, of: &str, out: &mut String) {
     for (row, queue) in plan.queues.iter().enumerate() {
         let told = queue.text.is_empty() || verdict.contains(&queue.text);
         let (_, good) = outcome_words(&queue.outcome);
-        if let (false, Some(text)) = (told, figure(data, &format!("{at}/queues/{row}/text"), Form::Sentence))
-        {
-            if good != Some(true) {
-                let _ = writeln!(out, "<p class=\"note\">{text}</p>");
-            }
+        let text = figure(data, &format!("{at}/queues/{row}/text"), Form::Sentence);
+        if let Some(text) = text.filter(|_| !told && good != Some(true)) {
+            let _ = writeln!(out, "<p class=\"note\">{text}</p>");
         }
     }
     out.push_str("</section>\n");
@@ -186,11 +186,23 @@ fn derivations(plan: &Plan, data: &Value, at: &str, of: &str, out: &mut String) 
     if plan.derivations.is_empty() {
         return;
     }
-    let _ = writeln!(out, "<section>\n<h2>How it was derived{of}</h2>\n<dl class=\"derived\">");
-    for (index, row) in plan.derivations.iter().enumerate() {
-        derivation(row, data, &format!("{at}/derivations/{index}"), out);
+    // Each link has the same three: they stand apart, so that the others are not lost among them.
+    let of_links = |row: &PlanRow| row.name.starts_with("offered.") || row.name.starts_with("load");
+    let list = |links: bool, out: &mut String| {
+        out.push_str("<dl class=\"derived\">\n");
+        for (index, row) in plan.derivations.iter().enumerate().filter(|(_, row)| of_links(row) == links) {
+            derivation(row, data, &format!("{at}/derivations/{index}"), out);
+        }
+        out.push_str("</dl>\n");
+    };
+    let _ = writeln!(out, "<section>\n<h2>How it was derived{of}</h2>");
+    list(false, out);
+    if plan.derivations.iter().any(of_links) {
+        out.push_str("<details><summary>Link loads, formula by formula</summary>\n");
+        list(true, out);
+        out.push_str("</details>\n");
     }
-    out.push_str("</dl>\n</section>\n");
+    out.push_str("</section>\n");
 }
 
 fn derivation(row: &PlanRow, data: &Value, at: &str, out: &mut String) {
