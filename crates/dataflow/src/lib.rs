@@ -11,6 +11,28 @@
 //! Nothing here reads a clock, opens a socket or starts a thread; random numbers come from a generator that
 //! is seeded by the configuration. Messages are generic over their payload, which is never looked into: the
 //! simulator's is a length ([`fanin_units::Bytes`]), a live process' a buffer.
+//!
+//! A driver reports `handle_closed` of an old connection before `handle_connected` of a new one to the same peer,
+//! keeps messages of one connection in order, and drops those of a connection that was lost. A deadline of
+//! [`fanin_units::Instant::FAR_FUTURE`] never comes.
+//!
+//! ```
+//! use fanin_dataflow::*;
+//! use fanin_units::{Bytes, Duration, Instant};
+//!
+//! let response = Delay::Constant(Duration::from_micros(200));
+//! let config = ReadoutConfig { response, ..ReadoutConfig::default() };
+//! let mut readout = Readout::new(config, UniformSource { fragment: Bytes::new(1_100) })?;
+//!
+//! let request = Message::Request { tag: 1, event: L1Id(42), fragments: FragmentSet::first(12) };
+//! readout.handle_message(Instant::START, Peer::Collector(3), request)?;
+//!
+//! let due = readout.poll_deadline().expect("an answer is in preparation");
+//! readout.handle_deadline(due);
+//! let (to, answer) = readout.poll_transmit().expect("it is due");
+//! assert_eq!((to, answer.wire_bytes()), (Peer::Collector(3), Bytes::new(12 + 10 + 12 * 1_100)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![no_std]
 #![forbid(unsafe_code)]

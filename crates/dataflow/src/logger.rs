@@ -4,8 +4,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 
 use fanin_units::{Bytes, Duration, Instant, Rate};
 
-use crate::supervisor::later;
-use crate::timers::Timers;
+use crate::timers::{Timers, later};
 use crate::{L1Id, Message, Payload, Peer, Record, Stream, Unexpected, What};
 
 /// How events come to the disk.
@@ -101,8 +100,10 @@ struct Writing {
 #[derive(Debug)]
 pub struct Logger<P> {
     config: LoggerConfig,
-    /// Offers that wait for room.
-    offers: VecDeque<(u16, L1Id, u64)>,
+    /// Offers that wait for room, in their order, and the place of each.
+    offers: BTreeMap<u64, (u16, L1Id, u64)>,
+    places: BTreeMap<(u16, L1Id), u64>,
+    next_place: u64,
     /// Granted bytes by collector and event, until the event comes.
     granted: BTreeMap<(u16, L1Id), u64>,
     writing: BTreeMap<StoreId, Writing>,
@@ -129,7 +130,9 @@ impl<P: Payload> Logger<P> {
         }
         Ok(Self {
             config,
-            offers: VecDeque::new(),
+            offers: BTreeMap::new(),
+            places: BTreeMap::new(),
+            next_place: 0,
             granted: BTreeMap::new(),
             writing: BTreeMap::new(),
             jobs: VecDeque::new(),
@@ -149,7 +152,8 @@ impl<P: Payload> Logger<P> {
     /// A connection is lost; saying so twice does no harm. What was received is still written.
     pub fn handle_closed(&mut self, _now: Instant, peer: Peer) {
         let Peer::Collector(collector) = peer else { return };
-        self.offers.retain(|(from, ..)| *from != collector);
+        self.offers.retain(|_, (from, ..)| *from != collector);
+        self.places.retain(|(from, _), _| *from != collector);
         self.granted.retain(|(from, _), size| {
             if *from == collector {
                 self.counters.held -= *size;
@@ -175,30 +179,41 @@ impl<P: Payload> Logger<P> {
         };
         match message {
             Message::Offer { event, size } => {
-                let twice =
-                    self.offers.iter().any(|&(from, offered, _)| (from, offered) == (collector, event));
-                if twice || self.granted.contains_key(&(collector, event)) {
+                let key = (collector, event);
+                if self.places.contains_key(&key) || self.granted.contains_key(&key) {
                     return unexpected("offer", "the event was offered before");
                 }
                 if self.refusing || self.offers.len() >= self.config.offers_max as usize {
                     self.counters.refused += 1;
                     self.out.push_back((peer, Message::Refuse { event }));
                 } else {
-                    self.offers.push_back((collector, event, size.get()));
+                    self.offers.insert(self.next_place, (collector, event, size.get()));
+                    self.places.insert(key, self.next_place);
+                    self.next_place += 1;
                 }
             }
             Message::Withdraw { event } => {
-                self.offers.retain(|&(from, offered, _)| (from, offered) != (collector, event));
+                self.forget_offer(collector, event);
                 if let Some(size) = self.granted.remove(&(collector, event)) {
                     self.counters.held -= size;
                 }
             }
             Message::Event { event, stream, missing, payload } => {
-                let Some(granted) = self.granted.remove(&(collector, event)) else {
-                    return unexpected("event", "it was not granted");
+                // A grant and a withdrawal may cross, and the event be offered again: then it comes by the earlier
+                // grant, while its offer still waits or was turned down.
+                let offered = self.forget_offer(collector, event);
+                let granted = match self.granted.remove(&(collector, event)) {
+                    Some(granted) => granted,
+                    None if offered => 0,
+                    None => {
+                        self.counters.refused += 1;
+                        self.out.push_back((peer, Message::Refuse { event }));
+                        return Ok(());
+                    }
                 };
                 let size = payload.size().get();
                 self.counters.held = self.counters.held - granted + size;
+                self.counters.held_max = self.counters.held_max.max(self.counters.held);
                 self.write(now, collector, event, stream, missing, payload);
             }
             message => return unexpected(message.name(), "a collector does not send this here"),
@@ -241,7 +256,8 @@ impl<P: Payload> Logger<P> {
     pub fn handle_disk_full(&mut self, full: bool) {
         self.refusing = full;
         if full {
-            for (collector, event, _) in self.offers.drain(..) {
+            self.places.clear();
+            for (collector, event, _) in core::mem::take(&mut self.offers).into_values() {
                 self.counters.refused += 1;
                 self.out.push_back((Peer::Collector(collector), Message::Refuse { event }));
             }
@@ -295,14 +311,18 @@ impl<P: Payload> Logger<P> {
         }
     }
 
+    fn forget_offer(&mut self, collector: u16, event: L1Id) -> bool {
+        self.places.remove(&(collector, event)).is_some_and(|place| self.offers.remove(&place).is_some())
+    }
+
     /// Grants offers in their order as long as there is room.
     fn grant(&mut self) {
-        while let Some(&(collector, event, size)) = self.offers.front() {
+        while let Some((_, &(collector, event, size))) = self.offers.first_key_value() {
             let empty = self.counters.held == 0;
             if !empty && self.counters.held.saturating_add(size) > self.config.memory.get() {
                 break;
             }
-            self.offers.pop_front();
+            self.forget_offer(collector, event);
             self.granted.insert((collector, event), size);
             self.counters.held += size;
             self.counters.held_max = self.counters.held_max.max(self.counters.held);

@@ -17,9 +17,9 @@ impl Random {
         let state = core::array::from_fn(|_| {
             counter = counter.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let mut mixed = counter;
-            mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-            mixed ^ mixed >> 31
+            mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            mixed ^ (mixed >> 31)
         });
         Self { state }
     }
@@ -30,7 +30,7 @@ impl Random {
         let [a, b, c, d] = self.state;
         let result = a.wrapping_add(d).rotate_left(23).wrapping_add(a);
         let (c, d) = (c ^ a, d ^ b);
-        self.state = [a ^ d, b ^ c, c ^ b << 17, d.rotate_left(45)];
+        self.state = [a ^ d, b ^ c, c ^ (b << 17), d.rotate_left(45)];
         result
     }
 
@@ -41,7 +41,7 @@ impl Random {
     #[inline]
     pub fn below(&mut self, end: u32) -> u32 {
         assert!(end > 0, "a number below zero was asked for");
-        (u128::from(self.bits()) * u128::from(end) >> 64) as u32
+        ((u128::from(self.bits()) * u128::from(end)) >> 64) as u32
     }
 
     /// A number above 0 and at most 1.
@@ -117,7 +117,7 @@ impl Delay {
             }
             Self::Uniform { min, max } => {
                 let range = u128::from(max.saturating_sub(min).get()) + 1;
-                Duration::new(min.get() + (u128::from(random.bits()) * range >> 64) as u64)
+                Duration::new(min.get() + ((u128::from(random.bits()) * range) >> 64) as u64)
             }
             Self::LogNormal { median, sigma } => {
                 Duration::new((median.get() as f64 * libm::exp(sigma.as_f64() * random.normal())) as u64)

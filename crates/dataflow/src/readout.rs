@@ -5,8 +5,7 @@ use alloc::vec::Vec;
 
 use fanin_units::{Bytes, Duration, Instant};
 
-use crate::supervisor::later;
-use crate::timers::Timers;
+use crate::timers::{Timers, later};
 use crate::{
     Delay, FragmentSet, FragmentSource, L1Id, Message, Payload, Peer, Random, Record, Unexpected, What,
 };

@@ -3,7 +3,13 @@
 use alloc::collections::BinaryHeap;
 use core::cmp::Reverse;
 
-use fanin_units::Instant;
+use fanin_units::{Duration, Instant};
+
+/// A later time, or the end of time.
+#[inline]
+pub(crate) fn later(now: Instant, wait: Duration) -> Instant {
+    now.checked_add(wait).unwrap_or(Instant::FAR_FUTURE)
+}
 
 /// Things to do at a time; those of one time in the order in which they were set.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use fanin_units::{Instant, Ratio};
 use super::pending::Pending;
 use super::slot::SlotKey;
 use super::{Blocked, Collector, RequestOrder, Timer};
-use crate::supervisor::later;
+use crate::timers::later;
 use crate::{FragmentSet, L1Id, Message, Payload, Peer, Record, Selection, What};
 
 /// Any fragment that a readout may have.
@@ -93,7 +93,7 @@ impl<P: Payload> Collector<P> {
             self.credits.push(blocked.slot.index, blocked.fragments.len(), blocked);
         } else if now < link.give_up {
             if link.stalled.is_empty() {
-                self.timers.set(link.give_up, Timer::GiveUp(blocked.readout));
+                self.timers.set(link.give_up, Timer::GiveUp(blocked.readout, link.give_up));
             }
             link.stalled.push(blocked);
         } else {
@@ -194,18 +194,23 @@ impl<P: Payload> Collector<P> {
             && at <= now
         {
             self.timeouts.pop_front();
-            let Some(pending) = self.pending.remove(tag) else { continue };
-            self.credits.give_back(pending.cost);
-            let Pending { slot, readout, retries, fragments, .. } = pending;
-            let blocked = Blocked { slot, readout, retries, fragments, planned: now };
-            if self.slots.find(slot).is_none() {
-                continue;
-            }
-            if retries < self.config.request_retries {
-                self.enqueue(now, Blocked { retries: retries + 1, ..blocked });
-            } else {
-                self.lose_fragments(now, blocked);
-            }
+            self.repeat(now, tag);
+        }
+    }
+
+    /// A request has to be made again, or given up if it was repeated often enough.
+    pub(super) fn repeat(&mut self, now: Instant, tag: u32) {
+        let Some(pending) = self.pending.remove(tag) else { return };
+        self.credits.give_back(pending.cost);
+        let Pending { slot, readout, retries, fragments, .. } = pending;
+        let blocked = Blocked { slot, readout, retries, fragments, planned: now };
+        if self.slots.find(slot).is_none() {
+            return;
+        }
+        if retries < self.config.request_retries {
+            self.enqueue(now, Blocked { retries: retries + 1, ..blocked });
+        } else {
+            self.lose_fragments(now, blocked);
         }
     }
 
@@ -239,11 +244,6 @@ impl<P: Payload> Collector<P> {
 
     pub(super) fn give_readout_up(&mut self, now: Instant, readout: u16) {
         let link = &mut self.readouts[usize::from(readout)];
-        if link.give_up > now {
-            // It was back in between, and is away again.
-            self.timers.set(link.give_up, Timer::GiveUp(readout));
-            return;
-        }
         for blocked in core::mem::take(&mut link.stalled) {
             self.lose_fragments(now, blocked);
         }

@@ -230,6 +230,8 @@ pub struct CollectorCounters {
     pub answers: u64,
     /// Answers that came after their request was given up, repeated or withdrawn.
     pub stale_answers: u64,
+    /// Answers that were corrupted.
+    pub corrupted: u64,
     /// Payload bytes in answers that belong to a request.
     pub bytes: u64,
     /// Fragments that never came.

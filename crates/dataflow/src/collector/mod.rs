@@ -19,8 +19,7 @@ pub use config::{CollectorConfig, CollectorCounters, CollectorError, RequestOrde
 use self::pending::PendingTable;
 use self::slot::{Phase, SlotKey, Slots};
 use crate::clear::ClearBatch;
-use crate::supervisor::later;
-use crate::timers::Timers;
+use crate::timers::{Timers, later};
 use crate::{
     CreditPool, Done, FragmentSet, Hello, L1Id, Message, Outcome, Payload, Peer, ProcessingUnit, Random,
     Record, Selection, Unexpected, UnitState, What,
@@ -115,8 +114,8 @@ enum Timer {
     LoggerLate(SlotKey, u16),
     /// All loggers refused; time to ask again.
     OfferAgain(SlotKey),
-    /// A readout has been away too long.
-    GiveUp(u16),
+    /// A readout has been away too long: since it was to be back at this time.
+    GiveUp(u16, Instant),
 }
 
 /// How many clear messages are kept for a readout that is away; the oldest are dropped first.
@@ -291,6 +290,16 @@ impl<P: Payload> Collector<P> {
         self.settle(now);
     }
 
+    /// An answer arrived that the driver found corrupted and threw away: its checksum is wrong. The request is
+    /// repeated, or its fragments are taken as missing after as many repetitions as are allowed.
+    pub fn handle_corrupted(&mut self, now: Instant, readout: u16, tag: u32) {
+        if self.pending.find(tag).is_some_and(|pending| pending.readout == readout) {
+            self.counters.corrupted += 1;
+            self.repeat(now, tag);
+            self.settle(now);
+        }
+    }
+
     /// A real processing unit decided; false means that it no longer has this event, and nothing happened.
     pub fn handle_decision(&mut self, now: Instant, unit: u16, event: L1Id, decision: Decision) -> bool {
         let state = self.units.get(usize::from(unit));
@@ -427,7 +436,10 @@ impl<P: Payload> Collector<P> {
                 .is_none_or(|slot| slot.phase != Phase::Step(step) || slot.open > 0 || slot.unit.is_none()),
             Timer::LoggerLate(key, offers) => self.slots.find(key).is_none_or(|slot| slot.offers != offers),
             Timer::OfferAgain(key) => self.slots.find(key).is_none(),
-            Timer::GiveUp(readout) => self.readouts[usize::from(readout)].up,
+            Timer::GiveUp(readout, at) => {
+                let link = &self.readouts[usize::from(readout)];
+                link.up || link.give_up != at
+            }
         }
     }
 
@@ -458,7 +470,7 @@ impl<P: Payload> Collector<P> {
                     self.offer(now, key.index, None);
                 }
             }
-            Timer::GiveUp(readout) => self.give_readout_up(now, readout),
+            Timer::GiveUp(readout, _) => self.give_readout_up(now, readout),
         }
     }
 
@@ -507,9 +519,11 @@ impl<P: Payload> Collector<P> {
     /// All fragments of a step are here, or given up.
     fn complete(&mut self, now: Instant, key: SlotKey) {
         let Some(slot) = self.slots.find(key).filter(|slot| slot.open == 0) else { return };
-        let (step, building) = match slot.phase {
-            Phase::Step(step) => (step, false),
-            Phase::Building => (0, true),
+        // Where requests are given up as they are made, an event may be announced here more than once.
+        let collecting = |unit: u16| self.units[usize::from(unit)].state() == UnitState::Collecting;
+        let (step, building) = match (slot.phase, slot.unit) {
+            (Phase::Step(step), Some(unit)) if collecting(unit) => (step, false),
+            (Phase::Building, None) => (0, true),
             _ => return,
         };
         let what = What::Collected {
@@ -633,9 +647,11 @@ impl<P: Payload> Collector<P> {
 
     fn one_less_shipping(&mut self) {
         self.shipping -= 1;
-        if self.shipping < self.config.shipping_max
-            && let Some(unit) = self.withheld.pop()
-        {
+        if self.shipping >= self.config.shipping_max {
+            return;
+        }
+        // All of them, although each may bring another event to store: there may be more units than places.
+        while let Some(unit) = self.withheld.pop() {
             self.announced[usize::from(unit)] = true;
             self.tell_supervisor(Message::Ready { unit, done: None });
         }

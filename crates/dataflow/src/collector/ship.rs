@@ -4,7 +4,7 @@ use fanin_units::{Duration, Instant};
 
 use super::slot::Phase;
 use super::{CLEARS_OWED_MAX, Collector, Link, Timer};
-use crate::supervisor::later;
+use crate::timers::later;
 use crate::{L1Id, Message, Outcome, Payload, Peer, Stream, What};
 
 /// How long to wait after every logger refused.
@@ -85,7 +85,7 @@ impl<P: Payload> Collector<P> {
             return Ok(());
         }
         self.counters.reshipped += u64::from(matches!(slot.phase, Phase::Sent(_)));
-        if slot.offers % self.config.loggers == 0 {
+        if slot.offers.is_multiple_of(self.config.loggers) {
             slot.phase = Phase::Unshipped;
             let key = self.slots.key(index);
             self.timers.set(later(now, REFUSED_PAUSE), Timer::OfferAgain(key));

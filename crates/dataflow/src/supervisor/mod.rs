@@ -12,6 +12,7 @@ use fanin_units::{Duration, Instant};
 pub use config::{Arrivals, Backpressure, StartOrder, SupervisorConfig, SupervisorCounters, SupervisorError};
 
 use crate::clear::ClearBatch;
+use crate::timers::later;
 use crate::{
     Assignment, Delay, Done, Hello, L1Id, Layout, Message, Outcome, Payload, Peer, Random, Record, Selection,
     Unexpected, What,
@@ -30,6 +31,8 @@ pub struct Supervisor<P> {
     announced: Vec<u32>,
     started: bool,
     collectors: Vec<CollectorState<P>>,
+    /// No collector has to be given up before this time, if any.
+    give_up: Option<Instant>,
     readouts: Vec<ReadoutState>,
     readouts_full: u32,
     /// Events of lost collectors.
@@ -86,6 +89,7 @@ impl<P: Payload> Supervisor<P> {
             announced: Vec::new(),
             started: false,
             collectors: (0..layout.collectors()).map(|_| collector()).collect(),
+            give_up: None,
             readouts: vec![ReadoutState::default(); usize::from(config.readouts)],
             readouts_full: 0,
             returned: VecDeque::new(),
@@ -123,6 +127,7 @@ impl<P: Payload> Supervisor<P> {
             let state = self.collectors.get_mut(usize::from(collector)).ok_or(event)?;
             state.outstanding.push(Outstanding { event, region, result });
             state.give_up = Some(later(now, self.config.reassign_delay));
+            self.give_up = self.give_up.min(state.give_up).or(state.give_up);
         }
         self.next_event = next;
         Ok(())
@@ -158,6 +163,7 @@ impl<P: Payload> Supervisor<P> {
                 }
                 state.up = false;
                 state.give_up = Some(later(now, self.config.reassign_delay));
+                self.give_up = self.give_up.min(state.give_up).or(state.give_up);
                 for unit in self.layout.units_of(collector) {
                     self.remove_free(unit);
                 }
@@ -264,9 +270,8 @@ impl<P: Payload> Supervisor<P> {
     pub fn poll_deadline(&self) -> Option<Instant> {
         // While the trigger is stopped, only a message can change that.
         let due = if self.xoff_since.is_some() { None } else { self.due };
-        let lost = self.collectors.iter().filter_map(|collector| collector.give_up).min();
         let clear = self.clear.as_ref().and_then(ClearBatch::deadline);
-        [due, lost, clear].into_iter().flatten().min()
+        [due, self.give_up, clear].into_iter().flatten().min()
     }
 
     /// What it counted so far.
@@ -309,7 +314,10 @@ impl<P: Payload> Supervisor<P> {
         }
         let state = &mut self.collectors[index];
         state.up = true;
-        state.give_up = None;
+        if state.give_up.take().is_some() {
+            self.give_up = self.collectors.iter().filter_map(|collector| collector.give_up).min();
+        }
+        let state = &mut self.collectors[index];
         unknown.extend(
             hello.busy.iter().filter(|&event| state.outstanding.iter().all(|one| one.event != *event)),
         );
@@ -356,6 +364,9 @@ impl<P: Payload> Supervisor<P> {
 
     /// Takes the events of collectors that did not come back in time.
     fn take_from_lost(&mut self, now: Instant) {
+        if self.give_up.is_none_or(|at| at > now) {
+            return;
+        }
         for collector in 0..self.collectors.len() {
             let state = &mut self.collectors[collector];
             if state.give_up.is_none_or(|at| at > now) {
@@ -366,6 +377,7 @@ impl<P: Payload> Supervisor<P> {
                 self.take(now, collector as u16, one);
             }
         }
+        self.give_up = self.collectors.iter().filter_map(|collector| collector.give_up).min();
     }
 
     fn take(&mut self, now: Instant, collector: u16, one: Outstanding<P>) {
@@ -553,9 +565,4 @@ impl<P: Payload> Supervisor<P> {
     fn record(&mut self, at: Instant, event: L1Id, what: What) {
         self.records.push_back(Record { at, event, what });
     }
-}
-
-/// A later time, or the end of time.
-pub(crate) fn later(now: Instant, wait: Duration) -> Instant {
-    now.checked_add(wait).unwrap_or(Instant::FAR_FUTURE)
 }
