@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use fanin_units::{Duration, Instant};
 
 use crate::{
-    EventRow, Events, FlowRow, Goodput, Moments, Outcome, QueueRow, Requests, Slowdown, Summary, Tcp, Times,
-    moments, quantile,
+    EventRow, Events, FlowRow, Goodput, Measured, Moments, Outcome, QueueRow, Requests, Slowdown, Summary,
+    Tcp, Times, moments, quantile,
 };
 
 /// The stretch of a run that is measured: from the end of the warm-up to the end of the run.
@@ -171,7 +171,7 @@ impl Summary {
         self.collection_time_ms = collection_times(rows, span);
         self.slowdown = slowdown(within(rows, span));
         self.goodput_bps = goodput(rows, span, collectors);
-        self.duration_s = Some(span.duration().as_secs_f64());
+        self.fill_span(span);
     }
 
     /// Fills `requests`, `slowdown`, `goodput_bps` and `duration_s` from the rounds of a
@@ -181,7 +181,12 @@ impl Summary {
         self.requests = Some(Requests { completed, time_ms: collection_times(rows, span) });
         self.slowdown = slowdown(within(rows, span));
         self.goodput_bps = goodput(rows, span, collectors);
+        self.fill_span(span);
+    }
+
+    fn fill_span(&mut self, span: Span) {
         self.duration_s = Some(span.duration().as_secs_f64());
+        self.measured_ps = Some(Measured { from: span.from.get(), until: span.until.get() });
     }
 }
 

@@ -6,10 +6,12 @@
 
 #![forbid(unsafe_code)]
 
+mod capture;
 #[cfg(feature = "parquet")]
 mod columns;
 mod figures;
 mod files;
+mod page;
 mod plan;
 mod rows;
 mod statistics;
@@ -17,14 +19,16 @@ mod summary;
 #[cfg(feature = "parquet")]
 mod tables;
 
+pub use capture::{Capture, InterfaceId};
 pub use figures::{Span, events, goodput, queue_bytes_max, slowdown, tcp, times};
 pub use files::{PAGE_FILE, ReadError, RunResult, SCENARIO_FILE, SUMMARY_FILE, WriteError, read, write};
-pub use plan::{BufferLoad, LinkLoad, Plan, PlanRow, PlanSection, PlanVerdict};
+pub use page::page;
+pub use plan::{Plan, PlanComparison, PlanCost, PlanLink, PlanQueue, PlanRow, PlanVerdict};
 pub use rows::{EventRow, FlowRow, IoRow, Outcome, QueueRow, Records, WindowRow};
 pub use statistics::{Moments, moments, quantile};
 pub use summary::{
-    Events, Goodput, Ideal, Kind, Load, Network, NotFinite, Requests, SCHEMA, ScenarioName, Shaping,
-    Slowdown, Speed, Summary, Tcp, Times,
+    Events, Goodput, Ideal, Kind, Load, Measured, Network, NotFinite, Requests, SCHEMA, ScenarioName,
+    Shaping, Slowdown, Speed, Summary, Tcp, Times,
 };
 #[cfg(feature = "parquet")]
 pub use tables::{TableReadError, TableWriteError};

@@ -45,6 +45,15 @@ pub struct ScenarioName {
     pub hash: String,
 }
 
+/// The stretch of a run that was measured, in picoseconds since the run began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Measured {
+    /// First moment that counts.
+    pub from: u64,
+    /// First moment that no longer counts.
+    pub until: u64,
+}
+
 /// What became of the events that were assigned while measuring.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -250,6 +259,9 @@ pub struct Summary {
     /// Measured time in seconds, the warm-up left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_s: Option<f64>,
+    /// The stretch of the run that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_ps: Option<Measured>,
     /// Events of an event-building workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<Events>,
@@ -310,6 +322,7 @@ impl Summary {
             scenario,
             seed: None,
             duration_s: None,
+            measured_ps: None,
             events: None,
             requests: None,
             collection_time_ms: None,

@@ -3,8 +3,8 @@
 use std::fs;
 
 use fanin_report::{
-    BufferLoad, Events, Goodput, Ideal, Kind, LinkLoad, Load, Network, Plan, PlanRow, PlanSection,
-    PlanVerdict, Requests, ScenarioName, Shaping, Slowdown, Speed, Summary, Tcp, Times,
+    Events, Goodput, Ideal, Kind, Load, Measured, Network, Plan, PlanLink, PlanQueue, PlanRow, PlanVerdict,
+    Requests, ScenarioName, Shaping, Slowdown, Speed, Summary, Tcp, Times,
 };
 
 /// A summary in which every key stands.
@@ -28,6 +28,7 @@ fn everything() -> Summary {
     summary.commit = Some("5d7de1c".into());
     summary.seed = Some(u64::MAX);
     summary.duration_s = Some(10.0);
+    summary.measured_ps = Some(Measured { from: 2_000_000_000_000, until: 12_000_000_000_000 });
     summary.events = Some(Events {
         assigned: 5000,
         collected: 4990,
@@ -73,25 +74,40 @@ fn everything() -> Summary {
         how: Some("2286240 B × 8 / 1 Gb/s = 18.29 ms".into()),
     });
     summary.plan = Some(Plan {
-        verdict: Some(PlanVerdict { holds: false, text: "loses frames".into() }),
-        sections: vec![PlanSection {
-            title: "Windows".into(),
-            text: "What may be in flight.".into(),
-            rows: vec![PlanRow {
-                name: "lossless_window_bytes".into(),
-                text: "Largest window without loss".into(),
-                value: "63.2 kB".into(),
-                formula: "R·T + block".into(),
-                with_numbers: "1 Gb/s × 400 µs + 13.2 kB".into(),
-                source: "thesis §4.3".into(),
-            }],
+        verdict: Some(PlanVerdict {
+            outcome: "loses".into(),
+            loses_frames: true,
+            text: "loses frames".into(),
+        }),
+        links: vec![PlanLink {
+            name: "tor->collector".into(),
+            count: 39,
+            rate_bps: 1_000_000_000,
+            offered_bps: 18_048_000_000,
+            load: 0.46,
+            load_reverse: Some(0.02),
         }],
-        links: vec![LinkLoad { name: "tor→collector".into(), load: 0.46, rate_bps: 1_000_000_000 }],
-        buffers: vec![BufferLoad {
-            name: "tor→collector".into(),
+        queues: vec![PlanQueue {
+            name: "tor->collector".into(),
+            outcome: "loses".into(),
+            inflow_bps: 20_000_000_000,
+            outflow_bps: 1_000_000_000,
             burst_bytes: 2_286_240,
-            buffer_bytes: 786_432,
+            peak_bytes: 2_112_800,
+            capacity_bytes: Some(786_432),
+            overflow_share: Some(1.0),
+            text: "burst > buffer".into(),
         }],
+        derivations: vec![PlanRow {
+            name: "credit_window".into(),
+            value: 63_200,
+            unit: "B".into(),
+            text: "63.2 kB".into(),
+            formula: "rate × RTT + block".into(),
+            numbers: "1 Gb/s × 400 us + 13.2 kB".into(),
+            source: "thesis §4.3".into(),
+        }],
+        ..Plan::default()
     });
     summary.techniques.insert("m21tcp".into(), serde_json::json!({ "window_bytes_min": 1460 }));
     summary

@@ -4,11 +4,11 @@
 //! soon as it is accepted: no occurrence is spent on departures, and only the first arrival of each link is
 //! pending in the schedule; the others wait in the link's ring, in order.
 
-use fanin_queueing::{Ecn, FifoMemory, Frame as Descriptor, Limit, Passage};
+use fanin_queueing::{Ecn, FifoMemory, Frame as Descriptor, Passage};
 use fanin_units::{Bytes, Instant, Rate};
 
 use crate::Error;
-use crate::memories::{Memories, Place};
+use crate::memories::{Memories, Place, Plain};
 use crate::network::{Network, PortIndex};
 use crate::random::{Kind, Purpose, Random, host, seed};
 use crate::schedule::Schedule;
@@ -58,19 +58,27 @@ pub(crate) struct Port {
     ring: Box<[Frame]>,
     head: u32,
     len: u32,
+    /// How many of them, from the head, have left the queue as far as anybody has looked.
+    released: u32,
+    /// How many wish that each frame that arrives over the link is noted.
+    pub(crate) taps: u32,
+    pub(crate) place: Place,
     /// When the last accepted frame will have left.
     departure: u64,
     /// Picoseconds a byte lasts; zero where that is no whole number.
     ps_per_byte: u64,
     /// Propagation, and the latency of the switch at the far end.
     delay: u64,
-    pub(crate) place: Place,
-    /// How many wish that each frame that arrives over the link is noted.
-    pub(crate) taps: u32,
+    /// Bytes in the queue, bookkeeping included, and the most there ever were; where no memory counts them.
+    held: u64,
+    held_max: u64,
+    plain: Plain,
     /// Frames accepted.
     pub(crate) frames: u64,
     /// Bytes accepted, everything on the wire counted.
     pub(crate) wire_bytes: u64,
+    /// Frames that its own limit refused.
+    pub(crate) drops: u64,
     rate: Rate,
 }
 
@@ -87,6 +95,38 @@ impl Port {
     #[cold]
     fn time_to_send_exact(&self, wire_bytes: u32) -> u64 {
         self.rate.time_to_send(Bytes::new(u64::from(wire_bytes))).get()
+    }
+
+    /// Bytes that a frame takes in the queue.
+    #[inline]
+    fn charge(&self, wire_bytes: u32, unstored_bytes: u32) -> u64 {
+        u64::from(wire_bytes - unstored_bytes + self.plain.overhead)
+    }
+
+    /// Releases what has left the queue by `now`.
+    #[inline]
+    fn settle(&mut self, now: u64, unstored_bytes: u32) -> u64 {
+        let mut released = 0;
+        while self.released < self.len {
+            let frame = self.ring[self.slot(self.released)];
+            let mut left_at = frame.arrival - self.delay;
+            if !self.plain.counts_in_service {
+                left_at -= self.time_to_send(frame.wire_bytes);
+            }
+            if left_at > now {
+                break;
+            }
+            released += self.charge(frame.wire_bytes, unstored_bytes);
+            self.released += 1;
+        }
+        self.held -= released;
+        released
+    }
+
+    /// What is queued: bytes and frames. Only where no memory counts them.
+    pub(crate) fn queue(&mut self, now: u64, unstored_bytes: u32) -> (u64, u64) {
+        self.settle(now, unstored_bytes);
+        (self.held, u64::from(self.len - self.released))
     }
 
     /// Takes a frame that will have left at `departure`.
@@ -138,6 +178,15 @@ impl Port {
     }
 }
 
+/// A queue at one moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Queue {
+    pub(crate) bytes: u64,
+    pub(crate) frames: u64,
+    pub(crate) drops: u64,
+    pub(crate) marks: u64,
+}
+
 /// What became of a frame that arrived over a link.
 pub(crate) enum Hop {
     /// It waits at the next port on its way.
@@ -145,7 +194,7 @@ pub(crate) enum Hop {
     /// It is at its destination.
     Delivered(Frame),
     /// A switch dropped it.
-    Dropped(Frame, Limit),
+    Dropped(Frame),
 }
 
 /// All ports and the frames in flight.
@@ -158,6 +207,11 @@ pub(crate) struct Fabric {
     /// What the frames carry; `free` lists the unused places.
     pub(crate) segments: Vec<Segment>,
     free: Vec<u32>,
+    /// For each switch: bytes in it as far as anybody has looked, at least as many as there are; and the number up to
+    /// which none of its shared limits can be met.
+    ample: Vec<(u64, u64)>,
+    /// A switch that was taken for ample may not have been.
+    pub(crate) is_doubtful: bool,
     /// Paths, one after another: ports, each path ended by [`NIL`].
     routes: Vec<u32>,
     link_bytes: u32,
@@ -167,8 +221,8 @@ pub(crate) struct Fabric {
 }
 
 impl Fabric {
-    pub(crate) fn new(network: &Network, run: u64) -> Result<Self, Error> {
-        let Memories { memories, places, nodes } = Memories::new(network)?;
+    pub(crate) fn new(network: &Network, run: u64, exact: bool) -> Result<Self, Error> {
+        let Memories { memories, plain, ample, places, nodes } = Memories::new(network, exact)?;
         let port = |index: PortIndex| {
             let link = &network.links[index as usize / 2];
             let ps_bits = 8_000_000_000_000;
@@ -180,9 +234,14 @@ impl Fabric {
                 ps_per_byte: if ps_bits % link.rate.get() == 0 { ps_bits / link.rate.get() } else { 0 },
                 delay: (link.delay + network.latency(index)).get(),
                 place: places[index as usize],
+                released: 0,
+                held: 0,
+                held_max: 0,
+                plain: plain[index as usize],
                 taps: 0,
                 frames: 0,
                 wire_bytes: 0,
+                drops: 0,
                 rate: link.rate,
             }
         };
@@ -193,6 +252,8 @@ impl Fabric {
             chances: nodes.iter().map(chance).collect(),
             segments: Vec::new(),
             free: Vec::new(),
+            ample: ample.into_iter().map(|limit| (0, limit)).collect(),
+            is_doubtful: false,
             routes: Vec::new(),
             link_bytes: network.framing.link_bytes,
             ip_bytes_min: network.framing.ip_bytes_min,
@@ -277,6 +338,13 @@ impl Fabric {
             let next = port.ring[port.slot(0)].arrival;
             schedule.insert_owned(next, ARRIVAL << INDEX_BITS | from);
         }
+        if port.released > 0 {
+            port.released -= 1;
+        } else if port.place.memory == NIL && port.plain.switch != NIL {
+            let charge = port.charge(frame.wire_bytes, self.unstored_bytes);
+            port.held -= charge;
+            self.ample[port.plain.switch as usize].0 -= charge;
+        }
         let input = port.place.input;
         frame.hop += 1;
         let index = self.routes[frame.hop as usize];
@@ -285,6 +353,23 @@ impl Fabric {
         }
         let port = &mut self.ports[index as usize];
         let Place { memory, output, .. } = port.place;
+        if memory == NIL {
+            let released = port.settle(now, self.unstored_bytes);
+            let charge = port.charge(frame.wire_bytes, self.unstored_bytes);
+            let (in_switch, ample) = &mut self.ample[port.plain.switch as usize];
+            *in_switch -= released;
+            if port.held + charge > port.plain.limit {
+                port.drops += 1;
+                return Hop::Dropped(frame);
+            }
+            *in_switch += charge;
+            self.is_doubtful |= *in_switch > *ample;
+            port.held += charge;
+            port.held_max = port.held_max.max(port.held);
+            let departure = now.max(port.departure) + port.time_to_send(frame.wire_bytes);
+            port.accept(schedule, departure, index, frame);
+            return Hop::Forwarded;
+        }
         let ecn = match frame.segment >> 30 {
             0 => Ecn::NotCapable,
             1 => Ecn::Capable,
@@ -308,8 +393,61 @@ impl Fabric {
                 port.accept(schedule, end.get(), index, frame);
                 Hop::Forwarded
             }
-            Passage::Dropped(limit) => Hop::Dropped(frame, limit),
+            Passage::Dropped(_) => Hop::Dropped(frame),
         }
+    }
+
+    /// What is queued before a port of a switch.
+    pub(crate) fn queue(&mut self, now: u64, index: PortIndex) -> Queue {
+        let port = &mut self.ports[index as usize];
+        let Place { memory, output, .. } = port.place;
+        if memory == NIL {
+            let before = port.held;
+            let (bytes, frames) = port.queue(now, self.unstored_bytes);
+            if port.plain.switch != NIL {
+                self.ample[port.plain.switch as usize].0 -= before - bytes;
+            }
+            return Queue { bytes, frames, drops: port.drops, marks: 0 };
+        }
+        let memory = &mut self.memories[memory as usize];
+        let held = *memory.queue(Instant::new(now), usize::from(output));
+        let counters = memory.memory().counters(usize::from(output));
+        let (drops, marks) = (counters.dropped_total().frames, counters.marked.frames);
+        Queue { bytes: held.bytes, frames: held.frames, drops, marks }
+    }
+
+    /// The largest queue of any switch since the marks were reset, in bytes.
+    pub(crate) fn queue_bytes_max(&self) -> Option<u64> {
+        let in_memories = self.memories.iter().map(|memory| {
+            let memory = memory.memory();
+            (0..memory.outputs_len()).map(|output| memory.output(output).bytes_max).max().unwrap_or(0)
+        });
+        let is_plain = |port: &&Port| port.place.memory == NIL && port.plain.switch != NIL;
+        in_memories.chain(self.ports.iter().filter(is_plain).map(|port| port.held_max)).max()
+    }
+
+    /// Starts all high-water marks afresh.
+    pub(crate) fn reset_marks(&mut self, now: u64) {
+        for memory in &mut self.memories {
+            memory.reset_marks(Instant::new(now));
+        }
+        for index in 0..self.ports.len() {
+            self.queue(now, index as PortIndex);
+            self.ports[index].held_max = self.ports[index].held;
+        }
+    }
+
+    /// Frames that switches dropped and marked.
+    pub(crate) fn drops_and_marks(&self) -> (u64, u64) {
+        let mut sum = (self.ports.iter().map(|port| port.drops).sum(), 0);
+        for memory in &self.memories {
+            let memory = memory.memory();
+            for output in 0..memory.outputs_len() {
+                sum.0 += memory.counters(output).dropped_total().frames;
+                sum.1 += memory.counters(output).marked.frames;
+            }
+        }
+        sum
     }
 
     /// Frames put on links so far.

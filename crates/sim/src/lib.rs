@@ -12,6 +12,7 @@ mod run;
 mod schedule;
 mod speed;
 mod stack;
+mod sweep;
 pub mod tcp;
 pub mod topology;
 mod workload;
@@ -19,5 +20,6 @@ mod world;
 
 pub use error::Error;
 pub use run::{Capture, Control, End, Outcome, run};
+pub use sweep::{Point, sweep};
 pub use world::Tapped;
 

@@ -1,6 +1,6 @@
 //! The packet memories of a network's switches.
 
-use fanin_queueing::{FifoMemory, InService, Layout, Link};
+use fanin_queueing::{FifoMemory, InService, Layout, Link, PoolBy};
 use fanin_scenario::{Buffering, EcnMode, PauseMode, PoolCharge, Switch};
 use fanin_units::Bytes;
 
@@ -10,7 +10,7 @@ use crate::network::{Network, NodeIndex, NodeKind, PortIndex, SwitchKind};
 /// Where a port stands at its two ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
-    /// The switch memory that queues before the port; `u32::MAX` at a host.
+    /// The switch memory that queues before the port; `u32::MAX` where there is a limit of the port's own, or none.
     pub(crate) memory: u32,
     /// The port's number among those that leave its node.
     pub(crate) output: u16,
@@ -18,9 +18,33 @@ pub(crate) struct Place {
     pub(crate) input: u16,
 }
 
+/// A port's own limit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Plain {
+    /// Bytes that its queue may hold, bookkeeping included.
+    pub(crate) limit: u64,
+    /// Bookkeeping of each frame.
+    pub(crate) overhead: u32,
+    /// Whether a frame counts while it is being sent.
+    pub(crate) counts_in_service: bool,
+    /// Which of the switches it belongs to; `u32::MAX` at a host.
+    pub(crate) switch: u32,
+}
+
+/// A shared memory of at least so many bytes is taken as one that never fills, until it is seen to.
+const AMPLE_BYTES: u64 = 256_000_000;
+
 /// The memories of all switches, and where each port belongs.
+///
+/// Where nothing but a port's own limit can refuse a frame, its link's ring does the counting and no memory is made:
+/// an unlimited or dedicated queue without early marking. Shared memories so large that they should never fill are taken
+/// for unlimited at first; [`Self::ample`] says from how many bytes in the whole switch on that may be wrong.
 pub(crate) struct Memories {
     pub(crate) memories: Vec<FifoMemory>,
+    /// By [`PortIndex`].
+    pub(crate) plain: Vec<Plain>,
+    /// By switch, in the order of nodes: the bytes in the whole switch up to which no shared limit can be met.
+    pub(crate) ample: Vec<u64>,
     /// By [`PortIndex`].
     pub(crate) places: Vec<Place>,
     /// The node of each memory.
@@ -29,7 +53,9 @@ pub(crate) struct Memories {
 
 impl Memories {
     /// Empty memories for all switches of a network.
-    pub(crate) fn new(network: &Network) -> Result<Self, Error> {
+    ///
+    /// With `exact`, no memory is taken for ample.
+    pub(crate) fn new(network: &Network, exact: bool) -> Result<Self, Error> {
         let mut ports_of: Vec<Vec<PortIndex>> = vec![Vec::new(); network.nodes.len()];
         let ports = 0..2 * network.links.len() as PortIndex;
         let mut places: Vec<Place> = Vec::with_capacity(ports.len());
@@ -43,7 +69,9 @@ impl Memories {
             // A link's two directions are each other's way back.
             places[port].input = places[port ^ 1].output;
         }
-        let (mut memories, mut nodes) = (Vec::new(), Vec::new());
+        let (mut memories, mut nodes, mut ample) = (Vec::new(), Vec::new(), Vec::new());
+        let unlimited = Plain { limit: u64::MAX, overhead: 0, counts_in_service: true, switch: u32::MAX };
+        let mut plain = vec![unlimited; places.len()];
         for (node, ports) in ports_of.iter().enumerate() {
             let NodeKind::Switch { like } = network.nodes[node].kind else { continue };
             let SwitchKind { settings, has_uplinks } = &network.switches[like];
@@ -53,16 +81,42 @@ impl Memories {
             let wire = Bytes::new(u64::from(network.framing.link_bytes - network.framing.stored_bytes));
             let links: Vec<Link> =
                 ports.iter().map(|&port| Link::new(network.links[port as usize / 2].rate, wire)).collect();
+            let layout = layout(settings, &is_uplink)?;
+            layout.check()?;
+            let shared_limit = shared_limit(&layout);
+            let switch = ample.len() as u32;
+            ample.push(shared_limit);
+            if shared_limit == u64::MAX || (shared_limit >= AMPLE_BYTES && !exact) {
+                for (&port, limit) in ports.iter().zip(&layout.output_limits) {
+                    plain[port as usize] = Plain {
+                        limit: limit.get(),
+                        overhead: settings.frame_overhead.get() as u32,
+                        counts_in_service: settings.count_in_service,
+                        switch,
+                    };
+                }
+                continue;
+            }
             let in_service = if settings.count_in_service { InService::Counted } else { InService::Free };
-            let memory = FifoMemory::new(&layout(settings, &is_uplink)?, &links, in_service)?;
+            let memory = FifoMemory::new(&layout, &links, in_service)?;
             for &port in ports {
                 places[port as usize].memory = memories.len() as u32;
+                plain[port as usize].switch = switch;
             }
             memories.push(memory);
             nodes.push(node as NodeIndex);
         }
-        Ok(Self { memories, places, nodes })
+        Ok(Self { memories, plain, ample, places, nodes })
     }
+}
+
+/// The least limit that frames of several ports meet together; `u64::MAX` where there is none.
+fn shared_limit(layout: &Layout) -> u64 {
+    if layout.alpha.is_some() {
+        return 0;
+    }
+    let pools = if layout.pool_by == PoolBy::Nothing { &[][..] } else { &layout.pools };
+    pools.iter().chain(&layout.input_limits).chain(&layout.voq_limit).map(|limit| limit.get()).min().unwrap_or(u64::MAX)
 }
 
 /// How a switch divides its memory among its ports.
@@ -93,8 +147,8 @@ fn layout(switch: &Switch, is_uplink: &[bool]) -> Result<Layout, Error> {
             let pool_of_port: Vec<usize> = (0..ports).map(pool_of).collect();
             let pools = vec![switch.buffer; if split > 0 && ports > split { 2 } else { 1 }];
             let pool_by = match switch.pool_charge {
-                PoolCharge::Output => fanin_queueing::PoolBy::Output(pool_of_port),
-                PoolCharge::Input => fanin_queueing::PoolBy::Input(pool_of_port),
+                PoolCharge::Output => PoolBy::Output(pool_of_port),
+                PoolCharge::Input => PoolBy::Input(pool_of_port),
             };
             Layout {
                 output_limits: vec![limit(switch.port_limit); ports],

@@ -8,7 +8,7 @@ use fanin_scenario::{FlowDistribution, Scenario, WindowState};
 use fanin_units::{Duration, Instant};
 
 use crate::Error;
-use crate::network::{Network, Paths, PortIndex, Spread};
+use crate::network::{Network, NodeKind, Paths, PortIndex, Spread};
 use crate::speed::Meter;
 use crate::stack::stack;
 use crate::topology::{self, Roles};
@@ -84,9 +84,14 @@ pub struct Capture {
 /// If the simulator's own books do not balance at the end: a mistake in this crate.
 pub fn run(scenario: &Scenario, seed: u64, control: &Control<'_>) -> Result<Outcome, Error> {
     let (network, roles) = topology::build(scenario)?;
-    match crate::workload::plan(scenario, &network, &roles, seed)? {
-        Plan::Barrier(barrier) => simulate(scenario, seed, control, &network, &roles, *barrier),
-        Plan::Building(building) => simulate(scenario, seed, control, &network, &roles, *building),
+    let attempt = |exact| match crate::workload::plan(scenario, &network, &roles, seed)? {
+        Plan::Barrier(barrier) => simulate(scenario, seed, control, &network, &roles, *barrier, exact),
+        Plan::Building(building) => simulate(scenario, seed, control, &network, &roles, *building, exact),
+    };
+    // Large shared memories are taken for ample; a run that comes near their limits is repeated with all bookkeeping.
+    match attempt(false)? {
+        Some(outcome) => Ok(outcome),
+        None => Ok(attempt(true)?.expect("nothing is taken for ample")),
     }
 }
 
@@ -135,11 +140,12 @@ fn simulate<W: Measured>(
     network: &Network,
     roles: &Roles,
     workload: W,
-) -> Result<Outcome, Error> {
+    exact: bool,
+) -> Result<Option<Outcome>, Error> {
     let meter = Meter::start();
     let hosts = workload.hosts();
     let connections = workload.connections(roles);
-    let mut world = World::new(network, vec![stack(&scenario.transport)?], hosts, workload, seed)?;
+    let mut world = World::new(network, vec![stack(&scenario.transport)?], hosts, workload, seed, exact)?;
     if scenario.transport.window_state == WindowState::Warm {
         world.warm_rtt = Some(warm_rtt(scenario));
     }
@@ -156,9 +162,7 @@ fn simulate<W: Measured>(
     world.start(scenario.run.stall_limit);
     let mut ending = world.run(warmup, control.stop, progress);
     let before = totals(&world);
-    for memory in &mut world.fabric.memories {
-        memory.reset_marks(Instant::new(world.now));
-    }
+    world.fabric.reset_marks(world.now);
     if ending == Ending::Time {
         ending = world.run(end, control.stop, progress);
     }
@@ -173,6 +177,9 @@ fn simulate<W: Measured>(
             world.run(end + scenario.run.stall_limit, control.stop, progress)
         };
     }
+    if ending == Ending::Doubtful || world.fabric.is_doubtful {
+        return Ok(None);
+    }
     world.assert_conserved();
     let after = totals(&world);
 
@@ -184,7 +191,7 @@ fn simulate<W: Measured>(
         Ending::Done => End::Complete,
         Ending::Stopped => End::Stopped,
         // Time after the drain: something is still on its way after all that waiting.
-        Ending::Stuck | Ending::Stalled | Ending::Time => stalled(&world),
+        Ending::Stuck | Ending::Stalled | Ending::Time | Ending::Doubtful => stalled(&world),
     };
     let rows = world.workload.rows();
     let mut summary = Summary::new(Kind::Sim, env!("CARGO_PKG_VERSION"), ScenarioName::default());
@@ -207,7 +214,7 @@ fn simulate<W: Measured>(
             world.tapped.iter().filter(|seen| seen.port / 2 == port / 2).copied().collect()
         }),
     };
-    Ok(Outcome { end, summary, records, capture })
+    Ok(Some(Outcome { end, summary, records, capture }))
 }
 
 /// The round-trip time that old connections know: the links' and the readout's.
@@ -249,7 +256,7 @@ fn watch<W: Workload>(scenario: &Scenario, network: &Network, world: &mut World<
     let record = &scenario.record;
     let mut ports: Vec<PortIndex> =
         record.queues.iter().flat_map(|pattern| network.ports_named(pattern)).collect();
-    ports.retain(|&port| world.fabric.ports[port as usize].place.memory != u32::MAX);
+    ports.retain(|&port| network.nodes[network.source(port) as usize].kind != NodeKind::Host);
     ports.sort_unstable();
     ports.dedup();
     if !ports.is_empty() && !record.queue_interval.is_zero() {
@@ -317,13 +324,7 @@ fn totals<W: Workload>(world: &World<W>) -> Totals {
         port_bytes: world.fabric.ports.iter().map(crate::fabric::Port::arrived_bytes).collect(),
         ..Totals::default()
     };
-    for memory in &world.fabric.memories {
-        let memory = memory.memory();
-        for output in 0..memory.outputs_len() {
-            totals.drops += memory.counters(output).dropped_total().frames;
-            totals.marks += memory.counters(output).marked.frames;
-        }
-    }
+    (totals.drops, totals.marks) = world.fabric.drops_and_marks();
     for end in 0..world.ends_len() {
         let (stats, _) = world.end_stats(end as u32);
         totals.segments += stats.segments;
@@ -344,19 +345,13 @@ fn fill_network<W: Workload>(
     world: &World<W>,
     [before, within, after]: [&Totals; 3],
 ) {
-    let queue_bytes_max = world
-        .fabric
-        .memories
-        .iter()
-        .flat_map(|memory| (0..memory.memory().outputs_len()).map(|output| memory.memory().output(output).bytes_max))
-        .max();
     summary.network = Some(fanin_report::Network {
         packets: Some(after.frames - before.frames),
         bytes: Some(after.bytes - before.bytes),
         drops: Some(after.drops - before.drops),
         ecn_marks: Some(after.marks - before.marks),
         pauses: None,
-        queue_bytes_max,
+        queue_bytes_max: world.fabric.queue_bytes_max(),
     });
     summary.tcp = Some(fanin_report::Tcp {
         segments: Some(after.segments - before.segments),
@@ -374,7 +369,7 @@ fn fill_network<W: Workload>(
         bytes as f64 * 8.0 / seconds / network.links[port as usize / 2].rate.get() as f64
     };
     let busiest = |ports: &mut dyn Iterator<Item = PortIndex>| ports.map(share).max_by(f64::total_cmp);
-    let is_host = |node: u32| network.nodes[node as usize].kind == crate::network::NodeKind::Host;
+    let is_host = |node: u32| network.nodes[node as usize].kind == NodeKind::Host;
     let ports = || 0..2 * network.links.len() as PortIndex;
     let collectors: std::collections::BTreeSet<u32> = roles.collectors.iter().copied().collect();
     summary.load = Some(fanin_report::Load {
@@ -395,10 +390,10 @@ fn queue_rows<W: Workload>(network: &Network, world: &World<W>) -> Vec<QueueRow>
         .map(|sample| QueueRow {
             queue: names[&sample.port].clone(),
             time_ps: sample.at.get(),
-            queue_bytes: sample.bytes,
-            queue_frames: sample.frames,
-            drops: sample.drops,
-            ecn_marks: sample.marks,
+            queue_bytes: sample.queue.bytes,
+            queue_frames: sample.queue.frames,
+            drops: sample.queue.drops,
+            ecn_marks: sample.queue.marks,
             limit_bytes: None,
         })
         .collect();

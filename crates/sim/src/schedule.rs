@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Buckets in a block, as a power of two.
-const BLOCK_BITS: u32 = 11;
+const BLOCK_BITS: u32 = 9;
 /// The inner ring holds two blocks: the present one and the next.
 const BUCKETS: usize = 2 << BLOCK_BITS;
 /// Blocks of the outer ring.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use fanin_units::{Duration, Instant};
 
-use crate::fabric::{ARRIVAL, Fabric, Frame, Hop, INDEX_BITS, NIL};
+use crate::fabric::{ARRIVAL, Fabric, Frame, Hop, INDEX_BITS, NIL, Queue};
 use crate::Error;
 use crate::network::{Network, PortIndex};
 use crate::schedule::Schedule;
@@ -83,12 +83,6 @@ impl<M> Outbox<M> {
     pub(crate) fn tap(&mut self, end: EndIndex, on: bool) {
         self.taps.push((end, on));
     }
-
-    /// Asks for the host's deadline to be looked at again.
-    #[inline]
-    pub(crate) fn touch(&mut self, host: u32) {
-        self.hosts.push(host);
-    }
 }
 
 /// One end of a connection: its endpoint, and the messages on their way to it.
@@ -129,10 +123,7 @@ pub(crate) struct PayloadBytes {
 pub(crate) struct QueueSample {
     pub(crate) port: PortIndex,
     pub(crate) at: Instant,
-    pub(crate) bytes: u64,
-    pub(crate) frames: u64,
-    pub(crate) drops: u64,
-    pub(crate) marks: u64,
+    pub(crate) queue: Queue,
 }
 
 /// The queues that are watched.
@@ -179,6 +170,8 @@ pub(crate) enum Ending {
     Done,
     /// The stop flag was set.
     Stopped,
+    /// A switch's memory that was taken for ample may not have been: the run has to be repeated with all of it.
+    Doubtful,
     /// Nothing was pending, though the workload was not done.
     Stuck,
     /// The workload made no progress for the time allowed.
@@ -220,6 +213,7 @@ impl<W: Workload> World<W> {
         hosts: usize,
         workload: W,
         seed: u64,
+        exact: bool,
     ) -> Result<Self, Error> {
         // About one frame in a bucket when an eighth of all links is busy with full frames.
         let frames_per_second: u64 =
@@ -227,7 +221,7 @@ impl<W: Workload> World<W> {
         Ok(Self {
             now: 0,
             schedule: Schedule::new(8_000_000_000_000 / frames_per_second, 2 * network.links.len() as u32),
-            fabric: Fabric::new(network, seed)?,
+            fabric: Fabric::new(network, seed, exact)?,
             workload,
             stacks,
             ends: Vec::new(),
@@ -311,6 +305,9 @@ impl<W: Workload> World<W> {
                 if stop.load(Ordering::Relaxed) {
                     return Ending::Stopped;
                 }
+                if self.fabric.is_doubtful {
+                    return Ending::Doubtful;
+                }
                 progress(Instant::new(self.now));
             }
             let Some((time, what)) = self.schedule.pop() else {
@@ -360,18 +357,8 @@ impl<W: Workload> World<W> {
         let Some(watch) = &mut self.watch else { return };
         let now = Instant::new(self.now);
         for &port in &watch.ports {
-            let place = self.fabric.ports[port as usize].place;
-            let memory = &mut self.fabric.memories[place.memory as usize];
-            let held = *memory.queue(now, usize::from(place.output));
-            let counters = memory.memory().counters(usize::from(place.output));
-            watch.samples.push(QueueSample {
-                port,
-                at: now,
-                bytes: held.bytes,
-                frames: held.frames,
-                drops: counters.dropped_total().frames,
-                marks: counters.marked.frames,
-            });
+            let queue = self.fabric.queue(self.now, port);
+            watch.samples.push(QueueSample { port, at: now, queue });
         }
         if self.schedule.pending() > self.housekeeping {
             watch.next += watch.interval;
@@ -388,7 +375,7 @@ impl<W: Workload> World<W> {
         match self.fabric.arrive(&mut self.schedule, self.now, port) {
             Hop::Forwarded => {}
             Hop::Delivered(frame) => self.deliver(&frame),
-            Hop::Dropped(frame, _) => {
+            Hop::Dropped(frame) => {
                 self.payload.dropped += u64::from(self.fabric.segments[frame.segment()].payload);
                 self.fabric.remove(&frame);
             }

@@ -19,9 +19,9 @@ fn run(config: &Config, wire: &Wire, seed: u64, requests: &[(u8, u32)]) -> Pair 
         pair.run(pause);
     }
     pair.run(Instant::START + Duration::from_secs(100_000));
-    for side in 0..2 {
-        assert_eq!(pair.ends[1 - side].delivered(), written[side], "all bytes arrive\n{}", tail(&pair));
-        assert_eq!(pair.ends[side].acked(), written[side], "and are acknowledged");
+    for (side, bytes) in written.into_iter().enumerate() {
+        assert_eq!(pair.ends[1 - side].delivered(), bytes, "all bytes arrive\n{}", tail(&pair));
+        assert_eq!(pair.ends[side].acked(), bytes, "and are acknowledged");
     }
     pair
 }

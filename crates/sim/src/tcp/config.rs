@@ -114,8 +114,8 @@ pub struct RtoConfig {
     pub max: Duration,
     /// The estimator.
     pub estimator: RtoEstimator,
-    /// Up to this share of the RTO, in 1/1024, is added at random to each time-out (Vasudevan et al. 2009 §4);
-    /// 0 for none.
+    /// Up to this share of the RTO, in 1/1024, is added at random to each time-out (Vasudevan et al. 2009 §4), by
+    /// the endpoint's salt; 0 for none.
     pub jitter: u32,
 }
 
@@ -200,7 +200,7 @@ pub struct Config {
     pub reordering_max: u32,
     /// Window reduction in recovery.
     pub reduction: Reduction,
-    /// Limited transmit (RFC 3042). Implied by counting SACKed segments as out of the network.
+    /// Limited transmit (RFC 3042): duplicates release new segments before recovery.
     pub limited_transmit: bool,
     /// Tail loss probes (RFC 8985 §7).
     pub tail_loss_probe: bool,

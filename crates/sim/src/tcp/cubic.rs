@@ -156,7 +156,7 @@ impl Cubic {
         let time = (elapsed_ms << TIME_SHIFT) / 1000;
         let offset = time.abs_diff(u64::from(self.k)).min(1 << 17);
         let scale = u128::from(parameters.scale) * 10;
-        let delta = (scale * u128::from(offset).pow(3) >> (10 + 3 * TIME_SHIFT)).min(1 << 30) as u32;
+        let delta = ((scale * u128::from(offset).pow(3)) >> (10 + 3 * TIME_SHIFT)).min(1 << 30) as u32;
         let target =
             if time < u64::from(self.k) { self.origin.saturating_sub(delta) } else { self.origin + delta };
         self.count = if target > cwnd { cwnd / (target - cwnd) } else { 100 * cwnd };
@@ -249,5 +249,68 @@ impl Cubic {
         if self.epoch != 0 && idle > 0 {
             self.epoch = (self.epoch + idle).min(millis(now) + 1);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cube_roots() {
+        for value in [0_u64, 1, 7, 8, 26, 27, 1_000, 999_999_999, 1 << 40, 1 << 60] {
+            let root = u64::from(cube_root(value));
+            assert!(root.pow(3) <= value && (root + 1).pow(3) > value, "{value}");
+        }
+    }
+
+    // RFC 9438 figure 2: K = cbrt((W_max - cwnd) / C) with C = 0.4.
+    #[test]
+    fn the_time_to_the_plateau() {
+        for (below, seconds) in [(3_u32, 1.957_f64), (30, 4.217), (300, 9.086), (3_000, 19.574)] {
+            let got = f64::from(plateau_after(41, below)) / 1024.0;
+            assert!((got - seconds).abs() < 0.01 * seconds, "{below}: {got}");
+        }
+    }
+
+    // After a loss at 100 segments the window returns to 100 at K and exceeds it afterwards: concave, then
+    // convex (RFC 9438 §4.4, §4.5). At a round trip of 400 ms the function of time, not the TCP-friendly
+    // region, decides.
+    #[test]
+    fn concave_then_convex() {
+        let parameters = CubicParameters {
+            beta: 717,
+            scale: 41,
+            hystart: false,
+            counts_segments: true,
+            undoes_to_maximum: false,
+        };
+        let config = Config::linux_6();
+        let mut cubic = Cubic::default();
+        let mut cwnd = cubic.threshold_after_loss(parameters, 100);
+        assert_eq!((cwnd, cubic.maximum()), (70, 100));
+        let mut counted = 0;
+        let mut at = Vec::new();
+        for round in 0..40_u64 {
+            for ack in 0..u64::from(cwnd) {
+                let now = Instant::new((1_000 + 400 * round + 400 * ack / 100) * 1_000_000_000);
+                counted += 1;
+                let step = cubic.acks_per_increase(&config, parameters, cwnd, 1, now);
+                if counted >= step {
+                    cwnd += 1;
+                    counted = 0;
+                }
+            }
+            at.push(cwnd);
+        }
+        // K = cbrt(30 / 0.4) = 4.2 s, 10.5 rounds.
+        assert!((98..=101).contains(&at[10]), "{at:?}");
+        assert!(at[2] - 70 > at[10] - at[8], "steep first, flat at the plateau: {at:?}");
+        assert!(at[20] - at[18] > at[12] - at[10], "then steeper and steeper: {at:?}");
+        // Fast convergence: a loss below the last maximum gives way.
+        let mut cubic = Cubic::default();
+        cubic.threshold_after_loss(parameters, 100);
+        cubic.threshold_after_loss(parameters, 80);
+        assert_eq!(cubic.maximum(), 80 * (1024 + 717) / 2048);
     }
 }

@@ -2,8 +2,8 @@
 
 use fanin_units::{Duration, Instant};
 
-use super::config::{Config, RttSource, Segmentation, Validation, WindowUnit};
-use super::congestion::{AckView, SSTHRESH_INFINITE, Window};
+use super::config::{Config, RttSource, Validation, WindowUnit};
+use super::congestion::{AckView, Window};
 use super::flight::Flight;
 use super::receive::Receiver;
 use super::recovery::Trouble;
@@ -99,52 +99,55 @@ pub(crate) struct Counters {
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     // Sender, hot.
-    pub(crate) una: u64,
-    pub(crate) next: u64,
-    written: u64,
+    pub(super) una: u64,
+    pub(super) next: u64,
+    pub(super) written: u64,
     /// Right edge of the window the peer offers.
-    window_edge: u64,
+    pub(super) window_edge: u64,
     /// Offset of the segment that last changed it, plus one (`snd_wl1`); 0 while only a SYN did.
-    window_from: u64,
-    pub(crate) last_sent_at: u64,
-    pub(crate) flight: Flight,
-    pub(crate) window: Window,
-    pub(crate) rtt: Rtt,
+    pub(super) window_from: u64,
+    pub(super) last_sent_at: u64,
+    pub(super) flight: Flight,
+    pub(super) window: Window,
+    pub(super) rtt: Rtt,
     /// End of the flight whose round-trip variation is being taken.
-    rtt_point: u64,
+    pub(super) rtt_point: u64,
     /// The earliest time at which anything can be due.
-    pub(crate) wake: u64,
-    timer_base: u64,
-    timer_delay: u64,
+    pub(super) wake: u64,
+    pub(super) timer_base: u64,
+    pub(super) timer_delay: u64,
     /// Timestamp clock: when the reading ends, and the reading.
-    stamp: (u64, u32),
-    pub(crate) timer: Timer,
-    pub(crate) state: State,
-    phase: Phase,
+    pub(super) stamp: (u64, u32),
+    pub(super) timer: Timer,
+    pub(super) state: State,
+    pub(super) phase: Phase,
     /// Segment size in force, at most the configuration's.
-    mss: u16,
-    burst_segments: u8,
-    burst_max: u8,
-    pub(crate) reordering_seen: bool,
+    pub(super) mss: u16,
+    pub(super) burst_segments: u8,
+    pub(super) burst_max: u8,
+    /// What the window would let go waits for the next input, to make a larger burst.
+    pub(super) deferred: bool,
+    pub(super) reordering_seen: bool,
     /// The window was fully used at the last transmission.
-    window_was_full: bool,
+    pub(super) window_was_full: bool,
     /// CWR is to be sent on the next new segment.
-    send_cwr: bool,
+    pub(super) send_cwr: bool,
     /// A lost probe or window probe is to be sent at the next call.
-    pub(crate) force: Force,
+    pub(super) force: Force,
     /// Reordering degree in units.
-    pub(crate) reordering: u32,
+    pub(super) reordering: u32,
     /// Greatest flight since it was last reset, and the point that resets it.
-    flight_max: u32,
-    flight_used: u32,
-    flight_point: u64,
-    flight_stamp: u64,
+    pub(super) flight_max: u32,
+    pub(super) flight_used: u32,
+    pub(super) flight_point: u64,
+    pub(super) flight_stamp: u64,
     /// Greatest window ever offered.
-    offered_max: u32,
-    probe_backoff: u8,
-    pub(crate) trouble: Option<Box<Trouble>>,
-    pub(crate) receiver: Receiver,
-    pub(crate) counters: Counters,
+    pub(super) offered_max: u32,
+    pub(super) probe_backoff: u8,
+    pub(super) salt: u32,
+    pub(super) trouble: Option<Box<Trouble>>,
+    pub(super) receiver: Receiver,
+    pub(super) counters: Counters,
 }
 
 /// A transmission that the window does not govern.
@@ -186,6 +189,7 @@ impl Endpoint {
             mss: config.mss,
             burst_segments: 0,
             burst_max: 0,
+            deferred: false,
             reordering_seen: false,
             window_was_full: false,
             send_cwr: false,
@@ -197,6 +201,7 @@ impl Endpoint {
             flight_stamp: 0,
             offered_max: initial,
             probe_backoff: 0,
+            salt: 0,
             trouble: None,
             receiver: Receiver::new(config),
             counters: Counters::default(),
@@ -247,6 +252,7 @@ impl Endpoint {
     #[inline]
     pub fn write(&mut self, bytes: u64) {
         self.written += bytes;
+        self.deferred = false;
     }
 
     /// Bytes written so far.
@@ -293,6 +299,7 @@ impl Endpoint {
                 return;
             }
         }
+        self.deferred = false;
         self.receiver.note_timestamp(segment);
         self.handle_ack(config, now, segment);
         if segment.payload > 0 {
@@ -320,7 +327,10 @@ impl Endpoint {
             || (from == self.window_from && edge > self.window_edge);
         if updates {
             self.window_from = from;
-            self.update_window(config, now, edge, segment.window);
+            self.window_edge = edge;
+            if segment.window > self.offered_max || self.timer == Timer::WindowProbe {
+                self.update_window(config, edge, segment.window);
+            }
         }
         let plain = self.trouble.is_none()
             && !segment.flags.intersects(Flags::ECE)
@@ -385,16 +395,13 @@ impl Endpoint {
                 left <= 3 * config.segment_units()
             }
             Validation::MaximumFlight => {
-                if self.window.in_slow_start() {
-                    self.window.cwnd < 2 * self.flight_max
-                } else {
-                    self.window_was_full
-                }
+                self.window_was_full
+                    || (self.window.in_slow_start() && self.window.cwnd < 2 * self.flight_max)
             }
         }
     }
 
-    fn update_window(&mut self, config: &Config, now: Instant, edge: u64, window: u32) {
+    pub(super) fn update_window(&mut self, config: &Config, edge: u64, window: u32) {
         self.window_edge = edge;
         if window > self.offered_max {
             self.offered_max = window;
@@ -407,7 +414,6 @@ impl Endpoint {
         if self.timer == Timer::WindowProbe && self.window_edge > self.next {
             self.timer = Timer::None;
             self.probe_backoff = 0;
-            let _ = now;
         }
     }
 
@@ -423,8 +429,28 @@ impl Endpoint {
             let delay = self.probe_delay(config).min(rto);
             self.start_timer(config, Timer::TailLossProbe, now.get(), delay);
         } else {
-            self.start_timer(config, Timer::Retransmission, now.get(), rto);
+            let delay = self.jittered(config, now, rto);
+            self.start_timer(config, Timer::Retransmission, now.get(), delay);
         }
+    }
+
+    /// The time-out with the random share that [`RtoConfig::jitter`](super::RtoConfig) asks for.
+    #[inline]
+    pub(crate) fn jittered(&self, config: &Config, now: Instant, rto: u64) -> u64 {
+        if config.rto.jitter == 0 {
+            return rto;
+        }
+        // SplitMix64 of the time and the endpoint's salt: no state, and the same in every run.
+        let mut mixed = now.get().wrapping_add(u64::from(self.salt).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let share = u64::from(config.rto.jitter) * ((mixed ^ (mixed >> 31)) & 1023);
+        rto + rto / (1024 * 1024) * share
+    }
+
+    /// Tells this endpoint's random delays from others' (see [`RtoConfig::jitter`](super::RtoConfig)).
+    pub fn set_salt(&mut self, salt: u32) {
+        self.salt = salt;
     }
 
     // tcp_schedule_loss_probe: two round trips, and time for a delayed ACK when one segment is out.
@@ -436,8 +462,7 @@ impl Endpoint {
         if self.flight.out <= config.segment_units() {
             twice + config.probe_delayed_ack.get()
         } else {
-            // TCP_TIMEOUT_MIN_US.
-            twice + Duration::from_millis(2).get()
+            twice + super::TIMEOUT_MARGIN
         }
     }
 
@@ -480,6 +505,7 @@ impl Endpoint {
     }
 
     fn handle_timer(&mut self, config: &Config, now: Instant) {
+        self.deferred = false;
         match core::mem::replace(&mut self.timer, Timer::None) {
             Timer::None => {}
             Timer::Retransmission if self.phase != Phase::Established => {
@@ -510,6 +536,7 @@ impl Endpoint {
             return Some(segment);
         }
         if self.next < self.written
+            && !self.deferred
             && let Some(len) = self.may_send(config, now)
         {
             return Some(self.send_new(config, now, len));
@@ -533,7 +560,13 @@ impl Endpoint {
             WindowUnit::Segments => 1,
             WindowUnit::Bytes => len,
         };
-        if in_network + cost > self.window.cwnd && !(self.flight.out == 0 && in_network == 0) {
+        let counted = if config.limited_transmit || self.state != State::Disorder {
+            in_network
+        } else {
+            // Without RFC 3042 duplicates release nothing before recovery.
+            self.flight.out
+        };
+        if counted + cost > self.window.cwnd && !(self.flight.out == 0 && in_network == 0) {
             self.window_was_full = true;
             return None;
         }
@@ -543,7 +576,7 @@ impl Endpoint {
                 // tcp_mss_split_point: the end of a burst fills the window, however short.
                 return Some(room as u32);
             }
-            return self.send_into_small_window(config, now, len);
+            return self.send_into_small_window(config, now);
         }
         if len < u32::from(self.mss) && config.nagle && self.flight.out > 0 {
             return None;
@@ -552,10 +585,12 @@ impl Endpoint {
             && let Some(segmentation) = config.segmentation
             && segmentation.window_divisor > 0
             && self.flight.out > 0
-            && self.state == State::Open
+            && (self.state == State::Open
+                || (segmentation.autosize && matches!(self.state, State::Disorder | State::Reduced)))
             && self.defers(config, now, segmentation, in_network, waiting)
         {
             self.window_was_full = true;
+            self.deferred = true;
             return None;
         }
         Some(len)
@@ -563,7 +598,7 @@ impl Endpoint {
 
     /// A whole segment does not fit into the offered window. The kernel waits, and probes when nothing is in
     /// flight (`tcp_snd_wnd_test`, `tcp_check_probe_timer`).
-    fn send_into_small_window(&mut self, config: &Config, now: Instant, _len: u32) -> Option<u32> {
+    fn send_into_small_window(&mut self, config: &Config, now: Instant) -> Option<u32> {
         if self.flight.out == 0 && self.timer == Timer::None && self.force == Force::None {
             let delay = (self.rtt.rto(config).get() << self.probe_backoff.min(16)).min(config.rto.max.get());
             self.start_timer(config, Timer::WindowProbe, now.get(), delay);
@@ -631,70 +666,6 @@ impl Endpoint {
             self.flight_stamp = self.last_sent_at;
         } else {
             self.flight_used = self.flight_used.max(self.flight.out);
-        }
-    }
-
-    // tcp_tso_should_defer: a small part of the window waits for the next ACK, unless it is all there is to
-    // send, makes a whole burst, or the ACK is half a round trip away.
-    fn defers(
-        &self,
-        config: &Config,
-        now: Instant,
-        offload: Segmentation,
-        in_network: u32,
-        waiting: u64,
-    ) -> bool {
-        let room = self.window.cwnd - in_network;
-        let all = config.units(waiting.min(u64::from(u32::MAX)) as u32, self.mss);
-        if all <= room || room >= self.window.cwnd / offload.window_divisor {
-            return false;
-        }
-        let age = now.get() - self.flight.runs.front().map_or(now.get(), |run| run.sent_at);
-        let near = 2 * age >= self.rtt.smoothed(config).get();
-        near && room < u32::from(self.burst_segments_max(config, offload)) * config.segment_units()
-    }
-
-    // tcp_tso_autosize and tcp_update_pacing_rate: what the path carries in a millisecond, and the more the
-    // nearer the peer is; at least two segments.
-    fn burst_segments_max(&self, config: &Config, offload: Segmentation) -> u8 {
-        let mss = u64::from(self.mss);
-        let most = (u64::from(offload.burst_bytes_max) / mss).clamp(1, 255);
-        let srtt = self.rtt.smoothed(config).get();
-        if !offload.autosize || srtt == 0 {
-            return most as u8;
-        }
-        let segments = u64::from(self.window.cwnd.max(self.flight.out) / config.segment_units());
-        let percent = if self.window.cwnd < self.window.ssthresh / 2 { 200 } else { 120 };
-        let paced =
-            u128::from(segments * mss * percent / 100) * 1_000_000_000 / u128::from(srtt) * 1000 / 1024;
-        let nearness = self.rtt.min_ps(config).unwrap_or(0) / 1_000_000 >> 9;
-        let near = if nearness < 32 { u64::from(offload.burst_bytes_max) >> nearness } else { 0 };
-        ((paced as u64 + near) / mss).max(2).min(most) as u8
-    }
-
-    fn mark_burst(&mut self, config: &Config, flags: &mut Flags) {
-        let Some(segmentation) = config.segmentation else { return };
-        let waiting = (self.written - self.next).min(u64::from(self.mss)) as u32;
-        if self.burst_segments == 0 {
-            if waiting == 0 {
-                return;
-            }
-            self.burst_max = self.burst_segments_max(config, segmentation);
-        }
-        let cost = match config.unit {
-            WindowUnit::Segments => 1,
-            WindowUnit::Bytes => waiting,
-        };
-        let more = waiting > 0
-            && self.flight.in_network() + cost <= self.window.cwnd
-            && (self.next + u64::from(waiting) <= self.window_edge
-                || (config.fills_window && self.next < self.window_edge))
-            && !(config.nagle && waiting < u32::from(self.mss));
-        self.burst_segments += 1;
-        if more && self.burst_segments < self.burst_max {
-            flags.insert(Flags::BURST_CONTINUES);
-        } else {
-            self.burst_segments = 0;
         }
     }
 
@@ -768,48 +739,6 @@ impl Endpoint {
         }
     }
 
-    /// Sets the segment that every other call below shares: the window may not exceed `bytes`.
-    fn limit_window(&mut self, config: &Config, bytes: u32) {
-        let segments = (bytes / u32::from(config.mss)).max(1);
-        self.set_cwnd_clamp(config, segments);
-    }
-
-    /// Bounds the congestion window, in segments, from now on (`snd_cwnd_clamp`).
-    pub fn set_cwnd_clamp(&mut self, config: &Config, segments: u32) {
-        self.window.clamp = segments.max(1).saturating_mul(config.segment_units());
-        self.window.cwnd = self.window.cwnd.min(self.window.clamp);
-    }
-
-    /// Sets the window and the threshold, in segments, as a metric of a route or a test does.
-    pub fn set_cwnd(&mut self, config: &Config, cwnd: u32, ssthresh: Option<u32>) {
-        self.window.cwnd = cwnd.max(1) * config.segment_units();
-        if let Some(ssthresh) = ssthresh {
-            self.window.ssthresh = ssthresh.saturating_mul(config.segment_units()).min(SSTHRESH_INFINITE);
-        }
-    }
-
-    /// Bounds the window offered to the peer, in bytes, from now on (`TCP_WINDOW_CLAMP`). What was offered
-    /// is not withdrawn unless [`Config::shrink_window`] says so.
-    pub fn set_window_clamp(&mut self, bytes: u32) {
-        self.receiver.set_window_clamp(bytes);
-    }
-
-    /// From now on received bytes count as unread until [`read`](Self::read) takes them.
-    pub fn set_reading(&mut self, at_once: bool) {
-        self.receiver.set_reading(at_once);
-    }
-
-    /// The application takes received bytes; a window update may follow.
-    pub fn read(&mut self, config: &Config, bytes: u64) {
-        self.receiver.read(config, bytes);
-    }
-
-    /// Sends a window update at the next [`poll_transmit`](Self::poll_transmit), as DIATCP does when it
-    /// shares out windows anew.
-    pub fn update_peer_window(&mut self) {
-        self.receiver.ack_now();
-    }
-
     /// Marks a reduction on the next new segment.
     pub(crate) fn announce_reduction(&mut self) {
         self.send_cwr = true;
@@ -849,89 +778,5 @@ impl Endpoint {
         self.counters.probes += 1;
         self.counters.acks += 1;
         Some(self.finish(config, now, self.una.saturating_sub(1), 0, Flags::ACK))
-    }
-
-    fn handle_opening(&mut self, config: &Config, now: Instant, segment: &Segment) {
-        let is_syn = segment.flags.contains(Flags::SYN);
-        self.receiver.note_timestamp(segment);
-        match self.phase {
-            Phase::Listen if is_syn => {
-                self.phase = Phase::SynReceived;
-                self.force = Force::Syn;
-            }
-            Phase::SynSent if is_syn && segment.flags.contains(Flags::ACK) => {
-                self.establish(config, now, segment);
-                self.receiver.ack_now();
-            }
-            Phase::SynReceived if is_syn => self.force = Force::Syn,
-            Phase::SynReceived => self.establish(config, now, segment),
-            // A SYN-ACK sent again: our ACK was lost.
-            Phase::Established if is_syn => self.receiver.ack_now(),
-            _ => {}
-        }
-    }
-
-    fn establish(&mut self, config: &Config, now: Instant, segment: &Segment) {
-        self.phase = Phase::Established;
-        self.force = Force::None;
-        self.timer = Timer::None;
-        self.update_window(config, now, segment.ack + u64::from(segment.window), segment.window);
-        // Karn: a SYN that was sent again gives no sample.
-        if self.rtt.backoff == 0 && self.last_sent_at > 0 {
-            self.sample_rtt(config, now.get() - self.last_sent_at, config.rtt_tick.get());
-        }
-        self.rtt.backoff = 0;
-        self.last_sent_at = 0;
-    }
-
-    fn poll_opening(&mut self, config: &Config, now: Instant) -> Option<Segment> {
-        if self.force != Force::Syn {
-            return None;
-        }
-        self.force = Force::None;
-        let mut flags = Flags::SYN;
-        if self.phase == Phase::SynReceived {
-            flags.insert(Flags::ACK);
-        }
-        self.last_sent_at = now.get().max(1);
-        self.start_timer(config, Timer::Retransmission, now.get(), self.rtt.rto(config).get());
-        self.counters.acks += 1;
-        Some(self.finish(config, now, 0, 0, flags))
-    }
-
-    /// Counters and state.
-    pub fn stats(&self, config: &Config) -> Stats {
-        let in_bytes = |units: u32| match config.unit {
-            WindowUnit::Segments => u64::from(units) * u64::from(config.mss),
-            WindowUnit::Bytes => u64::from(units),
-        };
-        Stats {
-            segments: self.counters.segments,
-            acks: self.counters.acks,
-            retransmits: u64::from(self.counters.retransmits),
-            timeouts: u64::from(self.counters.timeouts),
-            fast_retransmits: u64::from(self.counters.fast_retransmits),
-            probes: u64::from(self.counters.probes),
-            spurious_retransmits: u64::from(self.counters.spurious),
-            ecn_reductions: u64::from(self.counters.ecn_reductions),
-            cwnd: in_bytes(self.window.cwnd),
-            ssthresh: if self.window.ssthresh >= SSTHRESH_INFINITE {
-                u64::MAX
-            } else {
-                in_bytes(self.window.ssthresh)
-            },
-            in_network: in_bytes(self.flight.in_network()),
-            srtt: self.rtt.smoothed(config),
-            rto: self.rtt.rto(config),
-            state: self.state,
-        }
-    }
-
-    /// Panics if the books do not balance. For tests; it walks the whole flight.
-    pub fn check(&self, config: &Config) {
-        assert!(self.una <= self.next && self.next <= self.written);
-        self.flight.check(config, self.una, self.next);
-        assert!(self.trouble.is_some() || (self.state == State::Open && self.flight.sacked == 0));
-        self.receiver.check();
     }
 }

@@ -65,6 +65,8 @@ pub(crate) struct Flight {
 pub(crate) struct Covered {
     /// Copies sent from this time on did not cause the acknowledgement.
     pub(crate) spurious_from: u64,
+    /// Transmission time of the last run covered, such copies aside (RACK's round trip).
+    pub(crate) latest: u64,
     /// Units that left the network, SACKed before excluded.
     pub(crate) delivered: u32,
     /// Units covered cumulatively.
@@ -304,7 +306,7 @@ impl Flight {
 
     /// The first segment that is lost and has no copy in the network: index of its run.
     pub(crate) fn next_lost(&self) -> Option<usize> {
-        if self.lost <= self.retransmitted && self.lost == 0 {
+        if self.lost == 0 {
             return None;
         }
         self.runs.iter().position(|run| run.state & (LOST | RETRANSMITTED | SACKED) == LOST)
@@ -363,6 +365,7 @@ impl Default for Covered {
     fn default() -> Self {
         Self {
             spurious_from: u64::MAX,
+            latest: 0,
             delivered: 0,
             acked: 0,
             first_sent_at: None,
@@ -393,8 +396,11 @@ impl Covered {
                 self.original = true;
             }
         }
-        let newer = self.newest.is_none_or(|(time, newest_end, _)| (sent_at, end) > (time, newest_end));
-        if newer && !(again && sent_at >= self.spurious_from) {
+        if again && sent_at >= self.spurious_from {
+            return;
+        }
+        self.latest = sent_at;
+        if self.newest.is_none_or(|(time, newest_end, _)| (sent_at, end) > (time, newest_end)) {
             self.newest = Some((sent_at, end, again));
         }
     }

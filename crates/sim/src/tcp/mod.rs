@@ -8,14 +8,22 @@
 
 mod config;
 mod congestion;
+mod control;
 mod cubic;
+mod detection;
 mod endpoint;
 mod flight;
+mod offload;
+mod opening;
 mod profile;
 mod receive;
 mod recovery;
 mod rtt;
 mod segment;
+mod undo;
+
+/// `TCP_TIMEOUT_MIN_US`: what Linux adds to probe and reordering timers, in picoseconds.
+const TIMEOUT_MARGIN: u64 = fanin_units::Duration::from_millis(2).get();
 
 pub use config::{
     Config, CongestionControl, CubicParameters, DelayedAck, Growth, LossDetection, Reduction, RtoConfig,

@@ -8,6 +8,8 @@ use super::segment::{Flags, SackBlock, Segment};
 
 /// `TCP_ATO_MIN`, `TCP_DELACK_MIN`.
 const ATO_MIN: u64 = Duration::from_millis(40).get();
+/// HZ / 2, the bound of `tcp_send_delayed_ack` outside of interactive phases.
+const DELACK_FAR: u64 = Duration::from_millis(500).get();
 /// `TCP_MAX_QUICKACKS`.
 const QUICKACKS_MAX: u32 = 16;
 
@@ -173,7 +175,7 @@ impl Receiver {
         }
         if config.receive_offload && segment.flags.contains(Flags::BURST_CONTINUES) {
             self.burst = true;
-            return self.delay(now, Duration::from_millis(40).get());
+            return self.delay(now, ATO_MIN);
         }
         self.burst = false;
         self.decide(config, now, rtt)
@@ -196,8 +198,9 @@ impl Receiver {
                 // __tcp_ack_snd_check: more than one full segment, and the window does not shrink; or a
                 // quick-ACK phase.
                 let quick = self.quickacks > 0 && self.flags & INTERACTIVE == 0;
-                let window_holds = self.offer(config) >= self.edge.min(self.next + u64::from(self.window));
-                if (waiting > u64::from(self.segment_size) && window_holds) || quick {
+                let enough = waiting > u64::from(self.segment_size)
+                    && self.offer(config) >= self.edge.min(self.next + u64::from(self.window));
+                if enough || quick {
                     self.flags |= ACK_NOW;
                     return Instant::FAR_FUTURE;
                 }
@@ -218,7 +221,7 @@ impl Receiver {
     fn delay_as_linux(&mut self, now: Instant, max: u64, srtt: u64) -> Instant {
         let mut timeout = self.timeout;
         if timeout > ATO_MIN {
-            let mut bound = Duration::from_millis(500).get();
+            let mut bound = DELACK_FAR;
             if self.flags & (INTERACTIVE | PUSHED) != 0 {
                 bound = max;
             }
@@ -414,8 +417,8 @@ impl Receiver {
     fn offer(&self, config: &Config) -> u64 {
         let unread = if self.flags & READS_AT_ONCE != 0 { 0 } else { self.next - self.read };
         let free = u64::from(self.window.min(self.clamp)).saturating_sub(unread);
-        let granule = 1_u64 << config.window_scale;
-        let edge = self.next + free.div_ceil(granule) * granule;
+        let rest = (1_u64 << config.window_scale) - 1;
+        let edge = self.next + ((free + rest) & !rest);
         if config.shrink_window { edge } else { edge.max(self.edge) }
     }
 

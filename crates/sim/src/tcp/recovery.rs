@@ -3,51 +3,54 @@
 //! Follows `tcp_ack`, `tcp_sacktag_write_queue`, `tcp_fastretrans_alert` and their callees of
 //! `net/ipv4/tcp_input.c`; RFC 5681 §3.2, RFC 6582, RFC 6675, RFC 6937, RFC 8985.
 
-use fanin_units::{Duration, Instant};
+use fanin_units::Instant;
 
+use super::TIMEOUT_MARGIN;
 use super::config::{Config, LossDetection, Reduction, RttSource};
 use super::congestion::{AckView, SSTHRESH_INFINITE};
 use super::endpoint::{Endpoint, Force, State, Timer};
-use super::flight::{Covered, EVER_RETRANSMITTED, LOST, RETRANSMITTED, SACKED};
+use super::flight::{Covered, EVER_RETRANSMITTED, LOST, SACKED};
 use super::segment::{Flags, Segment};
 
 /// What an endpoint knows only while something is wrong; boxed, so that the others stay small.
 #[derive(Clone, Debug)]
 pub(crate) struct Trouble {
     /// The trouble is over once this is acknowledged (`high_seq`).
-    point: u64,
+    pub(super) point: u64,
     /// Everything that was ever sent again lies below this; the endpoint is clean beyond it.
-    clean_from: u64,
+    pub(super) clean_from: u64,
     /// Where the reduction that may be undone began (`undo_marker`); `None` when there is nothing to undo.
-    undo_from: Option<u64>,
+    pub(super) undo_from: Option<u64>,
     /// Retransmissions since then that no DSACK has reported (`undo_retrans`); `None` before the first.
-    undo_retransmissions: Option<u32>,
+    pub(super) undo_retransmissions: Option<u32>,
     /// Threshold before the reduction (`prior_ssthresh`); 0 for none.
-    threshold_before: u32,
+    pub(super) threshold_before: u32,
     /// When the first retransmission of the episode was sent: timestamp ticks (`retrans_stamp`).
-    first_retransmission: Option<u32>,
+    pub(super) first_retransmission: Option<u32>,
     /// Window when the reduction began, and what was delivered and sent since (RFC 6937).
-    window_before: u32,
-    delivered: u32,
-    pub(crate) sent_units: u32,
+    pub(super) window_before: u32,
+    pub(super) delivered: u32,
+    pub(super) sent_units: u32,
     /// Whether a second ACK is due for the next step of rate halving.
-    halving_odd: bool,
+    pub(super) halving_odd: bool,
     /// RACK: transmission time and end of the segment sent last among those delivered, and its round trip.
-    rack_sent_at: u64,
-    rack_end: u64,
-    rack_rtt: u64,
-    rack_advanced: bool,
+    pub(super) rack_sent_at: u64,
+    pub(super) rack_end: u64,
+    pub(super) rack_rtt: u64,
+    pub(super) rack_advanced: bool,
+    /// How long until the youngest suspect is lost; 0 for no suspect.
+    pub(super) rack_wait: u64,
     /// Steps of the reordering window (RFC 8985 §6.2 step 4), raised by DSACKs.
-    rack_steps: u8,
+    pub(super) rack_steps: u8,
     /// A probe is out: what acknowledges more than this settles it (`tlp_high_seq`), and whether it was a
     /// retransmission.
-    probe: Option<(u64, bool)>,
+    pub(super) probe: Option<(u64, bool)>,
     /// A time-out may prove spurious (F-RTO).
-    frto: bool,
+    pub(super) frto: bool,
     /// Duplicate ACKs counted in place of SACKs.
-    duplicates: u32,
+    pub(super) duplicates: u32,
     /// Transmission time of the latest SACKed original (lost-retransmission test of FACK).
-    latest_delivery: u64,
+    pub(super) latest_delivery: u64,
 }
 
 impl Trouble {
@@ -67,6 +70,7 @@ impl Trouble {
             rack_end: 0,
             rack_rtt: 0,
             rack_advanced: false,
+            rack_wait: 0,
             rack_steps: 1,
             probe: None,
             frto: false,
@@ -78,21 +82,21 @@ impl Trouble {
 
 /// What one ACK was.
 #[derive(Clone, Copy, Debug)]
-struct Ack {
-    advanced: bool,
+pub(super) struct Ack {
+    pub(super) advanced: bool,
     /// A pure ACK that moves nothing.
-    duplicate: bool,
+    pub(super) duplicate: bool,
     /// It reported a duplicate (RFC 2883).
-    dsack: bool,
+    pub(super) dsack: bool,
     /// Units delivered in all, and newly held lost.
-    delivered: u32,
-    lost: u32,
-    echo: bool,
-    ts_echo: u32,
+    pub(super) delivered: u32,
+    pub(super) lost: u32,
+    pub(super) echo: bool,
+    pub(super) ts_echo: u32,
 }
 
 impl Endpoint {
-    fn trouble(&mut self) -> &mut Trouble {
+    pub(super) fn trouble(&mut self) -> &mut Trouble {
         let point = self.next;
         self.trouble.get_or_insert_with(|| Box::new(Trouble::new(point)))
     }
@@ -121,7 +125,6 @@ impl Endpoint {
         segment: &Segment,
         updates_window: bool,
     ) {
-        let prior_una = self.una;
         let prior_in_network = self.flight.in_network();
         let prior_fack = self.flight.highest_sacked().unwrap_or(self.una);
         let next = self.next;
@@ -129,9 +132,14 @@ impl Endpoint {
         self.trouble();
         let point = self.trouble().point;
         let mut covered = Covered::default();
+        // tcp_rack_advance: a copy that is acknowledged faster than any round trip did not cause it; nor did
+        // one sent after what is echoed (tcp_skb_spurious_retrans).
+        if let Some(min) = self.rtt.min_ps(config) {
+            covered.spurious_from = (now.get() + 1).saturating_sub(min);
+        }
         if segment.ts_echo != 0 {
-            // tcp_skb_spurious_retrans: the echo is older than the copies sent since.
-            covered.spurious_from = u64::from(segment.ts_echo) * config.timestamp_tick.get();
+            let echoed = u64::from(segment.ts_echo) * config.timestamp_tick.get();
+            covered.spurious_from = covered.spurious_from.min(echoed);
         }
         let mut dsack = false;
         let mut duplicates = 0;
@@ -147,7 +155,7 @@ impl Endpoint {
                 if config.loss_detection == LossDetection::Rack && self.counters.retransmits > 0 {
                     duplicates = config.units(span, self.segment_size());
                 }
-                self.handle_duplicate_report(start, end);
+                self.handle_duplicate_report(end);
                 continue;
             }
             // A block outside of the flight is stale.
@@ -162,7 +170,7 @@ impl Endpoint {
             self.una = segment.ack;
         }
         if let Some((sent_at, end, again)) = covered.newest {
-            self.advance_rack(config, now, sent_at, end, again);
+            self.advance_rack(now, covered.latest, sent_at, end, again);
         }
         let tick = config.rtt_tick.get();
         self.measure_in_trouble(config, now, segment, &covered, advanced, tick);
@@ -183,11 +191,11 @@ impl Endpoint {
             ack.delivered = self.count_duplicates(config, duplicate, covered.acked);
         }
         if let Some((probe_point, again)) = self.trouble().probe {
-            self.settle_probe(config, now, &ack, segment.ack, probe_point, again, newly_sacked > 0);
+            self.settle_probe(config, &ack, segment.ack, probe_point, again, newly_sacked > 0);
         }
         let dubious = ack.duplicate || newly_sacked > 0 || ack.echo || self.state != State::Open;
         if dubious {
-            self.react(config, now, &mut ack, covered.original, newly_sacked > 0, prior_una);
+            self.react(config, now, &mut ack, covered.original, newly_sacked > 0);
         }
         // Growth or reduction of the window (tcp_cong_control).
         if self.is_reducing() {
@@ -205,25 +213,23 @@ impl Endpoint {
                 self.window.grow(config, view);
             }
         }
-        if advanced || newly_sacked > 0 {
-            if self.timer != Timer::Reordering || self.flight.out == 0 {
-                self.restart_timer(config, now);
-            }
-        }
-        self.detect_after_timer(config, now);
+        self.set_timer(config, now, advanced, covered.first_sent_at);
     }
 
-    /// RACK's reordering timer is (re)armed after the RTO, as it is due first.
-    fn detect_after_timer(&mut self, config: &Config, now: Instant) {
-        if config.detection() != LossDetection::Rack || self.flight.out == 0 {
+    // tcp_set_xmit_timer: RACK's timer where a suspect waits; else the RTO or probe, anew when data was
+    // acknowledged. A SACK moves it only while the head of the flight is younger than what was SACKed, or
+    // the time-out would recede for ever.
+    fn set_timer(&mut self, config: &Config, now: Instant, advanced: bool, sacked_sent_at: Option<u64>) {
+        let wait = core::mem::take(&mut self.trouble().rack_wait);
+        if wait > 0 && self.flight.out > 0 {
+            // tcp_rack_mark_lost adds TCP_TIMEOUT_MIN_US.
+            let wait = wait + TIMEOUT_MARGIN;
+            self.start_timer(config, Timer::Reordering, now.get(), wait);
             return;
         }
-        let wait = self.reordering_wait(config, now);
-        if wait > 0 {
-            // tcp_rack_mark_lost adds TCP_TIMEOUT_MIN_US.
-            let wait = wait + Duration::from_millis(2).get();
-            self.start_timer(config, Timer::Reordering, now.get(), wait);
-        } else if self.timer == Timer::Reordering {
+        let head = self.flight.runs.front().map_or(0, |run| run.sent_at);
+        let young = config.detection() == LossDetection::Rack && sacked_sent_at.is_some_and(|at| at < head);
+        if advanced || young {
             self.restart_timer(config, now);
         }
     }
@@ -262,7 +268,7 @@ impl Endpoint {
     }
 
     // RFC 2883, RFC 3708; tcp_check_dsack.
-    fn handle_duplicate_report(&mut self, _start: u64, end: u64) {
+    fn handle_duplicate_report(&mut self, end: u64) {
         let mut spurious = false;
         let trouble = self.trouble();
         if let (Some(from), Some(left)) = (trouble.undo_from, trouble.undo_retransmissions)
@@ -301,45 +307,8 @@ impl Endpoint {
         acked - gone
     }
 
-    // RFC 8985 §6.2 step 2; tcp_rack_advance.
-    fn advance_rack(&mut self, config: &Config, now: Instant, sent_at: u64, end: u64, again: bool) {
-        let min = self.rtt.min_ps(config).unwrap_or(0);
-        let trouble = self.trouble();
-        if !again {
-            trouble.latest_delivery = trouble.latest_delivery.max(sent_at);
-        }
-        let rtt = now.get() - sent_at;
-        // Faster than any round trip: it was the original that arrived.
-        if again && rtt < min {
-            return;
-        }
-        if (sent_at, end) > (trouble.rack_sent_at, trouble.rack_end) || trouble.rack_sent_at == 0 {
-            trouble.rack_sent_at = sent_at;
-            trouble.rack_end = end;
-            trouble.rack_rtt = rtt;
-            trouble.rack_advanced = true;
-        }
-    }
-
-    // tcp_check_sack_reordering: an original arrived that lies below one that arrived before it.
-    fn note_reordering(&mut self, config: &Config, prior_fack: u64, covered: &Covered) {
-        if covered.lowest_original == 0 || !config.sack {
-            return;
-        }
-        let lowest = covered.lowest_original - 1;
-        if lowest >= prior_fack {
-            return;
-        }
-        self.reordering_seen = true;
-        let segment = config.segment_units();
-        let distance =
-            config.units((prior_fack - lowest).min(u64::from(u32::MAX)) as u32, self.segment_size());
-        let most = config.reordering_max.saturating_mul(segment);
-        self.reordering = self.reordering.max(distance.min(most));
-    }
-
     // tcp_try_keep_open.
-    fn keep_open(&mut self) {
+    pub(super) fn keep_open(&mut self) {
         let left = self.flight.sacked + self.flight.lost + self.flight.retransmitted;
         self.state = if left > 0 { State::Disorder } else { State::Open };
     }
@@ -349,11 +318,9 @@ impl Endpoint {
     }
 
     // tcp_process_tlp_ack.
-    #[expect(clippy::too_many_arguments, reason = "one step of the ACK path, split off for its length")]
     fn settle_probe(
         &mut self,
         config: &Config,
-        _now: Instant,
         ack: &Ack,
         offset: u64,
         point: u64,
@@ -409,15 +376,7 @@ impl Endpoint {
     }
 
     /// `tcp_fastretrans_alert`.
-    fn react(
-        &mut self,
-        config: &Config,
-        now: Instant,
-        ack: &mut Ack,
-        original: bool,
-        newly_sacked: bool,
-        _prior_una: u64,
-    ) {
+    fn react(&mut self, config: &Config, now: Instant, ack: &mut Ack, original: bool, newly_sacked: bool) {
         let before = self.flight.lost + self.flight.retransmitted;
         if ack.echo {
             self.trouble().threshold_before = 0;
@@ -429,14 +388,14 @@ impl Endpoint {
                 State::Reduced if self.una > point || self.flight.out == 0 => self.end_reduction(config),
                 State::Recovery => {
                     self.flight.sacked = if config.sack { self.flight.sacked } else { 0 };
-                    if !self.try_undo(config, ack, false) {
+                    if !self.try_undo(config, ack) {
                         self.end_reduction(config);
                     }
                     self.state = State::Open;
                 }
                 State::Loss => {
                     self.flight.sacked = if config.sack { self.flight.sacked } else { 0 };
-                    if !self.try_undo(config, ack, false) {
+                    if !self.try_undo(config, ack) {
                         self.clear_undo();
                     }
                     self.state = State::Open;
@@ -469,7 +428,7 @@ impl Endpoint {
                 }
                 if ack.advanced {
                     self.trouble().frto = false;
-                    if self.try_undo(config, ack, true) {
+                    if self.try_undo(config, ack) {
                         self.keep_open();
                         return;
                     }
@@ -502,44 +461,6 @@ impl Endpoint {
             }
         }
         ack.lost = (self.flight.lost + self.flight.retransmitted).saturating_sub(before);
-    }
-
-    // tcp_time_to_recover, besides proven losses.
-    fn is_time_to_recover(&self, config: &Config) -> bool {
-        let segment = config.segment_units();
-        match config.detection() {
-            LossDetection::DuplicateAcks => self.flight.sacked >= config.reordering * segment,
-            LossDetection::Fack => {
-                let fackets = self.fackets(config);
-                if fackets > self.reordering {
-                    return true;
-                }
-                // A small flight cannot yield three: half of it will do when nothing new can be sent.
-                let packets = self.flight.out;
-                packets <= self.reordering
-                    && self.flight.sacked >= (packets / 2).max(config.reordering * segment)
-                    && (self.written_beyond_next() == 0 || self.flight.in_network() >= self.window.cwnd)
-            }
-            LossDetection::Rfc6675 | LossDetection::Rack => false,
-        }
-    }
-
-    /// Units from the cumulative point to the highest SACK (`fackets_out`); SACKed units alone once
-    /// reordering was seen, which turns FACK off.
-    fn fackets(&self, config: &Config) -> u32 {
-        if self.reordering_seen {
-            return self.flight.sacked + config.segment_units();
-        }
-        match self.flight.highest_sacked() {
-            Some(highest) => self
-                .flight
-                .runs
-                .iter()
-                .take_while(|run| run.start < highest)
-                .map(|run| config.units(run.len, run.mss))
-                .sum(),
-            None => 0,
-        }
     }
 
     fn enter_recovery(&mut self, config: &Config, ack: &Ack) {
@@ -576,154 +497,31 @@ impl Endpoint {
         }
     }
 
-    /// Marks what the rule in force holds lost.
-    fn detect_losses(&mut self, config: &Config, now: Instant, ack: &Ack, newly_sacked: bool) {
-        match config.detection() {
-            LossDetection::DuplicateAcks => {}
-            LossDetection::Rfc6675 => {
-                self.detect_rfc6675(config);
-                self.detect_lost_retransmissions(config);
-            }
-            LossDetection::Fack => {
-                if self.state == State::Recovery && (ack.duplicate || newly_sacked || ack.advanced) {
-                    self.detect_fack(config);
-                    self.detect_lost_retransmissions(config);
-                }
-            }
-            LossDetection::Rack => {
-                let _ = now;
-                if core::mem::replace(&mut self.trouble().rack_advanced, false) || newly_sacked {
-                    self.detect_rack(config, now);
-                }
-            }
-        }
-    }
-
-    // RFC 6675 §4, IsLost: more than two segments' worth SACKed above, or three separate SACKed ranges.
-    fn detect_rfc6675(&mut self, config: &Config) {
-        if self.flight.sacked == 0 {
-            return;
-        }
-        let threshold = u64::from(config.reordering);
-        let limit = (threshold - 1) * u64::from(config.mss);
-        let (mut bytes, mut ranges, mut above) = (0_u64, 0_u64, u64::MAX);
-        let mut lost_below = 0;
-        for run in self.flight.runs.iter().rev() {
-            if run.is(SACKED) {
-                bytes += u64::from(run.len);
-                if run.end() != above {
-                    ranges += 1;
-                }
-                above = run.start;
-                if bytes > limit || ranges >= threshold {
-                    lost_below = run.start;
-                    break;
-                }
-            }
-        }
-        self.flight.mark_lost(config, |run| run.start < lost_below && !run.is(LOST | EVER_RETRANSMITTED));
-    }
-
-    // tcp_update_scoreboard and tcp_mark_head_lost.
-    fn detect_fack(&mut self, config: &Config) {
-        let segment = config.segment_units();
-        let Some(highest) = self.flight.highest_sacked() else { return };
-        let (mut budget, counts_all) = if self.reordering_seen {
-            (self.flight.sacked.saturating_sub(self.reordering).max(segment), false)
-        } else {
-            (self.fackets(config).saturating_sub(self.reordering).max(segment), true)
-        };
-        let mut limit = self.una;
-        for run in &self.flight.runs {
-            if run.start >= highest || budget == 0 {
-                break;
-            }
-            let units = config.units(run.len, run.mss);
-            if counts_all || run.is(SACKED) {
-                if units > budget {
-                    limit = run.start + u64::from(budget.div_ceil(segment)) * u64::from(run.mss);
-                    break;
-                }
-                budget -= units;
-            }
-            limit = run.end();
-        }
-        self.flight.split_at(config, limit.min(highest));
-        self.flight.mark_lost(config, |run| run.start < limit && !run.is(LOST | EVER_RETRANSMITTED));
-    }
-
-    // tcp_mark_lost_retrans: something first sent after the retransmission has arrived.
-    fn detect_lost_retransmissions(&mut self, config: &Config) {
-        if self.flight.retransmitted == 0 || self.reordering_seen {
-            return;
-        }
-        let latest = self.trouble().latest_delivery;
-        self.flight.mark_lost(config, |run| run.is(RETRANSMITTED) && run.sent_at < latest);
-    }
-
-    // RFC 8985 §6.2 step 4; tcp_rack_reo_wnd. In picoseconds.
-    fn reordering_window(&self, config: &Config) -> u64 {
-        if !self.reordering_seen
-            && (matches!(self.state, State::Recovery | State::Loss)
-                || self.flight.sacked >= config.reordering * config.segment_units())
-        {
-            return 0;
-        }
-        let steps = u64::from(self.trouble.as_ref().map_or(1, |trouble| trouble.rack_steps));
-        let srtt = self.rtt.smoothed(config).get();
-        (self.rtt.min_ps(config).unwrap_or(0) / 4 * steps).min(srtt)
-    }
-
-    // RFC 8985 §6.2 step 5; tcp_rack_detect_loss.
-    fn detect_rack(&mut self, config: &Config, now: Instant) {
-        let window = self.reordering_window(config);
-        let trouble = self.trouble();
-        let (sent_at, end, rtt) = (trouble.rack_sent_at, trouble.rack_end, trouble.rack_rtt);
-        let limit = now.get();
-        self.flight.mark_lost(config, |run| {
-            (run.sent_at, run.end()) < (sent_at, end) && run.sent_at + rtt + window <= limit
-        });
-    }
-
-    /// How long until RACK's oldest suspect is lost, 0 for no suspects.
-    fn reordering_wait(&self, config: &Config, now: Instant) -> u64 {
-        let Some(trouble) = &self.trouble else { return 0 };
-        if trouble.rack_sent_at == 0 {
-            return 0;
-        }
-        let window = self.reordering_window(config);
-        let reference = (trouble.rack_sent_at, trouble.rack_end);
-        self.flight
-            .runs
-            .iter()
-            .filter(|run| !run.is(SACKED) && (!run.is(LOST) || run.is(RETRANSMITTED)))
-            .filter(|run| (run.sent_at, run.end()) < reference)
-            .map(|run| (run.sent_at + trouble.rack_rtt + window).saturating_sub(now.get()).max(1))
-            .max()
-            .unwrap_or(0)
-    }
-
     // tcp_rack_reo_timeout.
     pub(crate) fn handle_reordering_timeout(&mut self, config: &Config, now: Instant) {
         let before = self.flight.in_network();
         self.trouble();
         self.detect_rack(config, now);
-        if before != self.flight.in_network() && self.state != State::Recovery {
-            if self.state != State::Loss {
-                let ack = Ack {
-                    advanced: false,
-                    duplicate: false,
-                    dsack: false,
-                    delivered: config.segment_units(),
-                    lost: before - self.flight.in_network(),
-                    echo: false,
-                    ts_echo: 0,
-                };
-                self.enter_recovery(config, &ack);
-                self.reduce(config, &ack);
-            }
+        if before != self.flight.in_network() && !matches!(self.state, State::Recovery | State::Loss) {
+            let ack = Ack {
+                advanced: false,
+                duplicate: false,
+                dsack: false,
+                delivered: config.segment_units(),
+                lost: before - self.flight.in_network(),
+                echo: false,
+                ts_echo: 0,
+            };
+            self.enter_recovery(config, &ack);
+            self.reduce(config, &ack);
         }
-        self.restart_timer(config, now);
+        let wait = core::mem::take(&mut self.trouble().rack_wait);
+        if wait > 0 {
+            let wait = wait + TIMEOUT_MARGIN;
+            self.start_timer(config, Timer::Reordering, now.get(), wait);
+        } else {
+            self.restart_timer(config, now);
+        }
     }
 
     /// One step of the reduction in force.
@@ -735,6 +533,9 @@ impl Endpoint {
             Reduction::AtOnce => {}
             // tcp_cwnd_down of 2.6: the window falls by one segment every second ACK.
             Reduction::RateHalving => {
+                if ack.delivered == 0 && !ack.dsack {
+                    return;
+                }
                 let floor = threshold;
                 let trouble = self.trouble();
                 trouble.halving_odd = !trouble.halving_odd;
@@ -780,88 +581,6 @@ impl Endpoint {
         }
         self.clear_undo();
         self.state = State::Open;
-    }
-
-    fn clear_undo(&mut self) {
-        let trouble = self.trouble();
-        trouble.undo_from = None;
-        trouble.undo_retransmissions = None;
-        trouble.threshold_before = 0;
-        trouble.first_retransmission = None;
-        trouble.frto = false;
-    }
-
-    // tcp_may_undo and tcp_packet_delayed: all retransmissions were reported as duplicates, or the ACK was
-    // caused by something sent before the first of them (RFC 3522).
-    fn may_undo(&self, config: &Config, ack: &Ack) -> bool {
-        let Some(trouble) = &self.trouble else { return false };
-        if !config.undo || trouble.undo_from.is_none() {
-            return false;
-        }
-        let by_timestamp = trouble
-            .first_retransmission
-            .is_some_and(|stamp| ack.ts_echo != 0 && ack.ts_echo < stamp && ack.advanced);
-        trouble.undo_retransmissions == Some(0) || by_timestamp || trouble.first_retransmission.is_none()
-    }
-
-    /// Takes the reduction back. Returns whether it did.
-    fn try_undo(&mut self, config: &Config, ack: &Ack, _in_loss: bool) -> bool {
-        if !self.may_undo(config, ack) {
-            return false;
-        }
-        self.undo(config, true);
-        true
-    }
-
-    fn try_undo_dsack(&mut self, config: &Config) -> bool {
-        let all = self
-            .trouble
-            .as_ref()
-            .is_some_and(|trouble| trouble.undo_from.is_some() && trouble.undo_retransmissions == Some(0));
-        if all && config.undo {
-            self.undo(config, false);
-        }
-        all && config.undo
-    }
-
-    fn try_undo_partial(&mut self, config: &Config, ack: &Ack, original: bool) -> bool {
-        // Only timestamps tell it early (tcp_try_undo_partial).
-        let stamped = self.trouble.as_ref().is_some_and(|trouble| {
-            trouble.undo_from.is_some()
-                && trouble.first_retransmission.is_some_and(|stamp| ack.ts_echo != 0 && ack.ts_echo < stamp)
-        });
-        if !(config.undo && stamped && original) || self.flight.retransmitted > 0 {
-            return false;
-        }
-        self.undo(config, true);
-        self.keep_open();
-        true
-    }
-
-    /// `tcp_undo_cwnd_reduction`.
-    fn undo(&mut self, config: &Config, unmark: bool) {
-        let needless = self.trouble().undo_retransmissions.unwrap_or(0);
-        self.counters.spurious += needless;
-        if unmark {
-            self.flight.unmark_lost();
-        }
-        let before = self.trouble().threshold_before;
-        if before > 0 {
-            self.window.cwnd = self.window.undone(config);
-            self.window.ssthresh = self.window.ssthresh.max(before);
-        }
-        self.clear_undo();
-    }
-
-    /// The time-out was spurious (F-RTO): as before it.
-    fn undo_time_out(&mut self, config: &Config) -> bool {
-        if self.trouble().undo_from.is_none() {
-            return false;
-        }
-        self.undo(config, true);
-        self.rtt.backoff = 0;
-        self.keep_open();
-        true
     }
 
     // tcp_retransmit_timer and tcp_enter_loss; RFC 6298 §5.4 to §5.7, RFC 5681 §3.1 equation 4.
@@ -913,8 +632,8 @@ impl Endpoint {
         };
         self.rtt.backoff = (self.rtt.backoff + 1).min(30);
         self.force = Force::Head;
-        let rto = self.rtt.rto(config).get();
-        self.start_timer(config, Timer::Retransmission, now.get(), rto);
+        let delay = self.jittered(config, now, self.rtt.rto(config).get());
+        self.start_timer(config, Timer::Retransmission, now.get(), delay);
     }
 
     /// What is to be sent again, or sent out of turn, now.
@@ -969,7 +688,9 @@ impl Endpoint {
         self.counters.segments += 1;
         self.counters.retransmits += 1;
         self.last_sent_at = now.get();
-        if self.timer == Timer::None || (offset == self.una && self.timer != Timer::Retransmission) {
+        if self.timer == Timer::None
+            || (offset == self.una && !matches!(self.timer, Timer::Retransmission | Timer::Reordering))
+        {
             let rto = self.rtt.rto(config).get();
             self.start_timer(config, Timer::Retransmission, now.get(), rto);
         }

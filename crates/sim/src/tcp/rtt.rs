@@ -120,3 +120,58 @@ impl Rtt {
         self.rto_ps = (u64::from(self.srtt >> 3) * tick + variation).max(config.rto.min.get());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rto_after(config: &Config, samples_ms: &[u64]) -> Duration {
+        let mut rtt = Rtt::new(config);
+        for &sample in samples_ms {
+            let ticks = (Duration::from_millis(sample).get() / config.rtt_tick.get()) as u32;
+            rtt.sample(config, ticks, true);
+        }
+        rtt.rto(config)
+    }
+
+    // RFC 6298 §2.1 to §2.4.
+    #[test]
+    fn rfc6298() {
+        let mut config = Config::textbook();
+        assert_eq!(rto_after(&config, &[]), Duration::from_secs(1), "before a sample");
+        // R = 2 s: srtt = R, rttvar = R / 2, RTO = R + 4 R / 2 = 6 s.
+        assert_eq!(rto_after(&config, &[2_000]), Duration::from_secs(6));
+        // Then R' = 1 s: rttvar = 3/4 · 1 + 1/4 · |2 - 1| = 1 s, srtt = 7/8 · 2 + 1/8 · 1 = 1.875 s.
+        assert_eq!(rto_after(&config, &[2_000, 1_000]), Duration::from_millis(5_875));
+        assert_eq!(rto_after(&config, &[10]), Duration::from_secs(1), "at least the minimum");
+        config.rto.min = Duration::from_millis(1);
+        // The variation counts for at least the granularity, 1 ms.
+        let steady = rto_after(&config, &[10; 200]);
+        assert!(steady >= Duration::from_millis(11) && steady < Duration::from_millis(12), "{steady}");
+    }
+
+    #[test]
+    fn back_off_doubles_up_to_the_greatest() {
+        let config = Config::textbook();
+        let mut rtt = Rtt::new(&config);
+        let mut seen = Vec::new();
+        for _ in 0..8 {
+            seen.push(rtt.rto(&config).get() / 1_000_000_000_000);
+            rtt.backoff += 1;
+        }
+        assert_eq!(seen, [1, 2, 4, 8, 16, 32, 60, 60]);
+        rtt.sample(&config, 1_000_000, false);
+        assert_eq!(rtt.rto(&config), Duration::from_secs(3), "a sample ends the back-off");
+    }
+
+    // The floor is on the variation: a steady path has srtt + 200 ms, not 200 ms. The thesis' "5 ms" with a
+    // clock of 1 ms is srtt = 1 ms plus a variation of at least 4 ms.
+    #[test]
+    fn the_floor_of_linux() {
+        assert_eq!(rto_after(&Config::linux_6(), &[10; 100]), Duration::from_millis(210));
+        let mut config = Config::linux_2_6_32();
+        assert_eq!(rto_after(&config, &[0; 100]), Duration::from_millis(201));
+        config.rto.min = Duration::from_millis(4);
+        assert_eq!(rto_after(&config, &[1; 100]), Duration::from_millis(5));
+    }
+}

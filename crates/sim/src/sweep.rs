@@ -1,0 +1,52 @@
+//! Many runs at once: one a thread, results in the order of the points.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use fanin_scenario::Scenario;
+
+use crate::{Control, Error, Outcome, run};
+
+/// A run of a sweep.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Point {
+    /// What is simulated.
+    pub scenario: Scenario,
+    /// Seed of its random streams.
+    pub seed: u64,
+}
+
+/// Simulates all points on so many threads (at least one) and gives the results in the order of the points. Each is what
+/// [`run`] gives for it, whatever the number of threads. `done` is told the number of each point when it is finished.
+///
+/// Points that had not begun when the stop flag was set are left out: the results are then fewer than the points.
+///
+/// # Panics
+/// If a run panics.
+pub fn sweep(
+    points: &[Point],
+    threads: usize,
+    control: &Control<'_>,
+    done: &(dyn Fn(usize) + Sync),
+) -> Vec<Result<Outcome, Error>> {
+    let next = AtomicUsize::new(0);
+    let results: Vec<Mutex<Option<Result<Outcome, Error>>>> = points.iter().map(|_| Mutex::new(None)).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, points.len().max(1)) {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(point) = points.get(number) else { break };
+                    if control.stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let result = run(&point.scenario, point.seed, control);
+                    *results[number].lock().expect("no other thread has this point") = Some(result);
+                    done(number);
+                }
+            });
+        }
+    });
+    let taken = results.into_iter().map(|result| result.into_inner().expect("its thread has ended"));
+    taken.map_while(|result| result).collect()
+}

@@ -1,0 +1,85 @@
+//! What may be changed and read while an endpoint lives.
+
+use super::config::{Config, WindowUnit};
+use super::congestion::SSTHRESH_INFINITE;
+use super::endpoint::{Endpoint, State, Stats};
+
+impl Endpoint {
+    /// M21TCP: the window may not exceed `bytes`, nor fall below a segment.
+    pub(super) fn limit_window(&mut self, config: &Config, bytes: u32) {
+        let segments = (bytes / u32::from(config.mss)).max(1);
+        self.set_cwnd_clamp(config, segments);
+    }
+
+    /// Bounds the congestion window, in segments, from now on (`snd_cwnd_clamp`).
+    pub fn set_cwnd_clamp(&mut self, config: &Config, segments: u32) {
+        self.window.clamp = segments.max(1).saturating_mul(config.segment_units());
+        self.window.cwnd = self.window.cwnd.min(self.window.clamp);
+    }
+
+    /// Sets the window and the threshold, in segments, as a metric of a route or a test does.
+    pub fn set_cwnd(&mut self, config: &Config, cwnd: u32, ssthresh: Option<u32>) {
+        self.window.cwnd = cwnd.max(1) * config.segment_units();
+        if let Some(ssthresh) = ssthresh {
+            self.window.ssthresh = ssthresh.saturating_mul(config.segment_units()).min(SSTHRESH_INFINITE);
+        }
+    }
+
+    /// Bounds the window offered to the peer, in bytes, from now on (`TCP_WINDOW_CLAMP`). What was offered
+    /// is not withdrawn unless [`Config::shrink_window`] says so.
+    pub fn set_window_clamp(&mut self, bytes: u32) {
+        self.receiver.set_window_clamp(bytes);
+    }
+
+    /// From now on received bytes count as unread until [`read`](Self::read) takes them.
+    pub fn set_reading(&mut self, at_once: bool) {
+        self.receiver.set_reading(at_once);
+    }
+
+    /// The application takes received bytes; a window update may follow.
+    pub fn read(&mut self, config: &Config, bytes: u64) {
+        self.receiver.read(config, bytes);
+    }
+
+    /// Sends a window update at the next [`poll_transmit`](Self::poll_transmit), as DIATCP does when it
+    /// shares out windows anew.
+    pub fn update_peer_window(&mut self) {
+        self.receiver.ack_now();
+    }
+
+    /// Counters and state.
+    pub fn stats(&self, config: &Config) -> Stats {
+        let in_bytes = |units: u32| match config.unit {
+            WindowUnit::Segments => u64::from(units) * u64::from(config.mss),
+            WindowUnit::Bytes => u64::from(units),
+        };
+        Stats {
+            segments: self.counters.segments,
+            acks: self.counters.acks,
+            retransmits: u64::from(self.counters.retransmits),
+            timeouts: u64::from(self.counters.timeouts),
+            fast_retransmits: u64::from(self.counters.fast_retransmits),
+            probes: u64::from(self.counters.probes),
+            spurious_retransmits: u64::from(self.counters.spurious),
+            ecn_reductions: u64::from(self.counters.ecn_reductions),
+            cwnd: in_bytes(self.window.cwnd),
+            ssthresh: if self.window.ssthresh >= SSTHRESH_INFINITE {
+                u64::MAX
+            } else {
+                in_bytes(self.window.ssthresh)
+            },
+            in_network: in_bytes(self.flight.in_network()),
+            srtt: self.rtt.smoothed(config),
+            rto: self.rtt.rto(config),
+            state: self.state,
+        }
+    }
+
+    /// Panics if the books do not balance. For tests; it walks the whole flight.
+    pub fn check(&self, config: &Config) {
+        assert!(self.una <= self.next && self.next <= self.written);
+        self.flight.check(config, self.una, self.next);
+        assert!(self.trouble.is_some() || (self.state == State::Open && self.flight.sacked == 0));
+        self.receiver.check();
+    }
+}

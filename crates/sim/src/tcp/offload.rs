@@ -1,0 +1,80 @@
+//! Segmentation offload: how large bursts are, and when they wait to grow.
+
+use fanin_units::{Duration, Instant};
+
+use super::config::{Config, Segmentation, WindowUnit};
+use super::endpoint::Endpoint;
+use super::segment::Flags;
+
+/// A burst waits for ACKs only this long after a transmission, in picoseconds (`tcp_tso_should_defer`).
+const DEFER_SPAN: u64 = Duration::from_millis(1).get();
+
+impl Endpoint {
+    // tcp_tso_should_defer: a small part of the window waits for the next ACK, unless it is all there is to
+    // send, makes a whole burst, or the ACK is half a round trip away.
+    pub(super) fn defers(
+        &self,
+        config: &Config,
+        now: Instant,
+        offload: Segmentation,
+        in_network: u32,
+        waiting: u64,
+    ) -> bool {
+        let room = self.window.cwnd - in_network;
+        let all = config.units(waiting.min(u64::from(u32::MAX)) as u32, self.mss);
+        if all <= room || room >= self.window.cwnd / offload.window_divisor {
+            return false;
+        }
+        // Only right after a transmission; else the burst would grow for want of ACKs.
+        if now.get() > self.last_sent_at + DEFER_SPAN {
+            return false;
+        }
+        let age = now.get() - self.flight.runs.front().map_or(now.get(), |run| run.sent_at);
+        let near = 2 * age >= self.rtt.smoothed(config).get();
+        near && room < u32::from(self.burst_segments_max(config, offload)) * config.segment_units()
+    }
+
+    // tcp_tso_autosize and tcp_update_pacing_rate: what the path carries in a millisecond, and the more the
+    // nearer the peer is; at least two segments.
+    fn burst_segments_max(&self, config: &Config, offload: Segmentation) -> u8 {
+        let mss = u64::from(self.mss);
+        let most = (u64::from(offload.burst_bytes_max) / mss).clamp(1, 255);
+        let srtt = self.rtt.smoothed(config).get();
+        if !offload.autosize || srtt == 0 {
+            return most as u8;
+        }
+        let segments = u64::from(self.window.cwnd.max(self.flight.out) / config.segment_units());
+        let percent = if self.window.cwnd < self.window.ssthresh / 2 { 200 } else { 120 };
+        let paced =
+            u128::from(segments * mss * percent / 100) * 1_000_000_000 / u128::from(srtt) * 1000 / 1024;
+        let nearness = (self.rtt.min_ps(config).unwrap_or(0) / 1_000_000) >> 9;
+        let near = if nearness < 32 { u64::from(offload.burst_bytes_max) >> nearness } else { 0 };
+        ((paced as u64 + near) / mss).max(2).min(most) as u8
+    }
+
+    pub(super) fn mark_burst(&mut self, config: &Config, flags: &mut Flags) {
+        let Some(segmentation) = config.segmentation else { return };
+        if self.next == self.written {
+            self.burst_segments = 0;
+            return;
+        }
+        let waiting = (self.written - self.next).min(u64::from(self.mss)) as u32;
+        if self.burst_segments == 0 {
+            self.burst_max = self.burst_segments_max(config, segmentation);
+        }
+        let cost = match config.unit {
+            WindowUnit::Segments => 1,
+            WindowUnit::Bytes => waiting,
+        };
+        let more = self.flight.in_network() + cost <= self.window.cwnd
+            && (self.next + u64::from(waiting) <= self.window_edge
+                || (config.fills_window && self.next < self.window_edge))
+            && !(config.nagle && waiting < u32::from(self.mss));
+        self.burst_segments += 1;
+        if more && self.burst_segments < self.burst_max {
+            flags.insert(Flags::BURST_CONTINUES);
+        } else {
+            self.burst_segments = 0;
+        }
+    }
+}

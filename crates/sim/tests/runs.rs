@@ -1,0 +1,234 @@
+//! Whole runs: what must hold whatever the numbers are.
+
+use std::sync::atomic::AtomicBool;
+
+use fanin_report::{Records, Summary};
+use fanin_scenario::{Scenario, load_text};
+use fanin_sim::{Control, End, Outcome, Point, run, sweep};
+
+/// A small system of two racks that runs in milliseconds.
+const SMALL: &str = r#"
+title = "small"
+[run]
+duration = "100 ms"
+warmup = "20 ms"
+[readout]
+hosts = 24
+fragments_per_host = 4
+response_delay_sd = "100 us"
+[readout.fragment_size]
+distribution = "log-normal"
+mean = "1.1 kB"
+sigma = 0.25
+fragment_sd = "200 B"
+[collectors]
+racks = 2
+hosts_per_rack = 3
+units_per_host = 4
+processing_time = "5 ms"
+[supervisor]
+rate = "1 kHz"
+policy = "random"
+[logger]
+hosts = 2
+accept = "10 %"
+[network]
+readouts_per_group = 8
+[record]
+queues = ["tor->collector:*"]
+windows = [3]
+events = [40]
+"#;
+
+fn scenario(text: &str, sets: &[&str]) -> Scenario {
+    let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
+    match load_text("test", text, &sets) {
+        Ok(loaded) => loaded.scenario,
+        Err(errors) => panic!("{}", errors.render(false)),
+    }
+}
+
+fn preset(name: &str, sets: &[&str]) -> Scenario {
+    scenario(&format!("extends = \"{name}\""), sets)
+}
+
+fn outcome(scenario: &Scenario, seed: u64) -> Outcome {
+    run(scenario, seed, &Control::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Everything but what differs from machine to machine.
+fn figures(outcome: &Outcome) -> (Summary, Records) {
+    let mut summary = outcome.summary.clone();
+    summary.speed = None;
+    (summary, outcome.records.clone())
+}
+
+#[test]
+fn every_event_is_collected_once() {
+    let outcome = outcome(&scenario(SMALL, &[]), 1);
+    assert_eq!(outcome.end, End::Complete);
+    let events = outcome.summary.events.clone().unwrap();
+    assert_eq!((events.assigned, events.collected), (100, 100));
+    assert_eq!((events.lost, events.duplicated), (0, 0));
+    assert_eq!(events.accepted.unwrap() + events.rejected.unwrap(), 100);
+    assert_eq!(events.stored, events.accepted);
+    assert!(events.accepted.unwrap() > 0, "some events reach a logger");
+    // No event can be faster than its bytes on the wire.
+    for row in &outcome.records.events {
+        let wire_ps = row.size_bytes * 8_000;
+        assert!(row.collection_time_ps.unwrap() > wire_ps, "{row:?}");
+        assert!(row.first_request_ps.unwrap() >= row.assigned_ps && row.last_byte_ps > row.first_request_ps);
+    }
+}
+
+#[test]
+fn records_show_what_was_asked_for() {
+    let small = scenario(SMALL, &[]);
+    let control = Control { capture: true, ..Control::default() };
+    let outcome = run(&small, 1, &control).unwrap();
+    let records = &outcome.records;
+    let queues: std::collections::BTreeSet<&str> = records.queues.iter().map(|row| &*row.queue).collect();
+    assert_eq!(queues.len(), 6);
+    assert!(queues.contains("tor:1->collector:5"), "{queues:?}");
+    assert!(records.queues.iter().any(|row| row.queue_bytes > 0));
+    assert!(records.windows.iter().all(|row| row.flow == 3) && !records.windows.is_empty());
+    // The traffic of an event is its fragments with headers, and the requests the other way.
+    let event = &records.events[40];
+    let last = records.io.last().unwrap();
+    assert!(last.event == 40 && last.to_collector_bytes > event.size_bytes);
+    assert!(last.from_collector_bytes >= 24 * 100 && last.from_collector_bytes < last.to_collector_bytes);
+    // The capture holds all data that the collector was sent.
+    let node = outcome.capture.nodes.iter().position(|name| name == "collector:0").unwrap() as u32;
+    let data: u64 = (outcome.capture.frames.iter())
+        .filter(|seen| outcome.capture.ends[seen.end as usize][0] == node)
+        .map(|seen| u64::from(seen.segment.payload))
+        .sum();
+    let collected: u64 = records.events.iter().filter(|row| row.collector == 0).map(|row| row.size_bytes).sum();
+    assert!(data > collected, "{data} {collected}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_outcome_on_any_number_of_threads() {
+    let scenario = scenario(SMALL, &["tor.buffer=30 kB"]);
+    let points: Vec<Point> = (0..6).map(|seed| Point { scenario: scenario.clone(), seed: seed / 2 }).collect();
+    let done = std::sync::Mutex::new(0);
+    let results = |threads| -> Vec<_> {
+        let results = sweep(&points, threads, &Control::default(), &|_| *done.lock().unwrap() += 1);
+        results.into_iter().map(|result| figures(&result.unwrap())).collect()
+    };
+    let one = results(1);
+    assert_eq!(one.len(), 6);
+    assert_eq!(one, results(3));
+    assert_eq!(one[0], one[1]);
+    assert_ne!(one[1], one[2]);
+    assert_eq!(*done.lock().unwrap(), 12);
+}
+
+#[test]
+fn more_collectors_do_not_change_the_sizes_of_events() {
+    let sizes = |sets: &[&str]| -> Vec<u64> {
+        let outcome = outcome(&scenario(SMALL, sets), 5);
+        outcome.records.events.iter().take(80).map(|row| row.size_bytes).collect()
+    };
+    assert_eq!(sizes(&[]), sizes(&["collectors.racks=3"]));
+}
+
+#[test]
+fn two_ways_to_count_a_queue_agree() {
+    // A pool that never fills with a limit on each port is a limit on each port; the one is counted by the memory of the
+    // queueing crate, the other by the link's own ring.
+    for in_service in ["true", "false"] {
+        let count = format!("tor.count_in_service={in_service}");
+        let own = ["tor.buffer=20 kB", "tor.uplink_buffer=20 kB", "tor.frame_overhead=10 B", &count];
+        let pooled = [
+            "tor.buffering=shared",
+            "tor.buffer=200 MB",
+            "tor.port_limit=20 kB",
+            "tor.frame_overhead=10 B",
+            &count,
+        ];
+        let [own, pooled] = [&own[..], &pooled[..]].map(|sets| outcome(&scenario(SMALL, sets), 3));
+        assert!(own.summary.network.as_ref().unwrap().drops.unwrap() > 0);
+        assert_eq!(figures(&own), figures(&pooled));
+    }
+}
+
+#[test]
+fn a_large_memory_that_fills_is_counted_after_all() {
+    // 256 MB is taken for ample at first; 8 MB of it are allowed to a port.
+    let sets = ["workload.senders=64", "workload.request_size=8 MB", "run.duration=300 ms", "tor.buffering=voq"];
+    let with = |buffer: &str| {
+        let buffer = format!("tor.buffer={buffer}");
+        let sets: Vec<&str> = sets.iter().copied().chain([&*buffer, "tor.port_limit=256 MB"]).collect();
+        outcome(&preset("incast", &sets), 1)
+    };
+    let ample = with("1 GB");
+    assert_eq!(ample.summary.network.as_ref().unwrap().drops, Some(0));
+    let tight = with("257 MB");
+    let queued = tight.summary.network.as_ref().unwrap().queue_bytes_max.unwrap();
+    assert!(queued <= 257_000_000, "{queued}");
+}
+
+#[test]
+fn losses_are_made_good() {
+    let outcome = outcome(&preset("incast", &["workload.senders=32", "run.duration=1 s"]), 1);
+    let network = outcome.summary.network.clone().unwrap();
+    let tcp = outcome.summary.tcp.clone().unwrap();
+    assert!(network.drops.unwrap() > 100 && tcp.timeouts.unwrap() > 0);
+    assert!(tcp.retransmits.unwrap() >= network.drops.unwrap() / 2);
+    assert!(network.queue_bytes_max.unwrap() <= 64_000);
+    assert!(outcome.summary.requests.unwrap().completed >= 1);
+}
+
+#[test]
+fn without_loss_the_incast_runs_at_the_wire() {
+    for senders in ["1", "16", "64"] {
+        let senders = format!("workload.senders={senders}");
+        let outcome = outcome(&preset("incast", &[&senders, "tor.buffer=64 MB", "run.duration=1 s"]), 1);
+        assert_eq!(outcome.summary.network.as_ref().unwrap().drops, Some(0));
+        let slowdown = outcome.summary.slowdown.clone().unwrap();
+        assert!(slowdown.mean >= 1.0, "faster than the wire: {slowdown:?}");
+        // One sender alone pays for slow start; many fill the link at once.
+        assert!(senders == "workload.senders=1" || slowdown.mean < 1.01, "{senders}: {slowdown:?}");
+    }
+}
+
+#[test]
+fn a_stopped_run_gives_what_it_has() {
+    let stop = AtomicBool::new(false);
+    let seen = |now: fanin_units::Instant, _| {
+        if now.get() > 50_000_000_000 {
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+    };
+    let control = Control { stop: &stop, progress: &seen, capture: false };
+    let outcome = run(&preset("thesis-a-1000hz", &["shaping.credits=480"]), 1, &control).unwrap();
+    assert_eq!(outcome.end, End::Stopped);
+    assert!(!outcome.records.events.is_empty());
+    let left = sweep(&[Point { scenario: scenario(SMALL, &[]), seed: 1 }], 2, &control, &|_| {});
+    assert!(left.is_empty());
+}
+
+#[test]
+fn a_run_that_cannot_move_says_who_waits() {
+    // A buffer that holds requests but no full frame. A file that says so is refused.
+    let mut small = scenario(SMALL, &["run.duration=10 s", "run.stall_limit=3 s"]);
+    small.tor.buffer = fanin_units::Bytes::new(1_000);
+    let outcome = outcome(&small, 1);
+    let End::Stalled { diagnosis, .. } = &outcome.end else { panic!("{:?}", outcome.end) };
+    assert!(diagnosis.contains("collector 0 waits for"), "{diagnosis}");
+    assert!(diagnosis.contains("events are not finished"), "{diagnosis}");
+}
+
+#[test]
+fn what_is_not_simulated_is_refused() {
+    for (sets, key) in [
+        (&["tor.pause.mode=pause"][..], "pause.mode"),
+        (&["shaping.method=fastpass"], "shaping.method"),
+        (&["workload.kind=push"], "workload.kind"),
+        (&["network.topology=hybrid", "network.cores=1"], "network.topology"),
+    ] {
+        let error = run(&scenario(SMALL, sets), 1, &Control::default()).unwrap_err();
+        assert!(error.to_string().starts_with(key), "{error}");
+    }
+}

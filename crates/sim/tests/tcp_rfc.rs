@@ -1,0 +1,269 @@
+//! What the RFCs say, seen from outside: two endpoints, a wire, and losses at chosen segments.
+
+mod tcp_harness;
+
+use fanin_sim::tcp::{Config, CongestionControl, DelayedAck, Endpoint, Flags, State};
+use fanin_units::{Duration, Instant};
+use tcp_harness::{Pair, Wire};
+
+fn millis(ms: u64) -> Instant {
+    Instant::START + Duration::from_millis(ms)
+}
+
+/// A transfer of `segments` full segments from side 0, of which those numbered in `lost` are lost once.
+fn transfer(config: &Config, segments: u64, lost: &[u64]) -> Pair {
+    let mut wire = Wire::new("1 Gb/s", "5 ms");
+    let back = wire.clone();
+    wire.drop_data = lost.iter().copied().collect();
+    let mut pair = Pair::with(
+        [config.clone(), config.clone()],
+        [Endpoint::new(config), Endpoint::new(config)],
+        [wire, back],
+        1,
+    );
+    pair.write(0, segments * u64::from(config.mss));
+    pair
+}
+
+fn finish(pair: &mut Pair, segments: u64) -> Duration {
+    let bytes = segments * u64::from(pair.configs[0].mss);
+    let end = pair.run_until_delivered(1, bytes, millis(100_000)).expect("the transfer ends");
+    end - Instant::START
+}
+
+fn newreno() -> Config {
+    let mut config = Config::textbook();
+    config.sack = false;
+    config.delayed_ack = DelayedAck::Off;
+    config
+}
+
+// RFC 6582: two losses in one window are repaired one a round trip by partial ACKs, without a time-out and
+// with one reduction.
+#[test]
+fn newreno_repairs_a_hole_a_round_trip() {
+    let mut pair = transfer(&newreno(), 40, &[3, 6]);
+    let took = finish(&mut pair, 40);
+    let stats = pair.ends[0].stats(&pair.configs[0]);
+    assert_eq!((stats.timeouts, stats.fast_retransmits, stats.retransmits), (0, 1, 2), "{}", pair.show());
+    assert!(took < Duration::from_millis(80), "{took}");
+    let again: Vec<_> =
+        pair.trace.iter().filter(|line| line.2.flags.contains(Flags::RETRANSMISSION)).collect();
+    assert_eq!(again[0].2.offset, 2 * 1460);
+    assert_eq!(again[1].2.offset, 5 * 1460);
+    let apart = again[1].0 - again[0].0;
+    assert!(apart >= Duration::from_millis(10) && apart < Duration::from_millis(12), "{apart}");
+}
+
+// RFC 5681 §3.2: the third duplicate, not the second, sends again; the threshold is half the flight.
+#[test]
+fn the_third_duplicate_counts() {
+    let mut config = newreno();
+    config.limited_transmit = false;
+    let mut pair = transfer(&config, 10, &[1]);
+    finish(&mut pair, 10);
+    let stats = pair.ends[0].stats(&config);
+    assert_eq!((stats.timeouts, stats.fast_retransmits), (0, 1));
+    assert_eq!(stats.ssthresh, 5 * 1460);
+    let duplicates_before = pair
+        .trace
+        .iter()
+        .take_while(|line| !line.2.flags.contains(Flags::RETRANSMISSION))
+        .filter(|line| line.1 == 1 && line.2.ack == 0)
+        .count();
+    assert!(duplicates_before >= 3);
+}
+
+// RFC 5681 §3.2, and the reason for incast: with fewer than three segments behind it a loss waits for the
+// time-out.
+#[test]
+fn a_lost_tail_waits_for_the_timeout() {
+    for name in ["linux-2.6.32", "linux-2.6.26", "ns3-newreno", "textbook"] {
+        let config = Config::profile(name).unwrap();
+        let count = u64::from(config.initial_window);
+        let mut pair = transfer(&config, count, &[count]);
+        let took = finish(&mut pair, count);
+        let stats = pair.ends[0].stats(&config);
+        assert_eq!((stats.timeouts, stats.fast_retransmits), (1, 0), "{name}");
+        assert!(took >= config.rto.min, "{name}: {took}");
+    }
+    // RACK-TLP repairs it after two round trips.
+    let config = Config::linux_6();
+    let mut pair = transfer(&config, 10, &[10]);
+    let took = finish(&mut pair, 10);
+    let stats = pair.ends[0].stats(&config);
+    assert_eq!((stats.timeouts, stats.probes), (0, 1));
+    assert!(took < Duration::from_millis(300), "{took}");
+}
+
+// RFC 6675: with SACK, holes known at once are repaired in one round trip.
+#[test]
+fn sack_repairs_many_holes_at_once() {
+    for name in ["linux-2.6.32", "linux-6", "textbook"] {
+        let config = Config::profile(name).unwrap();
+        let mut pair = transfer(&config, 120, &[40, 42, 44, 46]);
+        finish(&mut pair, 120);
+        let stats = pair.ends[0].stats(&config);
+        assert_eq!((stats.timeouts, stats.fast_retransmits, stats.retransmits), (0, 1, 4), "{name}");
+        assert_eq!(stats.state, State::Open, "{name}");
+    }
+}
+
+// RFC 5681 §3.1 and §3.5: after a time-out one segment, then slow start to half the flight.
+#[test]
+fn a_timeout_starts_over() {
+    let config = newreno();
+    let mut pair = transfer(&config, 10, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    let mut sent = Vec::new();
+    finish(&mut pair, 10);
+    for line in pair.trace.iter().filter(|line| line.1 == 0).skip(10) {
+        match sent.last_mut() {
+            Some((at, count)) if line.0 - *at < Duration::from_millis(5) => *count += 1,
+            _ => sent.push((line.0, 1)),
+        }
+    }
+    assert_eq!(sent[0].0, millis(1_000));
+    let bursts: Vec<_> = sent.iter().map(|entry| entry.1).collect();
+    assert_eq!(bursts, [1, 2, 4, 3]);
+    assert_eq!(pair.ends[0].stats(&config).timeouts, 1);
+}
+
+// RFC 6298 §5.5: the time-out doubles.
+#[test]
+fn timeouts_back_off() {
+    let config = newreno();
+    let mut pair = transfer(&config, 1, &[1, 2, 3, 4]);
+    finish(&mut pair, 1);
+    let at: Vec<_> = pair.trace.iter().filter(|line| line.1 == 0).map(|line| line.0).collect();
+    assert_eq!(at, [0, 1_000, 3_000, 7_000, 15_000].map(millis));
+}
+
+// RFC 3168 §6.1.2: one reduction a round trip, announced by CWR; the echo stops then.
+#[test]
+fn ecn_reduces_once_a_round_trip() {
+    for name in ["linux-6", "linux-2.6.32", "textbook"] {
+        let mut config = Config::profile(name).unwrap();
+        config.ecn = true;
+        let mut wire = Wire::new("1 Gb/s", "5 ms");
+        let back = wire.clone();
+        wire.mark = 1000;
+        let mut pair = Pair::with(
+            [config.clone(), config.clone()],
+            [Endpoint::new(&config), Endpoint::new(&config)],
+            [wire, back],
+            1,
+        );
+        pair.write(0, 30 * u64::from(config.mss));
+        pair.run(millis(12));
+        let stats = pair.ends[0].stats(&config);
+        assert_eq!((stats.ecn_reductions, stats.retransmits), (1, 0), "{name}");
+        pair.run(millis(5_000));
+        assert_eq!(pair.ends[1].delivered(), 30 * u64::from(config.mss), "{name}");
+        assert!(pair.trace.iter().any(|line| line.2.flags.contains(Flags::CWR)), "{name}");
+    }
+}
+
+// Thesis §6.4: a static window is that many segments, whatever happens.
+#[test]
+fn a_static_window_stays() {
+    for segments in [1, 2, 10] {
+        let mut config = Config::linux_2_6_32();
+        config.congestion_control = CongestionControl::Static { segments };
+        config.delayed_ack = DelayedAck::Off;
+        let mut pair = transfer(&config, 100, &[]);
+        let mut most = 0;
+        while pair.ends[1].delivered() < 144_800 {
+            assert!(pair.step(millis(10_000)));
+            most = most.max(pair.ends[0].outstanding());
+        }
+        assert_eq!(most, u64::from(segments) * 1448);
+    }
+}
+
+// With one segment a window and a receiver that delays its ACKs every segment costs 40 ms or more, once the
+// quick acknowledgements are spent.
+#[test]
+fn a_window_of_one_meets_the_delayed_ack() {
+    let mut config = Config::linux_2_6_32();
+    config.congestion_control = CongestionControl::Static { segments: 1 };
+    let mut slow = transfer(&config, 60, &[]);
+    let slow = finish(&mut slow, 60);
+    config.delayed_ack = DelayedAck::Off;
+    let mut quick = transfer(&config, 60, &[]);
+    let quick = finish(&mut quick, 60);
+    assert!(quick < Duration::from_millis(650), "{quick}");
+    assert!(slow > quick + Duration::from_millis(40 * 20), "{slow}");
+}
+
+#[test]
+fn connections_open_even_if_syns_are_lost() {
+    for name in ["linux-6", "linux-2.6.32", "ns3-newreno", "textbook"] {
+        let config = Config::profile(name).unwrap();
+        for loss in [0, 400] {
+            let mut wire = Wire::new("1 Gb/s", "5 ms");
+            wire.loss = loss;
+            let ends = [Endpoint::connecting(&config), Endpoint::listening(&config)];
+            let mut pair = Pair::with([config.clone(), config.clone()], ends, [wire.clone(), wire], 7 + loss);
+            pair.write(0, 20_000);
+            pair.write(1, 30_000);
+            pair.run(millis(100_000_000));
+            assert!(pair.ends[0].is_established() && pair.ends[1].is_established(), "{name}");
+            assert_eq!((pair.ends[0].delivered(), pair.ends[1].delivered()), (30_000, 20_000), "{name}");
+        }
+    }
+}
+
+// The receiver's window: an application that does not read stops the sender; a probe finds the window open.
+#[test]
+fn a_closed_window_is_probed() {
+    for name in ["linux-6", "ns3-newreno", "textbook"] {
+        let mut config = Config::profile(name).unwrap();
+        config.receive_window = 20_000;
+        config.receive_window_initial = 20_000;
+        let mut pair = transfer(&config, 40, &[]);
+        pair.ends[1].set_reading(false);
+        pair.run(millis(3_000));
+        let full = pair.ends[1].delivered();
+        assert!((15_000..=20_200).contains(&full), "{name}: {full}");
+        pair.ends[1].read(&config, u64::MAX);
+        pair.ends[1].set_reading(true);
+        // The update itself is lost.
+        while pair.ends[1].poll_transmit(&config, pair.now).is_some() {}
+        finish(&mut pair, 40);
+    }
+}
+
+// DIATCP: the receiver bounds what is in flight.
+#[test]
+fn the_window_clamp_bounds_the_flight() {
+    let mut config = Config::linux_6();
+    config.shrink_window = true;
+    let mut pair = transfer(&config, 400, &[]);
+    pair.run(millis(50));
+    pair.ends[1].set_window_clamp(4 * 1448);
+    pair.run(millis(75));
+    for _ in 0..100 {
+        assert!(pair.step(millis(10_000)));
+        assert!(pair.ends[0].outstanding() <= 4 * 1448 + 128);
+    }
+    finish(&mut pair, 400);
+}
+
+// M21TCP: what the other side echoes bounds the window.
+#[test]
+fn an_echoed_m21_window_bounds_the_flight() {
+    let mut config = Config::linux_2_6_32();
+    config.m21 = true;
+    config.mss -= 8;
+    let ends = [Endpoint::new(&config), Endpoint::new(&config)];
+    let wire = Wire::new("1 Gb/s", "5 ms");
+    let mut pair = Pair::with([config.clone(), config.clone()], ends, [wire.clone(), wire], 1);
+    pair.write(0, 1440);
+    pair.run(millis(50));
+    // The switch on the way lowers the window in the option.
+    let mut segment = pair.trace.last().expect("an acknowledgement").2;
+    segment.flags.insert(Flags::M21_ECHO);
+    segment.m21_echo = 3 * 1440 + 100;
+    pair.ends[0].handle_segment(&config, pair.now, &segment);
+    assert_eq!(pair.ends[0].stats(&config).cwnd, 3 * 1440);
+}
