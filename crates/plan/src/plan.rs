@@ -1,0 +1,234 @@
+//! The plan of a scenario: what it offers to every link, what would be ideal, what every queue has to hold, and what
+//! each technique would have to be set to.
+
+use std::borrow::Cow;
+
+use fanin_scenario::{Scenario, Topology, WorkloadKind};
+use fanin_units::{Bytes, Duration, Rate, Ratio};
+
+use crate::bursts::burst;
+use crate::catalogue::Catalogue;
+use crate::cost::{Comparison, compare, sweep};
+use crate::derived::{Derivation, Derived, brief};
+use crate::queues::{Outcome, Queue, queues};
+use crate::sections::{buffers, credits, link_loads, rates, techniques, windows, workload};
+use crate::system::{PlanError, System};
+use crate::warnings::warnings;
+use crate::wire::goodput_ideal;
+
+/// What the planner is told beside the scenario.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Prices and dimensions.
+    pub catalogue: Catalogue,
+    /// The mean fragment size, where the scenario leaves it to a file. It overrides the scenario's own.
+    pub fragment_mean: Option<Bytes>,
+    /// Share of the events, or of the time, that a buffer has to be large enough for; above 0 and below 1.
+    pub quantile: Ratio,
+    /// Whether cost and space are wanted for networks that are not leaf-spine too, with a sweep over port counts.
+    pub cost: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            catalogue: Catalogue::shipped(),
+            fragment_mean: None,
+            quantile: Ratio::new(999_000),
+            cost: false,
+        }
+    }
+}
+
+/// Port counts and spines of the sweep that comes with cost and space (multi-host figs 3 and 4).
+const SWEEP_PORTS: [u64; 8] = [100, 200, 300, 400, 500, 600, 700, 800];
+const SWEEP_SPINES: [u64; 4] = [2, 6, 10, 20];
+
+/// The best that the network allows, with nobody else using it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ideal {
+    /// Data-collection time of a whole event, or of a request of a barrier-synchronised workload.
+    pub collection_time: Derived<Duration>,
+    /// Payload over that time.
+    pub goodput: Derived<Rate>,
+}
+
+/// All links of one kind and what is offered to them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkLoad {
+    /// From where to where the data goes: `tor->collector`.
+    pub name: &'static str,
+    /// How many links there are.
+    pub count: u64,
+    /// Rate of one.
+    pub rate: Rate,
+    /// What all of them are offered together, on the wire.
+    pub offered: Derived<Rate>,
+    /// Their mean load.
+    pub load: Derived<Ratio>,
+    /// Mean load by requests and acknowledgements in the other direction.
+    pub load_reverse: Option<Derived<Ratio>>,
+}
+
+/// Results that belong together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Section {
+    /// What they are about.
+    pub title: &'static str,
+    /// The results.
+    pub rows: Vec<Derivation>,
+}
+
+/// Cost and space of the network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cost {
+    /// Ports for hosts that the scenario's network has.
+    pub ports: u64,
+    /// The scenario's network; `None` where the catalogue's server has too few ports for its spines.
+    pub network: Option<Comparison>,
+    /// A sweep over port counts and spines, where it was asked for.
+    pub sweep: Vec<Comparison>,
+}
+
+/// What arithmetic says about a scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The scenario's title.
+    pub title: String,
+    /// Whether the workload is barrier-synchronised: requests, not events.
+    pub is_barrier: bool,
+    /// Whether the next request waits for the one before, so that loads are the highest possible ones.
+    pub is_closed_loop: bool,
+    /// The best that the network allows.
+    pub ideal: Ideal,
+    /// What is offered to the links, from the readouts to the collectors.
+    pub links: Vec<LinkLoad>,
+    /// The queues, the last hop first.
+    pub queues: Vec<Queue>,
+    /// Everything else, in the order in which it is read.
+    pub sections: Vec<Section>,
+    /// What is likely to go wrong, in sentences.
+    pub warnings: Vec<String>,
+    /// Cost and space, for a leaf-spine network or on request.
+    pub cost: Option<Cost>,
+}
+
+/// Plans a scenario that has passed its checks.
+///
+/// # Errors
+/// If fragment sizes are known only from a file, or numbers multiply beyond what can be computed with.
+pub fn plan(scenario: &Scenario, options: &Options) -> Result<Plan, PlanError> {
+    assert!(
+        !options.quantile.is_zero() && options.quantile < Ratio::ONE,
+        "a quantile is above 0 and below 1, not {}",
+        options.quantile
+    );
+    let system = System::new(scenario, options.fragment_mean)?;
+    let burst = burst(scenario, &system);
+    let queues = queues(scenario, &system, &burst, options.quantile);
+    let ideal = Ideal {
+        collection_time: system.ideal.clone(),
+        goodput: goodput_ideal(system.payload(), system.ideal.value),
+    };
+    let links: Vec<LinkLoad> = link_loads(scenario, &system);
+    let mut sections = vec![
+        workload(scenario, &system),
+        rates(&system),
+        windows(scenario, &system, &queues[0]),
+        buffers(&system, &burst, &queues, options.quantile),
+    ];
+    if scenario.workload.kind != WorkloadKind::Push && !scenario.is_barrier() {
+        sections.push(credits(scenario, &system, &queues[0]));
+    }
+    sections.push(techniques(scenario, &system, &burst));
+    let cost =
+        (options.cost || scenario.network.topology == Topology::LeafSpine).then(|| cost(scenario, options));
+    let mut plan = Plan {
+        title: scenario.title.clone(),
+        is_barrier: scenario.is_barrier(),
+        is_closed_loop: system.closed_loop,
+        ideal,
+        links,
+        queues,
+        sections,
+        warnings: Vec::new(),
+        cost,
+    };
+    plan.warnings = warnings(scenario, &system, &plan);
+    Ok(plan)
+}
+
+impl Plan {
+    /// Whether frames are lost, and where, in one sentence.
+    pub fn verdict(&self) -> (Outcome, String) {
+        let first = |outcome| self.queues.iter().find(|queue| queue.outcome == outcome);
+        if let Some(link) = self.links.iter().find(|link| link.load.value > Ratio::ONE) {
+            let load = brief(link.load.value);
+            return (Outcome::Loses, format!("cannot keep up: {} is offered {load} of its rate", link.name));
+        }
+        if let Some(queue) = first(Outcome::Loses) {
+            return (Outcome::Loses, format!("loses frames: {}", queue.reason));
+        }
+        if let Some(queue) = first(Outcome::MayLose) {
+            return (Outcome::MayLose, format!("may lose frames: {}", queue.reason));
+        }
+        if let Some(queue) = first(Outcome::HoldsBack) {
+            return (Outcome::HoldsBack, format!("loses no frames but stops senders: {}", queue.reason));
+        }
+        (Outcome::Fits, format!("loses no frames: {}", self.queues[0].reason))
+    }
+
+    /// A result by its name.
+    pub fn find(&self, name: &str) -> Option<&Derivation> {
+        self.sections.iter().flat_map(|section| &section.rows).find(|row| row.name == name)
+    }
+
+    /// The mean load of the collectors' own links.
+    pub fn last_hop_load(&self) -> Ratio {
+        self.link_load("tor->collector").unwrap_or_default()
+    }
+
+    /// The mean load of the links into the racks; `None` in a star, which has none.
+    pub fn uplink_load(&self) -> Option<Ratio> {
+        self.link_load("core->tor").or_else(|| self.link_load("leaf->tor"))
+    }
+
+    fn link_load(&self, name: &str) -> Option<Ratio> {
+        self.links.iter().find(|link| link.name == name).map(|link| link.load.value)
+    }
+}
+
+fn cost(s: &Scenario, options: &Options) -> Cost {
+    let n = &s.network;
+    let racks = u64::from(s.collectors.racks);
+    let (ports, spines) = match n.topology {
+        // Every host has one link into each plane.
+        Topology::LeafSpine => {
+            let planes = u64::from(n.leaf_spine.planes);
+            (planes * (system_hosts(s) + racks), u64::from(n.leaf_spine.spines))
+        }
+        Topology::Racks | Topology::Hybrid => {
+            let cores = u64::from(n.cores);
+            let sources = match n.readouts_per_group {
+                0 => system_hosts(s) * u64::from(s.readout.links_per_host),
+                group => system_hosts(s).div_ceil(u64::from(group)) * cores,
+            };
+            (sources + racks * cores * u64::from(n.uplinks_per_core), SWEEP_SPINES[1])
+        }
+        Topology::Star => (system_hosts(s) + s.collectors_total(), SWEEP_SPINES[1]),
+    };
+    Cost {
+        ports,
+        network: compare(ports, spines, &options.catalogue).ok(),
+        sweep: if options.cost { sweep(&SWEEP_PORTS, &SWEEP_SPINES, &options.catalogue) } else { Vec::new() },
+    }
+}
+
+fn system_hosts(s: &Scenario) -> u64 {
+    u64::from(s.senders())
+}
+
+/// The name that a link or queue has in keys: arrows become dots.
+pub(crate) fn key(name: &str) -> Cow<'_, str> {
+    if name.contains("->") { Cow::Owned(name.replace("->", ".")) } else { Cow::Borrowed(name) }
+}
