@@ -269,6 +269,16 @@ impl Fabric {
         start
     }
 
+    /// How long a frame takes along an idle path.
+    pub(crate) fn crossing_time(&self, route: u32, wire_bytes: u32) -> fanin_units::Duration {
+        let path = self.routes[route as usize..].iter().take_while(|&&port| port != NIL);
+        path.map(|&index| {
+            let port = &self.ports[index as usize];
+            fanin_units::Duration::new(port.delay + port.time_to_send(wire_bytes))
+        })
+        .sum()
+    }
+
     /// The first port of a path.
     pub(crate) fn first_port(&self, route: u32) -> PortIndex {
         self.routes[route as usize]
