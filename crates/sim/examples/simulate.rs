@@ -21,11 +21,13 @@ fn main() -> ExitCode {
             println!("{}", outcome.summary.to_json().expect("figures are finite"));
             println!("{:?}", outcome.end);
             let warmup = loaded.scenario.run.warmup.get();
-            let rows: Vec<_> = outcome.records.events.iter().filter(|row| row.assigned_ps >= warmup).collect();
+            let rows: Vec<_> =
+                outcome.records.events.iter().filter(|row| row.assigned_ps >= warmup).collect();
             let share = |holds: &dyn Fn(&fanin_report::EventRow) -> bool| {
                 100.0 * rows.iter().filter(|row| holds(row)).count() as f64 / rows.len().max(1) as f64
             };
-            let below = |ms: u64| share(&|row| row.collection_time_ps.is_some_and(|ps| ps < ms * 1_000_000_000));
+            let below =
+                |ms: u64| share(&|row| row.collection_time_ps.is_some_and(|ps| ps < ms * 1_000_000_000));
             println!(
                 "below 20 ms {:.1} %, 40 ms {:.1} %, 200 ms {:.1} %, 700 ms {:.1} %; time-outs in {:.1} %, 2 or more in {:.1} %",
                 below(20),
@@ -37,7 +39,10 @@ fn main() -> ExitCode {
             );
             for row in &outcome.records.windows {
                 let ms = row.time_ps as f64 / 1e9;
-                println!("{ms:.4} ms: flow {} cwnd {} in flight {}", row.flow, row.cwnd_bytes, row.in_flight_bytes);
+                println!(
+                    "{ms:.4} ms: flow {} cwnd {} in flight {}",
+                    row.flow, row.cwnd_bytes, row.in_flight_bytes
+                );
             }
             if std::env::var_os("ROWS").is_some() {
                 for row in &outcome.records.events {

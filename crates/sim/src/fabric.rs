@@ -245,7 +245,8 @@ impl Fabric {
                 rate: link.rate,
             }
         };
-        let chance = |&node: &u32| Random::new(seed(run, host(Kind::Switch, u64::from(node)), Purpose::Marking));
+        let chance =
+            |&node: &u32| Random::new(seed(run, host(Kind::Switch, u64::from(node)), Purpose::Marking));
         Ok(Self {
             ports: (0..2 * network.links.len() as PortIndex).map(port).collect(),
             memories,

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod capture;
 mod error;
 mod fabric;
 mod ideal;
@@ -18,8 +19,7 @@ pub mod topology;
 mod workload;
 mod world;
 
+pub use capture::{Capture, Tapped};
 pub use error::Error;
-pub use run::{Capture, Control, End, Outcome, run};
+pub use run::{Control, End, Outcome, run};
 pub use sweep::{Point, sweep};
-pub use world::Tapped;
-

@@ -61,7 +61,8 @@ impl Memories {
         let mut places: Vec<Place> = Vec::with_capacity(ports.len());
         for port in ports {
             let leaving = &mut ports_of[network.source(port) as usize];
-            let output = u16::try_from(leaving.len()).map_err(|_| Error::unsupported("network", "65536 ports"))?;
+            let output =
+                u16::try_from(leaving.len()).map_err(|_| Error::unsupported("network", "65536 ports"))?;
             leaving.push(port);
             places.push(Place { memory: u32::MAX, output, input: 0 });
         }
@@ -116,7 +117,13 @@ fn shared_limit(layout: &Layout) -> u64 {
         return 0;
     }
     let pools = if layout.pool_by == PoolBy::Nothing { &[][..] } else { &layout.pools };
-    pools.iter().chain(&layout.input_limits).chain(&layout.voq_limit).map(|limit| limit.get()).min().unwrap_or(u64::MAX)
+    pools
+        .iter()
+        .chain(&layout.input_limits)
+        .chain(&layout.voq_limit)
+        .map(|limit| limit.get())
+        .min()
+        .unwrap_or(u64::MAX)
 }
 
 /// How a switch divides its memory among its ports.

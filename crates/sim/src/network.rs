@@ -256,9 +256,8 @@ impl<'a> Paths<'a> {
             if left == 0 {
                 return None;
             }
-            let closer = |&&port: &&PortIndex| {
-                self.distance[self.network.destination(port) as usize] == left - 1
-            };
+            let closer =
+                |&&port: &&PortIndex| self.distance[self.network.destination(port) as usize] == left - 1;
             let choices = self.leaving[node as usize].iter().filter(closer).count() as u64;
             let chosen = match spread {
                 _ if choices == 1 => 0,

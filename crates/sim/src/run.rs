@@ -3,17 +3,20 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use fanin_report::{EventRow, FlowRow, IoRow, Kind, QueueRow, Records, ScenarioName, Span, Summary, WindowRow};
+use fanin_report::{
+    EventRow, FlowRow, IoRow, Kind, QueueRow, Records, ScenarioName, Span, Summary, WindowRow,
+};
 use fanin_scenario::{FlowDistribution, Scenario, WindowState};
 use fanin_units::{Duration, Instant};
 
 use crate::Error;
+use crate::capture::Capture;
 use crate::network::{Network, NodeKind, Paths, PortIndex, Spread};
 use crate::speed::Meter;
 use crate::stack::stack;
 use crate::topology::{self, Roles};
 use crate::workload::Plan;
-use crate::world::{Ending, Tapped, Watch, Workload, World};
+use crate::world::{Ending, Watch, Workload, World};
 
 /// What the caller has to say in a run.
 pub struct Control<'a> {
@@ -60,19 +63,8 @@ pub struct Outcome {
     pub summary: Summary,
     /// The tables.
     pub records: Records,
-    /// The frames seen on the captured link, in the order of time.
-    pub capture: Capture,
-}
-
-/// Frames seen on one link.
-#[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub struct Capture {
-    /// The frames.
-    pub frames: Vec<Tapped>,
-    /// Source and destination of the frames for each end of a connection: node numbers.
-    pub ends: Vec<[u32; 2]>,
-    /// Names of the nodes.
-    pub nodes: Vec<String>,
+    /// The frames seen on the captured link, if they were to be kept.
+    pub capture: Option<Capture>,
 }
 
 /// Simulates a scenario. The same scenario and seed give the same outcome to the bit, figures of speed aside.
@@ -145,7 +137,8 @@ fn simulate<W: Measured>(
     let meter = Meter::start();
     let hosts = workload.hosts();
     let connections = workload.connections(roles);
-    let mut world = World::new(network, vec![stack(&scenario.transport)?], hosts, workload, seed, exact)?;
+    let config = stack(&scenario.transport)?;
+    let mut world = World::new(network, vec![config.clone()], hosts, workload, seed, exact)?;
     if scenario.transport.window_state == WindowState::Warm {
         world.warm_rtt = Some(warm_rtt(scenario));
     }
@@ -207,13 +200,18 @@ fn simulate<W: Measured>(
         windows: window_rows(&world),
         events: rows,
     };
-    let capture = Capture {
-        ends: connections.iter().flat_map(|wanted| [wanted.nodes, [wanted.nodes[1], wanted.nodes[0]]]).collect(),
+    let capture = captured.map(|port| Capture {
+        link: network.port_name(port),
+        rate: network.links[port as usize / 2].rate,
+        framing: network.framing,
+        window_scale: config.window_scale,
+        ends: connections
+            .iter()
+            .flat_map(|wanted| [wanted.nodes, [wanted.nodes[1], wanted.nodes[0]]])
+            .collect(),
         nodes: network.nodes.iter().map(|node| node.name.clone()).collect(),
-        frames: captured.map_or_else(Vec::new, |port| {
-            world.tapped.iter().filter(|seen| seen.port / 2 == port / 2).copied().collect()
-        }),
-    };
+        frames: world.tapped.iter().filter(|seen| seen.port / 2 == port / 2).copied().collect(),
+    });
     Ok(Some(Outcome { end, summary, records, capture }))
 }
 
@@ -375,7 +373,8 @@ fn fill_network<W: Workload>(
     summary.load = Some(fanin_report::Load {
         last_hop: busiest(&mut ports().filter(|&port| collectors.contains(&network.destination(port)))),
         uplink: busiest(
-            &mut ports().filter(|&port| !is_host(network.source(port)) && !is_host(network.destination(port))),
+            &mut ports()
+                .filter(|&port| !is_host(network.source(port)) && !is_host(network.destination(port))),
         ),
     });
 }

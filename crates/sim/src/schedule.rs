@@ -329,7 +329,8 @@ mod tests {
                     _ => (random() % 4) * 3_000_000_000_000,
                 };
                 // Every other one belongs to somebody who has but one at a time.
-                let what = if what % 2 == 0 && !is_pending[what as usize % 50] { what % 50 } else { what + owned };
+                let what =
+                    if what % 2 == 0 && !is_pending[what as usize % 50] { what % 50 } else { what + owned };
                 if what < owned {
                     is_pending[what as usize] = true;
                     schedule.insert_owned(now + ahead, what);

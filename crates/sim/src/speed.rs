@@ -18,7 +18,8 @@ impl Meter {
     pub(crate) fn stop<W: Workload>(&self, world: &World<W>) -> Speed {
         let hops = world.fabric.hops();
         let bytes: u64 = world.fabric.ports.iter().map(|port| port.wire_bytes).sum();
-        let cpu_s = self.cpu_ns.zip(thread_cpu_ns()).map(|(start, end)| end.saturating_sub(start) as f64 / 1e9);
+        let cpu_s =
+            self.cpu_ns.zip(thread_cpu_ns()).map(|(start, end)| end.saturating_sub(start) as f64 / 1e9);
         let per_second = |amount: u64| cpu_s.filter(|&cpu_s| cpu_s > 0.0).map(|cpu_s| amount as f64 / cpu_s);
         Speed {
             wall_s: Some(self.start.elapsed().as_secs_f64()),
@@ -40,7 +41,12 @@ fn thread_cpu_ns() -> Option<u64> {
 /// The most memory that the process held.
 fn peak_rss_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
-    let kib: u64 =
-        text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.split_ascii_whitespace().next()?.parse().ok()?;
+    let kib: u64 = text
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?
+        .split_ascii_whitespace()
+        .next()?
+        .parse()
+        .ok()?;
     Some(kib * 1024)
 }

@@ -20,7 +20,8 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
     };
     let mut config = profile.clone();
     let mss = transport.segment_payload().get();
-    config.mss = u16::try_from(mss).map_err(|_| Error::unsupported("transport.mss", format!("{mss} bytes")))?;
+    config.mss =
+        u16::try_from(mss).map_err(|_| Error::unsupported("transport.mss", format!("{mss} bytes")))?;
     config.timestamps = transport.timestamps;
     config.sack = transport.sack;
     config.ecn = transport.ecn;
@@ -33,7 +34,10 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
         },
         Wanted::Static => CongestionControl::Static { segments: packets(transport.static_window.get()) },
         other => {
-            return Err(Error::unsupported("transport.congestion_control", format!("{other:?}").to_lowercase()));
+            return Err(Error::unsupported(
+                "transport.congestion_control",
+                format!("{other:?}").to_lowercase(),
+            ));
         }
     };
     config.slow_start_after_idle = transport.slow_start_after_idle;

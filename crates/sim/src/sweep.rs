@@ -30,7 +30,8 @@ pub fn sweep(
     done: &(dyn Fn(usize) + Sync),
 ) -> Vec<Result<Outcome, Error>> {
     let next = AtomicUsize::new(0);
-    let results: Vec<Mutex<Option<Result<Outcome, Error>>>> = points.iter().map(|_| Mutex::new(None)).collect();
+    let results: Vec<Mutex<Option<Result<Outcome, Error>>>> =
+        points.iter().map(|_| Mutex::new(None)).collect();
     std::thread::scope(|scope| {
         for _ in 0..threads.clamp(1, points.len().max(1)) {
             scope.spawn(|| {

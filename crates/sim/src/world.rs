@@ -4,11 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use fanin_units::{Duration, Instant};
 
-use crate::fabric::{ARRIVAL, Fabric, Frame, Hop, INDEX_BITS, NIL, Queue};
 use crate::Error;
+use crate::capture::Tapped;
+use crate::fabric::{ARRIVAL, Fabric, Frame, Hop, INDEX_BITS, NIL, Queue};
 use crate::network::{Network, PortIndex};
 use crate::schedule::Schedule;
-use crate::tcp::{self, Endpoint, Segment, Stats};
+use crate::tcp::{self, Endpoint, Stats};
 
 /// An endpoint's timer may have run out.
 const ENDPOINT_TIMER: u32 = 1;
@@ -132,21 +133,6 @@ pub(crate) struct Watch {
     pub(crate) interval: u64,
     pub(crate) next: u64,
     pub(crate) samples: Vec<QueueSample>,
-}
-
-/// A frame seen on a tapped link, when its last bit arrived at the far end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Tapped {
-    /// When.
-    pub at: Instant,
-    /// Over which link, and which way.
-    pub port: PortIndex,
-    /// The end of a connection that it is for.
-    pub end: u32,
-    /// Bytes on the wire, everything counted.
-    pub wire_bytes: u32,
-    /// What it carries.
-    pub segment: Segment,
 }
 
 /// The windows of a traced connection at one moment.
@@ -482,8 +468,7 @@ impl<W: Workload> World<W> {
         let stack = &self.stacks[usize::from(end.stack)];
         while let Some(segment) = end.endpoint.poll_transmit(stack, now) {
             self.payload.sent += u64::from(segment.payload);
-            let wire_bytes =
-                self.fabric.send(&mut self.schedule, self.now, &segment, end.route, end.peer);
+            let wire_bytes = self.fabric.send(&mut self.schedule, self.now, &segment, end.route, end.peer);
             self.frames_sent += 1;
             self.wire_bytes_sent += u64::from(wire_bytes);
         }
@@ -503,7 +488,13 @@ impl<W: Workload> World<W> {
         let cwnd = end.endpoint.stats(&self.stacks[usize::from(end.stack)]).cwnd;
         let in_flight = end.endpoint.outstanding();
         let same = |sample: &&WindowSample| sample.end == index;
-        if self.windows.iter().rev().find(same).is_none_or(|last| (last.cwnd, last.in_flight) != (cwnd, in_flight)) {
+        if self
+            .windows
+            .iter()
+            .rev()
+            .find(same)
+            .is_none_or(|last| (last.cwnd, last.in_flight) != (cwnd, in_flight))
+        {
             self.windows.push(WindowSample { end: index, at: Instant::new(self.now), cwnd, in_flight });
         }
     }
@@ -529,7 +520,8 @@ impl<W: Workload> World<W> {
             if end.endpoint.stats(stack).timeouts > timeouts {
                 let peer = end.peer;
                 let waiting = self.ends[peer as usize].inbox_head;
-                let message = (waiting != NIL).then(|| self.transits[waiting as usize].message.as_ref()).flatten();
+                let message =
+                    (waiting != NIL).then(|| self.transits[waiting as usize].message.as_ref()).flatten();
                 self.workload.handle_timeout(now, index, message);
             }
         }
@@ -587,7 +579,10 @@ impl<W: Workload> World<W> {
         for end in &self.ends {
             let peer = &self.ends[end.peer as usize];
             assert!(peer.endpoint.delivered() <= end.written, "more was delivered than written");
-            assert!(end.endpoint.acked() <= peer.endpoint.delivered(), "more was acknowledged than delivered");
+            assert!(
+                end.endpoint.acked() <= peer.endpoint.delivered(),
+                "more was acknowledged than delivered"
+            );
         }
     }
 }

@@ -98,19 +98,22 @@ fn records_show_what_was_asked_for() {
     assert!(last.event == 40 && last.to_collector_bytes > event.size_bytes);
     assert!(last.from_collector_bytes >= 24 * 100 && last.from_collector_bytes < last.to_collector_bytes);
     // The capture holds all data that the collector was sent.
-    let node = outcome.capture.nodes.iter().position(|name| name == "collector:0").unwrap() as u32;
-    let data: u64 = (outcome.capture.frames.iter())
-        .filter(|seen| outcome.capture.ends[seen.end as usize][0] == node)
+    let capture = outcome.capture.as_ref().unwrap();
+    let node = capture.nodes.iter().position(|name| name == "collector:0").unwrap() as u32;
+    let data: u64 = (capture.frames.iter())
+        .filter(|seen| capture.ends[seen.end as usize][0] == node)
         .map(|seen| u64::from(seen.segment.payload))
         .sum();
-    let collected: u64 = records.events.iter().filter(|row| row.collector == 0).map(|row| row.size_bytes).sum();
+    let collected: u64 =
+        records.events.iter().filter(|row| row.collector == 0).map(|row| row.size_bytes).sum();
     assert!(data > collected, "{data} {collected}");
 }
 
 #[test]
 fn the_same_seed_gives_the_same_outcome_on_any_number_of_threads() {
     let scenario = scenario(SMALL, &["tor.buffer=30 kB"]);
-    let points: Vec<Point> = (0..6).map(|seed| Point { scenario: scenario.clone(), seed: seed / 2 }).collect();
+    let points: Vec<Point> =
+        (0..6).map(|seed| Point { scenario: scenario.clone(), seed: seed / 2 }).collect();
     let done = std::sync::Mutex::new(0);
     let results = |threads| -> Vec<_> {
         let results = sweep(&points, threads, &Control::default(), &|_| *done.lock().unwrap() += 1);
@@ -156,7 +159,8 @@ fn two_ways_to_count_a_queue_agree() {
 #[test]
 fn a_large_memory_that_fills_is_counted_after_all() {
     // 256 MB is taken for ample at first; 8 MB of it are allowed to a port.
-    let sets = ["workload.senders=64", "workload.request_size=8 MB", "run.duration=300 ms", "tor.buffering=voq"];
+    let sets =
+        ["workload.senders=64", "workload.request_size=8 MB", "run.duration=300 ms", "tor.buffering=voq"];
     let with = |buffer: &str| {
         let buffer = format!("tor.buffer={buffer}");
         let sets: Vec<&str> = sets.iter().copied().chain([&*buffer, "tor.port_limit=256 MB"]).collect();

@@ -59,7 +59,12 @@ pub(crate) struct Barrier {
 }
 
 impl Barrier {
-    pub(crate) fn new(scenario: &Scenario, network: &Network, roles: &Roles, run: u64) -> Result<Self, Error> {
+    pub(crate) fn new(
+        scenario: &Scenario,
+        network: &Network,
+        roles: &Roles,
+        run: u64,
+    ) -> Result<Self, Error> {
         let workload = &scenario.workload;
         let servers = workload.senders;
         let answer = match workload.kind {
@@ -124,7 +129,13 @@ impl Barrier {
 impl Workload for Barrier {
     type Message = Message;
 
-    fn handle_message(&mut self, now: Instant, end: EndIndex, message: Message, outbox: &mut Outbox<Message>) {
+    fn handle_message(
+        &mut self,
+        now: Instant,
+        end: EndIndex,
+        message: Message,
+        outbox: &mut Outbox<Message>,
+    ) {
         let server = end / 2;
         match message {
             Message::Request => {
@@ -185,7 +196,8 @@ impl Workload for Barrier {
 impl Measured for Barrier {
     fn connections(&self, roles: &Roles) -> Vec<Wanted> {
         let client = roles.collectors[0];
-        let connect = |(server, &node): (usize, &u32)| Wanted { nodes: [client, node], hosts: [0, server as u32 + 1] };
+        let connect =
+            |(server, &node): (usize, &u32)| Wanted { nodes: [client, node], hosts: [0, server as u32 + 1] };
         roles.readouts.iter().enumerate().map(connect).collect()
     }
 

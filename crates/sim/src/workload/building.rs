@@ -1,9 +1,9 @@
 //! Event building: the roles of `fanin-dataflow` on simulated TCP.
 
 use fanin_dataflow::{
-    Arrivals, ClearConfig, Collector, CollectorConfig, Delay, Discipline, Logger, LoggerConfig, Message, Outcome,
-    Peer, Policy, Readout, ReadoutConfig, Record, RequestOrder, Selection, StartOrder, Step, Supervisor,
-    SupervisorConfig, TieBreak, Unexpected, UnitModel, What, WriteModel,
+    Arrivals, ClearConfig, Collector, CollectorConfig, Delay, Discipline, Logger, LoggerConfig, Message,
+    Outcome, Peer, Policy, Readout, ReadoutConfig, Record, RequestOrder, Selection, StartOrder, Step,
+    Supervisor, SupervisorConfig, TieBreak, Unexpected, UnitModel, What, WriteModel,
 };
 use fanin_report::{EventRow, Outcome as RowOutcome, Span, Summary};
 use fanin_scenario as scenario;
@@ -107,7 +107,12 @@ fn steps(scenario: &Scenario) -> Vec<Step> {
 }
 
 impl Building {
-    pub(crate) fn new(scenario: &Scenario, network: &Network, roles: &Roles, run: u64) -> Result<Self, Error> {
+    pub(crate) fn new(
+        scenario: &Scenario,
+        network: &Network,
+        roles: &Roles,
+        run: u64,
+    ) -> Result<Self, Error> {
         let seed = |kind, place: u64| seed(run, host(kind, place), Purpose::Role);
         let (readouts, collectors) = (roles.readouts.len() as u64, roles.collectors.len() as u64);
         let units = small("collectors.units_per_host", u64::from(scenario.collectors.units_per_host))?;
@@ -117,7 +122,9 @@ impl Building {
             ShapingMethod::None => None,
             ShapingMethod::Credits => Some(scenario.shaping.credits),
             ShapingMethod::Fastpass => return Err(Error::unsupported("shaping.method", "fastpass")),
-            ShapingMethod::BarrelShifter => return Err(Error::unsupported("shaping.method", "barrel-shifter")),
+            ShapingMethod::BarrelShifter => {
+                return Err(Error::unsupported("shaping.method", "barrel-shifter"));
+            }
         };
         let supervisor = Supervisor::new(SupervisorConfig {
             units: vec![units; collectors as usize],
@@ -143,7 +150,8 @@ impl Building {
         })?;
         let response = distributed(scenario.readout.response_delay, scenario.readout.response_delay_sd);
         let readout = |place: u64| -> Result<_, Error> {
-            let config = ReadoutConfig { response, seed: seed(Kind::Readout, place), ..ReadoutConfig::default() };
+            let config =
+                ReadoutConfig { response, seed: seed(Kind::Readout, place), ..ReadoutConfig::default() };
             Ok(Readout::new(config, Sizes::new(&scenario.readout.fragment_size, fragments, run, place)?)?)
         };
         let collector = |place: u64| -> Result<_, Error> {
@@ -203,7 +211,8 @@ impl Building {
     /// The ideal of an event of mean size.
     fn state_ideal(&mut self, scenario: &Scenario) {
         let Some(mean) = scenario.readout.fragment_size.mean() else { return };
-        let fraction = scenario.workload.steps.last().map_or(scenario.workload.fraction, |step| step.fraction);
+        let fraction =
+            scenario.workload.steps.last().map_or(scenario.workload.fraction, |step| step.fraction);
         let readouts = (self.readouts.len() as u64 * fraction.get()).div_ceil(Ratio::ONE.get());
         let payload = mean * u64::from(scenario.readout.fragments_per_host);
         let answer = Message::Answer {
@@ -454,7 +463,8 @@ impl Workload for Building {
             self.assigned - self.completed,
             self.assigned,
             self.supervisor.units_free(),
-            self.collectors.len() as u64 * u64::from(self.rows.iter().map(|row| row.unit + 1).max().unwrap_or(0)),
+            self.collectors.len() as u64
+                * u64::from(self.rows.iter().map(|row| row.unit + 1).max().unwrap_or(0)),
         )];
         for (place, collector) in self.collectors.iter().enumerate() {
             let (waiting, pending) = (collector.requests_waiting(), collector.requests_pending());
@@ -467,9 +477,11 @@ impl Workload for Building {
                     "collector {place} waits for {pending} answers and holds {waiting} requests back ({credits})"
                 ));
             }
-            lines.extend(collector.waits().map(|(event, waits)| {
-                format!("event {} on collector {place} waits for {waits:?}", event.0)
-            }));
+            lines.extend(
+                collector.waits().map(|(event, waits)| {
+                    format!("event {} on collector {place} waits for {waits:?}", event.0)
+                }),
+            );
         }
         let more = lines.len().saturating_sub(DIAGNOSIS_LINES_MAX);
         lines.truncate(DIAGNOSIS_LINES_MAX);
@@ -518,11 +530,8 @@ impl Measured for Building {
     fn summarise(&self, summary: &mut Summary, rows: &[EventRow], span: Span) {
         summary.fill_events(rows, span, self.collectors.len() as u32, true);
         if let Some(credits) = self.credits {
-            let (waited, requests) = self
-                .collectors
-                .iter()
-                .map(Collector::counters)
-                .fold((0.0, 0), |(time, requests), one| {
+            let (waited, requests) =
+                self.collectors.iter().map(Collector::counters).fold((0.0, 0), |(time, requests), one| {
                     (time + one.wait_time.as_millis_f64(), requests + one.requests)
                 });
             summary.shaping = Some(fanin_report::Shaping {

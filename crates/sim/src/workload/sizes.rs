@@ -23,9 +23,19 @@ enum Model {
     Fixed(Bytes),
     /// Thesis §6.2: the event's size is log-normal with the given mean and scale, its fragments are equal parts of it
     /// plus a normal part of their own.
-    LogNormal { mean: f64, sigma: f64, fragment_sd: f64 },
+    LogNormal {
+        mean: f64,
+        sigma: f64,
+        fragment_sd: f64,
+    },
     /// A polynomial of the event's relative size, log-normal with mean 1; fragments vary by a share of it.
-    Polynomial { offset: f64, slope: f64, square: f64, sigma: f64, rms: f64 },
+    Polynomial {
+        offset: f64,
+        slope: f64,
+        square: f64,
+        sigma: f64,
+        rms: f64,
+    },
 }
 
 impl Sizes {
@@ -65,12 +75,17 @@ impl Sizes {
                 (base, base * rms)
             }
         };
-        let mut random =
-            Random::new(seed(self.run ^ event.0.rotate_left(32), host(Kind::Readout, self.readout), Purpose::Fragment));
+        let mut random = Random::new(seed(
+            self.run ^ event.0.rotate_left(32),
+            host(Kind::Readout, self.readout),
+            Purpose::Fragment,
+        ));
         let sizes = (0..self.fragments).map(|fragment| (fragment, base + deviation * random.normal()));
         // A fragment has a header at least: one byte stands for it.
         let whole = |size: f64| size.round().max(1.0) as u64;
-        Bytes::new(sizes.filter(|&(fragment, _)| wanted.contains(fragment)).map(|(_, size)| whole(size)).sum())
+        Bytes::new(
+            sizes.filter(|&(fragment, _)| wanted.contains(fragment)).map(|(_, size)| whole(size)).sum(),
+        )
     }
 }
 
@@ -96,8 +111,9 @@ mod tests {
         };
         let readouts: Vec<_> = (0..20).map(|readout| Sizes::new(&model, 12, 1, readout).unwrap()).collect();
         let all = FragmentSet::first(12);
-        let mut events: Vec<u64> =
-            (0..4000).map(|event| readouts.iter().map(|one| one.size(L1Id(event), all).get()).sum()).collect();
+        let mut events: Vec<u64> = (0..4000)
+            .map(|event| readouts.iter().map(|one| one.size(L1Id(event), all).get()).sum())
+            .collect();
         let mean = events.iter().sum::<u64>() as f64 / events.len() as f64 / (20.0 * 12.0);
         assert!((mean / 1100.0 - 1.0).abs() < 0.015, "mean {mean}");
         events.sort_unstable();
