@@ -29,6 +29,9 @@ class LoadedScenario:
 def load_scenario(source: str, sets: list[str]) -> LoadedScenario:
     """Load a file or preset with `KEY=VALUE` settings."""
 
+def load_scenario_text(name: str, text: str, sets: list[str]) -> LoadedScenario:
+    """As `load_scenario`, from text that is not in a file."""
+
 def presets() -> list[str]:
     """Return the names of the scenarios that ship with the package."""
 

@@ -55,6 +55,10 @@ def _toml(value: Setting) -> str:
     return repr(value)
 
 
+def _sets(set: Mapping[str, Setting] | None) -> list[str]:
+    return [f"{key}={_toml(value)}" for key, value in (set or {}).items()]
+
+
 @dataclass(frozen=True)
 class Scenario:
     """A scenario that has passed every check.
@@ -72,10 +76,17 @@ class Scenario:
 
         Raise `ScenarioError` with every problem and its line. Warn where a setting has no effect.
         """
-        sets = [f"{key}={_toml(value)}" for key, value in (set or {}).items()]
-        loaded = _fanin.load_scenario(os.fspath(source), sets)
+        return cls._checked(_fanin.load_scenario(os.fspath(source), _sets(set)))
+
+    @classmethod
+    def load_text(cls, name: str, text: str, set: Mapping[str, Setting] | None = None) -> "Scenario":
+        """Load a scenario from text that is not in a file; `extends` in it finds presets only."""
+        return cls._checked(_fanin.load_scenario_text(name, text, _sets(set)))
+
+    @classmethod
+    def _checked(cls, loaded: _fanin.LoadedScenario) -> "Scenario":
         for fields in loaded.warnings:
-            warnings.warn(_problem(*fields).message, ScenarioWarning, stacklevel=2)
+            warnings.warn(_problem(*fields).message, ScenarioWarning, stacklevel=3)
         return cls(loaded)
 
     @property

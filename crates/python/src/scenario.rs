@@ -37,6 +37,21 @@ pub(crate) fn load_scenario(py: Python<'_>, source: &str, sets: Vec<String>) -> 
     })
 }
 
+/// As `load_scenario`, from text that is not in a file; `extends` finds presets only.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "a list can only be converted to an owned vector")]
+pub(crate) fn load_scenario_text(
+    py: Python<'_>,
+    name: &str,
+    text: &str,
+    sets: Vec<String>,
+) -> PyResult<LoadedScenario> {
+    py.detach(|| {
+        let loaded = fanin_scenario::load_text(name, text, &sets);
+        loaded.map(|loaded| hand_over(&loaded)).map_err(|errors| raise(&errors))
+    })
+}
+
 fn hand_over(loaded: &Loaded) -> LoadedScenario {
     LoadedScenario {
         name: loaded.name.clone(),
