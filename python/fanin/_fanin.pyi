@@ -26,6 +26,9 @@ class LoadedScenario:
     def warnings(self) -> list[tuple[str, tuple[str, int, int] | None, list[str]]]:
         """What is not wrong but most likely not meant."""
 
+    def plan(self, quantile: int, cost: bool, fragment_mean: int | None) -> str:
+        """Return the planner's summary as JSON."""
+
 def load_scenario(source: str, sets: list[str]) -> LoadedScenario:
     """Load a file or preset with `KEY=VALUE` settings."""
 

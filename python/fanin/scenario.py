@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fanin import _fanin
+from fanin import _fanin, units
 from fanin._fanin import ScenarioError, presets
 
 __all__ = ["Problem", "Scenario", "ScenarioError", "ScenarioWarning", "Setting", "presets", "problems"]
@@ -107,3 +107,18 @@ class Scenario:
     def resolved(self) -> str:
         """Return the scenario as TOML, every default written out, each line with its origin."""
         return self._loaded.resolved
+
+    def plan(
+        self, *, quantile: str = "99.9 %", cost: bool = False, fragment_mean: str | None = None
+    ) -> dict[str, Any]:
+        """Return what arithmetic says, as the summary that `fanin plan --json -` prints.
+
+        `quantile` is the share of the time that a buffer has to be large enough for, `cost` asks for cost and
+        space, and `fragment_mean` stands in where the scenario takes fragment sizes from a file.
+
+        >>> Scenario.load("thesis-a-1000hz").plan()["plan"]["verdict"]["loses_frames"]
+        True
+        """
+        mean = None if fragment_mean is None else units.bytes(fragment_mean)
+        summary: dict[str, Any] = json.loads(self._loaded.plan(units.ratio(quantile), cost, mean))
+        return summary
