@@ -21,6 +21,41 @@ pub(crate) enum Failure {
     /// The catalogue of prices cannot be used.
     #[error(transparent)]
     Catalogue(#[from] fanin_plan::CatalogueError),
+    /// The scenario cannot be simulated.
+    #[error(transparent)]
+    Sim(#[from] fanin_sim::Error),
+    /// A result cannot be written.
+    #[error(transparent)]
+    Result(#[from] fanin_report::WriteError),
+    /// No claim has such a number.
+    #[error("no claim's number begins with {ids}; `fanin reproduce` lists them all")]
+    NoClaim {
+        /// What was asked for.
+        ids: String,
+    },
+    /// It ran, and events were lost or collected more than once.
+    #[error("{lost} events were lost, {duplicated} collected more than once")]
+    Lost {
+        /// Lost events.
+        lost: u64,
+        /// Duplicates.
+        duplicated: u64,
+    },
+    /// It ran until nothing moved any more.
+    #[error("{diagnosis}")]
+    Stalled {
+        /// Who waits for whom.
+        diagnosis: String,
+    },
+    /// Claims do not stand as they should.
+    #[error("not as the list says: {ids}")]
+    Claims {
+        /// Their numbers.
+        ids: String,
+    },
+    /// Ctrl-C.
+    #[error("stopped; what was measured until then is written")]
+    Stopped,
     /// A file that was asked for cannot be written.
     #[error("cannot write {}: {error}", path.display())]
     Write {
@@ -37,9 +72,16 @@ pub(crate) enum Failure {
 impl Failure {
     fn code(&self) -> u8 {
         match self {
-            Self::Scenario(_) | Self::Plan(_) | Self::Catalogue(_) | Self::Write { .. } | Self::Output(_) => {
-                2
-            }
+            Self::Lost { .. } | Self::Stalled { .. } | Self::Claims { .. } => 1,
+            Self::Stopped => INTERRUPTED as u8,
+            Self::Scenario(_)
+            | Self::Plan(_)
+            | Self::Catalogue(_)
+            | Self::Sim(_)
+            | Self::Result(_)
+            | Self::NoClaim { .. }
+            | Self::Write { .. }
+            | Self::Output(_) => 2,
         }
     }
 

@@ -4,7 +4,9 @@ mod build_info;
 mod colour;
 mod commands;
 mod failure;
+mod interrupt;
 mod output;
+mod summary;
 
 use std::process::ExitCode;
 
@@ -14,10 +16,7 @@ use crate::commands::Cli;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    // Commands that measure something replace this by a flag, so that what was measured is still written.
-    if let Err(error) = ctrlc::set_handler(|| std::process::exit(failure::INTERRUPTED)) {
-        eprintln!("warning: Ctrl-C will not be reported by exit code {}: {error}", failure::INTERRUPTED);
-    }
+    interrupt::install();
     match commands::run(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),

@@ -186,8 +186,9 @@ pub fn reproduce(
 fn simulate(point: &Point, duration: Option<&str>, stop: &AtomicBool) -> Result<Got, LabError> {
     let loaded = point.scenario(duration)?;
     let control = Control { stop, ..Control::default() };
-    let outcome = fanin_sim::run(&loaded.scenario, loaded.scenario.run.seed, &control)
-        .map_err(|error| LabError::Sim { point: format!("{} {}", point.preset, point.sets.join(" ")), error })?;
+    let outcome = fanin_sim::run(&loaded.scenario, loaded.scenario.run.seed, &control).map_err(|error| {
+        LabError::Sim { point: format!("{} {}", point.preset, point.sets.join(" ")), error }
+    })?;
     if outcome.end == End::Stopped {
         return Err(LabError::Stopped);
     }

@@ -133,7 +133,10 @@ fn measurements() -> Vec<Claim> {
             points: vec![Point::new(A500), Point::new(A1000)],
             judge: |got| {
                 let ratios: Vec<f64> = got.iter().map(|got| got.mean_ms() / got.ideal_ms()).collect();
-                Judged::new(ratios.iter().all(|&ratio| ratio > 10.0), format!("{:.1} / {:.1} ×", ratios[0], ratios[1]))
+                Judged::new(
+                    ratios.iter().all(|&ratio| ratio > 10.0),
+                    format!("{:.1} / {:.1} ×", ratios[0], ratios[1]),
+                )
             },
             known: None,
         },
@@ -298,11 +301,17 @@ fn shaping() -> Vec<Claim> {
             place: "thesis §4.3.2, fig. 4.10",
             says: "switch B: the best burst shifts with the throughput",
             expected: "the largest burst without a loss is smaller at 90 % than at 45 %",
-            points: [B500, B1000].iter().flat_map(|&p| [480, 960, 1440, 1920].map(|n| credits(p, n))).collect(),
+            points: [B500, B1000]
+                .iter()
+                .flat_map(|&p| [480, 960, 1440, 1920].map(|n| credits(p, n)))
+                .collect(),
             judge: |got| {
                 let lossless = |got: &[&Got]| got.iter().take_while(|got| got.drops() == 0).count();
                 let (low, high) = (lossless(&got[..4]), lossless(&got[4..]));
-                Judged::new(high < low, format!("{low} and {high} of 480, 960, 1440, 1920 credits lose nothing"))
+                Judged::new(
+                    high < low,
+                    format!("{low} and {high} of 480, 960, 1440, 1920 credits lose nothing"),
+                )
             },
             known: None,
         },
@@ -544,10 +553,7 @@ fn policies() -> Vec<Claim> {
             place: "thesis §6.2, fig. 6.3",
             says: "switch A: with variable sizes incast sets in at fewer credits",
             expected: "losses at 528 kB with variable sizes, none with fixed ones",
-            points: vec![
-                variable(policy(A1000, "node-round-robin")),
-                policy(A1000, "node-round-robin"),
-            ],
+            points: vec![variable(policy(A1000, "node-round-robin")), policy(A1000, "node-round-robin")],
             judge: |got| {
                 let drops: Vec<u64> = got.iter().map(|got| got.drops()).collect();
                 Judged::new(drops[0] > 0 && drops[1] == 0, format!("{} / {} drops", drops[0], drops[1]))
@@ -744,49 +750,62 @@ fn retransmission() -> Vec<Claim> {
 
 /// Chapter 6.5: how much memory a switch needs without any shaping.
 fn buffers() -> Vec<Claim> {
-    let dedicated = |id, preset: &'static str, policy: &'static str, says, expected, sizes: &[&str], judge| Claim {
-        id,
-        place: "thesis §6.5, fig. 6.12",
-        says,
-        expected,
-        points: sizes
-            .iter()
-            .map(|size| variable(Point::new(preset)).set("supervisor.policy", policy).set("tor.buffer", size))
-            .collect(),
-        judge,
-        known: None,
-    };
+    let dedicated =
+        |id, preset: &'static str, policy: &'static str, says, expected, sizes: &[&str], judge| Claim {
+            id,
+            place: "thesis §6.5, fig. 6.12",
+            says,
+            expected,
+            points: sizes
+                .iter()
+                .map(|size| {
+                    variable(Point::new(preset)).set("supervisor.policy", policy).set("tor.buffer", size)
+                })
+                .collect(),
+            judge,
+            known: None,
+        };
     vec![
         dedicated(
-            "T086", A500, "fcfs",
+            "T086",
+            A500,
+            "fcfs",
             "FCFS at 45 %: 4 MB a port prevent all drops",
             "drops at 3.2 MB, none at 4.8 MB (4 MB ± 20 %)",
             &["3.2 MB", "4.8 MB"],
             judge_drops,
         ),
         dedicated(
-            "T087", A1000, "fcfs",
+            "T087",
+            A1000,
+            "fcfs",
             "FCFS at 90 %: 5 MB a port prevent all drops",
             "drops at 4 MB, none at 6 MB (5 MB ± 20 %)",
             &["4 MB", "6 MB"],
             judge_drops,
         ),
         dedicated(
-            "T088", A500, "node-round-robin",
+            "T088",
+            A500,
+            "node-round-robin",
             "round-robin at 45 %: the least collection time from 3 MB a port on",
             "within 5 % of 8 MB at 3.6 MB, above it at 2.4 MB (3 MB ± 20 %)",
             &["2.4 MB", "3.6 MB", "8 MB"],
             judge_least,
         ),
         dedicated(
-            "T089", A1000, "node-round-robin",
+            "T089",
+            A1000,
+            "node-round-robin",
             "round-robin at 90 %: the least collection time from 3.5 MB a port on",
             "within 5 % of 8 MB at 4.2 MB, above it at 2.8 MB (3.5 MB ± 20 %)",
             &["2.8 MB", "4.2 MB", "8 MB"],
             judge_least,
         ),
         dedicated(
-            "T090", A1000, "random",
+            "T090",
+            A1000,
+            "random",
             "random at 90 %: 5 MB a port do not reach the least collection time",
             "more than 5 % above 12 MB",
             &["5 MB", "12 MB"],
@@ -796,7 +815,9 @@ fn buffers() -> Vec<Claim> {
             },
         ),
         dedicated(
-            "T091", A1000, "node-round-robin",
+            "T091",
+            A1000,
+            "node-round-robin",
             "with enough memory the least collection time is slightly below 20 ms",
             "≤ 20 ms at 8 MB",
             &["8 MB"],

@@ -3,7 +3,9 @@
 mod completions;
 mod man;
 mod plan;
+mod reproduce;
 mod scenario;
+mod sim;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 use fanin_scenario::Loaded;
@@ -48,6 +50,10 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Plan a scenario: ideal times, loads, buffers, windows, credits, and whether frames are lost.
     Plan(plan::Arguments),
+    /// Simulate a scenario packet by packet, or a sweep of it.
+    Sim(sim::Arguments),
+    /// Lay the papers' checkable results beside what the simulator gives.
+    Reproduce(reproduce::Arguments),
     /// List, show and check scenarios, and document their format.
     Scenario(scenario::Arguments),
     /// Print a completion script for a shell.
@@ -61,6 +67,8 @@ pub(crate) enum Command {
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Plan(arguments) => plan::run(&arguments),
+        Command::Sim(arguments) => sim::run(&arguments),
+        Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Scenario(arguments) => scenario::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),

@@ -1,0 +1,145 @@
+//! `fanin reproduce`: the papers' checkable results, each beside what the simulator gives.
+
+use std::fmt::Write;
+
+use clap::{Args, ValueHint};
+use fanin_reproduce::{Claim, Judged, LabError, Status};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::output::{self, Json};
+use crate::{commands, interrupt};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example: fanin reproduce T05 I0 --duration \"3 s\"
+
+A claim that does not hold for an understood reason is `explained` (docs/papers.md says why). The exit code is 1 where a
+claim fails without one, or holds against its explanation.")]
+pub(crate) struct Arguments {
+    /// Only claims whose number begins so; all where none is given.
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
+    /// Measured time of each run; tails need more than the default.
+    #[arg(long, value_name = "TIME", default_value = "5 s")]
+    duration: String,
+    /// Runs at a time. By default one for each core.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Write the table as JSON to a file; `-` is standard output, which then holds nothing else.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    json: Option<Json>,
+    /// Print the table as Markdown.
+    #[arg(long)]
+    markdown: bool,
+    /// Show no progress.
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    id: &'a str,
+    place: &'a str,
+    says: &'a str,
+    expected: &'a str,
+    got: &'a str,
+    status: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Table<'a> {
+    schema: &'static str,
+    duration: &'a str,
+    claims: &'a [Row<'a>],
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let is_wanted = |claim: &Claim| {
+        arguments.ids.is_empty() || arguments.ids.iter().any(|id| claim.id.starts_with(id.as_str()))
+    };
+    let claims: Vec<Claim> = fanin_reproduce::claims().into_iter().filter(is_wanted).collect();
+    if claims.is_empty() {
+        return Err(Failure::NoClaim { ids: arguments.ids.join(" ") });
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let bar = commands::sim::bar(arguments.quiet, "{wide_bar} {pos} of {len} runs, {eta} left");
+    let judged = fanin_reproduce::reproduce(
+        &claims,
+        Some(&arguments.duration),
+        arguments.threads.map_or(cores, usize::from),
+        interrupt::flag(),
+        &|done, of| {
+            bar.set_length(of as u64);
+            bar.set_position(done as u64);
+        },
+    );
+    bar.finish_and_clear();
+    let judged = judged.map_err(|error| match error {
+        LabError::Stopped => Failure::Stopped,
+        LabError::Scenario(errors) => Failure::Scenario(errors),
+        LabError::Sim { error, .. } => Failure::Sim(error),
+    })?;
+    let rows: Vec<Row> = claims.iter().zip(&judged).map(|(claim, judged)| row(claim, judged)).collect();
+    if let Some(json) = &arguments.json {
+        let table = Table { schema: "fanin.claims/1", duration: &arguments.duration, claims: &rows };
+        json.write(&table)?;
+    }
+    if !arguments.json.as_ref().is_some_and(Json::is_stdout) {
+        output::print(&if arguments.markdown { markdown(&rows) } else { text(&rows) })?;
+    }
+    let unsound: Vec<&str> = claims
+        .iter()
+        .zip(&judged)
+        .filter(|(claim, judged)| !judged.status(claim.known).is_sound())
+        .map(|(claim, _)| claim.id)
+        .collect();
+    if unsound.is_empty() { Ok(()) } else { Err(Failure::Claims { ids: unsound.join(" ") }) }
+}
+
+fn row<'a>(claim: &'a Claim, judged: &'a Judged) -> Row<'a> {
+    Row {
+        id: claim.id,
+        place: claim.place,
+        says: claim.says,
+        expected: claim.expected,
+        got: &judged.got,
+        status: judged.status(claim.known).name(),
+        why: claim.known,
+    }
+}
+
+fn text(rows: &[Row<'_>]) -> String {
+    let mut out = String::new();
+    for row in rows {
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "{}  {:<9}  {} ({})", row.id, row.status, row.says, row.place);
+        let _ = writeln!(out, "{:17}expected {}\n{:17}got      {}", "", row.expected, "", row.got);
+        if let Some(why) = row.why {
+            let _ = writeln!(out, "{:17}because  {why}", "");
+        }
+    }
+    let count = |status: Status| rows.iter().filter(|row| row.status == status.name()).count();
+    let (holds, explained) = (count(Status::Holds), count(Status::Explained));
+    let _ = writeln!(
+        out,
+        "\n{} claims: {holds} hold, {explained} do not for a known reason, {} fail",
+        rows.len(),
+        rows.len() - holds - explained
+    );
+    out
+}
+
+fn markdown(rows: &[Row<'_>]) -> String {
+    let mut out = String::from("| claim | says | expected | got | status |\n|---|---|---|---|---|\n");
+    for row in rows {
+        let why = row.why.map_or_else(String::new, |why| format!(": {why}"));
+        let _ = writeln!(
+            out,
+            "| {} ({}) | {} | {} | {} | {}{why} |",
+            row.id, row.place, row.says, row.expected, row.got, row.status
+        );
+    }
+    out
+}

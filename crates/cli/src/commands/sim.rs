@@ -1,0 +1,220 @@
+//! `fanin sim`: a scenario, packet by packet.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::{Args, ValueHint};
+use fanin_report::{RunResult, ScenarioName, Summary};
+use fanin_scenario::Loaded;
+use fanin_sim::{Control, End, Outcome, Point};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use crate::commands::Source;
+use crate::failure::Failure;
+use crate::output::{self, Json};
+use crate::{build_info, interrupt, summary};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  fanin sim thesis-a-1000hz --set shaping.credits=480 --set supervisor.policy=node-round-robin
+  fanin sim incast --sweep workload.senders=4,8,16,32 --set \"run.duration=2 s\"
+
+The exit code is 1 where events were lost or nothing moved any more, 130 after Ctrl-C; what was measured is written
+all the same.")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    source: Source,
+    /// Seed of all random streams, in place of the scenario's `run.seed`.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Runs of a sweep at a time; results never depend on it. By default one for each core.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Try several values of a setting; given more than once, all combinations.
+    #[arg(long, value_name = "KEY=V1,V2,...")]
+    sweep: Vec<Sweep>,
+    /// Write summary, tables, resolved scenario and page into a folder (a folder for each run of a sweep).
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    out: Option<PathBuf>,
+    /// Write the summary as JSON to a file; `-` is standard output, which then holds nothing else.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    json: Option<Json>,
+    /// Capture the link that the scenario's `record.capture` names, headers only, as pcapng.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "sweep")]
+    pcap: Option<PathBuf>,
+    /// Show no progress and no summary.
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// One setting and the values to try.
+#[derive(Debug, Clone)]
+struct Sweep {
+    key: String,
+    values: Vec<String>,
+}
+
+impl FromStr for Sweep {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = || "write KEY=V1,V2,..., for example shaping.credits=48,96,480".to_owned();
+        let (key, values) = text.split_once('=').ok_or_else(wrong)?;
+        let values: Vec<_> = values.split(',').map(|value| value.trim().to_owned()).collect();
+        if key.trim().is_empty() || values.iter().any(String::is_empty) {
+            return Err(wrong());
+        }
+        Ok(Self { key: key.trim().to_owned(), values })
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.sweep.is_empty() { one(arguments) } else { many(arguments) }
+}
+
+/// Loads the scenario with the seed asked for and some more settings.
+fn load(arguments: &Arguments, more: &[String]) -> Result<Loaded, Failure> {
+    let seed = arguments.seed.map(|seed| format!("run.seed={seed}"));
+    let sets = arguments.source.sets.iter().chain(more).cloned().chain(seed).collect();
+    Source { source: arguments.source.source.clone(), sets }.load()
+}
+
+fn one(arguments: &Arguments) -> Result<(), Failure> {
+    let loaded = load(arguments, &[])?;
+    let bar = bar(arguments.quiet, "{wide_bar} {percent} % of the simulated time, {eta} left");
+    let control = Control {
+        stop: interrupt::flag(),
+        progress: &|now, end| {
+            bar.set_length(end.get());
+            bar.set_position(now.get());
+        },
+        capture: arguments.pcap.is_some(),
+    };
+    let outcome = fanin_sim::run(&loaded.scenario, loaded.scenario.run.seed, &control);
+    bar.finish_and_clear();
+    let (result, ending) = finish(&loaded, outcome?, arguments.pcap.as_deref())?;
+    if let Some(folder) = &arguments.out {
+        write(folder, &result)?;
+    }
+    if let Some(json) = &arguments.json {
+        json.write(&result.summary)?;
+    }
+    if !arguments.quiet && !arguments.json.as_ref().is_some_and(Json::is_stdout) {
+        output::print(&summary::text(&result.summary))?;
+        if let Some(folder) = &arguments.out {
+            output::print(&format!("\nThe page: {}\n", folder.join(fanin_report::PAGE_FILE).display()))?;
+        }
+    }
+    ending
+}
+
+/// A point of a sweep, as it stands in the JSON.
+#[derive(Serialize)]
+struct Swept<'a> {
+    set: &'a [String],
+    summary: &'a Summary,
+}
+
+/// A sweep, as it stands in the JSON.
+#[derive(Serialize)]
+struct SweptAll<'a> {
+    schema: &'static str,
+    points: Vec<Swept<'a>>,
+}
+
+fn many(arguments: &Arguments) -> Result<(), Failure> {
+    let mut combinations: Vec<Vec<String>> = vec![Vec::new()];
+    for sweep in &arguments.sweep {
+        combinations = combinations
+            .iter()
+            .flat_map(|sets| {
+                sweep.values.iter().map(move |value| {
+                    let more = format!("{}={value}", sweep.key);
+                    sets.iter().cloned().chain([more]).collect()
+                })
+            })
+            .collect();
+    }
+    // Everything is checked before anything runs.
+    let loaded: Vec<Loaded> =
+        combinations.iter().map(|sets| load(arguments, sets)).collect::<Result<_, _>>()?;
+    let points: Vec<Point> = loaded
+        .iter()
+        .map(|loaded| Point { scenario: loaded.scenario.clone(), seed: loaded.scenario.run.seed })
+        .collect();
+    let bar = bar(arguments.quiet, "{wide_bar} {pos} of {len} runs, {eta} left");
+    bar.set_length(points.len() as u64);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let control = Control { stop: interrupt::flag(), ..Control::default() };
+    let threads = arguments.threads.map_or(cores, usize::from);
+    let outcomes = fanin_sim::sweep(&points, threads, &control, &|_| bar.inc(1));
+    bar.finish_and_clear();
+
+    let mut results = Vec::new();
+    let mut ending = if outcomes.len() < points.len() { Err(Failure::Stopped) } else { Ok(()) };
+    for (number, (loaded, outcome)) in loaded.iter().zip(outcomes).enumerate() {
+        let (result, end) = finish(loaded, outcome?, None)?;
+        if let Some(folder) = &arguments.out {
+            write(&folder.join(format!("{number:03}")), &result)?;
+        }
+        ending = ending.and(end);
+        results.push(result);
+    }
+    if let Some(json) = &arguments.json {
+        let points = results.iter().zip(&combinations);
+        let points = points.map(|(result, set)| Swept { set, summary: &result.summary }).collect();
+        json.write(&SweptAll { schema: "fanin.sweep/1", points })?;
+    }
+    if !arguments.quiet && !arguments.json.as_ref().is_some_and(Json::is_stdout) {
+        let rows = results.iter().zip(&combinations).map(|(result, sets)| (sets.join(" "), &result.summary));
+        output::print(&summary::table(rows))?;
+    }
+    ending
+}
+
+/// A run's result under its scenario's name, and how the command ends because of it.
+fn finish(
+    loaded: &Loaded,
+    outcome: Outcome,
+    pcap: Option<&Path>,
+) -> Result<(RunResult, Result<(), Failure>), Failure> {
+    let mut summary = outcome.summary;
+    summary.scenario = ScenarioName { name: loaded.name.clone(), hash: loaded.hash() };
+    summary.commit = build_info::COMMIT.map(str::to_owned);
+    if let (Some(path), Some(capture)) = (pcap, &outcome.capture) {
+        let fail = |error| Failure::Write { path: path.to_owned(), error };
+        capture.write(BufWriter::new(File::create(path).map_err(fail)?)).map_err(fail)?;
+    }
+    let lost = summary.events.as_ref().map_or(0, |events| events.lost);
+    let duplicated = summary.events.as_ref().map_or(0, |events| events.duplicated);
+    let ending = match outcome.end {
+        End::Stopped => Err(Failure::Stopped),
+        End::Stalled { diagnosis, .. } => Err(Failure::Stalled { diagnosis }),
+        End::Complete if lost > 0 || duplicated > 0 => Err(Failure::Lost { lost, duplicated }),
+        End::Complete => Ok(()),
+    };
+    let mut result = RunResult::new(summary);
+    result.scenario_toml = Some(loaded.to_toml());
+    result.records = outcome.records;
+    Ok((result, ending))
+}
+
+fn write(folder: &Path, result: &RunResult) -> Result<(), Failure> {
+    fanin_report::write(folder, result, &fanin_report::page(std::slice::from_ref(result)))?;
+    Ok(())
+}
+
+/// A bar on a terminal; nothing where nobody looks.
+pub(super) fn bar(quiet: bool, template: &str) -> ProgressBar {
+    if quiet || !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(0);
+    bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}

@@ -1,0 +1,151 @@
+//! A result's summary as text for a terminal.
+
+use std::fmt::Write;
+
+use fanin_report::{Summary, Times};
+
+/// Column at which the figures begin.
+const LABEL_WIDTH: usize = 18;
+
+/// The summary a person reads: what became of the events, how long they took against the ideal, and why.
+pub(crate) fn text(summary: &Summary) -> String {
+    let mut out = String::new();
+    let mut line = |label: &str, text: String| {
+        if !text.is_empty() {
+            // Writing to a string cannot fail.
+            let _ = writeln!(out, "{label:<LABEL_WIDTH$}{text}");
+        }
+    };
+    let name = &summary.scenario;
+    let seed = summary.seed.map_or_else(String::new, |seed| format!(", seed {seed}"));
+    let duration = summary.duration_s.map_or_else(String::new, |s| format!(", {s:.3} s measured"));
+    line("scenario", format!("{} ({}){seed}{duration}", name.name, name.hash));
+    if let Some(events) = &summary.events {
+        let mut parts =
+            vec![format!("{} assigned", events.assigned), format!("{} collected", events.collected)];
+        let optional =
+            [("accepted", events.accepted), ("rejected", events.rejected), ("stored", events.stored)];
+        parts
+            .extend(optional.iter().filter_map(|(word, count)| count.map(|count| format!("{count} {word}"))));
+        parts.push(format!("{} lost", events.lost));
+        if events.duplicated > 0 {
+            parts.push(format!("{} duplicated", events.duplicated));
+        }
+        line("events", parts.join(", "));
+    }
+    if let Some(times) = &summary.collection_time_ms {
+        line("collection time", times_text(times));
+    }
+    if let Some(requests) = &summary.requests {
+        line("requests", format!("{} completed", requests.completed));
+        line("request time", requests.time_ms.as_ref().map_or_else(String::new, times_text));
+    }
+    if let Some(slowdown) = &summary.slowdown {
+        let s = slowdown;
+        line(
+            "over ideal",
+            format!("mean {:.3}×, median {:.3}×, p99 {:.2}×, max {:.2}×", s.mean, s.p50, s.p99, s.max),
+        );
+    }
+    if let Some(goodput) = &summary.goodput_bps {
+        let each =
+            goodput.per_collector_mean.map_or_else(String::new, |bps| format!(", {} a collector", rate(bps)));
+        let ideal = summary.ideal.as_ref().and_then(|ideal| ideal.goodput_bps);
+        let of = ideal.map_or_else(String::new, |bps| format!(" ({} at best)", rate(bps)));
+        line("goodput", format!("{}{each}{of}", rate(goodput.total)));
+    }
+    if let Some(load) = &summary.load {
+        let shares = [("last hop", load.last_hop), ("uplink", load.uplink)];
+        let parts: Vec<_> = shares
+            .iter()
+            .filter_map(|(word, share)| share.map(|share| format!("{word} {:.1} %", share * 100.0)))
+            .collect();
+        line("load", parts.join(", "));
+    }
+    if let Some(network) = &summary.network {
+        let counts = [
+            ("frames", network.packets),
+            ("dropped", network.drops),
+            ("marked", network.ecn_marks),
+            ("pauses", network.pauses),
+        ];
+        let mut parts: Vec<_> =
+            counts.iter().filter_map(|(word, count)| count.map(|count| format!("{count} {word}"))).collect();
+        parts.extend(
+            network.queue_bytes_max.map(|bytes| format!("largest queue {}", fanin_units::Bytes::new(bytes))),
+        );
+        line("network", parts.join(", "));
+    }
+    if let Some(tcp) = &summary.tcp {
+        let counts = [
+            ("segments", tcp.segments),
+            ("retransmitted", tcp.retransmits),
+            ("spuriously", tcp.spurious_retransmits),
+            ("time-outs", tcp.timeouts),
+            ("fast retransmits", tcp.fast_retransmits),
+        ];
+        let parts: Vec<_> =
+            counts.iter().filter_map(|(word, count)| count.map(|count| format!("{count} {word}"))).collect();
+        line("tcp", parts.join(", "));
+    }
+    if let Some(shaping) = &summary.shaping {
+        let credits = shaping.credits.map_or_else(String::new, |credits| format!("{credits} credits"));
+        let wait = shaping
+            .wait_ms_mean
+            .map_or_else(String::new, |ms| format!(", a request waits {ms:.3} ms for them"));
+        line("shaping", format!("{credits}{wait}"));
+    }
+    if let Some(speed) = &summary.speed
+        && let (Some(cpu), Some(hops)) = (speed.cpu_s, speed.packet_hops)
+    {
+        let each =
+            speed.packet_hops_per_cpu_s.map_or_else(String::new, |rate| format!(", {:.1} M/s", rate / 1e6));
+        line("cost", format!("{cpu:.2} CPU s for {:.1} M packet-hops{each}", hops as f64 / 1e6));
+    }
+    out
+}
+
+/// Several runs under one another: what was set, and the figures that matter most.
+pub(crate) fn table<'a>(rows: impl Iterator<Item = (String, &'a Summary)>) -> String {
+    let rows: Vec<_> = rows.collect();
+    let width = rows.iter().map(|(label, _)| label.chars().count()).max().unwrap_or_default().max(7);
+    let mut out = format!(
+        "{:<width$}  {:>9}  {:>9}  {:>9}  {:>7}  {:>11}  {:>8}  {:>9}\n",
+        "setting", "mean ms", "p99 ms", "max ms", "ideal", "goodput", "drops", "time-outs"
+    );
+    for (label, summary) in rows {
+        let times = summary.collection_time_ms.as_ref();
+        let times = times.or(summary.requests.as_ref().and_then(|requests| requests.time_ms.as_ref()));
+        let figure = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.2}"));
+        let count = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());
+        let _ = writeln!(
+            out,
+            "{label:<width$}  {:>9}  {:>9}  {:>9}  {:>7}  {:>11}  {:>8}  {:>9}",
+            figure(times.map(|times| times.mean)),
+            figure(times.map(|times| times.p99)),
+            figure(times.map(|times| times.max)),
+            figure(times.and_then(|times| times.ideal)),
+            summary.goodput_bps.as_ref().map_or_else(|| "-".to_owned(), |goodput| rate(goodput.total)),
+            count(summary.network.as_ref().and_then(|network| network.drops)),
+            count(summary.tcp.as_ref().and_then(|tcp| tcp.timeouts)),
+        );
+    }
+    out
+}
+
+fn times_text(times: &Times) -> String {
+    let ideal = times.ideal.map_or_else(String::new, |ideal| format!(", ideal {ideal:.2}"));
+    format!(
+        "mean {:.2} ms, median {:.2}, p99 {:.2}, max {:.2}{ideal}",
+        times.mean, times.p50, times.p99, times.max
+    )
+}
+
+fn rate(bps: f64) -> String {
+    let (value, unit) = match bps {
+        bps if bps >= 1e12 => (bps / 1e12, "Tb/s"),
+        bps if bps >= 1e9 => (bps / 1e9, "Gb/s"),
+        bps => (bps / 1e6, "Mb/s"),
+    };
+    format!("{value:.2} {unit}")
+}
