@@ -13,7 +13,7 @@
 //! # Ok::<(), fanin_events::ReadError>(())
 //! ```
 //!
-//! Readers stop at the first place where a file contradicts its format, and say at which byte. `verify` goes on
+//! Readers stop at the first place where a file contradicts its format, and say at which byte. [`verify()`] goes on
 //! behind it, and checks what reading does not need: trailers, checksums, L1 IDs. Whatever a file claims, no more
 //! memory is taken than its own size warrants.
 
@@ -21,14 +21,20 @@
 
 pub mod atlas;
 pub mod checksum;
+pub mod convert;
 mod error;
 mod event;
 pub mod file;
 pub mod frag;
 pub mod mdf;
+pub mod models;
 pub mod rdh;
 pub mod sample;
+pub mod summary;
+mod verify;
 mod words;
 
 pub use error::{Fault, ReadError};
-pub use event::{Event, EventId, Events, Format, Fragment};
+pub use event::{Event, EventId, Events, Format, Fragment, UnknownName};
+pub use summary::{Moments, Shape, Summary};
+pub use verify::{FAULTS_KEPT, L1IdOffset, Report, verify};

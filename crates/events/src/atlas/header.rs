@@ -110,6 +110,11 @@ impl Header<'_> {
         (self.level == Level::Ros && self.version_major == V3).then(|| self.specific_word(1)).flatten()
     }
 
+    /// The run in a ROS fragment's header of version 3.
+    pub fn ros_run(&self) -> Option<u32> {
+        (self.level == Level::Ros && self.version_major == V3).then(|| self.specific_word(0)).flatten()
+    }
+
     fn specific_word(&self, number: usize) -> Option<u32> {
         u32_at(self.words.0, self.specific - self.at + number * 4)
     }

@@ -15,6 +15,7 @@ mod write;
 
 pub use header::{ChecksumType, FullEvent, Header, Level, header};
 pub use read::Events;
+pub(crate) use read::{Record, event, find_record, record, walk};
 pub use rod::{Rod, WRAPPED_VERSION, rod};
 pub use write::{EventHeader, FileEnd, FileHeader, WriteError, Writer, encode_event};
 
