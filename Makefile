@@ -26,6 +26,7 @@ lint: setup-test ## formats, lints and types only
 	@$(PYTHON) scripts/test.py --only format clippy ruff-format ruff mypy
 
 docs: setup-test ## the API pages, and the pages that are generated from the code
+	@$(PYTHON) scripts/docs.py
 	@cargo doc --workspace --no-deps --quiet
 	@echo "API pages: $(TARGET)/doc/fanin_units/index.html"
 

@@ -45,9 +45,9 @@ if ((${#packages[@]})); then
         as_root=(sudo)
     fi
     say "installing ${packages[*]} through apt"
-    "${as_root[@]}" apt-get update -qq >&2
+    "${as_root[@]}" apt-get update -qq >/dev/null
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-        apt-get install -y -qq --no-install-recommends "${packages[@]}" >&2
+        apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null
 fi
 
 [[ "$goal" == test ]] || exit 0

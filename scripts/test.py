@@ -93,7 +93,7 @@ def steps() -> list[Step]:
             for name in no_std
         ),
         Step("cargo-test", ("cargo", "test", "--workspace", "--no-fail-fast"), count_cargo),
-        Step("cli", ("cargo", "build", "--package", "fanin-cli")),
+        Step("generated-docs", (python, "scripts/docs.py", "--check"), environment=binary),
         Step("ruff-format", (python, "-m", "ruff", "format", "--check")),
         Step("ruff", (python, "-m", "ruff", "check")),
         Step("mypy", (python, "-m", "mypy")),

@@ -5,11 +5,29 @@
 1100
 >>> fanin.rate.text(10_000_000_000)
 '10 Gb/s'
+>>> fanin.Scenario.load("thesis-a-1000hz").settings["supervisor"]["rate"]
+'1 kHz'
 """
 
 from fanin import _fanin
+from fanin.scenario import Problem, Scenario, ScenarioError, ScenarioWarning, presets, problems
 from fanin.units import Quantity, bytes, duration, frequency, packets, rate, ratio
 
 version: str = _fanin.VERSION
 
-__all__ = ["Quantity", "bytes", "duration", "frequency", "packets", "rate", "ratio", "version"]
+__all__ = [
+    "Problem",
+    "Quantity",
+    "Scenario",
+    "ScenarioError",
+    "ScenarioWarning",
+    "bytes",
+    "duration",
+    "frequency",
+    "packets",
+    "presets",
+    "problems",
+    "rate",
+    "ratio",
+    "version",
+]

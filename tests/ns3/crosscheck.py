@@ -1,10 +1,12 @@
-"""Lays the classical incast of `fanin sim` beside that of an installed ns-3 (Debian: apt-get install libns3-dev).
+"""Lays the classical incast of `fanin sim` beside that of an installed ns-3.
+
+On Debian: apt-get install g++ libns3-dev. Then:
 
 python tests/ns3/crosscheck.py --fanin target/release/fanin [--senders 8 16 32] [--seeds 5] [--mss 1460]
 
-Prints mean and standard deviation of the goodput over seeds for each, and their ratio, as a Markdown table. Exit code
-1 where a ratio lies outside `--within`, 3 where ns-3 is not installed. Two versions of ns-3 differ by a factor near the
-knee (8 senders), so only larger numbers are held to it.
+Prints mean and standard deviation of the goodput over seeds for each, and their ratio, as a Markdown table.
+Exit code 1 where a ratio lies outside `--within`, 3 where ns-3 is not installed. Two versions of ns-3 differ
+by a factor near the knee (8 senders), so only larger numbers are held to it.
 """
 
 import argparse
@@ -16,10 +18,20 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 SOURCE = Path(__file__).with_name("incast.cc")
-LIBRARIES = ("applications", "traffic-control", "point-to-point", "internet", "bridge", "network", "stats", "core")
+LIBRARIES = (
+    "applications",
+    "traffic-control",
+    "point-to-point",
+    "internet",
+    "bridge",
+    "network",
+    "stats",
+    "core",
+)
 # Below this the outcome is a matter of chance: the first losses decide it.
 KNEE_SENDERS = 16
 
@@ -30,7 +42,15 @@ def build(folder: Path) -> Path | None:
     if compiler is None or not Path("/usr/include/ns3").is_dir():
         return None
     binary = folder / "incast"
-    command = [compiler, "-O2", "-std=c++17", "-o", str(binary), str(SOURCE), *(f"-lns3-{name}" for name in LIBRARIES)]
+    command = [
+        compiler,
+        "-O2",
+        "-std=c++17",
+        "-o",
+        str(binary),
+        str(SOURCE),
+        *(f"-lns3-{name}" for name in LIBRARIES),
+    ]
     subprocess.run(command, check=True)
     return binary
 
@@ -53,13 +73,17 @@ def fanin(binary: Path, senders: int, mss: int, seed: int, seconds: int) -> floa
 
 def main(arguments: Sequence[str]) -> int:
     """Compare and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--fanin", type=Path, required=True, help="the fanin binary")
     parser.add_argument("--senders", type=int, nargs="+", default=[8, 16, 32, 64])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--mss", type=int, nargs="+", default=[1460])
     parser.add_argument("--seconds", type=int, default=5, help="simulated time of each run")
-    parser.add_argument("--within", type=float, default=0.25, help="largest relative difference from the knee on")
+    parser.add_argument(
+        "--within", type=float, default=0.25, help="largest relative difference from the knee on"
+    )
     options = parser.parse_args(arguments)
     failures = 0
     with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor() as pool:
@@ -71,8 +95,9 @@ def main(arguments: Sequence[str]) -> int:
         print("| MSS | senders | ns-3 Mb/s | Fanin Mb/s | Fanin / ns-3 |\n|---|---|---|---|---|")
         for mss in options.mss:
             for senders in options.senders:
-                theirs = list(pool.map(lambda s: ns3(theirs_binary, senders, mss, s, options.seconds), seeds))
-                ours = list(pool.map(lambda s: fanin(options.fanin, senders, mss, s, options.seconds), seeds))
+                one_of_theirs = partial(ns3, theirs_binary, senders, mss, seconds=options.seconds)
+                one_of_ours = partial(fanin, options.fanin, senders, mss, seconds=options.seconds)
+                theirs, ours = list(pool.map(one_of_theirs, seeds)), list(pool.map(one_of_ours, seeds))
                 ratio = statistics.mean(ours) / statistics.mean(theirs)
                 cells = (f"{statistics.mean(x):.0f} ± {statistics.pstdev(x):.0f}" for x in (theirs, ours))
                 print(f"| {mss} | {senders} | {' | '.join(cells)} | {ratio:.2f} |", flush=True)

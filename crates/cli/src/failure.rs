@@ -4,12 +4,17 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::output;
+
 /// The exit code of a command that Ctrl-C stopped.
 pub(crate) const INTERRUPTED: i32 = 130;
 
 /// Why a command did not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
+    /// The scenario is wrong; every problem with its line and a caret.
+    #[error("the scenario is wrong")]
+    Scenario(#[from] fanin_scenario::Errors),
     /// A file that was asked for cannot be written.
     #[error("cannot write {}: {error}", path.display())]
     Write {
@@ -26,19 +31,19 @@ pub(crate) enum Failure {
 impl Failure {
     fn code(&self) -> u8 {
         match self {
-            Self::Write { .. } | Self::Output(_) => 2,
+            Self::Scenario(_) | Self::Write { .. } | Self::Output(_) => 2,
         }
     }
 
     /// Says on standard error what went wrong, and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
-        // Whoever closed the pipe has seen enough: that is a use, not a failure.
-        if let Self::Output(error) = self
-            && error.kind() == io::ErrorKind::BrokenPipe
-        {
-            return ExitCode::SUCCESS;
+        match self {
+            // Whoever closed the pipe has seen enough: that is a use, not a failure.
+            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
+            // These bring their own word "error", one for each problem.
+            Self::Scenario(errors) => eprintln!("{}", errors.render(output::is_coloured(&io::stderr()))),
+            _ => eprintln!("error: {self}"),
         }
-        eprintln!("error: {self}");
         ExitCode::from(self.code())
     }
 }

@@ -2,6 +2,26 @@
 
 use std::process::{Command, Output, Stdio};
 
+/// The presets that checks outside the project use.
+const PRESETS: [&str; 16] = [
+    "thesis-a-500hz",
+    "thesis-a-1000hz",
+    "thesis-b-500hz",
+    "thesis-b-1000hz",
+    "icc15-1dcm",
+    "icc15-147",
+    "icc15-39dcm",
+    "icc15-router",
+    "lcn15-all-to-all",
+    "lcn15-all-to-one",
+    "multihost",
+    "m21tcp-ffw",
+    "m21tcp-fbw",
+    "incast",
+    "replay",
+    "phase2",
+];
+
 fn fanin(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_fanin")).args(arguments).stdin(Stdio::null()).output().unwrap()
 }
@@ -37,10 +57,89 @@ fn wrong_usage_is_two_and_goes_to_stderr() {
 
 #[test]
 fn every_command_has_an_example_in_its_help() {
-    for arguments in [&["completions", "--help"][..], &["man", "--help"]] {
+    let mut waiting = vec![vec!["man".to_owned()]];
+    waiting.extend(subcommands(&[]));
+    let mut seen = 0;
+    while let Some(path) = waiting.pop() {
+        seen += 1;
+        let help = help(&path);
+        assert!(help.contains("Example: fanin "), "{path:?} has no example");
+        waiting.extend(subcommands(&path));
+    }
+    assert!(seen >= 8, "only {seen} commands were found");
+}
+
+fn help(path: &[String]) -> String {
+    let mut arguments: Vec<_> = path.iter().map(String::as_str).collect();
+    arguments.push("--help");
+    let output = fanin(&arguments);
+    assert_eq!(output.status.code(), Some(0), "{path:?}");
+    stdout(&output).to_owned()
+}
+
+fn subcommands(path: &[String]) -> Vec<Vec<String>> {
+    let help = help(path);
+    let Some((_, rest)) = help.split_once("\nCommands:\n") else { return Vec::new() };
+    let lines = rest.split("\n\n").next().unwrap().lines();
+    let names = lines.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    names
+        .filter(|name| !name.is_empty() && *name != "help")
+        .map(|name| [path, &[name.to_owned()]].concat())
+        .collect()
+}
+
+#[test]
+fn the_presets_of_the_contract_are_listed_and_sound() {
+    let output = fanin(&["scenario", "list"]);
+    assert_eq!(output.status.code(), Some(0));
+    let names: Vec<_> = stdout(&output).lines().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(names, PRESETS);
+    for name in PRESETS {
+        let output = fanin(&["scenario", "check", name]);
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn what_show_prints_is_the_same_scenario_again() {
+    let shown = fanin(&["scenario", "show", "thesis-b-1000hz", "--set", "shaping.credits=480"]);
+    assert_eq!(shown.status.code(), Some(0));
+    assert!(stdout(&shown).contains("credits = 480"), "{}", stdout(&shown));
+    let file = std::env::temp_dir().join(format!("fanin-shown-{}.toml", std::process::id()));
+    std::fs::write(&file, &shown.stdout).unwrap();
+    let again = fanin(&["scenario", "show", file.to_str().unwrap()]);
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
+    let settings = |output| -> Vec<String> {
+        let lines = stdout(output).lines().skip(1);
+        lines.map(|line| line.split(" #").next().unwrap().trim_end().to_owned()).collect()
+    };
+    assert_eq!(settings(&shown), settings(&again));
+}
+
+#[test]
+fn a_wrong_scenario_is_two_with_its_line_and_the_nearest_key() {
+    let cases: [(&[&str], &str); 4] = [
+        (&["scenario", "check", "incest"], "did you mean the preset `incast`?"),
+        (&["scenario", "show", "incast", "--set", "tor.bufer=3"], "did you mean `buffer`?"),
+        (&["scenario", "show", "incast", "--set", "link.rate=10 GB"], "--set:1:11"),
+        (&["scenario", "check", "incast", "--set", "run.seed"], "has no `=`"),
+    ];
+    for (arguments, expected) in cases {
         let output = fanin(arguments);
-        assert_eq!(output.status.code(), Some(0));
-        assert!(stdout(&output).contains("Example: fanin "), "{arguments:?}");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert_eq!(stdout(&output), "");
+        assert!(stderr(&output).starts_with("error: "), "{}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{arguments:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn the_schema_is_json_and_names_the_sections() {
+    let output = fanin(&["scenario", "schema"]);
+    let schema: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    for section in ["run", "readout", "collectors", "workload", "transport", "shaping", "tor", "core"] {
+        assert!(schema["properties"].get(section).is_some(), "{section}");
     }
 }
 

@@ -2,11 +2,14 @@
 
 use pyo3::prelude::*;
 
+mod scenario;
 mod units;
 
 /// The compiled half of the Python package.
 #[pymodule]
 mod _fanin {
+    #[pymodule_export]
+    use super::scenario::{LoadedScenario, ScenarioError, load_scenario, presets};
     #[pymodule_export]
     use super::units::{format_quantity, parse_quantity};
 

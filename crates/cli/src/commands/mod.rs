@@ -2,13 +2,36 @@
 
 mod completions;
 mod man;
+mod scenario;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueHint};
+use fanin_scenario::Loaded;
 
 use crate::failure::Failure;
+use crate::output;
 
 /// The version and, where it is known, the commit: `build.rs` puts them together.
 const VERSION: &str = env!("FANIN_VERSION");
+
+/// The scenario that a command works on.
+#[derive(Debug, Args)]
+struct Source {
+    /// A scenario file, or the name of a preset (`fanin scenario list`).
+    #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath)]
+    source: String,
+    /// Override one setting, checked like the file itself; may be given several times.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+}
+
+impl Source {
+    /// Loads and checks the scenario; what is not wrong but most likely not meant is said on standard error.
+    fn load(&self) -> Result<Loaded, Failure> {
+        let loaded = fanin_scenario::load(&self.source, &self.sets)?;
+        output::warn(&loaded.warnings);
+        Ok(loaded)
+    }
+}
 
 /// Predict, measure and avoid incast: many sources that answer one collector at once.
 #[derive(Debug, Parser)]
@@ -25,6 +48,8 @@ pub(crate) struct Cli {
 /// What can be asked for.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// List, show and check scenarios, and document their format.
+    Scenario(scenario::Arguments),
     /// Print a completion script for a shell.
     Completions(completions::Arguments),
     /// Write the man pages into a folder.
@@ -35,6 +60,7 @@ pub(crate) enum Command {
 /// Does what was asked.
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
     match command {
+        Command::Scenario(arguments) => scenario::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),
     }

@@ -1,0 +1,65 @@
+//! `fanin scenario`: the ready scenarios, what a scenario resolves to, and the format itself.
+
+use std::fmt::Write;
+
+use clap::{Args, Subcommand};
+
+use crate::commands::Source;
+use crate::failure::Failure;
+use crate::output;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example: fanin scenario show thesis-a-1000hz --set shaping.credits=480")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the presets, each with what it stands for.
+    #[command(after_help = "Example: fanin scenario list")]
+    List,
+    /// Print a scenario with every default written out, and where each setting comes from.
+    #[command(after_help = "Example: fanin scenario show incast --set workload.senders=32 > mine.toml")]
+    Show(Source),
+    /// Check a scenario; everything that is wrong is shown with its line.
+    #[command(after_help = "Example: fanin scenario check mine.toml")]
+    Check(Source),
+    /// Print the JSON Schema of the format, from which editors complete.
+    #[command(after_help = "Example: fanin scenario schema > scenario.schema.json")]
+    Schema,
+    /// Print the reference of the format as Markdown.
+    #[command(after_help = "Example: fanin scenario reference > scenario.md")]
+    Reference,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    match &arguments.action {
+        Action::List => output::print(&list()?),
+        Action::Show(source) => output::print(&source.load()?.to_toml_with_origins()),
+        Action::Check(source) => {
+            let loaded = source.load()?;
+            output::print(&format!(
+                "{} is sound: {} ({})\n",
+                source.source,
+                loaded.scenario.title,
+                loaded.hash()
+            ))
+        }
+        Action::Schema => output::print(&format!("{:#}\n", fanin_scenario::json_schema())),
+        Action::Reference => output::print(&fanin_scenario::reference_markdown()),
+    }
+}
+
+fn list() -> Result<String, Failure> {
+    let presets = fanin_scenario::presets();
+    let width = presets.iter().map(|preset| preset.name.len()).max().unwrap_or_default();
+    let mut out = String::new();
+    for preset in presets {
+        let scenario = fanin_scenario::load(preset.name, &[])?.scenario;
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "{:<width$}  {} ({})", preset.name, scenario.title, scenario.source);
+    }
+    Ok(out)
+}

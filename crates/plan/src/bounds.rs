@@ -1,0 +1,27 @@
+//! Bounds on windows, bursts, buffers and rates. Each result carries its formula and where that comes from.
+
+mod burst;
+mod credits;
+mod host;
+mod rings;
+mod timeouts;
+mod windows;
+
+pub use burst::{
+    Assignment, EventSize, SharedLoad, burst_max, core_share, normal_cdf, normal_quantile, overflow_share,
+    peak_occupancy, queueing_delay,
+};
+pub use credits::{
+    Requests, credit_burst, credit_collection_time, credit_utilisation, credit_window, credits_for_window,
+    credits_max,
+};
+pub use host::{memory_bandwidth, messaging, pcie_bandwidth, simulation_time};
+pub use rings::{
+    fastpass_queue_max, fastpass_slots, ring_drain_time, ring_memory, ring_rate_sum, scheduler_margin,
+};
+pub use timeouts::{RTO_MIN_FREEBSD, RTO_MIN_LINUX, RTO_MIN_RFC, retransmission_timeout, timeout_slowdown};
+pub use windows::{
+    WindowRange, bandwidth_delay_product, buffer_needed, gwnd_range, in_flight_max, m21tcp_occupancy,
+    m21tcp_packets, m21tcp_senders_max, m21tcp_window, overload, packets_of, throughput_bound,
+    window_packets_max, window_range,
+};

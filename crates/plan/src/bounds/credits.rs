@@ -1,0 +1,159 @@
+//! Request-side traffic shaping with credits: thesis §4.3.
+
+use fanin_units::{Bytes, Duration, Rate, Ratio};
+
+use crate::derived::{Count, Derived, brief, ratio_of};
+use crate::wire::{Framing, Message};
+
+/// How one event is asked for: so many requests, each for so many fragments of one readout host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Requests {
+    /// Requests an event takes.
+    pub per_event: u64,
+    /// Fragments a request asks for, each of which costs one credit.
+    pub fragments: u64,
+    /// The answer to one request on the wire.
+    pub answer: Message,
+}
+
+impl Requests {
+    /// Requests of `fragments` fragments of `fragment` bytes, `per_event` of them for an event.
+    pub fn new(framing: &Framing, per_event: u64, fragments: u64, fragment: Bytes) -> Self {
+        Self { per_event, fragments, answer: framing.message(fragment * fragments) }
+    }
+
+    /// Requests that `credits` allow at once. A request is sent whole or waits (thesis §4.3.1).
+    fn concurrent(&self, credits: u64) -> u64 {
+        credits / self.fragments
+    }
+}
+
+/// The window that fills the last hop and no more: `rate × RTT + block` (thesis §4.3.2).
+///
+/// `block` is the smallest unit of data that is sent: the answer to one request.
+pub fn credit_window(rate: Rate, rtt: Duration, block: Bytes) -> Derived<Bytes> {
+    Derived::new(
+        "credit_window",
+        rate.bytes_in(rtt) + block,
+        "rate × RTT + block",
+        format!("{} × {} + {}", brief(rate), brief(rtt), brief(block)),
+        "thesis §4.3.2",
+    )
+}
+
+/// Credits whose fragments fill `window`, rounded up to whole requests.
+///
+/// # Panics
+/// If a request is empty.
+pub fn credits_for_window(window: Bytes, requests: &Requests) -> Derived<Count> {
+    let blocks = window.div_ceil(requests.answer.payload);
+    Derived::new(
+        "credits_for_window",
+        Count(blocks * requests.fragments),
+        "⌈window / block⌉ × fragments a request",
+        format!("⌈{} / {}⌉ × {}", brief(window), brief(requests.answer.payload), requests.fragments),
+        "thesis §4.3.2",
+    )
+}
+
+/// The most switch memory the answers to `credits` of requests can take at once, headers included.
+pub fn credit_burst(credits: u64, requests: &Requests) -> Derived<Bytes> {
+    let concurrent = requests.concurrent(credits);
+    Derived::new(
+        "credit_burst",
+        requests.answer.buffered * concurrent,
+        "⌊credits / fragments a request⌋ × frames of an answer",
+        format!("⌊{credits} / {}⌋ × {}", requests.fragments, brief(requests.answer.buffered)),
+        "thesis §4.3.1",
+    )
+}
+
+/// The most credits whose burst a queue of `buffer` bytes absorbs while it drains at `outflow`.
+///
+/// # Panics
+/// If a request is empty or `inflow` is zero.
+pub fn credits_max(buffer: Bytes, inflow: Rate, outflow: Rate, requests: &Requests) -> Derived<Count> {
+    let burst = super::burst_max(buffer, inflow, outflow).value;
+    let answer = requests.answer.buffered;
+    Derived::new(
+        "credits_max",
+        Count(burst.get() / answer.get() * requests.fragments),
+        "⌊largest burst / frames of an answer⌋ × fragments a request",
+        format!("⌊{} / {}⌋ × {}", brief(burst), brief(answer), requests.fragments),
+        "thesis §4.3.2",
+    )
+}
+
+/// The share of the last hop that `credits` can keep busy.
+///
+/// With n requests under way, n answers leave in every cycle of one answer and one round trip.
+///
+/// # Panics
+/// If rate and round-trip time are both zero and the answer is empty.
+pub fn credit_utilisation(credits: u64, requests: &Requests, rate: Rate, rtt: Duration) -> Derived<Ratio> {
+    let in_flight = requests.answer.wire * requests.concurrent(credits);
+    let window = rate.bytes_in(rtt) + requests.answer.wire;
+    let share = ratio_of(in_flight.get(), window.get());
+    Derived::new(
+        "credit_utilisation",
+        if share > Ratio::ONE { Ratio::ONE } else { share },
+        "wire bytes of the answers under way / (rate × RTT + answer), at most 1",
+        format!(
+            "{} / ({} × {} + {})",
+            brief(in_flight),
+            brief(rate),
+            brief(rtt),
+            brief(requests.answer.wire)
+        ),
+        "thesis §4.3.2",
+    )
+}
+
+/// The least collection time under credits: the last hop is busy for only [`credit_utilisation`] of it.
+///
+/// `None` where the credits do not cover a single request, so that nothing is ever collected.
+pub fn credit_collection_time(
+    credits: u64,
+    requests: &Requests,
+    rate: Rate,
+    rtt: Duration,
+) -> Option<Derived<Duration>> {
+    let share = credit_utilisation(credits, requests, rate, rtt).value;
+    if share.is_zero() {
+        return None;
+    }
+    let wire = requests.answer.wire * requests.per_event;
+    let busy = rate.time_to_send(wire).checked_mul_ratio(1_000_000, share.get())?;
+    Some(Derived::new(
+        "collection_time_credits",
+        rtt + busy,
+        "RTT + wire bytes / (rate × utilisation)",
+        format!("{} + {} / ({} × {})", brief(rtt), brief(wire), brief(rate), brief(share)),
+        "thesis §4.3.2",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_few_credits_leave_the_link_idle() {
+        let requests = Requests::new(&Framing::ETHERNET, 160, 12, Bytes::new(1_100));
+        let (rate, rtt) = (Rate::new(1_000_000_000), Duration::from_micros(400));
+        // 52.8 kB are four requests of 13.2 kB.
+        let busy = credit_utilisation(48, &requests, rate, rtt);
+        assert_eq!(busy.value, Ratio::new(874_023));
+        let time = credit_collection_time(48, &requests, rate, rtt).unwrap().value;
+        assert_eq!(time.as_nanos() / 10_000, 2_087);
+        assert_eq!(credit_utilisation(60, &requests, rate, rtt).value, Ratio::ONE);
+        assert_eq!(credit_collection_time(11, &requests, rate, rtt), None);
+    }
+
+    #[test]
+    fn a_request_is_never_split() {
+        let requests = Requests::new(&Framing::ETHERNET, 160, 12, Bytes::new(1_100));
+        assert_eq!(credit_burst(23, &requests).value, requests.answer.buffered);
+        assert_eq!(credit_burst(24, &requests).value, requests.answer.buffered * 2);
+    }
+}

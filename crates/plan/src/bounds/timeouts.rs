@@ -1,0 +1,40 @@
+//! What a retransmission timeout is and what one costs.
+
+use fanin_units::Duration;
+
+use crate::derived::{Derived, Factor, brief};
+
+/// Minimum RTO of Linux.
+pub const RTO_MIN_LINUX: Duration = Duration::from_millis(200);
+/// Minimum RTO of FreeBSD.
+pub const RTO_MIN_FREEBSD: Duration = Duration::from_millis(30);
+/// Minimum RTO of RFC 6298 §2.4.
+pub const RTO_MIN_RFC: Duration = Duration::from_secs(1);
+
+/// The retransmission timeout: thesis §2.2.2 and RFC 6298, never below the minimum of the stack.
+///
+/// A stack that measures in ticks has estimates of at least one tick, so that five ticks are its floor (§6.3).
+pub fn retransmission_timeout(srtt: Duration, rttvar: Duration, minimum: Duration) -> Derived<Duration> {
+    let estimate = srtt + rttvar * 4;
+    Derived::new(
+        "rto",
+        if estimate > minimum { estimate } else { minimum },
+        "SRTT + 4 × RTTVAR, at least the minimum",
+        format!("{} + 4 × {}, at least {}", brief(srtt), brief(rttvar), brief(minimum)),
+        "thesis §2.2.2; RFC 6298",
+    )
+}
+
+/// How many times longer an event takes with `timeouts` expiries of `rto` on top of `undisturbed` work.
+///
+/// # Panics
+/// If the undisturbed time is zero.
+pub fn timeout_slowdown(undisturbed: Duration, rto: Duration, timeouts: u64) -> Derived<Factor> {
+    Derived::new(
+        "timeout_slowdown",
+        Factor::of((undisturbed + rto * timeouts).get(), undisturbed.get()),
+        "(undisturbed + timeouts × RTO) / undisturbed",
+        format!("({} + {timeouts} × {}) / {}", brief(undisturbed), brief(rto), brief(undisturbed)),
+        "thesis §4.1",
+    )
+}

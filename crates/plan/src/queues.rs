@@ -1,0 +1,597 @@
+//! Every queue on the way to a collector: what arrives at once, what fits, and whether frames are lost.
+
+use fanin_scenario::{
+    Buffering, CongestionControl, FlowDistribution, PauseMode, PoolCharge, Scenario, ShapingMethod, Switch,
+    Topology, WindowState,
+};
+use fanin_units::{Bytes, Frequency, Packets, Rate, Ratio};
+
+use crate::bounds::{
+    Assignment, EventSize, SharedLoad, credit_burst, m21tcp_window, overflow_share, peak_occupancy,
+    ring_memory,
+};
+use crate::derived::{Derived, brief, ratio_of};
+use crate::system::{Spread, System};
+
+/// A share of events below this that overflow a buffer counts as none.
+const OVERFLOW_SHARE_MIN: Ratio = Ratio::new(10);
+
+/// Whether a queue loses frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Everything that can wait at once fits.
+    Fits,
+    /// What one event or an even spread brings fits, but what first come, first served may bring does not.
+    MayLose,
+    /// More can wait at once than fits: frames are lost.
+    Loses,
+    /// The switch stops its neighbours instead of losing frames.
+    HoldsBack,
+    /// The queue has no limit.
+    Unlimited,
+}
+
+/// One queue on the way to a collector.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Queue {
+    /// Where it is: `tor->collector`.
+    pub name: &'static str,
+    /// Rate at which a burst comes in.
+    pub inflow: Rate,
+    /// Rate at which it leaves.
+    pub outflow: Rate,
+    /// What can be on its way at once, in frames.
+    pub burst: Derived<Bytes>,
+    /// What waits at once, in frames.
+    pub peak: Derived<Bytes>,
+    /// What the queue can hold; `None` where there is no limit.
+    pub capacity: Option<Bytes>,
+    /// Share of events that overflow it by themselves.
+    pub overflow_share: Option<Derived<Ratio>>,
+    /// The verdict.
+    pub outcome: Outcome,
+    /// The verdict in words, with the numbers.
+    pub reason: String,
+}
+
+/// What can be on its way to one collector at once.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Burst {
+    /// In frames.
+    pub(crate) frames: Derived<Bytes>,
+    /// In packets.
+    pub(crate) packets: Packets,
+    /// Bytes of it that come in at line rate; the rest is released by acknowledgements, two bytes for each that leaves.
+    pub(crate) at_once: Bytes,
+    /// In words: what sets the limit.
+    pub(crate) limit: &'static str,
+    /// Whether events are limited by nothing but their own size.
+    pub(crate) is_unshaped: bool,
+}
+
+/// The burst towards one collector, by the technique in force.
+pub(crate) fn burst(s: &Scenario, system: &System) -> Burst {
+    let (answer, answers) = (system.answer, system.answers_at_once());
+    let frame = Bytes::new(system.framing.buffered(system.framing.mss()));
+    let events = system.overlap;
+    let all = answer.buffered * answers * events;
+    let all_packets = Packets::new(answer.segments.get() * answers * events);
+    let whole = Derived::new(
+        "burst",
+        all,
+        "events at once × answers × frames of an answer",
+        format!("{events} × {answers} × {}", brief(answer.buffered)),
+        "thesis §4.2.2",
+    );
+    let t = &s.transport;
+    // Windows that grow start from here; those of other controls are limits of their own below.
+    let grows = matches!(
+        t.congestion_control,
+        CongestionControl::Newreno
+            | CongestionControl::Cubic
+            | CongestionControl::Dctcp
+            | CongestionControl::Ictcp
+            | CongestionControl::Swift
+    );
+    let first = match t.window_state {
+        WindowState::Cold => t.initial_window.get(),
+        WindowState::Warm => t.receive_window.get() / system.framing.mss(),
+    };
+    let first = if grows { (frame * first).min(answer.buffered * events) * answers } else { all };
+    let mut limits = vec![Burst {
+        frames: whole,
+        packets: all_packets,
+        at_once: first,
+        limit: if events > 1 { "all units at once" } else { "one event" },
+        is_unshaped: true,
+    }];
+    let mut limit = |frames: Derived<Bytes>, packets, at_once, limit| {
+        limits.push(Burst { frames: frames.named("burst"), packets, at_once, limit, is_unshaped: false });
+    };
+    if s.shaping.method == ShapingMethod::Credits {
+        let credits = u64::from(s.shaping.credits);
+        let frames = credit_burst(credits, &system.requests());
+        let packets = Packets::new(credits / system.fragments * answer.segments.get());
+        limit(frames.clone(), packets, frames.value, "credits");
+    }
+    let window = |packets: u64, formula, source, what: &'static str| {
+        // Each flow sends its window or its answers, whichever is less.
+        let per_flow = (frame * packets).min(answer.buffered * events);
+        let segments = packets.min(answer.segments.get() * events);
+        let frames = Derived::new(
+            "burst",
+            per_flow * answers,
+            formula,
+            format!("{answers} × {}", brief(per_flow)),
+            source,
+        );
+        (frames, Packets::new(segments * answers), per_flow * answers, what)
+    };
+    match t.congestion_control {
+        CongestionControl::Static => {
+            let (frames, packets, at_once, what) = window(
+                t.static_window.get(),
+                "flows × window in frames",
+                "ICC'15 §IV.C eq. (7)",
+                "static windows",
+            );
+            limit(frames, packets, at_once, what);
+        }
+        CongestionControl::M21tcp => {
+            let buffer = s.tor.buffer;
+            let granted =
+                m21tcp_window(buffer, answers, Bytes::new(system.framing.ip + system.framing.tcp)).value;
+            // Senders wait for room for a whole segment, but may always have one under way.
+            let packets = (granted.get() / system.framing.mss()).max(1);
+            let (frames, packets, at_once, what) = window(
+                packets,
+                "flows × granted window in frames",
+                "M21TCP §III.C eq. (1)",
+                "the switch's windows",
+            );
+            limit(frames, packets, at_once, what);
+        }
+        CongestionControl::Diatcp => {
+            // A sender is always allowed one segment.
+            let packets = t.diatcp.global_window.get().max(answers);
+            let frames = Derived::new(
+                "burst",
+                frame * packets,
+                "global window in frames, at least one for each flow",
+                format!("{packets} × {}", brief(frame)),
+                "ICC'15 §IV.D eq. (9)",
+            );
+            limit(frames, Packets::new(packets), frame * packets, "the global window");
+        }
+        _ => debug_assert!(grows, "every other control has a limit here"),
+    }
+    let receive = t.receive_window.get().div_ceil(system.framing.mss());
+    let (frames, packets, at_once, what) =
+        window(receive, "flows × receive window in frames", "RFC 9293 §3.8", "receive windows");
+    limit(frames, packets, at_once.min(first), what);
+    limits.into_iter().min_by_key(|limit| limit.frames.value).expect("an event is always a limit")
+}
+
+/// One place where bursts queue, before it is judged.
+struct Place<'a> {
+    name: &'static str,
+    switch: &'a Switch,
+    inflow: Rate,
+    outflow: Rate,
+    /// The burst is split over so many queues like this one.
+    split: u64,
+    /// Collectors whose bursts pass this very queue.
+    sharers: u64,
+    /// Collectors with a queue of their own in the same memory.
+    neighbours: u64,
+    /// Share of the system's events that pass this memory, as one in so many.
+    events_one_in: u64,
+    is_uplink: bool,
+}
+
+/// Every queue on the way to a collector, the last one first.
+pub(crate) fn queues(s: &Scenario, system: &System, burst: &Burst, quantile: Ratio) -> Vec<Queue> {
+    places(s, system).iter().map(|place| judge(s, system, burst, place, quantile)).collect()
+}
+
+fn places<'a>(s: &'a Scenario, system: &System) -> Vec<Place<'a>> {
+    let n = &s.network;
+    let readouts = system.senders;
+    let sources = total(s.readout.link.rate, readouts * u64::from(s.readout.links_per_host));
+    let uplink = s.uplink.rate;
+    let per_rack = if s.is_barrier() { 1 } else { u64::from(s.collectors.hosts_per_rack) };
+    let racks = u64::from(s.collectors.racks);
+    let one_path = n.flow_distribution == FlowDistribution::PerDestination;
+    let last = |inflow: Rate| Place {
+        name: "tor->collector",
+        switch: &s.tor,
+        inflow: inflow.min(sources),
+        outflow: s.link.rate,
+        split: 1,
+        sharers: 1,
+        neighbours: per_rack,
+        events_one_in: racks,
+        is_uplink: false,
+    };
+    match n.topology {
+        Topology::Star => vec![last(sources)],
+        Topology::Racks | Topology::Hybrid => {
+            let cores = u64::from(n.cores);
+            let paths = if one_path { 1 } else { u64::from(n.uplinks_per_core) };
+            let (inputs, input) = match n.readouts_per_group {
+                0 => (readouts, s.readout.link.rate),
+                group => (readouts.div_ceil(u64::from(group)), uplink),
+            };
+            let into_core = total(input, inputs).min(sources);
+            let core = Place {
+                name: "core->tor",
+                switch: &s.core,
+                inflow: into_core,
+                outflow: total(uplink, paths),
+                split: cores,
+                sharers: per_rack,
+                neighbours: 1,
+                events_one_in: racks,
+                is_uplink: false,
+            };
+            let mut limit = total(uplink, cores * paths);
+            let mut places = Vec::new();
+            let ring = &s.core.daqring;
+            let redirects = n.topology == Topology::Hybrid && n.hybrid.host_ports > 0;
+            let rings = redirects || s.core.buffering == Buffering::Daqring;
+            if rings && !ring.rate.is_zero() {
+                limit = limit.min(ring.rate);
+            }
+            places.push(last(limit));
+            if redirects {
+                // The hardware queue towards the rack sees what the rings of the whole rack let out together.
+                let shaped = if ring.rate.is_zero() { core.inflow } else { total(ring.rate, per_rack) };
+                let software = total(n.hybrid.link.rate, u64::from(n.hybrid.host_ports));
+                places.push(Place { inflow: shaped.min(software), ..core });
+                places.push(Place {
+                    name: "software->core",
+                    switch: &s.core,
+                    inflow: into_core.min(software),
+                    outflow: if ring.rate.is_zero() { software } else { ring.rate },
+                    split: 1,
+                    sharers: 1,
+                    neighbours: per_rack * racks,
+                    events_one_in: 1,
+                    is_uplink: false,
+                });
+            } else {
+                places.push(core);
+            }
+            if n.readouts_per_group > 0 {
+                places.push(Place {
+                    name: "aggregation->core",
+                    switch: &s.aggregation,
+                    inflow: total(s.readout.link.rate, u64::from(n.readouts_per_group).min(readouts)),
+                    outflow: total(uplink, cores),
+                    split: inputs,
+                    sharers: per_rack * racks,
+                    neighbours: 1,
+                    events_one_in: 1,
+                    is_uplink: true,
+                });
+            }
+            places
+        }
+        Topology::LeafSpine => {
+            let l = &n.leaf_spine;
+            let (planes, pods, spines) = (u64::from(l.planes), u64::from(l.pods), u64::from(l.spines));
+            let (lanes, paths) = if one_path { (1, 1) } else { (planes, spines) };
+            let in_one_pod = per_rack * racks.div_ceil(pods);
+            let in_pod = total(s.readout.link.rate, readouts.div_ceil(pods));
+            let into_leaf = in_pod.saturating_add(total(uplink, if pods > 1 { paths } else { 0 }));
+            let leaf = |name, inflow, split, sharers, is_uplink| Place {
+                name,
+                switch: &s.leaf,
+                inflow,
+                outflow: uplink,
+                split,
+                sharers,
+                neighbours: 1,
+                events_one_in: if sharers > per_rack { 1 } else { racks },
+                is_uplink,
+            };
+            let mut places = vec![
+                last(total(uplink, lanes)),
+                leaf("leaf->tor", into_leaf.min(sources), lanes, per_rack, false),
+            ];
+            if pods > 1 {
+                places.push(Place {
+                    name: "spine->leaf",
+                    switch: &s.spine,
+                    inflow: total(uplink, pods - 1).min(sources),
+                    ..leaf("spine->leaf", uplink, lanes * paths, in_one_pod, false)
+                });
+                places.push(leaf("leaf->spine", in_pod, lanes * paths * pods, per_rack * racks, true));
+            }
+            places
+        }
+    }
+}
+
+fn total(rate: Rate, links: u64) -> Rate {
+    rate.checked_mul(links).unwrap_or(Rate::MAX)
+}
+
+fn judge(s: &Scenario, system: &System, burst: &Burst, place: &Place<'_>, quantile: Ratio) -> Queue {
+    let switch = place.switch;
+    let ring = place.name == "software->core"
+        || (switch.buffering == Buffering::Daqring && matches!(place.name, "tor->collector" | "core->tor"));
+    let outflow = if ring && !switch.daqring.rate.is_zero() {
+        place.outflow.min(switch.daqring.rate)
+    } else {
+        place.outflow
+    };
+    let overhead = switch.frame_overhead * burst.packets.get();
+    let each = Bytes::new(burst.frames.value.saturating_add(overhead).get().div_ceil(place.split));
+    let bursts = bursts_at_once(system, place, each, outflow);
+    let frames = each.checked_mul(bursts).unwrap_or(Bytes::MAX);
+    let at_once =
+        Bytes::new(burst.at_once.get().div_ceil(place.split)).checked_mul(bursts).unwrap_or(Bytes::MAX);
+    let at_once = at_once.min(frames);
+    let peak = peak(frames, at_once, place.inflow, outflow);
+    let active = active_collectors(system, place);
+    let capacity = capacity(switch, place, ring, active);
+    let mut queue = Queue {
+        name: place.name,
+        inflow: place.inflow,
+        outflow,
+        burst: split(&burst.frames, frames, place.split, bursts),
+        peak,
+        capacity,
+        overflow_share: None,
+        outcome: Outcome::Fits,
+        reason: String::new(),
+    };
+    let size = EventSize { mean: frames, sigma: system.sigma };
+    if let Some(capacity) = capacity
+        && system.sigma > 0.0
+        && at_once == frames
+    {
+        queue.overflow_share = Some(overflow_share(capacity, size, place.inflow, outflow));
+    }
+    let scheduled = matches!(s.shaping.method, ShapingMethod::Fastpass | ShapingMethod::BarrelShifter);
+    let pool = Pool::new(system, burst, &queue, place, active, quantile);
+    let waits = brief(queue.peak.value);
+    let share = queue.overflow_share.as_ref().map_or(Ratio::ZERO, |share| share.value);
+    (queue.outcome, queue.reason) = match capacity {
+        None => (Outcome::Unlimited, format!("{waits} wait at most, and the queue has no limit")),
+        Some(_) if scheduled => {
+            (Outcome::Fits, "transfers take turns, so that next to nothing waits".to_owned())
+        }
+        Some(capacity) if queue.peak.value > capacity || share > OVERFLOW_SHARE_MIN => {
+            let what = what_arrives(system, burst, frames, place.split, bursts);
+            let mut reason =
+                format!("{what}, of which {waits} wait at once > {} at {}", brief(capacity), place.name);
+            if queue.peak.value <= capacity {
+                reason = format!(
+                    "{what}; {waits} fit {} at {}, but {} of the events are larger than fits",
+                    brief(capacity),
+                    place.name,
+                    brief(share)
+                );
+            }
+            (stops(switch), reason)
+        }
+        Some(capacity) => match pool {
+            Some(pool) => pool.judge(system, switch, place.name),
+            None if system.spread == Spread::InTurn || system.closed_loop || queue.peak.value.is_zero() => {
+                (Outcome::Fits, format!("{waits} wait at most, {} fit at {}", brief(capacity), place.name))
+            }
+            None if !burst.is_unshaped => (
+                Outcome::Fits,
+                format!("{waits} wait at most ({}), {} fit at {}", burst.limit, brief(capacity), place.name),
+            ),
+            None => collisions(system, &queue, capacity, place),
+        },
+    };
+    queue
+}
+
+/// The verdict where an event alone fits, but two may come to one collector at a time.
+fn collisions(system: &System, queue: &Queue, capacity: Bytes, place: &Place<'_>) -> (Outcome, String) {
+    let waits = queue.peak.value;
+    if waits * 2 <= capacity {
+        return (
+            Outcome::Fits,
+            format!("{} wait at most, {} fit at {}", brief(waits), brief(capacity), place.name),
+        );
+    }
+    let busy = ratio_of(
+        system.offered(system.answer.buffered).get(),
+        queue.outflow.get().saturating_mul(system.collectors).max(1),
+    );
+    let text = format!(
+        "one event fits ({} of {}), two at once do not; assigned without regard to hosts, about {} of the events \
+         find another on its way at {}",
+        brief(waits),
+        brief(capacity),
+        brief(busy),
+        place.name
+    );
+    let outcome = match system.spread {
+        _ if busy <= OVERFLOW_SHARE_MIN => Outcome::Fits,
+        Spread::FirstCome => Outcome::MayLose,
+        Spread::InTurn | Spread::AtRandom => stops(place.switch),
+    };
+    (outcome, text)
+}
+
+fn what_arrives(system: &System, burst: &Burst, frames: Bytes, split: u64, bursts: u64) -> String {
+    let mut text = if burst.is_unshaped {
+        let events = system.overlap;
+        let payload = system.answer.payload * system.answers_at_once() * events;
+        let events = if events > 1 { format!("{events} events at once, ") } else { String::new() };
+        format!("burst {events}{} + headers = {}", brief(payload), brief(burst.frames.value))
+    } else {
+        format!("burst {} ({})", brief(burst.frames.value), burst.limit)
+    };
+    if bursts > 1 {
+        text.push_str(&format!(" for each of {bursts} collectors at once"));
+    }
+    if split > 1 {
+        text.push_str(&format!(", {} on each of {split} ways", brief(frames)));
+    }
+    text
+}
+
+fn stops(switch: &Switch) -> Outcome {
+    if switch.pause.mode == PauseMode::Off { Outcome::Loses } else { Outcome::HoldsBack }
+}
+
+fn split(burst: &Derived<Bytes>, frames: Bytes, ways: u64, bursts: u64) -> Derived<Bytes> {
+    if ways == 1 && bursts == 1 {
+        return Derived { value: frames, ..burst.clone() };
+    }
+    Derived::new(
+        "burst",
+        frames,
+        "bursts at once × burst / ways",
+        format!("{bursts} × {} / {ways}", brief(burst.value)),
+        burst.source,
+    )
+}
+
+/// Bursts to different collectors that pass one queue at the same time.
+fn bursts_at_once(system: &System, place: &Place<'_>, burst: Bytes, outflow: Rate) -> u64 {
+    if place.sharers == 1 || system.closed_loop {
+        return place.sharers;
+    }
+    // Little's law with the time that a burst takes to leave, rounded up.
+    let bits = u128::from(burst.get()) * 8 * u128::from(system.rate.value.get());
+    let bursts = bits.div_ceil(1_000 * u128::from(outflow.get()) * u128::from(place.events_one_in));
+    u64::try_from(bursts).unwrap_or(u64::MAX).clamp(1, place.sharers)
+}
+
+/// What waits at once. What exceeds the first windows is released by acknowledgements, in slow start two bytes for
+/// each that has left, so that half of it waits.
+fn peak(frames: Bytes, at_once: Bytes, inflow: Rate, outflow: Rate) -> Derived<Bytes> {
+    let fluid = peak_occupancy(frames, inflow, outflow);
+    let first = peak_occupancy(at_once, inflow, outflow);
+    let rest = frames.saturating_sub(at_once);
+    let grown = first.value.saturating_add(Bytes::new(rest.get().div_ceil(2)));
+    if rest.is_zero() || grown >= fluid.value {
+        return fluid;
+    }
+    Derived::new(
+        "peak_occupancy",
+        grown,
+        "first windows × (1 − outflow / inflow) + half of the rest",
+        format!("{} × (1 − {} / {}) + {} / 2", brief(at_once), brief(outflow), brief(inflow), brief(rest)),
+        "slow start, RFC 5681 §3.1",
+    )
+}
+
+/// Collectors of this memory that collect at the same time, at least one.
+fn active_collectors(system: &System, place: &Place<'_>) -> u64 {
+    if place.neighbours == 1 {
+        return 1;
+    }
+    if system.closed_loop {
+        return place.neighbours;
+    }
+    // Little's law, rounded up.
+    let events = u128::from(system.rate.value.get()) * u128::from(system.ideal.value.get());
+    let active = events.div_ceil(1_000_000_000_000_000 * u128::from(place.events_one_in));
+    u64::try_from(active).unwrap_or(u64::MAX).clamp(1, place.neighbours)
+}
+
+fn capacity(switch: &Switch, place: &Place<'_>, ring: bool, active: u64) -> Option<Bytes> {
+    if ring {
+        // A ring counts frames; full ones are assumed.
+        let slots = Packets::new(u64::from(switch.daqring.frames));
+        return Some(ring_memory(1, slots, switch.daqring.slot).value);
+    }
+    let pool = match switch.buffering {
+        Buffering::Unlimited => return None,
+        Buffering::Daqring => return None,
+        Buffering::Dedicated if place.is_uplink => switch.uplink_buffer,
+        Buffering::Dedicated | Buffering::Voq | Buffering::Shared => switch.buffer,
+        Buffering::DynamicThreshold => {
+            // Choudhury and Hahne: n queues at their threshold hold α B / (1 + n α) each.
+            let alpha = u128::from(switch.alpha.get());
+            let share = u128::from(switch.buffer.get()) * alpha / (1_000_000 + alpha * u128::from(active));
+            Bytes::new(share as u64)
+        }
+    };
+    Some(pool.min(switch.port_limit.0.unwrap_or(Bytes::MAX)))
+}
+
+/// What all collectors of one shared memory need together.
+struct Pool {
+    memory: Bytes,
+    /// With events spread evenly, or however else they come.
+    demand: Bytes,
+    /// With events assigned without regard to hosts, where that is possible.
+    demand_at_random: Bytes,
+    /// Who they are.
+    who: String,
+}
+
+impl Pool {
+    fn new(
+        system: &System,
+        burst: &Burst,
+        queue: &Queue,
+        place: &Place<'_>,
+        active: u64,
+        quantile: Ratio,
+    ) -> Option<Self> {
+        let switch = place.switch;
+        if switch.buffering != Buffering::Shared || place.neighbours < 2 || place.name == "software->core" {
+            return None;
+        }
+        // Charged to the output, a split switch has its collectors in two pools; charged to the input, all that
+        // comes from the uplinks is in theirs.
+        let is_split = switch.pool_split > 0 && switch.pool_charge == PoolCharge::Output;
+        let pools = if is_split && place.neighbours > u64::from(switch.pool_split) { 2 } else { 1 };
+        let memory = switch.buffer * pools;
+        if burst.is_unshaped && !system.closed_loop && system.steps.len() == 1 {
+            let load = SharedLoad {
+                size: EventSize { mean: queue.burst.value, sigma: system.sigma },
+                rate: Frequency::new((system.rate.value.get() / place.events_one_in).max(1)),
+                inflow: queue.inflow,
+                outflow: queue.outflow,
+                ports: place.neighbours,
+                assignment: Assignment::InTurn,
+            };
+            if load.port_load() < Ratio::ONE {
+                let at_random = SharedLoad { assignment: Assignment::AtRandom, ..load };
+                let [in_turn, at_random] = [load, at_random].map(|load| load.memory(quantile.as_f64()).value);
+                let (demand, demand_at_random) = match system.spread {
+                    Spread::InTurn => (in_turn, in_turn),
+                    Spread::FirstCome => (in_turn, at_random),
+                    Spread::AtRandom => (at_random, at_random),
+                };
+                let who = format!(
+                    "the events of {} collectors, in {} of the time,",
+                    place.neighbours,
+                    brief(quantile)
+                );
+                return Some(Self { memory, demand, demand_at_random, who });
+            }
+        }
+        let demand = queue.peak.value.checked_mul(active).unwrap_or(Bytes::MAX);
+        Some(Self { memory, demand, demand_at_random: demand, who: format!("{active} collectors at once") })
+    }
+
+    fn judge(&self, system: &System, switch: &Switch, name: &str) -> (Outcome, String) {
+        let Self { who, .. } = self;
+        let [demand, at_random, memory] = [self.demand, self.demand_at_random, self.memory].map(brief);
+        if self.demand > self.memory {
+            return (stops(switch), format!("{who} take {demand} together > {memory} shared at {name}"));
+        }
+        if system.spread == Spread::FirstCome && self.demand_at_random > self.memory {
+            let text = format!(
+                "{who} take {demand} together where hosts take turns, but up to {at_random} > {memory} where they do \
+                 not, at {name}"
+            );
+            return (Outcome::MayLose, text);
+        }
+        (Outcome::Fits, format!("{who} take {demand} together, {memory} shared at {name}"))
+    }
+}

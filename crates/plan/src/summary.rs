@@ -1,0 +1,234 @@
+//! The plan as one JSON object: the summary of the contract, with `plan` beside it for every derivation.
+
+use fanin_units::Ratio;
+use serde::Serialize;
+
+use crate::cost::Comparison;
+use crate::derived::Derivation;
+use crate::plan::{LinkLoad, Plan, key};
+use crate::queues::{Outcome, Queue};
+
+/// The schema that summaries of all kinds follow.
+pub const SCHEMA: &str = "fanin.summary/1";
+
+/// Which scenario a summary is about.
+#[derive(Clone, Debug, Serialize)]
+pub struct ScenarioName {
+    /// Its name.
+    pub name: String,
+    /// A fingerprint of all its settings.
+    pub hash: String,
+}
+
+/// One JSON object; a key that does not apply is absent.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    schema: &'static str,
+    kind: &'static str,
+    version: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    commit: Option<String>,
+    scenario: ScenarioName,
+    load: Load,
+    ideal: IdealFigures,
+    plan: Details,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Load {
+    last_hop: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uplink: Option<f64>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct IdealFigures {
+    collection_time_ms: f64,
+    goodput_bps: u64,
+    how: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Details {
+    verdict: Verdict,
+    warnings: Vec<String>,
+    links: Vec<LinkFigures>,
+    queues: Vec<QueueFigures>,
+    derivations: Vec<Derivation>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<CostFigures>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Verdict {
+    outcome: &'static str,
+    loses_frames: bool,
+    text: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct LinkFigures {
+    name: &'static str,
+    count: u64,
+    rate_bps: u64,
+    offered_bps: u64,
+    load: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    load_reverse: Option<f64>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct QueueFigures {
+    name: &'static str,
+    outcome: &'static str,
+    inflow_bps: u64,
+    outflow_bps: u64,
+    burst_bytes: u64,
+    peak_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capacity_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    overflow_share: Option<f64>,
+    text: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct CostFigures {
+    ports: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    network: Option<ComparisonFigures>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    sweep: Vec<ComparisonFigures>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct ComparisonFigures {
+    ports: u64,
+    spines: u64,
+    oversubscription: f64,
+    switches: u64,
+    chassis: u64,
+    modules: u64,
+    currency: String,
+    software_price: f64,
+    router_price: f64,
+    price_ratio: f64,
+    software_area_m2: f64,
+    router_area_m2: f64,
+    area_ratio: f64,
+    derivations: Vec<Derivation>,
+}
+
+impl Outcome {
+    /// A short name for files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fits => "fits",
+            Self::MayLose => "may-lose",
+            Self::Loses => "loses",
+            Self::HoldsBack => "holds-back",
+            Self::Unlimited => "unlimited",
+        }
+    }
+}
+
+fn share(ratio: Ratio) -> f64 {
+    ratio.as_f64()
+}
+
+impl Plan {
+    /// The plan as a summary. `version` is the program's, `commit` the one it was built from where that is known.
+    pub fn summary(&self, scenario: ScenarioName, version: &'static str, commit: Option<String>) -> Summary {
+        let (outcome, text) = self.verdict();
+        Summary {
+            schema: SCHEMA,
+            kind: "plan",
+            version,
+            commit,
+            scenario,
+            load: Load { last_hop: share(self.last_hop_load()), uplink: self.uplink_load().map(share) },
+            ideal: IdealFigures {
+                collection_time_ms: self.ideal.collection_time.value.as_millis_f64(),
+                goodput_bps: self.ideal.goodput.value.get(),
+                how: self.ideal.collection_time.text(),
+            },
+            plan: Details {
+                verdict: Verdict { outcome: outcome.name(), loses_frames: outcome == Outcome::Loses, text },
+                warnings: self.warnings.clone(),
+                links: self.links.iter().map(link).collect(),
+                queues: self.queues.iter().map(queue).collect(),
+                derivations: self.derivations(),
+                cost: self.cost.as_ref().map(|cost| CostFigures {
+                    ports: cost.ports,
+                    network: cost.network.as_ref().map(comparison),
+                    sweep: cost.sweep.iter().map(comparison).collect(),
+                }),
+            },
+        }
+    }
+
+    /// Every result with its formula, in the order in which the table has them; arrows in names become dots.
+    pub fn derivations(&self) -> Vec<Derivation> {
+        let ideal = [self.ideal.collection_time.erase(), self.ideal.goodput.erase()];
+        let links = self.links.iter().flat_map(|link| {
+            let reverse = link.load_reverse.as_ref().map(|load| load.erase());
+            [link.offered.erase(), link.load.erase()].into_iter().chain(reverse)
+        });
+        let rows = self.sections.iter().flat_map(|section| section.rows.iter().cloned());
+        ideal
+            .into_iter()
+            .chain(links)
+            .chain(rows)
+            .map(|row| {
+                let name = key(&row.name).into_owned();
+                row.named(name)
+            })
+            .collect()
+    }
+}
+
+fn link(link: &LinkLoad) -> LinkFigures {
+    LinkFigures {
+        name: link.name,
+        count: link.count,
+        rate_bps: link.rate.get(),
+        offered_bps: link.offered.value.get(),
+        load: share(link.load.value),
+        load_reverse: link.load_reverse.as_ref().map(|load| share(load.value)),
+    }
+}
+
+fn queue(queue: &Queue) -> QueueFigures {
+    QueueFigures {
+        name: queue.name,
+        outcome: queue.outcome.name(),
+        inflow_bps: queue.inflow.get(),
+        outflow_bps: queue.outflow.get(),
+        burst_bytes: queue.burst.value.get(),
+        peak_bytes: queue.peak.value.get(),
+        capacity_bytes: queue.capacity.map(|capacity| capacity.get()),
+        overflow_share: queue.overflow_share.as_ref().map(|overflow| share(overflow.value)),
+        text: queue.reason.clone(),
+    }
+}
+
+fn comparison(comparison: &Comparison) -> ComparisonFigures {
+    let square_metres = |area: crate::derived::Area| area.0 as f64 / 1e6;
+    let units = |hundredths: u64| hundredths as f64 / 1e2;
+    ComparisonFigures {
+        ports: comparison.fabric.ports,
+        spines: comparison.fabric.spines,
+        oversubscription: share(comparison.oversubscription.value.0),
+        switches: comparison.switches.value.0,
+        chassis: comparison.routers.chassis,
+        modules: comparison.routers.modules,
+        currency: comparison.fabric_price.value.currency.to_string(),
+        software_price: units(comparison.fabric_price.value.hundredths),
+        router_price: units(comparison.routers_price.value.hundredths),
+        price_ratio: share(comparison.price_ratio.value.0),
+        software_area_m2: square_metres(comparison.fabric_area.value),
+        router_area_m2: square_metres(comparison.routers_area.value),
+        area_ratio: share(comparison.area_ratio.value.0),
+        derivations: comparison.derivations(),
+    }
+}

@@ -1,0 +1,451 @@
+//! A scenario as the arithmetic sees it: answers, events, round trip, links and rates.
+
+use fanin_scenario::{Arrivals, Link, Policy, Scenario, SizeModel, Switch, Topology, WorkloadKind};
+use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
+
+use crate::bounds::Requests;
+use crate::derived::{Derived, brief};
+use crate::wire::{Framing, Message, collection_time_ideal};
+
+/// Header of a message: three 32-bit fields (thesis §3.8.3).
+const MESSAGE_HEADER: u64 = 12;
+/// An event's or fragment's identifier in a request.
+const IDENTIFIER: u64 = 4;
+
+/// Why a scenario cannot be planned.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// Fragment sizes come from a file that the planner does not read.
+    #[error(
+        "fragment sizes come from {path}: the planner needs their mean, which only reading the file gives"
+    )]
+    FragmentSizeUnknown {
+        /// The file.
+        path: String,
+    },
+    /// Numbers of the scenario multiply to more than a quantity holds.
+    #[error("{what} is beyond what can be computed with")]
+    TooLarge {
+        /// The quantity that does not fit.
+        what: &'static str,
+    },
+}
+
+/// One step of a collection: so many hosts answer, and so many of the events get that far.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Collection {
+    pub(crate) name: String,
+    /// Hosts that answer in this step.
+    pub(crate) answers: u64,
+    /// Share of the events that reach this step.
+    pub(crate) reach: Ratio,
+}
+
+/// All links between two kinds of nodes, in the direction of the data.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct LinkClass {
+    pub(crate) name: &'static str,
+    pub(crate) count: u64,
+    pub(crate) rate: Rate,
+    /// Share of all data that crosses these links.
+    pub(crate) share: Ratio,
+    /// Whether requests and acknowledgements cross it the other way.
+    pub(crate) carries_answers: bool,
+}
+
+/// How events are spread over the collectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spread {
+    /// One collector after the other.
+    InTurn,
+    /// To the unit that has waited longest: at random at first, and the more in turn the longer the system runs
+    /// (thesis §6.5).
+    FirstCome,
+    /// Without regard to hosts.
+    AtRandom,
+}
+
+/// What a scenario amounts to.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct System {
+    pub(crate) framing: Framing,
+    /// The answer of one host, of mean size.
+    pub(crate) answer: Message,
+    /// The request for it; nothing where sources push.
+    pub(crate) request: Message,
+    /// Scale parameter of the event sizes.
+    pub(crate) sigma: f64,
+    pub(crate) steps: Vec<Collection>,
+    /// Hosts that a whole event is collected from.
+    pub(crate) answers: u64,
+    /// Hosts that an event is collected from on average, in millionths.
+    pub(crate) answers_mean: Ratio,
+    pub(crate) senders: u64,
+    pub(crate) fragments: u64,
+    pub(crate) collectors: u64,
+    pub(crate) units: u64,
+    /// Events that one collector may have under way at once from the start.
+    pub(crate) overlap: u64,
+    pub(crate) rtt: Derived<Duration>,
+    pub(crate) last_hop: Rate,
+    pub(crate) ideal: Derived<Duration>,
+    pub(crate) processing: Duration,
+    pub(crate) rate: Derived<Frequency>,
+    pub(crate) links: Vec<LinkClass>,
+    /// How events are spread over the collectors.
+    pub(crate) spread: Spread,
+    /// Whether the next request comes only when the one before is done.
+    pub(crate) closed_loop: bool,
+}
+
+impl System {
+    /// Reads what matters from a scenario. `fragment_mean` stands in for sizes that only a file knows.
+    pub(crate) fn new(s: &Scenario, fragment_mean: Option<Bytes>) -> Result<Self, PlanError> {
+        let framing = framing(s);
+        let senders = u64::from(s.senders());
+        let (payload, fragments) = answer_payload(s, fragment_mean)?;
+        let answer = framing.message(payload);
+        let request = match s.workload.kind {
+            WorkloadKind::Push => framing.message(Bytes::ZERO),
+            WorkloadKind::FixedFragment | WorkloadKind::FixedBlock => {
+                framing.message(Bytes::new(MESSAGE_HEADER))
+            }
+            WorkloadKind::EventBuilding | WorkloadKind::AllToAll => {
+                framing.message(Bytes::new(MESSAGE_HEADER + IDENTIFIER * (1 + fragments)))
+            }
+        };
+        let steps = steps(s, senders);
+        let answers = steps.iter().map(|step| step.answers).sum();
+        let answers_mean = steps.iter().map(|step| step.reach * step.answers).sum();
+        let sigma = match s.readout.fragment_size {
+            SizeModel::LogNormal { sigma, .. } | SizeModel::Polynomial { sigma, .. } if !s.is_barrier() => {
+                sigma.as_f64()
+            }
+            _ => 0.0,
+        };
+        let rtt = round_trip(s);
+        let last_hop = s.link.rate;
+        let wire = checked(answer.wire, answers, "the size of an event")?;
+        let mut ideal = collection_time_ideal(rtt.value * steps.len() as u64, wire, last_hop);
+        if steps.len() > 1 {
+            ideal.formula = "steps × RTT + wire bytes / rate";
+            ideal.numbers =
+                format!("{} × {} + {} / {}", steps.len(), brief(rtt.value), brief(wire), brief(last_hop));
+        }
+        let processing = processing_time(s, &steps);
+        let closed_loop = s.is_barrier() || s.supervisor.arrivals == Arrivals::OnDemand;
+        let collectors = if s.is_barrier() { 1 } else { s.collectors_total() };
+        let units = if s.is_barrier() { 1 } else { s.units_total() };
+        let mut system = Self {
+            framing,
+            answer,
+            request,
+            sigma,
+            steps,
+            answers,
+            answers_mean,
+            senders,
+            fragments,
+            collectors,
+            units,
+            overlap: if closed_loop { units / collectors } else { 1 },
+            rtt,
+            last_hop,
+            ideal,
+            processing,
+            rate: Derived::new(
+                "event_rate",
+                s.supervisor.rate,
+                "as set",
+                s.supervisor.rate.to_string(),
+                "scenario",
+            ),
+            links: links(s),
+            spread: match s.supervisor.policy {
+                Policy::NodeRoundRobin | Policy::NodeLoadBalancing => Spread::InTurn,
+                Policy::Fcfs => Spread::FirstCome,
+                Policy::Random | Policy::UnitRoundRobin => Spread::AtRandom,
+            },
+            closed_loop,
+        };
+        if closed_loop {
+            system.rate = system.rate_max();
+        }
+        if u128::from(system.rate.value.get()) * u128::from(wire.get()) > u128::from(u64::MAX) * 100 {
+            return Err(PlanError::TooLarge { what: "the rate of data" });
+        }
+        Ok(system)
+    }
+
+    /// The same event as requests with credits see it.
+    pub(crate) fn requests(&self) -> Requests {
+        Requests { per_event: self.answers, fragments: self.fragments, answer: self.answer }
+    }
+
+    /// Payload of a whole event of mean size.
+    pub(crate) fn payload(&self) -> Bytes {
+        self.answer.payload * self.answers
+    }
+
+    /// Hosts that answer in the largest step: what arrives at once.
+    pub(crate) fn answers_at_once(&self) -> u64 {
+        self.steps.iter().map(|step| step.answers).max().unwrap_or(0)
+    }
+
+    /// Rate of `bytes` for each answer, over the whole system.
+    pub(crate) fn offered(&self, bytes: Bytes) -> Rate {
+        let bits = u128::from(self.rate.value.get()) * u128::from(bytes.get()) * 8 / 1_000
+            * u128::from(self.answers_mean.get())
+            / 1_000_000;
+        Rate::new(u64::try_from(bits).unwrap_or(u64::MAX))
+    }
+
+    /// Acknowledgements for one answer, and the request for it: what crosses the links the other way.
+    pub(crate) fn reverse(&self, segments_per_ack: u64) -> Bytes {
+        self.request.wire + self.framing.ack_bytes(self.answer.segments, segments_per_ack).value
+    }
+
+    /// In a closed loop, the most events a second: no unit waits, and no link is more than full.
+    fn rate_max(&self) -> Derived<Frequency> {
+        /// Picoseconds a second times millihertz a hertz.
+        const PS_MILLI: u128 = 1_000_000_000_000_000;
+        let cycle = self.ideal.value.saturating_add(self.processing);
+        let mut rate = u128::from(self.units) * PS_MILLI / u128::from(cycle.get().max(1));
+        let mut why = format!("{} / ({} + {})", self.units, brief(self.ideal.value), brief(self.processing));
+        let mut formula = "units / (ideal time + processing)";
+        let wire = u128::from(self.answer.wire.get()) * u128::from(self.answers_mean.get());
+        for link in self.links.iter().filter(|link| link.carries_answers && !link.share.is_zero()) {
+            let bits = u128::from(link.rate.get()) * u128::from(link.count);
+            let bound = bits * 1_000 / 8 * 1_000_000 / wire.max(1) * 1_000_000 / u128::from(link.share.get());
+            if bound < rate {
+                rate = bound;
+                formula = "links × rate / wire bytes of an event";
+                let event = Bytes::new(u64::try_from(wire / 1_000_000).unwrap_or(u64::MAX));
+                why = format!("{} × {} / {} ({})", link.count, brief(link.rate), brief(event), link.name);
+            }
+        }
+        let rate = Frequency::new(u64::try_from(rate).unwrap_or(u64::MAX));
+        Derived::new("event_rate_max", rate, formula, why, "closed loop")
+    }
+}
+
+fn checked(bytes: Bytes, times: u64, what: &'static str) -> Result<Bytes, PlanError> {
+    // A thousandfold margin keeps every later sum in range.
+    match bytes.checked_mul(times) {
+        Some(product) if product.get() < u64::MAX / 1_000_000 => Ok(product),
+        _ => Err(PlanError::TooLarge { what }),
+    }
+}
+
+fn framing(s: &Scenario) -> Framing {
+    let framing =
+        Framing::ETHERNET.with_mtu(s.transport.mtu.get()).with_mss(s.transport.segment_payload().get());
+    if s.transport.timestamps { framing.with_timestamps() } else { framing }
+}
+
+/// Payload of one host's answer, and how many fragments that is.
+fn answer_payload(s: &Scenario, fragment_mean: Option<Bytes>) -> Result<(Bytes, u64), PlanError> {
+    let fragments = u64::from(s.readout.fragments_per_host);
+    match s.workload.kind {
+        WorkloadKind::FixedFragment => return Ok((s.workload.request_size, 1)),
+        WorkloadKind::FixedBlock => {
+            return Ok((Bytes::new(s.workload.request_size.get() / u64::from(s.workload.senders)), 1));
+        }
+        WorkloadKind::EventBuilding | WorkloadKind::Push | WorkloadKind::AllToAll => {}
+    }
+    let mean = match (&s.readout.fragment_size, fragment_mean) {
+        (_, Some(mean)) => mean,
+        (SizeModel::File { path }, None) => {
+            return Err(PlanError::FragmentSizeUnknown { path: path.clone() });
+        }
+        (model, None) => model.mean().unwrap_or_default(),
+    };
+    Ok((checked(mean, fragments, "the size of an answer")?, fragments))
+}
+
+fn steps(s: &Scenario, senders: u64) -> Vec<Collection> {
+    if s.is_barrier() || s.workload.steps.is_empty() {
+        let share = if s.is_barrier() { Ratio::ONE } else { s.workload.fraction };
+        let answers = share.checked_of(senders).unwrap_or(senders).max(1);
+        return vec![Collection { name: "collection".to_owned(), answers, reach: Ratio::ONE }];
+    }
+    let (mut before, mut reach) = (0, Ratio::ONE);
+    let mut steps = Vec::new();
+    for step in &s.workload.steps {
+        // A step names the share that has been collected by its end.
+        let by_its_end = step.fraction.checked_of(senders).unwrap_or(senders);
+        let answers = by_its_end.saturating_sub(before);
+        steps.push(Collection { name: step.name.clone(), answers, reach });
+        before = by_its_end;
+        reach = Ratio::new(step.accept.checked_of(reach.get()).unwrap_or(0));
+    }
+    steps
+}
+
+/// Time that a unit works on an event on average.
+fn processing_time(s: &Scenario, steps: &[Collection]) -> Duration {
+    if s.is_barrier() {
+        return Duration::ZERO;
+    }
+    if s.workload.steps.is_empty() {
+        return s.collectors.processing_time;
+    }
+    steps.iter().zip(&s.workload.steps).map(|(step, set)| step.reach.of_duration(set.processing_time)).sum()
+}
+
+/// The links and switches that an answer crosses, first to last.
+fn path(s: &Scenario) -> (Vec<&Link>, Vec<&Switch>) {
+    let (readout, last, uplink) = (&s.readout.link, &s.link, &s.uplink);
+    match s.network.topology {
+        Topology::Star => (vec![readout, last], vec![&s.tor]),
+        Topology::Racks | Topology::Hybrid => {
+            let (mut links, mut switches) = (vec![readout], Vec::new());
+            if s.network.readouts_per_group > 0 {
+                links.push(uplink);
+                switches.push(&s.aggregation);
+            }
+            links.extend([uplink, last]);
+            switches.extend([&s.core, &s.tor]);
+            (links, switches)
+        }
+        Topology::LeafSpine => {
+            (vec![readout, uplink, uplink, uplink, last], vec![&s.leaf, &s.spine, &s.leaf, &s.tor])
+        }
+    }
+}
+
+/// From a request to its answer with nothing in the way (thesis §4.2.2): both ways, and the host's own delay.
+fn round_trip(s: &Scenario) -> Derived<Duration> {
+    let (links, switches) = path(s);
+    let links: Duration = links.iter().map(|link| link.delay).sum();
+    let mut switches: Duration = switches.iter().map(|switch| switch.latency).sum();
+    let hybrid = &s.network.hybrid;
+    if s.network.topology == Topology::Hybrid && hybrid.host_ports > 0 {
+        switches += hybrid.link.delay * 2;
+    }
+    let response = s.readout.response_delay;
+    let (value, formula, numbers) = match s.workload.kind {
+        WorkloadKind::Push => (
+            response + links + switches,
+            "response delay + link delays + switch latencies",
+            format!("{} + {} + {}", brief(response), brief(links), brief(switches)),
+        ),
+        _ => (
+            response + links * 2 + switches * 2,
+            "response delay + 2 × (link delays + switch latencies)",
+            format!("{} + 2 × ({} + {})", brief(response), brief(links), brief(switches)),
+        ),
+    };
+    Derived::new("rtt", value, formula, numbers, "thesis §4.2.2")
+}
+
+/// Every class of links that answers cross, from the readouts to the collectors.
+fn links(s: &Scenario) -> Vec<LinkClass> {
+    let class = |name, count: u64, rate, share| LinkClass { name, count, rate, share, carries_answers: true };
+    let whole = |name, count, rate| class(name, count, rate, Ratio::ONE);
+    let readouts = u64::from(s.senders());
+    let readout_links = readouts * if s.is_barrier() { 1 } else { u64::from(s.readout.links_per_host) };
+    let (n, uplink) = (&s.network, s.uplink.rate);
+    let (racks, collectors) = (u64::from(s.collectors.racks), s.collectors_total());
+    let mut links = match n.topology {
+        Topology::Star => vec![
+            whole("readout->tor", readout_links, s.readout.link.rate),
+            whole("tor->collector", if s.is_barrier() { 1 } else { collectors }, s.link.rate),
+        ],
+        Topology::Racks | Topology::Hybrid => {
+            let cores = u64::from(n.cores);
+            let mut links = Vec::new();
+            if n.readouts_per_group > 0 {
+                let groups = readouts.div_ceil(u64::from(n.readouts_per_group));
+                links.push(whole("readout->aggregation", readout_links, s.readout.link.rate));
+                links.push(whole("aggregation->core", groups * cores, uplink));
+            } else {
+                links.push(whole("readout->core", readout_links, s.readout.link.rate));
+            }
+            if n.topology == Topology::Hybrid && n.hybrid.host_ports > 0 {
+                links.push(whole("core->software", u64::from(n.hybrid.host_ports), n.hybrid.link.rate));
+            }
+            links.push(whole("core->tor", racks * cores * u64::from(n.uplinks_per_core), uplink));
+            links.push(whole("tor->collector", collectors, s.link.rate));
+            links
+        }
+        Topology::LeafSpine => {
+            let l = &n.leaf_spine;
+            let (planes, pods) = (u64::from(l.planes), u64::from(l.pods));
+            let spine_links = planes * pods * u64::from(l.spines);
+            // Readouts and racks are spread over the pods; what stays in its pod crosses no spine.
+            let other_pods = Ratio::new(1_000_000 * (pods - 1) / pods);
+            vec![
+                whole("readout->leaf", readouts * planes, s.readout.link.rate),
+                class("leaf->spine", spine_links, uplink, other_pods),
+                class("spine->leaf", spine_links, uplink, other_pods),
+                whole("leaf->tor", racks * planes, uplink),
+                whole("tor->collector", collectors, s.link.rate),
+            ]
+        }
+    };
+    if !s.logger.accept.is_zero() && s.logger.hosts > 0 && !s.is_barrier() {
+        links.push(LinkClass {
+            name: "collectors->logger",
+            count: u64::from(s.logger.hosts),
+            rate: s.logger.link.rate,
+            share: s.logger.accept,
+            carries_answers: false,
+        });
+    }
+    links
+}
+
+/// Round trips that slow start takes for a message of `segments`, the window doubling from `initial`.
+pub(crate) fn slow_start_rounds(segments: Packets, initial: Packets) -> u64 {
+    let (mut rounds, mut sent, mut window) = (0, 0, initial.get().max(1));
+    while sent < segments.get() {
+        sent += window;
+        window = window.saturating_mul(2);
+        rounds += 1;
+    }
+    rounds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn system(name: &str) -> System {
+        System::new(&fanin_scenario::load(name, &[]).unwrap().scenario, None).unwrap()
+    }
+
+    #[test]
+    fn round_trips_are_those_of_the_papers() {
+        for (name, micros) in
+            [("thesis-a-1000hz", 400), ("icc15-1dcm", 200), ("icc15-147", 200), ("icc15-router", 500)]
+        {
+            assert_eq!(system(name).rtt.value, Duration::from_micros(micros), "{name}");
+        }
+    }
+
+    #[test]
+    fn two_phases_ask_for_the_rest_of_what_is_accepted() {
+        let system = system("icc15-39dcm");
+        assert_eq!(system.steps.iter().map(|step| step.answers).collect::<Vec<_>>(), [14, 133]);
+        assert_eq!(system.answers_mean, Ratio::new(27_300_000));
+        assert_eq!(system.answers_at_once(), 133);
+    }
+
+    #[test]
+    fn a_closed_loop_is_as_fast_as_its_narrowest_place() {
+        // One collector at a time, one unit: ideal time and a millisecond of processing.
+        let alone = system("icc15-147");
+        assert!(alone.rate.formula.starts_with("units"));
+        // Thirty collectors with twelve units each fill the 10 Gb/s of their rack.
+        let rack = system("multihost");
+        assert!(rack.rate.numbers.ends_with("(core->tor)"), "{}", rack.rate.numbers);
+        assert_eq!(rack.offered(rack.answer.wire).get() / 1_000_000, 9_999);
+    }
+
+    #[test]
+    fn slow_start_doubles() {
+        let rounds = |segments, initial| slow_start_rounds(Packets::new(segments), Packets::new(initial));
+        assert_eq!([rounds(10, 10), rounds(10, 3), rounds(178, 10), rounds(1, 10)], [1, 3, 5, 1]);
+    }
+}

@@ -1,0 +1,235 @@
+//! The plan as a table for people: plain text in aligned columns, less than a hundred characters wide.
+
+use std::fmt::{self, Write};
+
+use fanin_units::Ratio;
+
+use crate::cost::{Comparison, sweep_table};
+use crate::derived::{Derivation, brief};
+use crate::plan::{Cost, LinkLoad, Plan};
+use crate::queues::{Outcome, Queue};
+
+/// The widest line that is printed, in characters.
+pub const WIDTH_MAX: usize = 99;
+
+/// What a piece of text is, so that the command line can colour it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The title of a section.
+    Heading,
+    /// A verdict that nothing is lost.
+    Good,
+    /// A verdict that frames are lost, or a load above 1.
+    Bad,
+    /// A warning.
+    Warning,
+    /// A formula, less important than the value beside it.
+    Faint,
+}
+
+/// Dresses a text for its role; it may add escape codes but no visible character.
+pub type Style = fn(Role, &str) -> String;
+
+/// Text as it is.
+pub fn plain(_: Role, text: &str) -> String {
+    text.to_owned()
+}
+
+impl Plan {
+    /// The plan as a table.
+    pub fn table(&self, style: Style) -> String {
+        let mut out = String::new();
+        self.write_table(&mut out, style).expect("writing to a string");
+        out
+    }
+
+    fn write_table(&self, out: &mut String, style: Style) -> fmt::Result {
+        if !self.title.is_empty() {
+            writeln!(out, "{}\n", style(Role::Heading, &self.title))?;
+        }
+        let (outcome, verdict) = self.verdict();
+        let role = role(outcome);
+        for line in wrap(&verdict, WIDTH_MAX) {
+            writeln!(out, "{}", style(role, &line))?;
+        }
+        for warning in &self.warnings {
+            for (index, line) in wrap(warning, WIDTH_MAX - 9).iter().enumerate() {
+                let label = if index == 0 { "warning: " } else { "         " };
+                writeln!(out, "{}{line}", style(Role::Warning, label))?;
+            }
+        }
+        heading(out, style, "Ideal")?;
+        let what = if self.is_barrier { "goodput of a request" } else { "goodput of an event" };
+        row(out, style, &self.ideal.collection_time.erase(), None)?;
+        row(out, style, &self.ideal.goodput.erase(), Some(what))?;
+        heading(
+            out,
+            style,
+            if self.is_closed_loop { "Links, at the highest rate possible" } else { "Links" },
+        )?;
+        links(out, style, &self.links)?;
+        heading(out, style, "Queues")?;
+        queues(out, style, &self.queues)?;
+        for section in &self.sections {
+            heading(out, style, section.title)?;
+            for derivation in &section.rows {
+                row(out, style, derivation, None)?;
+            }
+        }
+        if let Some(cost) = &self.cost {
+            heading(out, style, "Cost and space")?;
+            write_cost(out, style, cost)?;
+        }
+        Ok(())
+    }
+}
+
+fn role(outcome: Outcome) -> Role {
+    match outcome {
+        Outcome::Loses => Role::Bad,
+        Outcome::MayLose => Role::Warning,
+        Outcome::Fits | Outcome::HoldsBack | Outcome::Unlimited => Role::Good,
+    }
+}
+
+fn heading(out: &mut String, style: Style, title: &str) -> fmt::Result {
+    writeln!(out, "\n{}", style(Role::Heading, title))
+}
+
+const NAME_WIDTH: usize = 34;
+const VALUE_WIDTH: usize = 13;
+
+/// One result: name, value, and below or beside it how it came about.
+fn row(out: &mut String, style: Style, derivation: &Derivation, label: Option<&str>) -> fmt::Result {
+    let name = label.map_or_else(|| words(&derivation.name), str::to_owned);
+    write!(out, "  {name:<NAME_WIDTH$} {:>VALUE_WIDTH$}  ", derivation.value)?;
+    let indent = NAME_WIDTH + VALUE_WIDTH + 5;
+    let how = format!("{} = {}", derivation.formula, derivation.numbers);
+    for (index, line) in wrap(&how, WIDTH_MAX - indent).iter().enumerate() {
+        if index > 0 {
+            write!(out, "{:indent$}", "")?;
+        }
+        writeln!(out, "{}", style(Role::Faint, line))?;
+    }
+    Ok(())
+}
+
+/// A key as words: `collection_time_ideal` becomes `collection time ideal`, a place follows a colon.
+fn words(name: &str) -> String {
+    name.replacen('.', ": ", 1).replace('_', " ")
+}
+
+fn links(out: &mut String, style: Style, links: &[LinkLoad]) -> fmt::Result {
+    writeln!(
+        out,
+        "  {:<24} {:>6} {:>10} {:>12} {:>9} {:>11}",
+        "", "links", "rate", "offered", "load", "backwards"
+    )?;
+    for link in links {
+        let load = format!("{:>9}", brief(link.load.value));
+        let role = if link.load.value > Ratio::ONE { Role::Bad } else { Role::Good };
+        let backwards =
+            link.load_reverse.as_ref().map_or_else(String::new, |load| format!(" {:>11}", brief(load.value)));
+        writeln!(
+            out,
+            "  {:<24} {:>6} {:>10} {:>12} {}{backwards}",
+            link.name,
+            link.count,
+            brief(link.rate),
+            brief(link.offered.value),
+            style(role, &load),
+        )?;
+    }
+    Ok(())
+}
+
+fn queues(out: &mut String, style: Style, queues: &[Queue]) -> fmt::Result {
+    writeln!(
+        out,
+        "  {:<18} {:>10} {:>10} {:>11} {:>11} {:>11}  verdict",
+        "", "inflow", "outflow", "burst", "waits", "fits"
+    )?;
+    for queue in queues {
+        let verdict = match queue.outcome {
+            Outcome::Fits => "fits",
+            Outcome::MayLose => "may lose",
+            Outcome::Loses => "loses",
+            Outcome::HoldsBack => "holds back",
+            Outcome::Unlimited => "no limit",
+        };
+        let role = role(queue.outcome);
+        writeln!(
+            out,
+            "  {:<18} {:>10} {:>10} {:>11} {:>11} {:>11}  {}",
+            queue.name,
+            brief(queue.inflow),
+            brief(queue.outflow),
+            brief(queue.burst.value),
+            brief(queue.peak.value),
+            queue.capacity.map_or_else(String::new, brief),
+            style(role, verdict),
+        )?;
+    }
+    for queue in queues.iter().filter(|queue| queue.outcome != Outcome::Unlimited) {
+        let text = format!("{}: {}", queue.name, queue.reason);
+        for (index, line) in wrap(&text, WIDTH_MAX - 4).iter().enumerate() {
+            writeln!(out, "  {}{line}", if index == 0 { "" } else { "  " })?;
+        }
+    }
+    Ok(())
+}
+
+fn write_cost(out: &mut String, style: Style, cost: &Cost) -> fmt::Result {
+    match &cost.network {
+        Some(comparison) => {
+            for derivation in comparison.derivations() {
+                row(out, style, &derivation, None)?;
+            }
+        }
+        None => writeln!(
+            out,
+            "  the catalogue's server has no port left for {} ports and these spines",
+            cost.ports
+        )?,
+    }
+    if !cost.sweep.is_empty() {
+        writeln!(out)?;
+        out.push_str(&sweep_table(&cost.sweep));
+    }
+    Ok(())
+}
+
+impl Comparison {
+    /// Every result with its formula.
+    pub fn derivations(&self) -> Vec<Derivation> {
+        let mut rows = vec![
+            self.oversubscription.erase(),
+            self.switches.erase(),
+            self.fabric_price.erase(),
+            self.routers_price.erase(),
+            self.price_ratio.erase(),
+            self.fabric_area.erase(),
+            self.routers_area.erase(),
+            self.area_ratio.erase(),
+        ];
+        rows.extend(self.multi_host_area.as_ref().map(|area| area.erase()));
+        rows
+    }
+}
+
+/// Breaks a text at spaces into lines of at most `width` characters; a longer word keeps a line of its own.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is always a line");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}

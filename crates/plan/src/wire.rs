@@ -1,0 +1,314 @@
+//! Exact bytes on the wire: how a message becomes segments and frames, and what these cost.
+
+use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
+
+use crate::derived::{Derived, brief, ratio_of};
+
+/// What surrounds a TCP segment on its way over a link. All sizes are bytes.
+///
+/// IEEE 802.3 for the frame, RFC 791 and RFC 9293 for the headers, RFC 7323 for the timestamp option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Framing {
+    /// Preamble and start-of-frame delimiter: 7 + 1 on Ethernet.
+    pub preamble: u64,
+    /// Addresses and type: 14 on Ethernet.
+    pub header: u64,
+    /// VLAN tags: 4 each.
+    pub vlan: u64,
+    /// Frame check sequence: 4 on Ethernet.
+    pub fcs: u64,
+    /// Gap that follows each frame: 12 on Ethernet.
+    pub gap: u64,
+    /// Smallest frame from addresses to check sequence: 64 on Ethernet. Shorter ones are padded.
+    pub frame_min: u64,
+    /// IP header: 20 for version 4.
+    pub ip: u64,
+    /// TCP header without options: 20.
+    pub tcp: u64,
+    /// TCP options in every segment: 12 with timestamps (10 and 2 of padding). SACK blocks appear only after a
+    /// loss, so a lossless ideal has none.
+    pub options: u64,
+    /// Largest IP datagram.
+    pub mtu: u64,
+    /// Largest payload of a segment where it is set below what the MTU allows.
+    pub mss_max: u64,
+}
+
+/// One message as it crosses a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Application bytes.
+    pub payload: Bytes,
+    /// Segments that carry it, the last one short where the payload is no multiple of the MSS.
+    pub segments: Packets,
+    /// Bytes of link time: everything from the preamble to the gap.
+    pub wire: Bytes,
+    /// Bytes of switch memory: frames from addresses to check sequence, no preamble and no gap.
+    pub buffered: Bytes,
+}
+
+impl Framing {
+    /// Ethernet with an MTU of 1500, IPv4, TCP without options.
+    pub const ETHERNET: Self = Self {
+        preamble: 8,
+        header: 14,
+        vlan: 0,
+        fcs: 4,
+        gap: 12,
+        frame_min: 64,
+        ip: 20,
+        tcp: 20,
+        options: 0,
+        mtu: 1500,
+        mss_max: u64::MAX,
+    };
+
+    /// The point-to-point framing of ns-3, which the M21TCP paper ran on: two bytes and nothing else.
+    pub const NS3_POINT_TO_POINT: Self =
+        Self { preamble: 0, header: 2, fcs: 0, gap: 0, frame_min: 0, ..Self::ETHERNET };
+
+    /// The same with TCP timestamps, the default of Linux.
+    #[must_use]
+    pub const fn with_timestamps(self) -> Self {
+        Self { options: 12, ..self }
+    }
+
+    /// The same with another MTU.
+    #[must_use]
+    pub const fn with_mtu(self, mtu: u64) -> Self {
+        Self { mtu, ..self }
+    }
+
+    /// The same with segments held to `mss` bytes of payload.
+    #[must_use]
+    pub const fn with_mss(self, mss: u64) -> Self {
+        Self { mss_max: mss, ..self }
+    }
+
+    /// The same with one VLAN tag.
+    #[must_use]
+    pub const fn with_vlan(self) -> Self {
+        Self { vlan: 4, ..self }
+    }
+
+    /// Bytes of link time a frame costs over its IP datagram: 38 on Ethernet (thesis §2.2.1).
+    pub const fn frame_overhead(&self) -> u64 {
+        self.preamble + self.header + self.vlan + self.fcs + self.gap
+    }
+
+    /// Bytes of link time a segment costs over its payload: 78 on Ethernet (thesis §2.2.2).
+    pub const fn segment_overhead(&self) -> u64 {
+        self.frame_overhead() + self.ip + self.tcp + self.options
+    }
+
+    /// The largest payload of a segment.
+    ///
+    /// # Panics
+    /// If the headers leave no room.
+    pub const fn mss(&self) -> u64 {
+        let headers = self.ip + self.tcp + self.options;
+        assert!(self.mtu > headers && self.mss_max > 0, "the headers leave no room for a payload");
+        if self.mtu - headers < self.mss_max { self.mtu - headers } else { self.mss_max }
+    }
+
+    /// The frame in a switch's memory that carries a segment of so many payload bytes.
+    pub const fn buffered(&self, segment: u64) -> u64 {
+        let frame = self.header + self.vlan + self.ip + self.tcp + self.options + segment + self.fcs;
+        if frame < self.frame_min { self.frame_min } else { frame }
+    }
+
+    /// The link time in bytes of a segment of so many payload bytes.
+    pub const fn wire(&self, segment: u64) -> u64 {
+        self.preamble + self.buffered(segment) + self.gap
+    }
+
+    /// The frame that carries a full segment, in link time: 1538 B on Ethernet.
+    pub const fn wire_max(&self) -> Bytes {
+        Bytes::new(self.wire(self.mss()))
+    }
+
+    /// A message of `payload` bytes, sent in full segments and a last one with the rest.
+    ///
+    /// # Panics
+    /// If the sizes overflow, past 1e18 bytes.
+    pub fn message(&self, payload: Bytes) -> Message {
+        let mss = self.mss();
+        let (full, rest) = (payload.get() / mss, payload.get() % mss);
+        let tail = u64::from(rest > 0);
+        let sum = |frame: &dyn Fn(u64) -> u64| {
+            Bytes::new(frame(mss)) * full + Bytes::new(if rest > 0 { frame(rest) } else { 0 })
+        };
+        Message {
+            payload,
+            segments: Packets::new(full + tail),
+            wire: sum(&|segment| self.wire(segment)),
+            buffered: sum(&|segment| self.buffered(segment)),
+        }
+    }
+
+    /// A bare acknowledgement: 64 B of frame and 84 B of link time on Ethernet without options.
+    pub const fn ack(&self) -> Bytes {
+        Bytes::new(self.wire(0))
+    }
+
+    /// The share of a link that is left for payload when all segments are full.
+    pub fn payload_share_max(&self) -> Derived<Ratio> {
+        let (mss, wire) = (self.mss(), self.wire(self.mss()));
+        Derived::new(
+            "payload_share_max",
+            ratio_of(mss, wire),
+            "MSS / (MSS + headers, preamble and gap)",
+            format!("{mss} B / {wire} B"),
+            "thesis §2.2.2",
+        )
+    }
+
+    /// Link time that headers, preambles and gaps take, as a share of the payload.
+    pub fn overhead_share(&self, payload: Bytes) -> Derived<Ratio> {
+        let message = self.message(payload);
+        Derived::new(
+            "overhead",
+            ratio_of((message.wire - payload).get(), payload.get()),
+            "(wire bytes − payload) / payload",
+            format!("({} − {}) / {}", brief(message.wire), brief(payload), brief(payload)),
+            "thesis §2.2.2",
+        )
+    }
+
+    /// The wire bytes of `count` messages of `payload` bytes each.
+    pub fn wire_bytes(&self, payload: Bytes, count: u64) -> Derived<Bytes> {
+        let message = self.message(payload);
+        Derived::new(
+            "wire_bytes",
+            message.wire * count,
+            "messages × (payload + segments × overhead), short frames padded",
+            format!(
+                "{count} × ({} + {} × {} B)",
+                brief(payload),
+                message.segments.get(),
+                self.segment_overhead()
+            ),
+            "thesis §2.2; IEEE 802.3",
+        )
+    }
+
+    /// The wire bytes of the acknowledgements for `segments`, one for every `per_ack` of them.
+    ///
+    /// Two segments an acknowledgement is what RFC 9293 §3.8.6.3 asks of delayed acknowledgement; one is the most.
+    /// Segmentation offload at the receiver acknowledges fewer.
+    ///
+    /// # Panics
+    /// If `per_ack` is zero.
+    pub fn ack_bytes(&self, segments: Packets, per_ack: u64) -> Derived<Bytes> {
+        Derived::new(
+            "ack_bytes",
+            self.ack() * segments.get().div_ceil(per_ack),
+            "segments / segments an acknowledgement × acknowledgement on the wire",
+            format!("{} / {per_ack} × {}", segments.get(), self.ack()),
+            "RFC 9293 §3.8.6.3",
+        )
+    }
+}
+
+/// Ideal data-collection time: a round trip, then all answers back to back on the slowest last hop (thesis §4.2.2).
+///
+/// # Panics
+/// If the rate is zero.
+pub fn collection_time_ideal(rtt: Duration, wire: Bytes, rate: Rate) -> Derived<Duration> {
+    Derived::new(
+        "collection_time_ideal",
+        rtt + rate.time_to_send(wire),
+        "RTT + wire bytes / rate",
+        format!("{} + {} / {}", brief(rtt), brief(wire), brief(rate)),
+        "thesis §4.2.2",
+    )
+}
+
+/// Payload delivered over the ideal time: what one requester after another gets at best.
+///
+/// # Panics
+/// If the time is zero.
+pub fn goodput_ideal(payload: Bytes, time: Duration) -> Derived<Rate> {
+    Derived::new(
+        "goodput_ideal",
+        Rate::checked_from(payload, time).expect("an ideal time is never zero"),
+        "payload / ideal time",
+        format!("{} / {}", brief(payload), brief(time)),
+        "thesis §4.2.2",
+    )
+}
+
+/// The rate that `bytes` sent `frequency` times a second amount to, rounded down.
+///
+/// # Panics
+/// If the rate does not fit, past 1.8e19 b/s.
+pub fn rate_of(frequency: Frequency, bytes: Bytes) -> Rate {
+    let bits = u128::from(frequency.get()) * u128::from(bytes.get()) * 8 / 1_000;
+    Rate::new(u64::try_from(bits).expect("a rate overflows"))
+}
+
+/// Data-collection throughput: events a second times the size of a collection (thesis §4.2.1).
+pub fn throughput(frequency: Frequency, size: Bytes) -> Derived<Rate> {
+    Derived::new(
+        "throughput",
+        rate_of(frequency, size),
+        "event rate × collection size",
+        format!("{} × {}", brief(frequency), brief(size)),
+        "thesis §4.2.1",
+    )
+}
+
+/// The share of `links` links of `rate` that `offered` takes.
+///
+/// # Panics
+/// If there is no link or the rate is zero.
+pub fn load(offered: Rate, rate: Rate, links: u64) -> Derived<Ratio> {
+    Derived::new(
+        "load",
+        ratio_of(offered.get(), (rate * links).get()),
+        "offered wire rate / (links × rate)",
+        format!("{} / ({links} × {})", brief(offered), brief(rate)),
+        "thesis §4.2.1",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_frames_are_padded_and_tags_counted() {
+        let plain = Framing::ETHERNET;
+        assert_eq!(plain.ack(), Bytes::new(84));
+        assert_eq!(plain.with_timestamps().ack(), Bytes::new(90));
+        assert_eq!(plain.message(Bytes::new(6)).wire, Bytes::new(84));
+        assert_eq!(plain.message(Bytes::new(7)).wire, Bytes::new(85));
+        assert_eq!(plain.with_vlan().wire_max(), Bytes::new(1542));
+        assert_eq!(plain.message(Bytes::ZERO).wire, Bytes::ZERO);
+        assert_eq!(plain.with_mtu(9000).mss(), 8960);
+    }
+
+    #[test]
+    fn the_last_segment_is_short() {
+        let answer = Framing::ETHERNET.message(Bytes::new(13_200));
+        assert_eq!(answer.segments, Packets::new(10));
+        assert_eq!(answer.wire, Bytes::new(13_980));
+        assert_eq!(answer.buffered, Bytes::new(13_780));
+        let exact = Framing::ETHERNET.message(Bytes::new(14_600));
+        assert_eq!(exact.segments, Packets::new(10));
+        assert_eq!(exact.wire, Bytes::new(15_380));
+    }
+
+    #[test]
+    fn ceilings_for_payload_are_the_known_ones() {
+        assert_eq!(Framing::ETHERNET.payload_share_max().value, Ratio::new(949_285));
+        assert_eq!(Framing::ETHERNET.with_timestamps().payload_share_max().value, Ratio::new(941_482));
+    }
+
+    #[test]
+    fn acknowledgements_are_counted_each_way() {
+        let acks = Framing::ETHERNET.ack_bytes(Packets::new(1601), 2);
+        assert_eq!(acks.value, Bytes::new(801 * 84));
+        assert_eq!(acks.text().rsplit(" = ").next(), Some("67.284 kB"));
+    }
+}

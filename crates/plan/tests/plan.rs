@@ -1,0 +1,253 @@
+//! The planner on whole scenarios: every preset, and the set-ups whose outcome the papers report.
+
+use fanin_plan::{Options, Outcome, Plan, PlanError, Role, ScenarioName, WIDTH_MAX, plain, plan};
+use fanin_units::{Bytes, Duration, Ratio};
+use serde_json::Value;
+
+fn planned(name: &str, sets: &[&str]) -> Plan {
+    let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+    let loaded = fanin_scenario::load(name, &sets).unwrap();
+    plan(&loaded.scenario, &Options { cost: true, ..Options::default() }).unwrap()
+}
+
+fn from_text(text: &str) -> Plan {
+    let loaded = fanin_scenario::load_text("test", text, &[]).unwrap();
+    plan(&loaded.scenario, &Options::default()).unwrap()
+}
+
+fn json(plan: &Plan) -> Value {
+    let scenario = ScenarioName { name: "name".to_owned(), hash: "hash".to_owned() };
+    serde_json::to_value(plan.summary(scenario, "0.0.0", None)).unwrap()
+}
+
+fn outcome(name: &str, sets: &[&str]) -> Outcome {
+    planned(name, sets).verdict().0
+}
+
+#[test]
+fn every_preset_has_a_plan_in_table_and_json() {
+    assert!(fanin_scenario::presets().len() >= 16);
+    for preset in fanin_scenario::presets() {
+        let plan = planned(preset.name, &[]);
+        let table = plan.table(plain);
+        for line in table.lines() {
+            assert!(line.chars().count() <= WIDTH_MAX, "{}: {line}", preset.name);
+            assert_eq!(line.trim_end(), line, "{}: {line:?}", preset.name);
+        }
+        let json = json(&plan);
+        assert_eq!(json["schema"], "fanin.summary/1");
+        assert_eq!(json["kind"], "plan");
+        for key in ["/ideal/collection_time_ms", "/ideal/goodput_bps", "/load/last_hop"] {
+            assert!(json.pointer(key).and_then(Value::as_f64).is_some_and(|value| value > 0.0), "{key}");
+        }
+        let has_uplinks = !plan.links.iter().any(|link| link.name == "readout->tor");
+        assert_eq!(json.pointer("/load/uplink").is_some(), has_uplinks, "{}", preset.name);
+        let derivations = json.pointer("/plan/derivations").and_then(Value::as_array).unwrap();
+        let mut names: Vec<&str> = derivations.iter().map(|row| row["name"].as_str().unwrap()).collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all, "{}: a name appears twice", preset.name);
+        assert!(!json.to_string().contains("null"), "{}: a key that does not apply is absent", preset.name);
+    }
+}
+
+#[test]
+fn colours_change_nothing_that_is_visible() {
+    let dressed = |role: Role, text: &str| format!("<{role:?}>{text}</>");
+    let plan = planned("thesis-a-1000hz", &[]);
+    let mut table = plan.table(dressed);
+    for role in [Role::Heading, Role::Good, Role::Bad, Role::Warning, Role::Faint] {
+        assert!(table.contains(&format!("<{role:?}>")), "{role:?} is not used");
+        table = table.replace(&format!("<{role:?}>"), "");
+    }
+    assert_eq!(table.replace("</>", ""), plan.table(plain));
+}
+
+#[test]
+fn the_thesis_scenario_has_the_known_figures() {
+    let plan = planned("thesis-a-1000hz", &[]);
+    assert_eq!(plan.ideal.collection_time.value, Duration::from_micros(18_448));
+    assert_eq!(plan.uplink_load(), Some(Ratio::new(902_400)));
+    assert_eq!(plan.last_hop_load(), Ratio::new(462_769));
+    assert_eq!(plan.find("collection_time_saturating").unwrap().value.to_string(), "836 ms");
+    assert_eq!(plan.find("credit_window").unwrap().value.to_string(), "63.2 kB");
+    let (outcome, text) = plan.verdict();
+    assert_eq!(outcome, Outcome::Loses);
+    assert_eq!(
+        text,
+        "loses frames: burst 2112 kB + headers = 2224 kB, of which 2112.8 kB wait at once > 786 kB at tor->collector"
+    );
+    let without = planned("thesis-a-1000hz", &["transport.timestamps=false"]);
+    assert_eq!(without.ideal.collection_time.value, Duration::new(18_294_400_000));
+    assert_eq!(without.uplink_load(), Some(Ratio::new(894_720)));
+}
+
+#[test]
+fn losses_are_predicted_where_the_papers_saw_them() {
+    use Outcome::{Fits, Loses, MayLose};
+    let static_window = "transport.congestion_control=static";
+    let rows: &[(&str, &[&str], Outcome)] = &[
+        // Thesis §4.2.2: switch A at any rate; §4.3.2: up to 528 kB of credits are safe, beyond 786 kB they are not.
+        ("thesis-a-500hz", &[], Loses),
+        ("thesis-a-1000hz", &["shaping.credits=480"], Fits),
+        ("thesis-a-1000hz", &["shaping.credits=780"], Loses),
+        ("thesis-a-1000hz", &["workload.fraction=0.25", "supervisor.policy=node-round-robin"], Fits),
+        ("thesis-a-1000hz", &["workload.fraction=0.25"], MayLose),
+        ("thesis-a-1000hz", &["workload.fraction=0.1"], Fits),
+        // Switch B with full events, first come, first served: §5.2.2. With hosts in turn 10 of 12.6 MB are enough.
+        ("thesis-b-500hz", &[], MayLose),
+        ("thesis-b-500hz", &["supervisor.policy=random"], Loses),
+        ("thesis-b-500hz", &["supervisor.policy=node-round-robin"], Fits),
+        ("thesis-b-1000hz", &[], Loses),
+        ("thesis-b-1000hz", &["shaping.credits=480"], Fits),
+        // §6.5: 3 MB do not hold log-normal events, 6 MB do.
+        ("thesis-a-500hz", &["tor.buffer=\"2.5 MB\"", "supervisor.policy=node-round-robin"], Fits),
+        // ICC'15 §IV.C and §IV.D: every event with CUBIC loses; static windows, credits and DIATCP lose none.
+        ("icc15-147", &[], Loses),
+        ("icc15-147", &[static_window], Fits),
+        ("icc15-147", &[static_window, "transport.static_window=3"], Loses),
+        ("icc15-147", &["shaping.credits=396"], Fits),
+        ("icc15-router", &["transport.congestion_control=diatcp"], Fits),
+        ("icc15-router", &["transport.congestion_control=static", "transport.static_window=2"], Fits),
+        // ICC'15 §III.B: 200 hosts, safe up to 550 credits of 1 kB.
+        ("icc15-1dcm", &["shaping.credits=360"], Fits),
+        ("icc15-1dcm", &["shaping.credits=660"], Loses),
+        // LCN'15: rings of 9000 packets and more hold 9790 packets that drain meanwhile only in part.
+        ("lcn15-all-to-one", &[], Fits),
+        ("lcn15-all-to-one", &["tor.daqring.frames=6000"], Loses),
+        // Multi-host §IV.C: 344 Mb/s holds at full load, 1.38 Gb/s does not, nor does plain pushing.
+        ("multihost", &["core.daqring.frames=8192"], Fits),
+        ("multihost", &["core.daqring.rate=\"1.38 Gb/s\""], Loses),
+        ("multihost", &["network.hybrid.host_ports=0"], Loses),
+        // Classical incast, and M21TCP with room for a segment each.
+        ("incast", &[], Loses),
+        ("m21tcp-ffw", &["transport.congestion_control=m21tcp", "tor.m21=true"], Fits),
+        (
+            "m21tcp-ffw",
+            &["transport.congestion_control=m21tcp", "tor.m21=true", "workload.senders=200"],
+            Loses,
+        ),
+    ];
+    for (name, sets, expected) in rows {
+        let plan = planned(name, sets);
+        let (outcome, text) = plan.verdict();
+        assert_eq!(outcome, *expected, "{name} {sets:?}: {text}");
+    }
+}
+
+#[test]
+fn one_sender_at_the_speed_of_the_last_hop_never_queues() {
+    let plan = planned("incast", &["workload.senders=1"]);
+    assert_eq!((plan.queues[0].peak.value, plan.verdict().0), (Bytes::ZERO, Outcome::Fits));
+}
+
+#[test]
+fn pause_holds_back_instead_of_losing() {
+    assert_eq!(outcome("thesis-a-1000hz", &["tor.pause.mode=pause"]), Outcome::HoldsBack);
+}
+
+#[test]
+fn large_events_in_the_tail_are_seen() {
+    let size = "readout.fragment_size={distribution=\"log-normal\", mean=\"1.1 kB\", sigma=0.25}";
+    let sets = [size, "supervisor.policy=node-round-robin"];
+    for (buffer, share) in [("3 MB", 0.063), ("3.5 MB", 0.016)] {
+        let buffer = format!("tor.buffer=\"{buffer}\"");
+        let plan = planned("thesis-a-500hz", &[sets[0], sets[1], &buffer]);
+        let queue = &plan.queues[0];
+        let overflow = queue.overflow_share.as_ref().unwrap().value.as_f64();
+        assert!((overflow - share).abs() < 0.002, "{buffer}: {overflow}");
+        assert_eq!(queue.outcome, Outcome::Loses);
+        assert!(queue.reason.contains("of the events are larger than fits"), "{}", queue.reason);
+    }
+    let plan = planned("thesis-a-500hz", &[sets[0], sets[1], "tor.buffer=\"8 MB\""]);
+    assert_eq!(plan.verdict().0, Outcome::Fits);
+}
+
+#[test]
+fn warnings_say_what_cannot_work() {
+    let rows: &[(&str, &[&str], &str)] = &[
+        (
+            "thesis-a-1000hz",
+            &["supervisor.rate=\"1200 Hz\""],
+            "core->tor is offered 108.29 % of what its 2 links carry",
+        ),
+        ("thesis-a-1000hz", &["collectors.units_per_host=2"], "78 units are not enough"),
+        (
+            "thesis-a-1000hz",
+            &["shaping.credits=48"],
+            "48 credits keep only 87.988 % of a collector's link busy; 60 are needed",
+        ),
+        (
+            "thesis-a-1000hz",
+            &["supervisor.policy=unit-round-robin"],
+            "unit-round-robin gives 24 events in a row",
+        ),
+        ("thesis-a-1000hz", &["transport.initial_window=3"], "an answer needs 3 round trips in slow start"),
+        (
+            "m21tcp-ffw",
+            &["transport.congestion_control=m21tcp", "tor.m21=true", "workload.senders=200"],
+            "200 senders are more than the 103 for which the switch can grant a full segment",
+        ),
+        ("multihost", &[], "the limits of the rings on one port add up to 103.2 % of its rate"),
+        (
+            "incast",
+            &["workload.senders=64", "transport.congestion_control=dctcp", "tor.ecn.mode=threshold"],
+            "DCTCP cannot help: 64 flows at their least of 2 packets",
+        ),
+    ];
+    for (name, sets, expected) in rows {
+        let plan = planned(name, sets);
+        assert!(
+            plan.warnings.iter().any(|warning| warning.contains(expected)),
+            "{expected}: {:?}",
+            plan.warnings
+        );
+    }
+    assert_eq!(planned("thesis-a-1000hz", &["shaping.credits=480"]).warnings, [""; 0]);
+}
+
+#[test]
+fn a_leaf_spine_network_comes_with_its_cost() {
+    let plan = from_text(
+        "[network]\ntopology = 'leaf-spine'\nleaf_spine = { planes = 4, pods = 3, spines = 6, ports = 40 }\n\
+         [readout]\nhosts = 75\nlink = { rate = '10 Gb/s' }\n[collectors]\nracks = 21\n[supervisor]\nrate = '5 kHz'\n",
+    );
+    let cost = plan.cost.as_ref().unwrap();
+    assert_eq!(cost.ports, 4 * (75 + 21));
+    assert!(cost.sweep.is_empty());
+    assert!(plan.table(plain).contains("switches"));
+    let names: Vec<&str> = plan.links.iter().map(|link| link.name).collect();
+    assert_eq!(names, ["readout->leaf", "leaf->spine", "spine->leaf", "leaf->tor", "tor->collector"]);
+    // Two thirds of the traffic leave their pod.
+    let offered = |index: usize| plan.links[index].offered.value.get() as f64;
+    assert!((offered(1) / offered(0) - 2.0 / 3.0).abs() < 1e-5);
+    assert!(json(&plan).pointer("/plan/cost/network/price_ratio").is_some());
+    let star = fanin_scenario::load("incast", &[]).unwrap();
+    assert_eq!(plan_default(&star.scenario).cost, None);
+}
+
+fn plan_default(scenario: &fanin_scenario::Scenario) -> Plan {
+    plan(scenario, &Options::default()).unwrap()
+}
+
+#[test]
+fn sizes_from_a_file_have_to_be_given() {
+    let text = "[readout]\nfragment_size = { distribution = 'file', path = 'run.root' }\n";
+    let loaded = fanin_scenario::load_text("test", text, &[]).unwrap();
+    assert_eq!(
+        plan(&loaded.scenario, &Options::default()),
+        Err(PlanError::FragmentSizeUnknown { path: "run.root".to_owned() })
+    );
+    let options = Options { fragment_mean: Some(Bytes::new(1_100)), ..Options::default() };
+    let plan = plan(&loaded.scenario, &options).unwrap();
+    assert_eq!(plan.find("event_payload").unwrap().value.to_string(), "2112 kB");
+}
+
+#[test]
+fn sizes_beyond_arithmetic_are_refused() {
+    let sets = ["readout.hosts=65536", "readout.fragments_per_host=65536", "readout.fragment_size=\"1 GiB\""];
+    let loaded = fanin_scenario::load("thesis-a-1000hz", &sets.map(str::to_owned)).unwrap();
+    let error = plan(&loaded.scenario, &Options::default()).unwrap_err();
+    assert!(matches!(error, PlanError::TooLarge { .. }));
+}
