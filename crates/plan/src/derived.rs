@@ -178,10 +178,10 @@ into_quantity!(
 );
 
 impl Factor {
-    /// `numerator / denominator` to a millionth, rounded to the nearest.
+    /// `numerator / denominator` to a millionth, rounded to the nearest; saturates at 1.8e13.
     ///
     /// # Panics
-    /// If the denominator is zero or the factor does not fit.
+    /// If the denominator is zero.
     pub fn of(numerator: u64, denominator: u64) -> Self {
         Self(ratio_of(numerator, denominator))
     }
@@ -203,15 +203,15 @@ impl Area {
     }
 }
 
-/// `numerator / denominator` to a millionth, rounded to the nearest.
+/// `numerator / denominator` to a millionth, rounded to the nearest; saturates at 1.8e13.
 ///
 /// # Panics
-/// If the denominator is zero or the ratio exceeds 1.8e13.
+/// If the denominator is zero.
 pub fn ratio_of(numerator: u64, denominator: u64) -> Ratio {
     assert!(denominator != 0, "a ratio of something to nothing");
     let (numerator, denominator) = (u128::from(numerator), u128::from(denominator));
     let ppm = (numerator * 1_000_000 + denominator / 2) / denominator;
-    Ratio::new(u64::try_from(ppm).expect("a ratio overflows"))
+    Ratio::new(u64::try_from(ppm).unwrap_or(u64::MAX))
 }
 
 /// Significant digits that are printed; what is longer is rounded.

@@ -1,6 +1,19 @@
 //! What a fan-in network needs, by arithmetic alone: wire bytes and ideal times, bounds on windows and buffers,
 //! cost and space. Nothing here simulates; everything answers in microseconds.
 //!
+//! [`plan`] does all of it for a scenario. Its verdict on a queue is that of a fluid model:
+//!
+//! * What can be on its way to a collector at once is an event (in a closed loop one for each unit), or what credits,
+//!   windows or a scheduler allow, whichever is least. It is counted in frames, from addresses to check sequence.
+//! * It comes in at the rate of the links before the queue and leaves at the rate of the link behind it meanwhile.
+//! * Windows that grow let the first windows in at once and then two bytes for each byte that leaves, so that half of
+//!   the rest waits too. Where the switch marks, growth ends after one doubling.
+//! * Collectors that share memory are summed up: with hosts in turn by the rests of the events before, else as queues
+//!   with Poisson arrivals. First come, first served lies between the two; where only the second overflows, the
+//!   verdict is [`Outcome::MayLose`].
+//!
+//! It says nothing about what a timeout does next, nor about jitter of the answers: that is for the simulator.
+//!
 //! ```
 //! use fanin_plan::wire::{Framing, collection_time_ideal};
 //! use fanin_units::{Bytes, Duration, Rate};
@@ -13,14 +26,17 @@
 #![forbid(unsafe_code)]
 
 pub mod bounds;
+mod bursts;
 mod catalogue;
 pub mod cost;
 mod derived;
 mod plan;
 mod queues;
+mod sections;
 mod summary;
 mod system;
 mod table;
+mod warnings;
 pub mod wire;
 
 pub use catalogue::{Catalogue, CatalogueError, Chips, MultiHost, Price, Rack, Router, Server};

@@ -1,15 +1,12 @@
 //! Every queue on the way to a collector: what arrives at once, what fits, and whether frames are lost.
 
 use fanin_scenario::{
-    Buffering, CongestionControl, FlowDistribution, PauseMode, PoolCharge, Scenario, ShapingMethod, Switch,
-    Topology, WindowState,
+    Buffering, FlowDistribution, PauseMode, PoolCharge, Scenario, ShapingMethod, Switch, Topology,
 };
-use fanin_units::{Bytes, Frequency, Packets, Rate, Ratio};
+use fanin_units::{Bytes, Frequency, Rate, Ratio};
 
-use crate::bounds::{
-    Assignment, EventSize, SharedLoad, credit_burst, m21tcp_window, overflow_share, peak_occupancy,
-    ring_memory,
-};
+use crate::bounds::{Assignment, EventSize, SharedLoad, overflow_share, peak_occupancy};
+use crate::bursts::Burst;
 use crate::derived::{Derived, brief, ratio_of};
 use crate::system::{Spread, System};
 
@@ -54,125 +51,8 @@ pub struct Queue {
     pub reason: String,
 }
 
-/// What can be on its way to one collector at once.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Burst {
-    /// In frames.
-    pub(crate) frames: Derived<Bytes>,
-    /// In packets.
-    pub(crate) packets: Packets,
-    /// Bytes of it that come in at line rate; the rest is released by acknowledgements, two bytes for each that leaves.
-    pub(crate) at_once: Bytes,
-    /// In words: what sets the limit.
-    pub(crate) limit: &'static str,
-    /// Whether events are limited by nothing but their own size.
-    pub(crate) is_unshaped: bool,
-}
-
-/// The burst towards one collector, by the technique in force.
-pub(crate) fn burst(s: &Scenario, system: &System) -> Burst {
-    let (answer, answers) = (system.answer, system.answers_at_once());
-    let frame = Bytes::new(system.framing.buffered(system.framing.mss()));
-    let events = system.overlap;
-    let all = answer.buffered * answers * events;
-    let all_packets = Packets::new(answer.segments.get() * answers * events);
-    let whole = Derived::new(
-        "burst",
-        all,
-        "events at once × answers × frames of an answer",
-        format!("{events} × {answers} × {}", brief(answer.buffered)),
-        "thesis §4.2.2",
-    );
-    let t = &s.transport;
-    // Windows that grow start from here; those of other controls are limits of their own below.
-    let grows = matches!(
-        t.congestion_control,
-        CongestionControl::Newreno
-            | CongestionControl::Cubic
-            | CongestionControl::Dctcp
-            | CongestionControl::Ictcp
-            | CongestionControl::Swift
-    );
-    let first = match t.window_state {
-        WindowState::Cold => t.initial_window.get(),
-        WindowState::Warm => t.receive_window.get() / system.framing.mss(),
-    };
-    let first = if grows { (frame * first).min(answer.buffered * events) * answers } else { all };
-    let mut limits = vec![Burst {
-        frames: whole,
-        packets: all_packets,
-        at_once: first,
-        limit: if events > 1 { "all units at once" } else { "one event" },
-        is_unshaped: true,
-    }];
-    let mut limit = |frames: Derived<Bytes>, packets, at_once, limit| {
-        limits.push(Burst { frames: frames.named("burst"), packets, at_once, limit, is_unshaped: false });
-    };
-    if s.shaping.method == ShapingMethod::Credits {
-        let credits = u64::from(s.shaping.credits);
-        let frames = credit_burst(credits, &system.requests());
-        let packets = Packets::new(credits / system.fragments * answer.segments.get());
-        limit(frames.clone(), packets, frames.value, "credits");
-    }
-    let window = |packets: u64, formula, source, what: &'static str| {
-        // Each flow sends its window or its answers, whichever is less.
-        let per_flow = (frame * packets).min(answer.buffered * events);
-        let segments = packets.min(answer.segments.get() * events);
-        let frames = Derived::new(
-            "burst",
-            per_flow * answers,
-            formula,
-            format!("{answers} × {}", brief(per_flow)),
-            source,
-        );
-        (frames, Packets::new(segments * answers), per_flow * answers, what)
-    };
-    match t.congestion_control {
-        CongestionControl::Static => {
-            let (frames, packets, at_once, what) = window(
-                t.static_window.get(),
-                "flows × window in frames",
-                "ICC'15 §IV.C eq. (7)",
-                "static windows",
-            );
-            limit(frames, packets, at_once, what);
-        }
-        CongestionControl::M21tcp => {
-            let buffer = s.tor.buffer;
-            let granted =
-                m21tcp_window(buffer, answers, Bytes::new(system.framing.ip + system.framing.tcp)).value;
-            // Senders wait for room for a whole segment, but may always have one under way.
-            let packets = (granted.get() / system.framing.mss()).max(1);
-            let (frames, packets, at_once, what) = window(
-                packets,
-                "flows × granted window in frames",
-                "M21TCP §III.C eq. (1)",
-                "the switch's windows",
-            );
-            limit(frames, packets, at_once, what);
-        }
-        CongestionControl::Diatcp => {
-            // A sender is always allowed one segment.
-            let packets = t.diatcp.global_window.get().max(answers);
-            let frames = Derived::new(
-                "burst",
-                frame * packets,
-                "global window in frames, at least one for each flow",
-                format!("{packets} × {}", brief(frame)),
-                "ICC'15 §IV.D eq. (9)",
-            );
-            limit(frames, Packets::new(packets), frame * packets, "the global window");
-        }
-        _ => debug_assert!(grows, "every other control has a limit here"),
-    }
-    let receive = t.receive_window.get().div_ceil(system.framing.mss());
-    let (frames, packets, at_once, what) =
-        window(receive, "flows × receive window in frames", "RFC 9293 §3.8", "receive windows");
-    limit(frames, packets, at_once.min(first), what);
-    limits.into_iter().min_by_key(|limit| limit.frames.value).expect("an event is always a limit")
-}
-
 /// One place where bursts queue, before it is judged.
+#[derive(Clone, Copy)]
 struct Place<'a> {
     name: &'static str,
     switch: &'a Switch,
@@ -217,7 +97,9 @@ fn places<'a>(s: &'a Scenario, system: &System) -> Vec<Place<'a>> {
         Topology::Star => vec![last(sources)],
         Topology::Racks | Topology::Hybrid => {
             let cores = u64::from(n.cores);
-            let paths = if one_path { 1 } else { u64::from(n.uplinks_per_core) };
+            let uplinks = u64::from(n.uplinks_per_core);
+            // Either a collector's flows take all links to its rack, or its share of the collectors takes each.
+            let (paths, lanes) = if one_path { (1, uplinks) } else { (uplinks, 1) };
             let (inputs, input) = match n.readouts_per_group {
                 0 => (readouts, s.readout.link.rate),
                 group => (readouts.div_ceil(u64::from(group)), uplink),
@@ -229,9 +111,9 @@ fn places<'a>(s: &'a Scenario, system: &System) -> Vec<Place<'a>> {
                 inflow: into_core,
                 outflow: total(uplink, paths),
                 split: cores,
-                sharers: per_rack,
+                sharers: per_rack.div_ceil(lanes),
                 neighbours: 1,
-                events_one_in: racks,
+                events_one_in: racks * lanes,
                 is_uplink: false,
             };
             let mut limit = total(uplink, cores * paths);
@@ -280,33 +162,48 @@ fn places<'a>(s: &'a Scenario, system: &System) -> Vec<Place<'a>> {
         Topology::LeafSpine => {
             let l = &n.leaf_spine;
             let (planes, pods, spines) = (u64::from(l.planes), u64::from(l.pods), u64::from(l.spines));
-            let (lanes, paths) = if one_path { (1, 1) } else { (planes, spines) };
+            // Either a burst is spread over all planes and spines, or each of them has its share of the collectors.
+            let (burst_planes, burst_spines) = if one_path { (1, 1) } else { (planes, spines) };
+            let (event_planes, event_spines) = if one_path { (planes, spines) } else { (1, 1) };
             let in_one_pod = per_rack * racks.div_ceil(pods);
             let in_pod = total(s.readout.link.rate, readouts.div_ceil(pods));
-            let into_leaf = in_pod.saturating_add(total(uplink, if pods > 1 { paths } else { 0 }));
-            let leaf = |name, inflow, split, sharers, is_uplink| Place {
-                name,
+            let from_spines = if pods > 1 { total(uplink, burst_spines) } else { Rate::ZERO };
+            let leaf = Place {
+                name: "leaf->tor",
                 switch: &s.leaf,
-                inflow,
+                inflow: in_pod.saturating_add(from_spines).min(sources),
                 outflow: uplink,
-                split,
-                sharers,
+                split: burst_planes,
+                sharers: per_rack.div_ceil(event_planes),
                 neighbours: 1,
-                events_one_in: if sharers > per_rack { 1 } else { racks },
-                is_uplink,
+                events_one_in: racks * event_planes,
+                is_uplink: false,
             };
-            let mut places = vec![
-                last(total(uplink, lanes)),
-                leaf("leaf->tor", into_leaf.min(sources), lanes, per_rack, false),
-            ];
+            let mut places = vec![last(total(uplink, burst_planes)), leaf];
             if pods > 1 {
-                places.push(Place {
+                let lanes = event_planes * event_spines;
+                let spine = Place {
                     name: "spine->leaf",
                     switch: &s.spine,
                     inflow: total(uplink, pods - 1).min(sources),
-                    ..leaf("spine->leaf", uplink, lanes * paths, in_one_pod, false)
+                    outflow: uplink,
+                    split: burst_planes * burst_spines,
+                    sharers: in_one_pod.div_ceil(lanes),
+                    neighbours: 1,
+                    events_one_in: pods * lanes,
+                    is_uplink: false,
+                };
+                places.push(Place {
+                    name: "leaf->spine",
+                    switch: &s.leaf,
+                    inflow: in_pod,
+                    split: spine.split * pods,
+                    sharers: (per_rack * racks).div_ceil(lanes),
+                    events_one_in: lanes,
+                    is_uplink: true,
+                    ..spine
                 });
-                places.push(leaf("leaf->spine", in_pod, lanes * paths * pods, per_rack * racks, true));
+                places.insert(2, spine);
             }
             places
         }
@@ -326,7 +223,7 @@ fn judge(s: &Scenario, system: &System, burst: &Burst, place: &Place<'_>, quanti
     } else {
         place.outflow
     };
-    let overhead = switch.frame_overhead * burst.packets.get();
+    let overhead = switch.frame_overhead.checked_mul(burst.packets.get()).unwrap_or(Bytes::MAX);
     let each = Bytes::new(burst.frames.value.saturating_add(overhead).get().div_ceil(place.split));
     let bursts = bursts_at_once(system, place, each, outflow);
     let frames = each.checked_mul(bursts).unwrap_or(Bytes::MAX);
@@ -335,7 +232,7 @@ fn judge(s: &Scenario, system: &System, burst: &Burst, place: &Place<'_>, quanti
     let at_once = at_once.min(frames);
     let peak = peak(frames, at_once, place.inflow, outflow);
     let active = active_collectors(system, place);
-    let capacity = capacity(switch, place, ring, active);
+    let capacity = capacity(switch, place, burst, ring, active);
     let mut queue = Queue {
         name: place.name,
         inflow: place.inflow,
@@ -347,9 +244,12 @@ fn judge(s: &Scenario, system: &System, burst: &Burst, place: &Place<'_>, quanti
         outcome: Outcome::Fits,
         reason: String::new(),
     };
-    let size = EventSize { mean: frames, sigma: system.sigma };
+    let size = EventSize {
+        mean: frames,
+        sigma: if burst.varies { sigma_of_sum(system.sigma, bursts) } else { 0.0 },
+    };
     if let Some(capacity) = capacity
-        && system.sigma > 0.0
+        && size.sigma > 0.0
         && at_once == frames
     {
         queue.overflow_share = Some(overflow_share(capacity, size, place.inflow, outflow));
@@ -395,7 +295,7 @@ fn judge(s: &Scenario, system: &System, burst: &Burst, place: &Place<'_>, quanti
 /// The verdict where an event alone fits, but two may come to one collector at a time.
 fn collisions(system: &System, queue: &Queue, capacity: Bytes, place: &Place<'_>) -> (Outcome, String) {
     let waits = queue.peak.value;
-    if waits * 2 <= capacity {
+    if waits.saturating_add(waits) <= capacity {
         return (
             Outcome::Fits,
             format!("{} wait at most, {} fit at {}", brief(waits), brief(capacity), place.name),
@@ -456,6 +356,12 @@ fn split(burst: &Derived<Bytes>, frames: Bytes, ways: u64, bursts: u64) -> Deriv
     )
 }
 
+/// Scale parameter of the log-normal distribution with the relative variance of a sum of `events` log-normal sizes
+/// (Fenton and Wilkinson).
+fn sigma_of_sum(sigma: f64, events: u64) -> f64 {
+    libm::sqrt(libm::log1p(libm::expm1(sigma * sigma) / events as f64))
+}
+
 /// Bursts to different collectors that pass one queue at the same time.
 fn bursts_at_once(system: &System, place: &Place<'_>, burst: Bytes, outflow: Rate) -> u64 {
     if place.sharers == 1 || system.closed_loop {
@@ -468,21 +374,20 @@ fn bursts_at_once(system: &System, place: &Place<'_>, burst: Bytes, outflow: Rat
 }
 
 /// What waits at once. What exceeds the first windows is released by acknowledgements, in slow start two bytes for
-/// each that has left, so that half of it waits.
+/// each that has left: when the last is sent, half of it has left.
 fn peak(frames: Bytes, at_once: Bytes, inflow: Rate, outflow: Rate) -> Derived<Bytes> {
     let fluid = peak_occupancy(frames, inflow, outflow);
-    let first = peak_occupancy(at_once, inflow, outflow);
     let rest = frames.saturating_sub(at_once);
-    let grown = first.value.saturating_add(Bytes::new(rest.get().div_ceil(2)));
-    if rest.is_zero() || grown >= fluid.value {
+    let grown = at_once.saturating_add(Bytes::new(rest.get().div_ceil(2)));
+    if grown >= fluid.value {
         return fluid;
     }
     Derived::new(
         "peak_occupancy",
         grown,
-        "first windows × (1 − outflow / inflow) + half of the rest",
-        format!("{} × (1 − {} / {}) + {} / 2", brief(at_once), brief(outflow), brief(inflow), brief(rest)),
-        "slow start, RFC 5681 §3.1",
+        "first windows + half of the rest, released in slow start",
+        format!("{} + {} / 2", brief(at_once), brief(rest)),
+        "RFC 5681 §3.1",
     )
 }
 
@@ -500,11 +405,12 @@ fn active_collectors(system: &System, place: &Place<'_>) -> u64 {
     u64::try_from(active).unwrap_or(u64::MAX).clamp(1, place.neighbours)
 }
 
-fn capacity(switch: &Switch, place: &Place<'_>, ring: bool, active: u64) -> Option<Bytes> {
+fn capacity(switch: &Switch, place: &Place<'_>, burst: &Burst, ring: bool, active: u64) -> Option<Bytes> {
     if ring {
-        // A ring counts frames; full ones are assumed.
-        let slots = Packets::new(u64::from(switch.daqring.frames));
-        return Some(ring_memory(1, slots, switch.daqring.slot).value);
+        // A ring counts frames, whatever their size.
+        let slots = u128::from(switch.daqring.frames);
+        let bytes = slots * u128::from(burst.frames.value.get()) / u128::from(burst.packets.get().max(1));
+        return Some(Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX)));
     }
     let pool = match switch.buffering {
         Buffering::Unlimited => return None,
@@ -549,7 +455,7 @@ impl Pool {
         // comes from the uplinks is in theirs.
         let is_split = switch.pool_split > 0 && switch.pool_charge == PoolCharge::Output;
         let pools = if is_split && place.neighbours > u64::from(switch.pool_split) { 2 } else { 1 };
-        let memory = switch.buffer * pools;
+        let memory = switch.buffer.saturating_add(if pools == 2 { switch.buffer } else { Bytes::ZERO });
         if burst.is_unshaped && !system.closed_loop && system.steps.len() == 1 {
             let load = SharedLoad {
                 size: EventSize { mean: queue.burst.value, sigma: system.sigma },
@@ -593,5 +499,57 @@ impl Pool {
             return (Outcome::MayLose, text);
         }
         (Outcome::Fits, format!("{who} take {demand} together, {memory} shared at {name}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+
+    /// A queue in steps of one packet: what leaves is acknowledged a round trip later and releases two more.
+    fn slow_start_peak(packets: u64, first: u64, inflow: u64, round_trip: usize) -> u64 {
+        let (mut waiting, mut arriving, mut unsent, mut peak) = (0, first, packets - first, 0);
+        let mut acknowledged: VecDeque<bool> = (0..round_trip).map(|_| false).collect();
+        while waiting + arriving + unsent > 0 {
+            let arrived = arriving.min(inflow);
+            waiting += arrived;
+            arriving -= arrived;
+            let leaves = waiting > 0;
+            waiting -= u64::from(leaves);
+            peak = peak.max(waiting);
+            acknowledged.push_back(leaves);
+            if acknowledged.pop_front() == Some(true) {
+                let released = unsent.min(2);
+                unsent -= released;
+                arriving += released;
+            }
+        }
+        peak
+    }
+
+    #[test]
+    fn half_of_what_slow_start_releases_waits() {
+        let rate = |links: u64| Rate::new(1_000_000_000 * links);
+        let frame = 1_000;
+        for (packets, first, inflow) in
+            [(1_600, 480, 20), (1_600, 160, 20), (400, 300, 2), (1_600, 1_600, 20)]
+        {
+            let bytes = |packets| Bytes::new(packets * frame);
+            let computed = peak(bytes(packets), bytes(first), rate(inflow), rate(1)).value.get() / frame;
+            let stepped = slow_start_peak(packets, first, inflow, 8);
+            assert!(
+                stepped <= computed && stepped * 10 >= computed * 9,
+                "{packets} {first} {inflow}: computed {computed}, stepped {stepped}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_sum_of_events_varies_less_than_one() {
+        assert!((sigma_of_sum(0.25, 1) - 0.25).abs() < 1e-12);
+        assert!((sigma_of_sum(0.25, 4) - 0.126).abs() < 1e-3);
+        assert!(sigma_of_sum(0.0, 4).abs() < 1e-12);
     }
 }

@@ -82,6 +82,7 @@ pub(crate) struct System {
     pub(crate) answers_mean: Ratio,
     pub(crate) senders: u64,
     pub(crate) fragments: u64,
+    pub(crate) racks: u64,
     pub(crate) collectors: u64,
     pub(crate) units: u64,
     /// Events that one collector may have under way at once from the start.
@@ -126,7 +127,12 @@ impl System {
         let rtt = round_trip(s);
         let last_hop = s.link.rate;
         let wire = checked(answer.wire, answers, "the size of an event")?;
-        let mut ideal = collection_time_ideal(rtt.value * steps.len() as u64, wire, last_hop);
+        let round_trips = rtt.value.checked_mul(steps.len() as u64);
+        let time = last_hop.checked_time_to_send(wire);
+        if round_trips.zip(time).and_then(|(rtt, time)| rtt.checked_add(time)).is_none() {
+            return Err(PlanError::TooLarge { what: "the time that an event takes" });
+        }
+        let mut ideal = collection_time_ideal(round_trips.unwrap_or_default(), wire, last_hop);
         if steps.len() > 1 {
             ideal.formula = "steps × RTT + wire bytes / rate";
             ideal.numbers =
@@ -146,6 +152,7 @@ impl System {
             answers_mean,
             senders,
             fragments,
+            racks: if s.is_barrier() { 1 } else { u64::from(s.collectors.racks) },
             collectors,
             units,
             overlap: if closed_loop { units / collectors } else { 1 },
@@ -326,12 +333,12 @@ fn round_trip(s: &Scenario) -> Derived<Duration> {
     let response = s.readout.response_delay;
     let (value, formula, numbers) = match s.workload.kind {
         WorkloadKind::Push => (
-            response + links + switches,
+            response.saturating_add(links).saturating_add(switches),
             "response delay + link delays + switch latencies",
             format!("{} + {} + {}", brief(response), brief(links), brief(switches)),
         ),
         _ => (
-            response + links * 2 + switches * 2,
+            response.saturating_add(links * 2).saturating_add(switches * 2),
             "response delay + 2 × (link delays + switch latencies)",
             format!("{} + 2 × ({} + {})", brief(response), brief(links), brief(switches)),
         ),

@@ -99,13 +99,22 @@ fn heading(out: &mut String, style: Style, title: &str) -> fmt::Result {
 const NAME_WIDTH: usize = 34;
 const VALUE_WIDTH: usize = 13;
 
-/// One result: name, value, and below or beside it how it came about.
+/// One result: name, value, and beside it how it came about.
 fn row(out: &mut String, style: Style, derivation: &Derivation, label: Option<&str>) -> fmt::Result {
     let name = label.map_or_else(|| words(&derivation.name), str::to_owned);
     write!(out, "  {name:<NAME_WIDTH$} {:>VALUE_WIDTH$}  ", derivation.value)?;
     let indent = NAME_WIDTH + VALUE_WIDTH + 5;
+    let width = WIDTH_MAX - indent;
     let how = format!("{} = {}", derivation.formula, derivation.numbers);
-    for (index, line) in wrap(&how, WIDTH_MAX - indent).iter().enumerate() {
+    // What does not fit on one line has the numbers on lines of their own.
+    let lines = if how.chars().count() <= width {
+        vec![how]
+    } else {
+        let mut lines = wrap(derivation.formula, width);
+        lines.extend(wrap(&format!("= {}", derivation.numbers), width));
+        lines
+    };
+    for (index, line) in lines.iter().enumerate() {
         if index > 0 {
             write!(out, "{:indent$}", "")?;
         }

@@ -213,11 +213,11 @@ impl Framing {
 /// Ideal data-collection time: a round trip, then all answers back to back on the slowest last hop (thesis §4.2.2).
 ///
 /// # Panics
-/// If the rate is zero.
+/// If the rate is zero, or sending takes more than 213 days.
 pub fn collection_time_ideal(rtt: Duration, wire: Bytes, rate: Rate) -> Derived<Duration> {
     Derived::new(
         "collection_time_ideal",
-        rtt + rate.time_to_send(wire),
+        rtt.saturating_add(rate.time_to_send(wire)),
         "RTT + wire bytes / rate",
         format!("{} + {} / {}", brief(rtt), brief(wire), brief(rate)),
         "thesis §4.2.2",
@@ -263,9 +263,12 @@ pub fn throughput(frequency: Frequency, size: Bytes) -> Derived<Rate> {
 /// # Panics
 /// If there is no link or the rate is zero.
 pub fn load(offered: Rate, rate: Rate, links: u64) -> Derived<Ratio> {
+    // Parts per million of one link first: the sum of all links' rates need not fit.
+    let ppm = u128::from(ratio_of(offered.get(), rate.get()).get()) / u128::from(links);
+    let exact = rate.checked_mul(links).map(|all| ratio_of(offered.get(), all.get()));
     Derived::new(
         "load",
-        ratio_of(offered.get(), (rate * links).get()),
+        exact.unwrap_or_else(|| Ratio::new(u64::try_from(ppm).unwrap_or(u64::MAX))),
         "offered wire rate / (links × rate)",
         format!("{} / ({links} × {})", brief(offered), brief(rate)),
         "thesis §4.2.1",

@@ -1,7 +1,7 @@
 //! From a file or preset name and some `--set` to a checked scenario.
 
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -62,7 +62,7 @@ pub fn load(source: &str, sets: &[String]) -> Result<Loaded, Errors> {
 /// # Errors
 /// As for [`load`].
 pub fn load_text(name: &str, text: &str, sets: &[String]) -> Result<Loaded, Errors> {
-    let source = Rc::new(Source { name: name.to_owned(), text: text.to_owned(), is_outermost: true });
+    let source = Arc::new(Source { name: name.to_owned(), text: text.to_owned(), is_outermost: true });
     let tree =
         extend(tree::parse(&source).map_err(Errors)?, None, &mut vec![name.to_owned()]).map_err(Errors)?;
     finish(name.to_owned(), tree, sets)
@@ -133,7 +133,7 @@ fn read(base: &Base, is_outermost: bool, chain: &mut Vec<String>) -> Result<Tabl
         }
     };
     chain.push(name.clone());
-    let source = Rc::new(Source { name, text, is_outermost });
+    let source = Arc::new(Source { name, text, is_outermost });
     extend(tree::parse(&source)?, folder.as_deref(), chain)
 }
 
@@ -183,10 +183,10 @@ fn extend(mut tree: Table, folder: Option<&Path>, chain: &mut Vec<String>) -> Re
 
 /// `KEY=VALUE` as a document of one key; a value that is no TOML is taken as text.
 fn parse_set(set: &str) -> Result<Table, Box<Problem>> {
-    let source = Rc::new(Source { name: "--set".to_owned(), text: set.to_owned(), is_outermost: true });
+    let source = Arc::new(Source { name: "--set".to_owned(), text: set.to_owned(), is_outermost: true });
     let whole = |message: &str| {
         let mut problem =
-            Problem::at(Place { source: Rc::clone(&source), span: 0..set.len() }, message.to_owned());
+            Problem::at(Place { source: Arc::clone(&source), span: 0..set.len() }, message.to_owned());
         problem.help.push("write --set KEY=VALUE, for example --set shaping.credits=480".to_owned());
         Box::new(problem)
     };
@@ -203,8 +203,8 @@ fn parse_set(set: &str) -> Result<Table, Box<Problem>> {
         return Ok(table);
     }
     let start = set.len() - value.len();
-    let value_place = Place { source: Rc::clone(&source), span: start..set.len() };
-    let key_place = Place { source: Rc::clone(&source), span: 0..key.len() };
+    let value_place = Place { source: Arc::clone(&source), span: start..set.len() };
+    let key_place = Place { source: Arc::clone(&source), span: 0..key.len() };
     let mut node = Node {
         value: Value::String(value.trim().to_owned()),
         origin: Origin::Written(value_place),
@@ -280,7 +280,7 @@ fn derive(tree: &mut Table) {
 
 /// A text of ours, which parses: tests read every one of them.
 fn own_text(text: &str) -> Table {
-    let source = Rc::new(Source { name: String::new(), text: text.to_owned(), is_outermost: false });
+    let source = Arc::new(Source { name: String::new(), text: text.to_owned(), is_outermost: false });
     tree::parse(&source).unwrap_or_default()
 }
 

@@ -1,7 +1,7 @@
 //! A TOML document whose every key and value remembers where it came from.
 
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -22,7 +22,7 @@ pub(crate) struct Source {
 /// A place in a source.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Place {
-    pub(crate) source: Rc<Source>,
+    pub(crate) source: Arc<Source>,
     pub(crate) span: Range<usize>,
 }
 
@@ -149,7 +149,7 @@ impl Node {
 }
 
 /// Parses a document; all syntax errors of it are reported, not only the first.
-pub(crate) fn parse(source: &Rc<Source>) -> Result<Table, Vec<Problem>> {
+pub(crate) fn parse(source: &Arc<Source>) -> Result<Table, Vec<Problem>> {
     let (document, errors) = DeTable::parse_recoverable(&source.text);
     if !errors.is_empty() {
         return Err(errors
@@ -158,7 +158,7 @@ pub(crate) fn parse(source: &Rc<Source>) -> Result<Table, Vec<Problem>> {
                 let span = error.span().unwrap_or(0..0);
                 let mut lines = error.message().lines();
                 let title = lines.next().unwrap_or("not valid TOML").to_owned();
-                let place = Place { source: Rc::clone(source), span };
+                let place = Place { source: Arc::clone(source), span };
                 let mut problem = Problem::at(place, format!("not valid TOML: {title}"));
                 problem.help.extend(lines.map(str::to_owned));
                 problem
@@ -171,10 +171,10 @@ pub(crate) fn parse(source: &Rc<Source>) -> Result<Table, Vec<Problem>> {
 /// Nesting deeper than any scenario has; the parser has a limit of its own as well.
 const DEPTH_MAX: usize = 16;
 
-fn table(from: DeTable<'_>, source: &Rc<Source>, depth: usize) -> Result<Table, Box<Problem>> {
+fn table(from: DeTable<'_>, source: &Arc<Source>, depth: usize) -> Result<Table, Box<Problem>> {
     let mut to = Table::default();
     for (key, value) in from {
-        let key_place = Place { source: Rc::clone(source), span: key.span() };
+        let key_place = Place { source: Arc::clone(source), span: key.span() };
         let mut node = node(value, source, depth)?;
         node.key = Some(key_place);
         to.0.push((key.into_inner().into_owned(), node));
@@ -182,8 +182,8 @@ fn table(from: DeTable<'_>, source: &Rc<Source>, depth: usize) -> Result<Table, 
     Ok(to)
 }
 
-fn node(from: Spanned<DeValue<'_>>, source: &Rc<Source>, depth: usize) -> Result<Node, Box<Problem>> {
-    let place = Place { source: Rc::clone(source), span: from.span() };
+fn node(from: Spanned<DeValue<'_>>, source: &Arc<Source>, depth: usize) -> Result<Node, Box<Problem>> {
+    let place = Place { source: Arc::clone(source), span: from.span() };
     let refuse = |message: &str| Err(Box::new(Problem::at(place.clone(), message.to_owned())));
     if depth > DEPTH_MAX {
         return refuse("tables are nested too deeply");

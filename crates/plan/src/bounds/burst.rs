@@ -2,7 +2,7 @@
 
 use fanin_units::{Bytes, Duration, Frequency, Rate, Ratio};
 
-use crate::derived::{Derived, brief, ratio_of};
+use crate::derived::{Derived, brief};
 
 /// How large events are, in bytes of switch memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -145,14 +145,6 @@ pub fn queueing_delay(queue: Bytes, rate: Rate) -> Derived<Duration> {
     )
 }
 
-/// The share of `hosts` answers that come through one of `groups` equal inputs of the core, rounded up.
-///
-/// # Panics
-/// If there is no group.
-pub fn core_share(hosts: u64, groups: u64) -> u64 {
-    hosts.div_ceil(groups)
-}
-
 /// Which port the next event goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Assignment {
@@ -179,8 +171,8 @@ pub struct SharedLoad {
     pub assignment: Assignment,
 }
 
-/// Events whose rest is still counted; far more than any farm has ports.
-const OVERLAPPING_EVENTS_MAX: u32 = 1_000_000;
+/// Terms of the sum over events whose rest is still there; where there are more events, each term stands for several.
+const TERMS_MAX: f64 = 4_096.0;
 
 impl SharedLoad {
     /// Mean, standard deviation and skewness of the occupancy at its peaks, when the newest event has just come in.
@@ -193,19 +185,25 @@ impl SharedLoad {
         let period = 1e3 / self.rate.get() as f64;
         let kept = (1.0 - self.outflow.get() as f64 / self.inflow.get() as f64).max(0.0);
         let (mut mean, mut variance, mut third) = (0.0, 0.0, 0.0);
-        for event in 0..OVERLAPPING_EVENTS_MAX {
-            let [m1, m2, m3] = if event == 0 {
-                self.size.moments_above(kept, 0.0)
-            } else {
-                self.size.moments_above(1.0, (f64::from(event) * period + fill) * out)
-            };
-            if event > 0 && m1 < 1.0 {
-                // Less than a byte is left of this event and of all before it.
+        let mut add = |[m1, m2, m3]: [f64; 3], events: f64| {
+            mean += events * m1;
+            variance += events * (m2 - m1 * m1);
+            third += events * (m3 - 3.0 * m1 * m2 + 2.0 * m1 * m1 * m1);
+        };
+        add(self.size.moments_above(kept, 0.0), 1.0);
+        // The largest of all events, by eight deviations, is gone after so many periods.
+        let largest = self.size.mean.get() as f64 * libm::exp(8.0 * self.size.sigma);
+        let events = libm::ceil(largest / (out * period));
+        let stride = libm::ceil(events / TERMS_MAX).max(1.0);
+        let mut event = 1.0;
+        while event <= events {
+            let middle = event + (stride - 1.0) / 2.0;
+            let rest = self.size.moments_above(1.0, (middle * period + fill) * out);
+            if rest[0] * stride < 1.0 {
                 break;
             }
-            mean += m1;
-            variance += m2 - m1 * m1;
-            third += m3 - 3.0 * m1 * m2 + 2.0 * m1 * m1 * m1;
+            add(rest, stride);
+            event += stride;
         }
         let deviation = libm::sqrt(variance.max(0.0));
         let skewness = if deviation < 1.0 { 0.0 } else { third / (deviation * deviation * deviation) };
@@ -263,8 +261,9 @@ impl SharedLoad {
     /// # Panics
     /// If there is no port or its rate is zero.
     pub fn port_load(&self) -> Ratio {
-        let offered = crate::wire::rate_of(self.rate, self.size.mean);
-        ratio_of(offered.get(), (self.outflow * self.ports).get())
+        let bits = u128::from(self.rate.get()) * u128::from(self.size.mean.get()) * 8 / 1_000;
+        let offered = Rate::new(u64::try_from(bits).unwrap_or(u64::MAX));
+        crate::wire::load(offered, self.outflow, self.ports).value
     }
 }
 

@@ -34,7 +34,7 @@ impl Requests {
 pub fn credit_window(rate: Rate, rtt: Duration, block: Bytes) -> Derived<Bytes> {
     Derived::new(
         "credit_window",
-        rate.bytes_in(rtt) + block,
+        rate.bytes_in(rtt).saturating_add(block),
         "rate × RTT + block",
         format!("{} × {} + {}", brief(rate), brief(rtt), brief(block)),
         "thesis §4.3.2",
@@ -49,7 +49,7 @@ pub fn credits_for_window(window: Bytes, requests: &Requests) -> Derived<Count> 
     let blocks = window.div_ceil(requests.answer.payload);
     Derived::new(
         "credits_for_window",
-        Count(blocks * requests.fragments),
+        Count(blocks.saturating_mul(requests.fragments)),
         "⌈window / block⌉ × fragments a request",
         format!("⌈{} / {}⌉ × {}", brief(window), brief(requests.answer.payload), requests.fragments),
         "thesis §4.3.2",
@@ -61,7 +61,7 @@ pub fn credit_burst(credits: u64, requests: &Requests) -> Derived<Bytes> {
     let concurrent = requests.concurrent(credits);
     Derived::new(
         "credit_burst",
-        requests.answer.buffered * concurrent,
+        requests.answer.buffered.checked_mul(concurrent).unwrap_or(Bytes::MAX),
         "⌊credits / fragments a request⌋ × frames of an answer",
         format!("⌊{credits} / {}⌋ × {}", requests.fragments, brief(requests.answer.buffered)),
         "thesis §4.3.1",
@@ -77,7 +77,7 @@ pub fn credits_max(buffer: Bytes, inflow: Rate, outflow: Rate, requests: &Reques
     let answer = requests.answer.buffered;
     Derived::new(
         "credits_max",
-        Count(burst.get() / answer.get() * requests.fragments),
+        Count((burst.get() / answer.get()).saturating_mul(requests.fragments)),
         "⌊largest burst / frames of an answer⌋ × fragments a request",
         format!("⌊{} / {}⌋ × {}", brief(burst), brief(answer), requests.fragments),
         "thesis §4.3.2",
@@ -91,8 +91,8 @@ pub fn credits_max(buffer: Bytes, inflow: Rate, outflow: Rate, requests: &Reques
 /// # Panics
 /// If rate and round-trip time are both zero and the answer is empty.
 pub fn credit_utilisation(credits: u64, requests: &Requests, rate: Rate, rtt: Duration) -> Derived<Ratio> {
-    let in_flight = requests.answer.wire * requests.concurrent(credits);
-    let window = rate.bytes_in(rtt) + requests.answer.wire;
+    let in_flight = requests.answer.wire.checked_mul(requests.concurrent(credits)).unwrap_or(Bytes::MAX);
+    let window = rate.bytes_in(rtt).saturating_add(requests.answer.wire);
     let share = ratio_of(in_flight.get(), window.get());
     Derived::new(
         "credit_utilisation",
@@ -111,7 +111,8 @@ pub fn credit_utilisation(credits: u64, requests: &Requests, rate: Rate, rtt: Du
 
 /// The least collection time under credits: the last hop is busy for only [`credit_utilisation`] of it.
 ///
-/// `None` where the credits do not cover a single request, so that nothing is ever collected.
+/// `None` where the credits do not cover a single request, so that nothing is ever collected, or where it takes more
+/// than 213 days.
 pub fn credit_collection_time(
     credits: u64,
     requests: &Requests,
@@ -123,10 +124,10 @@ pub fn credit_collection_time(
         return None;
     }
     let wire = requests.answer.wire * requests.per_event;
-    let busy = rate.time_to_send(wire).checked_mul_ratio(1_000_000, share.get())?;
+    let busy = rate.checked_time_to_send(wire)?.checked_mul_ratio(1_000_000, share.get())?;
     Some(Derived::new(
         "collection_time_credits",
-        rtt + busy,
+        rtt.saturating_add(busy),
         "RTT + wire bytes / (rate × utilisation)",
         format!("{} + {} / ({} × {})", brief(rtt), brief(wire), brief(rate), brief(share)),
         "thesis §4.3.2",

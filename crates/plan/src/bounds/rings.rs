@@ -4,11 +4,11 @@ use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
 
 use crate::derived::{Derived, brief, ratio_of};
 
-/// Memory of `rings` rings of `slots` packet slots each (LCN'15, rate limitation and buffering).
+/// Memory of `rings` rings of `slots` packet slots each (LCN'15, rate limitation and buffering). Saturates.
 pub fn ring_memory(rings: u64, slots: Packets, slot: Bytes) -> Derived<Bytes> {
     Derived::new(
         "ring_memory",
-        slots.checked_times(slot).expect("a ring overflows") * rings,
+        slots.checked_times(slot).and_then(|ring| ring.checked_mul(rings)).unwrap_or(Bytes::MAX),
         "rings × slots × slot size",
         format!("{rings} × {} × {}", slots.get(), brief(slot)),
         "LCN'15, rate limitation",

@@ -15,7 +15,7 @@ pub const RTO_MIN_RFC: Duration = Duration::from_secs(1);
 ///
 /// A stack that measures in ticks has estimates of at least one tick, so that five ticks are its floor (§6.3).
 pub fn retransmission_timeout(srtt: Duration, rttvar: Duration, minimum: Duration) -> Derived<Duration> {
-    let estimate = srtt + rttvar * 4;
+    let estimate = srtt.saturating_add(rttvar.checked_mul(4).unwrap_or(Duration::MAX));
     Derived::new(
         "rto",
         if estimate > minimum { estimate } else { minimum },
@@ -32,7 +32,10 @@ pub fn retransmission_timeout(srtt: Duration, rttvar: Duration, minimum: Duratio
 pub fn timeout_slowdown(undisturbed: Duration, rto: Duration, timeouts: u64) -> Derived<Factor> {
     Derived::new(
         "timeout_slowdown",
-        Factor::of((undisturbed + rto * timeouts).get(), undisturbed.get()),
+        Factor::of(
+            undisturbed.saturating_add(rto.checked_mul(timeouts).unwrap_or(Duration::MAX)).get(),
+            undisturbed.get(),
+        ),
         "(undisturbed + timeouts × RTO) / undisturbed",
         format!("({} + {timeouts} × {}) / {}", brief(undisturbed), brief(rto), brief(undisturbed)),
         "thesis §4.1",

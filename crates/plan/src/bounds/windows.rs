@@ -96,7 +96,7 @@ pub fn window_range(bdp: Bytes, buffer: Bytes, flows: u64) -> WindowRange {
         max: Derived::new(
             "window_max",
             // The bound itself is excluded.
-            Bytes::new((bdp + buffer).get().saturating_sub(1) / flows),
+            Bytes::new(bdp.saturating_add(buffer).get().saturating_sub(1) / flows),
             "less than (BDP + buffer) / flows",
             format!("({} + {}) / {flows}", brief(bdp), brief(buffer)),
             "ICC'15 §IV.C eq. (6)",
@@ -112,19 +112,20 @@ pub fn window_packets_max(bdp: Bytes, buffer: Bytes, flows: u64, size: Bytes) ->
     let all = (size * flows).get();
     Derived::new(
         "window_packets_max",
-        Packets::new((bdp + buffer).get().saturating_sub(1) / all),
+        Packets::new(bdp.saturating_add(buffer).get().saturating_sub(1) / all),
         "⌊less than (BDP + buffer) / (flows × packet)⌋",
         format!("⌊({} + {}) / ({flows} × {})⌋", brief(bdp), brief(buffer), brief(size)),
         "ICC'15 §IV.C eq. (6)",
     )
 }
 
-/// Bytes in flight at most with a static window: ICC'15 eqs (5) and (7).
+/// Bytes in flight at most with a static window: ICC'15 eqs (5) and (7). Saturates.
 pub fn in_flight_max(readouts: u64, collectors: u64, window: Packets, size: Bytes) -> Derived<Bytes> {
-    let flows = readouts.checked_mul(collectors).expect("the number of flows overflows");
+    let window_bytes = window.checked_times(size).unwrap_or(Bytes::MAX);
+    let flows = readouts.saturating_mul(collectors);
     Derived::new(
         "in_flight_max",
-        window.checked_times(size).expect("a window overflows") * flows,
+        window_bytes.checked_mul(flows).unwrap_or(Bytes::MAX),
         "readouts × collectors × cwnd × packet",
         format!("{readouts} × {collectors} × {} × {}", window.get(), brief(size)),
         "ICC'15 §IV.C eqs (5), (7)",

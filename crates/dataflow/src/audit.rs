@@ -1,0 +1,202 @@
+//! Proof that no event was lost or counted twice.
+
+use alloc::collections::BTreeMap;
+
+use crate::{L1Id, Outcome, Record, What};
+
+/// Follows the records of all roles, from one process or from the journals of many, in any order.
+///
+/// The rule: every assigned L1 ID is finished exactly once, as rejected, accepted, stored or debug; what is said to be
+/// stored is on disk, once, unless an event was taken from a collector or sent to a second logger.
+#[derive(Debug, Default)]
+pub struct Auditor {
+    events: BTreeMap<L1Id, Life>,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Life {
+    assigned: u32,
+    completed: u32,
+    stored: u32,
+    reassigned: u32,
+    resent: bool,
+    outcome: Option<Outcome>,
+}
+
+/// What became of the events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Events that were assigned.
+    pub assigned: u64,
+    /// Events that were rejected.
+    pub rejected: u64,
+    /// Events that were accepted where there are no loggers.
+    pub accepted: u64,
+    /// Events that were accepted and stored.
+    pub stored: u64,
+    /// Events in the debug stream.
+    pub debug: u64,
+    /// Copies on disk beyond the first, each explained by a record.
+    pub duplicates: u64,
+}
+
+/// The first event, by L1 ID, that breaks the rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AuditError {
+    /// Something happened to an event that nobody assigned.
+    #[error("event {0} was never assigned")]
+    NeverAssigned(L1Id),
+    /// Assigned again, although it was not taken from anybody.
+    #[error("event {event} was assigned {assigned} times, but taken back {reassigned} times")]
+    AssignedTwice {
+        /// The event.
+        event: L1Id,
+        /// Times assigned.
+        assigned: u32,
+        /// Times taken back.
+        reassigned: u32,
+    },
+    /// Not finished with.
+    #[error("event {0} was lost: it was assigned and never finished with")]
+    Lost(L1Id),
+    /// Finished more than once.
+    #[error("event {event} was finished with {completed} times")]
+    CompletedTwice {
+        /// The event.
+        event: L1Id,
+        /// How often.
+        completed: u32,
+    },
+    /// Said to be stored, and not on disk.
+    #[error("event {0} is said to be stored, but no logger has it")]
+    NotOnDisk(L1Id),
+    /// On disk more often than anything explains.
+    #[error("event {event} is on disk {copies} times without a reason")]
+    StoredTwice {
+        /// The event.
+        event: L1Id,
+        /// How often.
+        copies: u32,
+    },
+    /// On disk, though it was rejected, and nothing explains it.
+    #[error("event {0} was rejected, but is on disk")]
+    RejectedOnDisk(L1Id),
+}
+
+impl Auditor {
+    /// An auditor that has seen nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes note of a record.
+    pub fn record(&mut self, record: &Record) {
+        if matches!(record.what, What::Xoff | What::Xon) {
+            return;
+        }
+        let life = self.events.entry(record.event).or_default();
+        match record.what {
+            What::Assigned { .. } => life.assigned += 1,
+            What::Reassigned { .. } => life.reassigned += 1,
+            What::Completed { outcome, .. } => {
+                life.completed += 1;
+                life.outcome = Some(outcome);
+            }
+            What::Stored { .. } => life.stored += 1,
+            What::Shipped { attempt, .. } if attempt > 1 => life.resent = true,
+            _ => {}
+        }
+    }
+
+    /// Whether the rule holds now, when everything should be finished.
+    ///
+    /// # Errors
+    /// The first event that breaks it. Without loggers, an event in the debug stream is on no disk.
+    pub fn finish(&self, loggers: bool) -> Result<Totals, AuditError> {
+        let mut totals = Totals::default();
+        for (&event, life) in &self.events {
+            let Life { assigned, completed, stored, reassigned, resent, outcome } = *life;
+            if assigned == 0 {
+                return Err(AuditError::NeverAssigned(event));
+            }
+            if assigned > reassigned + 1 {
+                return Err(AuditError::AssignedTwice { event, assigned, reassigned });
+            }
+            let Some(outcome) = outcome else { return Err(AuditError::Lost(event)) };
+            if completed > 1 {
+                return Err(AuditError::CompletedTwice { event, completed });
+            }
+            let explained = reassigned > 0 || resent;
+            let on_disk = match outcome {
+                Outcome::Rejected | Outcome::Accepted => false,
+                Outcome::Stored => true,
+                Outcome::Debug => loggers,
+            };
+            match (on_disk, stored) {
+                (true, 0) => return Err(AuditError::NotOnDisk(event)),
+                (true, copies @ 2..) if !explained => {
+                    return Err(AuditError::StoredTwice { event, copies });
+                }
+                (false, 1..) if !explained => return Err(AuditError::RejectedOnDisk(event)),
+                _ => {}
+            }
+            totals.assigned += 1;
+            totals.duplicates += u64::from(stored.saturating_sub(u32::from(on_disk)));
+            match outcome {
+                Outcome::Rejected => totals.rejected += 1,
+                Outcome::Accepted => totals.accepted += 1,
+                Outcome::Stored => totals.stored += 1,
+                Outcome::Debug => totals.debug += 1,
+            }
+        }
+        Ok(totals)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fanin_units::Instant;
+
+    use super::*;
+    use crate::Stream;
+
+    const ASSIGNED: What = What::Assigned { collector: 0, unit: 0, due: Instant::START, direct: false };
+    const STORED: What = What::Stored { collector: 0, stream: Stream::Physics, missing: 0 };
+
+    fn audit(what: &[What]) -> Result<Totals, AuditError> {
+        let mut auditor = Auditor::new();
+        for &what in what {
+            auditor.record(&Record { at: Instant::START, event: L1Id(5), what });
+        }
+        auditor.finish(true)
+    }
+
+    fn completed(outcome: Outcome) -> What {
+        What::Completed { collector: 0, outcome }
+    }
+
+    #[test]
+    fn every_breach_is_found() {
+        let id = L1Id(5);
+        let rejected = completed(Outcome::Rejected);
+        let stored = completed(Outcome::Stored);
+        assert_eq!(audit(&[STORED]), Err(AuditError::NeverAssigned(id)));
+        assert_eq!(audit(&[ASSIGNED]), Err(AuditError::Lost(id)));
+        let twice = AuditError::AssignedTwice { event: id, assigned: 2, reassigned: 0 };
+        assert_eq!(audit(&[ASSIGNED, ASSIGNED, rejected]), Err(twice));
+        let twice = AuditError::CompletedTwice { event: id, completed: 2 };
+        assert_eq!(audit(&[ASSIGNED, rejected, rejected]), Err(twice));
+        assert_eq!(audit(&[ASSIGNED, stored]), Err(AuditError::NotOnDisk(id)));
+        assert_eq!(audit(&[ASSIGNED, rejected, STORED]), Err(AuditError::RejectedOnDisk(id)));
+        let twice = AuditError::StoredTwice { event: id, copies: 2 };
+        assert_eq!(audit(&[ASSIGNED, stored, STORED, STORED]), Err(twice));
+    }
+
+    #[test]
+    fn what_is_explained_is_counted() {
+        let reassigned = What::Reassigned { from: 0 };
+        let debug = completed(Outcome::Debug);
+        let totals = audit(&[ASSIGNED, reassigned, ASSIGNED, STORED, debug, STORED]).unwrap();
+        assert_eq!(totals, Totals { assigned: 1, debug: 1, duplicates: 1, ..Totals::default() });
+    }
+}

@@ -1,0 +1,70 @@
+//! Events to be deleted from the readouts, in groups as ATLAS does it.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use fanin_units::{Duration, Instant};
+
+use crate::L1Id;
+
+/// How finished events are cleared from the readouts. The message goes to every readout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClearConfig {
+    /// How many events one message names, at most; at least 1.
+    pub group: u16,
+    /// How long an event waits for the group to fill, at most.
+    pub delay_max: Duration,
+}
+
+impl Default for ClearConfig {
+    /// 100 events, or what there is after 100 ms.
+    fn default() -> Self {
+        Self { group: 100, delay_max: Duration::from_millis(100) }
+    }
+}
+
+/// Collects events until a message is worth its while.
+#[derive(Debug)]
+pub(crate) struct ClearBatch {
+    config: ClearConfig,
+    events: Vec<L1Id>,
+    flush_at: Option<Instant>,
+}
+
+impl ClearBatch {
+    pub(crate) fn new(config: ClearConfig) -> Self {
+        Self { config, events: Vec::new(), flush_at: None }
+    }
+
+    pub(crate) fn add(&mut self, now: Instant, event: L1Id) {
+        if self.events.is_empty() {
+            self.flush_at = now.checked_add(self.config.delay_max);
+        }
+        self.events.push(event);
+    }
+
+    pub(crate) fn forget(&mut self, event: L1Id) {
+        self.events.retain(|&waiting| waiting != event);
+        if self.events.is_empty() {
+            self.flush_at = None;
+        }
+    }
+
+    /// When the events in it have waited long enough.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.flush_at
+    }
+
+    /// The events, if there are enough of them or they have waited long enough.
+    pub(crate) fn take_due(&mut self, now: Instant) -> Option<Arc<[L1Id]>> {
+        let full = self.events.len() >= usize::from(self.config.group);
+        let late = self.flush_at.is_some_and(|at| at <= now);
+        if self.events.is_empty() || !(full || late) {
+            return None;
+        }
+        let events = Arc::from(self.events.as_slice());
+        self.events.clear();
+        self.flush_at = None;
+        Some(events)
+    }
+}

@@ -1,0 +1,275 @@
+//! Requests to the readouts: made, held back for credits, sent, answered, repeated, given up.
+
+use fanin_units::{Instant, Ratio};
+
+use super::pending::Pending;
+use super::slot::SlotKey;
+use super::{Blocked, Collector, RequestOrder, Timer};
+use crate::timers::later;
+use crate::{FragmentSet, L1Id, Message, Payload, Peer, Record, Selection, What};
+
+/// Any fragment that a readout may have.
+const EVERY: FragmentSet = FragmentSet::first(FragmentSet::FRAGMENTS_MAX);
+
+/// A share of a number, rounded up.
+fn share_of(whole: u64, share: Ratio) -> u64 {
+    (u128::from(whole) * u128::from(share.get())).div_ceil(u128::from(Ratio::ONE.get())) as u64
+}
+
+impl<P: Payload> Collector<P> {
+    /// Makes the requests of a step. Where nothing is left to request, the step is complete at once.
+    pub(super) fn collect(&mut self, now: Instant, index: u32, selection: &Selection) {
+        let slot = &mut self.slots[index];
+        slot.began = now;
+        slot.first_request = None;
+        let region = slot.region.clone();
+        let selection = if *selection == Selection::Region { &region } else { selection };
+        if self.config.order == RequestOrder::Random && !matches!(selection, Selection::List(_)) {
+            for end in (1..self.order.len()).rev() {
+                self.order.swap(end, self.random.below(end as u32 + 1) as usize);
+            }
+        }
+        match selection {
+            Selection::Rest | Selection::Region => {
+                for place in 0..self.order.len() {
+                    let readout = self.order[place];
+                    self.plan(now, index, readout, EVERY);
+                }
+            }
+            Selection::Readouts(share) => {
+                let all = self.readouts.iter().filter(|readout| !readout.all.is_empty()).count();
+                let mut left = share_of(all as u64, *share);
+                for place in 0..self.order.len() {
+                    let readout = self.order[place];
+                    if left == 0 {
+                        break;
+                    }
+                    left -= u64::from(self.plan(now, index, readout, EVERY));
+                }
+            }
+            Selection::Fragments(share) => {
+                for place in 0..self.order.len() {
+                    let readout = self.order[place];
+                    let all = self.readouts[usize::from(readout)].all;
+                    let left = all.without(self.slots[index].requested[usize::from(readout)]);
+                    let count = share_of(u64::from(all.len()), *share) as u16;
+                    self.plan(now, index, readout, left.lowest(count));
+                }
+            }
+            Selection::List(list) => {
+                // A region may name readouts that this system does not have.
+                let count = self.readouts.len();
+                for wanted in list.iter().filter(|wanted| usize::from(wanted.readout) < count) {
+                    self.plan(now, index, wanted.readout, wanted.fragments);
+                }
+            }
+        }
+        if self.slots[index].open == 0 {
+            let key = self.slots.key(index);
+            self.completed.push_back(key);
+        }
+    }
+
+    /// Makes one request, for those of the fragments that exist and were not requested yet; false if there are none.
+    #[inline]
+    fn plan(&mut self, now: Instant, index: u32, readout: u16, fragments: FragmentSet) -> bool {
+        let slot = SlotKey { index, generation: self.slots[index].generation };
+        let requested = &mut self.slots[index].requested[usize::from(readout)];
+        let fragments = self.readouts[usize::from(readout)].all.intersection(fragments).without(*requested);
+        if fragments.is_empty() {
+            return false;
+        }
+        *requested = requested.union(fragments);
+        self.slots[index].open += 1;
+        self.enqueue(now, Blocked { slot, readout, retries: 0, fragments, planned: now });
+        true
+    }
+
+    /// Lets a request wait for credits, or for its readout to come back.
+    #[inline]
+    fn enqueue(&mut self, now: Instant, blocked: Blocked) {
+        let link = &mut self.readouts[usize::from(blocked.readout)];
+        if link.up {
+            self.credits.push(blocked.slot.index, blocked.fragments.len(), blocked);
+        } else if now < link.give_up {
+            if link.stalled.is_empty() {
+                self.timers.set(link.give_up, Timer::GiveUp(blocked.readout, link.give_up));
+            }
+            link.stalled.push(blocked);
+        } else {
+            self.lose_fragments(now, blocked);
+        }
+    }
+
+    /// Sends the requests that there are credits for.
+    #[inline]
+    pub(super) fn send_requests(&mut self, now: Instant) {
+        while let Some(blocked) = self.credits.pop() {
+            let Blocked { slot: key, readout, retries, fragments, planned } = blocked;
+            let cost = fragments.len();
+            if !self.readouts[usize::from(readout)].up {
+                self.credits.give_back(cost);
+                self.enqueue(now, blocked);
+                continue;
+            }
+            if self.slots.find(key).is_none() {
+                self.credits.give_back(cost);
+                continue;
+            }
+            let slot = &mut self.slots[key.index];
+            slot.requests += 1;
+            let event = slot.event;
+            if slot.first_request.is_none() {
+                slot.first_request = Some(now);
+                if let super::Phase::Step(step) = slot.phase {
+                    self.records.push_back(Record { at: now, event, what: What::FirstRequest { step } });
+                }
+            }
+            let wait = now.saturating_since(planned);
+            if !wait.is_zero() {
+                self.counters.waited += 1;
+                self.counters.wait_time = self.counters.wait_time.saturating_add(wait);
+            }
+            self.counters.requests += 1;
+            self.counters.retries += u64::from(retries > 0);
+            let tag =
+                self.pending.insert(Pending { slot: key, readout, cost, retries, fragments, sent: now });
+            if let Some(timeout) = self.config.request_timeout {
+                self.timeouts.push_back((later(now, timeout), tag));
+            }
+            self.out.push_back((Peer::Readout(readout), Message::Request { tag, event, fragments }));
+        }
+    }
+
+    #[inline]
+    pub(super) fn answer(
+        &mut self,
+        now: Instant,
+        readout: u16,
+        tag: u32,
+        event: L1Id,
+        missing: FragmentSet,
+        payload: P,
+    ) -> Result<(), &'static str> {
+        let Some(pending) = self.pending.find(tag) else {
+            self.counters.stale_answers += 1;
+            return Ok(());
+        };
+        let Pending { slot: key, readout: asked, cost, fragments, sent, .. } = *pending;
+        if asked != readout {
+            return Err("another readout was asked");
+        }
+        if self.slots.find(key).is_some_and(|slot| slot.event != event) {
+            return Err("another event was asked for");
+        }
+        self.pending.remove(tag);
+        self.credits.give_back(cost);
+        if self.slots.find(key).is_none() {
+            self.counters.stale_answers += 1;
+            return Ok(());
+        }
+        let slot = &mut self.slots[key.index];
+        let bytes = payload.size();
+        slot.bytes += bytes;
+        slot.payload.append(readout, payload);
+        slot.open -= 1;
+        if slot.open == 0 {
+            self.completed.push_back(key);
+        }
+        self.counters.answers += 1;
+        self.counters.bytes += bytes.get();
+        let missing = missing.intersection(fragments);
+        if !missing.is_empty() {
+            self.note_missing(now, key.index, readout, missing);
+        }
+        if self.config.trace_requests {
+            self.record(now, event, What::Answered { readout, requested: sent, bytes });
+        }
+        Ok(())
+    }
+
+    /// Repeats requests that had no answer in time, or gives them up.
+    pub(super) fn expire_requests(&mut self, now: Instant) {
+        while let Some(&(at, tag)) = self.timeouts.front()
+            && at <= now
+        {
+            self.timeouts.pop_front();
+            self.repeat(now, tag);
+        }
+    }
+
+    /// A request has to be made again, or given up if it was repeated often enough.
+    pub(super) fn repeat(&mut self, now: Instant, tag: u32) {
+        let Some(pending) = self.pending.remove(tag) else { return };
+        self.credits.give_back(pending.cost);
+        let Pending { slot, readout, retries, fragments, .. } = pending;
+        let blocked = Blocked { slot, readout, retries, fragments, planned: now };
+        if self.slots.find(slot).is_none() {
+            return;
+        }
+        if retries < self.config.request_retries {
+            self.enqueue(now, Blocked { retries: retries + 1, ..blocked });
+        } else {
+            self.lose_fragments(now, blocked);
+        }
+    }
+
+    pub(super) fn readout_connected(&mut self, readout: u16) {
+        let Some(link) = self.readouts.get_mut(usize::from(readout)) else { return };
+        link.up = true;
+        for events in link.owed.drain(..) {
+            self.out.push_back((Peer::Readout(readout), Message::Clear(events)));
+        }
+        for blocked in core::mem::take(&mut link.stalled) {
+            if self.slots.find(blocked.slot).is_some() {
+                self.credits.push(blocked.slot.index, blocked.fragments.len(), blocked);
+            }
+        }
+    }
+
+    pub(super) fn readout_closed(&mut self, now: Instant, readout: u16) {
+        let Some(link) = self.readouts.get_mut(usize::from(readout)).filter(|link| link.up) else { return };
+        link.up = false;
+        link.give_up = later(now, self.config.readout_wait);
+        for tag in self.pending.tags_to(readout) {
+            let Some(Pending { slot, cost, retries, fragments, sent, .. }) = self.pending.remove(tag) else {
+                continue;
+            };
+            self.credits.give_back(cost);
+            if self.slots.find(slot).is_some() {
+                self.enqueue(now, Blocked { slot, readout, retries, fragments, planned: sent });
+            }
+        }
+    }
+
+    pub(super) fn give_readout_up(&mut self, now: Instant, readout: u16) {
+        let link = &mut self.readouts[usize::from(readout)];
+        for blocked in core::mem::take(&mut link.stalled) {
+            self.lose_fragments(now, blocked);
+        }
+    }
+
+    /// A request will never be answered: its fragments are missing from the event.
+    fn lose_fragments(&mut self, now: Instant, blocked: Blocked) {
+        let Blocked { slot: key, readout, fragments, .. } = blocked;
+        if self.slots.find(key).is_none() {
+            return;
+        }
+        self.note_missing(now, key.index, readout, fragments);
+        let slot = &mut self.slots[key.index];
+        slot.open -= 1;
+        if slot.open == 0 {
+            self.completed.push_back(key);
+        }
+    }
+
+    fn note_missing(&mut self, now: Instant, index: u32, readout: u16, fragments: FragmentSet) {
+        let slot = &mut self.slots[index];
+        let count = fragments.len();
+        slot.missing += u32::from(count);
+        slot.payload.mark_missing(readout, fragments);
+        self.counters.missing += u64::from(count);
+        let event = slot.event;
+        self.record(now, event, What::Missing { readout, fragments: count });
+    }
+}

@@ -1,0 +1,249 @@
+//! What a collector is told at the start, and what it counts.
+
+use alloc::vec::Vec;
+
+use fanin_units::{Duration, Ratio};
+
+use crate::{ClearConfig, Delay, Discipline, FragmentSet, Selection};
+
+/// In which order the requests of one step are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum RequestOrder {
+    /// From the first readout to the last.
+    #[default]
+    Fixed,
+    /// From this readout on, and round: collectors that start at different readouts do not meet at one.
+    Rotated(u16),
+    /// In another random order for each step.
+    Random,
+}
+
+/// One round of collecting and processing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// What is collected.
+    pub collect: Selection,
+    /// How long the unit then processes it.
+    pub processing: Delay,
+    /// The probability that the event goes on to the next step, or, in the last one, that it is accepted. Otherwise
+    /// it is rejected.
+    pub accept: Ratio,
+}
+
+/// What the processing units do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UnitModel {
+    /// They go through these steps; times and decisions are drawn. One step that collects everything is full event
+    /// building (thesis §4.3.2), two are the L2 and EB phases of ICC'15 §IV.C.
+    Steps(Vec<Step>),
+    /// They are real: the driver passes [`crate::UnitCommand`]s on to them and their decisions to
+    /// [`crate::Collector::handle_decision`]. This is what is collected before they are asked for the first time.
+    External(Selection),
+}
+
+/// What a collector is told.
+#[derive(Debug, Clone)]
+pub struct CollectorConfig {
+    /// How many processing units it has.
+    pub units: u16,
+    /// How many fragments each readout serves; zero is allowed.
+    pub readouts: Vec<u16>,
+    /// How many data loggers there are. Without any, accepted events leave the system as soon as they are complete.
+    pub loggers: u16,
+    /// Credits that its units share: a request costs as many as it has fragments. `None` does without shaping.
+    pub credits: Option<u32>,
+    /// Who goes first where requests wait for credits.
+    pub discipline: Discipline,
+    /// The order of the requests of one step.
+    pub order: RequestOrder,
+    /// What the units do.
+    pub model: UnitModel,
+    /// Whether an accepted event is completed before it is shipped (`true`), or shipped with what was collected.
+    pub build_accepted: bool,
+    /// How long an answer may take before the request is repeated, or given up. `None`: for ever.
+    pub request_timeout: Option<Duration>,
+    /// How often a request is repeated before its fragments are taken as missing.
+    pub request_retries: u8,
+    /// How long a readout may be away, from the start or from when its connection was lost, before its fragments are
+    /// taken as missing.
+    pub readout_wait: Duration,
+    /// How long a unit may have an event for processing, one step, before it is taken for dead. `None`: for ever.
+    pub unit_timeout: Option<Duration>,
+    /// How long a logger may take to grant and to store an event before another is asked. `None`: for ever.
+    pub logger_timeout: Option<Duration>,
+    /// While so many decided events wait for storage, units that become free are not announced; at least 1.
+    pub shipping_max: u16,
+    /// How readouts are told to delete events. `None` where the supervisor does it, or nothing is kept.
+    pub clear: Option<ClearConfig>,
+    /// Whether an accepted event is deleted from the readouts when it was sent to a logger, rather than when it is
+    /// on disk: faster, but a logger that is lost takes events with it (thesis §3.7.4).
+    pub clear_before_stored: bool,
+    /// Whether each answer gets a record of its own.
+    pub trace_requests: bool,
+    /// The seed of its random numbers.
+    pub seed: u64,
+}
+
+impl Default for CollectorConfig {
+    /// One unit that collects everything, decides at once and rejects; no readout yet, no credits, no time-outs but 5 s for a
+    /// readout to come back; at most 64 events in storage; clears as [`ClearConfig`] has them, once stored.
+    fn default() -> Self {
+        let step = Step { collect: Selection::Rest, processing: Delay::ZERO, accept: Ratio::ZERO };
+        Self {
+            units: 1,
+            readouts: Vec::new(),
+            loggers: 0,
+            credits: None,
+            discipline: Discipline::Fifo,
+            order: RequestOrder::Fixed,
+            model: UnitModel::Steps(alloc::vec![step]),
+            build_accepted: true,
+            request_timeout: None,
+            request_retries: 0,
+            readout_wait: Duration::from_secs(5),
+            unit_timeout: None,
+            logger_timeout: None,
+            shipping_max: 64,
+            clear: Some(ClearConfig::default()),
+            clear_before_stored: false,
+            trace_requests: false,
+            seed: 0,
+        }
+    }
+}
+
+/// Why a collector cannot work as it was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CollectorError {
+    /// There is no unit.
+    #[error("a collector needs at least one processing unit")]
+    NoUnits,
+    /// There is no step.
+    #[error("a processing unit needs at least one step")]
+    NoSteps,
+    /// A readout serves more fragments than can be named.
+    #[error("readout {readout} serves {fragments} fragments; at most {max} are possible")]
+    TooManyFragments {
+        /// Which.
+        readout: u16,
+        /// How many.
+        fragments: u16,
+        /// Possible.
+        max: u16,
+    },
+    /// There are more readouts than numbers for them.
+    #[error("there are {readouts} readouts; at most 65535 can be numbered")]
+    TooManyReadouts {
+        /// There are.
+        readouts: usize,
+    },
+    /// A request for all fragments of a readout would wait for ever.
+    #[error("a request to readout {readout} costs {fragments} credits, but there are only {credits}")]
+    CreditsBelowRequest {
+        /// There are.
+        credits: u32,
+        /// Which.
+        readout: u16,
+        /// Needed.
+        fragments: u16,
+    },
+    /// A share of more than all.
+    #[error("a share or probability exceeds 1")]
+    ShareAboveOne,
+    /// The request order starts at a readout that does not exist.
+    #[error("requests start at readout {first}, but there are only {readouts}")]
+    NoSuchReadout {
+        /// Where.
+        first: u16,
+        /// There are.
+        readouts: usize,
+    },
+    /// No event could ever be shipped.
+    #[error("at least one event has to be allowed to wait for storage")]
+    NoShipping,
+    /// A group of no event would never be sent.
+    #[error("a clear message has to name at least one event")]
+    EmptyClear,
+}
+
+impl CollectorConfig {
+    /// Whether a collector can work like this.
+    ///
+    /// # Errors
+    /// The first thing that it cannot work with.
+    pub fn validate(&self) -> Result<(), CollectorError> {
+        if self.units == 0 {
+            return Err(CollectorError::NoUnits);
+        }
+        if self.readouts.len() > usize::from(u16::MAX) {
+            return Err(CollectorError::TooManyReadouts { readouts: self.readouts.len() });
+        }
+        for (readout, &fragments) in self.readouts.iter().enumerate() {
+            let (readout, max) = (readout as u16, FragmentSet::FRAGMENTS_MAX);
+            if fragments > max {
+                return Err(CollectorError::TooManyFragments { readout, fragments, max });
+            }
+            // Whatever the steps say, an event of a lost collector is collected as a whole.
+            if let Some(credits) = self.credits.filter(|&credits| credits < u32::from(fragments)) {
+                return Err(CollectorError::CreditsBelowRequest { credits, readout, fragments });
+            }
+        }
+        if let RequestOrder::Rotated(first) = self.order
+            && usize::from(first) >= self.readouts.len().max(1)
+        {
+            return Err(CollectorError::NoSuchReadout { first, readouts: self.readouts.len() });
+        }
+        let share_is_bad = |selection: &Selection| match selection {
+            Selection::Readouts(share) | Selection::Fragments(share) => *share > Ratio::ONE,
+            Selection::Rest | Selection::Region | Selection::List(_) => false,
+        };
+        let bad = match &self.model {
+            UnitModel::Steps(steps) if steps.is_empty() => return Err(CollectorError::NoSteps),
+            UnitModel::Steps(steps) => {
+                steps.iter().any(|step| step.accept > Ratio::ONE || share_is_bad(&step.collect))
+            }
+            UnitModel::External(selection) => share_is_bad(selection),
+        };
+        if bad {
+            return Err(CollectorError::ShareAboveOne);
+        }
+        if self.shipping_max == 0 {
+            return Err(CollectorError::NoShipping);
+        }
+        if self.clear.is_some_and(|clear| clear.group == 0) {
+            return Err(CollectorError::EmptyClear);
+        }
+        Ok(())
+    }
+}
+
+/// What a collector has counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CollectorCounters {
+    /// Events received.
+    pub events: u64,
+    /// Requests sent, repetitions included.
+    pub requests: u64,
+    /// Of these, repetitions.
+    pub retries: u64,
+    /// Answers that belong to a request.
+    pub answers: u64,
+    /// Answers that came after their request was given up, repeated or withdrawn.
+    pub stale_answers: u64,
+    /// Answers that were corrupted.
+    pub corrupted: u64,
+    /// Payload bytes in answers that belong to a request.
+    pub bytes: u64,
+    /// Fragments that never came.
+    pub missing: u64,
+    /// Requests that had to wait for credits.
+    pub waited: u64,
+    /// How long all requests waited for credits together.
+    pub wait_time: Duration,
+    /// Units that were lost or took too long.
+    pub units_lost: u64,
+    /// Events sent to another logger after one failed.
+    pub reshipped: u64,
+    /// Events forgotten at the supervisor's word.
+    pub abandoned: u64,
+}

@@ -1,0 +1,713 @@
+//! The collector (DCM): collects events for its processing units, and sees them to storage.
+
+mod collect;
+mod config;
+mod pending;
+mod ship;
+mod slot;
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use fanin_units::Instant;
+
+pub use config::{CollectorConfig, CollectorCounters, CollectorError, RequestOrder, Step, UnitModel};
+
+use self::pending::PendingTable;
+use self::slot::{Phase, SlotKey, Slots};
+use crate::clear::ClearBatch;
+use crate::timers::{Timers, later};
+use crate::{
+    CreditPool, Done, FragmentSet, Hello, L1Id, Message, Outcome, Payload, Peer, ProcessingUnit, Random,
+    Record, Selection, Unexpected, UnitState, What,
+};
+
+/// What a processing unit decides about its event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// Not interesting: delete it.
+    Reject,
+    /// Interesting: store it.
+    Accept,
+    /// Not sure yet: collect these and ask again.
+    Collect(Selection),
+}
+
+/// What a driver has to tell one of its real processing units ([`UnitModel::External`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnitCommand {
+    /// Process what was collected; the answer goes to [`Collector::handle_decision`].
+    Process {
+        /// The unit.
+        unit: u16,
+        /// Its event.
+        event: L1Id,
+        /// Which step of it, from zero.
+        step: u16,
+    },
+    /// It took too long, or its event was taken away: end the process, start another, and call
+    /// [`Collector::handle_unit_up`].
+    Kill {
+        /// The unit.
+        unit: u16,
+    },
+}
+
+/// What an event in a collector waits for; who waits for whom when nothing moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitsFor {
+    /// Credits, or the answers to requests.
+    Fragments {
+        /// Requests that are not answered yet, sent or not.
+        requests: u32,
+    },
+    /// The decision of a processing unit.
+    Decision {
+        /// The unit.
+        unit: u16,
+    },
+    /// A logger: a certain one, or any.
+    Logger(Option<u16>),
+}
+
+/// The connection to the supervisor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Link {
+    Down,
+    /// Said hello; which of its events are no longer its own is not known yet.
+    Greeting,
+    Up,
+}
+
+#[derive(Debug)]
+struct ReadoutLink {
+    up: bool,
+    /// While it is down: when its fragments are given up.
+    give_up: Instant,
+    /// Requests that wait for it to come back.
+    stalled: Vec<Blocked>,
+    /// Clears that it has missed.
+    owed: VecDeque<Arc<[L1Id]>>,
+    all: FragmentSet,
+}
+
+/// A request that is not sent yet.
+#[derive(Debug, Clone, Copy)]
+struct Blocked {
+    slot: SlotKey,
+    readout: u16,
+    retries: u8,
+    fragments: FragmentSet,
+    planned: Instant,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Timer {
+    /// A drawn processing time ends.
+    Processed(SlotKey, u16),
+    /// A unit has had its event too long.
+    UnitLate(SlotKey, u16),
+    /// A logger has been silent too long.
+    LoggerLate(SlotKey, u16),
+    /// All loggers refused; time to ask again.
+    OfferAgain(SlotKey),
+    /// A readout has been away too long: since it was to be back at this time.
+    GiveUp(u16, Instant),
+}
+
+/// How many clear messages are kept for a readout that is away; the oldest are dropped first.
+const CLEARS_OWED_MAX: usize = 4096;
+
+/// One collector with its processing units.
+#[derive(Debug)]
+pub struct Collector<P> {
+    config: CollectorConfig,
+    random: Random,
+    units: Vec<ProcessingUnit>,
+    /// Whether the supervisor counts on a unit.
+    announced: Vec<bool>,
+    /// Idle units that are not announced because too much waits for storage.
+    withheld: Vec<u16>,
+    link: Link,
+    readouts: Vec<ReadoutLink>,
+    loggers: Vec<bool>,
+    next_logger: u16,
+    /// The readouts in the order of requests.
+    order: Vec<u16>,
+    slots: Slots<P>,
+    /// Events without a unit, from their decision to storage.
+    shipping: u16,
+    unshipped: VecDeque<SlotKey>,
+    credits: CreditPool<Blocked>,
+    pending: PendingTable,
+    /// Request time-outs, which are all equally long and so in order.
+    timeouts: VecDeque<(Instant, u32)>,
+    timers: Timers<Timer>,
+    /// Events whose last open request was just closed.
+    completed: VecDeque<SlotKey>,
+    clear: Option<ClearBatch>,
+    /// What was finished lately, for a supervisor that may not know.
+    done: VecDeque<Done>,
+    out: VecDeque<(Peer, Message<P>)>,
+    commands: VecDeque<UnitCommand>,
+    records: VecDeque<Record>,
+    counters: CollectorCounters,
+}
+
+impl<P: Payload> Collector<P> {
+    /// A collector that waits for its connections. Its units are idle, or down until
+    /// [`Self::handle_unit_up`] where they are real.
+    ///
+    /// # Errors
+    /// If it could not work as it is told.
+    pub fn new(config: CollectorConfig) -> Result<Self, CollectorError> {
+        config.validate()?;
+        let readouts = config.readouts.len();
+        let first = if let RequestOrder::Rotated(first) = config.order { usize::from(first) } else { 0 };
+        let link = |&fragments: &u16| ReadoutLink {
+            up: false,
+            give_up: later(Instant::START, config.readout_wait),
+            stalled: Vec::new(),
+            owed: VecDeque::new(),
+            all: FragmentSet::first(fragments),
+        };
+        let up = matches!(config.model, UnitModel::Steps(_));
+        Ok(Self {
+            random: Random::new(config.seed),
+            units: vec![ProcessingUnit::new(up); usize::from(config.units)],
+            announced: vec![false; usize::from(config.units)],
+            withheld: Vec::new(),
+            link: Link::Down,
+            readouts: config.readouts.iter().map(link).collect(),
+            loggers: vec![false; usize::from(config.loggers)],
+            next_logger: 0,
+            order: (0..readouts).map(|n| ((first + n) % readouts) as u16).collect(),
+            slots: Slots::new(readouts),
+            shipping: 0,
+            unshipped: VecDeque::new(),
+            credits: CreditPool::new(config.credits, config.discipline),
+            pending: PendingTable::default(),
+            timeouts: VecDeque::new(),
+            timers: Timers::new(),
+            completed: VecDeque::new(),
+            clear: config.clear.map(ClearBatch::new),
+            done: VecDeque::new(),
+            out: VecDeque::new(),
+            commands: VecDeque::new(),
+            records: VecDeque::new(),
+            counters: CollectorCounters::default(),
+            config,
+        })
+    }
+
+    /// A connection stands.
+    pub fn handle_connected(&mut self, now: Instant, peer: Peer) {
+        match peer {
+            Peer::Supervisor => {
+                self.link = Link::Greeting;
+                let idle = (0..self.config.units)
+                    .filter(|unit| self.units[usize::from(*unit)].state() == UnitState::Idle)
+                    .filter(|unit| !self.withheld.contains(unit));
+                let idle: Vec<u16> = idle.collect();
+                self.announced.fill(false);
+                idle.iter().for_each(|&unit| self.announced[usize::from(unit)] = true);
+                let hello = Hello {
+                    idle,
+                    busy: self.slots.iter().map(|(_, slot)| slot.event).collect(),
+                    done: self.done.iter().copied().collect(),
+                };
+                self.out.push_back((peer, Message::Hello(Box::new(hello))));
+            }
+            Peer::Readout(readout) => self.readout_connected(readout),
+            Peer::Logger(logger) => {
+                if let Some(up) = self.loggers.get_mut(usize::from(logger)) {
+                    *up = true;
+                    self.offer_unshipped(now);
+                }
+            }
+            Peer::Collector(_) => {}
+        }
+        self.settle(now);
+    }
+
+    /// A connection is lost; saying so twice does no harm.
+    pub fn handle_closed(&mut self, now: Instant, peer: Peer) {
+        match peer {
+            // It goes on with what it has, and tells the supervisor when that is back.
+            Peer::Supervisor => self.link = Link::Down,
+            Peer::Readout(readout) => self.readout_closed(now, readout),
+            Peer::Logger(logger) => self.logger_closed(now, logger),
+            Peer::Collector(_) => {}
+        }
+        self.settle(now);
+    }
+
+    /// A message arrived.
+    ///
+    /// # Errors
+    /// If the message makes no sense here; nothing has changed then.
+    pub fn handle_message(
+        &mut self,
+        now: Instant,
+        peer: Peer,
+        message: Message<P>,
+    ) -> Result<(), Unexpected> {
+        let name = message.name();
+        let handled = match (peer, message) {
+            (Peer::Readout(readout), Message::Answer { tag, event, missing, payload }) => {
+                self.answer(now, readout, tag, event, missing, payload)
+            }
+            (Peer::Supervisor, Message::Assign { event, unit, direct, region, result }) => {
+                self.assign(now, event, unit, direct, region, result)
+            }
+            (Peer::Supervisor, Message::Welcome(events)) if self.link == Link::Greeting => {
+                self.link = Link::Up;
+                events.iter().for_each(|&event| self.abandon(now, event));
+                Ok(())
+            }
+            (Peer::Logger(logger), Message::Grant { event }) => self.granted(now, logger, event),
+            (Peer::Logger(logger), Message::Refuse { event }) => self.refused(now, logger, event),
+            (Peer::Logger(logger), Message::Stored { event }) => self.stored(now, logger, event),
+            _ => Err("such a peer does not send this here"),
+        };
+        handled.map_err(|why| Unexpected { peer, message: name, why })?;
+        self.settle(now);
+        Ok(())
+    }
+
+    /// A time that [`Self::poll_deadline`] named has come.
+    pub fn handle_deadline(&mut self, now: Instant) {
+        while let Some(timer) = self.timers.pop_due(now) {
+            if !self.is_stale(&timer) {
+                self.fire(now, timer);
+                self.settle(now);
+            }
+        }
+        self.expire_requests(now);
+        self.settle(now);
+    }
+
+    /// An answer arrived that the driver found corrupted and threw away: its checksum is wrong. The request is
+    /// repeated, or its fragments are taken as missing after as many repetitions as are allowed.
+    pub fn handle_corrupted(&mut self, now: Instant, readout: u16, tag: u32) {
+        if self.pending.find(tag).is_some_and(|pending| pending.readout == readout) {
+            self.counters.corrupted += 1;
+            self.repeat(now, tag);
+            self.settle(now);
+        }
+    }
+
+    /// A real processing unit decided; false means that it no longer has this event, and nothing happened.
+    pub fn handle_decision(&mut self, now: Instant, unit: u16, event: L1Id, decision: Decision) -> bool {
+        let state = self.units.get(usize::from(unit));
+        let slot = state.filter(|unit| unit.state() == UnitState::Processing).and_then(ProcessingUnit::slot);
+        let Some(index) = slot.filter(|&index| self.slots[index].event == event) else { return false };
+        self.decide(now, index, decision);
+        self.settle(now);
+        true
+    }
+
+    /// A real processing unit is there, for the first time or again.
+    pub fn handle_unit_up(&mut self, now: Instant, unit: u16) {
+        if let Some(state) = self.units.get_mut(usize::from(unit))
+            && state.state() == UnitState::Down
+        {
+            state.release();
+            // Where it was idle when it was lost, the supervisor never knew.
+            if !self.announced[usize::from(unit)] {
+                self.announce(unit, None);
+            }
+            self.settle(now);
+        }
+    }
+
+    /// A processing unit crashed. Its event goes to the debug stream, untouched (thesis §3.7.4).
+    pub fn handle_unit_lost(&mut self, now: Instant, unit: u16) {
+        if usize::from(unit) < self.units.len() {
+            self.lose_unit(now, unit);
+            self.settle(now);
+        }
+    }
+
+    /// The next message to send.
+    #[inline]
+    pub fn poll_transmit(&mut self) -> Option<(Peer, Message<P>)> {
+        self.out.pop_front()
+    }
+
+    /// The next command to a real processing unit.
+    pub fn poll_unit(&mut self) -> Option<UnitCommand> {
+        self.commands.pop_front()
+    }
+
+    /// The next thing that happened.
+    #[inline]
+    pub fn poll_record(&mut self) -> Option<Record> {
+        self.records.pop_front()
+    }
+
+    /// When [`Self::handle_deadline`] has to be called, if nothing else happens before.
+    pub fn poll_deadline(&mut self) -> Option<Instant> {
+        while let Some((_, timer)) = self.timers.first()
+            && self.is_stale(timer)
+        {
+            self.timers.drop_first();
+        }
+        while let Some(&(_, tag)) = self.timeouts.front()
+            && self.pending.find(tag).is_none()
+        {
+            self.timeouts.pop_front();
+        }
+        let timer = self.timers.first().map(|(at, _)| at);
+        let request = self.timeouts.front().map(|&(at, _)| at);
+        let clear = self.clear.as_ref().filter(|_| self.link == Link::Up).and_then(ClearBatch::deadline);
+        [timer, request, clear].into_iter().flatten().min()
+    }
+
+    /// What it counted so far.
+    pub fn counters(&self) -> &CollectorCounters {
+        &self.counters
+    }
+
+    /// Its credits: how many are out, and how many requests wait.
+    pub fn credits_used(&self) -> u32 {
+        self.credits.used()
+    }
+
+    /// The most credits that were ever out.
+    pub fn credits_used_max(&self) -> u32 {
+        self.credits.used_max()
+    }
+
+    /// Requests that wait for credits.
+    pub fn requests_waiting(&self) -> usize {
+        self.credits.waiting()
+    }
+
+    /// Requests that were sent and are neither answered nor given up.
+    pub fn requests_pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// What each of its events waits for.
+    pub fn waits(&self) -> impl Iterator<Item = (L1Id, WaitsFor)> {
+        self.slots.iter().map(|(_, slot)| {
+            let waits = match (slot.phase, slot.unit) {
+                (Phase::Step(_), Some(unit)) if slot.open == 0 => WaitsFor::Decision { unit },
+                (Phase::Unshipped, _) => WaitsFor::Logger(None),
+                (Phase::Offered(logger) | Phase::Sent(logger), _) => WaitsFor::Logger(Some(logger)),
+                _ => WaitsFor::Fragments { requests: slot.open },
+            };
+            (slot.event, waits)
+        })
+    }
+
+    /// The event that a unit has: its L1 result, and what was collected so far.
+    pub fn event_of(&self, unit: u16) -> Option<(L1Id, &P, &P)> {
+        let index = self.units.get(usize::from(unit))?.slot()?;
+        let slot = &self.slots[index];
+        Some((slot.event, &slot.result, &slot.payload))
+    }
+
+    /// What a unit is doing.
+    pub fn unit(&self, unit: u16) -> Option<&ProcessingUnit> {
+        self.units.get(usize::from(unit))
+    }
+
+    /// Goes through everything that has become possible.
+    #[inline]
+    fn settle(&mut self, now: Instant) {
+        loop {
+            self.send_requests(now);
+            let Some(key) = self.completed.pop_front() else { break };
+            self.complete(now, key);
+        }
+        self.flush_clear(now);
+    }
+
+    fn is_stale(&self, timer: &Timer) -> bool {
+        match *timer {
+            Timer::Processed(key, step) | Timer::UnitLate(key, step) => self
+                .slots
+                .find(key)
+                .is_none_or(|slot| slot.phase != Phase::Step(step) || slot.open > 0 || slot.unit.is_none()),
+            Timer::LoggerLate(key, offers) => self.slots.find(key).is_none_or(|slot| slot.offers != offers),
+            Timer::OfferAgain(key) => self.slots.find(key).is_none(),
+            Timer::GiveUp(readout, at) => {
+                let link = &self.readouts[usize::from(readout)];
+                link.up || link.give_up != at
+            }
+        }
+    }
+
+    fn fire(&mut self, now: Instant, timer: Timer) {
+        match timer {
+            Timer::Processed(key, step) => {
+                let UnitModel::Steps(steps) = &self.config.model else { return };
+                let last = usize::from(step) + 1 == steps.len();
+                let goes_on = self.random.chance(steps[usize::from(step)].accept);
+                let decision = match (goes_on, last) {
+                    (false, _) => Decision::Reject,
+                    (true, true) => Decision::Accept,
+                    (true, false) => Decision::Collect(steps[usize::from(step) + 1].collect.clone()),
+                };
+                self.decide(now, key.index, decision);
+            }
+            Timer::UnitLate(key, _) => {
+                let Some(unit) = self.slots[key.index].unit else { return };
+                self.lose_unit(now, unit);
+                match self.config.model {
+                    UnitModel::External(_) => self.commands.push_back(UnitCommand::Kill { unit }),
+                    UnitModel::Steps(_) => self.handle_unit_up(now, unit),
+                }
+            }
+            Timer::LoggerLate(key, _) => self.logger_late(now, key.index),
+            Timer::OfferAgain(key) => {
+                if self.slots[key.index].phase == Phase::Unshipped {
+                    self.offer(now, key.index, None);
+                }
+            }
+            Timer::GiveUp(readout, _) => self.give_readout_up(now, readout),
+        }
+    }
+
+    fn assign(
+        &mut self,
+        now: Instant,
+        event: L1Id,
+        unit: u16,
+        direct: bool,
+        region: Selection,
+        result: P,
+    ) -> Result<(), &'static str> {
+        let state = self.units.get(usize::from(unit)).ok_or("there is no such unit")?;
+        if !core::mem::replace(&mut self.announced[usize::from(unit)], false) {
+            return Err("the unit was not announced");
+        }
+        // A unit may go down while an event is on its way to it. It has not seen the event, which still is
+        // nobody's to decide now; the debug stream takes it.
+        let lost = state.state() == UnitState::Down;
+        self.counters.events += 1;
+        self.record(now, event, What::Received { unit });
+        if self.slots.index_of(event).is_some() {
+            // It was thought lost with this collector, but is at a logger already.
+            if !lost {
+                self.announce(unit, None);
+            }
+            return Ok(());
+        }
+        let index = self.slots.insert(event, unit, region, result);
+        if direct || lost {
+            self.send_undecided(now, index, unit);
+            if !lost {
+                self.announce(unit, None);
+            }
+            return Ok(());
+        }
+        self.units[usize::from(unit)].collect(index);
+        let first = match &self.config.model {
+            UnitModel::Steps(steps) => steps[0].collect.clone(),
+            UnitModel::External(selection) => selection.clone(),
+        };
+        self.collect(now, index, &first);
+        Ok(())
+    }
+
+    /// All fragments of a step are here, or given up.
+    fn complete(&mut self, now: Instant, key: SlotKey) {
+        let Some(slot) = self.slots.find(key).filter(|slot| slot.open == 0) else { return };
+        // Where requests are given up as they are made, an event may be announced here more than once.
+        let collecting = |unit: u16| self.units[usize::from(unit)].state() == UnitState::Collecting;
+        let (step, building) = match (slot.phase, slot.unit) {
+            (Phase::Step(step), Some(unit)) if collecting(unit) => (step, false),
+            (Phase::Building, None) => (0, true),
+            _ => return,
+        };
+        let what = What::Collected {
+            step,
+            building,
+            began: slot.began,
+            first_request: slot.first_request.unwrap_or(now),
+            requests: slot.requests,
+            bytes: slot.bytes,
+            missing: slot.missing,
+        };
+        let (event, unit) = (slot.event, slot.unit);
+        self.record(now, event, what);
+        let Some(unit) = unit else {
+            self.offer_first(now, key.index);
+            return;
+        };
+        self.units[usize::from(unit)].process();
+        match &self.config.model {
+            UnitModel::Steps(steps) => {
+                let time = steps[usize::from(step)].processing.draw(&mut self.random);
+                self.timers.set(later(now, time), Timer::Processed(key, step));
+            }
+            UnitModel::External(_) => {
+                self.commands.push_back(UnitCommand::Process { unit, event, step });
+            }
+        }
+        if let Some(timeout) = self.config.unit_timeout {
+            self.timers.set(later(now, timeout), Timer::UnitLate(key, step));
+        }
+    }
+
+    fn decide(&mut self, now: Instant, index: u32, decision: Decision) {
+        let slot = &mut self.slots[index];
+        let (event, Some(unit)) = (slot.event, slot.unit) else { return };
+        match decision {
+            Decision::Collect(selection) => {
+                if let Phase::Step(step) = slot.phase {
+                    slot.phase = Phase::Step(step.saturating_add(1));
+                }
+                self.units[usize::from(unit)].collect(index);
+                self.collect(now, index, &selection);
+            }
+            Decision::Reject => {
+                self.record(now, event, What::Decided { unit, outcome: Outcome::Rejected });
+                self.units[usize::from(unit)].release();
+                self.slots.remove(index);
+                self.clear_later(now, event);
+                self.announce(unit, Some(Done { event, outcome: Outcome::Rejected }));
+            }
+            Decision::Accept => {
+                slot.unit = None;
+                slot.phase = Phase::Building;
+                let stored = if self.loggers.is_empty() { Outcome::Accepted } else { Outcome::Stored };
+                self.record(now, event, What::Decided { unit, outcome: stored });
+                self.units[usize::from(unit)].release();
+                self.shipping += 1;
+                if self.config.build_accepted {
+                    self.collect(now, index, &Selection::Rest);
+                } else {
+                    self.offer_first(now, index);
+                }
+                self.announce(unit, None);
+            }
+        }
+    }
+
+    fn lose_unit(&mut self, now: Instant, unit: u16) {
+        let state = &mut self.units[usize::from(unit)];
+        let slot = state.slot();
+        if state.state() != UnitState::Down {
+            self.counters.units_lost += 1;
+        }
+        state.lose();
+        self.withheld.retain(|&other| other != unit);
+        if let Some(index) = slot {
+            self.send_undecided(now, index, unit);
+        }
+    }
+
+    /// Nobody decides about this event any more: it is collected and stored as it is.
+    fn send_undecided(&mut self, now: Instant, index: u32, unit: u16) {
+        let slot = &mut self.slots[index];
+        slot.unit = None;
+        slot.debug = true;
+        slot.phase = Phase::Building;
+        let event = slot.event;
+        self.shipping += 1;
+        self.record(now, event, What::Decided { unit, outcome: Outcome::Debug });
+        self.collect(now, index, &Selection::Rest);
+    }
+
+    /// Tells the supervisor that a unit is ready, unless too much waits for storage.
+    fn announce(&mut self, unit: u16, done: Option<Done>) {
+        if let Some(done) = done {
+            self.remember(done);
+        }
+        if self.shipping >= self.config.shipping_max {
+            self.withheld.push(unit);
+            if let Some(done) = done {
+                self.tell_supervisor(Message::Done(done));
+            }
+        } else {
+            self.announced[usize::from(unit)] = true;
+            self.tell_supervisor(Message::Ready { unit, done });
+        }
+    }
+
+    /// An event without a unit is finished with.
+    fn finish(&mut self, now: Instant, index: u32, outcome: Outcome) {
+        let (event, cleared) = (self.slots[index].event, self.slots[index].cleared);
+        self.slots.remove(index);
+        if !cleared {
+            self.clear_later(now, event);
+        }
+        let done = Done { event, outcome };
+        self.remember(done);
+        self.tell_supervisor(Message::Done(done));
+        self.one_less_shipping();
+    }
+
+    fn one_less_shipping(&mut self) {
+        self.shipping -= 1;
+        if self.shipping >= self.config.shipping_max {
+            return;
+        }
+        // All of them, although each may bring another event to store: there may be more units than places.
+        while let Some(unit) = self.withheld.pop() {
+            self.announced[usize::from(unit)] = true;
+            self.tell_supervisor(Message::Ready { unit, done: None });
+        }
+    }
+
+    /// The supervisor gave this event to another collector.
+    fn abandon(&mut self, now: Instant, event: L1Id) {
+        self.done.retain(|done| done.event != event);
+        if let Some(clear) = &mut self.clear {
+            clear.forget(event);
+        }
+        let Some(index) = self.slots.index_of(event) else { return };
+        let slot = &self.slots[index];
+        let unit = slot.unit;
+        match slot.phase {
+            // It may be on disk already. The supervisor will hear so and note the duplicate.
+            Phase::Sent(_) => return,
+            Phase::Offered(logger) => {
+                self.out.push_back((Peer::Logger(logger), Message::Withdraw { event }));
+            }
+            Phase::Vacant | Phase::Step(_) | Phase::Building | Phase::Unshipped => {}
+        }
+        self.credits.remove(index);
+        self.slots.remove(index);
+        self.counters.abandoned += 1;
+        self.record(now, event, What::Abandoned);
+        match (unit, &self.config.model) {
+            (Some(unit), UnitModel::Steps(_)) => {
+                self.units[usize::from(unit)].release();
+                self.announce(unit, None);
+            }
+            (Some(unit), UnitModel::External(_)) => {
+                self.units[usize::from(unit)].lose();
+                self.commands.push_back(UnitCommand::Kill { unit });
+            }
+            (None, _) => self.one_less_shipping(),
+        }
+    }
+
+    fn remember(&mut self, done: Done) {
+        // All that it can finish while the supervisor is away, and as much again that was on its way.
+        let most = 2 * (usize::from(self.config.units) + usize::from(self.config.shipping_max)) + 64;
+        if self.done.len() >= most {
+            self.done.pop_front();
+        }
+        self.done.push_back(done);
+    }
+
+    fn tell_supervisor(&mut self, message: Message<P>) {
+        if self.link != Link::Down {
+            self.out.push_back((Peer::Supervisor, message));
+        }
+    }
+
+    #[inline]
+    fn record(&mut self, at: Instant, event: L1Id, what: What) {
+        self.records.push_back(Record { at, event, what });
+    }
+}

@@ -1,0 +1,107 @@
+//! Requests that are on their way.
+
+use alloc::vec::Vec;
+
+use fanin_units::Instant;
+
+use super::slot::SlotKey;
+use crate::FragmentSet;
+
+/// Bits of a tag that are the place in the table; the others tell a place's requests apart.
+const PLACE_BITS: u32 = 20;
+
+/// A request that was sent and is neither answered nor given up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pending {
+    pub(crate) slot: SlotKey,
+    pub(crate) readout: u16,
+    /// Credits that it holds.
+    pub(crate) cost: u16,
+    pub(crate) retries: u8,
+    pub(crate) fragments: FragmentSet,
+    pub(crate) sent: Instant,
+}
+
+/// Requests by tag.
+#[derive(Debug, Default)]
+pub(crate) struct PendingTable {
+    entries: Vec<(u32, Option<Pending>)>,
+    free: Vec<u32>,
+}
+
+impl PendingTable {
+    /// Adds a request and gives its tag.
+    #[inline]
+    pub(crate) fn insert(&mut self, pending: Pending) -> u32 {
+        let place = self.free.pop().unwrap_or_else(|| {
+            assert!(self.entries.len() < 1 << PLACE_BITS, "more than a million requests are on their way");
+            self.entries.push((0, None));
+            self.entries.len() as u32 - 1
+        });
+        let entry = &mut self.entries[place as usize];
+        entry.0 = entry.0.wrapping_add(1);
+        entry.1 = Some(pending);
+        entry.0 << PLACE_BITS | place
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, tag: u32) -> Option<&Pending> {
+        let (turn, pending) = self.entries.get((tag & ((1 << PLACE_BITS) - 1)) as usize)?;
+        if turn << PLACE_BITS >> PLACE_BITS != tag >> PLACE_BITS {
+            return None;
+        }
+        pending.as_ref()
+    }
+
+    #[inline]
+    pub(crate) fn remove(&mut self, tag: u32) -> Option<Pending> {
+        self.find(tag)?;
+        let place = tag & ((1 << PLACE_BITS) - 1);
+        self.free.push(place);
+        self.entries[place as usize].1.take()
+    }
+
+    /// The tags of all requests to one readout.
+    pub(crate) fn tags_to(&self, readout: u16) -> Vec<u32> {
+        let to = |pending: &Option<Pending>| pending.is_some_and(|pending| pending.readout == readout);
+        self.entries
+            .iter()
+            .enumerate()
+            .filter(|(_, (_, pending))| to(pending))
+            .map(|(place, (turn, _))| turn << PLACE_BITS | place as u32)
+            .collect()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_serves_once() {
+        let slot = SlotKey { index: 0, generation: 0 };
+        let request = Pending {
+            slot,
+            readout: 7,
+            cost: 1,
+            retries: 0,
+            fragments: FragmentSet::first(1),
+            sent: Instant::START,
+        };
+        let mut table = PendingTable::default();
+        let mut tags = std::collections::BTreeSet::new();
+        for _ in 0..4_000 {
+            let tag = table.insert(request);
+            assert!(tags.insert(tag), "tag {tag} came twice");
+            assert!(table.find(tag).is_some());
+            assert_eq!(table.tags_to(7), [tag]);
+            assert!(table.remove(tag).is_some());
+            assert!(table.remove(tag).is_none() && table.find(tag).is_none());
+        }
+        assert_eq!(table.len(), 0);
+    }
+}

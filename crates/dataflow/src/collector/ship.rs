@@ -1,0 +1,181 @@
+//! Complete events to the data loggers (thesis §3.8.1): offer, grant, event, stored; and clears to the readouts.
+
+use fanin_units::{Duration, Instant};
+
+use super::slot::Phase;
+use super::{CLEARS_OWED_MAX, Collector, Link, Timer};
+use crate::timers::later;
+use crate::{L1Id, Message, Outcome, Payload, Peer, Stream, What};
+
+/// How long to wait after every logger refused.
+const REFUSED_PAUSE: Duration = Duration::from_millis(100);
+
+impl<P: Payload> Collector<P> {
+    /// An event is complete. Without loggers, that is all.
+    pub(super) fn offer_first(&mut self, now: Instant, index: u32) {
+        if self.loggers.is_empty() {
+            let outcome = if self.slots[index].debug { Outcome::Debug } else { Outcome::Accepted };
+            self.finish(now, index, outcome);
+        } else {
+            self.offer(now, index, None);
+        }
+    }
+
+    /// Offers an event to the next logger in turn; where there is none, it waits for one.
+    pub(super) fn offer(&mut self, now: Instant, index: u32, except: Option<u16>) {
+        let count = self.loggers.len() as u16;
+        let turns = (0..count).map(|turn| (self.next_logger + turn) % count);
+        let next =
+            turns.filter(|&logger| self.loggers[usize::from(logger)]).find(|&logger| except != Some(logger));
+        let key = self.slots.key(index);
+        let slot = &mut self.slots[index];
+        let Some(logger) = next else {
+            slot.phase = Phase::Unshipped;
+            self.unshipped.push_back(key);
+            return;
+        };
+        self.next_logger = (logger + 1) % count;
+        slot.phase = Phase::Offered(logger);
+        slot.offers = slot.offers.wrapping_add(1);
+        let (event, size, offers) = (slot.event, slot.payload.size(), slot.offers);
+        self.out.push_back((Peer::Logger(logger), Message::Offer { event, size }));
+        if let Some(timeout) = self.config.logger_timeout {
+            self.timers.set(later(now, timeout), Timer::LoggerLate(key, offers));
+        }
+    }
+
+    pub(super) fn offer_unshipped(&mut self, now: Instant) {
+        for _ in 0..self.unshipped.len() {
+            let Some(key) = self.unshipped.pop_front() else { break };
+            if self.slots.find(key).is_some_and(|slot| slot.phase == Phase::Unshipped) {
+                self.offer(now, key.index, None);
+            }
+        }
+    }
+
+    pub(super) fn granted(&mut self, now: Instant, logger: u16, event: L1Id) -> Result<(), &'static str> {
+        self.check_logger(logger)?;
+        let offered =
+            self.slots.index_of(event).filter(|&index| self.slots[index].phase == Phase::Offered(logger));
+        let Some(index) = offered else {
+            // It went elsewhere meanwhile.
+            self.out.push_back((Peer::Logger(logger), Message::Withdraw { event }));
+            return Ok(());
+        };
+        let slot = &mut self.slots[index];
+        slot.phase = Phase::Sent(logger);
+        slot.sends = slot.sends.saturating_add(1);
+        let stream = if slot.debug { Stream::Debug } else { Stream::Physics };
+        let (attempt, missing, bytes) = (slot.sends, slot.missing, slot.payload.size());
+        // A copy stays here until the logger has the event on disk.
+        let message = Message::Event { event, stream, missing, payload: slot.payload.clone() };
+        if self.config.clear_before_stored && !core::mem::replace(&mut slot.cleared, true) {
+            self.clear_later(now, event);
+        }
+        self.out.push_back((Peer::Logger(logger), message));
+        self.record(now, event, What::Shipped { logger, attempt, stream, bytes, missing });
+        Ok(())
+    }
+
+    pub(super) fn refused(&mut self, now: Instant, logger: u16, event: L1Id) -> Result<(), &'static str> {
+        self.check_logger(logger)?;
+        let Some(index) = self.slots.index_of(event) else { return Ok(()) };
+        let slot = &mut self.slots[index];
+        if !matches!(slot.phase, Phase::Offered(at) | Phase::Sent(at) if at == logger) {
+            return Ok(());
+        }
+        self.counters.reshipped += u64::from(matches!(slot.phase, Phase::Sent(_)));
+        if slot.offers.is_multiple_of(self.config.loggers) {
+            slot.phase = Phase::Unshipped;
+            let key = self.slots.key(index);
+            self.timers.set(later(now, REFUSED_PAUSE), Timer::OfferAgain(key));
+        } else {
+            self.offer(now, index, None);
+        }
+        Ok(())
+    }
+
+    pub(super) fn stored(&mut self, now: Instant, logger: u16, event: L1Id) -> Result<(), &'static str> {
+        self.check_logger(logger)?;
+        // Also from a logger that was thought too slow: on disk is on disk.
+        let sent = self.slots.index_of(event).filter(|&index| self.slots[index].sends > 0);
+        let Some(index) = sent else { return Ok(()) };
+        if let Phase::Offered(other) = self.slots[index].phase {
+            self.out.push_back((Peer::Logger(other), Message::Withdraw { event }));
+        }
+        self.record(now, event, What::Acknowledged { logger });
+        let outcome = if self.slots[index].debug { Outcome::Debug } else { Outcome::Stored };
+        self.finish(now, index, outcome);
+        Ok(())
+    }
+
+    pub(super) fn logger_closed(&mut self, now: Instant, logger: u16) {
+        let Some(up) = self.loggers.get_mut(usize::from(logger)) else { return };
+        if !core::mem::replace(up, false) {
+            return;
+        }
+        let at = |phase| matches!(phase, Phase::Offered(at) | Phase::Sent(at) if at == logger);
+        let mut indices = alloc::vec::Vec::new();
+        indices.extend(self.slots.iter().filter(|(_, slot)| at(slot.phase)).map(|(index, _)| index));
+        for index in indices {
+            self.counters.reshipped += u64::from(self.slots[index].phase == Phase::Sent(logger));
+            self.offer(now, index, None);
+        }
+    }
+
+    /// A logger took too long. An offer goes to whoever is next; an event that was sent, only to somebody else.
+    pub(super) fn logger_late(&mut self, now: Instant, index: u32) {
+        match self.slots[index].phase {
+            Phase::Offered(logger) => {
+                let event = self.slots[index].event;
+                self.out.push_back((Peer::Logger(logger), Message::Withdraw { event }));
+                self.offer(now, index, None);
+            }
+            Phase::Sent(logger) => {
+                let other = (0..self.config.loggers).any(|n| n != logger && self.loggers[usize::from(n)]);
+                if other {
+                    self.counters.reshipped += 1;
+                    self.offer(now, index, Some(logger));
+                } else if let Some(timeout) = self.config.logger_timeout {
+                    let (key, offers) = (self.slots.key(index), self.slots[index].offers);
+                    self.timers.set(later(now, timeout), Timer::LoggerLate(key, offers));
+                }
+            }
+            Phase::Vacant | Phase::Step(_) | Phase::Building | Phase::Unshipped => {}
+        }
+    }
+
+    fn check_logger(&self, logger: u16) -> Result<(), &'static str> {
+        if logger < self.config.loggers { Ok(()) } else { Err("there is no such logger") }
+    }
+
+    /// The readouts may delete an event, with the next message that tells them so.
+    pub(super) fn clear_later(&mut self, now: Instant, event: L1Id) {
+        if let Some(clear) = &mut self.clear {
+            clear.add(now, event);
+        }
+    }
+
+    /// Sends clears that are due. Without the supervisor nobody knows whether the events are still this
+    /// collector's to delete, so they wait for it.
+    #[inline]
+    pub(super) fn flush_clear(&mut self, now: Instant) {
+        if self.link != Link::Up {
+            return;
+        }
+        let Some(events) = self.clear.as_mut().and_then(|clear| clear.take_due(now)) else { return };
+        for (readout, link) in self.readouts.iter_mut().enumerate() {
+            if link.up {
+                self.out.push_back((Peer::Readout(readout as u16), Message::Clear(events.clone())));
+            } else {
+                if link.owed.len() >= CLEARS_OWED_MAX {
+                    link.owed.pop_front();
+                }
+                link.owed.push_back(events.clone());
+            }
+        }
+        for &event in events.iter() {
+            self.record(now, event, What::Cleared);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The events that a collector works on.
+
+use alloc::vec::Vec;
+
+use fanin_units::{Bytes, Instant};
+
+use crate::{FragmentSet, L1Id, Selection};
+
+/// Where an event stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Nobody's.
+    Vacant,
+    /// A unit's, in so many steps from zero.
+    Step(u16),
+    /// Decided, or nobody's to decide; its rest is being collected.
+    Building,
+    /// Complete; waits for a logger to be there.
+    Unshipped,
+    /// Offered to a logger.
+    Offered(u16),
+    /// Sent to a logger.
+    Sent(u16),
+}
+
+/// One event. The memory of a vacant slot is used again.
+#[derive(Debug)]
+pub(crate) struct Slot<P> {
+    pub(crate) phase: Phase,
+    /// Rises with each event, so that what is late finds another number.
+    pub(crate) generation: u32,
+    pub(crate) event: L1Id,
+    pub(crate) unit: Option<u16>,
+    /// Goes to storage undecided.
+    pub(crate) debug: bool,
+    pub(crate) region: Selection,
+    pub(crate) result: P,
+    pub(crate) payload: P,
+    /// What was requested so far, by readout.
+    pub(crate) requested: Vec<FragmentSet>,
+    /// Requests of the step that are neither answered nor given up.
+    pub(crate) open: u32,
+    pub(crate) began: Instant,
+    pub(crate) first_request: Option<Instant>,
+    pub(crate) requests: u32,
+    pub(crate) bytes: Bytes,
+    pub(crate) missing: u32,
+    /// How often it was offered to a logger.
+    pub(crate) offers: u16,
+    /// How often it was sent to one.
+    pub(crate) sends: u16,
+    /// Whether it is on its way to being cleared from the readouts.
+    pub(crate) cleared: bool,
+}
+
+/// Names an event in a slot: the slot may have another event later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SlotKey {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+/// All slots of a collector.
+#[derive(Debug)]
+pub(crate) struct Slots<P> {
+    slots: Vec<Slot<P>>,
+    vacant: Vec<u32>,
+    readouts: usize,
+}
+
+impl<P: Default> Slots<P> {
+    pub(crate) fn new(readouts: usize) -> Self {
+        Self { slots: Vec::new(), vacant: Vec::new(), readouts }
+    }
+
+    pub(crate) fn insert(&mut self, event: L1Id, unit: u16, region: Selection, result: P) -> u32 {
+        let index = self.vacant.pop().unwrap_or_else(|| {
+            self.slots.push(Slot {
+                phase: Phase::Vacant,
+                generation: 0,
+                event,
+                unit: None,
+                debug: false,
+                region: Selection::Rest,
+                result: P::default(),
+                payload: P::default(),
+                requested: Vec::new(),
+                open: 0,
+                began: Instant::START,
+                first_request: None,
+                requests: 0,
+                bytes: Bytes::ZERO,
+                missing: 0,
+                offers: 0,
+                sends: 0,
+                cleared: false,
+            });
+            self.slots.len() as u32 - 1
+        });
+        let slot = &mut self.slots[index as usize];
+        slot.phase = Phase::Step(0);
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.event = event;
+        slot.unit = Some(unit);
+        slot.debug = false;
+        slot.region = region;
+        slot.result = result;
+        slot.requested.clear();
+        slot.requested.resize(self.readouts, FragmentSet::EMPTY);
+        slot.open = 0;
+        slot.first_request = None;
+        slot.requests = 0;
+        slot.bytes = Bytes::ZERO;
+        slot.missing = 0;
+        slot.offers = 0;
+        slot.sends = 0;
+        slot.cleared = false;
+        index
+    }
+
+    pub(crate) fn remove(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        assert!(slot.phase != Phase::Vacant, "an event was removed twice");
+        slot.phase = Phase::Vacant;
+        slot.payload = P::default();
+        slot.result = P::default();
+        slot.region = Selection::Rest;
+        self.vacant.push(index);
+    }
+
+    pub(crate) fn key(&self, index: u32) -> SlotKey {
+        SlotKey { index, generation: self.slots[index as usize].generation }
+    }
+
+    /// The event behind a name, if it is still there.
+    #[inline]
+    pub(crate) fn find(&self, key: SlotKey) -> Option<&Slot<P>> {
+        let slot = &self.slots[key.index as usize];
+        (slot.generation == key.generation && slot.phase != Phase::Vacant).then_some(slot)
+    }
+
+    /// The slot of an event. There are only a few dozen.
+    pub(crate) fn index_of(&self, event: L1Id) -> Option<u32> {
+        self.iter().find(|(_, slot)| slot.event == event).map(|(index, _)| index)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Slot<P>)> {
+        let occupied = |(_, slot): &(usize, &Slot<P>)| slot.phase != Phase::Vacant;
+        self.slots.iter().enumerate().filter(occupied).map(|(index, slot)| (index as u32, slot))
+    }
+}
+
+impl<P> core::ops::Index<u32> for Slots<P> {
+    type Output = Slot<P>;
+    #[inline]
+    fn index(&self, index: u32) -> &Slot<P> {
+        &self.slots[index as usize]
+    }
+}
+
+impl<P> core::ops::IndexMut<u32> for Slots<P> {
+    #[inline]
+    fn index_mut(&mut self, index: u32) -> &mut Slot<P> {
+        &mut self.slots[index as usize]
+    }
+}

@@ -1,0 +1,289 @@
+//! Request-side traffic shaping by credits (thesis §4.3.1, ICC'15 §III.B).
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// In which order requests that wait for credits are served.
+///
+/// The papers do not say which one the ATLAS software uses; FCFS assignment in particular depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Discipline {
+    /// In the order in which they were made. Where the first does not fit, all wait: events of units on one
+    /// collector are collected one after the other.
+    #[default]
+    Fifo,
+    /// Events take turns, one request each. Where the one whose turn it is does not fit, all wait: events are
+    /// collected side by side and all end late.
+    RoundRobin,
+    /// The event with the fewest fragments still waiting goes first; of equals, the one in the lower slot. Where
+    /// its next request does not fit, all wait.
+    SmallestRemaining,
+    /// In the order in which they were made, but what does not fit is passed over. No credit idles; large
+    /// requests may wait long where small ones keep coming.
+    SkipOver,
+}
+
+/// Credits that requests take and answers give back, and the requests that wait for them.
+///
+/// `T` is a request; each belongs to a slot, the collector's number for an event in collection. Adding, and
+/// serving after a credit came back, cost O(1); [`Discipline::SmallestRemaining`] looks over the slots in use when
+/// an event enters or leaves, and [`Discipline::SkipOver`] over the distinct costs, of which there are at most 128.
+#[derive(Debug)]
+pub struct CreditPool<T> {
+    limit: Option<u32>,
+    used: u32,
+    used_max: u32,
+    waiting: usize,
+    queue: Queue<T>,
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    request: T,
+    slot: u32,
+    cost: u16,
+}
+
+#[derive(Debug)]
+enum Queue<T> {
+    Fifo(VecDeque<Entry<T>>),
+    RoundRobin { lanes: Vec<VecDeque<Entry<T>>>, turns: VecDeque<u32> },
+    Smallest { lanes: Vec<Lane<T>>, active: Vec<u32>, best: Option<u32> },
+    SkipOver { by_cost: Vec<VecDeque<(u64, Entry<T>)>>, order: u64 },
+}
+
+#[derive(Debug)]
+struct Lane<T> {
+    queue: VecDeque<Entry<T>>,
+    remaining: u64,
+}
+
+impl<T> CreditPool<T> {
+    /// A pool with so many credits; `None` means that nothing ever waits.
+    pub fn new(limit: Option<u32>, discipline: Discipline) -> Self {
+        let queue = match discipline {
+            Discipline::Fifo => Queue::Fifo(VecDeque::new()),
+            Discipline::RoundRobin => Queue::RoundRobin { lanes: Vec::new(), turns: VecDeque::new() },
+            Discipline::SmallestRemaining => {
+                Queue::Smallest { lanes: Vec::new(), active: Vec::new(), best: None }
+            }
+            Discipline::SkipOver => Queue::SkipOver { by_cost: Vec::new(), order: 0 },
+        };
+        Self { limit, used: 0, used_max: 0, waiting: 0, queue }
+    }
+
+    /// The credits in all.
+    pub fn limit(&self) -> Option<u32> {
+        self.limit
+    }
+
+    /// Credits that requests hold now.
+    pub fn used(&self) -> u32 {
+        self.used
+    }
+
+    /// The most credits that requests ever held.
+    pub fn used_max(&self) -> u32 {
+        self.used_max
+    }
+
+    /// Requests that wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Changes the number of credits; what is out already comes back in time.
+    pub fn set_limit(&mut self, limit: Option<u32>) {
+        self.limit = limit;
+    }
+
+    /// Adds a request of a slot that costs so many credits.
+    pub fn push(&mut self, slot: u32, cost: u16, request: T) {
+        self.waiting += 1;
+        let entry = Entry { request, slot, cost };
+        match &mut self.queue {
+            Queue::Fifo(queue) => queue.push_back(entry),
+            Queue::RoundRobin { lanes, turns } => {
+                grow(lanes, slot as usize, VecDeque::new);
+                let lane = &mut lanes[slot as usize];
+                if lane.is_empty() {
+                    turns.push_back(slot);
+                }
+                lane.push_back(entry);
+            }
+            Queue::Smallest { lanes, active, best } => {
+                grow(lanes, slot as usize, || Lane { queue: VecDeque::new(), remaining: 0 });
+                let lane = &mut lanes[slot as usize];
+                if lane.queue.is_empty() {
+                    active.push(slot);
+                }
+                lane.remaining += u64::from(cost);
+                lane.queue.push_back(entry);
+                *best = None;
+            }
+            Queue::SkipOver { by_cost, order } => {
+                grow(by_cost, usize::from(cost), VecDeque::new);
+                by_cost[usize::from(cost)].push_back((*order, entry));
+                *order += 1;
+            }
+        }
+    }
+
+    /// The next request that may be sent; its credits are taken.
+    pub fn pop(&mut self) -> Option<T> {
+        if self.waiting == 0 {
+            return None;
+        }
+        let available = self.limit.map_or(u32::MAX, |limit| limit.saturating_sub(self.used));
+        let fits = |entry: &Entry<T>| u32::from(entry.cost) <= available;
+        let entry = match &mut self.queue {
+            Queue::Fifo(queue) => {
+                queue.front().filter(|entry| fits(entry))?;
+                queue.pop_front()?
+            }
+            Queue::RoundRobin { lanes, turns } => {
+                let slot = *turns.front()?;
+                let lane = &mut lanes[slot as usize];
+                lane.front().filter(|entry| fits(entry))?;
+                turns.pop_front();
+                let entry = lane.pop_front()?;
+                if !lane.is_empty() {
+                    turns.push_back(slot);
+                }
+                entry
+            }
+            Queue::Smallest { lanes, active, best } => {
+                if best.is_none() {
+                    *best = active.iter().copied().min_by_key(|&slot| (lanes[slot as usize].remaining, slot));
+                }
+                let slot = (*best)?;
+                let lane = &mut lanes[slot as usize];
+                lane.queue.front().filter(|entry| fits(entry))?;
+                let entry = lane.queue.pop_front()?;
+                lane.remaining -= u64::from(entry.cost);
+                // The best only gets better by being served, so no other has to be looked at until it is empty.
+                if lane.queue.is_empty() {
+                    active.retain(|&other| other != slot);
+                    *best = None;
+                }
+                entry
+            }
+            Queue::SkipOver { by_cost, .. } => {
+                let end = by_cost.len().min(available as usize + 1);
+                let oldest = by_cost[..end]
+                    .iter()
+                    .enumerate()
+                    .filter_map(|(cost, queue)| queue.front().map(|(order, _)| (*order, cost)))
+                    .min()?;
+                by_cost[oldest.1].pop_front()?.1
+            }
+        };
+        self.waiting -= 1;
+        self.used += u32::from(entry.cost);
+        self.used_max = self.used_max.max(self.used);
+        Some(entry.request)
+    }
+
+    /// Gives the credits of a request back.
+    ///
+    /// # Panics
+    /// If more come back than were taken.
+    pub fn give_back(&mut self, cost: u16) {
+        self.used = self.used.checked_sub(u32::from(cost)).expect("more credits came back than were taken");
+    }
+
+    /// Removes all waiting requests of a slot.
+    pub fn remove(&mut self, slot: u32) {
+        let keep = |entry: &Entry<T>| entry.slot != slot;
+        match &mut self.queue {
+            Queue::Fifo(queue) => queue.retain(keep),
+            Queue::RoundRobin { lanes, turns } => {
+                if let Some(lane) = lanes.get_mut(slot as usize) {
+                    lane.clear();
+                }
+                turns.retain(|&other| other != slot);
+            }
+            Queue::Smallest { lanes, active, best } => {
+                if let Some(lane) = lanes.get_mut(slot as usize) {
+                    lane.queue.clear();
+                    lane.remaining = 0;
+                }
+                active.retain(|&other| other != slot);
+                *best = None;
+            }
+            Queue::SkipOver { by_cost, .. } => {
+                by_cost.iter_mut().for_each(|queue| queue.retain(|(_, entry)| keep(entry)));
+            }
+        }
+        self.waiting = match &self.queue {
+            Queue::Fifo(queue) => queue.len(),
+            Queue::RoundRobin { lanes, .. } => lanes.iter().map(VecDeque::len).sum(),
+            Queue::Smallest { lanes, .. } => lanes.iter().map(|lane| lane.queue.len()).sum(),
+            Queue::SkipOver { by_cost, .. } => by_cost.iter().map(VecDeque::len).sum(),
+        };
+    }
+}
+
+fn grow<T>(items: &mut Vec<T>, index: usize, new: impl FnMut() -> T) {
+    if items.len() <= index {
+        items.resize_with(index + 1, new);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Slot 0 asks for 3 × 4, slot 1 for 2 × 2, slot 2 for 3 × 1; credits come back one request at a time.
+    fn order(discipline: Discipline, credits: u32) -> Vec<(u32, u16)> {
+        let mut pool = CreditPool::new(Some(credits), discipline);
+        for (slot, cost, count) in [(0, 4, 3), (1, 2, 2), (2, 1, 3)] {
+            (0..count).for_each(|_| pool.push(slot, cost, (slot, cost)));
+        }
+        let mut served = Vec::new();
+        let mut out = VecDeque::new();
+        while served.len() < 8 {
+            while let Some(request) = pool.pop() {
+                assert!(pool.used() <= credits);
+                served.push(request);
+                out.push_back(request.1);
+            }
+            pool.give_back(out.pop_front().unwrap());
+        }
+        out.into_iter().for_each(|cost| pool.give_back(cost));
+        assert_eq!((pool.used(), pool.waiting()), (0, 0));
+        served
+    }
+
+    #[test]
+    fn each_discipline_has_its_order() {
+        let slots = |discipline| order(discipline, 5).into_iter().map(|(slot, _)| slot).collect::<Vec<_>>();
+        assert_eq!(slots(Discipline::Fifo), [0, 0, 0, 1, 1, 2, 2, 2]);
+        assert_eq!(slots(Discipline::RoundRobin), [0, 1, 2, 0, 1, 2, 0, 2]);
+        assert_eq!(slots(Discipline::SmallestRemaining), [2, 2, 2, 1, 1, 0, 0, 0]);
+        // 4 + 1 fit into 5 at once; the ones that cost 2 follow when a 4 has come back.
+        assert_eq!(slots(Discipline::SkipOver), [0, 2, 0, 2, 0, 2, 1, 1]);
+    }
+
+    #[test]
+    fn without_a_limit_nothing_waits() {
+        let mut pool = CreditPool::new(None, Discipline::RoundRobin);
+        (0..1000).for_each(|n| pool.push(0, 128, n));
+        assert_eq!((0..1000).map_while(|_| pool.pop()).count(), 1000);
+    }
+
+    #[test]
+    fn a_slot_can_be_removed() {
+        for discipline in
+            [Discipline::Fifo, Discipline::RoundRobin, Discipline::SmallestRemaining, Discipline::SkipOver]
+        {
+            let mut pool = CreditPool::new(Some(10), discipline);
+            (0..9).for_each(|n| pool.push(n % 3, 1, n % 3));
+            pool.remove(1);
+            assert_eq!(pool.waiting(), 6, "{discipline:?}");
+            let mut served: Vec<u32> = core::iter::from_fn(|| pool.pop()).collect();
+            served.sort_unstable();
+            assert_eq!(served, [0, 0, 0, 2, 2, 2], "{discipline:?}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What a data-acquisition system decides, as state machines without I/O.
+//!
+//! Five roles: [`Supervisor`], [`Readout`], [`Collector`] with its [`ProcessingUnit`]s, and [`Logger`]
+//! (thesis §3.7). Each is one struct that is fed and drained by a driver: the simulator through simulated
+//! TCP, the live processes through sockets. A driver
+//!
+//! 1. calls `handle_connected`, `handle_message`, `handle_closed` or `handle_deadline` with the time,
+//! 2. then drains `poll_transmit` (messages to send) and `poll_record` (what happened, for the result files),
+//! 3. and asks `poll_deadline` when to call `handle_deadline`, if nothing else happens before.
+//!
+//! Nothing here reads a clock, opens a socket or starts a thread; random numbers come from a generator that
+//! is seeded by the configuration. Messages are generic over their payload, which is never looked into: the
+//! simulator's is a length ([`fanin_units::Bytes`]), a live process' a buffer.
+//!
+//! A driver reports `handle_closed` of an old connection before `handle_connected` of a new one to the same peer,
+//! keeps messages of one connection in order, and drops those of a connection that was lost. A deadline of
+//! [`fanin_units::Instant::FAR_FUTURE`] never comes.
+//!
+//! ```
+//! use fanin_dataflow::*;
+//! use fanin_units::{Bytes, Duration, Instant};
+//!
+//! let response = Delay::Constant(Duration::from_micros(200));
+//! let config = ReadoutConfig { response, ..ReadoutConfig::default() };
+//! let mut readout = Readout::new(config, UniformSource { fragment: Bytes::new(1_100) })?;
+//!
+//! let request = Message::Request { tag: 1, event: L1Id(42), fragments: FragmentSet::first(12) };
+//! readout.handle_message(Instant::START, Peer::Collector(3), request)?;
+//!
+//! let due = readout.poll_deadline().expect("an answer is in preparation");
+//! readout.handle_deadline(due);
+//! let (to, answer) = readout.poll_transmit().expect("it is due");
+//! assert_eq!((to, answer.wire_bytes()), (Peer::Collector(3), Bytes::new(12 + 10 + 12 * 1_100)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod audit;
+mod bitset;
+mod clear;
+mod collector;
+mod credit;
+mod logger;
+mod message;
+mod payload;
+mod peer;
+mod policy;
+mod random;
+mod readout;
+mod record;
+mod supervisor;
+mod timers;
+mod unit;
+
+pub use audit::{AuditError, Auditor, Totals};
+pub use clear::ClearConfig;
+pub use collector::{
+    Collector, CollectorConfig, CollectorCounters, CollectorError, Decision, RequestOrder, Step, UnitCommand,
+    UnitModel, WaitsFor,
+};
+pub use credit::{CreditPool, Discipline};
+pub use logger::{Logger, LoggerConfig, LoggerCounters, LoggerError, StoreId, WriteJob, WriteModel};
+pub use message::{Done, FRAME_HEADER_BYTES, Hello, Message, Outcome, Selection, Stream, Wanted};
+pub use payload::{FragmentSet, FragmentSource, Payload, UniformSource};
+pub use peer::{L1Id, Peer, Unexpected};
+pub use policy::{Assignment, Layout, Policy, TieBreak};
+pub use random::{Delay, Random};
+pub use readout::{Readout, ReadoutConfig, ReadoutCounters, ReadoutError};
+pub use record::{Record, What};
+pub use supervisor::{
+    Arrivals, Backpressure, StartOrder, Supervisor, SupervisorConfig, SupervisorCounters, SupervisorError,
+};
+pub use unit::{ProcessingUnit, UnitState};

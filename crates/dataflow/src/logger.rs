@@ -1,0 +1,332 @@
+//! The data logger: takes events when it has room for them, and answers when they are on disk (thesis §3.7.5, §3.8.1).
+
+use alloc::collections::{BTreeMap, VecDeque};
+
+use fanin_units::{Bytes, Duration, Instant, Rate};
+
+use crate::timers::{Timers, later};
+use crate::{L1Id, Message, Payload, Peer, Record, Stream, Unexpected, What};
+
+/// How events come to the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteModel {
+    /// The driver takes [`WriteJob`]s and reports on them.
+    External,
+    /// One after the other at this rate, and this much later they are safe.
+    Timed {
+        /// Of the disk.
+        rate: Rate,
+        /// From the last byte to the acknowledgement.
+        latency: Duration,
+    },
+}
+
+/// What a logger is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoggerConfig {
+    /// How events come to the disk.
+    pub write: WriteModel,
+    /// How many bytes may be granted or in memory. One event is taken even if it is larger.
+    pub memory: Bytes,
+    /// How many offers may wait for room; more are refused.
+    pub offers_max: u32,
+}
+
+impl Default for LoggerConfig {
+    /// Written by the driver; 256 MB of memory, and 100 000 offers.
+    fn default() -> Self {
+        Self { write: WriteModel::External, memory: Bytes::new(256_000_000), offers_max: 100_000 }
+    }
+}
+
+/// Why a logger cannot work as it was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum LoggerError {
+    /// Nothing would ever be written.
+    #[error("the disk's rate is zero")]
+    NoRate,
+}
+
+/// What a logger has counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LoggerCounters {
+    /// Events on disk.
+    pub stored: u64,
+    /// Of these, in the debug stream.
+    pub debug: u64,
+    /// Payload bytes on disk.
+    pub bytes: u64,
+    /// Offers turned down.
+    pub refused: u64,
+    /// Events that could not be written.
+    pub failed: u64,
+    /// Bytes granted or in memory now.
+    pub held: u64,
+    /// The most that were ever.
+    pub held_max: u64,
+}
+
+/// Names an event that is being written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StoreId(pub u64);
+
+/// An event for the driver to write.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WriteJob<P> {
+    /// For [`Logger::handle_stored`].
+    pub id: StoreId,
+    /// The event.
+    pub event: L1Id,
+    /// The collector that sent it.
+    pub collector: u16,
+    /// Where it goes.
+    pub stream: Stream,
+    /// Fragments that are missing from it.
+    pub missing: u32,
+    /// Its fragments.
+    pub payload: P,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Writing {
+    event: L1Id,
+    collector: u16,
+    stream: Stream,
+    missing: u32,
+    size: u64,
+}
+
+/// One data logger.
+#[derive(Debug)]
+pub struct Logger<P> {
+    config: LoggerConfig,
+    /// Offers that wait for room, in their order, and the place of each.
+    offers: BTreeMap<u64, (u16, L1Id, u64)>,
+    places: BTreeMap<(u16, L1Id), u64>,
+    next_place: u64,
+    /// Granted bytes by collector and event, until the event comes.
+    granted: BTreeMap<(u16, L1Id), u64>,
+    writing: BTreeMap<StoreId, Writing>,
+    jobs: VecDeque<WriteJob<P>>,
+    next_id: StoreId,
+    refusing: bool,
+    disk_free: Instant,
+    timers: Timers<StoreId>,
+    out: VecDeque<(Peer, Message<P>)>,
+    records: VecDeque<Record>,
+    counters: LoggerCounters,
+}
+
+impl<P: Payload> Logger<P> {
+    /// A logger with nothing to write.
+    ///
+    /// # Errors
+    /// If it could not work as it is told.
+    pub fn new(config: LoggerConfig) -> Result<Self, LoggerError> {
+        if let WriteModel::Timed { rate, .. } = config.write
+            && rate.is_zero()
+        {
+            return Err(LoggerError::NoRate);
+        }
+        Ok(Self {
+            config,
+            offers: BTreeMap::new(),
+            places: BTreeMap::new(),
+            next_place: 0,
+            granted: BTreeMap::new(),
+            writing: BTreeMap::new(),
+            jobs: VecDeque::new(),
+            next_id: StoreId(0),
+            refusing: false,
+            disk_free: Instant::START,
+            timers: Timers::new(),
+            out: VecDeque::new(),
+            records: VecDeque::new(),
+            counters: LoggerCounters::default(),
+        })
+    }
+
+    /// A connection stands.
+    pub fn handle_connected(&mut self, _now: Instant, _peer: Peer) {}
+
+    /// A connection is lost; saying so twice does no harm. What was received is still written.
+    pub fn handle_closed(&mut self, _now: Instant, peer: Peer) {
+        let Peer::Collector(collector) = peer else { return };
+        self.offers.retain(|_, (from, ..)| *from != collector);
+        self.places.retain(|(from, _), _| *from != collector);
+        self.granted.retain(|(from, _), size| {
+            if *from == collector {
+                self.counters.held -= *size;
+            }
+            *from != collector
+        });
+        self.grant();
+    }
+
+    /// A message arrived.
+    ///
+    /// # Errors
+    /// If the message makes no sense here; nothing has changed then.
+    pub fn handle_message(
+        &mut self,
+        now: Instant,
+        peer: Peer,
+        message: Message<P>,
+    ) -> Result<(), Unexpected> {
+        let unexpected = |message, why| Err(Unexpected { peer, message, why });
+        let Peer::Collector(collector) = peer else {
+            return unexpected(message.name(), "only collectors talk to loggers");
+        };
+        match message {
+            Message::Offer { event, size } => {
+                let key = (collector, event);
+                if self.places.contains_key(&key) || self.granted.contains_key(&key) {
+                    return unexpected("offer", "the event was offered before");
+                }
+                if self.refusing || self.offers.len() >= self.config.offers_max as usize {
+                    self.counters.refused += 1;
+                    self.out.push_back((peer, Message::Refuse { event }));
+                } else {
+                    self.offers.insert(self.next_place, (collector, event, size.get()));
+                    self.places.insert(key, self.next_place);
+                    self.next_place += 1;
+                }
+            }
+            Message::Withdraw { event } => {
+                self.forget_offer(collector, event);
+                if let Some(size) = self.granted.remove(&(collector, event)) {
+                    self.counters.held -= size;
+                }
+            }
+            Message::Event { event, stream, missing, payload } => {
+                // A grant and a withdrawal may cross, and the event be offered again: then it comes by the earlier
+                // grant, while its offer still waits or was turned down.
+                let offered = self.forget_offer(collector, event);
+                let granted = match self.granted.remove(&(collector, event)) {
+                    Some(granted) => granted,
+                    None if offered => 0,
+                    None => {
+                        self.counters.refused += 1;
+                        self.out.push_back((peer, Message::Refuse { event }));
+                        return Ok(());
+                    }
+                };
+                let size = payload.size().get();
+                self.counters.held = self.counters.held - granted + size;
+                self.counters.held_max = self.counters.held_max.max(self.counters.held);
+                self.write(now, collector, event, stream, missing, payload);
+            }
+            message => return unexpected(message.name(), "a collector does not send this here"),
+        }
+        self.grant();
+        Ok(())
+    }
+
+    /// A time that [`Self::poll_deadline`] named has come.
+    pub fn handle_deadline(&mut self, now: Instant) {
+        while let Some(id) = self.timers.pop_due(now) {
+            self.handle_stored(now, id);
+        }
+    }
+
+    /// An event is safely on disk: only now its collector hears of it.
+    pub fn handle_stored(&mut self, now: Instant, id: StoreId) {
+        let Some(Writing { event, collector, stream, missing, size }) = self.writing.remove(&id) else {
+            return;
+        };
+        self.counters.stored += 1;
+        self.counters.debug += u64::from(stream == Stream::Debug);
+        self.counters.bytes += size;
+        self.counters.held -= size;
+        self.records.push_back(Record { at: now, event, what: What::Stored { collector, stream, missing } });
+        self.out.push_back((Peer::Collector(collector), Message::Stored { event }));
+        self.grant();
+    }
+
+    /// An event could not be written, and nothing of it is on disk. Its collector still has it.
+    pub fn handle_store_failed(&mut self, id: StoreId) {
+        let Some(Writing { event, collector, size, .. }) = self.writing.remove(&id) else { return };
+        self.counters.failed += 1;
+        self.counters.held -= size;
+        self.out.push_back((Peer::Collector(collector), Message::Refuse { event }));
+        self.grant();
+    }
+
+    /// The disk is full, or is not any more. While it is, offers are refused, so that others are asked.
+    pub fn handle_disk_full(&mut self, full: bool) {
+        self.refusing = full;
+        if full {
+            self.places.clear();
+            for (collector, event, _) in core::mem::take(&mut self.offers).into_values() {
+                self.counters.refused += 1;
+                self.out.push_back((Peer::Collector(collector), Message::Refuse { event }));
+            }
+        }
+    }
+
+    /// The next event for the driver to write ([`WriteModel::External`]).
+    pub fn poll_write(&mut self) -> Option<WriteJob<P>> {
+        self.jobs.pop_front()
+    }
+
+    /// The next message to send.
+    pub fn poll_transmit(&mut self) -> Option<(Peer, Message<P>)> {
+        self.out.pop_front()
+    }
+
+    /// The next thing that happened.
+    pub fn poll_record(&mut self) -> Option<Record> {
+        self.records.pop_front()
+    }
+
+    /// When [`Self::handle_deadline`] has to be called, if nothing else happens before.
+    pub fn poll_deadline(&self) -> Option<Instant> {
+        self.timers.first().map(|(at, _)| at)
+    }
+
+    /// What it counted so far.
+    pub fn counters(&self) -> &LoggerCounters {
+        &self.counters
+    }
+
+    /// Events that were received and are not on disk yet.
+    pub fn unwritten(&self) -> usize {
+        self.writing.len()
+    }
+
+    fn write(&mut self, now: Instant, collector: u16, event: L1Id, stream: Stream, missing: u32, payload: P) {
+        let id = self.next_id;
+        self.next_id = StoreId(id.0 + 1);
+        let size = payload.size();
+        self.writing.insert(id, Writing { event, collector, stream, missing, size: size.get() });
+        match self.config.write {
+            WriteModel::External => {
+                self.jobs.push_back(WriteJob { id, event, collector, stream, missing, payload });
+            }
+            WriteModel::Timed { rate, latency } => {
+                let time = rate.checked_time_to_send(size).unwrap_or(Duration::MAX);
+                self.disk_free = later(self.disk_free.max(now), time);
+                self.timers.set(later(self.disk_free, latency), id);
+            }
+        }
+    }
+
+    fn forget_offer(&mut self, collector: u16, event: L1Id) -> bool {
+        self.places.remove(&(collector, event)).is_some_and(|place| self.offers.remove(&place).is_some())
+    }
+
+    /// Grants offers in their order as long as there is room.
+    fn grant(&mut self) {
+        while let Some((_, &(collector, event, size))) = self.offers.first_key_value() {
+            let empty = self.counters.held == 0;
+            if !empty && self.counters.held.saturating_add(size) > self.config.memory.get() {
+                break;
+            }
+            self.forget_offer(collector, event);
+            self.granted.insert((collector, event), size);
+            self.counters.held += size;
+            self.counters.held_max = self.counters.held_max.max(self.counters.held);
+            self.out.push_back((Peer::Collector(collector), Message::Grant { event }));
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! The messages between the roles, and how many bytes each takes on the wire.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use fanin_units::{Bytes, Ratio};
+
+use crate::{FragmentSet, L1Id, Payload};
+
+/// Bytes of the frame header in front of each message: type, stream and size, 32 bits each (thesis fig. 3.15).
+pub const FRAME_HEADER_BYTES: u64 = 12;
+
+/// Bytes of an L1 ID in a message.
+const L1_ID: u64 = 8;
+/// Bytes of a status, flag or small number in a message.
+const STATUS: u64 = 2;
+/// Bytes that name one fragment in a message, as ATLAS' 32-bit source identifiers.
+const FRAGMENT: u64 = 4;
+
+/// What becomes of an event in the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// A processing unit decided against it.
+    Rejected,
+    /// A processing unit decided for it, in a system without data loggers.
+    Accepted,
+    /// A processing unit decided for it, and a logger has it on disk.
+    Stored,
+    /// It was sent to storage undecided: its unit or its collector was lost.
+    Debug,
+}
+
+/// Which stream of files an event is stored in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stream {
+    /// Accepted events.
+    Physics,
+    /// Events whose processing unit or collector was lost: untouched, flagged, for later study.
+    Debug,
+}
+
+/// An event that a collector has finished with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Done {
+    /// The event.
+    pub event: L1Id,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// Fragments of one readout that somebody wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// The readout.
+    pub readout: u16,
+    /// Which of its fragments.
+    pub fragments: FragmentSet,
+}
+
+/// Which fragments of an event a step collects; what was requested before is left out.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Selection {
+    /// Everything that was not requested yet: full event building.
+    #[default]
+    Rest,
+    /// All fragments of so large a share of the readouts (rounded up), in the collector's request order
+    /// (thesis §4.2.1).
+    Readouts(Ratio),
+    /// So large a share of the fragments of every readout (rounded up), the lowest numbers first.
+    Fragments(Ratio),
+    /// What the L1 result of the event says; in an L1 result itself it means everything.
+    Region,
+    /// These: the regions of interest of a Level-1 trigger.
+    List(Arc<[Wanted]>),
+}
+
+/// How a collector introduces itself, first of all and after each lost connection.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Hello {
+    /// Its units that are ready for an event.
+    pub idle: Vec<u16>,
+    /// Events that it still works on.
+    pub busy: Vec<L1Id>,
+    /// Events that it finished lately: the supervisor may have missed the news.
+    pub done: Vec<Done>,
+}
+
+/// A message from one role to another.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Message<P> {
+    /// Collector to supervisor: the first message of a connection.
+    Hello(Box<Hello>),
+    /// Supervisor to collector: the answer to [`Message::Hello`], naming events of its `busy` and `done` that
+    /// others have been given meanwhile. The collector forgets them.
+    Welcome(Box<[L1Id]>),
+    /// Collector to supervisor: a unit is ready for an event; often it just rejected one.
+    Ready {
+        /// The unit, counted from zero on its collector.
+        unit: u16,
+        /// The event that it finished with, if that is final.
+        done: Option<Done>,
+    },
+    /// Collector to supervisor: an event is finished with; its unit became ready earlier.
+    Done(Done),
+    /// Supervisor to collector: an event for a unit.
+    Assign {
+        /// The event.
+        event: L1Id,
+        /// The unit.
+        unit: u16,
+        /// Whether it is to be stored without processing: another collector was lost with it (thesis §3.7.4).
+        direct: bool,
+        /// What the Level-1 trigger found interesting.
+        region: Selection,
+        /// The L1 result itself.
+        result: P,
+    },
+    /// Collector to readout: send these fragments.
+    Request {
+        /// Names the request between these two; the answer repeats it.
+        tag: u32,
+        /// The event.
+        event: L1Id,
+        /// Which fragments.
+        fragments: FragmentSet,
+    },
+    /// Readout to collector: all the fragments of one request, in one message.
+    Answer {
+        /// As in the request.
+        tag: u32,
+        /// The event.
+        event: L1Id,
+        /// Those that this readout does not have.
+        missing: FragmentSet,
+        /// The others.
+        payload: P,
+    },
+    /// Collector or supervisor to readout: these events are finished with, their fragments may be deleted.
+    Clear(Arc<[L1Id]>),
+    /// Readout to supervisor: memory is full, or no longer (XOFF, XON).
+    Flow {
+        /// Whether the trigger has to stop.
+        stop: bool,
+    },
+    /// Collector to logger: may I send this event? (thesis §3.8.1)
+    Offer {
+        /// The event.
+        event: L1Id,
+        /// Its size.
+        size: Bytes,
+    },
+    /// Logger to collector: send the event.
+    Grant {
+        /// The event.
+        event: L1Id,
+    },
+    /// Logger to collector: ask another one, this one cannot store.
+    Refuse {
+        /// The event.
+        event: L1Id,
+    },
+    /// Collector to logger: the event that was granted will not come.
+    Withdraw {
+        /// The event.
+        event: L1Id,
+    },
+    /// Collector to logger: a full event.
+    Event {
+        /// The event.
+        event: L1Id,
+        /// Where it is to be stored.
+        stream: Stream,
+        /// How many of its fragments are missing.
+        missing: u32,
+        /// Its fragments.
+        payload: P,
+    },
+    /// Logger to collector: the event is safely on disk.
+    Stored {
+        /// The event.
+        event: L1Id,
+    },
+}
+
+impl<P> Message<P> {
+    /// The name of the kind of message.
+    pub const fn name(&self) -> &'static str {
+        KINDS[self.message_type() as usize - 1]
+    }
+
+    /// The first field of the frame header: which kind of message this is.
+    pub const fn message_type(&self) -> u32 {
+        match self {
+            Self::Hello(_) => 1,
+            Self::Welcome(_) => 2,
+            Self::Ready { .. } => 3,
+            Self::Done(_) => 4,
+            Self::Assign { .. } => 5,
+            Self::Request { .. } => 6,
+            Self::Answer { .. } => 7,
+            Self::Clear(_) => 8,
+            Self::Flow { .. } => 9,
+            Self::Offer { .. } => 10,
+            Self::Grant { .. } => 11,
+            Self::Refuse { .. } => 12,
+            Self::Withdraw { .. } => 13,
+            Self::Event { .. } => 14,
+            Self::Stored { .. } => 15,
+        }
+    }
+
+    /// The second field of the frame header: the unit or the tag, where there is one.
+    pub const fn stream_id(&self) -> u32 {
+        match self {
+            Self::Ready { unit, .. } | Self::Assign { unit, .. } => *unit as u32,
+            Self::Request { tag, .. } | Self::Answer { tag, .. } => *tag,
+            _ => 0,
+        }
+    }
+}
+
+/// Names by message type, from 1.
+const KINDS: [&str; 15] = [
+    "hello", "welcome", "ready", "done", "assign", "request", "answer", "clear", "flow", "offer", "grant",
+    "refuse", "withdraw", "event", "stored",
+];
+
+impl<P: Payload> Message<P> {
+    /// Bytes on the stream: the frame header, the fields, and the payload.
+    ///
+    /// The fields are 8 bytes for an L1 ID, a size, and 4 for a fragment's name; flags and outcomes take 2. Units
+    /// and tags travel in the header's stream field. That gives the 10 bytes and about 100 bytes of the
+    /// messages in thesis table 3.1.
+    pub fn wire_bytes(&self) -> Bytes {
+        let fields = match self {
+            Self::Hello(hello) => {
+                let lists = 3 * FRAGMENT;
+                lists
+                    + hello.idle.len() as u64 * STATUS
+                    + hello.busy.len() as u64 * L1_ID
+                    + hello.done.len() as u64 * (L1_ID + STATUS)
+            }
+            Self::Welcome(events) => events.len() as u64 * L1_ID,
+            Self::Ready { .. } | Self::Done(_) => L1_ID + STATUS,
+            Self::Assign { region, result, .. } => {
+                let list = match region {
+                    Selection::Rest | Selection::Region => 0,
+                    Selection::Readouts(_) | Selection::Fragments(_) => FRAGMENT,
+                    Selection::List(list) => {
+                        list.iter().map(|wanted| STATUS + FRAGMENT * u64::from(wanted.fragments.len())).sum()
+                    }
+                };
+                L1_ID + 2 * STATUS + list + result.size().get()
+            }
+            Self::Request { fragments, .. } => L1_ID + FRAGMENT * u64::from(fragments.len()),
+            Self::Answer { missing, payload, .. } => {
+                L1_ID + STATUS + FRAGMENT * u64::from(missing.len()) + payload.size().get()
+            }
+            Self::Clear(events) => L1_ID * events.len() as u64,
+            Self::Flow { .. } => STATUS,
+            Self::Offer { .. } => 2 * L1_ID,
+            Self::Grant { .. } | Self::Refuse { .. } | Self::Withdraw { .. } | Self::Stored { .. } => {
+                L1_ID + STATUS
+            }
+            Self::Event { payload, .. } => L1_ID + STATUS + FRAGMENT + payload.size().get(),
+        };
+        Bytes::new(FRAME_HEADER_BYTES + fields)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_those_of_the_thesis() {
+        // Table 3.1: ready 10 B, request about 100 B for 20 kB of fragments, offer and stored 10 B.
+        let ready: Message<Bytes> = Message::Ready { unit: 3, done: None };
+        assert_eq!(ready.wire_bytes(), Bytes::new(12 + 10));
+        let request: Message<Bytes> =
+            Message::Request { tag: 1, event: L1Id(1), fragments: FragmentSet::first(18) };
+        assert_eq!(request.wire_bytes(), Bytes::new(12 + 80));
+        let answer = Message::Answer {
+            tag: 1,
+            event: L1Id(1),
+            missing: FragmentSet::first(2),
+            payload: Bytes::new(11_000),
+        };
+        assert_eq!(answer.wire_bytes(), Bytes::new(12 + 8 + 2 + 2 * 4 + 11_000));
+        assert_eq!((answer.name(), answer.stream_id()), ("answer", 1));
+    }
+
+    #[test]
+    fn a_message_stays_small() {
+        assert!(size_of::<Message<Bytes>>() <= 56, "{}", size_of::<Message<Bytes>>());
+    }
+}

@@ -1,0 +1,428 @@
+//! Which free processing unit gets the next event (thesis §6.1).
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::Random;
+use crate::bitset::BitSet;
+
+/// The processing units of a system in their fixed sequence: those of one collector are consecutive.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    /// The number of each collector's first unit, and last of all the number of units.
+    firsts: Vec<u32>,
+    collector_of: Vec<u16>,
+}
+
+impl Layout {
+    /// A layout from the number of units on each collector.
+    pub fn new(units: &[u16]) -> Self {
+        let mut firsts = vec![0];
+        let mut collector_of = Vec::new();
+        for (collector, &units) in units.iter().enumerate() {
+            collector_of.extend(core::iter::repeat_n(collector as u16, usize::from(units)));
+            firsts.push(collector_of.len() as u32);
+        }
+        Self { firsts, collector_of }
+    }
+
+    /// How many collectors there are.
+    pub fn collectors(&self) -> usize {
+        self.firsts.len() - 1
+    }
+
+    /// How many units there are in all.
+    pub fn units(&self) -> usize {
+        self.collector_of.len()
+    }
+
+    /// The number, in the whole system, of a collector's unit.
+    #[inline]
+    pub fn unit(&self, collector: u16, unit: u16) -> Option<u32> {
+        let number = *self.firsts.get(usize::from(collector))? + u32::from(unit);
+        (number < *self.firsts.get(usize::from(collector) + 1)?).then_some(number)
+    }
+
+    /// The numbers of all units of a collector.
+    pub fn units_of(&self, collector: u16) -> core::ops::Range<u32> {
+        self.firsts[usize::from(collector)]..self.firsts[usize::from(collector) + 1]
+    }
+
+    /// The collector and the unit on it behind a number.
+    #[inline]
+    pub fn place(&self, number: u32) -> (u16, u16) {
+        let collector = self.collector_of[number as usize];
+        (collector, (number - self.firsts[usize::from(collector)]) as u16)
+    }
+}
+
+/// Holds the units that are free, and chooses one of them.
+///
+/// The supervisor adds only units that are not in, and removes only units that are.
+pub trait Assignment: Send {
+    /// A unit became free.
+    fn add(&mut self, unit: u32);
+    /// A unit is free no longer, because its collector was lost.
+    fn remove(&mut self, unit: u32);
+    /// Chooses a unit and takes it out.
+    fn take(&mut self, random: &mut Random) -> Option<u32>;
+}
+
+/// How the processing unit for an event is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Policy {
+    /// First come, first served: in the order in which the units became ready.
+    #[default]
+    Fcfs,
+    /// Any of the free units alike.
+    Random,
+    /// A unit of the next collector in a fixed sequence; collectors without a free unit are passed over.
+    NodeRoundRobin,
+    /// A unit of a collector that has the most free units.
+    NodeLoadBalancing(TieBreak),
+    /// The next unit in a fixed sequence in which those of one collector are consecutive; busy ones are
+    /// passed over.
+    UnitRoundRobin,
+}
+
+/// Which of several collectors with equally many free units is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum TieBreak {
+    /// The next one after the last that was taken, so that equals take turns.
+    #[default]
+    Rotating,
+    /// The one with the lowest number: simple, but at low load it sends event after event to the same few
+    /// collectors, whose collections then overlap.
+    Lowest,
+    /// Any of them alike.
+    Random,
+}
+
+impl Policy {
+    /// An empty pool of units that works by this policy.
+    pub fn build(self, layout: &Layout) -> Box<dyn Assignment> {
+        match self {
+            Self::Fcfs => Box::new(Fcfs { queue: VecDeque::with_capacity(layout.units()) }),
+            Self::Random => Box::new(Dense::new(layout.units())),
+            Self::NodeRoundRobin => Box::new(NodeRoundRobin {
+                nodes: Nodes::new(layout),
+                with_free: BitSet::new(layout.collectors()),
+                next: 0,
+            }),
+            Self::NodeLoadBalancing(tie_break) => Box::new(NodeLoadBalancing::new(layout, tie_break)),
+            Self::UnitRoundRobin => Box::new(UnitRoundRobin { free: BitSet::new(layout.units()), next: 0 }),
+        }
+    }
+}
+
+struct Fcfs {
+    queue: VecDeque<u32>,
+}
+
+impl Assignment for Fcfs {
+    fn add(&mut self, unit: u32) {
+        self.queue.push_back(unit);
+    }
+
+    fn remove(&mut self, unit: u32) {
+        self.queue.retain(|&queued| queued != unit);
+    }
+
+    fn take(&mut self, _random: &mut Random) -> Option<u32> {
+        self.queue.pop_front()
+    }
+}
+
+/// Members in no order, each of which knows its place.
+struct Dense {
+    members: Vec<u32>,
+    places: Vec<u32>,
+}
+
+impl Dense {
+    fn new(size: usize) -> Self {
+        Self { members: Vec::with_capacity(size), places: vec![0; size] }
+    }
+}
+
+impl Assignment for Dense {
+    fn add(&mut self, unit: u32) {
+        self.places[unit as usize] = self.members.len() as u32;
+        self.members.push(unit);
+    }
+
+    fn remove(&mut self, unit: u32) {
+        let place = self.places[unit as usize] as usize;
+        self.members.swap_remove(place);
+        if let Some(&moved) = self.members.get(place) {
+            self.places[moved as usize] = place as u32;
+        }
+    }
+
+    fn take(&mut self, random: &mut Random) -> Option<u32> {
+        if self.members.is_empty() {
+            return None;
+        }
+        let unit = self.members[random.below(self.members.len() as u32) as usize];
+        self.remove(unit);
+        Some(unit)
+    }
+}
+
+/// The free units of each collector; the one that became free last is taken first, which no network can tell.
+struct Nodes {
+    layout: Layout,
+    free: Vec<Vec<u32>>,
+}
+
+impl Nodes {
+    fn new(layout: &Layout) -> Self {
+        let free =
+            (0..layout.collectors()).map(|node| Vec::with_capacity(layout.units_of(node as u16).len()));
+        Self { free: free.collect(), layout: layout.clone() }
+    }
+
+    fn node_of(&self, unit: u32) -> usize {
+        usize::from(self.layout.collector_of[unit as usize])
+    }
+
+    fn remove(&mut self, node: usize, unit: u32) {
+        if let Some(place) = self.free[node].iter().position(|&free| free == unit) {
+            self.free[node].swap_remove(place);
+        }
+    }
+}
+
+struct NodeRoundRobin {
+    nodes: Nodes,
+    with_free: BitSet,
+    next: usize,
+}
+
+impl Assignment for NodeRoundRobin {
+    fn add(&mut self, unit: u32) {
+        let node = self.nodes.node_of(unit);
+        self.nodes.free[node].push(unit);
+        self.with_free.insert(node);
+    }
+
+    fn remove(&mut self, unit: u32) {
+        let node = self.nodes.node_of(unit);
+        self.nodes.remove(node, unit);
+        if self.nodes.free[node].is_empty() {
+            self.with_free.remove(node);
+        }
+    }
+
+    fn take(&mut self, _random: &mut Random) -> Option<u32> {
+        let node = self.with_free.next_cyclic(self.next)?;
+        let unit = self.nodes.free[node].pop()?;
+        if self.nodes.free[node].is_empty() {
+            self.with_free.remove(node);
+        }
+        self.next = node + 1;
+        Some(unit)
+    }
+}
+
+/// Collectors in buckets by their number of free units: choosing costs the same for 39 and for 2000.
+struct NodeLoadBalancing {
+    nodes: Nodes,
+    tie_break: TieBreak,
+    /// Collectors by number of free units; of bucket 0 nobody asks.
+    buckets: Vec<Bucket>,
+    /// No bucket above this one has a member.
+    most: usize,
+    next: usize,
+}
+
+struct Bucket {
+    ordered: BitSet,
+    dense: Dense,
+}
+
+impl NodeLoadBalancing {
+    fn new(layout: &Layout, tie_break: TieBreak) -> Self {
+        let nodes = layout.collectors();
+        let most = (0..nodes).map(|node| layout.units_of(node as u16).len()).max().unwrap_or(0);
+        let bucket = || Bucket { ordered: BitSet::new(nodes), dense: Dense::new(nodes) };
+        let buckets = (0..=most).map(|_| bucket()).collect();
+        Self { nodes: Nodes::new(layout), tie_break, buckets, most: 0, next: 0 }
+    }
+
+    fn leave(&mut self, free: usize, node: usize) {
+        if free > 0 {
+            self.buckets[free].ordered.remove(node);
+            self.buckets[free].dense.remove(node as u32);
+        }
+    }
+
+    fn enter(&mut self, free: usize, node: usize) {
+        if free > 0 {
+            self.buckets[free].ordered.insert(node);
+            self.buckets[free].dense.add(node as u32);
+            self.most = self.most.max(free);
+        }
+        while self.most > 0 && self.buckets[self.most].dense.members.is_empty() {
+            self.most -= 1;
+        }
+    }
+}
+
+impl Assignment for NodeLoadBalancing {
+    fn add(&mut self, unit: u32) {
+        let node = self.nodes.node_of(unit);
+        let free = self.nodes.free[node].len();
+        self.leave(free, node);
+        self.nodes.free[node].push(unit);
+        self.enter(free + 1, node);
+    }
+
+    fn remove(&mut self, unit: u32) {
+        let node = self.nodes.node_of(unit);
+        let free = self.nodes.free[node].len();
+        self.leave(free, node);
+        self.nodes.remove(node, unit);
+        self.enter(free - 1, node);
+    }
+
+    fn take(&mut self, random: &mut Random) -> Option<u32> {
+        if self.most == 0 {
+            return None;
+        }
+        let bucket = &self.buckets[self.most];
+        let node = match self.tie_break {
+            TieBreak::Rotating => bucket.ordered.next_cyclic(self.next)?,
+            TieBreak::Lowest => bucket.ordered.next_cyclic(0)?,
+            TieBreak::Random => {
+                let members = &bucket.dense.members;
+                members[random.below(members.len() as u32) as usize] as usize
+            }
+        };
+        self.leave(self.most, node);
+        let unit = self.nodes.free[node].pop()?;
+        self.enter(self.nodes.free[node].len(), node);
+        self.next = node + 1;
+        Some(unit)
+    }
+}
+
+struct UnitRoundRobin {
+    free: BitSet,
+    next: usize,
+}
+
+impl Assignment for UnitRoundRobin {
+    fn add(&mut self, unit: u32) {
+        self.free.insert(unit as usize);
+    }
+
+    fn remove(&mut self, unit: u32) {
+        self.free.remove(unit as usize);
+    }
+
+    fn take(&mut self, _random: &mut Random) -> Option<u32> {
+        let unit = self.free.next_cyclic(self.next)?;
+        self.free.remove(unit);
+        self.next = unit + 1;
+        Some(unit as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Policy; 7] = [
+        Policy::Fcfs,
+        Policy::Random,
+        Policy::NodeRoundRobin,
+        Policy::NodeLoadBalancing(TieBreak::Rotating),
+        Policy::NodeLoadBalancing(TieBreak::Lowest),
+        Policy::NodeLoadBalancing(TieBreak::Random),
+        Policy::UnitRoundRobin,
+    ];
+
+    /// Three collectors with three units each, all free, and the collectors of the first takes.
+    fn takes(policy: Policy, count: usize) -> Vec<u16> {
+        let layout = Layout::new(&[3, 3, 3]);
+        let mut pool = policy.build(&layout);
+        (0..9).for_each(|unit| pool.add(unit));
+        let mut random = Random::new(3);
+        (0..count).map(|_| layout.place(pool.take(&mut random).unwrap()).0).collect()
+    }
+
+    #[test]
+    fn each_policy_has_its_order() {
+        assert_eq!(takes(Policy::Fcfs, 9), [0, 0, 0, 1, 1, 1, 2, 2, 2]);
+        assert_eq!(takes(Policy::UnitRoundRobin, 9), [0, 0, 0, 1, 1, 1, 2, 2, 2]);
+        assert_eq!(takes(Policy::NodeRoundRobin, 9), [0, 1, 2, 0, 1, 2, 0, 1, 2]);
+        assert_eq!(takes(Policy::NodeLoadBalancing(TieBreak::Rotating), 6), [0, 1, 2, 0, 1, 2]);
+    }
+
+    #[test]
+    fn ties_are_broken_as_asked() {
+        // One unit comes back at once each time: the lowest tie takes it again and again.
+        for (tie_break, expected) in [(TieBreak::Lowest, [0, 0, 0, 0]), (TieBreak::Rotating, [0, 1, 2, 0])] {
+            let layout = Layout::new(&[2, 2, 2]);
+            let mut pool = Policy::NodeLoadBalancing(tie_break).build(&layout);
+            (0..6).for_each(|unit| pool.add(unit));
+            let mut random = Random::new(1);
+            let nodes = expected.map(|_| {
+                let unit = pool.take(&mut random).unwrap();
+                pool.add(unit);
+                layout.place(unit).0
+            });
+            assert_eq!(nodes, expected, "{tie_break:?}");
+        }
+    }
+
+    #[test]
+    fn every_policy_gives_back_exactly_what_it_was_given() {
+        for policy in ALL {
+            let layout = Layout::new(&[4, 1, 7, 0, 3]);
+            let mut pool = policy.build(&layout);
+            let mut inside = vec![false; layout.units()];
+            let mut random = Random::new(11);
+            for _ in 0..5_000 {
+                let unit = random.below(layout.units() as u32);
+                match (random.below(3), inside[unit as usize]) {
+                    (0 | 1, false) => {
+                        pool.add(unit);
+                        inside[unit as usize] = true;
+                    }
+                    (0, true) => {
+                        pool.remove(unit);
+                        inside[unit as usize] = false;
+                    }
+                    _ => match pool.take(&mut random) {
+                        Some(unit) => {
+                            assert!(inside[unit as usize], "{policy:?}");
+                            inside[unit as usize] = false;
+                        }
+                        None => assert!(!inside.contains(&true), "{policy:?}"),
+                    },
+                }
+                // The busiest collector is never chosen while another has more units free.
+                if let Policy::NodeLoadBalancing(_) = policy
+                    && let Some(unit) = pool.take(&mut random)
+                {
+                    let free = |node: u16| layout.units_of(node).filter(|&u| inside[u as usize]).count();
+                    let chosen = free(layout.place(unit).0);
+                    assert!((0..5).all(|node| free(node) <= chosen));
+                    pool.add(unit);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn units_have_places() {
+        let layout = Layout::new(&[2, 0, 3]);
+        assert_eq!(layout.unit(2, 1), Some(3));
+        assert_eq!((layout.unit(2, 3), layout.unit(1, 0), layout.unit(3, 0)), (None, None, None));
+        assert_eq!(layout.place(4), (2, 2));
+    }
+}

@@ -1,0 +1,180 @@
+//! Random numbers that are the same on every machine and in every version.
+
+use fanin_units::{Duration, Ratio};
+
+/// A xoshiro256++ generator (Blackman and Vigna), seeded through SplitMix64.
+///
+/// It is written here, in a dozen lines, because recorded results depend on its exact values.
+#[derive(Debug, Clone)]
+pub struct Random {
+    state: [u64; 4],
+}
+
+impl Random {
+    /// A generator; each host and purpose is given a seed of its own.
+    pub fn new(seed: u64) -> Self {
+        let mut counter = seed;
+        let state = core::array::from_fn(|_| {
+            counter = counter.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut mixed = counter;
+            mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            mixed ^ (mixed >> 31)
+        });
+        Self { state }
+    }
+
+    /// 64 random bits.
+    #[inline]
+    pub fn bits(&mut self) -> u64 {
+        let [a, b, c, d] = self.state;
+        let result = a.wrapping_add(d).rotate_left(23).wrapping_add(a);
+        let (c, d) = (c ^ a, d ^ b);
+        self.state = [a ^ d, b ^ c, c ^ (b << 17), d.rotate_left(45)];
+        result
+    }
+
+    /// A number from zero up to, and without, `end`; the bias is below 2^-32 for any `end` that fits 32 bits.
+    ///
+    /// # Panics
+    /// If `end` is zero.
+    #[inline]
+    pub fn below(&mut self, end: u32) -> u32 {
+        assert!(end > 0, "a number below zero was asked for");
+        ((u128::from(self.bits()) * u128::from(end)) >> 64) as u32
+    }
+
+    /// A number above 0 and at most 1.
+    #[inline]
+    pub fn unit(&mut self) -> f64 {
+        ((self.bits() >> 11) + 1) as f64 * (1.0 / (1_u64 << 53) as f64)
+    }
+
+    /// Whether something of this probability happens.
+    #[inline]
+    pub fn chance(&mut self, probability: Ratio) -> bool {
+        if probability >= Ratio::ONE {
+            return true;
+        }
+        !probability.is_zero() && u64::from(self.below(1_000_000)) < probability.get()
+    }
+
+    /// A number of the standard normal distribution (Box and Muller).
+    pub fn normal(&mut self) -> f64 {
+        let radius = libm::sqrt(-2.0 * libm::log(self.unit()));
+        radius * libm::cos(core::f64::consts::TAU * self.unit())
+    }
+}
+
+/// A time that is constant or drawn from a distribution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delay {
+    /// Always the same.
+    Constant(Duration),
+    /// Normally distributed; what falls below zero is taken as zero.
+    Normal {
+        /// The mean.
+        mean: Duration,
+        /// The standard deviation.
+        sd: Duration,
+    },
+    /// Exponentially distributed.
+    Exponential {
+        /// The mean.
+        mean: Duration,
+    },
+    /// Any time in a range alike.
+    Uniform {
+        /// The shortest.
+        min: Duration,
+        /// The longest; where it is shorter than `min`, `min` is taken.
+        max: Duration,
+    },
+    /// Log-normally distributed.
+    LogNormal {
+        /// The median.
+        median: Duration,
+        /// The standard deviation of the logarithm.
+        sigma: Ratio,
+    },
+}
+
+impl Delay {
+    /// No time at all.
+    pub const ZERO: Self = Self::Constant(Duration::ZERO);
+
+    /// Draws a time.
+    #[inline]
+    pub fn draw(&self, random: &mut Random) -> Duration {
+        // Casts of floats saturate, so a wild draw ends at zero or at the longest time.
+        match *self {
+            Self::Constant(time) => time,
+            Self::Normal { mean, sd } => {
+                Duration::new((mean.get() as f64 + sd.get() as f64 * random.normal()) as u64)
+            }
+            Self::Exponential { mean } => {
+                Duration::new((mean.get() as f64 * -libm::log(random.unit())) as u64)
+            }
+            Self::Uniform { min, max } => {
+                let range = u128::from(max.saturating_sub(min).get()) + 1;
+                Duration::new(min.get() + ((u128::from(random.bits()) * range) >> 64) as u64)
+            }
+            Self::LogNormal { median, sigma } => {
+                Duration::new((median.get() as f64 * libm::exp(sigma.as_f64() * random.normal())) as u64)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moments(delay: Delay) -> (f64, f64) {
+        let mut random = Random::new(7);
+        let draws = 100_000;
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for _ in 0..draws {
+            let time = delay.draw(&mut random).as_millis_f64();
+            sum += time;
+            squares += time * time;
+        }
+        let mean = sum / f64::from(draws);
+        (mean, libm::sqrt(squares / f64::from(draws) - mean * mean))
+    }
+
+    #[test]
+    fn the_stream_is_fixed() {
+        // The published first outputs of xoshiro256++ for the state 1, 2, 3, 4.
+        let mut random = Random { state: [1, 2, 3, 4] };
+        assert_eq!(
+            [random.bits(), random.bits(), random.bits()],
+            [41_943_041, 58_720_359, 3_588_806_011_781_223]
+        );
+    }
+
+    #[test]
+    fn distributions_have_their_moments() {
+        let ms = Duration::from_millis;
+        let close = |got: f64, want: f64| assert!((got - want).abs() < 0.02 * want.max(1.0), "{got} {want}");
+        let (mean, sd) = moments(Delay::Normal { mean: ms(10), sd: ms(2) });
+        close(mean, 10.0);
+        close(sd, 2.0);
+        let (mean, sd) = moments(Delay::Exponential { mean: ms(10) });
+        close(mean, 10.0);
+        close(sd, 10.0);
+        let (mean, _) = moments(Delay::Uniform { min: ms(4), max: ms(8) });
+        close(mean, 6.0);
+        let (mean, _) = moments(Delay::LogNormal { median: ms(10), sigma: Ratio::new(250_000) });
+        close(mean, 10.0 * libm::exp(0.25 * 0.25 / 2.0));
+        assert_eq!(moments(Delay::Constant(ms(3))).0, 3.0);
+    }
+
+    #[test]
+    fn chances_are_kept() {
+        let mut random = Random::new(1);
+        let hits = (0..100_000).filter(|_| random.chance(Ratio::new(50_000))).count();
+        assert!((4_700..5_300).contains(&hits), "{hits}");
+        assert!(!random.chance(Ratio::ZERO) && random.chance(Ratio::ONE));
+    }
+}

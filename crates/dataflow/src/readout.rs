@@ -1,0 +1,361 @@
+//! The readout (ROS): keeps the fragments of its readout links until told to delete them, and answers requests.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use fanin_units::{Bytes, Duration, Instant};
+
+use crate::timers::{Timers, later};
+use crate::{
+    Delay, FragmentSet, FragmentSource, L1Id, Message, Payload, Peer, Random, Record, Unexpected, What,
+};
+
+/// What a readout is told.
+#[derive(Debug, Clone)]
+pub struct ReadoutConfig {
+    /// How long it takes from a request to its answer; requests do not wait for each other.
+    pub response: Delay,
+    /// How many bytes of fragments may be kept. `None` is the simple server of thesis §5.1.2: nothing is kept, and the
+    /// source answers for any event at any time.
+    pub memory: Option<Bytes>,
+    /// How many events may be kept, and lie between the oldest and the newest that is kept; at least 1.
+    pub events_max: u32,
+    /// How long a request may wait for fragments that have not arrived from the detector yet.
+    pub fragment_wait: Duration,
+    /// How many answers may be in preparation; more requests than that are a fault of the peers. At least 1.
+    pub answers_max: u32,
+    /// The seed of its random numbers.
+    pub seed: u64,
+}
+
+impl Default for ReadoutConfig {
+    /// Answers at once and keeps nothing; at most a million events and a million answers; 100 ms for fragments
+    /// that are late.
+    fn default() -> Self {
+        Self {
+            response: Delay::ZERO,
+            memory: None,
+            events_max: 1_000_000,
+            fragment_wait: Duration::from_millis(100),
+            answers_max: 1_000_000,
+            seed: 0,
+        }
+    }
+}
+
+/// Why a readout cannot work as it was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ReadoutError {
+    /// No event would fit.
+    #[error("a readout's memory has to take at least one event")]
+    NoMemory,
+    /// No request could ever be answered.
+    #[error("a readout has to be allowed at least one answer in preparation")]
+    NoAnswers,
+}
+
+/// What a readout has counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReadoutCounters {
+    /// Requests received.
+    pub requests: u64,
+    /// Answers sent.
+    pub answers: u64,
+    /// Payload bytes in them.
+    pub bytes: u64,
+    /// Fragments that were asked for and are not here.
+    pub missing: u64,
+    /// Answers not sent because their collector was gone.
+    pub undeliverable: u64,
+    /// Events kept now.
+    pub events: u64,
+    /// Bytes kept now.
+    pub held: u64,
+    /// The most bytes that were ever kept.
+    pub held_max: u64,
+    /// Events deleted.
+    pub deleted: u64,
+    /// Times that memory was full.
+    pub xoffs: u64,
+    /// How long in all, up to the latest XON.
+    pub xoff_time: Duration,
+}
+
+/// An answer in preparation.
+#[derive(Debug, Clone, Copy)]
+struct Answer {
+    to: Peer,
+    /// Of the connection that the request came by.
+    connection: u32,
+    tag: u32,
+    event: L1Id,
+    fragments: FragmentSet,
+    /// When it is sent even if the fragments have not arrived.
+    until: Instant,
+}
+
+/// One readout; `S` is where its fragments come from.
+#[derive(Debug)]
+pub struct Readout<P, S> {
+    config: ReadoutConfig,
+    source: S,
+    random: Random,
+    answers: Timers<Answer>,
+    answers_count: u32,
+    /// The event of the first place in `kept`.
+    base: L1Id,
+    /// The bytes of each kept event from `base` on.
+    kept: VecDeque<Option<u64>>,
+    /// How often each collector's connection was lost.
+    connections: Vec<u32>,
+    supervisor_up: bool,
+    full_since: Option<Instant>,
+    out: VecDeque<(Peer, Message<P>)>,
+    records: VecDeque<Record>,
+    counters: ReadoutCounters,
+}
+
+impl<P: Payload, S: FragmentSource<P>> Readout<P, S> {
+    /// A readout with an empty memory.
+    ///
+    /// # Errors
+    /// If it could not work as it is told.
+    pub fn new(config: ReadoutConfig, source: S) -> Result<Self, ReadoutError> {
+        if config.memory.is_some_and(Bytes::is_zero) || config.events_max == 0 {
+            return Err(ReadoutError::NoMemory);
+        }
+        if config.answers_max == 0 {
+            return Err(ReadoutError::NoAnswers);
+        }
+        Ok(Self {
+            random: Random::new(config.seed),
+            answers: Timers::new(),
+            answers_count: 0,
+            base: L1Id(0),
+            kept: VecDeque::new(),
+            connections: Vec::new(),
+            supervisor_up: false,
+            full_since: None,
+            out: VecDeque::new(),
+            records: VecDeque::new(),
+            counters: ReadoutCounters::default(),
+            config,
+            source,
+        })
+    }
+
+    /// Fragments of an event arrived from the detector; the source has them. False means that they cannot be kept:
+    /// the event is known already, or further from the oldest one kept than may be.
+    ///
+    /// After XOFF the driver should not deliver more, but what is on its way is taken.
+    pub fn handle_fragments(&mut self, now: Instant, event: L1Id, bytes: Bytes) -> bool {
+        if self.kept.is_empty() {
+            self.base = event;
+        }
+        if event < self.base {
+            // Fragments may overtake each other; there is room in front as there is behind.
+            let more = self.base.0 - event.0;
+            if more + self.kept.len() as u64 > u64::from(self.config.events_max) {
+                return false;
+            }
+            (0..more).for_each(|_| self.kept.push_front(None));
+            self.base = event;
+        }
+        let place = event.0 - self.base.0;
+        if place >= u64::from(self.config.events_max) {
+            return false;
+        }
+        while self.kept.len() as u64 <= place {
+            self.kept.push_back(None);
+        }
+        let entry = &mut self.kept[place as usize];
+        if entry.is_some() {
+            return false;
+        }
+        *entry = Some(bytes.get());
+        self.counters.events += 1;
+        self.counters.held += bytes.get();
+        self.counters.held_max = self.counters.held_max.max(self.counters.held);
+        self.check_memory(now);
+        true
+    }
+
+    /// A connection stands.
+    pub fn handle_connected(&mut self, _now: Instant, peer: Peer) {
+        if peer == Peer::Supervisor {
+            self.supervisor_up = true;
+            if self.full_since.is_some() {
+                self.out.push_back((Peer::Supervisor, Message::Flow { stop: true }));
+            }
+        }
+    }
+
+    /// A connection is lost; saying so twice does no harm. Answers that were meant for it are not sent.
+    pub fn handle_closed(&mut self, _now: Instant, peer: Peer) {
+        match peer {
+            Peer::Supervisor => self.supervisor_up = false,
+            Peer::Collector(collector) => {
+                let index = usize::from(collector);
+                if self.connections.len() <= index {
+                    self.connections.resize(index + 1, 0);
+                }
+                self.connections[index] = self.connections[index].wrapping_add(1);
+            }
+            Peer::Readout(_) | Peer::Logger(_) => {}
+        }
+    }
+
+    /// A message arrived.
+    ///
+    /// # Errors
+    /// If the message makes no sense here; nothing has changed then.
+    pub fn handle_message(
+        &mut self,
+        now: Instant,
+        peer: Peer,
+        message: Message<P>,
+    ) -> Result<(), Unexpected> {
+        let unexpected = |message, why| Err(Unexpected { peer, message, why });
+        match (peer, message) {
+            (Peer::Collector(collector), Message::Request { tag, event, fragments }) => {
+                if fragments.is_empty() {
+                    return unexpected("request", "it asks for nothing");
+                }
+                if self.answers_count >= self.config.answers_max {
+                    return unexpected("request", "too many answers are in preparation");
+                }
+                self.counters.requests += 1;
+                let due = later(now, self.config.response.draw(&mut self.random));
+                let connection = self.connection(collector);
+                let until = later(due, self.config.fragment_wait);
+                self.answers_count += 1;
+                let answer = Answer { to: peer, connection, tag, event, fragments, until };
+                if due <= now {
+                    self.answer(now, answer);
+                } else {
+                    self.answers.set(due, answer);
+                }
+            }
+            (Peer::Collector(_) | Peer::Supervisor, Message::Clear(events)) => {
+                events.iter().for_each(|&event| self.delete(now, event));
+                self.check_memory(now);
+            }
+            (_, message) => return unexpected(message.name(), "such a peer does not send this here"),
+        }
+        Ok(())
+    }
+
+    /// A time that [`Self::poll_deadline`] named has come.
+    pub fn handle_deadline(&mut self, now: Instant) {
+        while let Some(answer) = self.answers.pop_due(now) {
+            self.answer(now, answer);
+        }
+    }
+
+    /// Whether memory is full, so that the detector has to stop.
+    pub fn is_full(&self) -> bool {
+        self.full_since.is_some()
+    }
+
+    /// The next message to send.
+    #[inline]
+    pub fn poll_transmit(&mut self) -> Option<(Peer, Message<P>)> {
+        self.out.pop_front()
+    }
+
+    /// The next thing that happened.
+    pub fn poll_record(&mut self) -> Option<Record> {
+        self.records.pop_front()
+    }
+
+    /// When [`Self::handle_deadline`] has to be called, if nothing else happens before.
+    #[inline]
+    pub fn poll_deadline(&self) -> Option<Instant> {
+        self.answers.first().map(|(at, _)| at)
+    }
+
+    /// Where its fragments come from.
+    pub fn source(&mut self) -> &mut S {
+        &mut self.source
+    }
+
+    /// What it counted so far.
+    pub fn counters(&self) -> &ReadoutCounters {
+        &self.counters
+    }
+
+    fn connection(&self, collector: u16) -> u32 {
+        self.connections.get(usize::from(collector)).copied().unwrap_or(0)
+    }
+
+    fn answer(&mut self, now: Instant, answer: Answer) {
+        let Answer { to, connection, tag, event, fragments, until } = answer;
+        if let Peer::Collector(collector) = to
+            && self.connection(collector) != connection
+        {
+            self.answers_count -= 1;
+            self.counters.undeliverable += 1;
+            return;
+        }
+        let here = self.config.memory.is_none() || self.keeps(event);
+        // An event from before the newest one is lost, or deleted; a later one may still come.
+        if !here && now < until && event.0 >= self.base.0 + self.kept.len() as u64 {
+            let again = later(now, Duration::from_millis(1)).min(until);
+            self.answers.set(again, answer);
+            return;
+        }
+        let (payload, missing) =
+            if here { self.source.read(event, fragments) } else { (P::default(), fragments) };
+        self.answers_count -= 1;
+        self.counters.answers += 1;
+        self.counters.bytes += payload.size().get();
+        self.counters.missing += u64::from(missing.len());
+        self.out.push_back((to, Message::Answer { tag, event, missing, payload }));
+    }
+
+    fn keeps(&self, event: L1Id) -> bool {
+        let place = event.0.checked_sub(self.base.0).and_then(|place| usize::try_from(place).ok());
+        place.and_then(|place| self.kept.get(place)).is_some_and(Option::is_some)
+    }
+
+    fn delete(&mut self, now: Instant, event: L1Id) {
+        if self.config.memory.is_none() {
+            self.source.delete(event);
+            self.counters.deleted += 1;
+            return;
+        }
+        if !self.keeps(event) {
+            return;
+        }
+        self.source.delete(event);
+        let bytes = self.kept[(event.0 - self.base.0) as usize].take().unwrap_or(0);
+        self.counters.events -= 1;
+        self.counters.held -= bytes;
+        self.counters.deleted += 1;
+        self.records.push_back(Record { at: now, event, what: What::Deleted });
+        while let Some(None) = self.kept.front() {
+            self.kept.pop_front();
+            self.base = L1Id(self.base.0 + 1);
+        }
+    }
+
+    /// XOFF when memory is full, XON when it is no longer.
+    fn check_memory(&mut self, now: Instant) {
+        let Some(memory) = self.config.memory else { return };
+        let full =
+            self.counters.held >= memory.get() || self.kept.len() as u64 >= u64::from(self.config.events_max);
+        if full == self.full_since.is_some() {
+            return;
+        }
+        if let Some(since) = self.full_since.take() {
+            let time = now.saturating_since(since);
+            self.counters.xoff_time = self.counters.xoff_time.saturating_add(time);
+        } else {
+            self.full_since = Some(now);
+            self.counters.xoffs += 1;
+        }
+        if self.supervisor_up {
+            self.out.push_back((Peer::Supervisor, Message::Flow { stop: full }));
+        }
+    }
+}

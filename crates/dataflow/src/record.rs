@@ -1,0 +1,138 @@
+//! What happened: the same records in the simulator and in a live system.
+
+use fanin_units::{Bytes, Instant};
+
+use crate::{L1Id, Outcome, Stream};
+
+/// Something that happened to an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// When.
+    pub at: Instant,
+    /// To which event. For [`What::Xoff`] and [`What::Xon`], the next one to be assigned.
+    pub event: L1Id,
+    /// What.
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// Supervisor: given to a processing unit.
+    Assigned {
+        /// The unit's collector.
+        collector: u16,
+        /// The unit.
+        unit: u16,
+        /// When it fell due; earlier than now where it was held.
+        due: Instant,
+        /// Whether this is an event of a lost collector, to be stored without processing.
+        direct: bool,
+    },
+    /// Supervisor: taken from a collector that was lost; it will be assigned again.
+    Reassigned {
+        /// The lost collector.
+        from: u16,
+    },
+    /// Supervisor: finished with. Each event has exactly one such record.
+    Completed {
+        /// The collector that finished it.
+        collector: u16,
+        /// What became of it.
+        outcome: Outcome,
+    },
+    /// Supervisor: a collector that was thought lost finished it too.
+    Duplicated {
+        /// That collector.
+        collector: u16,
+        /// What it did with it.
+        outcome: Outcome,
+    },
+    /// Supervisor: no unit is free or a readout is full, and the trigger was told to stop.
+    Xoff,
+    /// Supervisor: the trigger may go on.
+    Xon,
+    /// Collector: arrived for a unit.
+    Received {
+        /// The unit.
+        unit: u16,
+    },
+    /// Collector: the first request of a step was sent.
+    FirstRequest {
+        /// The step, from zero.
+        step: u16,
+    },
+    /// Collector, only where requests are traced: an answer arrived.
+    Answered {
+        /// The readout.
+        readout: u16,
+        /// When the request was sent.
+        requested: Instant,
+        /// Payload bytes.
+        bytes: Bytes,
+    },
+    /// Collector: fragments of a readout will never come: it is lost, or does not have them.
+    Missing {
+        /// The readout.
+        readout: u16,
+        /// How many.
+        fragments: u16,
+    },
+    /// Collector: all fragments of a step are here.
+    Collected {
+        /// The step, from zero.
+        step: u16,
+        /// Whether this completes the event for storage, after the decision.
+        building: bool,
+        /// When the step's requests were made, before they waited for credits.
+        began: Instant,
+        /// When the first one was sent.
+        first_request: Instant,
+        /// Requests of the event so far.
+        requests: u32,
+        /// Payload bytes of the event so far.
+        bytes: Bytes,
+        /// Fragments of the event that are missing so far.
+        missing: u32,
+    },
+    /// Collector: a processing unit decided, or was lost with it (`Debug`).
+    Decided {
+        /// The unit.
+        unit: u16,
+        /// What will become of the event if storing succeeds.
+        outcome: Outcome,
+    },
+    /// Collector: sent to a logger.
+    Shipped {
+        /// The logger.
+        logger: u16,
+        /// From 1. Above 1, an earlier logger may have stored it before it was lost.
+        attempt: u16,
+        /// Where it goes.
+        stream: Stream,
+        /// Payload bytes.
+        bytes: Bytes,
+        /// Fragments that are missing.
+        missing: u32,
+    },
+    /// Collector: the logger has it on disk.
+    Acknowledged {
+        /// The logger.
+        logger: u16,
+    },
+    /// Collector: forgotten, because the supervisor gave it to another collector.
+    Abandoned,
+    /// Collector or supervisor: the readouts were told to delete it.
+    Cleared,
+    /// Logger: on disk.
+    Stored {
+        /// The collector that it came from.
+        collector: u16,
+        /// Where.
+        stream: Stream,
+        /// Fragments that are missing.
+        missing: u32,
+    },
+    /// Readout: its fragments were deleted.
+    Deleted,
+}

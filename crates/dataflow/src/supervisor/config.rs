@@ -1,0 +1,205 @@
+//! What a supervisor is told at the start, and what it counts.
+
+use fanin_units::{Duration, Frequency, Instant};
+
+use crate::{ClearConfig, L1Id, Policy, Selection};
+use alloc::vec::Vec;
+
+/// When events fall due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrivals {
+    /// Event n falls due at the start plus [`Frequency::nth`] of n.
+    Periodic(Frequency),
+    /// After exponentially distributed times with this mean rate.
+    Poisson(Frequency),
+    /// At once: whenever a unit is free, it is given an event.
+    Saturated,
+    /// When the driver calls [`crate::Supervisor::handle_trigger`]: there is a real Level-1 trigger.
+    External,
+}
+
+/// What happens to events that fall due while no unit is free or a readout is full (XOFF).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Backpressure {
+    /// They are held, and assigned one after the other as soon as units become free: none is lost, and the rate
+    /// recovers in a burst.
+    #[default]
+    Hold,
+    /// The trigger does not accept them: they never exist, and the next event is the first that falls due
+    /// after XON. This is the dead time of a real trigger; [`Arrivals::External`] triggers are always held.
+    Inhibit,
+}
+
+/// The order of the units' first announcements, as the assignment policy sees them.
+///
+/// Under [`Policy::Fcfs`] it decides for seconds which units follow each other. Announcements that arrive before the
+/// first event falls due are put into this order; later ones are taken as they come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StartOrder {
+    /// As they arrived.
+    #[default]
+    Arrival,
+    /// All units of the first collector, then all of the second: the worst for FCFS.
+    NodeMajor,
+    /// The first unit of every collector, then the second of every one: the best.
+    UnitMajor,
+    /// In a random order.
+    Shuffled,
+}
+
+/// What a supervisor is told.
+#[derive(Debug, Clone)]
+pub struct SupervisorConfig<P> {
+    /// The number of units on each collector.
+    pub units: Vec<u16>,
+    /// The number of readouts; they may send XOFF, and are sent clears if `clear` says so.
+    pub readouts: u16,
+    /// When events fall due.
+    pub arrivals: Arrivals,
+    /// Before this time no event falls due.
+    pub start: Instant,
+    /// The first event falls due no earlier than when so many units have announced themselves.
+    pub units_awaited: u32,
+    /// The L1 ID of the first event.
+    pub first_event: L1Id,
+    /// After so many events there is no other.
+    pub events_max: Option<u64>,
+    /// Which unit gets an event.
+    pub policy: Policy,
+    /// The order of the first announcements.
+    pub start_order: StartOrder,
+    /// What happens to events that fall due while no unit is free.
+    pub backpressure: Backpressure,
+    /// How many triggers are held at most with [`Arrivals::External`]; at least 1.
+    pub triggers_max: u32,
+    /// What an event's L1 result carries where the supervisor makes it itself.
+    pub result: P,
+    /// Which fragments the L1 result names where the supervisor makes it itself.
+    pub region: Selection,
+    /// How long a lost collector may take to come back before its events are assigned again. One that comes
+    /// back in time keeps them.
+    pub reassign_delay: Duration,
+    /// Clears are sent from here: then none gets lost with a collector. `None` where collectors send them, as in
+    /// thesis §3.7.4, or nobody does.
+    pub clear: Option<ClearConfig>,
+    /// The seed of its random numbers.
+    pub seed: u64,
+}
+
+impl<P: Default> Default for SupervisorConfig<P> {
+    /// No collector yet; 1 kHz from the start, FCFS in the order of arrival, events held at XOFF, immediate
+    /// re-assignment, no clears from here.
+    fn default() -> Self {
+        Self {
+            units: Vec::new(),
+            readouts: 0,
+            arrivals: Arrivals::Periodic(Frequency::new(1_000_000)),
+            start: Instant::START,
+            units_awaited: 0,
+            first_event: L1Id(0),
+            events_max: None,
+            policy: Policy::Fcfs,
+            start_order: StartOrder::Arrival,
+            backpressure: Backpressure::Hold,
+            triggers_max: 1024,
+            result: P::default(),
+            region: Selection::Rest,
+            reassign_delay: Duration::ZERO,
+            clear: None,
+            seed: 0,
+        }
+    }
+}
+
+/// Why a supervisor cannot work as it was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SupervisorError {
+    /// There is no unit at all.
+    #[error("there is no processing unit to assign events to")]
+    NoUnits,
+    /// The rate is zero.
+    #[error("the event rate is zero")]
+    NoRate,
+    /// More units are awaited than there are.
+    #[error("{awaited} units are awaited, but there are only {units}")]
+    TooManyAwaited {
+        /// Awaited.
+        awaited: u32,
+        /// There are.
+        units: u32,
+    },
+    /// There are more collectors than numbers for them.
+    #[error("there are {collectors} collectors; at most 65535 can be numbered")]
+    TooManyCollectors {
+        /// There are.
+        collectors: usize,
+    },
+    /// A group of no event would never be sent.
+    #[error("a clear message has to name at least one event")]
+    EmptyClear,
+    /// No trigger could ever be held.
+    #[error("at least one trigger has to be held")]
+    NoTriggers,
+}
+
+impl<P> SupervisorConfig<P> {
+    /// Whether a supervisor can work like this.
+    ///
+    /// # Errors
+    /// The first thing that it cannot work with.
+    pub fn validate(&self) -> Result<(), SupervisorError> {
+        let units: u32 = self.units.iter().map(|&units| u32::from(units)).sum();
+        if self.units.len() > usize::from(u16::MAX) {
+            return Err(SupervisorError::TooManyCollectors { collectors: self.units.len() });
+        }
+        if units == 0 {
+            return Err(SupervisorError::NoUnits);
+        }
+        if self.units_awaited > units {
+            return Err(SupervisorError::TooManyAwaited { awaited: self.units_awaited, units });
+        }
+        if let Arrivals::Periodic(rate) | Arrivals::Poisson(rate) = self.arrivals
+            && rate.is_zero()
+        {
+            return Err(SupervisorError::NoRate);
+        }
+        if self.clear.is_some_and(|clear| clear.group == 0) {
+            return Err(SupervisorError::EmptyClear);
+        }
+        if self.triggers_max == 0 {
+            return Err(SupervisorError::NoTriggers);
+        }
+        Ok(())
+    }
+}
+
+/// What a supervisor has counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SupervisorCounters {
+    /// Events that were assigned, each counted once.
+    pub assigned: u64,
+    /// Events that are finished with.
+    pub completed: u64,
+    /// Of these, rejected.
+    pub rejected: u64,
+    /// Of these, accepted in a system without loggers.
+    pub accepted: u64,
+    /// Of these, accepted and stored.
+    pub stored: u64,
+    /// Of these, stored in the debug stream.
+    pub debug: u64,
+    /// Times that an event was taken from a lost collector.
+    pub reassigned: u64,
+    /// Times that an event was finished by a collector that it had been taken from.
+    pub duplicated: u64,
+    /// Events that were assigned later than they fell due.
+    pub held: u64,
+    /// The sum of these delays.
+    pub held_time: Duration,
+    /// Events that never came to be because the trigger was stopped.
+    pub inhibited: u64,
+    /// Times that the trigger was stopped.
+    pub xoffs: u64,
+    /// How long in all, up to the latest XON.
+    pub xoff_time: Duration,
+}

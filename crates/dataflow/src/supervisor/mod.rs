@@ -1,0 +1,568 @@
+//! The supervisor (HLTSV): gives each event to a processing unit, and keeps account of it until it is finished.
+
+mod config;
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use fanin_units::{Duration, Instant};
+
+pub use config::{Arrivals, Backpressure, StartOrder, SupervisorConfig, SupervisorCounters, SupervisorError};
+
+use crate::clear::ClearBatch;
+use crate::timers::later;
+use crate::{
+    Assignment, Delay, Done, Hello, L1Id, Layout, Message, Outcome, Payload, Peer, Random, Record, Selection,
+    Unexpected, What,
+};
+
+/// The supervisor of one data-acquisition system.
+pub struct Supervisor<P> {
+    config: SupervisorConfig<P>,
+    layout: Layout,
+    random: Random,
+    pool: Box<dyn Assignment>,
+    /// Whether a unit, by its number, is in the pool or in `announced`.
+    free: Vec<bool>,
+    free_count: u32,
+    /// Units that announced themselves before the first event.
+    announced: Vec<u32>,
+    started: bool,
+    collectors: Vec<CollectorState<P>>,
+    /// No collector has to be given up before this time, if any.
+    give_up: Option<Instant>,
+    readouts: Vec<ReadoutState>,
+    readouts_full: u32,
+    /// Events of lost collectors.
+    returned: VecDeque<(L1Id, Selection, P)>,
+    triggers: VecDeque<(Instant, Selection, P)>,
+    next_event: L1Id,
+    /// The start of the clock that events fall due by, once enough units are there.
+    origin: Option<Instant>,
+    /// How many times events fell due, including those that were inhibited.
+    ticks: u64,
+    due: Option<Instant>,
+    xoff_since: Option<Instant>,
+    clear: Option<ClearBatch>,
+    out: VecDeque<(Peer, Message<P>)>,
+    records: VecDeque<Record>,
+    counters: SupervisorCounters,
+}
+
+struct CollectorState<P> {
+    /// Said hello, and is connected.
+    up: bool,
+    outstanding: Vec<Outstanding<P>>,
+    /// Events that were taken from it and that it may still finish.
+    taken: Vec<L1Id>,
+    /// When its events are taken, if it is not back.
+    give_up: Option<Instant>,
+}
+
+struct Outstanding<P> {
+    event: L1Id,
+    region: Selection,
+    result: P,
+}
+
+#[derive(Clone, Copy, Default)]
+struct ReadoutState {
+    up: bool,
+    full: bool,
+}
+
+impl<P: Payload> Supervisor<P> {
+    /// A supervisor that knows its collectors by number and waits for them to connect.
+    ///
+    /// # Errors
+    /// If it could not work as it is told.
+    pub fn new(config: SupervisorConfig<P>) -> Result<Self, SupervisorError> {
+        config.validate()?;
+        let layout = Layout::new(&config.units);
+        let collector = || CollectorState { up: false, outstanding: vec![], taken: vec![], give_up: None };
+        Ok(Self {
+            pool: config.policy.build(&layout),
+            free: vec![false; layout.units()],
+            free_count: 0,
+            announced: Vec::new(),
+            started: false,
+            collectors: (0..layout.collectors()).map(|_| collector()).collect(),
+            give_up: None,
+            readouts: vec![ReadoutState::default(); usize::from(config.readouts)],
+            readouts_full: 0,
+            returned: VecDeque::new(),
+            triggers: VecDeque::new(),
+            next_event: config.first_event,
+            origin: (config.units_awaited == 0).then_some(config.start),
+            ticks: 0,
+            due: None,
+            xoff_since: None,
+            clear: config.clear.map(ClearBatch::new),
+            out: VecDeque::new(),
+            records: VecDeque::new(),
+            counters: SupervisorCounters::default(),
+            random: Random::new(config.seed),
+            layout,
+            config,
+        })
+    }
+
+    /// Takes up the work of a supervisor that died: `next` is the next event to assign, `outstanding` are the events
+    /// that collectors had and that were not known to be finished, from the journal of its records.
+    ///
+    /// Collectors that say hello within the re-assignment delay keep what they still have.
+    ///
+    /// # Errors
+    /// The first event that is said to be with a collector that does not exist.
+    pub fn restore(
+        &mut self,
+        now: Instant,
+        next: L1Id,
+        outstanding: impl IntoIterator<Item = (L1Id, u16)>,
+    ) -> Result<(), L1Id> {
+        for (event, collector) in outstanding {
+            let (region, result) = (self.config.region.clone(), self.config.result.clone());
+            let state = self.collectors.get_mut(usize::from(collector)).ok_or(event)?;
+            state.outstanding.push(Outstanding { event, region, result });
+            state.give_up = Some(later(now, self.config.reassign_delay));
+            self.give_up = self.give_up.min(state.give_up).or(state.give_up);
+        }
+        self.next_event = next;
+        Ok(())
+    }
+
+    /// A connection stands. A collector is counted on only after its [`Message::Hello`].
+    pub fn handle_connected(&mut self, now: Instant, peer: Peer) {
+        match peer {
+            Peer::Readout(readout) => {
+                if let Some(state) = self.readouts.get_mut(usize::from(readout)) {
+                    state.up = true;
+                }
+            }
+            // A new connection while the old one seems to stand: the old one is dead.
+            Peer::Collector(_) => self.handle_closed(now, peer),
+            Peer::Supervisor | Peer::Logger(_) => {}
+        }
+    }
+
+    /// A connection is lost; saying so twice does no harm.
+    pub fn handle_closed(&mut self, now: Instant, peer: Peer) {
+        match peer {
+            Peer::Readout(readout) => {
+                if let Some(state) = self.readouts.get_mut(usize::from(readout)) {
+                    self.readouts_full -= u32::from(state.full);
+                    *state = ReadoutState::default();
+                }
+            }
+            Peer::Collector(collector) => {
+                let Some(state) = self.collectors.get_mut(usize::from(collector)) else { return };
+                if !state.up {
+                    return;
+                }
+                state.up = false;
+                state.give_up = Some(later(now, self.config.reassign_delay));
+                self.give_up = self.give_up.min(state.give_up).or(state.give_up);
+                for unit in self.layout.units_of(collector) {
+                    self.remove_free(unit);
+                }
+                self.take_from_lost(now);
+            }
+            Peer::Supervisor | Peer::Logger(_) => {}
+        }
+        self.pump(now);
+    }
+
+    /// A message arrived.
+    ///
+    /// # Errors
+    /// If the message makes no sense here; nothing has changed then.
+    pub fn handle_message(
+        &mut self,
+        now: Instant,
+        peer: Peer,
+        message: Message<P>,
+    ) -> Result<(), Unexpected> {
+        let unexpected = |message: &Message<P>, why| Unexpected { peer, message: message.name(), why };
+        match (peer, message) {
+            (Peer::Collector(collector), message) if usize::from(collector) < self.collectors.len() => {
+                let up = self.collectors[usize::from(collector)].up;
+                match message {
+                    Message::Hello(hello) => {
+                        if hello.idle.iter().any(|&unit| self.layout.unit(collector, unit).is_none()) {
+                            return Err(unexpected(&Message::Hello(hello), "it names a unit too many"));
+                        }
+                        self.hello(now, collector, &hello);
+                    }
+                    message if !up => return Err(unexpected(&message, "it comes before hello")),
+                    Message::Ready { unit, done } => {
+                        let number = self
+                            .layout
+                            .unit(collector, unit)
+                            .ok_or_else(|| unexpected(&message, "there is no such unit"))?;
+                        if self.free[number as usize] {
+                            return Err(unexpected(&message, "the unit is ready already"));
+                        }
+                        if let Some(done) = done {
+                            self.done(now, collector, done);
+                        }
+                        self.add_free(now, number);
+                    }
+                    Message::Done(done) => self.done(now, collector, done),
+                    message => return Err(unexpected(&message, "a collector does not send this here")),
+                }
+            }
+            (Peer::Readout(readout), Message::Flow { stop }) if readout < self.config.readouts => {
+                let state = &mut self.readouts[usize::from(readout)];
+                if state.full != stop {
+                    state.full = stop;
+                    if stop {
+                        self.readouts_full += 1;
+                    } else {
+                        self.readouts_full -= 1;
+                    }
+                }
+            }
+            (_, message) => {
+                return Err(unexpected(&message, "there is no such peer, or it does not send this"));
+            }
+        }
+        self.pump(now);
+        Ok(())
+    }
+
+    /// A time that [`Self::poll_deadline`] named has come.
+    pub fn handle_deadline(&mut self, now: Instant) {
+        self.take_from_lost(now);
+        self.pump(now);
+    }
+
+    /// The Level-1 trigger accepted an event ([`Arrivals::External`]); false means that it was not taken, because
+    /// as many are held as may be.
+    pub fn handle_trigger(&mut self, now: Instant, region: Selection, result: P) -> bool {
+        let held = self.triggers.len() as u64;
+        let ids = self.config.events_max.unwrap_or(u64::MAX);
+        if held >= u64::from(self.config.triggers_max) || self.ticks + held >= ids {
+            return false;
+        }
+        self.triggers.push_back((now, region, result));
+        self.pump(now);
+        true
+    }
+
+    /// Whether the trigger has to stop: no unit is free for an event that is due, or a readout is full.
+    pub fn is_stopped(&self) -> bool {
+        self.xoff_since.is_some()
+    }
+
+    /// The next message to send.
+    pub fn poll_transmit(&mut self) -> Option<(Peer, Message<P>)> {
+        self.out.pop_front()
+    }
+
+    /// The next thing that happened.
+    pub fn poll_record(&mut self) -> Option<Record> {
+        self.records.pop_front()
+    }
+
+    /// When [`Self::handle_deadline`] has to be called, if nothing else happens before.
+    pub fn poll_deadline(&self) -> Option<Instant> {
+        // While the trigger is stopped, only a message can change that.
+        let due = if self.xoff_since.is_some() { None } else { self.due };
+        let clear = self.clear.as_ref().and_then(ClearBatch::deadline);
+        [due, self.give_up, clear].into_iter().flatten().min()
+    }
+
+    /// What it counted so far.
+    pub fn counters(&self) -> &SupervisorCounters {
+        &self.counters
+    }
+
+    /// Units that are free now.
+    pub fn units_free(&self) -> u32 {
+        self.free_count
+    }
+
+    /// Events that collectors have now, with the collector; and, with `None`, those that wait for another one.
+    pub fn outstanding(&self) -> impl Iterator<Item = (L1Id, Option<u16>)> {
+        let with = self.collectors.iter().enumerate().flat_map(|(collector, state)| {
+            state.outstanding.iter().map(move |one| (one.event, Some(collector as u16)))
+        });
+        with.chain(self.returned.iter().map(|(event, ..)| (*event, None)))
+    }
+
+    /// Whether all events there will be are finished with.
+    pub fn is_finished(&self) -> bool {
+        let all = self.config.events_max.is_some_and(|max| self.counters.assigned >= max);
+        all && self.outstanding().next().is_none()
+    }
+
+    fn hello(&mut self, now: Instant, collector: u16, hello: &Hello) {
+        let index = usize::from(collector);
+        for unit in self.layout.units_of(collector) {
+            self.remove_free(unit);
+        }
+        let mut unknown = Vec::new();
+        for done in &hello.done {
+            if self.collectors[index].outstanding.iter().any(|one| one.event == done.event) {
+                self.done(now, collector, *done);
+            } else if self.collectors[index].taken.contains(&done.event) {
+                self.done(now, collector, *done);
+                unknown.push(done.event);
+            }
+        }
+        let state = &mut self.collectors[index];
+        state.up = true;
+        if state.give_up.take().is_some() {
+            self.give_up = self.collectors.iter().filter_map(|collector| collector.give_up).min();
+        }
+        let state = &mut self.collectors[index];
+        unknown.extend(
+            hello.busy.iter().filter(|&event| state.outstanding.iter().all(|one| one.event != *event)),
+        );
+        // What it may still finish; the rest of what was taken from it, it has forgotten.
+        state.taken = unknown.iter().copied().filter(|event| hello.busy.contains(event)).collect();
+        let gone = state.outstanding.extract_if(.., |one| !hello.busy.contains(&one.event));
+        let gone: Vec<_> = gone.collect();
+        self.out.push_back((Peer::Collector(collector), Message::Welcome(unknown.into())));
+        for one in gone {
+            self.take(now, collector, one);
+        }
+        for &unit in &hello.idle {
+            if let Some(number) = self.layout.unit(collector, unit)
+                && !self.free[number as usize]
+            {
+                self.add_free(now, number);
+            }
+        }
+    }
+
+    fn done(&mut self, now: Instant, collector: u16, done: Done) {
+        let Done { event, outcome } = done;
+        let state = &mut self.collectors[usize::from(collector)];
+        if let Some(place) = state.outstanding.iter().position(|one| one.event == event) {
+            state.outstanding.swap_remove(place);
+            self.counters.completed += 1;
+            match outcome {
+                Outcome::Rejected => self.counters.rejected += 1,
+                Outcome::Accepted => self.counters.accepted += 1,
+                Outcome::Stored => self.counters.stored += 1,
+                Outcome::Debug => self.counters.debug += 1,
+            }
+            self.record(now, event, What::Completed { collector, outcome });
+            if let Some(clear) = &mut self.clear {
+                clear.add(now, event);
+            }
+        } else if let Some(place) = state.taken.iter().position(|&taken| taken == event) {
+            state.taken.swap_remove(place);
+            self.counters.duplicated += 1;
+            self.record(now, event, What::Duplicated { collector, outcome });
+        }
+        // Anything else was reported before the connection was lost, and is known.
+    }
+
+    /// Takes the events of collectors that did not come back in time.
+    fn take_from_lost(&mut self, now: Instant) {
+        if self.give_up.is_none_or(|at| at > now) {
+            return;
+        }
+        for collector in 0..self.collectors.len() {
+            let state = &mut self.collectors[collector];
+            if state.give_up.is_none_or(|at| at > now) {
+                continue;
+            }
+            state.give_up = None;
+            for one in core::mem::take(&mut state.outstanding) {
+                self.take(now, collector as u16, one);
+            }
+        }
+        self.give_up = self.collectors.iter().filter_map(|collector| collector.give_up).min();
+    }
+
+    fn take(&mut self, now: Instant, collector: u16, one: Outstanding<P>) {
+        self.collectors[usize::from(collector)].taken.push(one.event);
+        self.counters.reassigned += 1;
+        self.record(now, one.event, What::Reassigned { from: collector });
+        self.returned.push_back((one.event, one.region, one.result));
+    }
+
+    fn add_free(&mut self, now: Instant, unit: u32) {
+        self.free[unit as usize] = true;
+        self.free_count += 1;
+        if self.started {
+            self.pool.add(unit);
+        } else {
+            self.announced.push(unit);
+        }
+        if self.origin.is_none() && self.free_count >= self.config.units_awaited {
+            self.origin = Some(now.max(self.config.start));
+        }
+    }
+
+    fn remove_free(&mut self, unit: u32) {
+        if core::mem::replace(&mut self.free[unit as usize], false) {
+            self.free_count -= 1;
+            if self.started {
+                self.pool.remove(unit);
+            } else {
+                self.announced.retain(|&other| other != unit);
+            }
+        }
+    }
+
+    /// Assigns what can be assigned, and tells the trigger and the readouts what they have to know.
+    fn pump(&mut self, now: Instant) {
+        loop {
+            self.set_due(now);
+            let waiting = !self.returned.is_empty() || self.due.is_some_and(|due| due <= now);
+            if !waiting {
+                break;
+            }
+            if self.free_count == 0 || self.readouts_full > 0 {
+                self.stop(now);
+                break;
+            }
+            self.begin();
+            self.go_on(now);
+            if let Some((event, region, result)) = self.returned.pop_front() {
+                self.assign(now, event, now, true, region, result);
+            } else if let Some(due) = self.due.filter(|&due| due <= now) {
+                self.assign_new(now, due);
+            }
+        }
+        if self.free_count > 0 && self.readouts_full == 0 {
+            self.go_on(now);
+        }
+        self.flush_clear(now);
+    }
+
+    /// When the next new event falls due, as far as it is known.
+    fn set_due(&mut self, now: Instant) {
+        if self.due.is_some() || self.config.events_max.is_some_and(|max| self.counters.assigned >= max) {
+            return;
+        }
+        let Some(origin) = self.origin else { return };
+        self.due = match self.config.arrivals {
+            Arrivals::Periodic(rate) => {
+                rate.nth(self.ticks).and_then(|time| origin.checked_add(time - Instant::START))
+            }
+            Arrivals::Poisson(rate) => {
+                let mean = rate.nth(1).map_or(Duration::MAX, |time| time - Instant::START);
+                let wait = Delay::Exponential { mean }.draw(&mut self.random);
+                self.due.unwrap_or(origin).checked_add(wait)
+            }
+            Arrivals::Saturated => (self.free_count > 0 && self.readouts_full == 0).then(|| now.max(origin)),
+            Arrivals::External => self.triggers.front().map(|&(at, ..)| at.max(origin)),
+        };
+    }
+
+    fn assign_new(&mut self, now: Instant, due: Instant) {
+        let (region, result) = match self.triggers.pop_front() {
+            Some((_, region, result)) => (region, result),
+            None => (self.config.region.clone(), self.config.result.clone()),
+        };
+        let event = self.next_event;
+        self.next_event = L1Id(event.0 + 1);
+        self.counters.assigned += 1;
+        let late = now.saturating_since(due);
+        if !late.is_zero() {
+            self.counters.held += 1;
+            self.counters.held_time = self.counters.held_time.saturating_add(late);
+        }
+        self.advance(due);
+        self.assign(now, event, due, false, region, result);
+    }
+
+    /// An occurrence that fell due is dealt with; the next one is yet to be determined.
+    fn advance(&mut self, due: Instant) {
+        self.ticks += 1;
+        self.due = None;
+        if let Arrivals::Poisson(_) = self.config.arrivals {
+            // The next one is drawn from here on.
+            self.origin = Some(due);
+        }
+    }
+
+    fn assign(
+        &mut self,
+        now: Instant,
+        event: L1Id,
+        due: Instant,
+        direct: bool,
+        region: Selection,
+        result: P,
+    ) {
+        let number = self.pool.take(&mut self.random).expect("a unit is free, but the pool is empty");
+        self.free[number as usize] = false;
+        self.free_count -= 1;
+        let (collector, unit) = self.layout.place(number);
+        let one = Outstanding { event, region: region.clone(), result: result.clone() };
+        self.collectors[usize::from(collector)].outstanding.push(one);
+        self.record(now, event, What::Assigned { collector, unit, due, direct });
+        let message = Message::Assign { event, unit, direct, region, result };
+        self.out.push_back((Peer::Collector(collector), message));
+    }
+
+    /// Before the first event, the announcements so far are put into their order.
+    fn begin(&mut self) {
+        if core::mem::replace(&mut self.started, true) {
+            return;
+        }
+        let layout = &self.layout;
+        match self.config.start_order {
+            StartOrder::Arrival => {}
+            StartOrder::NodeMajor => self.announced.sort_unstable(),
+            StartOrder::UnitMajor => self.announced.sort_unstable_by_key(|&unit| {
+                let (collector, unit) = layout.place(unit);
+                (unit, collector)
+            }),
+            StartOrder::Shuffled => {
+                for end in (1..self.announced.len()).rev() {
+                    self.announced.swap(end, self.random.below(end as u32 + 1) as usize);
+                }
+            }
+        }
+        for unit in self.announced.drain(..) {
+            self.pool.add(unit);
+        }
+    }
+
+    fn stop(&mut self, now: Instant) {
+        if self.xoff_since.is_none() {
+            self.xoff_since = Some(now);
+            self.counters.xoffs += 1;
+            self.record(now, self.next_event, What::Xoff);
+        }
+    }
+
+    fn go_on(&mut self, now: Instant) {
+        let Some(since) = self.xoff_since.take() else { return };
+        self.counters.xoff_time = self.counters.xoff_time.saturating_add(now.saturating_since(since));
+        self.record(now, self.next_event, What::Xon);
+        let own = matches!(self.config.arrivals, Arrivals::Periodic(_) | Arrivals::Poisson(_));
+        if self.config.backpressure == Backpressure::Inhibit && own {
+            while let Some(due) = self.due.filter(|&due| due < now) {
+                self.counters.inhibited += 1;
+                self.advance(due);
+                self.set_due(now);
+            }
+        }
+    }
+
+    fn flush_clear(&mut self, now: Instant) {
+        let Some(events) = self.clear.as_mut().and_then(|clear| clear.take_due(now)) else { return };
+        for (readout, state) in self.readouts.iter().enumerate() {
+            if state.up {
+                self.out.push_back((Peer::Readout(readout as u16), Message::Clear(events.clone())));
+            }
+        }
+        for &event in events.iter() {
+            self.record(now, event, What::Cleared);
+        }
+    }
+
+    fn record(&mut self, at: Instant, event: L1Id, what: What) {
+        self.records.push_back(Record { at, event, what });
+    }
+}

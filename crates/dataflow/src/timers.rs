@@ -1,0 +1,91 @@
+//! A role's own deadlines.
+
+use alloc::collections::BinaryHeap;
+use core::cmp::Reverse;
+
+use fanin_units::{Duration, Instant};
+
+/// A later time, or the end of time.
+#[inline]
+pub(crate) fn later(now: Instant, wait: Duration) -> Instant {
+    now.checked_add(wait).unwrap_or(Instant::FAR_FUTURE)
+}
+
+/// Things to do at a time; those of one time in the order in which they were set.
+#[derive(Debug)]
+pub(crate) struct Timers<T> {
+    heap: BinaryHeap<Reverse<Entry<T>>>,
+    set: u64,
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    at: Instant,
+    order: u64,
+    what: T,
+}
+
+impl<T> PartialEq for Entry<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.order == other.order
+    }
+}
+
+impl<T> Eq for Entry<T> {}
+
+impl<T> PartialOrd for Entry<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> Ord for Entry<T> {
+    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
+        (self.at, self.order).cmp(&(other.at, other.order))
+    }
+}
+
+impl<T> Timers<T> {
+    pub(crate) fn new() -> Self {
+        Self { heap: BinaryHeap::new(), set: 0 }
+    }
+
+    pub(crate) fn set(&mut self, at: Instant, what: T) {
+        self.set += 1;
+        self.heap.push(Reverse(Entry { at, order: self.set, what }));
+    }
+
+    /// The earliest time, and what it is for.
+    pub(crate) fn first(&self) -> Option<(Instant, &T)> {
+        self.heap.peek().map(|Reverse(entry)| (entry.at, &entry.what))
+    }
+
+    /// Takes the earliest, if it is due.
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<T> {
+        if self.heap.peek()?.0.at > now {
+            return None;
+        }
+        self.heap.pop().map(|Reverse(entry)| entry.what)
+    }
+
+    /// Takes the earliest, due or not.
+    pub(crate) fn drop_first(&mut self) {
+        self.heap.pop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_times_keep_their_order() {
+        let mut timers = Timers::new();
+        for (at, what) in [(5, 'c'), (3, 'a'), (5, 'd'), (3, 'b')] {
+            timers.set(Instant::new(at), what);
+        }
+        assert_eq!(timers.pop_due(Instant::new(2)), None);
+        let order: [_; 4] = core::array::from_fn(|_| timers.pop_due(Instant::new(5)).unwrap());
+        assert_eq!(order, ['a', 'b', 'c', 'd']);
+    }
+}

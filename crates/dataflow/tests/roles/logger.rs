@@ -1,0 +1,103 @@
+use fanin_dataflow::{L1Id, Logger, LoggerConfig, LoggerError, Message, Peer, Stream, What, WriteModel};
+use fanin_units::{Bytes, Duration, Instant, Rate};
+
+use crate::{drain, ms};
+
+fn tell(logger: &mut Logger<Bytes>, now: Instant, collector: u16, message: Message<Bytes>) {
+    logger.handle_message(now, Peer::Collector(collector), message).unwrap();
+}
+
+fn offer(event: u64, size: u64) -> Message<Bytes> {
+    Message::Offer { event: L1Id(event), size: Bytes::new(size) }
+}
+
+fn full(event: u64, size: u64) -> Message<Bytes> {
+    Message::Event { event: L1Id(event), stream: Stream::Physics, missing: 0, payload: Bytes::new(size) }
+}
+
+fn said(logger: &mut Logger<Bytes>) -> Vec<(u16, &'static str)> {
+    drain!(logger.poll_transmit())
+        .into_iter()
+        .map(|(peer, message)| match peer {
+            Peer::Collector(collector) => (collector, message.name()),
+            other => panic!("a message to {other}"),
+        })
+        .collect()
+}
+
+#[test]
+fn events_are_granted_as_memory_allows_and_answered_when_stored() {
+    let config = LoggerConfig { memory: Bytes::new(25_000), ..LoggerConfig::default() };
+    let mut logger = Logger::new(config).unwrap();
+    for (collector, event) in [(0, 1), (1, 2), (2, 3)] {
+        tell(&mut logger, ms(0), collector, offer(event, 10_000));
+    }
+    assert_eq!(said(&mut logger), [(0, "grant"), (1, "grant")]);
+    tell(&mut logger, ms(1), 0, full(1, 10_000));
+    assert_eq!(said(&mut logger), []);
+    let job = logger.poll_write().unwrap();
+    assert_eq!((job.event, job.collector, job.payload), (L1Id(1), 0, Bytes::new(10_000)));
+    logger.handle_stored(ms(5), job.id);
+    logger.handle_stored(ms(5), job.id);
+    assert_eq!(said(&mut logger), [(0, "stored"), (2, "grant")]);
+    let records = drain!(logger.poll_record());
+    let stored = What::Stored { collector: 0, stream: Stream::Physics, missing: 0 };
+    assert_eq!(records.iter().map(|record| record.what).collect::<Vec<_>>(), [stored]);
+    // A collector that is gone does not keep its place.
+    logger.handle_closed(ms(6), Peer::Collector(1));
+    tell(&mut logger, ms(7), 2, Message::Withdraw { event: L1Id(3) });
+    assert_eq!(logger.counters().held, 0);
+    // One event is always taken.
+    tell(&mut logger, ms(7), 2, offer(9, 1_000_000));
+    assert_eq!(said(&mut logger), [(2, "grant")]);
+}
+
+#[test]
+fn a_disk_takes_its_time() {
+    let write = WriteModel::Timed { rate: Rate::new(800_000_000), latency: Duration::from_millis(2) };
+    let mut logger = Logger::new(LoggerConfig { write, ..LoggerConfig::default() }).unwrap();
+    for event in [1, 2] {
+        tell(&mut logger, ms(0), 0, offer(event, 100_000));
+        tell(&mut logger, ms(0), 0, full(event, 100_000));
+    }
+    assert_eq!(logger.poll_deadline(), Some(ms(3)));
+    logger.handle_deadline(ms(3));
+    assert_eq!(logger.poll_deadline(), Some(ms(4)));
+    logger.handle_deadline(ms(4));
+    assert_eq!((logger.counters().stored, logger.counters().bytes, logger.unwritten()), (2, 200_000, 0));
+}
+
+#[test]
+fn a_full_disk_turns_events_away() {
+    let mut logger =
+        Logger::new(LoggerConfig { memory: Bytes::new(10_000), ..LoggerConfig::default() }).unwrap();
+    tell(&mut logger, ms(0), 0, offer(1, 10_000));
+    tell(&mut logger, ms(0), 0, full(1, 10_000));
+    tell(&mut logger, ms(0), 1, offer(2, 10_000));
+    assert_eq!(said(&mut logger), [(0, "grant")]);
+    logger.handle_disk_full(true);
+    let job = logger.poll_write().unwrap();
+    logger.handle_store_failed(job.id);
+    tell(&mut logger, ms(1), 1, offer(3, 10_000));
+    assert_eq!(said(&mut logger), [(1, "refuse"), (0, "refuse"), (1, "refuse")]);
+    logger.handle_disk_full(false);
+    tell(&mut logger, ms(2), 1, offer(3, 10_000));
+    assert_eq!(said(&mut logger), [(1, "grant")]);
+    assert_eq!((logger.counters().refused, logger.counters().failed, logger.counters().stored), (2, 1, 0));
+}
+
+#[test]
+fn nonsense_is_refused() {
+    let mut logger = Logger::new(LoggerConfig::default()).unwrap();
+    tell(&mut logger, ms(0), 0, offer(1, 10));
+    assert!(logger.handle_message(ms(0), Peer::Collector(0), offer(1, 10)).is_err());
+    assert!(logger.handle_message(ms(0), Peer::Readout(0), offer(2, 10)).is_err());
+    said(&mut logger);
+    // An event that nobody granted goes back.
+    tell(&mut logger, ms(0), 0, full(7, 10));
+    assert_eq!(said(&mut logger), [(0, "refuse")]);
+    assert!(logger.poll_write().is_none());
+    let write = WriteModel::Timed { rate: Rate::ZERO, latency: Duration::ZERO };
+    let config = LoggerConfig { write, ..LoggerConfig::default() };
+    assert_eq!(Logger::<Bytes>::new(config).err(), Some(LoggerError::NoRate));
+}

@@ -1,0 +1,29 @@
+//! Each role by itself, message by message.
+
+mod collector;
+mod logger;
+mod readout;
+mod supervisor;
+
+use fanin_units::{Duration, Instant};
+
+fn ms(millis: u64) -> Instant {
+    Instant::START + Duration::from_millis(millis)
+}
+
+fn us(micros: u64) -> Instant {
+    Instant::START + Duration::from_micros(micros)
+}
+
+/// All that a role has to say.
+macro_rules! drain {
+    ($poll:expr) => {{
+        let mut all = Vec::new();
+        while let Some(one) = $poll {
+            all.push(one);
+        }
+        all
+    }};
+}
+
+pub(crate) use drain;

@@ -1,0 +1,149 @@
+//! The burst towards one collector: what every technique allows to be on its way at once.
+
+use fanin_scenario::{CongestionControl, EcnMode, Scenario, ShapingMethod, WindowState};
+use fanin_units::{Bytes, Packets};
+
+use crate::bounds::{credit_burst, m21tcp_window};
+use crate::derived::{Derived, brief};
+use crate::system::System;
+
+/// What can be on its way to one collector at once.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Burst {
+    /// In frames.
+    pub(crate) frames: Derived<Bytes>,
+    /// In packets.
+    pub(crate) packets: Packets,
+    /// Bytes of it that come in at line rate; the rest is released by acknowledgements, two bytes for each that leaves.
+    pub(crate) at_once: Bytes,
+    /// In words: what sets the limit.
+    pub(crate) limit: &'static str,
+    /// Whether events are limited by nothing but their own size.
+    pub(crate) is_unshaped: bool,
+    /// Whether it grows and shrinks with the event: windows do not, events and credits for their fragments do.
+    pub(crate) varies: bool,
+}
+
+/// The burst towards one collector, by the technique in force.
+pub(crate) fn burst(s: &Scenario, system: &System) -> Burst {
+    let (answer, answers) = (system.answer, system.answers_at_once());
+    let frame = Bytes::new(system.framing.buffered(system.framing.mss()));
+    let events = system.overlap;
+    let all = answer.buffered * answers * events;
+    let all_packets = Packets::new(answer.segments.get() * answers * events);
+    let whole = Derived::new(
+        "burst",
+        all,
+        "events at once × answers × frames of an answer",
+        format!("{events} × {answers} × {}", brief(answer.buffered)),
+        "thesis §4.2.2",
+    );
+    let t = &s.transport;
+    // Windows that grow start from here; those of other controls are limits of their own below.
+    let grows = matches!(
+        t.congestion_control,
+        CongestionControl::Newreno
+            | CongestionControl::Cubic
+            | CongestionControl::Dctcp
+            | CongestionControl::Ictcp
+            | CongestionControl::Swift
+    );
+    let first = match t.window_state {
+        WindowState::Cold => t.initial_window.get(),
+        WindowState::Warm => t.receive_window.get() / system.framing.mss(),
+    };
+    let first = frame.checked_mul(first).unwrap_or(Bytes::MAX).min(answer.buffered * events);
+    let first = if grows { first * answers } else { all };
+    let mut limits = vec![Burst {
+        frames: whole,
+        packets: all_packets,
+        at_once: first,
+        limit: if events > 1 { "all units at once" } else { "one event" },
+        is_unshaped: true,
+        varies: true,
+    }];
+    let mut limit = |frames: Derived<Bytes>, packets, at_once, limit, varies| {
+        let frames = frames.named("burst");
+        limits.push(Burst { frames, packets, at_once, limit, is_unshaped: false, varies });
+    };
+    if s.shaping.method == ShapingMethod::Credits {
+        let credits = u64::from(s.shaping.credits);
+        let frames = credit_burst(credits, &system.requests());
+        let packets = Packets::new(credits / system.fragments * answer.segments.get());
+        limit(frames.clone(), packets, frames.value, "credits", true);
+    }
+    let window = |packets: u64, formula, source, what: &'static str| {
+        // Each flow sends its window or its answers, whichever is less.
+        let per_flow = frame.checked_mul(packets).unwrap_or(Bytes::MAX).min(answer.buffered * events);
+        let segments = packets.min(answer.segments.get() * events);
+        let frames = Derived::new(
+            "burst",
+            per_flow * answers,
+            formula,
+            format!("{answers} × {}", brief(per_flow)),
+            source,
+        );
+        (frames, Packets::new(segments * answers), per_flow * answers, what)
+    };
+    match t.congestion_control {
+        CongestionControl::Static => {
+            let (frames, packets, at_once, what) = window(
+                t.static_window.get(),
+                "flows × window in frames",
+                "ICC'15 §IV.C eq. (7)",
+                "static windows",
+            );
+            limit(frames, packets, at_once, what, false);
+        }
+        CongestionControl::M21tcp => {
+            let buffer = s.tor.buffer;
+            let granted =
+                m21tcp_window(buffer, answers, Bytes::new(system.framing.ip + system.framing.tcp)).value;
+            // Senders wait for room for a whole segment, but may always have one under way.
+            let packets = (granted.get() / system.framing.mss()).max(1);
+            let (frames, packets, at_once, what) = window(
+                packets,
+                "flows × granted window in frames",
+                "M21TCP §III.C eq. (1)",
+                "the switch's windows",
+            );
+            limit(frames, packets, at_once, what, false);
+        }
+        CongestionControl::Diatcp => {
+            // A sender is always allowed one segment.
+            let packets = t.diatcp.global_window.get().max(answers);
+            let frames = Derived::new(
+                "burst",
+                frame * packets,
+                "global window in frames, at least one for each flow",
+                format!("{packets} × {}", brief(frame)),
+                "ICC'15 §IV.D eq. (9)",
+            );
+            limit(frames, Packets::new(packets), frame * packets, "the global window", false);
+        }
+        _ => debug_assert!(grows, "every other control has a limit here"),
+    }
+    let marks = t.ecn && s.tor.ecn.mode != EcnMode::Off && s.tor.ecn.mode != EcnMode::RedDrop;
+    let signalled = matches!(
+        t.congestion_control,
+        CongestionControl::Dctcp | CongestionControl::Ictcp | CongestionControl::Swift
+    );
+    if signalled || (grows && marks) {
+        // A signal takes a round trip to work; until then slow start has doubled the first windows once.
+        let frames = Derived::new(
+            "burst",
+            all.min(first.saturating_add(first)),
+            "flows × first window × 2, at most the answers",
+            format!("2 × {}", brief(first)),
+            "RFC 5681 §3.1, RFC 8257 §3",
+        );
+        let packets = Packets::new(frames.value.div_ceil(frame));
+        let at_once = frames.value;
+        limit(frames, packets, at_once, "what is sent before a signal works", false);
+    }
+    let receive = t.receive_window.get().div_ceil(system.framing.mss());
+    let (frames, packets, at_once, what) =
+        window(receive, "flows × receive window in frames", "RFC 9293 §3.8", "receive windows");
+    limit(frames, packets, at_once.min(first), what, false);
+    limits.into_iter().min_by_key(|limit| limit.frames.value).expect("an event is always a limit")
+}

@@ -1,0 +1,346 @@
+//! The plan's results, section by section.
+
+use fanin_scenario::{Buffering, CongestionControl, Scenario, ShapingMethod, Topology};
+use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
+
+use crate::bounds::*;
+use crate::bursts::Burst;
+use crate::derived::{Count, Derivation, Derived, Factor, brief, ratio_of};
+use crate::plan::{LinkLoad, Section};
+use crate::queues::Queue;
+use crate::system::{System, slow_start_rounds};
+use crate::wire::load;
+
+/// Segments an acknowledgement: two where receivers may wait for the second.
+fn segments_per_ack(s: &Scenario) -> u64 {
+    if s.transport.delayed_ack { 2 } else { 1 }
+}
+
+pub(crate) fn link_loads(s: &Scenario, system: &System) -> Vec<LinkLoad> {
+    let forward = system.offered(system.answer.wire);
+    let backward = system.offered(system.reverse(segments_per_ack(s)));
+    let classes = system.links.iter();
+    classes
+        .map(|class| {
+            let offered = Derived::new(
+                "offered",
+                Rate::new(class.share.checked_of(forward.get()).unwrap_or(u64::MAX)),
+                "event rate × mean answers an event × answer on the wire × share of the traffic",
+                format!(
+                    "{} × {} × {} × {}",
+                    brief(system.rate.value),
+                    brief(Factor(system.answers_mean)),
+                    brief(system.answer.wire),
+                    brief(class.share)
+                ),
+                "thesis §4.2.1",
+            );
+            let reverse = Rate::new(class.share.checked_of(backward.get()).unwrap_or(u64::MAX));
+            LinkLoad {
+                name: class.name,
+                count: class.count,
+                rate: class.rate,
+                load: load(offered.value, class.rate, class.count).named(format!("load.{}", class.name)),
+                load_reverse: class.carries_answers.then(|| {
+                    load(reverse, class.rate, class.count).named(format!("load_reverse.{}", class.name))
+                }),
+                offered: offered.named(format!("offered.{}", class.name)),
+            }
+        })
+        .collect()
+}
+
+pub(crate) fn workload(s: &Scenario, system: &System) -> Section {
+    let (answer, answers) = (system.answer, system.answers);
+    let mut rows = vec![
+        Derived::new(
+            "event_payload",
+            system.payload(),
+            "answers × payload of an answer",
+            format!("{answers} × {}", brief(answer.payload)),
+            "thesis §4.2.1",
+        )
+        .erase(),
+        Derived::new(
+            "answer_segments",
+            answer.segments,
+            "⌈payload / segment⌉",
+            format!("⌈{} / {} B⌉", brief(answer.payload), system.framing.mss()),
+            "thesis §2.2.2",
+        )
+        .erase(),
+        system.framing.wire_bytes(answer.payload, answers).named("event_wire").erase(),
+        system.framing.overhead_share(answer.payload).erase(),
+        system.framing.payload_share_max().erase(),
+        system.rtt.erase(),
+    ];
+    if !system.request.payload.is_zero() {
+        rows.push(
+            system.framing.wire_bytes(system.request.payload, answers).named("event_requests_wire").erase(),
+        );
+    }
+    let segments = Packets::new(answer.segments.get() * answers);
+    rows.push(system.framing.ack_bytes(segments, segments_per_ack(s)).named("event_acks_wire").erase());
+    if system.steps.len() > 1 {
+        for step in &system.steps {
+            rows.push(
+                Derived::new(
+                    "step_rate",
+                    Frequency::new(step.reach.checked_of(system.rate.value.get()).unwrap_or(u64::MAX)),
+                    "event rate × share that gets to this step",
+                    format!(
+                        "{} × {}, {} answers each",
+                        brief(system.rate.value),
+                        brief(step.reach),
+                        step.answers
+                    ),
+                    "ICC'15 §IV.C.4",
+                )
+                .named(format!("step_rate.{}", step.name))
+                .erase(),
+            );
+        }
+    }
+    Section { title: "Workload", rows }
+}
+
+pub(crate) fn rates(system: &System) -> Section {
+    let throughput = system.offered(system.answer.payload);
+    let busy = system.ideal.value.saturating_add(system.processing);
+    // Millihertz times picoseconds are 1e-15 of a unit.
+    let occupied = u128::from(system.rate.value.get()) * u128::from(busy.get()) / 1_000_000_000;
+    let occupied = u64::try_from(occupied / u128::from(system.units)).unwrap_or(u64::MAX);
+    let rows = vec![
+        system.rate.erase(),
+        Derived::new(
+            "throughput",
+            throughput,
+            "event rate × mean payload of an event",
+            format!(
+                "{} × {} × {}",
+                brief(system.rate.value),
+                brief(Factor(system.answers_mean)),
+                brief(system.answer.payload)
+            ),
+            "thesis §4.2.1",
+        )
+        .erase(),
+        Derived::new(
+            "unit_occupancy",
+            Ratio::new(occupied),
+            "event rate × (ideal time + processing) / units",
+            format!(
+                "{} × ({} + {}) / {}",
+                brief(system.rate.value),
+                brief(system.ideal.value),
+                brief(system.processing),
+                system.units
+            ),
+            "Little's law",
+        )
+        .erase(),
+        Derived::new(
+            "collection_time_saturating",
+            saturating_time(system),
+            "units / event rate − processing",
+            format!("{} / {} − {}", system.units, brief(system.rate.value), brief(system.processing)),
+            "Little's law",
+        )
+        .erase(),
+    ];
+    Section { title: "Rates", rows }
+}
+
+/// The mean collection time at which all units are busy and events begin to wait.
+fn saturating_time(system: &System) -> Duration {
+    let time = u128::from(system.units) * 1_000_000_000_000_000 / u128::from(system.rate.value.get().max(1));
+    Duration::new(u64::try_from(time).unwrap_or(u64::MAX)).saturating_sub(system.processing)
+}
+
+pub(crate) fn windows(s: &Scenario, system: &System, last: &Queue) -> Section {
+    let mtu = Bytes::new(system.framing.mtu);
+    let flows = system.answers_at_once();
+    let bdp = bandwidth_delay_product(system.last_hop, system.rtt.value);
+    let mut rows = vec![bdp.erase()];
+    rows.push(packets_of(bdp.value, mtu).erase());
+    if !bdp.value.is_zero() {
+        rows.push(overload(flows, mtu, bdp.value).erase());
+    }
+    if let Some(buffer) = last.capacity {
+        // The paths of one collector end in one queue; those of other collectors in others.
+        let range = window_range(bdp.value, buffer, flows);
+        rows.extend([range.min.erase(), range.max.erase()]);
+        rows.push(window_packets_max(bdp.value, buffer, flows, mtu).erase());
+        let gwnd = gwnd_range(bdp.value, buffer, 1);
+        rows.extend([gwnd.min.erase(), gwnd.max.erase()]);
+        let (mss, header) = (system.framing.mss(), system.framing.ip + system.framing.tcp);
+        let (mss, header) = (Bytes::new(mss), Bytes::new(header));
+        rows.push(m21tcp_window(buffer, flows, header).erase());
+        rows.push(m21tcp_senders_max(buffer, mss, header).erase());
+        let frame = Bytes::new(system.framing.buffered(mss.get())).saturating_sub(mss);
+        rows.push(m21tcp_packets(buffer, flows, mss, frame).erase());
+    }
+    if s.transport.congestion_control == CongestionControl::Static {
+        let window = s.transport.static_window;
+        let in_flight = in_flight_max(flows, 1, window, mtu);
+        rows.push(in_flight.erase());
+        rows.push(buffer_needed(in_flight.value, bdp.value).erase());
+        if system.collectors > 1 {
+            let all = in_flight_max(flows, system.collectors, window, mtu).named("in_flight_max.all");
+            rows.push(all.erase());
+            rows.push(buffer_needed(all.value, bdp.value).named("buffer_needed.all").erase());
+        }
+        if !system.rtt.value.is_zero() {
+            let bytes = window.checked_times(mtu).unwrap_or(Bytes::MAX);
+            rows.push(throughput_bound(bytes, system.rtt.value).named("throughput_bound.flow").erase());
+        }
+    }
+    Section { title: "Windows", rows }
+}
+
+pub(crate) fn buffers(system: &System, burst: &Burst, queues: &[Queue], quantile: Ratio) -> Section {
+    let mut rows = Vec::new();
+    for queue in queues {
+        let at = |row: Derivation| {
+            let name = format!("{}.{}", row.name, queue.name);
+            row.named(name)
+        };
+        rows.push(at(queue.burst.erase()));
+        rows.push(at(queue.peak.erase()));
+        if let Some(share) = &queue.overflow_share {
+            rows.push(at(share.erase()));
+        }
+    }
+    // What unshaped events need, whatever shapes them now.
+    let last = &queues[0];
+    let frames = system.answer.buffered * system.answers_at_once() * system.overlap;
+    let size = EventSize { mean: frames, sigma: system.sigma };
+    let large = size.quantile(quantile.as_f64());
+    if system.sigma > 0.0 {
+        rows.push(large.erase());
+    }
+    let dedicated = peak_occupancy(large.value, last.inflow, last.outflow).named("dedicated_buffer_needed");
+    rows.push(dedicated.erase());
+    // A first-come-first-served farm is between the two: at random at first, and the more in turn the longer it runs.
+    for (assignment, name) in [
+        (Assignment::InTurn, "shared_buffer_needed.in_turn"),
+        (Assignment::AtRandom, "shared_buffer_needed.at_random"),
+    ] {
+        let shared = SharedLoad {
+            size: EventSize { mean: system.answer.buffered * system.answers_at_once(), sigma: system.sigma },
+            rate: Frequency::new((system.rate.value.get() / system.racks).max(1)),
+            inflow: last.inflow,
+            outflow: last.outflow,
+            ports: system.collectors / system.racks,
+            assignment,
+        };
+        let several = system.collectors > system.racks && system.steps.len() == 1 && !system.closed_loop;
+        if several && last.inflow > last.outflow && shared.port_load() < Ratio::ONE {
+            rows.push(shared.memory(quantile.as_f64()).named(name).erase());
+        }
+    }
+    if burst.is_unshaped && system.overlap > 1 {
+        rows.push(
+            Derived::new(
+                "events_at_once",
+                Count(system.overlap),
+                "units of a collector",
+                system.overlap.to_string(),
+                "closed loop",
+            )
+            .erase(),
+        );
+    }
+    Section { title: "Buffers", rows }
+}
+
+pub(crate) fn credits(s: &Scenario, system: &System, last: &Queue) -> Section {
+    let requests = system.requests();
+    let window = credit_window(system.last_hop, system.rtt.value, system.answer.payload);
+    let mut rows = vec![window.erase()];
+    if !system.answer.payload.is_zero() {
+        rows.push(credits_for_window(window.value, &requests).erase());
+    }
+    if let Some(buffer) = last.capacity
+        && last.inflow > last.outflow
+    {
+        rows.push(credits_max(buffer, last.inflow, last.outflow, &requests).erase());
+    }
+    if s.shaping.method == ShapingMethod::Credits {
+        let credits = u64::from(s.shaping.credits);
+        rows.push(credit_burst(credits, &requests).erase());
+        rows.push(credit_utilisation(credits, &requests, system.last_hop, system.rtt.value).erase());
+        let time = credit_collection_time(credits, &requests, system.last_hop, system.rtt.value);
+        rows.extend(time.map(|time| time.erase()));
+    }
+    Section { title: "Credits", rows }
+}
+
+pub(crate) fn techniques(s: &Scenario, system: &System, burst: &Burst) -> Section {
+    let mut rows = Vec::new();
+    let frame = system.framing.wire_max();
+    // Rings wherever the network has them, else what a ring for each collector would take.
+    let (switch, per_port) = match s.network.topology {
+        Topology::Racks | Topology::Hybrid => (&s.core, u64::from(s.collectors.hosts_per_rack)),
+        Topology::Star | Topology::LeafSpine => (&s.tor, 1),
+    };
+    let ring = &switch.daqring;
+    let has_rings = switch.buffering == Buffering::Daqring
+        || (s.network.topology == Topology::Hybrid && s.network.hybrid.host_ports > 0);
+    if has_rings {
+        let slots = Packets::new(u64::from(ring.frames));
+        rows.push(ring_memory(system.collectors, slots, ring.slot).erase());
+        rows.push(
+            Derived::new(
+                "ring_fill_max",
+                ratio_of(burst.packets.get(), slots.get()),
+                "packets of the burst / slots",
+                format!("{} / {}", burst.packets.get(), slots.get()),
+                "LCN'15, buffering",
+            )
+            .erase(),
+        );
+        if !ring.rate.is_zero() {
+            let port = if s.network.topology == Topology::Star { s.link.rate } else { s.uplink.rate };
+            let ports = if s.network.topology == Topology::Star {
+                1
+            } else {
+                u64::from(s.network.cores * s.network.uplinks_per_core)
+            };
+            let (sum, share) = ring_rate_sum(per_port, ring.rate, port * ports);
+            rows.extend([sum.erase(), share.erase()]);
+            let packets = Packets::new(system.answer.segments.get() * system.answers);
+            if packets.checked_times(frame).and_then(|bytes| ring.rate.checked_time_to_send(bytes)).is_some()
+            {
+                rows.push(ring_drain_time(packets, frame, ring.rate).erase());
+            }
+        }
+    } else {
+        let packets = Packets::new(system.answer.segments.get() * system.answers_at_once() * system.overlap);
+        rows.push(ring_memory(system.collectors, packets, ring.slot).named("ring_memory_needed").erase());
+    }
+    let edge = s.readout.link.rate.max(s.link.rate);
+    let mtus = u64::from(s.shaping.fastpass.slot_mtus);
+    rows.push(fastpass_slots(edge, frame, mtus).erase());
+    if !s.shaping.fastpass.clock_error.is_zero() {
+        rows.push(fastpass_queue_max(s.shaping.fastpass.clock_error, system.last_hop, frame).erase());
+    }
+    let t = &s.transport;
+    rows.push(retransmission_timeout(system.rtt.value, s.readout.response_delay_sd, t.rto_min).erase());
+    let undisturbed = system.ideal.value.saturating_add(system.processing);
+    if !undisturbed.is_zero() {
+        rows.push(timeout_slowdown(undisturbed, t.rto_min, 1).erase());
+    }
+    let rounds = slow_start_rounds(system.answer.segments, t.initial_window);
+    rows.push(
+        Derived::new(
+            "slow_start_rounds",
+            Count(rounds),
+            "round trips until a window that doubles has sent an answer",
+            format!("{} segments from a window of {}", system.answer.segments.get(), t.initial_window.get()),
+            "RFC 5681 §3.1",
+        )
+        .erase(),
+    );
+    Section { title: "Techniques", rows }
+}
