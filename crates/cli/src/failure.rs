@@ -15,6 +15,22 @@ pub(crate) enum Failure {
     /// The scenario is wrong; every problem with its line and a caret.
     #[error("the scenario is wrong")]
     Scenario(#[from] fanin_scenario::Errors),
+    /// A raw-data file cannot be read, or is no file of a known format.
+    #[error("cannot read {}: {reason}", path.display())]
+    Events {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A raw-data file has faults, or is not what it was compared with; what they are has been printed.
+    #[error("{} {finding}", path.display())]
+    Check {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        finding: String,
+    },
     /// A file that was asked for cannot be written.
     #[error("cannot write {}: {error}", path.display())]
     Write {
@@ -31,7 +47,8 @@ pub(crate) enum Failure {
 impl Failure {
     fn code(&self) -> u8 {
         match self {
-            Self::Scenario(_) | Self::Write { .. } | Self::Output(_) => 2,
+            Self::Check { .. } => 1,
+            Self::Scenario(_) | Self::Events { .. } | Self::Write { .. } | Self::Output(_) => 2,
         }
     }
 

@@ -84,7 +84,8 @@ impl<'a> Iterator for Events<'a> {
         let Position::At(mut at) = self.position else { return None };
         if at == 0 {
             if u64_at(self.bytes, 0) != Some(MAGIC) {
-                self.position = Position::Lost(0);
+                // An event at the very beginning would be taken for the magic again.
+                self.position = Position::Lost(1);
                 let got = u32_at(self.bytes, 0).unwrap_or_default();
                 return Some(Err(Fault::Marker { got, needed: "a fragment container" }.at(0)));
             }

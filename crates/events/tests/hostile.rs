@@ -4,7 +4,7 @@ mod common;
 
 use common::small;
 use fanin_events::convert::{Pairing, compare, to_atlas, to_frag};
-use fanin_events::{Events, Summary, atlas, models, verify};
+use fanin_events::{Events, Format, Summary, atlas, frag, models, verify};
 use proptest::prelude::*;
 
 /// Does everything that this crate can do with a file; returns how many events were read before the first fault.
@@ -104,6 +104,26 @@ fn verify_goes_on_behind_a_fault() {
         assert_eq!(report.events, 1, "{name}: {:?}", report.faults);
         assert!(report.fault_count >= 1, "{name}");
         assert!(report.faults[0].offset >= first && report.faults[0].offset < second, "{name}");
+    }
+}
+
+#[test]
+fn a_file_read_as_another_format_comes_to_an_end() {
+    let headless = [frag::EVENT, 0, 0, 0, frag::EVENT].into_iter().flat_map(u32::to_le_bytes).collect();
+    for (name, bytes) in small().into_iter().chain([("events without their file", headless)]) {
+        for format in Format::ALL {
+            let mut events = Events::with_format(&bytes, format);
+            let mut faults = 0;
+            while let Some(event) = events.next() {
+                if event.is_err() {
+                    faults += 1;
+                    assert!(faults <= bytes.len(), "{name} as {format} does not end");
+                    if !events.resync() {
+                        break;
+                    }
+                }
+            }
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The commands of `fanin`, one file each.
 
 mod completions;
+mod events;
 mod man;
 mod scenario;
 
@@ -50,6 +51,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// List, show and check scenarios, and document their format.
     Scenario(scenario::Arguments),
+    /// Tell what raw-data files hold, check them and convert them.
+    Events(events::Arguments),
     /// Print a completion script for a shell.
     Completions(completions::Arguments),
     /// Write the man pages into a folder.
@@ -61,6 +64,7 @@ pub(crate) enum Command {
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Scenario(arguments) => scenario::run(&arguments),
+        Command::Events(arguments) => events::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),
     }
