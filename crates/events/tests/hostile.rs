@@ -131,7 +131,7 @@ fn a_file_read_as_another_format_comes_to_an_end() {
 fn bytes_that_are_all_markers() {
     let mut bytes = b"DAQFRAG1".to_vec();
     for _ in 0..20_000 {
-        bytes.extend(fanin_events::frag::EVENT.to_le_bytes());
+        bytes.extend(frag::EVENT.to_le_bytes());
     }
     use_all(&bytes);
     for marker in [atlas::FILE_START, atlas::FULL_EVENT, atlas::EVENT_RECORD, atlas::FREE_STRINGS] {
