@@ -73,6 +73,10 @@ fn samples_go_through_the_atlas_format_and_back() {
     assert_eq!(stdout(&output), "2 events, 906 fragments, 2066214 bytes in them\n");
     assert_eq!(fanin(&["events", "convert", &atlas, &frag, "--to", "frag"]).status.code(), Some(0));
 
+    let hdf5 = folder.file("slices.h5");
+    assert_eq!(fanin(&["events", "convert", &atlas, &hdf5, "--to", "hdf5"]).status.code(), Some(0));
+    assert!(std::fs::read(&hdf5).unwrap().starts_with(b"\x89HDF\r\n\x1a\n"));
+
     for file in [&atlas, &frag] {
         let output = fanin(&["events", "verify", file, "--against", "km3net"]);
         assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));

@@ -26,6 +26,7 @@ mod error;
 mod event;
 pub mod file;
 pub mod frag;
+pub mod hdf5;
 pub mod mdf;
 pub mod models;
 pub mod rdh;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use fanin_events::atlas::FileHeader;
 use fanin_events::convert::{Comparison, ConvertError, Pairing, compare, to_atlas, to_frag};
+use fanin_events::hdf5::to_hdf5;
 use fanin_events::{Report, Shape, Summary, file, sample, verify};
 use serde::Serialize;
 
@@ -91,6 +92,8 @@ enum Target {
     Atlas,
     /// The plain fragment container.
     Frag,
+    /// Columns in an HDF5 file, for h5py and awkward. It is not read again here.
+    Hdf5,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -249,6 +252,7 @@ fn convert(arguments: &Convert) -> Result<(), Failure> {
             to_atlas(&bytes, &names, out)
         }
         Target::Frag => to_frag(&bytes, out),
+        Target::Hdf5 => to_hdf5(&bytes, out),
     };
     match converted {
         Ok(converted) => output::print(&format!(
