@@ -31,6 +31,12 @@ pub(crate) enum Failure {
         /// What was found.
         finding: String,
     },
+    /// The scenario cannot be planned.
+    #[error(transparent)]
+    Plan(#[from] fanin_plan::PlanError),
+    /// The catalogue of prices cannot be used.
+    #[error(transparent)]
+    Catalogue(#[from] fanin_plan::CatalogueError),
     /// A file that was asked for cannot be written.
     #[error("cannot write {}: {error}", path.display())]
     Write {
@@ -48,7 +54,12 @@ impl Failure {
     fn code(&self) -> u8 {
         match self {
             Self::Check { .. } => 1,
-            Self::Scenario(_) | Self::Events { .. } | Self::Write { .. } | Self::Output(_) => 2,
+            Self::Scenario(_)
+            | Self::Events { .. }
+            | Self::Plan(_)
+            | Self::Catalogue(_)
+            | Self::Write { .. }
+            | Self::Output(_) => 2,
         }
     }
 

@@ -13,7 +13,7 @@ use fanin_events::{Report, Shape, Summary, file, sample, verify};
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, Json};
 
 /// Faults that are printed; JSON has more.
 const FAULTS_SHOWN: usize = 20;
@@ -51,9 +51,9 @@ struct Info {
     /// List every source with its sizes.
     #[arg(long)]
     sources: bool,
-    /// Write everything as JSON to a file; `-` is standard output.
-    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
-    json: Option<PathBuf>,
+    /// Write everything as JSON to a file; `-` is standard output, which then holds nothing else.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    json: Option<Json>,
 }
 
 #[derive(Debug, Args)]
@@ -67,9 +67,9 @@ struct Verify {
     /// The input was replayed over and over: compare event n with input event n modulo their number.
     #[arg(long, requires = "against")]
     cycle: bool,
-    /// Write everything as JSON to a file; `-` is standard output.
-    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
-    json: Option<PathBuf>,
+    /// Write everything as JSON to a file; `-` is standard output, which then holds nothing else.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    json: Option<Json>,
 }
 
 #[derive(Debug, Args)]
@@ -120,15 +120,14 @@ fn unreadable(path: &Path, reason: &impl ToString) -> Failure {
     Failure::Events { path: path.to_owned(), reason: reason.to_string() }
 }
 
-/// Writes JSON where it was asked for. Where that is standard output, it stands there alone.
-fn emit(text: &str, json: Option<&Path>, value: &impl Serialize) -> Result<(), Failure> {
-    let Some(path) = json else { return output::print(text) };
-    // Maps with text for keys, and nothing whose serialisation fails.
-    let json = serde_json::to_string_pretty(value).expect("the value can be written as JSON") + "\n";
-    if path == Path::new("-") {
-        return output::print(&json);
+/// Writes JSON where it was asked for, and the text unless standard output is taken by it.
+fn emit(text: &str, json: Option<&Json>, value: &impl Serialize) -> Result<(), Failure> {
+    if let Some(json) = json {
+        json.write(value)?;
+        if json.is_stdout() {
+            return Ok(());
+        }
     }
-    std::fs::write(path, json).map_err(|error| Failure::Write { path: path.to_owned(), error })?;
     output::print(text)
 }
 
@@ -150,7 +149,7 @@ fn info(arguments: &Info) -> Result<(), Failure> {
         }
     }
     let _ = writeln!(text, "\nIn a scenario's [readout]:\n{}", summary.size_line(Shape::LogNormal));
-    emit(&text, arguments.json.as_deref(), &summary)
+    emit(&text, arguments.json.as_ref(), &summary)
 }
 
 #[derive(Serialize)]
@@ -175,7 +174,7 @@ fn check(arguments: &Verify) -> Result<(), Failure> {
         _ => None,
     };
     let findings = Findings { report, against };
-    emit(&text(&findings), arguments.json.as_deref(), &findings)?;
+    emit(&text(&findings), arguments.json.as_ref(), &findings)?;
     let failed = |finding: String| Err(Failure::Check { path: path.clone(), finding });
     match (findings.report.fault_count, &findings.against) {
         (0, Some(against)) if !against.is_same() => failed("is not what it was compared with".to_owned()),
