@@ -15,6 +15,22 @@ pub(crate) enum Failure {
     /// The scenario is wrong; every problem with its line and a caret.
     #[error("the scenario is wrong")]
     Scenario(#[from] fanin_scenario::Errors),
+    /// A raw-data file cannot be read, or is no file of a known format.
+    #[error("cannot read {}: {reason}", path.display())]
+    Events {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A raw-data file has faults, or is not what it was compared with; what they are has been printed.
+    #[error("{} {finding}", path.display())]
+    Check {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        finding: String,
+    },
     /// The scenario cannot be planned.
     #[error(transparent)]
     Plan(#[from] fanin_plan::PlanError),
@@ -72,9 +88,10 @@ pub(crate) enum Failure {
 impl Failure {
     fn code(&self) -> u8 {
         match self {
-            Self::Lost { .. } | Self::Stalled { .. } | Self::Claims { .. } => 1,
+            Self::Lost { .. } | Self::Stalled { .. } | Self::Claims { .. } | Self::Check { .. } => 1,
             Self::Stopped => INTERRUPTED as u8,
             Self::Scenario(_)
+            | Self::Events { .. }
             | Self::Plan(_)
             | Self::Catalogue(_)
             | Self::Sim(_)

@@ -1,6 +1,7 @@
 //! The commands of `fanin`, one file each.
 
 mod completions;
+mod events;
 mod man;
 mod plan;
 mod reproduce;
@@ -56,6 +57,8 @@ pub(crate) enum Command {
     Reproduce(reproduce::Arguments),
     /// List, show and check scenarios, and document their format.
     Scenario(scenario::Arguments),
+    /// Tell what raw-data files hold, check them and convert them.
+    Events(events::Arguments),
     /// Print a completion script for a shell.
     Completions(completions::Arguments),
     /// Write the man pages into a folder.
@@ -70,6 +73,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Sim(arguments) => sim::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Scenario(arguments) => scenario::run(&arguments),
+        Command::Events(arguments) => events::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),
     }

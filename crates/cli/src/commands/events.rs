@@ -1,0 +1,270 @@
+//! `fanin events`: what raw-data files hold, whether they are sound, and other formats for them.
+
+use std::fmt::Write;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use fanin_events::atlas::FileHeader;
+use fanin_events::convert::{Comparison, ConvertError, Pairing, compare, to_atlas, to_frag};
+use fanin_events::hdf5::to_hdf5;
+use fanin_events::{Report, Shape, Summary, file, sample, verify};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::output::{self, Json};
+
+/// Faults that are printed; JSON has more.
+const FAULTS_SHOWN: usize = 20;
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Formats are told by content: ATLAS bytestream, LHCb MDF, ALICE pages (RDH 7) and plain fragment
+containers, also compressed by gzip. The samples `km3net` and `bes3` need no file.
+
+Example: fanin events info km3net"
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Tell what a file holds: events, sources, sizes, and a scenario's line for such sizes.
+    #[command(after_help = "Example: fanin events info bes3 --sources")]
+    Info(Info),
+    /// Check every size, marker, checksum and L1 ID of a file; exit code 1 where there is a fault.
+    #[command(after_help = "Example: fanin events verify bes3")]
+    Verify(Verify),
+    /// Write the events of a file in another format.
+    #[command(after_help = "Example: fanin events convert km3net slices.data --to atlas")]
+    Convert(Convert),
+}
+
+#[derive(Debug, Args)]
+struct Info {
+    /// A raw-data file, or the name of a sample.
+    #[arg(value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+    /// List every source with its sizes.
+    #[arg(long)]
+    sources: bool,
+    /// Write everything as JSON to a file; `-` is standard output, which then holds nothing else.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    json: Option<Json>,
+}
+
+#[derive(Debug, Args)]
+struct Verify {
+    /// A raw-data file, or the name of a sample.
+    #[arg(value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+    /// Compare it, fragment by fragment, with the file that its events were made from.
+    #[arg(long, value_name = "INPUT", value_hint = ValueHint::FilePath)]
+    against: Option<PathBuf>,
+    /// The input was replayed over and over: compare event n with input event n modulo their number.
+    #[arg(long, requires = "against")]
+    cycle: bool,
+    /// Write everything as JSON to a file; `-` is standard output, which then holds nothing else.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    json: Option<Json>,
+}
+
+#[derive(Debug, Args)]
+struct Convert {
+    /// A raw-data file, or the name of a sample.
+    #[arg(value_hint = ValueHint::FilePath)]
+    input: PathBuf,
+    /// The file to write.
+    #[arg(value_hint = ValueHint::FilePath)]
+    output: PathBuf,
+    /// The format to write.
+    #[arg(long, value_enum)]
+    to: Target,
+}
+
+/// The formats that are written.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Target {
+    /// Full events in the ATLAS format, version 4, with checksums and file records.
+    Atlas,
+    /// The plain fragment container.
+    Frag,
+    /// Columns in an HDF5 file, for h5py and awkward. It is not read again here.
+    Hdf5,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    match &arguments.action {
+        Action::Info(arguments) => info(arguments),
+        Action::Verify(arguments) => check(arguments),
+        Action::Convert(arguments) => convert(arguments),
+    }
+}
+
+/// The content of a file; where there is no such file, a sample of this name.
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    if !path.exists() {
+        match path.to_str() {
+            Some("km3net") => return Ok(sample::km3net()),
+            Some("bes3") => return Ok(sample::bes3()),
+            _ => {}
+        }
+    }
+    file::read(path, file::LIMIT).map_err(|error| unreadable(path, &error))
+}
+
+fn unreadable(path: &Path, reason: &impl ToString) -> Failure {
+    Failure::Events { path: path.to_owned(), reason: reason.to_string() }
+}
+
+/// Writes JSON where it was asked for, and the text unless standard output is taken by it.
+fn emit(text: &str, json: Option<&Json>, value: &impl Serialize) -> Result<(), Failure> {
+    if let Some(json) = json {
+        json.write(value)?;
+        if json.is_stdout() {
+            return Ok(());
+        }
+    }
+    output::print(text)
+}
+
+fn info(arguments: &Info) -> Result<(), Failure> {
+    let bytes = read(&arguments.file)?;
+    let summary = Summary::read(&bytes).map_err(|error| unreadable(&arguments.file, &error))?;
+    // Writing to a string cannot fail.
+    let mut text = format!("{summary}\n");
+    if arguments.sources {
+        let _ = writeln!(
+            text,
+            "\n{:>10}  {:>8}  {:>10}  {:>9}  {:>8}  {:>8}",
+            "source", "events", "mean B", "sd B", "min B", "max B"
+        );
+        for source in &summary.sources {
+            let fanin_events::Moments { count, mean, sd, min, max, .. } = source.bytes;
+            let name = format!("{:#x}", source.source);
+            let _ = writeln!(text, "{name:>10}  {count:>8}  {mean:>10.1}  {sd:>9.1}  {min:>8}  {max:>8}");
+        }
+    }
+    let _ = writeln!(text, "\nIn a scenario's [readout]:\n{}", summary.size_line(Shape::LogNormal));
+    emit(&text, arguments.json.as_ref(), &summary)
+}
+
+#[derive(Serialize)]
+struct Findings {
+    #[serde(flatten)]
+    report: Report,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    against: Option<Comparison>,
+}
+
+fn check(arguments: &Verify) -> Result<(), Failure> {
+    let path = &arguments.file;
+    let bytes = read(path)?;
+    let report = verify(&bytes).map_err(|error| unreadable(path, &error))?;
+    let against = match &arguments.against {
+        // Events of a file with faults cannot all be compared; the faults are told instead.
+        Some(input_path) if report.fault_count == 0 => {
+            let input = read(input_path)?;
+            let pairing = if arguments.cycle { Pairing::Cycle } else { Pairing::SameL1Id };
+            Some(compare(&bytes, &input, pairing).map_err(|error| unreadable(input_path, &error))?)
+        }
+        _ => None,
+    };
+    let findings = Findings { report, against };
+    emit(&text(&findings), arguments.json.as_ref(), &findings)?;
+    let failed = |finding: String| Err(Failure::Check { path: path.clone(), finding });
+    match (findings.report.fault_count, &findings.against) {
+        (0, Some(against)) if !against.is_same() => failed("is not what it was compared with".to_owned()),
+        (0, _) => Ok(()),
+        (1, _) => failed("has a fault".to_owned()),
+        (count, _) => failed(format!("has {count} faults")),
+    }
+}
+
+fn text(findings: &Findings) -> String {
+    let Findings { report, against } = findings;
+    let mut text = format!(
+        "{}: {} events, {} fragments, {} bytes in them\n{} faults, {} checksums made again",
+        report.format,
+        report.events,
+        report.fragments,
+        report.fragment_bytes,
+        report.fault_count,
+        report.checksums_checked
+    );
+    // Writing to a string cannot fail.
+    if report.checksums_unchecked > 0 {
+        let _ = write!(text, ", {} of kinds that cannot be checked here", report.checksums_unchecked);
+    }
+    text.push('\n');
+    for fault in report.faults.iter().take(FAULTS_SHOWN) {
+        let _ = writeln!(text, "  {fault}");
+    }
+    if report.fault_count > FAULTS_SHOWN as u64 {
+        let _ = writeln!(text, "  … and {} more", report.fault_count - FAULTS_SHOWN as u64);
+    }
+    if report.out_of_order > 0 {
+        let _ = writeln!(text, "note: {} events stand behind one with a larger L1 ID", report.out_of_order);
+    }
+    if report.l1_ids_absent > 0 {
+        let _ =
+            writeln!(text, "note: {} L1 IDs between the first and the last are absent", report.l1_ids_absent);
+    }
+    for offset in &report.l1_id_offsets {
+        let _ = writeln!(
+            text,
+            "note: source {:#x} counts L1 IDs from elsewhere: always {:+} to the event's",
+            offset.source, offset.offset
+        );
+    }
+    if let Some(against) = against {
+        let _ = writeln!(
+            text,
+            "compared: {} fragments the same ({} bytes), {} different, {} added, {} absent; {} events unknown",
+            against.same,
+            against.same_bytes,
+            against.different,
+            against.added,
+            against.absent,
+            against.unknown_events
+        );
+        if let Some(first) = against.first {
+            let _ = writeln!(text, "  the first difference is at byte {first}");
+        }
+    }
+    text
+}
+
+fn convert(arguments: &Convert) -> Result<(), Failure> {
+    let bytes = read(&arguments.input)?;
+    let path = &arguments.output;
+    let failed = |error| Failure::Write { path: path.clone(), error };
+    // What is no file of a known format must not cost an existing file its content.
+    fanin_events::Events::open(&bytes).map_err(|error| unreadable(&arguments.input, &error))?;
+    let out = BufWriter::new(File::create(path).map_err(failed)?);
+    let converted = match arguments.to {
+        Target::Atlas => {
+            let names = FileHeader { application: "fanin".to_owned(), ..FileHeader::default() };
+            to_atlas(&bytes, &names, out)
+        }
+        Target::Frag => to_frag(&bytes, out),
+        Target::Hdf5 => to_hdf5(&bytes, out),
+    };
+    match converted {
+        Ok(converted) => output::print(&format!(
+            "{} events, {} fragments, {} bytes in them\n",
+            converted.events, converted.fragments, converted.fragment_bytes
+        )),
+        Err(error) => {
+            // Part of a file would look like a whole one.
+            let _ = std::fs::remove_file(path);
+            Err(match error {
+                ConvertError::Io(error) => failed(error),
+                error => unreadable(&arguments.input, &error),
+            })
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The header that every fragment above the ROD begins with, and what a full event adds to it.
+
+use super::{FULL_EVENT, ROB, ROS, SUB_DETECTOR};
+use crate::words::{Words, index, slice_at, u32_at, words_at};
+use crate::{EventId, Fault, ReadError};
+
+const V3: u32 = 0x0300;
+const V4: u32 = 0x0400;
+/// Marker, total size, header size, version, source, number of status words, and one more behind the status words.
+const HEADER_WORDS_MIN: usize = 7;
+
+/// What a fragment is a fragment of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// All of an event.
+    FullEvent,
+    /// All that a sub-detector has of it.
+    SubDetector,
+    /// All that a readout has of it.
+    Ros,
+    /// What came over one link.
+    Rob,
+}
+
+impl Level {
+    const ALL: [(u32, Self); 4] = [
+        (FULL_EVENT, Self::FullEvent),
+        (SUB_DETECTOR, Self::SubDetector),
+        (ROS, Self::Ros),
+        (ROB, Self::Rob),
+    ];
+
+    /// In words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::FullEvent => "a full event",
+            Self::SubDetector => "a sub-detector fragment",
+            Self::Ros => "a ROS fragment",
+            Self::Rob => "a ROB fragment",
+        }
+    }
+
+    /// The level with this marker.
+    pub fn from_marker(marker: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|&(known, _)| known == marker).map(|(_, level)| level)
+    }
+}
+
+/// How a fragment's checksum is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChecksumType {
+    /// There is none, and no trailer.
+    None,
+    /// CRC-16 (CCITT) in the variant of the readout's hardware, of which this crate has no definition.
+    Crc16Ccitt,
+    /// Adler-32 of the payload.
+    Adler32,
+}
+
+impl ChecksumType {
+    /// The number in the header.
+    pub const fn code(self) -> u32 {
+        match self {
+            Self::None => 0,
+            Self::Crc16Ccitt => 1,
+            Self::Adler32 => 2,
+        }
+    }
+}
+
+/// A fragment's header, whose sizes are known to fit what they describe.
+#[derive(Debug, Clone, Copy)]
+pub struct Header<'a> {
+    /// What it is the header of.
+    pub level: Level,
+    /// Where the fragment begins, in bytes of the slice it was read from.
+    pub at: usize,
+    /// Where the fragment ends.
+    pub end: usize,
+    /// Where the payload begins: everything between header and trailer.
+    pub payload: usize,
+    /// Where the payload ends.
+    pub payload_end: usize,
+    /// Major version, such as 0x0400.
+    pub version_major: u32,
+    /// The source of the fragment.
+    pub source: u32,
+    /// Number of status words.
+    pub status_count: usize,
+    /// The first status word; 0, "nothing to report", where there is none.
+    pub status: u32,
+    /// How the checksum is made.
+    pub checksum_type: ChecksumType,
+    /// Where the words begin that only this level has.
+    pub specific: usize,
+    words: Words<'a>,
+}
+
+impl Header<'_> {
+    /// The checksum in the trailer; `None` where the fragment has none.
+    pub fn checksum(&self, bytes: &[u8]) -> Option<u32> {
+        match self.checksum_type {
+            ChecksumType::None => None,
+            ChecksumType::Crc16Ccitt | ChecksumType::Adler32 => u32_at(bytes, self.payload_end),
+        }
+    }
+
+    /// The L1 ID in a ROS fragment's header of version 3.
+    pub fn ros_l1_id(&self) -> Option<u32> {
+        (self.level == Level::Ros && self.version_major == V3).then(|| self.specific_word(1)).flatten()
+    }
+
+    /// The run in a ROS fragment's header of version 3.
+    pub fn ros_run(&self) -> Option<u32> {
+        (self.level == Level::Ros && self.version_major == V3).then(|| self.specific_word(0)).flatten()
+    }
+
+    fn specific_word(&self, number: usize) -> Option<u32> {
+        u32_at(self.words.0, self.specific - self.at + number * 4)
+    }
+}
+
+/// The fragment header at `at` of a slice whose enclosing part ends at `end`.
+///
+/// # Errors
+/// If the marker is none of a fragment above the ROD, a size does not fit, or the version is not 3.0 or 4.0.
+pub fn header(bytes: &[u8], at: usize, end: usize) -> Result<Header<'_>, ReadError> {
+    let start = slice_at(bytes, at, HEADER_WORDS_MIN * 4, end, "a fragment's header").map(Words)?;
+    let marker = start.word(0);
+    let Some(level) = Level::from_marker(marker) else {
+        return Err(Fault::Marker { got: marker, needed: "a fragment" }.at(at));
+    };
+    let (total, header_words) = (index(start.word(1)), index(start.word(2)));
+    if header_words < HEADER_WORDS_MIN || header_words > total {
+        let (got, max) = (header_words as u64, total as u64);
+        let fault =
+            Fault::Range { field: "the header size in words", got, min: HEADER_WORDS_MIN as u64, max };
+        return Err(fault.at(at + 8));
+    }
+    let whole = words_at(bytes, at, total, end, level.name())?;
+    let version = start.word(3);
+    let status_count = index(start.word(5));
+    let status_max = header_words - HEADER_WORDS_MIN;
+    if status_count > status_max {
+        let (got, max) = (status_count as u64, status_max as u64);
+        return Err(Fault::Range { field: "the number of status words", got, min: 0, max }.at(at + 20));
+    }
+    // Version 3 has the number of specific words where version 4 has the type of the checksum.
+    let behind_status = 6 + status_count;
+    let word = whole.word(behind_status);
+    let checksum_type = match version >> 16 {
+        V3 => {
+            let needed = (header_words - behind_status - 1) as u64;
+            if u64::from(word) != needed {
+                let field = "the number of specific words";
+                let fault = Fault::Value { field, got: u64::from(word), needed };
+                return Err(fault.at(at + behind_status * 4));
+            }
+            ChecksumType::None
+        }
+        V4 => match word {
+            0 => ChecksumType::None,
+            1 => ChecksumType::Crc16Ccitt,
+            2 => ChecksumType::Adler32,
+            _ => {
+                let fault = Fault::Range { field: "the checksum type", got: u64::from(word), min: 0, max: 2 };
+                return Err(fault.at(at + behind_status * 4));
+            }
+        },
+        _ => return Err(Fault::Version { what: level.name(), got: version }.at(at + 12)),
+    };
+    let trailer_words = usize::from(checksum_type != ChecksumType::None);
+    if header_words + trailer_words > total {
+        let (got, min) = (total as u64, (header_words + trailer_words) as u64);
+        let fault = Fault::Range { field: "the total size in words", got, min, max: u64::from(u32::MAX) };
+        return Err(fault.at(at + 4));
+    }
+    Ok(Header {
+        level,
+        at,
+        end: at + total * 4,
+        payload: at + header_words * 4,
+        payload_end: at + (total - trailer_words) * 4,
+        version_major: version >> 16,
+        source: start.word(4),
+        status_count,
+        status: if status_count == 0 { 0 } else { whole.word(6) },
+        checksum_type,
+        specific: at + (behind_status + 1) * 4,
+        words: Words(&whole.0[..header_words * 4]),
+    })
+}
+
+/// What a full event's header says of the event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FullEvent {
+    /// L1 ID, bunch crossing (version 4 only) and run.
+    pub id: EventId,
+    /// The number of the event within the run.
+    pub global_id: u32,
+    /// Seconds since 1970.
+    pub time_seconds: u32,
+}
+
+impl FullEvent {
+    /// Reads it from the header of a full event.
+    ///
+    /// # Errors
+    /// If the header is too short, or the counts in it do not add up to its size.
+    pub fn read(header: &Header<'_>) -> Result<Self, ReadError> {
+        let word = |number: usize| {
+            header.specific_word(number).ok_or_else(|| {
+                let (got, needed) = ((header.payload - header.specific) as u64, (number as u64 + 1) * 4);
+                Fault::Truncated { what: "a full event's header", got, needed }.at(header.specific)
+            })
+        };
+        if header.version_major == V3 {
+            let id = EventId { l1_id: u64::from(word(3)?), bc_id: None, run: Some(word(2)?) };
+            return Ok(Self { id, global_id: word(1)?, time_seconds: word(0)? });
+        }
+        let id = EventId { l1_id: u64::from(word(6)?), bc_id: Some(word(7)? & 0xffff), run: Some(word(4)?) };
+        // Level-1, level-2 and event-filter words and stream tags, each behind their number.
+        let mut number = 9;
+        for _ in 0..4 {
+            number += 1 + index(word(number)?).min(usize::MAX / 8 - number);
+        }
+        let (got, needed) = ((header.payload - header.specific) as u64, number as u64 * 4);
+        if got != needed {
+            return Err(
+                Fault::Value { field: "the size of a full event's header", got, needed }.at(header.at + 8)
+            );
+        }
+        Ok(Self { id, global_id: word(2)?, time_seconds: word(0)? })
+    }
+}

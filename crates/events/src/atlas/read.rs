@@ -1,0 +1,265 @@
+//! Events out of a file, with or without file records.
+
+use super::header::{FullEvent, Header, Level, header};
+use super::rod::rod;
+use super::{
+    EVENT_RECORD, FILE_END, FILE_END_LAST, FILE_NAMES, FILE_START, FREE_STRINGS, FULL_EVENT, RUN_PARAMETERS,
+};
+use crate::event::Position;
+use crate::words::{index, slice_at, u32_at, words_at};
+use crate::{Event, Fault, Fragment, ReadError};
+
+const FILE_START_WORDS: usize = 8;
+const EVENT_RECORD_WORDS: usize = 4;
+const FILE_END_WORDS: usize = 10;
+/// With a detector mask of one word, as BESIII has it, and of two, as ATLAS has it.
+const RUN_PARAMETERS_WORDS: [usize; 2] = [9, 10];
+/// More texts than any file has: a limit to what a lying count can make this crate walk through.
+const STRINGS_MAX: usize = 65_536;
+
+/// What stands at one place of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Record {
+    /// A record that says nothing of an event, up to here.
+    Other {
+        /// Where the next one begins.
+        next: usize,
+    },
+    /// An event, from here to there; the number in its event record, where it has one.
+    Event {
+        /// Where it begins.
+        at: usize,
+        /// Where it ends.
+        end: usize,
+        /// The number of the data block.
+        block: Option<u32>,
+    },
+    /// The record that ends a file.
+    End {
+        /// Behind it.
+        next: usize,
+        /// Events that the file says it has.
+        events: u32,
+    },
+}
+
+/// The record at `at`.
+///
+/// # Errors
+/// If it is cut off or unknown, or a size in it does not fit.
+pub(crate) fn record(bytes: &[u8], at: usize) -> Result<Record, ReadError> {
+    let end = bytes.len();
+    let two = words_at(bytes, at, 2, end, "a record")?;
+    let (marker, size) = (two.word(0), index(two.word(1)));
+    let fixed = |needed: usize, what: &'static str| {
+        if size == needed {
+            words_at(bytes, at, needed, end, what)
+        } else {
+            let (got, needed) = (size as u64, needed as u64);
+            Err(Fault::Value { field: "a record's size in words", got, needed }.at(at + 4))
+        }
+    };
+    Ok(match marker {
+        FULL_EVENT => {
+            slice_at(bytes, at, size.saturating_mul(4), end, "a full event")?;
+            Record::Event { at, end: at + size * 4, block: None }
+        }
+        EVENT_RECORD => {
+            let words = fixed(EVENT_RECORD_WORDS, "an event record")?;
+            let (at, len) = (at + EVENT_RECORD_WORDS * 4, index(words.word(3)));
+            slice_at(bytes, at, len, end, "the event behind its record")?;
+            Record::Event { at, end: at + len, block: Some(words.word(2)) }
+        }
+        FILE_START => {
+            fixed(FILE_START_WORDS, "the file's first record")?;
+            Record::Other { next: at + FILE_START_WORDS * 4 }
+        }
+        RUN_PARAMETERS => {
+            let needed = if size == RUN_PARAMETERS_WORDS[0] { size } else { RUN_PARAMETERS_WORDS[1] };
+            fixed(needed, "the run parameters")?;
+            Record::Other { next: at + size * 4 }
+        }
+        FILE_NAMES => Record::Other { next: strings(bytes, at + 4, 2)?.0 },
+        FREE_STRINGS => Record::Other { next: free_strings(bytes, at, size)? },
+        FILE_END => {
+            let words = fixed(FILE_END_WORDS, "the end record")?;
+            let last = words.word(FILE_END_WORDS - 1);
+            if last != FILE_END_LAST {
+                let fault = Fault::Marker { got: last, needed: "the last word of the end record" };
+                return Err(fault.at(at + (FILE_END_WORDS - 1) * 4));
+            }
+            Record::End { next: at + FILE_END_WORDS * 4, events: words.word(4) }
+        }
+        _ => return Err(Fault::Marker { got: marker, needed: "a record" }.at(at)),
+    })
+}
+
+/// Behind `count` texts, each with its length in bytes before it and padded to whole words; and the last of them.
+fn strings(bytes: &[u8], mut at: usize, count: usize) -> Result<(usize, &[u8]), ReadError> {
+    let mut last: &[u8] = &[];
+    for _ in 0..count {
+        let len = index(words_at(bytes, at, 1, bytes.len(), "a text's length")?.word(0));
+        let padded = len.checked_next_multiple_of(4).unwrap_or(usize::MAX);
+        last = &slice_at(bytes, at + 4, padded, bytes.len(), "a text")?[..len];
+        at += 4 + padded;
+    }
+    Ok((at, last))
+}
+
+fn free_strings(bytes: &[u8], at: usize, count: usize) -> Result<usize, ReadError> {
+    if count > STRINGS_MAX {
+        let (got, max) = (count as u64, STRINGS_MAX as u64);
+        return Err(Fault::Range { field: "the number of texts", got, min: 0, max }.at(at + 4));
+    }
+    let mut next = at + 8;
+    for _ in 0..count {
+        let place = next;
+        let text;
+        (next, text) = strings(bytes, next, 1)?;
+        // A compressed file says so here; its events do not begin with a marker.
+        if let Some(method) = text.strip_prefix(b"Compression=")
+            && !method.eq_ignore_ascii_case(b"none")
+        {
+            return Err(Fault::Compressed { method: u32_at(method, 0).unwrap_or_default() }.at(place));
+        }
+    }
+    Ok(next)
+}
+
+/// Calls `visit` for a full event's header and the headers of all fragments inside it, in the file's order.
+///
+/// # Errors
+/// What a header has at fault, and what `visit` returns.
+pub(crate) fn walk<'a>(
+    bytes: &'a [u8],
+    at: usize,
+    end: usize,
+    visit: &mut dyn FnMut(&Header<'a>) -> Result<(), ReadError>,
+) -> Result<(), ReadError> {
+    let event = header(bytes, at, end)?;
+    if event.level != Level::FullEvent {
+        let got = u32_at(bytes, at).unwrap_or_default();
+        return Err(Fault::Marker { got, needed: "a full event" }.at(at));
+    }
+    if event.end != end {
+        let (got, needed) = ((event.end - at) as u64, (end - at) as u64);
+        return Err(Fault::Value { field: "the event's size in bytes", got, needed }.at(at + 4));
+    }
+    visit(&event)?;
+    children(bytes, &event, visit)
+}
+
+/// Each level holds only lower ones, so that this goes three levels deep at most.
+fn children<'a>(
+    bytes: &'a [u8],
+    parent: &Header<'a>,
+    visit: &mut dyn FnMut(&Header<'a>) -> Result<(), ReadError>,
+) -> Result<(), ReadError> {
+    let mut at = parent.payload;
+    while at < parent.payload_end {
+        let child = header(bytes, at, parent.payload_end)?;
+        if child.level <= parent.level {
+            let got = u32_at(bytes, at).unwrap_or_default();
+            return Err(Fault::Marker { got, needed: "a fragment of a lower level" }.at(at));
+        }
+        visit(&child)?;
+        if child.level != Level::Rob {
+            children(bytes, &child, visit)?;
+        }
+        at = child.end;
+    }
+    Ok(())
+}
+
+/// What the source of a ROB fragment gave: all of it, or the bytes that a writer put inside.
+pub(crate) fn fragment<'a>(bytes: &'a [u8], rob: &Header<'a>) -> Fragment<'a> {
+    let inside = rod(bytes, rob.payload, rob.payload_end).ok();
+    let (offset, bytes) = match inside.and_then(|rod| Some((rod.data_at, rod.wrapped()?))) {
+        Some(wrapped) => wrapped,
+        None => (rob.at, &bytes[rob.at..rob.end]),
+    };
+    Fragment { source: rob.source, status: rob.status, offset: offset as u64, bytes }
+}
+
+/// The events of such a file.
+#[derive(Debug, Clone)]
+pub struct Events<'a> {
+    bytes: &'a [u8],
+    position: Position,
+}
+
+impl<'a> Events<'a> {
+    /// The events in the bytes of a file, with or without file records.
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, position: Position::At(0) }
+    }
+
+    /// See [`crate::Events::resync`].
+    pub(crate) fn resync(&mut self) -> bool {
+        let Position::Lost(from) = self.position else { return true };
+        let found = find_record(self.bytes, from);
+        if let Some(at) = found {
+            self.position = Position::At(at);
+        }
+        found.is_some()
+    }
+}
+
+/// The next event record, event or end record at or behind `from`, as far as its marker and size tell.
+pub(crate) fn find_record(bytes: &[u8], from: usize) -> Option<usize> {
+    (from..bytes.len().saturating_sub(7)).find(|&at| {
+        matches!(u32_at(bytes, at), Some(EVENT_RECORD | FULL_EVENT | FILE_END)) && record(bytes, at).is_ok()
+    })
+}
+
+/// The event at `at..end`.
+pub(crate) fn event(bytes: &[u8], at: usize, end: usize) -> Result<Event<'_>, ReadError> {
+    let mut fragments = Vec::new();
+    let mut id = None;
+    walk(bytes, at, end, &mut |header| {
+        match header.level {
+            Level::FullEvent => id = Some(FullEvent::read(header)?.id),
+            Level::Rob => fragments.push(fragment(bytes, header)),
+            Level::SubDetector | Level::Ros => {}
+        }
+        Ok(())
+    })?;
+    Ok(Event { id: id.unwrap_or_default(), offset: at as u64, size: (end - at) as u64, fragments })
+}
+
+/// Where to look on after a fault in the record at `at`.
+pub(crate) fn behind_fault(bytes: &[u8], at: usize) -> usize {
+    match record(bytes, at) {
+        Ok(Record::Event { end, .. }) => end.max(at + 1),
+        _ => at + 1,
+    }
+}
+
+impl<'a> Iterator for Events<'a> {
+    type Item = Result<Event<'a>, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let Position::At(mut at) = self.position else { return None };
+        while at < self.bytes.len() {
+            let result = record(self.bytes, at).and_then(|record| {
+                Ok(match record {
+                    Record::Other { next } | Record::End { next, .. } => (next, None),
+                    Record::Event { at, end, .. } => (end, Some(event(self.bytes, at, end)?)),
+                })
+            });
+            match result {
+                Ok((next, None)) => at = next,
+                Ok((next, Some(event))) => {
+                    self.position = Position::At(next);
+                    return Some(Ok(event));
+                }
+                Err(error) => {
+                    self.position = Position::Lost(behind_fault(self.bytes, at));
+                    return Some(Err(error));
+                }
+            }
+        }
+        self.position = Position::At(at);
+        None
+    }
+}

@@ -1,0 +1,128 @@
+//! What can be wrong with a file, and where.
+
+use serde::Serialize;
+
+/// Where a file contradicts its format, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize)]
+#[error("at byte {offset}: {fault}")]
+pub struct ReadError {
+    /// Bytes from the start of the file (of the uncompressed file, where it is compressed) to the field at fault.
+    pub offset: u64,
+    /// What is wrong there.
+    pub fault: Fault,
+}
+
+/// One way in which bytes contradict the format they should follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Fault {
+    /// No format of this crate begins like this.
+    #[error("no known format begins with {got:#010x}")]
+    UnknownFormat {
+        /// The first four bytes, little-endian.
+        got: u32,
+    },
+    /// The file, or what encloses this part, ends too early.
+    #[error("{what} needs {needed} bytes, {got} are left")]
+    Truncated {
+        /// The part that is cut off.
+        what: &'static str,
+        /// Bytes that are left.
+        got: u64,
+        /// Bytes that it needs.
+        needed: u64,
+    },
+    /// A marker is not there.
+    #[error("{got:#010x} where {needed} begins with its marker")]
+    Marker {
+        /// What stands there.
+        got: u32,
+        /// What should begin there.
+        needed: &'static str,
+    },
+    /// A field has not the value that follows from the rest.
+    #[error("{field} is {got}, and should be {needed}")]
+    Value {
+        /// The field.
+        field: &'static str,
+        /// Its value.
+        got: u64,
+        /// The value that follows from the rest.
+        needed: u64,
+    },
+    /// A field lies outside the range that is left for it.
+    #[error("{field} is {got}, and should be {min} to {max}")]
+    Range {
+        /// The field.
+        field: &'static str,
+        /// Its value.
+        got: u64,
+        /// The least that is possible.
+        min: u64,
+        /// The most that is possible.
+        max: u64,
+    },
+    /// A version of the format that this crate has no definition of.
+    #[error("{what} has version {got:#x}, which is not known here")]
+    Version {
+        /// The part with the version.
+        what: &'static str,
+        /// The version field.
+        got: u32,
+    },
+    /// The payload is compressed inside the file.
+    #[error("the events are compressed inside the file (method {method}), which is not read here")]
+    Compressed {
+        /// The number that the format has for the method.
+        method: u32,
+    },
+    /// A checksum does not agree with the bytes that it covers.
+    #[error("the checksum of {what} is {got:#010x}, and should be {needed:#010x}")]
+    Checksum {
+        /// The part that is covered.
+        what: &'static str,
+        /// What the file says.
+        got: u32,
+        /// What the bytes give.
+        needed: u32,
+    },
+    /// A part of an event carries another L1 ID than the event.
+    #[error("{what} has L1 ID {got}, its event {needed}")]
+    L1Id {
+        /// The part.
+        what: &'static str,
+        /// Its L1 ID.
+        got: u64,
+        /// The event's.
+        needed: u64,
+    },
+    /// An L1 ID that an earlier event of the same run has.
+    #[error("L1 ID {l1_id} again: the event at byte {first} has it")]
+    DuplicateEvent {
+        /// The L1 ID.
+        l1_id: u64,
+        /// Where the first event with it begins.
+        first: u64,
+    },
+    /// A source that another fragment of the same event has.
+    #[error("source {source_id:#x} again in the same event")]
+    DuplicateSource {
+        /// The source.
+        source_id: u32,
+    },
+    /// The file ends without the record that closes it.
+    #[error("the file ends without its end record")]
+    NoEndRecord,
+    /// Bytes behind the end of the file's content.
+    #[error("{got} bytes behind the end record")]
+    Trailing {
+        /// How many.
+        got: u64,
+    },
+}
+
+impl Fault {
+    pub(crate) fn at(self, offset: usize) -> ReadError {
+        ReadError { offset: offset as u64, fault: self }
+    }
+}

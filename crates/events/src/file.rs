@@ -1,0 +1,58 @@
+//! Files, read whole and with a limit.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use fanin_units::Bytes;
+use flate2::read::MultiGzDecoder;
+
+/// What is read without being asked for more: enough for any sample, and no harm to a desktop computer.
+pub const LIMIT: Bytes = Bytes::new(4_000_000_000);
+
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// Why a file cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The system does not give it, or its compression is broken.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It is larger than what may be read.
+    #[error("the file holds more than {limit}")]
+    TooLarge {
+        /// The most that may be read.
+        limit: Bytes,
+    },
+}
+
+/// The content of a file of at most `limit`; a gzip file is uncompressed, and the limit holds for both sizes.
+///
+/// # Errors
+/// If it cannot be read, or holds more.
+pub fn read(path: &Path, limit: Bytes) -> Result<Vec<u8>, FileError> {
+    let mut file = File::open(path)?;
+    let size = file.metadata()?.len();
+    if size > limit.get() {
+        return Err(FileError::TooLarge { limit });
+    }
+    // The size is a hint only: what is read counts, also where the file grows or has no size.
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+    read_limited(&mut file, limit, &mut bytes)?;
+    if bytes.starts_with(&GZIP) { uncompress(&bytes, limit) } else { Ok(bytes) }
+}
+
+/// The content of a gzip file.
+///
+/// # Errors
+/// If its compression is broken, or it holds more than `limit`.
+pub fn uncompress(bytes: &[u8], limit: Bytes) -> Result<Vec<u8>, FileError> {
+    let mut content = Vec::new();
+    read_limited(MultiGzDecoder::new(bytes), limit, &mut content)?;
+    Ok(content)
+}
+
+fn read_limited(input: impl Read, limit: Bytes, bytes: &mut Vec<u8>) -> Result<(), FileError> {
+    input.take(limit.get().saturating_add(1)).read_to_end(bytes)?;
+    if bytes.len() as u64 > limit.get() { Err(FileError::TooLarge { limit }) } else { Ok(()) }
+}

@@ -1,0 +1,41 @@
+//! Event and fragment formats: real files in, real files out.
+//!
+//! A raw-data file is read from a byte slice; what it holds is lent from that slice, never copied:
+//!
+//! ```
+//! use fanin_events::{Events, sample};
+//!
+//! let file = sample::km3net();
+//! for event in Events::open(&file)? {
+//!     let event = event?;
+//!     println!("{}: {} fragments, {}", event.id.l1_id, event.fragments.len(), event.fragment_bytes());
+//! }
+//! # Ok::<(), fanin_events::ReadError>(())
+//! ```
+//!
+//! Readers stop at the first place where a file contradicts its format, and say at which byte. [`verify()`] goes on
+//! behind it, and checks what reading does not need: trailers, checksums, L1 IDs. Whatever a file claims, no more
+//! memory is taken than its own size warrants.
+
+#![forbid(unsafe_code)]
+
+pub mod atlas;
+pub mod checksum;
+pub mod convert;
+mod error;
+mod event;
+pub mod file;
+pub mod frag;
+pub mod hdf5;
+pub mod mdf;
+pub mod models;
+pub mod rdh;
+pub mod sample;
+pub mod summary;
+mod verify;
+mod words;
+
+pub use error::{Fault, ReadError};
+pub use event::{Event, EventId, Events, Format, Fragment, UnknownName};
+pub use summary::{Moments, Shape, Summary};
+pub use verify::{FAULTS_KEPT, L1IdOffset, Report, verify};

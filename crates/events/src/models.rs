@@ -1,0 +1,268 @@
+//! Per-source size models: how large a source's fragment is in an event of a given relative size.
+//!
+//! CMS models its front-end drivers like this: a fragment has `offset + slope·x + square·x²` bytes on average, where x
+//! is the event's size over the mean event size, and a spread that is a share of that.
+
+use serde::Serialize;
+
+use crate::{Events, ReadError};
+
+/// The size of one source's fragments as a function of the event's relative size.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SourceModel {
+    /// The source.
+    pub source: u32,
+    /// Bytes at relative size 0; negative where a source grows faster than the events.
+    pub offset: f64,
+    /// Bytes for each unit of relative size.
+    pub slope: f64,
+    /// Bytes for each unit of its square.
+    pub square: f64,
+    /// Standard deviation as a share of the mean.
+    pub rms: f64,
+}
+
+impl SourceModel {
+    /// The mean size in bytes in an event of relative size `x`; never below 0.
+    pub fn mean_bytes(&self, x: f64) -> f64 {
+        (self.offset + x * (self.slope + x * self.square)).max(0.0)
+    }
+
+    /// A size in bytes: log-normal about the mean, for a number from the standard normal distribution. Log-normal,
+    /// because a size is never negative, and close to normal where `rms` is small.
+    pub fn size_bytes(&self, x: f64, normal: f64) -> u64 {
+        let mean = self.mean_bytes(x);
+        let variance = (1.0 + self.rms * self.rms).ln();
+        (mean * (variance.sqrt() * normal - variance / 2.0).exp()).round() as u64
+    }
+}
+
+/// The relative size of an event: log-normal with mean 1, for a number from the standard normal distribution.
+pub fn relative_event_size(sigma: f64, normal: f64) -> f64 {
+    (sigma * normal - sigma * sigma / 2.0).exp()
+}
+
+/// Fits a model to each source of a file, in ascending order of sources.
+///
+/// A straight line takes events of two different sizes, a parabola takes eight; with fewer, a source's size is taken
+/// to be in proportion to the event's. Events in which a source has no fragment count as 0 bytes.
+///
+/// # Errors
+/// If the file contradicts its format.
+pub fn fit(bytes: &[u8]) -> Result<Vec<SourceModel>, ReadError> {
+    let mut event_bytes = Vec::new();
+    let mut sources = std::collections::BTreeMap::<u32, Vec<(usize, f64)>>::new();
+    for (number, event) in Events::open(bytes)?.enumerate() {
+        let event = event?;
+        event_bytes.push(event.fragment_bytes().get() as f64);
+        for fragment in event.fragments {
+            let sizes = sources.entry(fragment.source).or_default();
+            match sizes.last_mut() {
+                Some((last, size)) if *last == number => *size += fragment.bytes.len() as f64,
+                _ => sizes.push((number, fragment.bytes.len() as f64)),
+            }
+        }
+    }
+    let mean = event_bytes.iter().sum::<f64>() / event_bytes.len().max(1) as f64;
+    let x: Vec<f64> = event_bytes.iter().map(|&size| if mean > 0.0 { size / mean } else { 1.0 }).collect();
+    let mut y = vec![0.0; x.len()];
+    let fitted = sources.into_iter().map(|(source, sizes)| {
+        y.fill(0.0);
+        for (number, size) in sizes {
+            y[number] = size;
+        }
+        fit_one(source, &x, &y)
+    });
+    Ok(fitted.collect())
+}
+
+const LINE_EVENTS_MIN: usize = 3;
+const PARABOLA_EVENTS_MIN: usize = 8;
+
+fn fit_one(source: u32, x: &[f64], y: &[f64]) -> SourceModel {
+    let terms = match x.len() {
+        PARABOLA_EVENTS_MIN.. => 3,
+        LINE_EVENTS_MIN.. => 2,
+        _ => 0,
+    };
+    let count = x.len().max(1) as f64;
+    let mean = y.iter().sum::<f64>() / count;
+    let [offset, slope, square] = (1..=terms)
+        .rev()
+        .filter(|&terms| terms > 1)
+        .find_map(|terms| least_squares(x, y, terms))
+        .unwrap_or([0.0, mean, 0.0]);
+    let mut model = SourceModel { source, offset, slope, square, rms: 0.0 };
+    let residual: f64 = x.iter().zip(y).map(|(&x, &y)| (y - model.mean_bytes(x)).powi(2)).sum();
+    if mean > 0.0 {
+        model.rms = (residual / count).sqrt() / mean;
+    }
+    model
+}
+
+/// The polynomial of `terms` terms nearest to the points; `None` where the x do not determine it.
+fn least_squares(x: &[f64], y: &[f64], terms: usize) -> Option<[f64; 3]> {
+    // About x = 1, where the points are, the equations are well conditioned.
+    let mut rows = [[0.0; 4]; 3];
+    for (&x, &y) in x.iter().zip(y) {
+        let powers = [1.0, x - 1.0, (x - 1.0) * (x - 1.0)];
+        for (row, &a) in rows.iter_mut().zip(&powers).take(terms) {
+            for (cell, &b) in row.iter_mut().zip(&powers) {
+                *cell += a * b;
+            }
+            row[3] += a * y;
+        }
+    }
+    let scale: [f64; 3] = std::array::from_fn(|i| rows[i][i]);
+    for pivot in 0..terms {
+        let largest =
+            (pivot..terms).max_by(|&a, &b| rows[a][pivot].abs().total_cmp(&rows[b][pivot].abs()))?;
+        rows.swap(pivot, largest);
+        if rows[pivot][pivot].abs() <= 1e-9 * scale[pivot] {
+            return None;
+        }
+        for below in pivot + 1..terms {
+            let factor = rows[below][pivot] / rows[pivot][pivot];
+            let above = rows[pivot];
+            for (cell, &a) in rows[below].iter_mut().zip(&above) {
+                *cell -= factor * a;
+            }
+        }
+    }
+    let mut c = [0.0; 3];
+    for row in (0..terms).rev() {
+        let known: f64 = (row + 1..terms).map(|column| rows[row][column] * c[column]).sum();
+        c[row] = (rows[row][3] - known) / rows[row][row];
+    }
+    // From powers of x − 1 to powers of x.
+    Some([c[0] - c[1] + c[2], c[1] - 2.0 * c[2], c[2]])
+}
+
+/// A line of a table of size models that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {fault}")]
+pub struct TableError {
+    /// The number of the line, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub fault: TableFault,
+}
+
+/// What can be wrong with a line of a table of size models.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TableFault {
+    /// There are not enough columns.
+    #[error("{got} columns, and source, offset, slope, square and rms are needed")]
+    Columns {
+        /// How many there are.
+        got: usize,
+    },
+    /// A column is no number that can stand there.
+    #[error("{column} is {got:?}, which is no number that can stand there")]
+    Number {
+        /// The column.
+        column: &'static str,
+        /// What stands in it.
+        got: String,
+    },
+}
+
+/// Reads a table of size models: a line of column names, then source, offset, slope, square and rms, with commas. Such
+/// tables of the CMS front-end drivers are public.
+///
+/// # Errors
+/// With the number of the first line that is not like this.
+pub fn from_csv(text: &str) -> Result<Vec<SourceModel>, TableError> {
+    let mut models = Vec::new();
+    for (number, line) in text.lines().enumerate().skip(1) {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let at = |fault| TableError { line: number + 1, fault };
+        let columns: Vec<&str> = line.split(',').map(str::trim).collect();
+        let &[source, offset, slope, square, rms, ..] = columns.as_slice() else {
+            return Err(at(TableFault::Columns { got: columns.len() }));
+        };
+        let wrong = |column, got: &str| at(TableFault::Number { column, got: got.to_owned() });
+        let value = |column, text: &str| match text.parse::<f64>() {
+            Ok(value) if value.is_finite() => Ok(value),
+            _ => Err(wrong(column, text)),
+        };
+        models.push(SourceModel {
+            source: source.parse().map_err(|_| wrong("source", source))?,
+            offset: value("offset", offset)?,
+            slope: value("slope", slope)?,
+            square: value("square", square)?,
+            rms: value("rms", rms).and_then(|v| if v < 0.0 { Err(wrong("rms", rms)) } else { Ok(v) })?,
+        });
+    }
+    Ok(models)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parabola_is_found_again() {
+        let truth = SourceModel { source: 7, offset: 300.0, slope: 1200.0, square: -150.0, rms: 0.0 };
+        let x: Vec<f64> = (0..40).map(|i| 0.5 + f64::from(i) / 40.0).collect();
+        let y: Vec<f64> = x.iter().map(|&x| truth.mean_bytes(x)).collect();
+        let model = fit_one(7, &x, &y);
+        for (got, needed) in
+            [(model.offset, truth.offset), (model.slope, truth.slope), (model.square, truth.square)]
+        {
+            assert!((got - needed).abs() < 1e-6, "{model:?}");
+        }
+        assert!(model.rms < 1e-9);
+    }
+
+    #[test]
+    fn equal_events_give_no_line() {
+        let model =
+            fit_one(1, &[1.0; 10], &[90.0, 110.0, 90.0, 110.0, 90.0, 110.0, 90.0, 110.0, 90.0, 110.0]);
+        assert_eq!((model.offset, model.slope, model.square), (0.0, 100.0, 0.0));
+        assert!((model.rms - 0.1).abs() < 1e-12);
+    }
+
+    #[test]
+    fn drawn_sizes_have_the_mean_and_spread_of_the_model() {
+        let model = SourceModel { source: 1, offset: 0.0, slope: 1e6, square: 0.0, rms: 0.3 };
+        // Quantiles of the normal distribution, by inverting its logistic approximation finely enough for moments.
+        let n = 200_000;
+        let (mut sum, mut squares) = (0.0, 0.0);
+        let step = 12.0 / f64::from(n);
+        for i in 0..n {
+            let z = -6.0 + (f64::from(i) + 0.5) * step;
+            let weight = (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt() * step;
+            let size = model.size_bytes(1.0, z) as f64;
+            sum += weight * size;
+            squares += weight * size * size;
+        }
+        assert!((sum / 1e6 - 1.0).abs() < 1e-4, "{sum}");
+        assert!(((squares - sum * sum).sqrt() / 1e6 - 0.3).abs() < 1e-4);
+    }
+
+    #[test]
+    fn tables_are_read_and_faults_have_their_line() {
+        let models = from_csv("FED,offset,slope,square,rms\n0,418,2109,0,0.215\n5,1,2,3,0.1,\n\n").unwrap();
+        assert_eq!(
+            models[0],
+            SourceModel { source: 0, offset: 418.0, slope: 2109.0, square: 0.0, rms: 0.215 }
+        );
+        assert_eq!((models.len(), models[1].source), (2, 5));
+        let message = |text: &str| from_csv(text).unwrap_err().to_string();
+        assert_eq!(
+            message("h\n1,2"),
+            "line 2: 2 columns, and source, offset, slope, square and rms are needed"
+        );
+        assert_eq!(
+            message("h\n1,2,3,4,5\n1,nan,3,4,5"),
+            "line 3: offset is \"nan\", which is no number that can stand there"
+        );
+        assert_eq!(
+            message("h\n1,2,3,4,-5"),
+            "line 2: rms is \"-5\", which is no number that can stand there"
+        );
+    }
+}

@@ -1,0 +1,237 @@
+//! What a file holds, in numbers: events, sources, sizes.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use fanin_units::Bytes;
+use serde::Serialize;
+
+use crate::{Event, Events, Format, ReadError};
+
+/// Count, mean, spread and extremes of a quantity.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Moments {
+    /// How many values.
+    pub count: u64,
+    /// Their mean; 0 where there are none.
+    pub mean: f64,
+    /// Their standard deviation, over all of them (not a sample's estimate).
+    pub sd: f64,
+    /// The smallest.
+    pub min: u64,
+    /// The largest.
+    pub max: u64,
+    /// Their sum.
+    pub total: u64,
+    #[serde(skip)]
+    squares: f64,
+}
+
+impl Moments {
+    /// Takes one more value into account (Welford's method).
+    pub fn add(&mut self, value: u64) {
+        self.min = if self.count == 0 { value } else { self.min.min(value) };
+        self.max = self.max.max(value);
+        self.count += 1;
+        self.total = self.total.saturating_add(value);
+        let distance = value as f64 - self.mean;
+        self.mean += distance / self.count as f64;
+        self.squares += distance * (value as f64 - self.mean);
+        self.sd = (self.squares / self.count as f64).sqrt();
+    }
+}
+
+impl FromIterator<u64> for Moments {
+    fn from_iter<I: IntoIterator<Item = u64>>(values: I) -> Self {
+        let mut moments = Self::default();
+        values.into_iter().for_each(|value| moments.add(value));
+        moments
+    }
+}
+
+/// What one source contributes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SourceSummary {
+    /// The source.
+    pub source: u32,
+    /// Bytes that it contributes to an event.
+    #[serde(flatten)]
+    pub bytes: Moments,
+}
+
+/// What a file holds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// The format of the file.
+    pub format: Format,
+    /// Events.
+    pub events: u64,
+    /// The runs that events name, in ascending order.
+    pub runs: Vec<u32>,
+    /// Smallest and largest L1 ID; absent where there is no event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub l1_ids: Option<(u64, u64)>,
+    /// Fragments in an event.
+    pub fragments_per_event: Moments,
+    /// Bytes of all fragments of an event, without what the file puts around them.
+    pub event_bytes: Moments,
+    /// Bytes of a fragment, over all sources and events.
+    pub fragment_bytes: Moments,
+    /// Each source, in ascending order.
+    pub sources: Vec<SourceSummary>,
+    /// How event sizes and fragment sizes vary; see [`Summary::size_line`].
+    pub spread: Spread,
+}
+
+/// How much of the spread of sizes is common to an event, and how much is a fragment's own (thesis §6.2).
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Spread {
+    /// Standard deviation of the logarithm of the event size.
+    pub sigma: f64,
+    /// Standard deviation of a fragment's size about the mean fragment of its event, in bytes.
+    pub fragment_sd: f64,
+}
+
+/// The distributions that a scenario has for fragment sizes, as far as a file can be put into them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// Log-normal event sizes, and fragments normal about their event's mean.
+    LogNormal,
+    /// Fragments in proportion to the event's relative size, with a relative spread.
+    Polynomial,
+}
+
+impl Summary {
+    /// Reads all events of a file.
+    ///
+    /// # Errors
+    /// If the file contradicts its format anywhere.
+    pub fn read(bytes: &[u8]) -> Result<Self, ReadError> {
+        let mut events = Events::open(bytes)?;
+        let format = events.format();
+        let mut builder = Builder::default();
+        events.try_for_each(|event| event.map(|event| builder.add(&event)))?;
+        Ok(builder.finish(format))
+    }
+
+    /// The line of a scenario's `[readout]` that makes fragments of this size: `fragment_size = { … }`.
+    ///
+    /// The mean and the spread are the file's own; sources are not told apart. [`crate::models::fit`] does that.
+    pub fn size_line(&self, shape: Shape) -> String {
+        let bytes = |value: f64| Bytes::new(value.round().max(0.0) as u64);
+        let mean = bytes(self.fragment_bytes.mean);
+        let sigma = Ppm(self.spread.sigma);
+        match shape {
+            Shape::LogNormal => format!(
+                "fragment_size = {{ distribution = \"log-normal\", mean = \"{mean}\", sigma = {sigma}, \
+                 fragment_sd = \"{}\" }}",
+                bytes(self.spread.fragment_sd)
+            ),
+            Shape::Polynomial => {
+                let rms = self.spread.fragment_sd / self.fragment_bytes.mean.max(1.0);
+                format!(
+                    "fragment_size = {{ distribution = \"polynomial\", offset = \"0 B\", slope = \"{mean}\", \
+                     square = \"0 B\", sigma = {sigma}, rms = {} }}",
+                    Ppm(rms)
+                )
+            }
+        }
+    }
+}
+
+/// A ratio as scenarios read it: a decimal number of at most six places.
+struct Ppm(f64);
+
+impl fmt::Display for Ppm {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = format!("{:.6}", self.0);
+        out.write_str(text.trim_end_matches('0').trim_end_matches('.'))
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = |moments: &Moments| {
+            format!("mean {:.1}, sd {:.1}, {} to {}", moments.mean, moments.sd, moments.min, moments.max)
+        };
+        write!(out, "format          {}\nevents          {}", self.format, self.events)?;
+        if let Some((first, last)) = self.l1_ids {
+            write!(out, "\nL1 IDs          {first} to {last}")?;
+        }
+        if !self.runs.is_empty() {
+            let runs: Vec<String> = self.runs.iter().map(u32::to_string).collect();
+            write!(out, "\nruns            {}", runs.join(", "))?;
+        }
+        writeln!(out, "\nsources         {}", self.sources.len())?;
+        writeln!(out, "fragments/event {}", bytes(&self.fragments_per_event))?;
+        writeln!(out, "event bytes     {}", bytes(&self.event_bytes))?;
+        write!(out, "fragment bytes  {}", bytes(&self.fragment_bytes))
+    }
+}
+
+/// Gathers a summary event by event.
+#[derive(Debug, Default)]
+pub struct Builder {
+    runs: std::collections::BTreeSet<u32>,
+    l1_ids: Option<(u64, u64)>,
+    fragments_per_event: Moments,
+    event_bytes: Moments,
+    fragment_bytes: Moments,
+    sources: BTreeMap<u32, Moments>,
+    log_sum: f64,
+    log_squares: f64,
+    log_count: f64,
+    /// Sum of squared distances of fragments from the mean of their event.
+    within: f64,
+    of_event: BTreeMap<u32, u64>,
+}
+
+impl Builder {
+    /// Takes one more event into account.
+    pub fn add(&mut self, event: &Event<'_>) {
+        let l1_id = event.id.l1_id;
+        self.l1_ids = Some(self.l1_ids.map_or((l1_id, l1_id), |(min, max)| (min.min(l1_id), max.max(l1_id))));
+        self.runs.extend(event.id.run);
+        self.of_event.clear();
+        let own: Moments = event.fragments.iter().map(|fragment| fragment.bytes.len() as u64).collect();
+        for fragment in &event.fragments {
+            let size = fragment.bytes.len() as u64;
+            self.fragment_bytes.add(size);
+            // A source with several fragments in an event counts once, with all of them.
+            *self.of_event.entry(fragment.source).or_default() += size;
+        }
+        for (&source, &size) in &self.of_event {
+            self.sources.entry(source).or_default().add(size);
+        }
+        self.fragments_per_event.add(own.count);
+        self.event_bytes.add(own.total);
+        self.within += own.squares;
+        if own.total > 0 {
+            let log = (own.total as f64).ln();
+            self.log_sum += log;
+            self.log_squares += log * log;
+            self.log_count += 1.0;
+        }
+    }
+
+    /// What was gathered.
+    pub fn finish(self, format: Format) -> Summary {
+        let log_mean = self.log_sum / self.log_count.max(1.0);
+        let log_variance = (self.log_squares / self.log_count.max(1.0) - log_mean * log_mean).max(0.0);
+        let sources = self.sources.into_iter();
+        Summary {
+            format,
+            events: self.event_bytes.count,
+            runs: self.runs.into_iter().collect(),
+            l1_ids: self.l1_ids,
+            fragments_per_event: self.fragments_per_event,
+            event_bytes: self.event_bytes,
+            fragment_bytes: self.fragment_bytes,
+            sources: sources.map(|(source, bytes)| SourceSummary { source, bytes }).collect(),
+            spread: Spread {
+                sigma: log_variance.sqrt(),
+                fragment_sd: (self.within / self.fragment_bytes.count.max(1) as f64).sqrt(),
+            },
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Little-endian fields at an offset of a slice; what lies outside is an error, never a panic.
+
+use crate::{Fault, ReadError};
+
+/// The `len` bytes at `at`, which must end at or before `end`.
+pub(crate) fn slice_at<'a>(
+    bytes: &'a [u8],
+    at: usize,
+    len: usize,
+    end: usize,
+    what: &'static str,
+) -> Result<&'a [u8], ReadError> {
+    let end = end.min(bytes.len());
+    let left = end.saturating_sub(at);
+    if len > left {
+        return Err(Fault::Truncated { what, got: left as u64, needed: len as u64 }.at(at));
+    }
+    Ok(&bytes[at..at + len])
+}
+
+/// The 32-bit field at `at`; `None` where the slice ends before it does.
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    let end = at.checked_add(4)?;
+    bytes.get(at..end).and_then(|b| b.try_into().ok()).map(u32::from_le_bytes)
+}
+
+/// The 16-bit field at `at`; `None` where the slice ends before it does.
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    let end = at.checked_add(2)?;
+    bytes.get(at..end).and_then(|b| b.try_into().ok()).map(u16::from_le_bytes)
+}
+
+/// The 64-bit field at `at`; `None` where the slice ends before it does.
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    let end = at.checked_add(8)?;
+    bytes.get(at..end).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes)
+}
+
+/// The `count` 32-bit words at `at` as bytes, checked against `end` before they are used.
+pub(crate) fn words_at<'a>(
+    bytes: &'a [u8],
+    at: usize,
+    count: usize,
+    end: usize,
+    what: &'static str,
+) -> Result<Words<'a>, ReadError> {
+    slice_at(bytes, at, count.saturating_mul(4), end, what).map(Words)
+}
+
+/// A run of little-endian 32-bit words that is known to be there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Words<'a>(pub(crate) &'a [u8]);
+
+impl Words<'_> {
+    /// The word with this index.
+    ///
+    /// # Panics
+    /// If there are not so many words.
+    pub(crate) fn word(self, index: usize) -> u32 {
+        u32_at(self.0, index * 4).expect("the index lies inside the checked words")
+    }
+}
+
+/// A size or count of a file as an index; on a machine where it cannot be one, it is larger than any file.
+pub(crate) fn index(value: u32) -> usize {
+    usize::try_from(value).unwrap_or(usize::MAX)
+}
