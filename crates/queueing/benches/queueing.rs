@@ -1,0 +1,170 @@
+//! Nanoseconds a frame, from which the simulator's budget a hop and the switch's a frame are derived.
+//!
+//! `cargo bench -p fanin-queueing`; one element is one frame in and out.
+
+use std::hint::black_box;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use fanin_queueing::{
+    Departure, Discipline, FifoMemory, Frame, InService, Layout, Link, Passage, Port, RingSettings,
+    TokenBucket,
+};
+use fanin_units::{Bytes, Duration, Instant, Rate, Ratio};
+
+/// Frames a measured pass.
+const FRAMES: usize = 1 << 14;
+
+/// Numbers below `bound` that repeat, from a fixed seed (splitmix64).
+fn numbers(bound: usize) -> Vec<u32> {
+    let mut state = 42u64;
+    (0..FRAMES)
+        .map(|_| {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut z = state;
+            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            ((z ^ (z >> 31)) % bound as u64) as u32
+        })
+        .collect()
+}
+
+/// Random arrivals at 48 gigabit ports, admitted and lazily released.
+fn fifo(criterion: &mut Criterion) {
+    const PORTS: usize = 48;
+    let links = [Link::new(Rate::new(1_000_000_000), Bytes::new(20)); PORTS];
+    let pool = Bytes::new(12_600_000);
+    let halves: Vec<usize> = (0..PORTS).map(|port| usize::from(port >= 32)).collect();
+    let schemes = [
+        ("dedicated", Layout::dedicated(vec![Bytes::new(786_000); PORTS])),
+        ("shared", Layout::shared(PORTS, pool)),
+        ("shared-by-input", Layout::shared_by_input(halves, vec![pool; 2], Bytes::new(8_000_000))),
+        ("dynamic-threshold", Layout::dynamic_threshold(PORTS, pool, Ratio::ONE)),
+        ("modules", Layout::modules(PORTS, 8, Bytes::new(1_500_000_000), Bytes::new(200_000_000))),
+    ];
+    let mut group = criterion.benchmark_group("fifo");
+    group.throughput(Throughput::Elements(FRAMES as u64));
+    let outputs = numbers(PORTS);
+    let inputs: Vec<u32> = outputs.iter().rev().copied().collect();
+    for (name, layout) in &schemes {
+        // At 90 % of all ports queues stay short; at 120 % every limit is met all the time.
+        for load in [90, 120] {
+            let mut switch = FifoMemory::new(layout, &links, InService::Counted).expect("a possible layout");
+            let gap = Duration::new(12_304_000 * 100 / (PORTS as u64 * load));
+            let mut now = Instant::START;
+            group.bench_function(BenchmarkId::new(*name, load), |bencher| {
+                bencher.iter(|| {
+                    let mut last = Instant::START;
+                    for (&input, &output) in inputs.iter().zip(&outputs) {
+                        now = now + gap;
+                        let frame = Frame::new(1_518);
+                        if let Passage::Queued { end, .. } =
+                            switch.handle_arrival(now, input as usize, output as usize, frame, || 0)
+                        {
+                            last = end;
+                        }
+                    }
+                    black_box(last)
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
+/// All rings in a random order, over and over: each gets as many frames as any other, evenly spaced.
+fn turns(count: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    for (last, random) in (1..count).rev().zip(numbers(1 << 30)) {
+        order.swap(last, random as usize % (last + 1));
+    }
+    order.iter().copied().cycle().take(FRAMES / count * count).collect()
+}
+
+/// Frames of 64 bytes through rings with token buckets, in bursts of 32, at 30 million frames a second.
+///
+/// `open`: buckets at twice the offered rate, so that they are asked and hold nothing back; rings are empty between frames.
+/// `backlogged`: 16 384 frames are queued in all, every frame waits for its tokens, and each that goes is replaced.
+fn rings(criterion: &mut Criterion) {
+    const BURST: usize = 32;
+    let gap = Duration::from_nanos(32 * 1_000 / 30);
+    for (name, discipline) in [
+        ("round-robin", Discipline::RoundRobin),
+        ("longest-first", Discipline::LongestFirst),
+        ("strict-priority", Discipline::StrictPriority),
+    ] {
+        for (mode, percent) in [("open", 200), ("backlogged", 100)] {
+            let mut group = criterion.benchmark_group(format!("rings/{name}/{mode}"));
+            for count in [16usize, 144, 4096] {
+                let rate = Rate::new(30_000_000 * 64 * 8 * percent / 100 / count as u64);
+                let mut port = Port::<u64>::new(discipline, None).expect("no shaping");
+                for ring in 0..count {
+                    let shaping = Some((rate, Bytes::new(256)));
+                    let settings =
+                        RingSettings { shaping, priority: (ring % 8) as u8, ..RingSettings::new(4_096) };
+                    port.add_ring(&settings).expect("possible settings");
+                }
+                let targets = turns(count);
+                let mut now = Instant::START;
+                let frame = Frame::new(64);
+                if mode == "backlogged" {
+                    let frames = (0..FRAMES / count).flat_map(|_| &targets[..count]);
+                    port.handle_arrivals(now, frames.map(|&ring| (ring, frame, 1)), || 0, |_, _, _| {});
+                }
+                let mut sent = Vec::with_capacity(2 * BURST);
+                group.throughput(Throughput::Elements(targets.len() as u64));
+                group.bench_function(BenchmarkId::from_parameter(count), |bencher| {
+                    bencher.iter(|| {
+                        for burst in targets.chunks_exact(BURST) {
+                            now = now + gap;
+                            if mode == "open" {
+                                let frames = burst.iter().map(|&ring| (ring, frame, 1));
+                                port.handle_arrivals(now, frames, || 0, |_, _, _| {});
+                            } else {
+                                port.handle_arrivals(now, sent.drain(..), || 0, |_, _, _| {});
+                            }
+                            sent.clear();
+                            port.poll_departures(now, 2 * BURST, |ring, frame, handle| {
+                                sent.push((ring, frame, handle));
+                            });
+                        }
+                        black_box(&sent);
+                    });
+                });
+            }
+            group.finish();
+        }
+    }
+}
+
+/// One frame in, one frame out, nothing else queued: the least that a ring costs.
+fn bare(criterion: &mut Criterion) {
+    let mut port = Port::<u64>::new(Discipline::RoundRobin, None).expect("no shaping");
+    port.add_ring(&RingSettings::new(64)).expect("possible settings");
+    criterion.bench_function("one-ring", |bencher| {
+        bencher.iter(|| {
+            port.handle_arrival(Instant::START, 0, Frame::new(64), 1, || 0);
+            match port.poll_departure(Instant::START) {
+                Departure::Frame { handle, .. } => black_box(handle),
+                Departure::NotBefore(_) | Departure::Empty => unreachable!("a frame is queued"),
+            }
+        });
+    });
+    let mut bucket = TokenBucket::new(Rate::new(780_000_000), Bytes::new(3_000)).expect("a possible bucket");
+    criterion.bench_function("token-bucket", |bencher| {
+        bencher.iter(|| {
+            let at = bucket.ready_at(black_box(1_500));
+            bucket.take(at, 1_500);
+            at
+        });
+    });
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default()
+        .warm_up_time(std::time::Duration::from_millis(300))
+        .measurement_time(std::time::Duration::from_secs(1))
+        .sample_size(20);
+    targets = fifo, rings, bare
+}
+criterion_main!(benches);

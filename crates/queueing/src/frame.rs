@@ -1,0 +1,219 @@
+//! What a port needs to know about a frame, and what it answers.
+
+/// The two ECN bits of an IP header (RFC 3168 §5), as far as a queue cares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ecn {
+    /// Not-ECT, or no IP at all: may not be marked.
+    #[default]
+    NotCapable,
+    /// ECT(0) or ECT(1): may be marked.
+    Capable,
+    /// CE: a queue on the way has marked it already.
+    Congestion,
+}
+
+/// A frame's descriptor. The frame itself, or a handle to it, stays with the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Frame {
+    /// Length in bytes as it is stored: Ethernet header, payload and, where the switch keeps it, the check sequence.
+    pub bytes: u32,
+    /// Its ECN bits.
+    pub ecn: Ecn,
+}
+
+impl Frame {
+    /// A frame of so many bytes that may not be marked.
+    #[inline]
+    pub const fn new(bytes: u32) -> Self {
+        Self { bytes, ecn: Ecn::NotCapable }
+    }
+
+    /// A frame of so many bytes that may be marked.
+    #[inline]
+    pub const fn ecn_capable(bytes: u32) -> Self {
+        Self { bytes, ecn: Ecn::Capable }
+    }
+}
+
+/// What refused a frame. Limits are tried in this order; the first that refuses is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Limit {
+    /// A marker dropped it early: RED, or a threshold met by a frame that is not ECN-capable.
+    Early,
+    /// The output port's own limit.
+    Output,
+    /// The input port's own limit.
+    Input,
+    /// The virtual output queue's limit: one input module towards one output.
+    Voq,
+    /// The dynamic threshold: alpha times the free pool.
+    Dynamic,
+    /// The shared pool is full.
+    Pool,
+    /// The input module's packet memory is full.
+    Module,
+    /// The ring's capacity, or the named limit on descriptors of a port.
+    Ring,
+}
+
+impl Limit {
+    /// Every limit, in the order in which they are tried and counted.
+    pub const ALL: [Self; 8] = [
+        Self::Early,
+        Self::Output,
+        Self::Input,
+        Self::Voq,
+        Self::Dynamic,
+        Self::Pool,
+        Self::Module,
+        Self::Ring,
+    ];
+
+    /// A short name for a record or a metric's label.
+    pub const fn name(self) -> &'static str {
+        ["early", "output", "input", "voq", "dynamic", "pool", "module", "ring"][self as usize]
+    }
+}
+
+/// What becomes of a frame that was handed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is in the queue.
+    Accepted {
+        /// Whether the caller must set its ECN bits to CE.
+        marked: bool,
+    },
+    /// It is not: the caller frees it.
+    Dropped(Limit),
+}
+
+impl Verdict {
+    /// Whether the frame is in the queue.
+    #[inline]
+    pub const fn is_accepted(self) -> bool {
+        matches!(self, Self::Accepted { .. })
+    }
+}
+
+/// A number of frames and the bytes in them, bookkeeping not counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Count {
+    /// Frames.
+    pub frames: u64,
+    /// Bytes of these frames, as [`Frame::bytes`] counts them.
+    pub bytes: u64,
+}
+
+impl Count {
+    /// One frame more.
+    #[inline]
+    pub const fn add(&mut self, bytes: u32) {
+        self.frames += 1;
+        self.bytes += bytes as u64;
+    }
+
+    /// One frame less.
+    #[inline]
+    pub(crate) const fn remove(&mut self, bytes: u32) {
+        self.frames -= 1;
+        self.bytes -= bytes as u64;
+    }
+}
+
+/// What happened at one port or ring since it was made.
+///
+/// Always: offered = enqueued + dropped, and enqueued = departed + still queued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Frames taken in.
+    pub enqueued: Count,
+    /// Frames that left.
+    pub departed: Count,
+    /// Frames that were marked CE here; they are among the enqueued.
+    pub marked: Count,
+    /// Frames refused, indexed by [`Limit`]; see [`Self::dropped_by`].
+    pub dropped: [Count; Limit::ALL.len()],
+}
+
+impl Counters {
+    /// Frames refused by one limit.
+    pub const fn dropped_by(&self, limit: Limit) -> Count {
+        self.dropped[limit as usize]
+    }
+
+    /// Frames refused by any limit.
+    pub fn dropped_total(&self) -> Count {
+        self.dropped.iter().fold(Count::default(), |sum, count| Count {
+            frames: sum.frames + count.frames,
+            bytes: sum.bytes + count.bytes,
+        })
+    }
+
+    #[cold]
+    pub(crate) fn count_drop(&mut self, limit: Limit, bytes: u32) {
+        self.dropped[limit as usize].add(bytes);
+    }
+}
+
+/// What a queue holds, and the most it ever held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Occupancy {
+    /// Bytes of memory in use, bookkeeping and cell rounding included.
+    pub bytes: u64,
+    /// Frames held.
+    pub frames: u64,
+    /// The largest [`Self::bytes`], each frame counted from the moment it was let in.
+    pub bytes_max: u64,
+    /// The largest [`Self::frames`].
+    pub frames_max: u64,
+}
+
+impl Occupancy {
+    #[inline]
+    pub(crate) fn add(&mut self, charge: u64) {
+        self.bytes += charge;
+        self.frames += 1;
+        self.bytes_max = self.bytes_max.max(self.bytes);
+        self.frames_max = self.frames_max.max(self.frames);
+    }
+
+    #[inline]
+    pub(crate) fn remove(&mut self, charges: u64, frames: u64) {
+        assert!(charges <= self.bytes && frames <= self.frames, "memory released that was never taken");
+        self.bytes -= charges;
+        self.frames -= frames;
+    }
+
+    pub(crate) fn reset_marks(&mut self) {
+        self.bytes_max = self.bytes;
+        self.frames_max = self.frames;
+    }
+}
+
+/// What a pool or an input holds, and the most it ever held, in bytes of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Level {
+    /// Bytes in use, bookkeeping and cell rounding included.
+    pub bytes: u64,
+    /// The largest [`Self::bytes`], each frame counted from the moment it was let in.
+    pub bytes_max: u64,
+}
+
+impl Level {
+    #[inline]
+    pub(crate) fn add(&mut self, charge: u64) {
+        self.bytes += charge;
+        self.bytes_max = self.bytes_max.max(self.bytes);
+    }
+
+    #[inline]
+    pub(crate) fn remove(&mut self, charges: u64) {
+        assert!(charges <= self.bytes, "memory released that was never taken");
+        self.bytes -= charges;
+    }
+
+    pub(crate) fn reset_marks(&mut self) {
+        self.bytes_max = self.bytes;
+    }
+}

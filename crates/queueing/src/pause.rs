@@ -1,0 +1,76 @@
+//! PAUSE thresholds (IEEE 802.3x, 802.1Qbb).
+
+use fanin_units::Bytes;
+
+/// What to tell the sender at the other end of an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PauseSignal {
+    /// Stop sending (XOFF).
+    Pause,
+    /// Go on (XON).
+    Resume,
+}
+
+/// The thresholds of one input and what was last signalled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PauseThresholds {
+    xoff: u64,
+    xon: u64,
+    paused: bool,
+}
+
+/// The thresholds are out of order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the threshold to resume, {xon}, must lie below the one to pause, {xoff}")]
+pub struct PauseError {
+    /// The threshold to pause.
+    pub xoff: Bytes,
+    /// The threshold to resume.
+    pub xon: Bytes,
+}
+
+impl PauseThresholds {
+    /// Pauses once at least `xoff` is held, and resumes once at most `xon` is.
+    ///
+    /// What arrives after the signal until it takes effect (a round trip of the link, a frame being sent at either end, the
+    /// reaction time) must fit above `xoff`: that headroom is the caller's to plan.
+    pub const fn new(xoff: Bytes, xon: Bytes) -> Result<Self, PauseError> {
+        if xon.get() >= xoff.get() {
+            return Err(PauseError { xoff, xon });
+        }
+        Ok(Self { xoff: xoff.get(), xon: xon.get(), paused: false })
+    }
+
+    /// The input holds so many bytes now. Answers only where a signal is due.
+    #[inline]
+    pub const fn handle_level(&mut self, bytes: u64) -> Option<PauseSignal> {
+        if !self.paused && bytes >= self.xoff {
+            self.paused = true;
+            Some(PauseSignal::Pause)
+        } else if self.paused && bytes <= self.xon {
+            self.paused = false;
+            Some(PauseSignal::Resume)
+        } else {
+            None
+        }
+    }
+
+    /// Whether the last signal was to pause.
+    pub const fn is_paused(&self) -> bool {
+        self.paused
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_once_each_way() {
+        let mut input = PauseThresholds::new(Bytes::new(100), Bytes::new(40)).unwrap();
+        let said: [_; 7] = [99, 100, 200, 41, 40, 60, 100].map(|level| input.handle_level(level));
+        use PauseSignal::{Pause, Resume};
+        assert_eq!(said, [None, Some(Pause), None, None, Some(Resume), None, Some(Pause)]);
+        assert!(PauseThresholds::new(Bytes::new(40), Bytes::new(40)).is_err());
+    }
+}

@@ -1,0 +1,111 @@
+//! Rings that may send now, served by key: the highest first, and in turn among equals.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// No ring.
+const NIL: u32 = u32::MAX;
+/// The highest key: three levels of 64.
+pub(crate) const KEY_MAX: u32 = 64 * 64 * 64 - 1;
+
+/// One circular list for each key, and a tree of bits that finds the highest key in use.
+/// Every operation costs the same for any number of rings.
+#[derive(Debug, Clone)]
+pub(crate) struct Ready {
+    heads: Vec<u32>,
+    nodes: Vec<Node>,
+    leaves: Vec<u64>,
+    middle: Vec<u64>,
+    root: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Node {
+    next: u32,
+    previous: u32,
+    key: u32,
+}
+
+impl Ready {
+    pub(crate) fn new() -> Self {
+        let mut ready =
+            Self { heads: Vec::new(), nodes: Vec::new(), leaves: Vec::new(), middle: vec![0; 64], root: 0 };
+        ready.reserve_keys(0);
+        ready
+    }
+
+    /// Makes room for one ring more.
+    pub(crate) fn add(&mut self) {
+        self.nodes.push(Node { next: NIL, previous: NIL, key: 0 });
+    }
+
+    /// Makes room for keys up to `key`.
+    pub(crate) fn reserve_keys(&mut self, key: u32) {
+        let words = key.min(KEY_MAX) as usize / 64 + 1;
+        if words > self.leaves.len() {
+            self.leaves.resize(words, 0);
+            self.heads.resize(words * 64, NIL);
+        }
+    }
+
+    #[inline]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.root == 0
+    }
+
+    /// A ring that is not in yet joins the end of its key's turn.
+    #[inline]
+    pub(crate) fn insert(&mut self, ring: u32, key: u32) {
+        let head = self.heads[key as usize];
+        if head == NIL {
+            self.heads[key as usize] = ring;
+            self.nodes[ring as usize] = Node { next: ring, previous: ring, key };
+            self.leaves[key as usize / 64] |= 1 << (key % 64);
+            self.middle[key as usize / 4096] |= 1 << (key / 64 % 64);
+            self.root |= 1 << (key / 4096);
+        } else {
+            let last = self.nodes[head as usize].previous;
+            self.nodes[ring as usize] = Node { next: head, previous: last, key };
+            self.nodes[last as usize].next = ring;
+            self.nodes[head as usize].previous = ring;
+        }
+    }
+
+    /// Takes a ring out.
+    #[inline]
+    pub(crate) fn remove(&mut self, ring: u32) {
+        let Node { next, previous, key } = self.nodes[ring as usize];
+        if next == ring {
+            self.heads[key as usize] = NIL;
+            let leaf = &mut self.leaves[key as usize / 64];
+            *leaf &= !(1 << (key % 64));
+            if *leaf == 0 {
+                let middle = &mut self.middle[key as usize / 4096];
+                *middle &= !(1 << (key / 64 % 64));
+                if *middle == 0 {
+                    self.root &= !(1 << (key / 4096));
+                }
+            }
+            return;
+        }
+        self.nodes[previous as usize].next = next;
+        self.nodes[next as usize].previous = previous;
+        if self.heads[key as usize] == ring {
+            self.heads[key as usize] = next;
+        }
+    }
+
+    /// Takes out the ring whose turn it is.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<u32> {
+        if self.root == 0 {
+            return None;
+        }
+        let high = self.root.ilog2() as usize;
+        let middle = high * 64 + self.middle[high].ilog2() as usize;
+        let key = middle * 64 + self.leaves[middle].ilog2() as usize;
+        let ring = self.heads[key];
+        self.remove(ring);
+        Some(ring)
+    }
+}

@@ -1,0 +1,179 @@
+//! Rings that wait for tokens, found when their time comes at a cost that does not grow with their number.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use fanin_units::Instant;
+
+/// Slots of the wheel: one word of summary bits over 64 words of 64 bits.
+const SLOTS: u64 = 64 * 64;
+/// A slot lasts 2^16 ps, about 66 ns; the wheel spans 268 µs. Later timers wait in the last slot and are moved on.
+const SLOT_BITS: u32 = 16;
+/// The end of a list.
+const NIL: u32 = u32::MAX;
+/// Nobody waits.
+const NEVER: u64 = u64::MAX;
+
+/// A timing wheel with one timer a ring. It knows the earliest time exactly, not to a slot.
+#[derive(Debug, Clone)]
+pub(crate) struct Wheel {
+    heads: Vec<u32>,
+    words: [u64; 64],
+    summary: u64,
+    timers: Vec<Timer>,
+    /// Slot number, counted from the start of time, before which nothing waits.
+    cursor: u64,
+    earliest: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Timer {
+    at: u64,
+    next: u32,
+    slot: u32,
+}
+
+impl Wheel {
+    pub(crate) fn new() -> Self {
+        Self {
+            heads: vec![NIL; SLOTS as usize],
+            words: [0; 64],
+            summary: 0,
+            timers: Vec::new(),
+            cursor: 0,
+            earliest: NEVER,
+        }
+    }
+
+    /// Makes room for one ring more.
+    pub(crate) fn add(&mut self) {
+        self.timers.push(Timer { at: NEVER, next: NIL, slot: 0 });
+    }
+
+    /// When the first ring's time comes.
+    #[inline]
+    pub(crate) const fn earliest(&self) -> Option<Instant> {
+        if self.earliest == NEVER { None } else { Some(Instant::new(self.earliest)) }
+    }
+
+    /// A ring that does not wait yet waits until `at`, which is not before `now`.
+    #[inline]
+    pub(crate) fn park(&mut self, now: Instant, ring: u32, at: Instant) {
+        if self.earliest == NEVER {
+            self.cursor = now.get() >> SLOT_BITS;
+        }
+        self.earliest = self.earliest.min(at.get());
+        self.insert(ring, at.get());
+    }
+
+    #[inline]
+    fn insert(&mut self, ring: u32, at: u64) {
+        let tick = (at >> SLOT_BITS).clamp(self.cursor, self.cursor + SLOTS - 1);
+        let slot = (tick % SLOTS) as usize;
+        self.timers[ring as usize] = Timer { at, next: self.heads[slot], slot: slot as u32 };
+        self.heads[slot] = ring;
+        self.words[slot / 64] |= 1 << (slot % 64);
+        self.summary |= 1 << (slot / 64);
+    }
+
+    /// Hands every ring whose time has come to `due`.
+    #[inline]
+    pub(crate) fn expire(&mut self, now: Instant, due: impl FnMut(u32)) {
+        if self.earliest <= now.get() {
+            self.expire_some(now, due);
+        }
+    }
+
+    fn expire_some(&mut self, now: Instant, mut due: impl FnMut(u32)) {
+        let last = now.get() >> SLOT_BITS;
+        while let Some(tick) = self.first()
+            && tick <= last
+        {
+            self.cursor = tick;
+            let mut ring = self.take((tick % SLOTS) as usize);
+            while ring != NIL {
+                let Timer { at, next, .. } = self.timers[ring as usize];
+                if at <= now.get() {
+                    due(ring);
+                } else {
+                    self.insert(ring, at);
+                }
+                ring = next;
+            }
+            if tick == last {
+                break;
+            }
+        }
+        self.cursor = last;
+        self.find_earliest();
+    }
+
+    /// Takes a waiting ring out.
+    pub(crate) fn remove(&mut self, ring: u32) {
+        let slot = self.timers[ring as usize].slot as usize;
+        let mut other = self.take(slot);
+        while other != NIL {
+            let Timer { at, next, .. } = self.timers[other as usize];
+            if other != ring {
+                self.insert(other, at);
+            }
+            other = next;
+        }
+        self.find_earliest();
+    }
+
+    /// Empties a slot and returns its list.
+    #[inline]
+    fn take(&mut self, slot: usize) -> u32 {
+        let word = &mut self.words[slot / 64];
+        *word &= !(1 << (slot % 64));
+        if *word == 0 {
+            self.summary &= !(1 << (slot / 64));
+        }
+        core::mem::replace(&mut self.heads[slot], NIL)
+    }
+
+    /// The first slot from the cursor on that is not empty.
+    #[inline]
+    fn first(&self) -> Option<u64> {
+        let from = (self.cursor % SLOTS) as usize;
+        let here = self.words[from / 64] & (!0 << (from % 64));
+        let slot = if here != 0 {
+            from / 64 * 64 + here.trailing_zeros() as usize
+        } else {
+            // The words behind this one first, then those before it, this one's lower bits last.
+            let behind = self.summary & (!0 << (from / 64)) & !(1 << (from / 64));
+            let any = if behind != 0 { behind } else { self.summary };
+            if any == 0 {
+                return None;
+            }
+            let word = any.trailing_zeros() as usize;
+            word * 64 + self.words[word].trailing_zeros() as usize
+        };
+        Some(self.cursor + (slot as u64).wrapping_sub(from as u64) % SLOTS)
+    }
+
+    fn find_earliest(&mut self) {
+        self.earliest = NEVER;
+        while let Some(tick) = self.first() {
+            let slot = (tick % SLOTS) as usize;
+            let (mut ring, mut earliest) = (self.heads[slot], NEVER);
+            while ring != NIL {
+                let timer = self.timers[ring as usize];
+                earliest = earliest.min(timer.at);
+                ring = timer.next;
+            }
+            if earliest >> SLOT_BITS <= tick || tick == self.cursor + SLOTS - 1 {
+                self.earliest = earliest;
+                return;
+            }
+            // All of them were beyond the wheel's span when they came: they go where they belong now.
+            let mut ring = self.take(slot);
+            while ring != NIL {
+                let Timer { at, next, .. } = self.timers[ring as usize];
+                self.insert(ring, at);
+                ring = next;
+            }
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! From rows to the figures of a summary.
+
+use fanin_units::{Duration, Instant};
+
+use crate::{
+    EventRow, Events, FlowRow, Goodput, Measured, Moments, Outcome, QueueRow, Requests, Slowdown, Summary,
+    Tcp, Times, moments, quantile,
+};
+
+/// The stretch of a run that is measured: from the end of the warm-up to the end of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// First moment that counts.
+    pub from: Instant,
+    /// First moment that no longer counts.
+    pub until: Instant,
+}
+
+impl Span {
+    /// Its length.
+    pub fn duration(self) -> Duration {
+        self.until.saturating_since(self.from)
+    }
+
+    fn holds(self, time_ps: u64) -> bool {
+        (self.from.get()..self.until.get()).contains(&time_ps)
+    }
+}
+
+/// The distribution of times given in picoseconds; `None` without any.
+pub fn times(
+    times_ps: impl IntoIterator<Item = u64>,
+    ideals_ps: impl IntoIterator<Item = u64>,
+) -> Option<Times> {
+    let mut sorted: Vec<u64> = times_ps.into_iter().collect();
+    sorted.sort_unstable();
+    let Moments { mean, deviation } = moments(&sorted)?;
+    let mut ideals: Vec<u64> = ideals_ps.into_iter().collect();
+    ideals.sort_unstable();
+    let at = |permille| quantile(&sorted, permille).map_or(0.0, millis);
+    Some(Times {
+        ideal: moments(&ideals).map(|ideal| ideal.mean / PS_PER_MS),
+        mean: mean / PS_PER_MS,
+        std: deviation / PS_PER_MS,
+        min: at(0),
+        p01: at(10),
+        p25: at(250),
+        p50: at(500),
+        p75: at(750),
+        p90: at(900),
+        p99: at(990),
+        p999: at(999),
+        max: at(1000),
+    })
+}
+
+const PS_PER_MS: f64 = 1e9;
+
+fn millis(ps: u64) -> f64 {
+    Duration::new(ps).as_millis_f64()
+}
+
+/// Collection times over their own ideals; `None` where no row has both.
+pub fn slowdown<'a>(rows: impl IntoIterator<Item = &'a EventRow>) -> Option<Slowdown> {
+    let mut ratios: Vec<f64> = rows
+        .into_iter()
+        .filter_map(|row| Some((row.collection_time_ps?, row.ideal_ps.filter(|&ideal| ideal > 0)?)))
+        .map(|(time, ideal)| time as f64 / ideal as f64)
+        .collect();
+    ratios.sort_unstable_by(f64::total_cmp);
+    Some(Slowdown {
+        mean: ratios.iter().sum::<f64>() / ratios.len() as f64,
+        p50: quantile(&ratios, 500)?,
+        p99: quantile(&ratios, 990)?,
+        max: quantile(&ratios, 1000)?,
+    })
+}
+
+/// Fragment bits a second of the rows whose last byte came within `span`; `None` for an empty span.
+pub fn goodput<'a>(
+    rows: impl IntoIterator<Item = &'a EventRow>,
+    span: Span,
+    collectors: u32,
+) -> Option<Goodput> {
+    let seconds = span.duration().as_secs_f64();
+    let bytes: u128 = rows
+        .into_iter()
+        .filter(|row| row.last_byte_ps.is_some_and(|time| span.holds(time)))
+        .map(|row| u128::from(row.size_bytes))
+        .sum();
+    (seconds > 0.0).then(|| {
+        let total = (bytes * 8) as f64 / seconds;
+        let per_collector_mean = (collectors > 0).then(|| total / f64::from(collectors));
+        Goodput { total, per_collector_mean }
+    })
+}
+
+/// What became of the rows, the rate left out.
+///
+/// Accepted, rejected and stored events appear where `decided` says that the workload takes decisions.
+pub fn events<'a>(rows: impl IntoIterator<Item = &'a EventRow>, decided: bool) -> Events {
+    let mut figures = Events::default();
+    let (mut accepted, mut rejected, mut stored) = (0u64, 0u64, 0u64);
+    let mut ids = Vec::new();
+    for row in rows {
+        figures.assigned += 1;
+        if row.last_byte_ps.is_some() {
+            figures.collected += 1;
+            ids.push(row.id);
+        }
+        match row.outcome {
+            Outcome::Assigned | Outcome::Collected => {}
+            Outcome::Accepted => accepted += 1,
+            Outcome::Rejected => rejected += 1,
+            Outcome::Stored => {
+                accepted += 1;
+                stored += 1;
+            }
+            Outcome::Lost => figures.lost += 1,
+        }
+    }
+    if decided {
+        (figures.accepted, figures.rejected, figures.stored) = (Some(accepted), Some(rejected), Some(stored));
+    }
+    ids.sort_unstable();
+    figures.duplicated = ids.windows(2).filter(|pair| pair[0] == pair[1]).count() as u64;
+    figures
+}
+
+/// Rows whose last byte came within `span`, a second; `None` for an empty span.
+pub fn rate_hz<'a>(rows: impl IntoIterator<Item = &'a EventRow>, span: Span) -> Option<f64> {
+    let seconds = span.duration().as_secs_f64();
+    let finished =
+        rows.into_iter().filter(|row| row.last_byte_ps.is_some_and(|time| span.holds(time))).count();
+    (seconds > 0.0).then(|| finished as f64 / seconds)
+}
+
+/// What all connections did together.
+pub fn tcp<'a>(rows: impl IntoIterator<Item = &'a FlowRow>) -> Tcp {
+    let mut sum = Tcp {
+        segments: Some(0),
+        retransmits: Some(0),
+        timeouts: Some(0),
+        fast_retransmits: Some(0),
+        // Known in all only where each connection knows it.
+        spurious_retransmits: Some(0),
+    };
+    let add = |sum: &mut Option<u64>, more: Option<u64>| {
+        *sum = sum.zip(more).map(|(sum, more)| sum.saturating_add(more));
+    };
+    for row in rows {
+        add(&mut sum.segments, Some(row.segments));
+        add(&mut sum.retransmits, Some(row.retransmits));
+        add(&mut sum.timeouts, Some(row.timeouts));
+        add(&mut sum.fast_retransmits, Some(row.fast_retransmits));
+        add(&mut sum.spurious_retransmits, row.spurious_retransmits);
+    }
+    sum
+}
+
+/// The most bytes that waited in one queue; `None` where none was watched.
+pub fn queue_bytes_max<'a>(rows: impl IntoIterator<Item = &'a QueueRow>) -> Option<u64> {
+    rows.into_iter().map(|row| row.queue_bytes).max()
+}
+
+impl Summary {
+    /// Fills `events`, `collection_time_ms`, `slowdown`, `goodput_bps` and `duration_s` from rows.
+    ///
+    /// Counted and timed are the events that were assigned within `span`; goodput and rate count what was
+    /// completed within it.
+    pub fn fill_events(&mut self, rows: &[EventRow], span: Span, collectors: u32, decided: bool) {
+        self.events = Some(Events { rate_hz: rate_hz(rows, span), ..events(within(rows, span), decided) });
+        self.collection_time_ms = collection_times(rows, span);
+        self.slowdown = slowdown(within(rows, span));
+        self.goodput_bps = goodput(rows, span, collectors);
+        self.fill_span(span);
+    }
+
+    /// Fills `requests`, `slowdown`, `goodput_bps` and `duration_s` from the rounds of a
+    /// barrier-synchronised workload, one row a round.
+    pub fn fill_requests(&mut self, rows: &[EventRow], span: Span, collectors: u32) {
+        let completed = within(rows, span).filter(|row| row.collection_time_ps.is_some()).count() as u64;
+        self.requests = Some(Requests { completed, time_ms: collection_times(rows, span) });
+        self.slowdown = slowdown(within(rows, span));
+        self.goodput_bps = goodput(rows, span, collectors);
+        self.fill_span(span);
+    }
+
+    fn fill_span(&mut self, span: Span) {
+        self.duration_s = Some(span.duration().as_secs_f64());
+        self.measured_ps = Some(Measured { from: span.from.get(), until: span.until.get() });
+    }
+}
+
+fn within(rows: &[EventRow], span: Span) -> impl Iterator<Item = &EventRow> {
+    rows.iter().filter(move |row| span.holds(row.assigned_ps))
+}
+
+fn collection_times(rows: &[EventRow], span: Span) -> Option<Times> {
+    let collected = || within(rows, span).filter(|row| row.collection_time_ps.is_some());
+    times(collected().filter_map(|row| row.collection_time_ps), collected().filter_map(|row| row.ideal_ps))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Kind, ScenarioName};
+
+    const MS: u64 = 1_000_000_000;
+
+    fn collected(id: u64, assigned_ms: u64, took_ms: u64) -> EventRow {
+        EventRow {
+            id,
+            size_bytes: 1_000_000,
+            assigned_ps: assigned_ms * MS,
+            first_request_ps: Some(assigned_ms * MS),
+            last_byte_ps: Some((assigned_ms + took_ms) * MS),
+            collection_time_ps: Some(took_ms * MS),
+            ideal_ps: Some(10 * MS),
+            outcome: Outcome::Collected,
+            ..EventRow::default()
+        }
+    }
+
+    fn span(from_ms: u64, until_ms: u64) -> Span {
+        Span { from: Instant::new(from_ms * MS), until: Instant::new(until_ms * MS) }
+    }
+
+    #[test]
+    fn the_warm_up_is_left_out() {
+        let rows = [
+            collected(1, 0, 500), // Assigned in the warm-up, completed while measuring.
+            collected(2, 100, 20),
+            collected(3, 200, 30),
+            collected(4, 300, 40),
+            collected(5, 1000, 20), // Completed after the end.
+            EventRow { id: 6, assigned_ps: 400 * MS, outcome: Outcome::Lost, ..EventRow::default() },
+        ];
+        let mut summary = Summary::new(Kind::Sim, "0", ScenarioName::default());
+        summary.fill_events(&rows, span(100, 1010), 2, false);
+        let events = summary.events.unwrap();
+        assert_eq!((events.assigned, events.collected, events.lost, events.duplicated), (5, 4, 1, 0));
+        assert_eq!((events.accepted, events.stored), (None, None));
+        assert_eq!(events.rate_hz, Some(4.0 / 0.91));
+        let times = summary.collection_time_ms.unwrap();
+        assert_eq!((times.min, times.p50, times.max, times.ideal), (20.0, 20.0, 40.0, Some(10.0)));
+        assert_eq!(times.mean, 27.5);
+        assert_eq!(summary.slowdown.unwrap().max, 4.0);
+        let goodput = summary.goodput_bps.unwrap();
+        assert_eq!(goodput.total, 32e6 / 0.91);
+        assert_eq!(goodput.per_collector_mean, Some(16e6 / 0.91));
+    }
+
+    #[test]
+    fn decisions_count_upwards() {
+        let with = |id, outcome| EventRow { outcome, ..collected(id, 0, 10) };
+        let rows = [
+            with(1, Outcome::Stored),
+            with(2, Outcome::Accepted),
+            with(3, Outcome::Rejected),
+            with(3, Outcome::Rejected),
+        ];
+        let events = events(&rows, true);
+        assert_eq!((events.accepted, events.rejected, events.stored), (Some(2), Some(2), Some(1)));
+        assert_eq!(events.duplicated, 1);
+    }
+
+    #[test]
+    fn nothing_measured_gives_no_figures() {
+        let mut summary = Summary::new(Kind::Run, "0", ScenarioName::default());
+        summary.fill_requests(&[], span(5, 5), 1);
+        assert_eq!(summary.requests, Some(Requests { completed: 0, time_ms: None }));
+        assert_eq!((&summary.goodput_bps, &summary.slowdown), (&None, &None));
+        assert!(summary.to_json().is_ok());
+    }
+
+    #[test]
+    fn one_connection_that_does_not_know_makes_the_sum_unknown() {
+        let known = FlowRow { segments: 10, spurious_retransmits: Some(1), ..FlowRow::default() };
+        let unknown = FlowRow { segments: 5, retransmits: 2, ..FlowRow::default() };
+        let sum = tcp([&known, &unknown]);
+        assert_eq!((sum.segments, sum.retransmits, sum.spurious_retransmits), (Some(15), Some(2), None));
+    }
+}

@@ -1,0 +1,303 @@
+//! The files of a result: one directory, each file replaced as a whole.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+#[cfg(feature = "parquet")]
+use crate::Kind;
+#[cfg(feature = "parquet")]
+use crate::columns::Table;
+#[cfg(feature = "parquet")]
+use crate::tables::{self, TableReadError, TableWriteError};
+use crate::{NotFinite, Records, SCHEMA, Summary};
+
+/// The summary's file. It is written last: a directory that holds it holds the rest too.
+pub const SUMMARY_FILE: &str = "summary.json";
+/// The resolved scenario's file.
+pub const SCENARIO_FILE: &str = "scenario.toml";
+/// The page's file.
+pub const PAGE_FILE: &str = "report.html";
+
+/// No summary or scenario is larger; what is was not written by Fanin.
+const TEXT_BYTES_MAX: u64 = 64 << 20;
+
+/// One plan, simulation or run, with all that is known about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunResult {
+    /// What it is called beside others, such as a directory's name.
+    pub label: String,
+    /// Its summary.
+    pub summary: Summary,
+    /// The resolved scenario, every default written out.
+    pub scenario_toml: Option<String>,
+    /// Its tables.
+    pub records: Records,
+}
+
+impl RunResult {
+    /// A result without tables, called after its scenario and kind.
+    pub fn new(summary: Summary) -> Self {
+        let label = format!("{} ({})", summary.scenario.name, summary.kind.name());
+        Self { label, summary, scenario_toml: None, records: Records::default() }
+    }
+}
+
+/// Why a result could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// A file or directory.
+    #[error("cannot write {}: {error}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A figure that JSON cannot hold.
+    #[error(transparent)]
+    NotFinite(#[from] NotFinite),
+    /// A table.
+    #[cfg(feature = "parquet")]
+    #[error("cannot write {}: {error}", path.display())]
+    Table {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: TableWriteError,
+    },
+}
+
+/// Why a result could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// A file or directory.
+    #[error("cannot read {}: {error}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// There is no summary where one was expected.
+    #[error(
+        "{} is not a result: it has no {SUMMARY_FILE} (a result is the directory that --out wrote, or a summary)",
+        path.display()
+    )]
+    NoSummary {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Larger than any file of a result.
+    #[error("{} is not a result: it has {got} bytes, more than {limit}", path.display())]
+    TooLarge {
+        /// Which.
+        path: PathBuf,
+        /// Its size in bytes.
+        got: u64,
+        /// The most that is read.
+        limit: u64,
+    },
+    /// Text that is not UTF-8.
+    #[error("{} is damaged: byte {at} is not UTF-8", path.display())]
+    Text {
+        /// Which.
+        path: PathBuf,
+        /// Offset of the first wrong byte.
+        at: usize,
+    },
+    /// The summary is damaged, or is some other JSON.
+    #[error("{} is damaged or is not a summary: {error}", path.display())]
+    Json {
+        /// Which.
+        path: PathBuf,
+        /// What and where.
+        error: serde_json::Error,
+    },
+    /// The summary has another schema.
+    #[error("{} has the schema `{got}`, not `{SCHEMA}`: it belongs to something else or to another version",
+        path.display())]
+    Schema {
+        /// Which.
+        path: PathBuf,
+        /// What it says.
+        got: String,
+    },
+    /// A table.
+    #[cfg(feature = "parquet")]
+    #[error("cannot read {}: {error}", path.display())]
+    Table {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: TableReadError,
+    },
+}
+
+/// Writes a result into `directory`, which is made where it is missing, and says which files it wrote.
+///
+/// `page` is the page's HTML. Each file appears whole or not at all; an earlier result's summary goes
+/// first and the new one comes last, so that a torn directory never passes for a result. Files that no
+/// result owns are left alone.
+///
+/// # Errors
+/// Where a file cannot be written, or where a figure cannot be stored exactly.
+pub fn write(directory: &Path, result: &RunResult, page: &str) -> Result<Vec<PathBuf>, WriteError> {
+    let summary = result.summary.to_json()?;
+    fs::create_dir_all(directory).map_err(|error| WriteError::Io { path: directory.into(), error })?;
+    remove(&directory.join(SUMMARY_FILE))?;
+    let mut written = Vec::new();
+
+    #[cfg(feature = "parquet")]
+    {
+        let Records { events, queues, flows, io, windows } = &result.records;
+        // A plan has no rows; a simulation without an event still has a table that says so.
+        let always = result.summary.kind != Kind::Plan;
+        write_table(directory, events, always, &mut written)?;
+        write_table(directory, queues, always, &mut written)?;
+        write_table(directory, flows, always, &mut written)?;
+        write_table(directory, io, false, &mut written)?;
+        write_table(directory, windows, false, &mut written)?;
+    }
+
+    match &result.scenario_toml {
+        Some(scenario) => write_text(directory, SCENARIO_FILE, scenario, &mut written)?,
+        None => remove(&directory.join(SCENARIO_FILE))?,
+    }
+    write_text(directory, PAGE_FILE, page, &mut written)?;
+    write_text(directory, SUMMARY_FILE, &summary, &mut written)?;
+    Ok(written)
+}
+
+/// Reads a result from the directory that holds it, or from a summary alone.
+///
+/// Tables that are not there are empty; with the feature `parquet` off all are.
+///
+/// # Errors
+/// Where a file is missing, damaged, or of something else; the message says which and why.
+pub fn read(path: &Path) -> Result<RunResult, ReadError> {
+    let (directory, summary_path) =
+        if path.is_dir() { (Some(path), path.join(SUMMARY_FILE)) } else { (None, path.to_owned()) };
+    if directory.is_some() && !summary_path.exists() {
+        return Err(ReadError::NoSummary { path: path.into() });
+    }
+    let summary = parse_summary(&summary_path)?;
+    let mut result = RunResult::new(summary);
+    // The directory is what people know a result by: `out/shallow`, `out/credits`.
+    match path.canonicalize().ok().as_deref().and_then(Path::file_stem) {
+        Some(name) if name != "summary" => result.label = name.to_string_lossy().into_owned(),
+        _ => {}
+    }
+    let Some(directory) = directory else { return Ok(result) };
+    let scenario = directory.join(SCENARIO_FILE);
+    if scenario.exists() {
+        result.scenario_toml = Some(read_text(&scenario)?);
+    }
+    #[cfg(feature = "parquet")]
+    {
+        result.records = Records {
+            events: read_table(directory)?,
+            queues: read_table(directory)?,
+            flows: read_table(directory)?,
+            io: read_table(directory)?,
+            windows: read_table(directory)?,
+        };
+    }
+    Ok(result)
+}
+
+fn parse_summary(path: &Path) -> Result<Summary, ReadError> {
+    #[derive(Deserialize)]
+    struct Head {
+        schema: String,
+    }
+    let text = read_text(path)?;
+    let json = |error| ReadError::Json { path: path.into(), error };
+    let Head { schema: got } = serde_json::from_str(&text).map_err(json)?;
+    if got != SCHEMA {
+        return Err(ReadError::Schema { path: path.into(), got: got.chars().take(80).collect() });
+    }
+    serde_json::from_str(&text).map_err(json)
+}
+
+fn read_text(path: &Path) -> Result<String, ReadError> {
+    let at = |error| ReadError::Io { path: path.into(), error };
+    let mut bytes = Vec::new();
+    // One byte past the limit, whatever the file's length claims to be.
+    File::open(path).map_err(at)?.take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(at)?;
+    if bytes.len() as u64 > TEXT_BYTES_MAX {
+        let got = fs::metadata(path).map_or(bytes.len() as u64, |metadata| metadata.len());
+        return Err(ReadError::TooLarge { path: path.into(), got, limit: TEXT_BYTES_MAX });
+    }
+    String::from_utf8(bytes)
+        .map_err(|error| ReadError::Text { path: path.into(), at: error.utf8_error().valid_up_to() })
+}
+
+fn write_text(
+    directory: &Path,
+    name: &str,
+    text: &str,
+    written: &mut Vec<PathBuf>,
+) -> Result<(), WriteError> {
+    let path = directory.join(name);
+    replace(&path, |file| file.write_all(text.as_bytes()))
+        .map_err(|error| WriteError::Io { path: path.clone(), error })?;
+    written.push(path);
+    Ok(())
+}
+
+#[cfg(feature = "parquet")]
+fn write_table<R: Table>(
+    directory: &Path,
+    rows: &[R],
+    always: bool,
+    written: &mut Vec<PathBuf>,
+) -> Result<(), WriteError> {
+    let path = directory.join(R::FILE);
+    if rows.is_empty() && !always {
+        return remove(&path);
+    }
+    replace(&path, |file| tables::write(rows, file))
+        .map_err(|error| WriteError::Table { path: path.clone(), error })?;
+    written.push(path);
+    Ok(())
+}
+
+#[cfg(feature = "parquet")]
+fn read_table<R: Table>(directory: &Path) -> Result<Vec<R>, ReadError> {
+    let path = directory.join(R::FILE);
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    tables::read(&path).map_err(|error| ReadError::Table { path, error })
+}
+
+/// Writes a file beside `path` and renames it over `path` once it is whole and on the disk.
+fn replace<E: From<io::Error>>(path: &Path, fill: impl FnOnce(&mut File) -> Result<(), E>) -> Result<(), E> {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(format!(".{}.tmp", std::process::id()));
+    let beside = path.with_file_name(name);
+    let filled = (|| {
+        let mut file = File::create(&beside)?;
+        fill(&mut file)?;
+        file.sync_all()?;
+        Ok(fs::rename(&beside, path)?)
+    })();
+    if filled.is_err() {
+        // The first error is the one to tell; a left-over that cannot be removed adds nothing to it.
+        let _ = fs::remove_file(&beside);
+    }
+    filled
+}
+
+fn remove(path: &Path) -> Result<(), WriteError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(WriteError::Io { path: path.into(), error })
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,34 @@
+//! Result records in one schema, their files, packet captures, and the page that shows them.
+//!
+//! A plan, a simulation and a run of one scenario all end in the same records, so that a prediction can
+//! be laid over a measurement without any glue: a [`Summary`] (`summary.json`), tables of rows, and one
+//! self-contained page.
+
+#![forbid(unsafe_code)]
+
+mod capture;
+#[cfg(feature = "parquet")]
+mod columns;
+mod figures;
+mod files;
+mod page;
+mod plan;
+mod rows;
+mod statistics;
+mod summary;
+#[cfg(feature = "parquet")]
+mod tables;
+
+pub use capture::{Capture, InterfaceId};
+pub use figures::{Span, events, goodput, queue_bytes_max, rate_hz, slowdown, tcp, times};
+pub use files::{PAGE_FILE, ReadError, RunResult, SCENARIO_FILE, SUMMARY_FILE, WriteError, read, write};
+pub use page::page;
+pub use plan::{Plan, PlanComparison, PlanCost, PlanLink, PlanQueue, PlanRow, PlanVerdict};
+pub use rows::{EventRow, FlowRow, IoRow, Outcome, QueueRow, Records, WindowRow};
+pub use statistics::{Moments, moments, quantile};
+pub use summary::{
+    Events, Goodput, Ideal, Kind, Load, Measured, Network, NotFinite, Requests, SCHEMA, ScenarioName,
+    Shaping, Slowdown, Speed, Summary, Tcp, Times,
+};
+#[cfg(feature = "parquet")]
+pub use tables::{TableReadError, TableWriteError};

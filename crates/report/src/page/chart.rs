@@ -1,0 +1,361 @@
+//! One chart: axes, series and marks, drawn once for a wide and once for a narrow page.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+use super::format::{Form, significant};
+use super::markup::{escape, figure, pointer_part};
+
+/// An axis from `min` to `max`, in the unit that its title names.
+#[derive(Clone, Debug)]
+pub(crate) struct Axis {
+    pub(crate) title: String,
+    pub(crate) log: bool,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+}
+
+impl Axis {
+    /// A linear axis that holds zero and `max`.
+    pub(crate) fn from_zero(title: impl Into<String>, max: f64) -> Self {
+        let max = if max > 0.0 && max.is_finite() { max } else { 1.0 };
+        Self { title: title.into(), log: false, min: 0.0, max }
+    }
+
+    /// The share of the way from one end to the other, within the plot.
+    fn place(&self, value: f64) -> f64 {
+        let along = if self.log {
+            (value.max(self.min).ln() - self.min.ln()) / (self.max.ln() - self.min.ln())
+        } else {
+            (value - self.min) / (self.max - self.min)
+        };
+        along.clamp(0.0, 1.0)
+    }
+
+    /// Where labels stand: round numbers, at most about `wanted` of them.
+    fn ticks(&self, wanted: usize) -> Vec<f64> {
+        if self.log {
+            return self.log_ticks(wanted);
+        }
+        let rough = (self.max - self.min) / wanted as f64;
+        let decade = 10f64.powf(rough.log10().floor());
+        let step = [1.0, 2.0, 2.5, 5.0, 10.0]
+            .iter()
+            .map(|times| times * decade)
+            .find(|step| *step >= rough * 0.999)
+            .unwrap_or(decade * 10.0);
+        let first = (self.min / step).ceil() as i64;
+        (first..first + 64)
+            .map(|index| index as f64 * step)
+            .take_while(|tick| *tick <= self.max + step * 1e-6)
+            .collect()
+    }
+
+    fn log_ticks(&self, wanted: usize) -> Vec<f64> {
+        let (low, high) = (self.min.log10().floor() as i32, self.max.log10().ceil() as i32);
+        // The finest ladder that still has room.
+        let ladders: [&[f64]; 3] = [&[1.0, 2.0, 5.0], &[1.0, 3.0], &[1.0]];
+        let of = |ladder: &[f64], stride: usize| -> Vec<f64> {
+            (low..=high)
+                .step_by(stride)
+                .flat_map(|decade| ladder.iter().map(move |times| times * 10f64.powi(decade)))
+                .filter(|tick| (self.min * 0.9999..=self.max * 1.0001).contains(tick))
+                .collect()
+        };
+        ladders
+            .iter()
+            .map(|ladder| of(ladder, 1))
+            .find(|ticks| ticks.len() <= wanted + 1)
+            .unwrap_or_else(|| of(&[1.0], ((high - low) as usize).div_ceil(wanted.max(1)).max(1)))
+    }
+}
+
+/// How a series' points are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// A value holds until the next point.
+    Step,
+    /// As a step, with the area below it tinted where it is the only one.
+    Area,
+    /// As a step, drawn thinly: it goes up and down many times.
+    Trace,
+}
+
+/// A named row of points, ascending in x.
+#[derive(Clone, Debug)]
+pub(crate) struct Series {
+    pub(crate) name: String,
+    pub(crate) points: Vec<(f64, f64)>,
+}
+
+/// A line across the plot at one value, with a word beside it.
+#[derive(Clone, Debug)]
+pub(crate) struct Mark {
+    pub(crate) text: String,
+    pub(crate) at: f64,
+    /// Across at one y instead of down at one x.
+    pub(crate) level: bool,
+}
+
+/// A chart with what stands around it.
+#[derive(Clone, Debug)]
+pub(crate) struct Chart {
+    /// Its key in the page's data.
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) caption: String,
+    pub(crate) description: String,
+    pub(crate) x: Axis,
+    pub(crate) y: Axis,
+    pub(crate) shape: Shape,
+    pub(crate) series: Vec<Series>,
+    pub(crate) marks: Vec<Mark>,
+    /// Columns of a table that says the same, after the one with the rows' names.
+    pub(crate) columns: Vec<(String, Form)>,
+    /// Its rows; a null is a value that does not apply.
+    pub(crate) rows: Vec<(String, Vec<Value>)>,
+}
+
+/// Looks (colour and dash) that the style sheet has for series.
+pub(crate) const LOOKS: usize = 6;
+
+struct Frame {
+    name: &'static str,
+    width: f64,
+    height: f64,
+    x_ticks: usize,
+}
+
+const WIDE: Frame = Frame { name: "wide", width: 720.0, height: 300.0, x_ticks: 8 };
+const NARROW: Frame = Frame { name: "narrow", width: 344.0, height: 260.0, x_ticks: 4 };
+const LEFT: f64 = 46.0;
+const RIGHT: f64 = 10.0;
+const TOP: f64 = 30.0;
+const BOTTOM: f64 = 42.0;
+/// Width of a character of a label, for placing only.
+const CHARACTER: f64 = 6.6;
+
+impl Chart {
+    /// What the page's data says about it.
+    pub(crate) fn data(&self) -> Value {
+        let series: Vec<Value> = self
+            .series
+            .iter()
+            .map(|series| {
+                let points: Vec<Value> =
+                    series.points.iter().map(|&(x, y)| json!([shorter(x), shorter(y)])).collect();
+                json!({ "name": series.name, "points": points })
+            })
+            .collect();
+        let rows: Vec<Value> = self.rows.iter().map(|(_, values)| json!(values)).collect();
+        json!({ "title": self.title, "x": self.x.title, "y": self.y.title, "series": series, "rows": rows })
+    }
+
+    /// The figure: heading, legend, drawings, read-out, caption and table.
+    pub(crate) fn html(&self, data: &Value) -> String {
+        let mut out = format!(
+            "<figure data-chart=\"{id}\">\n<h3>{title}</h3>\n",
+            id = escape(&self.id),
+            title = escape(&self.title)
+        );
+        if self.series.len() > 1 {
+            out.push_str("<ul class=\"legend\">");
+            for (index, series) in self.series.iter().enumerate() {
+                let _ = write!(out, "<li>{}<bdi>{}</bdi></li>", swatch(index), escape(&series.name));
+            }
+            out.push_str("</ul>\n");
+        }
+        for frame in [WIDE, NARROW] {
+            self.draw(&frame, &mut out);
+        }
+        let _ = writeln!(out, "<output aria-live=\"polite\"></output>");
+        if !self.caption.is_empty() {
+            let _ = writeln!(out, "<figcaption>{}</figcaption>", escape(&self.caption));
+        }
+        if !self.rows.is_empty() {
+            self.table(data, &mut out);
+        }
+        out.push_str("</figure>\n");
+        out
+    }
+
+    fn table(&self, data: &Value, out: &mut String) {
+        out.push_str(
+            "<details><summary>As a table</summary>\n<div class=\"scroll\"><table><thead><tr><td></td>",
+        );
+        for (title, _) in &self.columns {
+            let _ = write!(out, "<th scope=\"col\" class=\"n\"><bdi>{}</bdi></th>", escape(title));
+        }
+        out.push_str("</tr></thead><tbody>\n");
+        for (row, (name, _)) in self.rows.iter().enumerate() {
+            let _ = write!(out, "<tr><th scope=\"row\"><bdi>{}</bdi></th>", escape(name));
+            for (column, (_, form)) in self.columns.iter().enumerate() {
+                let pointer = format!("/charts/{}/rows/{row}/{column}", pointer_part(&self.id));
+                let cell = figure(data, &pointer, *form).unwrap_or_else(|| "–".into());
+                let _ = write!(out, "<td class=\"n\">{cell}</td>");
+            }
+            out.push_str("</tr>\n");
+        }
+        out.push_str("</tbody></table></div></details>\n");
+    }
+
+    fn draw(&self, frame: &Frame, out: &mut String) {
+        let Frame { name, width, height, .. } = frame;
+        let (right, bottom) = (width - RIGHT, height - BOTTOM);
+        let px = |x: f64| LEFT + self.x.place(x) * (right - LEFT);
+        let py = |y: f64| bottom - self.y.place(y) * (bottom - TOP);
+        let id = format!("{}-{name}", self.id);
+        let _ = writeln!(
+            out,
+            "<svg class=\"{name}\" viewBox=\"0 0 {width} {height}\" role=\"img\" tabindex=\"0\" \
+             aria-labelledby=\"{id}-t {id}-d\" data-plot=\"{LEFT} {right} {TOP} {bottom}\" \
+             data-x=\"{} {} {}\"><title id=\"{id}-t\">{}</title><desc id=\"{id}-d\">{}</desc>",
+            if self.x.log { "log" } else { "lin" },
+            self.x.min,
+            self.x.max,
+            escape(&self.title),
+            escape(&self.description),
+            id = escape(&id),
+        );
+        self.draw_axes(frame, &px, &py, out);
+        let _ = writeln!(
+            out,
+            "<text class=\"axis\" x=\"0\" y=\"12\">{}</text><text class=\"axis\" x=\"{right}\" y=\"{}\" \
+             text-anchor=\"end\">{}</text>",
+            escape(&self.y.title),
+            height - 6.0,
+            escape(&self.x.title)
+        );
+        for (index, series) in self.series.iter().enumerate() {
+            let look = index % LOOKS;
+            let path = self.path(series, &px, &py, right);
+            if self.shape == Shape::Area && self.series.len() == 1 {
+                let _ = write!(out, "<path class=\"area s{look}\" d=\"{path}V{bottom:.1}H{LEFT:.1}Z\"/>");
+            }
+            let thin = if self.shape == Shape::Trace { " thin" } else { "" };
+            let _ = writeln!(out, "<path class=\"line s{look}{thin}\" d=\"{path}\"/>");
+        }
+        for mark in &self.marks {
+            let text = escape(&mark.text);
+            if mark.level {
+                let y = py(mark.at);
+                let _ = writeln!(
+                    out,
+                    "<path class=\"mark\" d=\"M{LEFT:.1} {y:.1}H{right:.1}\"/>\
+                     <text class=\"mark\" x=\"{right:.1}\" y=\"{:.1}\" text-anchor=\"end\">{text}</text>",
+                    y - 5.0
+                );
+                continue;
+            }
+            let x = px(mark.at);
+            // On the side that has room.
+            let fits = x + 6.0 + CHARACTER * mark.text.chars().count() as f64 <= right;
+            let (at, anchor) = if fits { (x + 5.0, "start") } else { (x - 5.0, "end") };
+            let _ = writeln!(
+                out,
+                "<path class=\"mark\" d=\"M{x:.1} {:.1}V{bottom:.1}\"/>\
+                 <text class=\"mark\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{text}</text>",
+                TOP - 8.0,
+                TOP - 1.0,
+            );
+        }
+        out.push_str("</svg>\n");
+    }
+
+    fn draw_axes(&self, frame: &Frame, px: &dyn Fn(f64) -> f64, py: &dyn Fn(f64) -> f64, out: &mut String) {
+        let (right, bottom) = (frame.width - RIGHT, frame.height - BOTTOM);
+        for tick in self.y.ticks(5) {
+            let y = py(tick);
+            let _ = write!(
+                out,
+                "<path class=\"grid\" d=\"M{LEFT:.1} {y:.1}H{right:.1}\"/>\
+                 <text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+                LEFT - 7.0,
+                y + 4.0,
+                significant(tick)
+            );
+        }
+        for tick in self.x.ticks(frame.x_ticks) {
+            let x = px(tick);
+            let text = significant(tick);
+            // A label at the very end would stick out.
+            let half = CHARACTER * text.chars().count() as f64 / 2.0;
+            let anchor = if x + half > frame.width { "end" } else { "middle" };
+            let _ = write!(
+                out,
+                "<path class=\"notch\" d=\"M{x:.1} {bottom:.1}v4\"/>\
+                 <text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{text}</text>",
+                if anchor == "end" { frame.width } else { x },
+                bottom + 17.0,
+            );
+        }
+        let _ = writeln!(out, "<path class=\"base\" d=\"M{LEFT:.1} {bottom:.1}H{right:.1}\"/>");
+    }
+
+    fn path(&self, series: &Series, px: &dyn Fn(f64) -> f64, py: &dyn Fn(f64) -> f64, right: f64) -> String {
+        let mut path = String::new();
+        let mut points = series.points.iter().map(|&(x, y)| (px(x), py(y)));
+        let Some((mut last_x, mut last_y)) = points.next() else { return path };
+        // A step begins on the ground.
+        let _ = write!(path, "M{last_x:.1} {:.1}V{last_y:.1}", py(self.y.min));
+        for (x, y) in points {
+            // What is finer than a tenth of a unit cannot be seen.
+            if x - last_x >= 0.05 {
+                let _ = write!(path, "H{x:.1}");
+                last_x = x;
+            }
+            if (y - last_y).abs() >= 0.05 {
+                let _ = write!(path, "V{y:.1}");
+                last_y = y;
+            }
+        }
+        if self.shape != Shape::Area {
+            // The last value holds to the end.
+            let _ = write!(path, "H{right:.1}");
+        }
+        path
+    }
+}
+
+/// A sample of a series' line, for legends.
+pub(crate) fn swatch(index: usize) -> String {
+    format!(
+        "<svg class=\"swatch\" viewBox=\"0 0 26 10\" aria-hidden=\"true\">\
+         <path class=\"line s{}\" d=\"M1 5H25\"/></svg>",
+        index % LOOKS
+    )
+}
+
+/// Six significant digits: finer than any screen.
+fn shorter(number: f64) -> f64 {
+    format!("{number:.5e}").parse().unwrap_or(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn axis(log: bool, min: f64, max: f64) -> Axis {
+        Axis { title: String::new(), log, min, max }
+    }
+
+    #[test]
+    fn ticks_are_round_and_few() {
+        assert_eq!(axis(false, 0.0, 100.0).ticks(5), [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]);
+        assert_eq!(axis(false, 18.0, 22.0).ticks(4), [18.0, 19.0, 20.0, 21.0, 22.0]);
+        assert_eq!(axis(true, 1.0, 1000.0).ticks(8), [1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0]);
+        assert_eq!(axis(true, 18.0, 640.0).ticks(8), [20.0, 50.0, 100.0, 200.0, 500.0]);
+        let many = axis(true, 0.5, 1e12);
+        assert!(many.ticks(5).len() <= 7, "{:?}", many.ticks(5));
+    }
+
+    #[test]
+    fn odd_ranges_still_have_an_end() {
+        for (min, max) in [(0.0, f64::MIN_POSITIVE), (0.0, f64::MAX / 4.0), (1e15, 1e15 + 1.0)] {
+            assert!(axis(false, min, max).ticks(5).len() <= 64);
+        }
+        let nothing = Axis::from_zero("", f64::NAN);
+        assert_eq!((nothing.min, nothing.max), (0.0, 1.0));
+    }
+}

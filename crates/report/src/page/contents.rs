@@ -1,0 +1,167 @@
+//! Which figures the summary table shows, in which order and under which words.
+
+use super::format::Form;
+
+/// A row of the summary table.
+pub(crate) struct Figure {
+    /// Where it stands in a summary, as a JSON pointer.
+    pub(crate) pointer: &'static str,
+    /// Its words.
+    pub(crate) label: &'static str,
+    /// How it is written.
+    pub(crate) form: Form,
+    /// What it is shown as a multiple or share of: the ideal.
+    pub(crate) over: Option<&'static str>,
+}
+
+const fn row(pointer: &'static str, label: &'static str, form: Form) -> Figure {
+    Figure { pointer, label, form, over: None }
+}
+
+const fn over(pointer: &'static str, label: &'static str, form: Form, over: &'static str) -> Figure {
+    Figure { pointer, label, form, over: Some(over) }
+}
+
+use Form::{Bits, Bytes, Factor, Hertz, Millis, Number, Seconds, Share};
+
+const TIME: &str = "/collection_time_ms/ideal";
+const REQUEST: &str = "/requests/time_ms/ideal";
+const GOODPUT: &str = "/ideal/goodput_bps";
+
+/// Sections of the summary table.
+pub(crate) const SECTIONS: &[(&str, &[Figure])] = &[
+    (
+        "What the wire alone would allow",
+        &[
+            row("/ideal/collection_time_ms", "Time of a mean event", Millis),
+            row("/ideal/goodput_bps", "Goodput of a collector", Bits),
+        ],
+    ),
+    (
+        "Data-collection time of an event",
+        &[
+            row("/collection_time_ms/ideal", "Ideal", Millis),
+            over("/collection_time_ms/mean", "Mean", Millis, TIME),
+            row("/collection_time_ms/std", "Standard deviation", Millis),
+            over("/collection_time_ms/min", "Smallest", Millis, TIME),
+            over("/collection_time_ms/p01", "1 % within", Millis, TIME),
+            over("/collection_time_ms/p25", "25 % within", Millis, TIME),
+            over("/collection_time_ms/p50", "50 % within (median)", Millis, TIME),
+            over("/collection_time_ms/p75", "75 % within", Millis, TIME),
+            over("/collection_time_ms/p90", "90 % within", Millis, TIME),
+            over("/collection_time_ms/p99", "99 % within", Millis, TIME),
+            over("/collection_time_ms/p999", "99.9 % within", Millis, TIME),
+            over("/collection_time_ms/max", "Largest", Millis, TIME),
+        ],
+    ),
+    (
+        "Time of a synchronised request",
+        &[
+            row("/requests/completed", "Requests completed", Number),
+            row("/requests/time_ms/ideal", "Ideal", Millis),
+            over("/requests/time_ms/mean", "Mean", Millis, REQUEST),
+            row("/requests/time_ms/std", "Standard deviation", Millis),
+            over("/requests/time_ms/min", "Smallest", Millis, REQUEST),
+            over("/requests/time_ms/p50", "50 % within (median)", Millis, REQUEST),
+            over("/requests/time_ms/p90", "90 % within", Millis, REQUEST),
+            over("/requests/time_ms/p99", "99 % within", Millis, REQUEST),
+            over("/requests/time_ms/p999", "99.9 % within", Millis, REQUEST),
+            over("/requests/time_ms/max", "Largest", Millis, REQUEST),
+        ],
+    ),
+    (
+        "Each event over its own ideal",
+        &[
+            row("/slowdown/mean", "Mean", Factor),
+            row("/slowdown/p50", "50 % within (median)", Factor),
+            row("/slowdown/p99", "99 % within", Factor),
+            row("/slowdown/max", "Largest", Factor),
+        ],
+    ),
+    (
+        "Events",
+        &[
+            row("/events/rate_hz", "Collected a second", Hertz),
+            row("/events/assigned", "Assigned", Number),
+            row("/events/collected", "Collected", Number),
+            row("/events/accepted", "Accepted", Number),
+            row("/events/rejected", "Rejected", Number),
+            row("/events/stored", "Stored", Number),
+            row("/events/lost", "Lost", Number),
+            row("/events/duplicated", "Collected twice", Number),
+        ],
+    ),
+    (
+        "Goodput and load",
+        &[
+            row("/goodput_bps/total", "Goodput, all collectors", Bits),
+            over("/goodput_bps/per_collector_mean", "Goodput of a collector, mean", Bits, GOODPUT),
+            row("/load/last_hop", "Load of the last hop", Share),
+            row("/load/uplink", "Load of the uplinks", Share),
+        ],
+    ),
+    (
+        "Network",
+        &[
+            row("/network/drops", "Frames refused by a full buffer", Number),
+            row("/network/queue_bytes_max", "Deepest queue", Bytes),
+            row("/network/packets", "Frames sent", Number),
+            row("/network/bytes", "Bytes on the wire", Bytes),
+            row("/network/ecn_marks", "Frames marked (ECN)", Number),
+            row("/network/pauses", "PAUSE frames", Number),
+        ],
+    ),
+    (
+        "TCP",
+        &[
+            row("/tcp/timeouts", "Retransmission time-outs", Number),
+            row("/tcp/retransmits", "Retransmissions", Number),
+            row("/tcp/fast_retransmits", "Fast retransmissions", Number),
+            row("/tcp/spurious_retransmits", "Spurious retransmissions", Number),
+            row("/tcp/segments", "Segments sent", Number),
+        ],
+    ),
+    (
+        "Shaping",
+        &[
+            row("/shaping/credits", "Credits of a collector, fragments", Number),
+            row("/shaping/wait_ms_mean", "Wait for credits, mean", Millis),
+        ],
+    ),
+];
+
+/// What the result cost: shown last, since it says nothing about the network.
+pub(crate) const COST: &[Figure] = &[
+    row("/speed/wall_s", "Time by the clock", Seconds),
+    row("/speed/cpu_s", "Processor time", Seconds),
+    row("/speed/packet_hops", "Packet-hops", Number),
+    row("/speed/packet_hops_per_cpu_s", "Packet-hops a processor second", Number),
+    row("/speed/simulated_bytes_per_cpu_s", "Wire bytes a processor second", Bytes),
+    row("/speed/peak_rss_bytes", "Memory, most", Bytes),
+];
+
+/// Settings named in the page's head where the scenario has them; the whole scenario follows them.
+pub(crate) const SETTINGS: &[(&str, &str)] = &[
+    ("workload.kind", "Workload"),
+    ("workload.senders", "Senders"),
+    ("workload.request_size", "Request size"),
+    ("readout.hosts", "Readout hosts"),
+    ("readout.fragments_per_host", "Fragments a host"),
+    ("readout.fragment_size", "Fragment size"),
+    ("collectors.racks", "Racks"),
+    ("collectors.hosts_per_rack", "Collectors a rack"),
+    ("supervisor.rate", "Event rate"),
+    ("supervisor.policy", "Assignment"),
+    ("shaping.method", "Shaping"),
+    ("shaping.credits", "Credits"),
+    ("link.rate", "Link rate"),
+    ("link.delay", "Link delay"),
+    ("tor.buffering", "Rack switch buffering"),
+    ("tor.buffer", "Rack switch buffer"),
+    ("core.buffer", "Core switch buffer"),
+    ("transport.profile", "TCP stack"),
+    ("transport.congestion_control", "Congestion control"),
+    ("transport.static_window", "Static window"),
+    ("transport.rto_min", "Minimum RTO"),
+    ("transport.mss", "MSS"),
+];

@@ -1,0 +1,218 @@
+//! How figures are written for people: few digits, one unit, the same everywhere.
+
+use serde_json::Value;
+
+/// What a figure is, and so how it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Number,
+    Millis,
+    Seconds,
+    Bits,
+    Bytes,
+    Share,
+    Factor,
+    Hertz,
+    Text,
+    /// A text that stands alone: it begins with a capital and ends with a full stop.
+    Sentence,
+}
+
+impl Form {
+    pub(crate) const ALL: [(Self, &'static str); 10] = [
+        (Self::Number, "number"),
+        (Self::Millis, "ms"),
+        (Self::Seconds, "s"),
+        (Self::Bits, "bps"),
+        (Self::Bytes, "bytes"),
+        (Self::Share, "share"),
+        (Self::Factor, "factor"),
+        (Self::Hertz, "hz"),
+        (Self::Text, "text"),
+        (Self::Sentence, "sentence"),
+    ];
+
+    /// The word in the page's markup.
+    pub(crate) fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(form, _)| *form == self).map_or("", |(_, name)| name)
+    }
+
+    /// What the unit in a key says, and the key's words without it: `window_bytes_min` holds bytes and is
+    /// called "Window, min".
+    pub(crate) fn of_key(key: &str) -> (Self, String) {
+        let units = [
+            ("_per_cpu_s", Self::Number),
+            ("_ms", Self::Millis),
+            ("_bytes", Self::Bytes),
+            ("_bps", Self::Bits),
+            ("_hz", Self::Hertz),
+            ("_s", Self::Seconds),
+            ("_ratio", Self::Factor),
+            ("_share", Self::Share),
+        ];
+        let (stem, qualifier) = key
+            .rsplit_once('_')
+            .filter(|(_, last)| ["max", "mean", "min", "p50", "p99", "total"].contains(last))
+            .map_or((key, None), |(stem, last)| (stem, Some(last)));
+        let (form, stem) = units
+            .iter()
+            .find_map(|&(unit, form)| stem.strip_suffix(unit).map(|rest| (form, rest)))
+            .unwrap_or((Self::Number, stem));
+        let name = words(stem);
+        (form, qualifier.map_or(name.clone(), |qualifier| format!("{name}, {qualifier}")))
+    }
+}
+
+/// A figure for people; `None` where it is not of that form.
+pub(crate) fn format(value: &Value, form: Form) -> Option<String> {
+    if let Form::Text | Form::Sentence = form {
+        let text = typeset(value.as_str()?);
+        return Some(if form == Form::Text { text } else { sentence(&text) });
+    }
+    if let (Form::Number, Some(flag)) = (form, value.as_bool()) {
+        return Some(if flag { "yes" } else { "no" }.into());
+    }
+    if let (Form::Number, Some(text)) = (form, value.as_str()) {
+        return Some(text.into());
+    }
+    if let (Form::Number, Some(whole)) = (form, value.as_u64()) {
+        return Some(group(&whole.to_string()));
+    }
+    value.as_f64().map(|number| format_f64(number, form))
+}
+
+/// A number for people.
+pub(crate) fn format_f64(number: f64, form: Form) -> String {
+    let scaled = |units: &[(f64, &str)]| {
+        let (factor, unit) = units
+            .iter()
+            .rev()
+            .find(|(factor, _)| number.abs() >= *factor * 0.999_95)
+            .or(units.first())
+            .copied()
+            .unwrap_or((1.0, ""));
+        format!("{}\u{a0}{unit}", significant(number / factor))
+    };
+    match form {
+        Form::Number | Form::Text | Form::Sentence => significant(number),
+        // Two decimals stand below each other in a column; what is shorter needs its digits.
+        Form::Millis if (0.995..9999.995).contains(&number.abs()) => format!("{}\u{a0}ms", fixed(number, 2)),
+        Form::Millis => format!("{}\u{a0}ms", significant(number)),
+        Form::Seconds => scaled(&[(1e-3, "ms"), (1.0, "s")]),
+        Form::Bits => scaled(&[(1.0, "b/s"), (1e3, "kb/s"), (1e6, "Mb/s"), (1e9, "Gb/s"), (1e12, "Tb/s")]),
+        Form::Bytes => scaled(&[(1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"), (1e12, "TB")]),
+        Form::Share => format!("{}\u{a0}%", fixed(number * 100.0, 1)),
+        Form::Factor if number.abs() < 99.95 => format!("{}\u{a0}×", fixed(number, 2)),
+        Form::Factor => format!("{}\u{a0}×", significant(number)),
+        Form::Hertz => scaled(&[(1.0, "Hz"), (1e3, "kHz"), (1e6, "MHz")]),
+    }
+}
+
+/// Four significant digits, never an exponent below 10^15, no digit that says nothing.
+pub(crate) fn significant(number: f64) -> String {
+    if !number.is_finite() || number.abs() >= 1e15 {
+        return format!("{number:.3e}");
+    }
+    if number == 0.0 {
+        return "0".into();
+    }
+    let magnitude = number.abs().log10().floor() as i32;
+    let decimals = (3 - magnitude).clamp(0, 12) as usize;
+    let text = format!("{number:.decimals$}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    group(text)
+}
+
+/// So many decimals, all of them shown.
+fn fixed(number: f64, decimals: usize) -> String {
+    group(&format!("{number:.decimals$}"))
+}
+
+/// Narrow spaces between groups of three digits of the whole part, from five digits on.
+fn group(text: &str) -> String {
+    let (sign, digits) = text.strip_prefix('-').map_or(("", text), |rest| ("−", rest));
+    let whole = digits.find('.').unwrap_or(digits.len());
+    let (whole, rest) = digits.split_at(whole);
+    let mut out = sign.to_owned();
+    for (index, digit) in whole.chars().enumerate() {
+        if whole.len() > 4 && index > 0 && (whole.len() - index) % 3 == 0 {
+            out.push('\u{202f}');
+        }
+        out.push(digit);
+    }
+    out + rest
+}
+
+/// Text with true arrows.
+pub(crate) fn typeset(text: &str) -> String {
+    text.replace("->", "→")
+}
+
+fn sentence(text: &str) -> String {
+    let mut characters = text.chars();
+    let first: String = characters.next().map(|first| first.to_uppercase().collect()).unwrap_or_default();
+    let end = if text.is_empty() || text.ends_with(['.', '!', '?']) { "" } else { "." };
+    first + characters.as_str() + end
+}
+
+/// A key as words: `fast_retransmits` is "Fast retransmits".
+pub(crate) fn words(key: &str) -> String {
+    let mut out = String::new();
+    for (index, character) in key.chars().enumerate() {
+        match character {
+            '_' => out.push(' '),
+            first if index == 0 => out.extend(first.to_uppercase()),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn figures_read_well() {
+        let cases = [
+            (json!(18.2899), Form::Millis, "18.29\u{a0}ms"),
+            (json!(643.0), Form::Millis, "643.00\u{a0}ms"),
+            (json!(0.012_346), Form::Millis, "0.01235\u{a0}ms"),
+            (json!(12345.6), Form::Millis, "12\u{202f}346\u{a0}ms"),
+            (json!(923_800_000.0), Form::Bits, "923.8\u{a0}Mb/s"),
+            (json!(999_990_000), Form::Bits, "1\u{a0}Gb/s"),
+            (json!(786_432), Form::Bytes, "786.4\u{a0}kB"),
+            (json!(0), Form::Bytes, "0\u{a0}B"),
+            (json!(0.4567), Form::Share, "45.7\u{a0}%"),
+            (json!(1.05), Form::Factor, "1.05\u{a0}×"),
+            (json!(3977), Form::Number, "3977"),
+            (json!(1_234_567), Form::Number, "1\u{202f}234\u{202f}567"),
+            (json!(-12.5), Form::Number, "−12.5"),
+            (
+                json!(u64::MAX),
+                Form::Number,
+                "18\u{202f}446\u{202f}744\u{202f}073\u{202f}709\u{202f}551\u{202f}615",
+            ),
+            (json!(true), Form::Number, "yes"),
+            (json!(1000), Form::Hertz, "1\u{a0}kHz"),
+            (json!(0.25), Form::Seconds, "250\u{a0}ms"),
+            (json!(1e300), Form::Number, "1.000e300"),
+            (json!("a burst > 64 kB at tor->dcm"), Form::Sentence, "A burst > 64 kB at tor→dcm."),
+        ];
+        for (value, form, text) in cases {
+            assert_eq!(format(&value, form).as_deref(), Some(text), "{value} as {form:?}");
+        }
+        assert_eq!(format(&json!("no"), Form::Bytes), None);
+        assert_eq!(format(&json!([1]), Form::Number), None);
+    }
+
+    #[test]
+    fn a_key_says_its_unit() {
+        assert_eq!(Form::of_key("wait_ms"), (Form::Millis, "Wait".into()));
+        assert_eq!(Form::of_key("window_bytes_min"), (Form::Bytes, "Window, min".into()));
+        assert_eq!(Form::of_key("marks"), (Form::Number, "Marks".into()));
+        assert_eq!(Form::of_key("max"), (Form::Number, "Max".into()));
+        assert_eq!(words("fast_retransmits"), "Fast retransmits");
+    }
+}

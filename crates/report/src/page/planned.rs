@@ -1,0 +1,234 @@
+//! The planner's part of the page: warnings, loads, bursts against buffers, cost, derivations.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::format::{Form, typeset, words};
+use super::markup::{escape, figure, ratio};
+use crate::{Plan, PlanComparison, PlanRow, RunResult};
+
+/// Bars longer than this many times the limit are broken off.
+const BAR_MAX: f64 = 4.0;
+
+/// What an outcome of the planner's is called, and whether it is good.
+pub(super) fn outcome_words(outcome: &str) -> (&'static str, Option<bool>) {
+    match outcome {
+        "fits" => ("fits", Some(true)),
+        "may-lose" => ("may lose", None),
+        "loses" => ("loses", Some(false)),
+        "holds-back" => ("stops senders", None),
+        "unlimited" => ("no limit", Some(true)),
+        _ => ("unknown", None),
+    }
+}
+
+pub(crate) fn sections(result: &RunResult, data: &Value, index: usize, several: bool, out: &mut String) {
+    let Some(plan) = &result.summary.plan else { return };
+    let at = format!("/results/{index}/summary/plan");
+    let of = if several { format!(": <bdi>{}</bdi>", escape(&result.label)) } else { String::new() };
+    loads(plan, data, &at, &of, out);
+    queues(plan, data, &at, &of, out);
+    costs(plan, data, &at, &of, out);
+    derivations(plan, data, &at, &of, out);
+}
+
+/// The planner's warnings, each a sentence under the verdict.
+pub(crate) fn warnings(plan: &Plan, data: &Value, at: &str) -> String {
+    (0..plan.warnings.len())
+        .filter_map(|row| figure(data, &format!("{at}/plan/warnings/{row}"), Form::Sentence))
+        .fold(String::new(), |all, warning| all + "<p class=\"warning\">" + &warning + "</p>\n")
+}
+
+/// A cell whose heading goes with it where a narrow page stacks the table.
+fn cell(heading: &str, content: Option<String>) -> String {
+    format!("<td class=\"n\" data-label=\"{heading}\">{}</td>", content.unwrap_or_else(|| "–".into()))
+}
+
+fn head(name: &str, columns: &[&str]) -> String {
+    let columns: String =
+        columns.iter().map(|column| format!("<th scope=\"col\" class=\"n\">{column}</th>")).collect();
+    format!(
+        "<table class=\"bars\">\n<thead><tr><th scope=\"col\">{name}</th>{columns}<td></td></tr></thead>\n<tbody>\n"
+    )
+}
+
+fn loads(plan: &Plan, data: &Value, at: &str, of: &str, out: &mut String) {
+    if plan.links.is_empty() {
+        return;
+    }
+    let _ = write!(
+        out,
+        "<section>\n<h2>Link loads{of}</h2>\n<p class=\"note\">Offered on the wire, every header counted, over \
+         what the links carry.</p>\n{}",
+        head("Link", &["Links", "Rate", "Offered", "Load"])
+    );
+    let longest = plan.links.iter().map(|link| link.load).fold(1.0, f64::max).min(BAR_MAX);
+    for (row, link) in plan.links.iter().enumerate() {
+        let place = |key: &str, form| figure(data, &format!("{at}/links/{row}/{key}"), form);
+        let _ = writeln!(
+            out,
+            "<tr><th scope=\"row\"><bdi>{}</bdi></th>{}{}{}{}<td class=\"bar\">{}</td></tr>",
+            escape(&typeset(&link.name)),
+            cell("Links", place("count", Form::Number)),
+            cell("Rate", place("rate_bps", Form::Bits)),
+            cell("Offered", place("offered_bps", Form::Bits)),
+            cell("Load", place("load", Form::Share)),
+            bar(link.load, longest, link.load > 1.0)
+        );
+    }
+    out.push_str("</tbody>\n</table>\n</section>\n");
+}
+
+fn queues(plan: &Plan, data: &Value, at: &str, of: &str, out: &mut String) {
+    if plan.queues.is_empty() {
+        return;
+    }
+    let fill = |peak: u64, capacity: Option<u64>| match capacity {
+        Some(0) if peak > 0 => f64::INFINITY,
+        Some(capacity) if capacity > 0 => peak as f64 / capacity as f64,
+        _ => 0.0,
+    };
+    let fills = plan.queues.iter().map(|queue| fill(queue.peak_bytes, queue.capacity_bytes));
+    let longest = fills.fold(1.0, f64::max).min(BAR_MAX);
+    let _ = write!(
+        out,
+        "<section>\n<h2>Bursts against buffers{of}</h2>\n<p class=\"note\">What waits at once of the largest \
+         burst, against what the buffer holds: past the line frames are lost.</p>\n{}",
+        head("Queue", &["Burst", "Waits", "Holds", "Filled", "Verdict"])
+    );
+    for (row, queue) in plan.queues.iter().enumerate() {
+        let place = |key: &str| format!("{at}/queues/{row}/{key}");
+        let bytes = |key: &str| figure(data, &place(key), Form::Bytes);
+        let holds = bytes("capacity_bytes").or_else(|| Some("no limit".into()));
+        let (verdict, good) = outcome_words(&queue.outcome);
+        let _ = writeln!(
+            out,
+            "<tr><th scope=\"row\"><bdi>{}</bdi></th>{}{}{}{}{}<td class=\"bar\">{}</td></tr>",
+            escape(&typeset(&queue.name)),
+            cell("Burst", bytes("burst_bytes")),
+            cell("Waits", bytes("peak_bytes")),
+            cell("Holds", holds),
+            cell("Filled", ratio(data, &place("peak_bytes"), &place("capacity_bytes"), Form::Share)),
+            cell("Verdict", Some(verdict.into())),
+            queue.capacity_bytes.map_or(String::new(), |_| {
+                bar(fill(queue.peak_bytes, queue.capacity_bytes), longest, good == Some(false))
+            })
+        );
+    }
+    out.push_str("</tbody>\n</table>\n");
+    let verdict = plan.verdict.as_ref().map_or("", |verdict| verdict.text.as_str());
+    for (row, queue) in plan.queues.iter().enumerate() {
+        let told = queue.text.is_empty() || verdict.contains(&queue.text);
+        let (_, good) = outcome_words(&queue.outcome);
+        let text = figure(data, &format!("{at}/queues/{row}/text"), Form::Sentence);
+        if let Some(text) = text.filter(|_| !told && good != Some(true)) {
+            let _ = writeln!(out, "<p class=\"note\">{text}</p>");
+        }
+    }
+    out.push_str("</section>\n");
+}
+
+/// A bar for `share`, a line at the limit, on a scale from nothing to `longest`.
+fn bar(share: f64, longest: f64, bad: bool) -> String {
+    let share = if share.is_nan() { 0.0 } else { share.max(0.0) };
+    let class = if bad { "over" } else { "under" };
+    let width = 100.0 * share.min(longest) / longest;
+    let limit = 100.0 / longest;
+    let cut = if share > longest { "<path class=\"cut\" d=\"M91 11L94 -1M95 11L98 -1\"/>" } else { "" };
+    format!(
+        "<svg viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
+         <rect class=\"track\" width=\"{limit:.2}\" height=\"10\"/>\
+         <rect class=\"{class}\" width=\"{width:.2}\" height=\"10\"/>{cut}\
+         <path class=\"limit\" d=\"M{limit:.2} 0V10\"/></svg>"
+    )
+}
+
+fn costs(plan: &Plan, data: &Value, at: &str, of: &str, out: &mut String) {
+    let Some(cost) = &plan.cost else { return };
+    let mut rows: Vec<(String, &PlanComparison)> = Vec::new();
+    rows.extend(cost.network.iter().map(|network| (format!("{at}/cost/network"), network)));
+    rows.extend(cost.sweep.iter().enumerate().map(|(row, point)| (format!("{at}/cost/sweep/{row}"), point)));
+    let Some((_, first)) = rows.first() else { return };
+    let currency = escape(&first.currency);
+    let _ = write!(
+        out,
+        "<section>\n<h2>Cost and space{of}</h2>\n<p class=\"note\">A leaf-spine network of software switches \
+         beside chassis routers with as many ports; prices in {currency}. The first row is the scenario's own.</p>\n\
+         <div class=\"scroll\" role=\"region\" aria-label=\"Cost and space\" tabindex=\"0\">\n<table>\n<thead><tr>"
+    );
+    let columns = [
+        ("Ports", "ports", Form::Number),
+        ("Spines", "spines", Form::Number),
+        ("Over-subscription", "oversubscription", Form::Factor),
+        ("Switches", "switches", Form::Number),
+        ("Price", "software_price", Form::Number),
+        ("Routers", "router_price", Form::Number),
+        ("Routers over switches", "price_ratio", Form::Factor),
+        ("Floor of switches over routers", "area_ratio", Form::Factor),
+    ];
+    for (title, ..) in columns {
+        let _ = write!(out, "<th scope=\"col\" class=\"n\">{title}</th>");
+    }
+    out.push_str("</tr></thead>\n<tbody>\n");
+    for (place, _) in &rows {
+        out.push_str("<tr>");
+        for (_, key, form) in columns {
+            let value = figure(data, &format!("{place}/{key}"), form).unwrap_or_else(|| "–".into());
+            let _ = write!(out, "<td class=\"n\">{value}</td>");
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody>\n</table>\n</div>\n</section>\n");
+}
+
+fn derivations(plan: &Plan, data: &Value, at: &str, of: &str, out: &mut String) {
+    if plan.derivations.is_empty() {
+        return;
+    }
+    // Each link has the same three: they stand apart, so that the others are not lost among them.
+    let of_links = |row: &PlanRow| row.name.starts_with("offered.") || row.name.starts_with("load");
+    let list = |links: bool, out: &mut String| {
+        out.push_str("<dl class=\"derived\">\n");
+        for (index, row) in plan.derivations.iter().enumerate().filter(|(_, row)| of_links(row) == links) {
+            derivation(row, data, &format!("{at}/derivations/{index}"), out);
+        }
+        out.push_str("</dl>\n");
+    };
+    let _ = writeln!(out, "<section>\n<h2>How it was derived{of}</h2>");
+    list(false, out);
+    if plan.derivations.iter().any(of_links) {
+        out.push_str("<details><summary>Link loads, formula by formula</summary>\n");
+        list(true, out);
+        out.push_str("</details>\n");
+    }
+    out.push_str("</section>\n");
+}
+
+fn derivation(row: &PlanRow, data: &Value, at: &str, out: &mut String) {
+    let text = |key: &str| figure(data, &format!("{at}/{key}"), Form::Text);
+    let some = |key: &str, value: &str| if value.is_empty() { None } else { text(key) };
+    // `burst.tor.collector` is the burst of tor→collector: arrows in names became dots.
+    let (first, rest) = row.name.split_once('.').unwrap_or((&row.name, ""));
+    let rest = if rest.is_empty() {
+        String::new()
+    } else {
+        format!(", {}", rest.replace('.', "→").replace('_', " "))
+    };
+    let _ = write!(
+        out,
+        "<div><dt title=\"{}\"><bdi>{}{}</bdi></dt><dd class=\"n\">{}</dd>",
+        escape(&row.name),
+        escape(&words(first)),
+        escape(&rest),
+        text("text").unwrap_or_default()
+    );
+    let how = [some("formula", &row.formula), some("numbers", &row.numbers)];
+    let how = how.into_iter().flatten().collect::<Vec<_>>().join(" = ");
+    let source = some("source", &row.source)
+        .map_or(String::new(), |source| format!(" <span class=\"source\">{source}</span>"));
+    if !how.is_empty() || !source.is_empty() {
+        let _ = write!(out, "<dd class=\"how\">{how}{source}</dd>");
+    }
+    out.push_str("</div>\n");
+}

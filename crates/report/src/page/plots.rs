@@ -1,0 +1,429 @@
+//! Which charts a set of results has, and the points in them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::chart::{Axis, Chart, Mark, Series, Shape};
+use super::format::{Form, significant};
+use crate::{EventRow, QueueRow, RunResult};
+
+const PS_PER_MS: f64 = 1e9;
+/// Columns of a histogram.
+const BINS: usize = 100;
+/// Beyond this ratio of largest to smallest a time axis is logarithmic.
+const LOG_FROM: f64 = 20.0;
+/// Queues or connections shown of a single result.
+const LINES_MAX: usize = 3;
+/// Points of all charts together, so that a page of many results stays small.
+const POINTS_MAX: usize = 40_000;
+
+/// Every chart for which there are rows, in the order of the page.
+pub(crate) fn charts(results: &[RunResult]) -> Vec<Chart> {
+    let budget = (POINTS_MAX / (results.len().max(1) * 6)).clamp(40, 500);
+    let mut charts = Vec::new();
+    charts.extend(collection_times(results, budget));
+    charts.extend(queues(results, budget));
+    charts.extend(windows(results, budget));
+    charts.extend(io(results, budget));
+    charts
+}
+
+/// Collection times that count, ascending, in milliseconds.
+fn times_ms(result: &RunResult) -> Vec<f64> {
+    let measured = |row: &&EventRow| {
+        result.summary.measured_ps.is_none_or(|span| (span.from..span.until).contains(&row.assigned_ps))
+    };
+    let rows = result.records.events.iter().filter(measured);
+    let mut times: Vec<u64> = rows.filter_map(|row| row.collection_time_ps).collect();
+    times.sort_unstable();
+    times.into_iter().map(|ps| ps as f64 / PS_PER_MS).collect()
+}
+
+fn collection_times(results: &[RunResult], budget: usize) -> Vec<Chart> {
+    let times: Vec<(&RunResult, Vec<f64>)> = results
+        .iter()
+        .map(|result| (result, times_ms(result)))
+        .filter(|(_, times)| !times.is_empty())
+        .collect();
+    let low = times.iter().map(|(_, times)| times[0]).fold(f64::INFINITY, f64::min);
+    let high = times.iter().map(|(_, times)| times[times.len() - 1]).fold(0.0, f64::max);
+    if !(low.is_finite() && high > 0.0) {
+        return Vec::new();
+    }
+    let ideals: Vec<f64> = results
+        .iter()
+        .filter_map(|result| result.summary.times().and_then(|times| times.ideal))
+        .filter(|ideal| ideal.is_finite() && *ideal > 0.0)
+        .collect();
+    let low = ideals.iter().copied().fold(low, f64::min);
+    let high = ideals.iter().copied().fold(high, f64::max);
+    let log = low > 0.0 && high / low > LOG_FROM;
+    // A little air, so that the first and last event do not lie on the frame.
+    let (min, max) = if log {
+        (low / 1.08, high * 1.08)
+    } else {
+        let air = (high - low).max(high * 0.02) * 0.04;
+        ((low - air).max(0.0), high + air)
+    };
+    let what = if results.iter().any(|result| result.summary.collection_time_ms.is_some()) {
+        "data-collection time"
+    } else {
+        "request time"
+    };
+    let scale = if log { ", logarithmic" } else { "" };
+    let x = Axis { title: format!("{what} in ms{scale}"), log, min, max };
+    let marks = ideal_marks(&ideals);
+    vec![cdf(&times, &x, &marks, budget), histogram(&times, &x, &marks)]
+}
+
+/// One mark for ideals that cannot be told apart.
+fn ideal_marks(ideals: &[f64]) -> Vec<Mark> {
+    let mut marks: Vec<Mark> = Vec::new();
+    for &at in ideals {
+        if !marks.iter().any(|mark| (mark.at / at - 1.0).abs() < 0.01) {
+            marks.push(Mark { text: "ideal".into(), at, level: false });
+        }
+    }
+    marks
+}
+
+fn cdf(times: &[(&RunResult, Vec<f64>)], x: &Axis, marks: &[Mark], budget: usize) -> Chart {
+    let series: Vec<Series> = times
+        .iter()
+        .map(|(result, times)| {
+            let count = times.len();
+            let step = (count as f64 / budget as f64).max(1.0);
+            let mut ranks: Vec<usize> = (1..=count.min(budget))
+                .map(|index| ((index as f64 * step) as usize).clamp(1, count))
+                .collect();
+            // The ends are what people look for.
+            ranks.extend([1, count]);
+            ranks.sort_unstable();
+            ranks.dedup();
+            let mut points: Vec<(f64, f64)> = Vec::with_capacity(ranks.len());
+            for rank in ranks {
+                let point = (times[rank - 1], 100.0 * rank as f64 / count as f64);
+                match points.last_mut() {
+                    Some(last) if last.0 == point.0 => *last = point,
+                    _ => points.push(point),
+                }
+            }
+            Series { name: result.label.clone(), points }
+        })
+        .collect();
+    let description: Vec<String> = times
+        .iter()
+        .map(|(result, times)| {
+            let at = |share: usize| significant(times[(times.len() * share).div_ceil(100).max(1) - 1]);
+            format!("{}: half within {} ms, 99 % within {} ms.", result.label, at(50), at(99))
+        })
+        .collect();
+    Chart {
+        id: "collection-time-cdf".into(),
+        title: "Share of events collected within a time".into(),
+        caption: String::new(),
+        description: description.join(" "),
+        x: x.clone(),
+        y: Axis { title: "share of events, %".into(), log: false, min: 0.0, max: 100.0 },
+        shape: Shape::Step,
+        series,
+        marks: marks.to_vec(),
+        columns: Vec::new(),
+        rows: Vec::new(),
+    }
+}
+
+fn histogram(times: &[(&RunResult, Vec<f64>)], x: &Axis, marks: &[Mark]) -> Chart {
+    let place = |index: usize| {
+        let share = index as f64 / BINS as f64;
+        if x.log { x.min * (x.max / x.min).powf(share) } else { x.min + (x.max - x.min) * share }
+    };
+    let edges: Vec<f64> = (0..=BINS).map(place).collect();
+    let counted: Vec<Vec<usize>> = times
+        .iter()
+        .map(|(_, times)| {
+            let below: Vec<usize> =
+                edges.iter().map(|edge| times.partition_point(|time| time < edge)).collect();
+            below
+                .windows(2)
+                .enumerate()
+                .map(|(index, pair)| if index == BINS - 1 { times.len() } else { pair[1] } - pair[0])
+                .collect()
+        })
+        .collect();
+    let tallest = counted.iter().flatten().copied().max().unwrap_or(1);
+    let series = times
+        .iter()
+        .zip(&counted)
+        .map(|((result, _), counts)| {
+            let mut points: Vec<(f64, f64)> = Vec::with_capacity(BINS + 1);
+            points.extend(edges.iter().zip(counts).map(|(&edge, &count)| (edge, count as f64)));
+            points.push((x.max, 0.0));
+            Series { name: result.label.clone(), points }
+        })
+        .collect();
+    let rows = (0..BINS)
+        .filter(|&bin| counted.iter().any(|counts| counts[bin] > 0))
+        .map(|bin| {
+            let name = format!("{} to {} ms", significant(edges[bin]), significant(edges[bin + 1]));
+            (name, counted.iter().map(|counts| json!(counts[bin])).collect())
+        })
+        .collect();
+    Chart {
+        id: "collection-time-histogram".into(),
+        title: "Events by their collection time".into(),
+        caption: "The count is logarithmic: a single slow event is visible beside a million fast ones."
+            .into(),
+        description: format!("Histogram with {BINS} columns; the tallest holds {tallest} events."),
+        x: x.clone(),
+        // Half an event is the ground: one event stands out from none.
+        y: Axis {
+            title: "events, logarithmic".into(),
+            log: true,
+            min: 0.5,
+            max: tallest.max(2) as f64 * 1.3,
+        },
+        shape: Shape::Area,
+        series,
+        marks: marks.to_vec(),
+        columns: times.iter().map(|(result, _)| (result.label.clone(), Form::Number)).collect(),
+        rows,
+    }
+}
+
+/// The rows of each queue, the deepest queues first.
+fn by_queue(rows: &[QueueRow]) -> Vec<(Arc<str>, Vec<&QueueRow>)> {
+    let mut queues: BTreeMap<Arc<str>, Vec<&QueueRow>> = BTreeMap::new();
+    for row in rows {
+        queues.entry(row.queue.clone()).or_default().push(row);
+    }
+    let mut queues: Vec<_> = queues.into_iter().collect();
+    let peak = |rows: &[&QueueRow]| rows.iter().map(|row| row.queue_bytes).max().unwrap_or(0);
+    queues.sort_by_key(|(_, rows)| std::cmp::Reverse(peak(rows)));
+    for (_, rows) in &mut queues {
+        rows.sort_by_key(|row| row.time_ps);
+    }
+    queues
+}
+
+/// At most `budget` points; a point holds the largest value of its stretch, carried-over ones included.
+fn envelope(samples: &[(u64, u64)], budget: usize) -> Vec<(u64, u64)> {
+    if samples.len() <= budget {
+        return samples.to_vec();
+    }
+    let (first, last) = (samples[0].0, samples[samples.len() - 1].0);
+    let width = ((last - first) / budget as u64).max(1);
+    let mut points: Vec<(u64, u64)> = Vec::with_capacity(budget + 2);
+    let (mut at, mut carried) = (0, 0);
+    let mut from = first;
+    while from <= last {
+        let end = from.saturating_add(width);
+        let mut highest = carried;
+        while let Some(&(_, value)) = samples.get(at).filter(|(time, _)| *time < end) {
+            highest = highest.max(value);
+            carried = value;
+            at += 1;
+        }
+        if points.last().is_none_or(|&(_, value)| value != highest) {
+            points.push((from, highest));
+        }
+        if end == u64::MAX {
+            break;
+        }
+        from = end;
+    }
+    points.push((last, carried));
+    points
+}
+
+/// A unit for bytes up to `max`: its name and size.
+fn bytes_unit(max: u64) -> (&'static str, f64) {
+    match max {
+        0..2_000 => ("B", 1.0),
+        2_000..2_000_000 => ("kB", 1e3),
+        2_000_000..2_000_000_000 => ("MB", 1e6),
+        _ => ("GB", 1e9),
+    }
+}
+
+/// A unit for times up to `max_ps`: its name and size in picoseconds.
+fn time_unit(max_ps: u64) -> (&'static str, f64) {
+    match max_ps {
+        0..2_000_000 => ("ns", 1e3),
+        2_000_000..2_000_000_000 => ("µs", 1e6),
+        2_000_000_000..2_000_000_000_000 => ("ms", 1e9),
+        _ => ("s", 1e12),
+    }
+}
+
+/// Name, and samples of (picoseconds, bytes).
+type Samples = (String, Vec<(u64, u64)>);
+
+/// Axes and series of bytes against time, with units that suit.
+struct OverTime {
+    x: Axis,
+    y: Axis,
+    series: Vec<Series>,
+    per_byte: f64,
+}
+
+fn over_time(lines: Vec<Samples>, time: &str, bytes: &str, budget: usize) -> OverTime {
+    let all = || lines.iter().flat_map(|(_, samples)| samples);
+    let (time_max, bytes_max) =
+        (all().map(|sample| sample.0).max().unwrap_or(0), all().map(|sample| sample.1).max().unwrap_or(0));
+    let ((time_name, per_time), (bytes_name, per_byte)) = (time_unit(time_max), bytes_unit(bytes_max));
+    let x = Axis::from_zero(format!("{time}, {time_name}"), time_max as f64 / per_time);
+    let y = Axis::from_zero(format!("{bytes}, {bytes_name}"), bytes_max as f64 / per_byte * 1.06);
+    let series = lines
+        .into_iter()
+        .map(|(name, samples)| {
+            let points = envelope(&samples, budget);
+            let points = points
+                .iter()
+                .map(|&(time, bytes)| (time as f64 / per_time, bytes as f64 / per_byte))
+                .collect();
+            Series { name, points }
+        })
+        .collect();
+    OverTime { x, y, series, per_byte }
+}
+
+fn queues(results: &[RunResult], budget: usize) -> Option<Chart> {
+    let single = results.iter().filter(|result| !result.records.queues.is_empty()).count() == 1;
+    let mut lines: Vec<Samples> = Vec::new();
+    let mut limits: Vec<u64> = Vec::new();
+    let mut rows_of_table = Vec::new();
+    let mut watched = 0;
+    for result in results {
+        let queues = by_queue(&result.records.queues);
+        watched += queues.len();
+        for (name, rows) in queues.into_iter().take(if single { LINES_MAX } else { 1 }) {
+            let title = if single { name.to_string() } else { format!("{}: {name}", result.label) };
+            let peak = rows.iter().map(|row| row.queue_bytes).max();
+            let limit = rows.iter().filter_map(|row| row.limit_bytes).max();
+            let drops = rows.last().map(|row| row.drops);
+            limits.extend(limit);
+            rows_of_table.push((title.clone(), vec![json!(peak), json!(limit), json!(drops)]));
+            lines.push((title, rows.iter().map(|row| (row.time_ps, row.queue_bytes)).collect()));
+        }
+    }
+    if lines.is_empty() {
+        return None;
+    }
+    let shown = lines.len();
+    let OverTime { x, mut y, series, per_byte } = over_time(lines, "time", "bytes waiting", budget);
+    limits.sort_unstable();
+    limits.dedup();
+    let mut marks = Vec::new();
+    for limit in limits {
+        let at = limit as f64 / per_byte;
+        // A limit far above every level would flatten the curve; the table has it.
+        if at <= y.max * 3.0 {
+            y.max = y.max.max(at * 1.1);
+            marks.push(Mark { text: "limit".into(), at, level: true });
+        }
+    }
+    let caption = if watched > shown {
+        "The deepest of the watched queues. Each point is the highest level of its stretch of time."
+    } else {
+        "Each point is the highest level of its stretch of time."
+    };
+    Some(Chart {
+        id: "queue-depth".into(),
+        title: "Queue depth over time".into(),
+        caption: caption.into(),
+        description: format!("{shown} of {watched} watched queues against time."),
+        x,
+        y,
+        shape: Shape::Trace,
+        series,
+        marks,
+        columns: vec![
+            ("Highest".into(), Form::Bytes),
+            ("Limit".into(), Form::Bytes),
+            ("Frames refused".into(), Form::Number),
+        ],
+        rows: rows_of_table,
+    })
+}
+
+fn windows(results: &[RunResult], budget: usize) -> Option<Chart> {
+    let single = results.len() == 1;
+    let mut lines: Vec<Samples> = Vec::new();
+    for result in results {
+        let mut flows: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
+        for row in &result.records.windows {
+            flows.entry(row.flow).or_default().push((row.time_ps, row.cwnd_bytes));
+        }
+        for (flow, mut samples) in flows.into_iter().take(if single { LINES_MAX } else { 1 }) {
+            samples.sort_unstable();
+            let name = format!("connection {flow}");
+            lines.push((if single { name } else { format!("{}: {name}", result.label) }, samples));
+        }
+    }
+    if lines.is_empty() {
+        return None;
+    }
+    let description = format!("{} congestion windows against time.", lines.len());
+    let OverTime { x, y, series, .. } = over_time(lines, "time", "congestion window", budget);
+    Some(Chart {
+        id: "congestion-window".into(),
+        title: "Congestion windows".into(),
+        caption: String::new(),
+        description,
+        x,
+        y,
+        shape: Shape::Trace,
+        series,
+        marks: Vec::new(),
+        columns: Vec::new(),
+        rows: Vec::new(),
+    })
+}
+
+/// The first watched event of each result, both ways.
+fn io(results: &[RunResult], budget: usize) -> Vec<Chart> {
+    let mut ways: [Vec<Samples>; 2] = [Vec::new(), Vec::new()];
+    for result in results {
+        let Some(event) = result.records.io.first().map(|row| row.event) else { continue };
+        let mut rows: Vec<_> = result.records.io.iter().filter(|row| row.event == event).collect();
+        rows.sort_by_key(|row| row.since_request_ps);
+        let name = format!("{}, event {event}", result.label);
+        ways[0].push((
+            name.clone(),
+            rows.iter().map(|row| (row.since_request_ps, row.to_collector_bytes)).collect(),
+        ));
+        ways[1]
+            .push((name, rows.iter().map(|row| (row.since_request_ps, row.from_collector_bytes)).collect()));
+    }
+    let [to, from] = ways;
+    let mut charts = Vec::new();
+    for (id, title, lines) in [
+        ("io-to-collector", "One event: bytes that reached the collector", to),
+        ("io-from-collector", "One event: bytes that left the collector", from),
+    ] {
+        if lines.is_empty() {
+            continue;
+        }
+        let names: Vec<&str> = lines.iter().map(|line| line.0.as_str()).collect();
+        let description = format!("Cumulative bytes on the wire against time: {}.", names.join(", "));
+        let OverTime { x, y, series, .. } =
+            over_time(lines, "time since the first request", "bytes on the wire so far", budget);
+        charts.push(Chart {
+            id: id.into(),
+            title: title.into(),
+            caption: String::new(),
+            description,
+            x,
+            y,
+            shape: Shape::Step,
+            series,
+            marks: Vec::new(),
+            columns: Vec::new(),
+            rows: Vec::new(),
+        });
+    }
+    charts
+}

@@ -1,0 +1,156 @@
+//! What the planner hands over: a verdict, loads, queues, and derivations with formula and numbers.
+//!
+//! These are the types that a plan's summary is read into; the planner writes the same names from its own
+//! results, so that a plan from a file, from a script or from memory has the same page.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The planner's part of a summary, under its key `plan`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Plan {
+    /// Whether the system works as the scenario has it, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<PlanVerdict>,
+    /// What deserves attention though it does not decide the verdict.
+    pub warnings: Vec<String>,
+    /// Groups of like links, in the direction of the data.
+    pub links: Vec<PlanLink>,
+    /// Queues on the way to a collector.
+    pub queues: Vec<PlanQueue>,
+    /// Every result with its formula, in the order in which a reader wants them.
+    pub derivations: Vec<PlanRow>,
+    /// Cost and space, where they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<PlanCost>,
+    /// What a later version added.
+    #[serde(flatten)]
+    pub more: BTreeMap<String, Value>,
+}
+
+/// The planner's verdict.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PlanVerdict {
+    /// `fits`, `may-lose`, `loses`, `holds-back` or `unlimited`.
+    pub outcome: String,
+    /// Whether frames are lost for certain.
+    pub loses_frames: bool,
+    /// One sentence.
+    pub text: String,
+}
+
+/// What is offered to a group of like links.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PlanLink {
+    /// The group, such as `tor->collector`.
+    pub name: String,
+    /// How many links it has.
+    pub count: u64,
+    /// The rate of one, in bit/s.
+    pub rate_bps: u64,
+    /// What is offered to all together, in bit/s on the wire.
+    pub offered_bps: u64,
+    /// Offered over carried; above 1 it cannot be carried.
+    pub load: f64,
+    /// The same in the other direction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load_reverse: Option<f64>,
+}
+
+/// A queue and the burst that it meets.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PlanQueue {
+    /// The queue, such as `tor->collector`.
+    pub name: String,
+    /// As in [`PlanVerdict::outcome`].
+    pub outcome: String,
+    /// The most that arrives, in bit/s.
+    pub inflow_bps: u64,
+    /// What leaves, in bit/s.
+    pub outflow_bps: u64,
+    /// The largest burst, in bytes.
+    pub burst_bytes: u64,
+    /// The most of it that waits at once, in bytes.
+    pub peak_bytes: u64,
+    /// What the queue holds, in bytes; absent where it has no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity_bytes: Option<u64>,
+    /// Share of the events that overflow it, 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overflow_share: Option<f64>,
+    /// Why, in one sentence.
+    pub text: String,
+}
+
+/// One derived quantity.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PlanRow {
+    /// A stable name for scripts, in snake case, qualified by dots: `load.tor.collector`.
+    pub name: String,
+    /// The result in the base unit of its kind.
+    pub value: u64,
+    /// The name of that base unit, such as `B` or `ps`.
+    pub unit: String,
+    /// The result as printed, with a unit that suits it.
+    pub text: String,
+    /// The formula in words or symbols; may be empty.
+    pub formula: String,
+    /// The formula with its numbers filled in; may be empty.
+    pub numbers: String,
+    /// Where the formula stands: a paper's equation or section, an RFC; may be empty.
+    pub source: String,
+}
+
+/// What networks of software switches cost beside chassis routers (multi-host paper §III).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PlanCost {
+    /// Ports that the scenario needs.
+    pub ports: u64,
+    /// The scenario's own network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<PlanComparison>,
+    /// Other port counts and oversubscriptions.
+    pub sweep: Vec<PlanComparison>,
+}
+
+/// One network, built both ways.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PlanComparison {
+    /// Host ports.
+    pub ports: u64,
+    /// Spines a plane.
+    pub spines: u64,
+    /// Host ports of a leaf over its spines.
+    pub oversubscription: f64,
+    /// Software switches.
+    pub switches: u64,
+    /// Chassis of the routers.
+    pub chassis: u64,
+    /// Line modules in them.
+    pub modules: u64,
+    /// Code of the currency.
+    pub currency: String,
+    /// Price of the software switches, in that currency.
+    pub software_price: f64,
+    /// Price of the routers.
+    pub router_price: f64,
+    /// Routers' price over software switches' price.
+    pub price_ratio: f64,
+    /// Floor that the software switches take, in square metres.
+    pub software_area_m2: f64,
+    /// Floor that the routers take.
+    pub router_area_m2: f64,
+    /// Software switches' floor over routers' floor.
+    pub area_ratio: f64,
+    /// How it came about.
+    pub derivations: Vec<PlanRow>,
+}

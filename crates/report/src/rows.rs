@@ -1,0 +1,162 @@
+//! The rows of the tables beside a summary: one struct a table, one field a column.
+//!
+//! Times are integer picoseconds since the run began and every column's unit stands in its name, so
+//! that a table means the same in Rust, pandas, Polars or DuckDB.
+
+use std::sync::Arc;
+
+/// What became of an event by the end of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Outcome {
+    /// Assigned to a collector and still being collected when the run ended.
+    #[default]
+    Assigned,
+    /// Every fragment arrived; no decision was asked for or taken.
+    Collected,
+    /// Collected, and the processing unit accepted it.
+    Accepted,
+    /// Collected or partly collected, and the processing unit rejected it.
+    Rejected,
+    /// Accepted and written by a logger.
+    Stored,
+    /// Given up: some fragment never came, or the collector died.
+    Lost,
+}
+
+impl Outcome {
+    /// Every outcome, in the order an event goes through them.
+    pub const ALL: [Self; 6] =
+        [Self::Assigned, Self::Collected, Self::Accepted, Self::Rejected, Self::Stored, Self::Lost];
+
+    /// The word that stands in the table.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Assigned => "assigned",
+            Self::Collected => "collected",
+            Self::Accepted => "accepted",
+            Self::Rejected => "rejected",
+            Self::Stored => "stored",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+/// One event, or one request of a barrier-synchronised workload (`events.parquet`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventRow {
+    /// Level-1 ID, or the request's number.
+    pub id: u64,
+    /// Bytes of all fragments, without any header.
+    pub size_bytes: u64,
+    /// When the supervisor assigned it (the barrier opened).
+    pub assigned_ps: u64,
+    /// When the first request for a fragment left the collector; absent if none did.
+    pub first_request_ps: Option<u64>,
+    /// When the last byte of the last fragment was read by the collector; absent if it never was.
+    pub last_byte_ps: Option<u64>,
+    /// Data-collection time as the collecting application sees it; absent if collection did not end.
+    pub collection_time_ps: Option<u64>,
+    /// The time the same bytes take on the collector's link with nothing else on it; absent if unknown.
+    pub ideal_ps: Option<u64>,
+    /// Retransmission time-outs on the connections that carried this event while it was collected.
+    pub timeouts: u64,
+    /// Number of the collector.
+    pub collector: u32,
+    /// Number of the collector's rack.
+    pub rack: u32,
+    /// Number of the processing unit within its collector.
+    pub unit: u32,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// A watched queue at one moment (`queues.parquet`); rows of one queue follow each other in time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueRow {
+    /// The queue's name, such as `tor→collector-3`.
+    pub queue: Arc<str>,
+    /// The moment.
+    pub time_ps: u64,
+    /// Bytes waiting, as the buffering scheme counts them.
+    pub queue_bytes: u64,
+    /// Frames waiting.
+    pub queue_frames: u64,
+    /// Frames refused so far.
+    pub drops: u64,
+    /// Frames marked with congestion experienced so far.
+    pub ecn_marks: u64,
+    /// The most bytes it may hold; absent where no limit applies to this queue alone.
+    pub limit_bytes: Option<u64>,
+}
+
+/// One TCP connection over the whole run (`flows.parquet`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FlowRow {
+    /// Number of the connection.
+    pub flow: u64,
+    /// Host whose data the row counts.
+    pub source: Arc<str>,
+    /// Host that receives it.
+    pub destination: Arc<str>,
+    /// Payload bytes acknowledged.
+    pub acked_bytes: u64,
+    /// Segments with payload sent, retransmissions included.
+    pub segments: u64,
+    /// Segments sent again, for whatever reason.
+    pub retransmits: u64,
+    /// Retransmission time-outs.
+    pub timeouts: u64,
+    /// Entries into fast recovery.
+    pub fast_retransmits: u64,
+    /// Retransmissions of what had already arrived; absent where it cannot be known.
+    pub spurious_retransmits: Option<u64>,
+    /// Largest congestion window.
+    pub cwnd_packets_max: Option<u64>,
+    /// Smallest round-trip time seen.
+    pub rtt_min_ps: Option<u64>,
+    /// Smoothed round-trip time at the end.
+    pub rtt_smoothed_ps: Option<u64>,
+}
+
+/// The traffic of one event up to a moment (`io.parquet`): the "IO graph" of ICC'15 figs. 6 and 10.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IoRow {
+    /// The event.
+    pub event: u64,
+    /// Time since the event's first request.
+    pub since_request_ps: u64,
+    /// Bytes on the wire towards the collector so far.
+    pub to_collector_bytes: u64,
+    /// Bytes on the wire from the collector to the readouts so far.
+    pub from_collector_bytes: u64,
+}
+
+/// A connection's windows at one moment (`windows.parquet`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WindowRow {
+    /// The connection, as in [`FlowRow::flow`].
+    pub flow: u64,
+    /// The moment.
+    pub time_ps: u64,
+    /// Congestion window.
+    pub cwnd_bytes: u64,
+    /// Window advertised by the receiver; absent where it is not watched.
+    pub rwnd_bytes: Option<u64>,
+    /// Bytes sent and not yet acknowledged.
+    pub in_flight_bytes: u64,
+}
+
+/// All the tables of one result; any of them may be empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Records {
+    /// Events or requests, by the time they were assigned.
+    pub events: Vec<EventRow>,
+    /// Watched queues.
+    pub queues: Vec<QueueRow>,
+    /// Connections.
+    pub flows: Vec<FlowRow>,
+    /// Traffic of chosen events.
+    pub io: Vec<IoRow>,
+    /// Windows of chosen connections.
+    pub windows: Vec<WindowRow>,
+}

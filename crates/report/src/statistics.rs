@@ -1,0 +1,124 @@
+//! Distributions: exact order statistics, and the mean and spread of integer samples.
+//!
+//! The quantile is the inverse of the empirical distribution function (type 1 of Hyndman and Fan 1996,
+//! `method="inverted_cdf"` in NumPy): the p-quantile of n samples is the ⌈p·n⌉-th smallest. It is always
+//! a value that occurred, integer arithmetic finds it, and it lies on the drawn curve. With an even
+//! number of samples the median is the lower of the middle two.
+
+/// A quantile in thousandths, from 0 to 1000: 500 is the median, 999 what one sample in 1000 exceeds.
+///
+/// `sorted` must be ascending; the answer is `None` where it is empty.
+///
+/// # Panics
+/// Where `permille` is larger than 1000.
+pub fn quantile<T: Copy>(sorted: &[T], permille: u16) -> Option<T> {
+    assert!(permille <= 1000, "a quantile of {permille} thousandths");
+    // 128 bits: no length of a slice overflows the product.
+    let rank = (sorted.len() as u128 * u128::from(permille)).div_ceil(1000) as usize;
+    sorted.get(rank.saturating_sub(1)).copied()
+}
+
+/// Mean and standard deviation of integers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moments {
+    /// Arithmetic mean, in the samples' unit.
+    pub mean: f64,
+    /// Standard deviation of the samples themselves (divided by n, as NumPy does by default).
+    pub deviation: f64,
+}
+
+/// Mean and standard deviation; `None` without samples.
+///
+/// The sum is exact. Deviations are taken from the whole part of the mean, in integers, so that nothing
+/// cancels; the answer depends on the samples alone and not on their order where `sorted` is ascending.
+pub fn moments(sorted: &[u64]) -> Option<Moments> {
+    let count = sorted.len() as u128;
+    if count == 0 {
+        return None;
+    }
+    // At most 2^64 samples below 2^64: the sum fits.
+    let sum: u128 = sorted.iter().map(|&value| u128::from(value)).sum();
+    let (whole, rest) = (sum / count, (sum % count) as f64 / count as f64);
+    let squares: f64 =
+        sorted.iter().map(|&value| (i128::from(value) - whole as i128) as f64).map(|off| off * off).sum();
+    // The mean is whole + rest: Σ(x - mean)² = Σ(x - whole)² - n·rest².
+    let variance = (squares / count as f64 - rest * rest).max(0.0);
+    Some(Moments { mean: whole as f64 + rest, deviation: variance.sqrt() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn known_quantiles() {
+        let sorted = [10, 20, 30, 40];
+        let cases = [(0, 10), (1, 10), (250, 10), (251, 20), (500, 20), (501, 30), (999, 40), (1000, 40)];
+        for (permille, value) in cases {
+            assert_eq!(quantile(&sorted, permille), Some(value), "at {permille}");
+        }
+        assert_eq!(quantile::<u64>(&[], 500), None);
+        let thousand: Vec<u64> = (1..=1000).collect();
+        assert_eq!(quantile(&thousand, 999), Some(999));
+        assert_eq!(quantile(&thousand, 990), Some(990));
+    }
+
+    #[test]
+    fn known_moments() {
+        assert_eq!(moments(&[2, 4, 4, 4, 5, 5, 7, 9]), Some(Moments { mean: 5.0, deviation: 2.0 }));
+        assert_eq!(moments(&[u64::MAX; 3]).unwrap().deviation, 0.0);
+        assert_eq!(moments(&[]), None);
+    }
+
+    #[test]
+    fn small_spread_on_a_large_value_is_not_lost() {
+        let base = 1 << 60;
+        let moments = moments(&[base, base + 2, base + 4, base + 6]).unwrap();
+        assert!((moments.deviation - 5f64.sqrt()).abs() < 1e-12, "{moments:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn at_least_p_of_the_samples_are_not_larger(
+            mut samples in prop::collection::vec(0..1_000_000u64, 1..300),
+            permille in 0..=1000u16,
+        ) {
+            samples.sort_unstable();
+            let value = quantile(&samples, permille).unwrap();
+            let count = samples.len() as u128;
+            let not_larger = samples.iter().filter(|&&sample| sample <= value).count() as u128;
+            let smaller = samples.iter().filter(|&&sample| sample < value).count() as u128;
+            prop_assert!(samples.contains(&value));
+            prop_assert!(not_larger * 1000 >= u128::from(permille) * count);
+            // It is the smallest such value.
+            prop_assert!(permille == 0 || smaller * 1000 < u128::from(permille) * count);
+        }
+
+        #[test]
+        fn quantiles_do_not_decrease(
+            mut samples in prop::collection::vec(any::<u64>(), 1..100),
+            a in 0..=1000u16,
+            b in 0..=1000u16,
+        ) {
+            samples.sort_unstable();
+            prop_assert!(quantile(&samples, a.min(b)) <= quantile(&samples, a.max(b)));
+            prop_assert_eq!(quantile(&samples, 0), samples.first().copied());
+            prop_assert_eq!(quantile(&samples, 1000), samples.last().copied());
+        }
+
+        #[test]
+        fn the_spread_is_that_of_exact_arithmetic(
+            mut samples in prop::collection::vec(0..1u64 << 40, 1..200),
+        ) {
+            samples.sort_unstable();
+            let count = samples.len() as u128;
+            let sum: u128 = samples.iter().map(|&x| u128::from(x)).sum();
+            let squares: u128 = samples.iter().map(|&x| u128::from(x) * u128::from(x)).sum();
+            let exact = ((count * squares - sum * sum) as f64).sqrt() / count as f64;
+            let got = moments(&samples).unwrap();
+            prop_assert!((got.deviation - exact).abs() <= exact * 1e-9 + 1e-9);
+            prop_assert!(got.mean >= samples[0] as f64 && got.mean <= samples[samples.len() - 1] as f64);
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! The summary: one JSON object that says how a plan, a simulation or a run came out.
+//!
+//! A key that does not apply is absent; it is never null and never a made-up zero. Scripts outside the
+//! project read these names, so they are added to and not renamed.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Plan;
+
+/// The schema this crate writes and reads.
+pub const SCHEMA: &str = "fanin.summary/1";
+
+/// Which of the three worlds a result comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Arithmetic alone.
+    Plan,
+    /// The packet-level simulation.
+    Sim,
+    /// The kernel's own TCP.
+    Run,
+}
+
+impl Kind {
+    /// The word for a heading.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plan => "plan",
+            Self::Sim => "simulation",
+            Self::Run => "measurement",
+        }
+    }
+}
+
+/// Which scenario a result belongs to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScenarioName {
+    /// Its name.
+    pub name: String,
+    /// A digest of the resolved scenario: equal digests mean the same system.
+    pub hash: String,
+}
+
+/// The stretch of a run that was measured, in picoseconds since the run began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Measured {
+    /// First moment that counts.
+    pub from: u64,
+    /// First moment that no longer counts.
+    pub until: u64,
+}
+
+/// What became of the events that were assigned while measuring.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Events {
+    /// Given to a collector.
+    pub assigned: u64,
+    /// Complete at the collector.
+    pub collected: u64,
+    /// Accepted by a processing unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<u64>,
+    /// Rejected by a processing unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rejected: Option<u64>,
+    /// Written by a logger.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stored: Option<u64>,
+    /// Given up.
+    pub lost: u64,
+    /// Collected once more than they should be.
+    pub duplicated: u64,
+    /// Events collected a second of the measured time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_hz: Option<f64>,
+}
+
+/// A distribution of times, in milliseconds; see [`crate::quantile`] for what a quantile is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Times {
+    /// Mean of the events' own ideals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ideal: Option<f64>,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Standard deviation (divided by n).
+    pub std: f64,
+    /// Smallest.
+    pub min: f64,
+    /// 1 % are not larger.
+    pub p01: f64,
+    /// 25 % are not larger.
+    pub p25: f64,
+    /// The median.
+    pub p50: f64,
+    /// 75 % are not larger.
+    pub p75: f64,
+    /// 90 % are not larger.
+    pub p90: f64,
+    /// 99 % are not larger.
+    pub p99: f64,
+    /// 99.9 % are not larger.
+    pub p999: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// Each event's collection time over its own exact wire ideal.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Slowdown {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// The median.
+    pub p50: f64,
+    /// 99 % are not larger.
+    pub p99: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// The rounds of a barrier-synchronised workload.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Requests {
+    /// Rounds whose every answer arrived.
+    pub completed: u64,
+    /// Their completion times; absent where none completed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_ms: Option<Times>,
+}
+
+/// Fragment bytes delivered a second, no headers counted, in bit/s.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Goodput {
+    /// All collectors together.
+    pub total: f64,
+    /// The total divided by the number of collectors, idle ones included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_collector_mean: Option<f64>,
+}
+
+/// Declares a section whose every figure may be absent.
+macro_rules! section {
+    ($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $field:ident: $of:ty,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(default)]
+        pub struct $name {
+            $($(#[$about])* #[serde(skip_serializing_if = "Option::is_none")] pub $field: Option<$of>,)*
+        }
+    };
+}
+
+section!(
+    /// Shares of the wire rate, 0 to 1, everything on the wire counted.
+    Load {
+        /// The busiest link into a collector.
+        last_hop: f64,
+        /// The busiest link between switches.
+        uplink: f64,
+    }
+);
+
+section!(
+    /// What the network did.
+    Network {
+        /// Frames put on a link by their first sender.
+        packets: u64,
+        /// Their bytes on the wire.
+        bytes: u64,
+        /// Frames refused by a full buffer, all switches.
+        drops: u64,
+        /// Frames marked with congestion experienced.
+        ecn_marks: u64,
+        /// PAUSE frames that stopped a sender.
+        pauses: u64,
+        /// The most bytes that waited in one queue.
+        queue_bytes_max: u64,
+    }
+);
+
+section!(
+    /// What the transport did.
+    Tcp {
+        /// Segments with payload, retransmissions included.
+        segments: u64,
+        /// Segments sent again.
+        retransmits: u64,
+        /// Retransmission time-outs.
+        timeouts: u64,
+        /// Entries into fast recovery.
+        fast_retransmits: u64,
+        /// Retransmissions of what had already arrived.
+        spurious_retransmits: u64,
+    }
+);
+
+section!(
+    /// Application-level traffic shaping.
+    Shaping {
+        /// Credits a collector may have outstanding, in fragments.
+        credits: u64,
+        /// Mean time a request waited for credits, in milliseconds.
+        wait_ms_mean: f64,
+    }
+);
+
+section!(
+    /// What the result cost; left out of comparisons, since it differs from machine to machine.
+    Speed {
+        /// Seconds by the clock.
+        wall_s: f64,
+        /// Seconds of processor time.
+        cpu_s: f64,
+        /// Each frame counted once for every link it was put on.
+        packet_hops: u64,
+        /// Packet-hops a second of processor time.
+        packet_hops_per_cpu_s: f64,
+        /// Wire bytes simulated a second of processor time.
+        simulated_bytes_per_cpu_s: f64,
+        /// Most memory held, in bytes.
+        peak_rss_bytes: u64,
+    }
+);
+
+section!(
+    /// What the wire alone would allow.
+    Ideal {
+        /// Collection time of a mean event, in milliseconds.
+        collection_time_ms: f64,
+        /// Goodput of one collector's link, in bit/s.
+        goodput_bps: f64,
+        /// The formula with its numbers filled in.
+        how: String,
+    }
+);
+
+/// The summary of one result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// Which world it comes from.
+    pub kind: Kind,
+    /// Version of Fanin.
+    pub version: String,
+    /// Commit it was built from, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The scenario.
+    pub scenario: ScenarioName,
+    /// Seed of all randomness.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Measured time in seconds, the warm-up left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_s: Option<f64>,
+    /// The stretch of the run that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_ps: Option<Measured>,
+    /// Events of an event-building workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<Events>,
+    /// Rounds of a barrier-synchronised workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<Requests>,
+    /// The data-collection time of an event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collection_time_ms: Option<Times>,
+    /// Collection times over their ideals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slowdown: Option<Slowdown>,
+    /// Fragment bytes delivered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goodput_bps: Option<Goodput>,
+    /// Link loads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<Load>,
+    /// Frames, drops, marks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Network>,
+    /// Segments, retransmissions, time-outs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<Tcp>,
+    /// Credits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shaping: Option<Shaping>,
+    /// What the result cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speed: Option<Speed>,
+    /// What the wire alone would allow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ideal: Option<Ideal>,
+    /// The planner's derivations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Plan>,
+    /// The figures of the technique in force, under its own key, and whatever a later version added.
+    #[serde(flatten)]
+    pub techniques: BTreeMap<String, Value>,
+}
+
+/// A summary that cannot be written as JSON: some figure is not a number.
+#[derive(Debug, thiserror::Error)]
+#[error("the figure `{key}` of the summary is not a finite number")]
+pub struct NotFinite {
+    /// Dotted key of the figure.
+    pub key: String,
+}
+
+impl Summary {
+    /// A summary that says only what it is about.
+    pub fn new(kind: Kind, version: impl Into<String>, scenario: ScenarioName) -> Self {
+        Self {
+            schema: SCHEMA.into(),
+            kind,
+            version: version.into(),
+            commit: None,
+            scenario,
+            seed: None,
+            duration_s: None,
+            measured_ps: None,
+            events: None,
+            requests: None,
+            collection_time_ms: None,
+            slowdown: None,
+            goodput_bps: None,
+            load: None,
+            network: None,
+            tcp: None,
+            shaping: None,
+            speed: None,
+            ideal: None,
+            plan: None,
+            techniques: BTreeMap::new(),
+        }
+    }
+
+    /// The summary as a JSON tree.
+    ///
+    /// # Errors
+    /// Where a figure is infinite or not a number: JSON has no word for these and would say null.
+    pub fn to_value(&self) -> Result<Value, NotFinite> {
+        let tree = serde_json::to_value(self).expect("a summary has only text keys");
+        match null_key(&tree) {
+            Some(key) => Err(NotFinite { key }),
+            None => Ok(tree),
+        }
+    }
+
+    /// The summary as JSON text, indented, with a line end.
+    ///
+    /// # Errors
+    /// As [`Self::to_value`].
+    pub fn to_json(&self) -> Result<String, NotFinite> {
+        let mut text = serde_json::to_string_pretty(&self.to_value()?).expect("a tree without odd keys");
+        text.push('\n');
+        Ok(text)
+    }
+
+    /// The distribution that the result is judged by: collection times, or else round times.
+    pub fn times(&self) -> Option<&Times> {
+        self.collection_time_ms
+            .as_ref()
+            .or_else(|| self.requests.as_ref().and_then(|requests| requests.time_ms.as_ref()))
+    }
+}
+
+/// The dotted key of some null in a tree.
+fn null_key(tree: &Value) -> Option<String> {
+    let join = |key: &str, rest: String| if rest.is_empty() { key.into() } else { format!("{key}.{rest}") };
+    match tree {
+        Value::Null => Some(String::new()),
+        Value::Object(fields) => {
+            fields.iter().find_map(|(key, value)| null_key(value).map(|rest| join(key, rest)))
+        }
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .find_map(|(index, value)| null_key(value).map(|rest| join(&index.to_string(), rest))),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_apply_is_absent() {
+        let summary =
+            Summary::new(Kind::Plan, "0.1.0", ScenarioName { name: "incast".into(), hash: "00ff".into() });
+        assert_eq!(
+            serde_json::to_string(&summary).unwrap(),
+            r#"{"schema":"fanin.summary/1","kind":"plan","version":"0.1.0","scenario":{"name":"incast","hash":"00ff"}}"#
+        );
+    }
+
+    #[test]
+    fn not_a_number_is_refused_by_name() {
+        let mut summary = Summary::new(Kind::Sim, "0.1.0", ScenarioName::default());
+        summary.goodput_bps = Some(Goodput { total: f64::NAN, per_collector_mean: None });
+        assert_eq!(summary.to_json().unwrap_err().key, "goodput_bps.total");
+        summary.goodput_bps = None;
+        summary.techniques.insert("daqring".into(), serde_json::json!({"rings": [1, null]}));
+        assert_eq!(summary.to_value().unwrap_err().key, "daqring.rings.1");
+    }
+
+    #[test]
+    fn a_technique_keeps_its_own_key() {
+        let mut summary = Summary::new(Kind::Sim, "0.1.0", ScenarioName::default());
+        summary.techniques.insert("m21tcp".into(), serde_json::json!({"window_bytes_min": 1460}));
+        let text = summary.to_json().unwrap();
+        assert!(text.contains("\"m21tcp\": {"));
+        assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), summary);
+    }
+}

@@ -1,0 +1,434 @@
+//! Rows to Parquet and back.
+//!
+//! Quantities are signed 64-bit integers, so that differences in NumPy do not wrap; identifiers are
+//! unsigned. The unit of every column stands in its name and again in the file's key-value metadata,
+//! which Arrow readers show as the schema's metadata: `fanin.schema` and `fanin.unit.<column>`.
+
+use std::fs::File;
+use std::io::Write;
+use std::panic::catch_unwind;
+use std::path::Path;
+use std::sync::Arc;
+
+use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical};
+use parquet::column::reader::ColumnReader;
+use parquet::column::writer::ColumnWriter;
+use parquet::data_type::ByteArray;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{ColumnPath, Type};
+
+use crate::columns::{Cell, Column, ID, Table};
+
+/// Rows a row group holds at most: a reader's memory follows from it.
+const ROWS_PER_GROUP: usize = 1 << 18;
+/// Rows a file may hold before it is taken for damaged.
+const ROWS_MAX: usize = 1 << 30;
+/// Rows that are decoded at once.
+const BATCH: usize = 1 << 14;
+
+/// Why a table could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum TableWriteError {
+    /// A quantity that a signed 64-bit column cannot hold (a time past 106 days).
+    #[error("{value} in column `{column}` of row {row} is larger than a table can hold ({})", i64::MAX)]
+    TooLarge {
+        /// The column.
+        column: &'static str,
+        /// Number of the row, from 0.
+        row: usize,
+        /// The value.
+        value: u64,
+    },
+    /// The file.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// The encoding.
+    #[error(transparent)]
+    Parquet(#[from] ParquetError),
+}
+
+/// Why a table could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum TableReadError {
+    /// It belongs to something else, or to a later version.
+    #[error("its schema is `{got}`, not `{expected}`")]
+    Schema {
+        /// What the file says; empty where it says nothing.
+        got: String,
+        /// What was expected.
+        expected: &'static str,
+    },
+    /// A column is missing.
+    #[error("it has no column `{column}`")]
+    Missing {
+        /// The column.
+        column: &'static str,
+    },
+    /// A column has a type that does not fit.
+    #[error("column `{column}` is stored as {got}")]
+    Type {
+        /// The column.
+        column: &'static str,
+        /// Its physical type.
+        got: String,
+    },
+    /// A value does not fit its column.
+    #[error("row {row} of column `{column}` does not fit: {got}")]
+    Value {
+        /// The column.
+        column: &'static str,
+        /// Number of the row, from 0.
+        row: usize,
+        /// The value.
+        got: String,
+    },
+    /// More rows than any result has, or fewer values than rows.
+    #[error("it claims {claimed} rows and holds {found}")]
+    Rows {
+        /// What its footer says.
+        claimed: i64,
+        /// What could be read.
+        found: usize,
+    },
+    /// Not Parquet, or damaged.
+    #[error("it is not a whole Parquet file: {0}")]
+    Parquet(#[from] ParquetError),
+    /// The decoder gave up in the middle.
+    #[error("it is damaged: its pages cannot be decoded")]
+    Damaged,
+}
+
+/// What a column's cells have in common, taken from an empty row.
+fn is_name<R: Table>(column: &Column<R>) -> bool {
+    matches!((column.read)(&R::default()), Cell::Name(_))
+}
+
+fn is_optional<R: Table>(column: &Column<R>) -> bool {
+    matches!((column.read)(&R::default()), Cell::Maybe(_))
+}
+
+fn schema<R: Table>() -> Result<Type, ParquetError> {
+    let fields = R::COLUMNS
+        .iter()
+        .map(|column| {
+            let (physical, logical) = if is_name(column) {
+                (Physical::BYTE_ARRAY, LogicalType::String)
+            } else {
+                (Physical::INT64, LogicalType::integer(64, column.unit != ID))
+            };
+            let repetition = if is_optional(column) { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+            Type::primitive_type_builder(column.name, physical)
+                .with_logical_type(Some(logical))
+                .with_repetition(repetition)
+                .build()
+                .map(Arc::new)
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    Type::group_type_builder("row").with_fields(fields).build()
+}
+
+fn properties<R: Table>() -> WriterProperties {
+    let text = |key: String, value: &str| KeyValue::new(key, value.to_owned());
+    let mut metadata = vec![text("fanin.schema".into(), R::SCHEMA)];
+    metadata.extend(R::COLUMNS.iter().map(|column| text(format!("fanin.unit.{}", column.name), column.unit)));
+    let mut builder = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_created_by("fanin".into())
+        .set_key_value_metadata(Some(metadata));
+    for column in R::COLUMNS.iter().filter(|column| !is_name(column)) {
+        // Times grow and counts repeat: differences take a few bits each.
+        let path = ColumnPath::from(column.name);
+        builder = builder
+            .set_column_dictionary_enabled(path.clone(), false)
+            .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+    }
+    builder.build()
+}
+
+/// Writes `rows` as a whole Parquet file.
+pub(crate) fn write<R: Table, W: Write + Send>(rows: &[R], out: W) -> Result<(), TableWriteError> {
+    let mut file = SerializedFileWriter::new(out, Arc::new(schema::<R>()?), Arc::new(properties::<R>()))?;
+    for (group_index, rows) in rows.chunks(ROWS_PER_GROUP).enumerate() {
+        let mut group = file.next_row_group()?;
+        for column in R::COLUMNS {
+            let mut writer =
+                group.next_column()?.ok_or_else(|| ParquetError::General("a column too few".into()))?;
+            let first_row = group_index * ROWS_PER_GROUP;
+            write_column(column, rows, first_row, writer.untyped())?;
+            writer.close()?;
+        }
+        group.close()?;
+    }
+    file.close()?;
+    Ok(())
+}
+
+fn write_column<R: Table>(
+    column: &Column<R>,
+    rows: &[R],
+    first_row: usize,
+    writer: &mut ColumnWriter<'_>,
+) -> Result<(), TableWriteError> {
+    let (mut numbers, mut levels, mut names) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, row) in rows.iter().enumerate() {
+        let number = match (column.read)(row) {
+            Cell::Number(value) => value,
+            Cell::Maybe(value) => {
+                levels.push(i16::from(value.is_some()));
+                let Some(value) = value else { continue };
+                value
+            }
+            Cell::Name(name) => {
+                names.push(ByteArray::from(name.as_bytes().to_vec()));
+                continue;
+            }
+        };
+        // An identifier is a bit pattern; the file's logical type says that it is unsigned.
+        if number > i64::MAX as u64 && column.unit != ID {
+            return Err(TableWriteError::TooLarge {
+                column: column.name,
+                row: first_row + index,
+                value: number,
+            });
+        }
+        numbers.push(number as i64);
+    }
+    let levels = is_optional(column).then_some(levels.as_slice());
+    match writer {
+        ColumnWriter::Int64ColumnWriter(writer) => writer.write_batch(&numbers, levels, None)?,
+        ColumnWriter::ByteArrayColumnWriter(writer) => writer.write_batch(&names, None, None)?,
+        _ => return Err(ParquetError::General("a column of another type".into()).into()),
+    };
+    Ok(())
+}
+
+/// Reads a whole Parquet file of such rows.
+pub(crate) fn read<R: Table>(path: &Path) -> Result<Vec<R>, TableReadError> {
+    // The decoder asserts on some damaged pages instead of refusing them. Nothing outlives the attempt.
+    catch_unwind(|| decode(path)).unwrap_or(Err(TableReadError::Damaged))
+}
+
+fn decode<R: Table>(path: &Path) -> Result<Vec<R>, TableReadError> {
+    let file = File::open(path).map_err(|error| ParquetError::External(Box::new(error)))?;
+    let reader = SerializedFileReader::new(file)?;
+    let metadata = reader.metadata().file_metadata();
+    let got = metadata
+        .key_value_metadata()
+        .and_then(|pairs| pairs.iter().find(|pair| pair.key == "fanin.schema"))
+        .and_then(|pair| pair.value.clone())
+        .unwrap_or_default();
+    if got != R::SCHEMA {
+        return Err(TableReadError::Schema { got, expected: R::SCHEMA });
+    }
+    let claimed = metadata.num_rows();
+    let groups_claim: i128 =
+        reader.metadata().row_groups().iter().map(|group| i128::from(group.num_rows())).sum();
+    if i128::from(claimed) != groups_claim || !(0..=ROWS_MAX as i64).contains(&claimed) {
+        return Err(TableReadError::Rows { claimed, found: groups_claim.clamp(0, i64::MAX.into()) as usize });
+    }
+    let mut rows: Vec<R> = Vec::new();
+    for index in 0..reader.num_row_groups() {
+        let group = reader.get_row_group(index)?;
+        let first_row = rows.len();
+        // The first column makes the rows, as many as it really holds; the others fill them in.
+        for (position, column) in R::COLUMNS.iter().enumerate() {
+            read_column(column, group.as_ref(), first_row, position == 0, &mut rows)?;
+        }
+    }
+    if rows.len() as i64 != claimed {
+        return Err(TableReadError::Rows { claimed, found: rows.len() });
+    }
+    Ok(rows)
+}
+
+fn read_column<R: Table>(
+    column: &Column<R>,
+    group: &dyn RowGroupReader,
+    first_row: usize,
+    makes_rows: bool,
+    rows: &mut Vec<R>,
+) -> Result<(), TableReadError> {
+    let schema = group.metadata().schema_descr();
+    let index = schema
+        .columns()
+        .iter()
+        .position(|found| found.path().parts() == [column.name])
+        .ok_or(TableReadError::Missing { column: column.name })?;
+    let (descriptor, name) = (&schema.columns()[index], column.name);
+    let wrong_type = || TableReadError::Type { column: name, got: descriptor.physical_type().to_string() };
+    if descriptor.max_rep_level() != 0 || descriptor.max_def_level() != i16::from(is_optional(column)) {
+        return Err(wrong_type());
+    }
+    let mut at = first_row;
+    let mut put = |cells: &mut dyn Iterator<Item = Cell>| -> Result<(), TableReadError> {
+        for cell in cells {
+            if makes_rows {
+                rows.push(R::default());
+            }
+            let (found, claimed) = (at - first_row, group.metadata().num_rows());
+            let row = rows.get_mut(at).ok_or(TableReadError::Rows { claimed, found })?;
+            let shown = cell.clone();
+            if !(column.write)(row, cell) {
+                let got = match shown {
+                    Cell::Name(name) => format!("{:?}", name.chars().take(80).collect::<String>()),
+                    other => format!("{other:?}"),
+                };
+                return Err(TableReadError::Value { column: name, row: at, got });
+            }
+            at += 1;
+        }
+        Ok(())
+    };
+    match (group.get_column_reader(index)?, is_name(column)) {
+        (ColumnReader::Int64ColumnReader(mut reader), false) => loop {
+            let (mut numbers, mut levels) = (Vec::new(), Vec::new());
+            let wanted = is_optional(column).then_some(&mut levels);
+            let (records, _, _) = reader.read_records(BATCH, wanted, None, &mut numbers)?;
+            if records == 0 {
+                break;
+            }
+            if numbers.iter().any(|&number| number < 0 && column.unit != ID) {
+                let got = "a negative quantity".into();
+                return Err(TableReadError::Value { column: name, row: first_row, got });
+            }
+            let mut numbers = numbers.into_iter().map(|number| number as u64);
+            if is_optional(column) {
+                put(&mut levels
+                    .iter()
+                    .map(|&level| Cell::Maybe(if level == 1 { numbers.next() } else { None })))?;
+            } else {
+                put(&mut numbers.map(Cell::Number))?;
+            }
+        },
+        (ColumnReader::ByteArrayColumnReader(mut reader), true) => {
+            // Runs of one name are the rule: keep the last and share it.
+            let mut last: Arc<str> = Arc::from("");
+            loop {
+                let mut names: Vec<ByteArray> = Vec::new();
+                let (records, _, _) = reader.read_records(BATCH, None, None, &mut names)?;
+                if records == 0 {
+                    break;
+                }
+                for bytes in &names {
+                    if bytes.data() != last.as_bytes() {
+                        let text = bytes.as_utf8().map_err(|_| TableReadError::Value {
+                            column: name,
+                            row: first_row,
+                            got: "bytes that are not UTF-8".into(),
+                        })?;
+                        last = Arc::from(text);
+                    }
+                    put(&mut std::iter::once(Cell::Name(last.clone())))?;
+                }
+            }
+        }
+        _ => return Err(wrong_type()),
+    }
+    let (claimed, found) = (group.metadata().num_rows(), at - first_row);
+    if at != rows.len() || found as i64 != claimed {
+        return Err(TableReadError::Rows { claimed, found });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{EventRow, FlowRow, IoRow, Outcome, QueueRow, WindowRow};
+    use proptest::prelude::*;
+
+    fn there_and_back<R: Table>(rows: &[R]) -> Vec<R> {
+        let path = std::env::temp_dir().join(format!("fanin-{}-{}", std::process::id(), R::FILE));
+        let mut bytes = Vec::new();
+        write(rows, &mut bytes).unwrap();
+        std::fs::write(&path, bytes).unwrap();
+        let back = read::<R>(&path);
+        std::fs::remove_file(&path).unwrap();
+        back.unwrap()
+    }
+
+    const TIME: std::ops::Range<u64> = 0..(1 << 63);
+
+    prop_compose! {
+        fn event()(
+            id: u64, size_bytes in TIME, assigned_ps in TIME, collector: u32, rack: u32, unit: u32,
+            first_request_ps in prop::option::of(TIME), last_byte_ps in prop::option::of(TIME),
+            collection_time_ps in prop::option::of(TIME), ideal_ps in prop::option::of(TIME),
+            timeouts in TIME, outcome in 0..Outcome::ALL.len(),
+        ) -> EventRow {
+            EventRow {
+                id, size_bytes, assigned_ps, first_request_ps, last_byte_ps, collection_time_ps, ideal_ps,
+                timeouts, collector, rack, unit, outcome: Outcome::ALL[outcome],
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        #[test]
+        fn events_come_back_as_they_were(rows in prop::collection::vec(event(), 0..60)) {
+            prop_assert_eq!(there_and_back(&rows), rows);
+        }
+
+        #[test]
+        fn names_come_back_as_they_were(names in prop::collection::vec(".{0,12}", 0..60)) {
+            let rows: Vec<QueueRow> = names
+                .iter()
+                .enumerate()
+                .map(|(index, name)| QueueRow {
+                    queue: name.as_str().into(),
+                    time_ps: index as u64,
+                    limit_bytes: (index % 3 == 0).then_some(64_000),
+                    ..QueueRow::default()
+                })
+                .collect();
+            prop_assert_eq!(there_and_back(&rows), rows);
+        }
+    }
+
+    #[test]
+    fn the_other_tables_too_and_across_row_groups() {
+        let flow = FlowRow { source: "ros-1".into(), destination: "dcm-1".into(), ..FlowRow::default() };
+        let flows = [FlowRow { rtt_min_ps: Some(400), ..flow.clone() }, flow];
+        assert_eq!(there_and_back(&flows), flows);
+        let io =
+            [IoRow { event: u64::MAX, since_request_ps: 1, to_collector_bytes: 2, from_collector_bytes: 3 }];
+        assert_eq!(there_and_back(&io), io);
+        let windows: Vec<WindowRow> = (0..ROWS_PER_GROUP as u64 + 3)
+            .map(|index| WindowRow {
+                flow: index,
+                time_ps: index * 7,
+                cwnd_bytes: index % 11,
+                rwnd_bytes: (index % 2 == 0).then_some(index),
+                in_flight_bytes: 0,
+            })
+            .collect();
+        assert_eq!(there_and_back(&windows), windows);
+    }
+
+    #[test]
+    fn a_time_that_does_not_fit_is_refused_by_name() {
+        let row = EventRow { assigned_ps: 1 << 63, ..EventRow::default() };
+        let error = write(&[EventRow::default(), row], Vec::new()).unwrap_err();
+        assert!(matches!(error, TableWriteError::TooLarge { column: "assigned_ps", row: 1, .. }), "{error}");
+    }
+
+    #[test]
+    fn a_table_of_another_kind_is_named() {
+        let path = std::env::temp_dir().join(format!("fanin-{}-foreign.parquet", std::process::id()));
+        let mut bytes = Vec::new();
+        write(&[IoRow::default()], &mut bytes).unwrap();
+        std::fs::write(&path, &bytes).unwrap();
+        let error = read::<EventRow>(&path).unwrap_err();
+        assert_eq!(error.to_string(), "its schema is `fanin.io/1`, not `fanin.events/1`");
+        std::fs::write(&path, "not a table").unwrap();
+        assert!(matches!(read::<EventRow>(&path), Err(TableReadError::Parquet(_))));
+        std::fs::remove_file(&path).unwrap();
+    }
+}

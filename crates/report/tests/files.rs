@@ -1,0 +1,160 @@
+//! Results go to a directory and come back; what is damaged or foreign is named.
+
+use std::fs;
+use std::path::PathBuf;
+
+use fanin_report::{
+    EventRow, FlowRow, Kind, Outcome, QueueRow, ReadError, Records, RunResult, ScenarioName, Span, Summary,
+    read, write,
+};
+use fanin_units::Instant;
+
+/// A directory that goes away with the test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("fanin-report-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn result() -> RunResult {
+    let ms = 1_000_000_000;
+    let events: Vec<EventRow> = (0..20)
+        .map(|id| EventRow {
+            id,
+            size_bytes: 2_112_000,
+            assigned_ps: id * 20 * ms,
+            first_request_ps: Some(id * 20 * ms + 1_000),
+            last_byte_ps: Some(id * 20 * ms + 19 * ms + id),
+            collection_time_ps: Some(19 * ms + id),
+            ideal_ps: Some(18 * ms),
+            outcome: Outcome::Collected,
+            ..EventRow::default()
+        })
+        .collect();
+    let mut summary =
+        Summary::new(Kind::Sim, "0.1.0", ScenarioName { name: "thesis-a-500hz".into(), hash: "4fe2".into() });
+    summary.fill_events(&events, Span { from: Instant::START, until: Instant::new(400 * ms) }, 1, false);
+    let queue = QueueRow { queue: "tor→dcm".into(), queue_bytes: 12, ..QueueRow::default() };
+    let flow = FlowRow { source: "ros".into(), destination: "dcm".into(), ..FlowRow::default() };
+    let records = Records { events, queues: vec![queue], flows: vec![flow], ..Records::default() };
+    RunResult {
+        label: "out".into(),
+        scenario_toml: Some("[run]\nduration = \"400 ms\"\n".into()),
+        records,
+        ..RunResult::new(summary)
+    }
+}
+
+#[test]
+fn a_result_comes_back_as_it_was() {
+    let scratch = Scratch::new("back");
+    let directory = scratch.0.join("deeper/out");
+    let result = result();
+    let written = write(&directory, &result, "<!doctype html>").unwrap();
+    assert_eq!(read(&directory).unwrap(), result);
+    let mut names: Vec<_> =
+        fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    // No temporary file is left, and the list is complete.
+    assert_eq!(names.len(), written.len());
+    assert_eq!(
+        names,
+        ["events.parquet", "flows.parquet", "queues.parquet", "report.html", "scenario.toml", "summary.json"]
+    );
+    // The summary alone is a result too, without rows.
+    let alone = read(&directory.join("summary.json")).unwrap();
+    assert_eq!((&alone.summary, &alone.records), (&result.summary, &Records::default()));
+}
+
+#[test]
+fn a_second_result_leaves_nothing_of_the_first_and_touches_nothing_else() {
+    let scratch = Scratch::new("second");
+    write(&scratch.0, &result(), "").unwrap();
+    fs::write(scratch.0.join("notes.txt"), "mine").unwrap();
+    let plan = RunResult::new(Summary::new(Kind::Plan, "0.1.0", ScenarioName::default()));
+    write(&scratch.0, &plan, "").unwrap();
+    let back = read(&scratch.0).unwrap();
+    assert_eq!((back.summary, back.records), (plan.summary, Records::default()));
+    assert!(!scratch.0.join("scenario.toml").exists());
+    assert_eq!(fs::read_to_string(scratch.0.join("notes.txt")).unwrap(), "mine");
+}
+
+#[test]
+fn a_result_that_cannot_be_written_leaves_no_summary() {
+    let scratch = Scratch::new("torn");
+    write(&scratch.0, &result(), "").unwrap();
+    let mut too_late = result();
+    too_late.records.events[3].assigned_ps = u64::MAX;
+    let error = write(&scratch.0, &too_late, "").unwrap_err().to_string();
+    assert!(error.contains("events.parquet") && error.contains("`assigned_ps` of row 3"), "{error}");
+    assert!(matches!(read(&scratch.0), Err(ReadError::NoSummary { .. })));
+    let leftovers = fs::read_dir(&scratch.0).unwrap().filter_map(Result::ok);
+    assert_eq!(leftovers.filter(|entry| entry.file_name().to_string_lossy().ends_with("tmp")).count(), 0);
+}
+
+#[test]
+fn foreign_and_damaged_summaries_are_named() {
+    let scratch = Scratch::new("foreign");
+    let path = scratch.0.join("summary.json");
+    let message = |content: &[u8]| {
+        fs::write(&path, content).unwrap();
+        let message = read(&scratch.0).unwrap_err().to_string();
+        assert!(message.contains("summary.json"), "{message}");
+        message
+    };
+    assert!(message(b"{\"schema\": \"fanin.summary/9\"}").contains("`fanin.summary/9`"));
+    assert!(message(b"{\"schema\": \"fanin.summary/1\", \"kind\": \"dream\"}").contains("unknown variant"));
+    assert!(message(b"{\"schema\": \"fanin.summary/1\"").contains("line 1 column"));
+    assert!(message(b"[1, 2]").contains("not a summary"));
+    assert!(message(b"\xff\xfe").contains("byte 0 is not UTF-8"));
+    assert!(message(b"").contains("EOF"));
+    let deep = [b"{\"schema\":".as_slice(), &b"[".repeat(100_000)].concat();
+    assert!(message(&deep).contains("recursion") || message(&deep).contains("damaged"));
+    let huge = br#"{"schema":"fanin.summary/1","kind":"sim","version":"0","scenario":{"name":"","hash":""},"duration_s":1e999}"#;
+    assert!(message(huge).contains("out of range"));
+    fs::remove_file(&path).unwrap();
+    assert!(read(&scratch.0).unwrap_err().to_string().contains("has no summary.json"));
+    assert!(matches!(read(&scratch.0.join("nowhere")), Err(ReadError::Io { .. })));
+}
+
+#[test]
+fn any_damage_to_a_table_is_an_error_or_changes_values_only() {
+    let scratch = Scratch::new("damage");
+    write(&scratch.0, &result(), "").unwrap();
+    let path = scratch.0.join("events.parquet");
+    let whole = fs::read(&path).unwrap();
+    let (mut refused, mut read_anyway) = (0, 0);
+    for length in (0..whole.len()).step_by(97) {
+        fs::write(&path, &whole[..length]).unwrap();
+        let error = read(&scratch.0).unwrap_err().to_string();
+        assert!(error.contains("events.parquet"), "{error}");
+        refused += 1;
+    }
+    for at in (0..whole.len()).step_by(5) {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 1 << (at % 8);
+        fs::write(&path, &damaged).unwrap();
+        match read(&scratch.0) {
+            Ok(result) => {
+                assert_eq!(result.records.events.len(), 20);
+                read_anyway += 1;
+            }
+            Err(error) => {
+                assert!(error.to_string().contains("events.parquet"), "{error}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 100 && read_anyway > 0, "{refused} refused, {read_anyway} read");
+}
