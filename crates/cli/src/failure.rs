@@ -21,6 +21,9 @@ pub(crate) enum Failure {
     /// The catalogue of prices cannot be used.
     #[error(transparent)]
     Catalogue(#[from] fanin_plan::CatalogueError),
+    /// A result cannot be read.
+    #[error(transparent)]
+    Read(#[from] fanin_report::ReadError),
     /// A file that was asked for cannot be written.
     #[error("cannot write {}: {error}", path.display())]
     Write {
@@ -37,9 +40,12 @@ pub(crate) enum Failure {
 impl Failure {
     fn code(&self) -> u8 {
         match self {
-            Self::Scenario(_) | Self::Plan(_) | Self::Catalogue(_) | Self::Write { .. } | Self::Output(_) => {
-                2
-            }
+            Self::Scenario(_)
+            | Self::Plan(_)
+            | Self::Catalogue(_)
+            | Self::Read(_)
+            | Self::Write { .. }
+            | Self::Output(_) => 2,
         }
     }
 

@@ -3,6 +3,7 @@
 mod completions;
 mod man;
 mod plan;
+mod report;
 mod scenario;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
@@ -48,6 +49,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Plan a scenario: ideal times, loads, buffers, windows, credits, and whether frames are lost.
     Plan(plan::Arguments),
+    /// Show results on one page, several side by side.
+    Report(report::Arguments),
     /// List, show and check scenarios, and document their format.
     Scenario(scenario::Arguments),
     /// Print a completion script for a shell.
@@ -61,6 +64,7 @@ pub(crate) enum Command {
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Plan(arguments) => plan::run(&arguments),
+        Command::Report(arguments) => report::run(&arguments),
         Command::Scenario(arguments) => scenario::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),
