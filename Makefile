@@ -20,7 +20,8 @@ run: setup-build ## build, and plan the ATLAS scenario (another: SCENARIO=name-o
 	@cargo build --release --quiet -p fanin-cli
 	@mkdir -p out
 	@$(TARGET)/release/fanin plan $(SCENARIO) --json out/plan.json
-	@echo; echo "The same as JSON: out/plan.json. More: $(TARGET)/release/fanin --help"
+	@$(TARGET)/release/fanin report out/plan.json --out out/report.html
+	@echo; echo "The same as a page: out/report.html, and as JSON: out/plan.json. More: $(TARGET)/release/fanin --help"
 
 test: setup-test ## every check and test; the last line says how many passed
 	@$(PYTHON) scripts/test.py

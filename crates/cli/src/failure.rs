@@ -72,6 +72,9 @@ pub(crate) enum Failure {
     /// Ctrl-C.
     #[error("stopped; what was measured until then is written")]
     Stopped,
+    /// A result cannot be read.
+    #[error(transparent)]
+    Read(#[from] fanin_report::ReadError),
     /// A file that was asked for cannot be written.
     #[error("cannot write {}: {error}", path.display())]
     Write {
@@ -97,6 +100,7 @@ impl Failure {
             | Self::Sim(_)
             | Self::Result(_)
             | Self::NoClaim { .. }
+            | Self::Read(_)
             | Self::Write { .. }
             | Self::Output(_) => 2,
         }

@@ -4,6 +4,7 @@ mod completions;
 mod events;
 mod man;
 mod plan;
+mod report;
 mod reproduce;
 mod scenario;
 mod sim;
@@ -55,6 +56,8 @@ pub(crate) enum Command {
     Sim(sim::Arguments),
     /// Lay the papers' checkable results beside what the simulator gives.
     Reproduce(reproduce::Arguments),
+    /// Show results on one page, several side by side.
+    Report(report::Arguments),
     /// List, show and check scenarios, and document their format.
     Scenario(scenario::Arguments),
     /// Tell what raw-data files hold, check them and convert them.
@@ -72,6 +75,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
+        Command::Report(arguments) => report::run(&arguments),
         Command::Scenario(arguments) => scenario::run(&arguments),
         Command::Events(arguments) => events::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),

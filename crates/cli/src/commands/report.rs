@@ -1,0 +1,27 @@
+//! `fanin report`: one self-contained page of one result, or of several side by side.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+use crate::failure::Failure;
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example: fanin plan incast --json plan.json && fanin report plan.json --out page.html"
+)]
+pub(crate) struct Arguments {
+    /// What `--out` or `--json` of another command wrote: a folder, or a summary alone.
+    #[arg(value_name = "RESULT", required = true, value_hint = ValueHint::AnyPath)]
+    results: Vec<PathBuf>,
+    /// The page, one HTML file that opens offline.
+    #[arg(long, value_name = "PAGE.html", value_hint = ValueHint::FilePath)]
+    out: PathBuf,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let results: Vec<_> =
+        arguments.results.iter().map(|path| fanin_report::read(path)).collect::<Result<_, _>>()?;
+    std::fs::write(&arguments.out, fanin_report::page(&results))
+        .map_err(|error| Failure::Write { path: arguments.out.clone(), error })
+}
