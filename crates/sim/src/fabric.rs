@@ -276,9 +276,10 @@ impl Fabric {
     }
 
     /// The frame that will arrive next over a port's link.
-    pub(crate) fn first(&self, port: PortIndex) -> Frame {
+    #[inline]
+    pub(crate) fn first(&self, port: PortIndex) -> Option<&Frame> {
         let port = &self.ports[port as usize];
-        port.ring[port.slot(0)]
+        if port.len > 0 { Some(&port.ring[port.slot(0)]) } else { None }
     }
 
     /// Notes all frames on the link of a port, both ways, or no longer.
