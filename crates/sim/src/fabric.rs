@@ -9,7 +9,7 @@ use fanin_units::{Bytes, Instant, Rate};
 
 use crate::Error;
 use crate::memories::{Memories, Place, Plain};
-use crate::network::{Network, PortIndex};
+use crate::network::{Network, NodeKind, PortIndex};
 use crate::random::{Kind, Purpose, Random, host, seed};
 use crate::schedule::Schedule;
 use crate::tcp::{Flags, Segment};
@@ -61,7 +61,8 @@ pub(crate) struct Port {
     /// How many of them, from the head, have left the queue as far as anybody has looked.
     released: u32,
     /// How many wish that each frame that arrives over the link is noted.
-    pub(crate) taps: u32,
+    pub(crate) taps: u16,
+    leads_to_host: bool,
     pub(crate) place: Place,
     /// When the last accepted frame will have left.
     departure: u64,
@@ -189,8 +190,13 @@ pub(crate) struct Queue {
 
 /// What became of a frame that arrived over a link.
 pub(crate) enum Hop {
-    /// It waits at the next port on its way.
-    Forwarded,
+    /// It waits at the next port on its way; whether it is the only one on the last link.
+    Forwarded {
+        /// The port.
+        to: PortIndex,
+        /// Nothing else is there, and the link leads to its destination.
+        is_next: bool,
+    },
     /// It is at its destination.
     Delivered(Frame),
     /// A switch dropped it.
@@ -239,6 +245,7 @@ impl Fabric {
                 held_max: 0,
                 plain: plain[index as usize],
                 taps: 0,
+                leads_to_host: network.nodes[network.destination(index) as usize].kind == NodeKind::Host,
                 frames: 0,
                 wire_bytes: 0,
                 drops: 0,
@@ -337,8 +344,10 @@ impl Fabric {
         port.head = port.head.wrapping_add(1);
         port.len -= 1;
         if port.len > 0 {
-            let next = port.ring[port.slot(0)].arrival;
-            schedule.insert_owned(next, ARRIVAL << INDEX_BITS | from);
+            let next = &port.ring[port.slot(0)];
+            schedule.insert_owned(next.arrival, ARRIVAL << INDEX_BITS | from);
+            // Has its way in the cache by the time that it is needed.
+            std::hint::black_box(self.routes[next.hop as usize + 1]);
         }
         if port.released > 0 {
             port.released -= 1;
@@ -370,7 +379,7 @@ impl Fabric {
             port.held_max = port.held_max.max(port.held);
             let departure = now.max(port.departure) + port.time_to_send(frame.wire_bytes);
             port.accept(schedule, departure, index, frame);
-            return Hop::Forwarded;
+            return Hop::Forwarded { to: index, is_next: port.leads_to_host && port.len == 1 };
         }
         let ecn = match frame.segment >> 30 {
             0 => Ecn::NotCapable,
@@ -393,7 +402,7 @@ impl Fabric {
                     self.segments[frame.segment()].flags.insert(Flags::CE);
                 }
                 port.accept(schedule, end.get(), index, frame);
-                Hop::Forwarded
+                Hop::Forwarded { to: index, is_next: port.leads_to_host && port.len == 1 }
             }
             Passage::Dropped(_) => Hop::Dropped(frame),
         }

@@ -355,7 +355,11 @@ impl<W: Workload> World<W> {
             self.note(port);
         }
         match self.fabric.arrive(&mut self.schedule, self.now, port) {
-            Hop::Forwarded => {}
+            Hop::Forwarded { to, is_next } => {
+                if is_next {
+                    self.foresee(to);
+                }
+            }
             Hop::Delivered(frame) => {
                 self.foresee(port);
                 self.deliver(&frame);
@@ -374,7 +378,8 @@ impl<W: Workload> World<W> {
         if let Some(next) = self.fabric.first(port) {
             let end = &self.ends[next.end as usize];
             let segment = &self.fabric.segments[next.segment()];
-            std::hint::black_box((segment.payload, end.stack, end.endpoint.delivered(), end.endpoint.acked()));
+            std::hint::black_box((segment.payload, end.stack, end.inbox_due));
+            std::hint::black_box((end.endpoint.delivered(), end.endpoint.acked(), end.endpoint.poll_deadline()));
         }
     }
 
