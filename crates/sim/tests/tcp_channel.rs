@@ -37,7 +37,7 @@ proptest! {
     #[test]
     fn delivers_everything(
         profile in 0..PROFILES.len(),
-        variant in 0..8_u8,
+        variant in 0..12_u8,
         loss in 0..200_u64,
         duplication in 0..50_u64,
         reordering in 0..100_u64,
@@ -55,6 +55,19 @@ proptest! {
             5 => config.nagle = true,
             6 => config.segmentation = Some(Segmentation { burst_bytes_max: 65_536, window_divisor: 3, autosize: false }),
             7 => { config.receive_offload = true; config.segmentation = Some(Segmentation { burst_bytes_max: 65_536, window_divisor: 0, autosize: true }); }
+            8 => {
+                config.receive_window = 6_000;
+                config.receive_window_initial = 6_000;
+            }
+            9 => config.rto.min = Duration::from_millis(1),
+            10 => {
+                config.congestion_control = CongestionControl::NewReno;
+                config.rto.jitter = 512;
+            }
+            11 => {
+                config.limited_transmit = false;
+                config.congestion_control = CongestionControl::Static { segments: 1 };
+            }
             _ => {}
         }
         let mut wire = Wire::new("1 Gb/s", "50 us");

@@ -6,6 +6,17 @@
 Each script is rewritten in place: lines that begin with a time and ">" are replaced by what was seen. The
 kernel sits behind a TUN device in the network namespace of this process, and the script plays the other end
 of the connection, so nothing but the kernel's own TCP is measured. Needs root, Python 3.11, no packages.
+
+A script opens with settings: `profile NAME` (for the test), `rtt MS` (of the handshake), `window BYTES` (the
+peer's), `until MS`. Then each line begins with a time in milliseconds since the connection is open:
+
+    T write N                                   the kernel's application writes N bytes
+    T < START:END ack A [win W] [sack S:E ...]  the peer sends payload START:END and acknowledges A
+      [echo L] [more]                           L: echo the timestamp of output line L, not of the last one;
+                                                more: without PSH
+    T > START:END ack A [sack S:E ...]          expected output; written by this program
+
+Space inputs two milliseconds apart: the machine's scheduling shows below that.
 """
 
 import fcntl

@@ -267,3 +267,45 @@ fn an_echoed_m21_window_bounds_the_flight() {
     pair.ends[0].handle_segment(&config, pair.now, &segment);
     assert_eq!(pair.ends[0].stats(&config).cwnd, 3 * 1440);
 }
+
+// Randomised time-outs keep flows that lost together from retrying together (Vasudevan et al. 2009).
+#[test]
+fn jitter_spreads_timeouts() {
+    let mut config = newreno();
+    config.rto.jitter = 512;
+    let mut first_retries = Vec::new();
+    for salt in 0..20 {
+        let mut pair = transfer(&config, 1, &[1]);
+        pair.ends[0].set_salt(salt);
+        // The time-out was started before the salt was set; the second one has it.
+        pair.wires[0].drop_data = [1, 2].into();
+        finish(&mut pair, 1);
+        let at: Vec<_> = pair.trace.iter().filter(|line| line.1 == 0).map(|line| line.0).collect();
+        let wait = at[2] - at[1];
+        assert!(wait >= Duration::from_secs(2) && wait <= Duration::from_secs(3), "{wait}");
+        first_retries.push(wait);
+    }
+    first_retries.sort_unstable();
+    first_retries.dedup();
+    assert!(first_retries.len() >= 18, "{first_retries:?}");
+}
+
+// RFC 3522 and RFC 5682: a path that stalls for longer than the time-out costs no window.
+#[test]
+fn a_spurious_timeout_is_undone() {
+    for name in ["linux-6", "linux-2.6.32"] {
+        let config = Config::profile(name).unwrap();
+        let mut pair = transfer(&config, 60, &[]);
+        pair.run(millis(12));
+        let before = pair.ends[0].stats(&config);
+        // All that is in flight arrives, but the ACKs are held up.
+        pair.wires[1].delay = Duration::from_millis(700);
+        pair.run(millis(600));
+        assert_eq!(pair.ends[0].stats(&config).state, State::Loss, "{name}");
+        finish(&mut pair, 60);
+        pair.run(millis(5_000));
+        let after = pair.ends[0].stats(&config);
+        assert!(after.timeouts >= 1 && after.cwnd >= before.cwnd, "{name}: {after:?}");
+        assert_eq!(after.state, State::Open, "{name}");
+    }
+}

@@ -269,6 +269,15 @@ impl Config {
         }
     }
 
+    /// Units of the window in bytes, a segment counting as a full one.
+    #[inline]
+    pub(crate) fn bytes(&self, units: u32) -> u64 {
+        match self.unit {
+            WindowUnit::Segments => u64::from(units) * u64::from(self.mss),
+            WindowUnit::Bytes => u64::from(units),
+        }
+    }
+
     /// How losses are found, SACK considered.
     #[inline]
     pub(crate) fn detection(&self) -> LossDetection {

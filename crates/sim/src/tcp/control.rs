@@ -1,6 +1,6 @@
 //! What may be changed and read while an endpoint lives.
 
-use super::config::{Config, WindowUnit};
+use super::config::Config;
 use super::congestion::SSTHRESH_INFINITE;
 use super::endpoint::{Endpoint, State, Stats};
 
@@ -49,10 +49,7 @@ impl Endpoint {
 
     /// Counters and state.
     pub fn stats(&self, config: &Config) -> Stats {
-        let in_bytes = |units: u32| match config.unit {
-            WindowUnit::Segments => u64::from(units) * u64::from(config.mss),
-            WindowUnit::Bytes => u64::from(units),
-        };
+        let in_bytes = |units| config.bytes(units);
         Stats {
             segments: self.counters.segments,
             acks: self.counters.acks,

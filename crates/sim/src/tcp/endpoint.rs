@@ -385,6 +385,11 @@ impl Endpoint {
             Validation::Burst => {
                 let left = self.window.cwnd.saturating_sub(in_flight);
                 left <= 3 * config.segment_units()
+                    // What a burst that waits leaves unused counts as used.
+                    || config.segmentation.is_some_and(|offload| {
+                        left.saturating_mul(offload.window_divisor) < self.window.cwnd
+                            && config.bytes(left) < u64::from(offload.burst_bytes_max)
+                    })
             }
             Validation::MaximumFlight => {
                 self.window_was_full
