@@ -5,6 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-print-directory
 
+SCENARIO ?= thesis-a-1000hz
 # rustup puts cargo here; a shell opened before rustup ran does not have it on its path yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -15,9 +16,11 @@ PYTHON := .venv/bin/python
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-run: setup-build ## build the command and show what it can do
+run: setup-build ## build, and plan the ATLAS scenario (another: SCENARIO=name-or-path)
 	@cargo build --release --quiet -p fanin-cli
-	@$(TARGET)/release/fanin --help
+	@mkdir -p out
+	@$(TARGET)/release/fanin plan $(SCENARIO) --json out/plan.json
+	@echo; echo "The same as JSON: out/plan.json. More: $(TARGET)/release/fanin --help"
 
 test: setup-test ## every check and test; the last line says how many passed
 	@$(PYTHON) scripts/test.py

@@ -7,6 +7,8 @@
 '10 Gb/s'
 >>> fanin.Scenario.load("thesis-a-1000hz").settings["supervisor"]["rate"]
 '1 kHz'
+>>> fanin.Scenario.load("thesis-a-1000hz").plan()["ideal"]["collection_time_ms"]
+18.448
 """
 
 from fanin import _fanin

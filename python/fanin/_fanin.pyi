@@ -26,8 +26,14 @@ class LoadedScenario:
     def warnings(self) -> list[tuple[str, tuple[str, int, int] | None, list[str]]]:
         """What is not wrong but most likely not meant."""
 
+    def plan(self, quantile: int, cost: bool, fragment_mean: int | None) -> str:
+        """Return the planner's summary as JSON."""
+
 def load_scenario(source: str, sets: list[str]) -> LoadedScenario:
     """Load a file or preset with `KEY=VALUE` settings."""
+
+def load_scenario_text(name: str, text: str, sets: list[str]) -> LoadedScenario:
+    """As `load_scenario`, from text that is not in a file."""
 
 def presets() -> list[str]:
     """Return the names of the scenarios that ship with the package."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fanin import _fanin
+from fanin import _fanin, units
 from fanin._fanin import ScenarioError, presets
 
 __all__ = ["Problem", "Scenario", "ScenarioError", "ScenarioWarning", "Setting", "presets", "problems"]
@@ -55,6 +55,10 @@ def _toml(value: Setting) -> str:
     return repr(value)
 
 
+def _sets(set: Mapping[str, Setting] | None) -> list[str]:
+    return [f"{key}={_toml(value)}" for key, value in (set or {}).items()]
+
+
 @dataclass(frozen=True)
 class Scenario:
     """A scenario that has passed every check.
@@ -72,10 +76,17 @@ class Scenario:
 
         Raise `ScenarioError` with every problem and its line. Warn where a setting has no effect.
         """
-        sets = [f"{key}={_toml(value)}" for key, value in (set or {}).items()]
-        loaded = _fanin.load_scenario(os.fspath(source), sets)
+        return cls._checked(_fanin.load_scenario(os.fspath(source), _sets(set)))
+
+    @classmethod
+    def load_text(cls, name: str, text: str, set: Mapping[str, Setting] | None = None) -> "Scenario":
+        """Load a scenario from text that is not in a file; `extends` in it finds presets only."""
+        return cls._checked(_fanin.load_scenario_text(name, text, _sets(set)))
+
+    @classmethod
+    def _checked(cls, loaded: _fanin.LoadedScenario) -> "Scenario":
         for fields in loaded.warnings:
-            warnings.warn(_problem(*fields).message, ScenarioWarning, stacklevel=2)
+            warnings.warn(_problem(*fields).message, ScenarioWarning, stacklevel=3)
         return cls(loaded)
 
     @property
@@ -96,3 +107,18 @@ class Scenario:
     def resolved(self) -> str:
         """Return the scenario as TOML, every default written out, each line with its origin."""
         return self._loaded.resolved
+
+    def plan(
+        self, *, quantile: str = "99.9 %", cost: bool = False, fragment_mean: str | None = None
+    ) -> dict[str, Any]:
+        """Return what arithmetic says, as the summary that `fanin plan --json -` prints.
+
+        `quantile` is the share of the time that a buffer has to be large enough for, `cost` asks for cost and
+        space, and `fragment_mean` stands in where the scenario takes fragment sizes from a file.
+
+        >>> Scenario.load("thesis-a-1000hz").plan()["plan"]["verdict"]["loses_frames"]
+        True
+        """
+        mean = None if fragment_mean is None else units.bytes(fragment_mean)
+        summary: dict[str, Any] = json.loads(self._loaded.plan(units.ratio(quantile), cost, mean))
+        return summary

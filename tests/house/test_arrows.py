@@ -18,12 +18,13 @@ ALLOWED: dict[str, set[str]] = {
     "report": {"units", "dataflow", "scenario"},
     "plan": {"units", "dataflow", "queueing", "events", "scenario", "report"},
     "sim": {"units", "dataflow", "queueing", "events", "scenario", "report"},
+    "reproduce": {"units", "dataflow", "queueing", "events", "scenario", "report", "plan", "sim"},
     "node": {"units", "dataflow", "events", "message", "scenario", "report"},
     "switch": {"units", "queueing", "scenario", "report"},
     "testbed": {"units", "dataflow", "queueing", "events", "message", "scenario", "report", "node", "switch"},
     "cli": {
         *("units", "dataflow", "queueing", "events", "message", "scenario", "report"),
-        *("plan", "sim", "node", "switch", "testbed"),
+        *("plan", "sim", "reproduce", "node", "switch", "testbed"),
     },
     "python": {"units", "dataflow", "queueing", "events", "scenario", "report", "plan", "sim"},
 }

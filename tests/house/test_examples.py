@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import fanin
+
 # `fanin …` in running text, `$ fanin …` in a block, and the example of each command's help.
 EXAMPLES = (
     re.compile(r"`(fanin [^`\n]+)`"),
@@ -17,8 +19,16 @@ EXAMPLES = (
 # A word that stands for something else, as in `fanin plan SCENARIO` or `fanin man <name>`.
 PLACEHOLDER = re.compile(r"\b[A-Z]{3,}\b|<\w+>|…|\.\.\.")
 EXAMPLE_SECONDS_MAX = 120
-DOCUMENTS = ("README.md", "docs/ARCHITECTURE.md", "docs/CONTRIBUTING.md", "docs/commands.md")
-MINE = 'extends = "incast"\n\n[workload]\nsenders = 32\n'
+DOCUMENTS = (
+    "README.md",
+    "docs/ARCHITECTURE.md",
+    "docs/CONTRIBUTING.md",
+    "docs/commands.md",
+    "docs/first-scenario.md",
+)
+# A file that a document tells its reader to save, named in its first line.
+SAVED = re.compile(r"^```toml\n# ([\w-]+\.toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+TUTORIAL = "docs/first-scenario.md"
 
 
 @pytest.fixture(scope="session")
@@ -43,8 +53,9 @@ def examples() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("document", "command"), examples())
-def test_an_example_runs(document: str, command: str, binary: Path, tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text(MINE)
+def test_an_example_runs(document: str, command: str, root: Path, binary: Path, tmp_path: Path) -> None:
+    for name, text in SAVED.findall((root / TUTORIAL).read_text()):
+        (tmp_path / name).write_text(text)
     # A shell runs it as a reader would, but in an empty home.
     environment = os.environ | {
         "PATH": f"{binary.parent}:{os.environ['PATH']}",
@@ -66,6 +77,13 @@ def test_an_example_runs(document: str, command: str, binary: Path, tmp_path: Pa
     assert run.returncode == 0, (
         f"{document} shows {command!r}, which ends with {run.returncode}: {run.stderr}"
     )
+
+
+def test_the_scenarios_of_the_tutorial_are_sound(root: Path) -> None:
+    saved = SAVED.findall((root / TUTORIAL).read_text())
+    assert {name for name, _ in saved} >= {"mine.toml", "variation.toml"}
+    for name, text in saved:
+        assert fanin.Scenario.load_text(name, text).settings["title"]
 
 
 def test_the_picture_draws_as_planned_what_is_not_built(root: Path, binary: Path) -> None:

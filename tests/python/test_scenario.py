@@ -48,3 +48,16 @@ def test_a_missing_scenario_names_the_nearest() -> None:
     (problem,) = fanin.problems(caught.value)
     assert problem.line is None
     assert problem.help[0] == "did you mean the preset `incast`?"
+
+
+def test_text_is_loaded_as_a_file_is() -> None:
+    text = 'extends = "incast"\n[workload]\nsenders = 32\n'
+    assert (
+        fanin.Scenario.load_text("mine", text).hash
+        == fanin.Scenario.load("incast", {"workload.senders": 32}).hash
+    )
+
+
+def test_a_setting_without_effect_is_a_warning() -> None:
+    with pytest.warns(fanin.ScenarioWarning, match="senders"):
+        fanin.Scenario.load("thesis-a-1000hz", {"workload.senders": 32})

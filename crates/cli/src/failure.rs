@@ -15,6 +15,12 @@ pub(crate) enum Failure {
     /// The scenario is wrong; every problem with its line and a caret.
     #[error("the scenario is wrong")]
     Scenario(#[from] fanin_scenario::Errors),
+    /// The scenario cannot be planned.
+    #[error(transparent)]
+    Plan(#[from] fanin_plan::PlanError),
+    /// The catalogue of prices cannot be used.
+    #[error(transparent)]
+    Catalogue(#[from] fanin_plan::CatalogueError),
     /// A file that was asked for cannot be written.
     #[error("cannot write {}: {error}", path.display())]
     Write {
@@ -31,7 +37,9 @@ pub(crate) enum Failure {
 impl Failure {
     fn code(&self) -> u8 {
         match self {
-            Self::Scenario(_) | Self::Write { .. } | Self::Output(_) => 2,
+            Self::Scenario(_) | Self::Plan(_) | Self::Catalogue(_) | Self::Write { .. } | Self::Output(_) => {
+                2
+            }
         }
     }
 

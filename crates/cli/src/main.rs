@@ -1,5 +1,7 @@
 //! The `fanin` command. Each command is one file under `commands`; this file only picks one.
 
+mod build_info;
+mod colour;
 mod commands;
 mod failure;
 mod output;

@@ -1,8 +1,12 @@
 //! Writing to the terminal, to a pipe and to files.
 
+use std::convert::Infallible;
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::str::FromStr;
 
 use fanin_scenario::Warnings;
+use serde::Serialize;
 
 use crate::failure::Failure;
 
@@ -12,6 +16,43 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     out.write_all(text.as_bytes())?;
     out.flush()?;
     Ok(())
+}
+
+/// Where a summary goes.
+#[derive(Debug, Clone)]
+pub(crate) enum Json {
+    /// Standard output, which then holds nothing else.
+    Stdout,
+    /// A file.
+    File(PathBuf),
+}
+
+impl FromStr for Json {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(if text == "-" { Self::Stdout } else { Self::File(PathBuf::from(text)) })
+    }
+}
+
+impl Json {
+    /// Whether tables have to keep away from standard output.
+    pub(crate) fn is_stdout(&self) -> bool {
+        matches!(self, Self::Stdout)
+    }
+
+    /// Writes an object there.
+    pub(crate) fn write(&self, object: &impl Serialize) -> Result<(), Failure> {
+        // Figures that JSON cannot hold are the writer's mistake, not the user's.
+        let mut text = serde_json::to_string_pretty(object).expect("a summary is JSON");
+        text.push('\n');
+        match self {
+            Self::Stdout => print(&text),
+            Self::File(path) => {
+                std::fs::write(path, text).map_err(|error| Failure::Write { path: path.clone(), error })
+            }
+        }
+    }
 }
 
 /// Says on standard error what is not wrong, but most likely not meant.

@@ -9,7 +9,7 @@ mod units;
 #[pymodule]
 mod _fanin {
     #[pymodule_export]
-    use super::scenario::{LoadedScenario, ScenarioError, load_scenario, presets};
+    use super::scenario::{LoadedScenario, ScenarioError, load_scenario, load_scenario_text, presets};
     #[pymodule_export]
     use super::units::{format_quantity, parse_quantity};
 

@@ -1,9 +1,12 @@
 //! Scenarios: loaded and checked as by the command, and handed over as text.
 
-use fanin_scenario::{Errors, Loaded, Problem};
+use fanin_plan::{Catalogue, Options, ScenarioName};
+use fanin_scenario::{Errors, Loaded, Problem, Scenario};
+use fanin_units::{Bytes, Ratio};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-pyo3::create_exception!(fanin, ScenarioError, pyo3::exceptions::PyValueError, "A scenario is wrong.");
+pyo3::create_exception!(fanin, ScenarioError, PyValueError, "A scenario is wrong.");
 
 /// One problem as Python takes it: what is wrong, where (file, line, column), and what would help.
 type ProblemFields = (String, Option<(String, usize, usize)>, Vec<String>);
@@ -26,6 +29,36 @@ pub(crate) struct LoadedScenario {
     /// What is not wrong but most likely not meant.
     #[pyo3(get)]
     warnings: Vec<ProblemFields>,
+    scenario: Scenario,
+}
+
+#[pymethods]
+impl LoadedScenario {
+    /// The planner's summary as JSON.
+    #[pyo3(signature = (quantile, cost, fragment_mean))]
+    fn plan(
+        &self,
+        py: Python<'_>,
+        quantile: u64,
+        cost: bool,
+        fragment_mean: Option<u64>,
+    ) -> PyResult<String> {
+        let quantile = Ratio::new(quantile);
+        if quantile.is_zero() || quantile >= Ratio::ONE {
+            return Err(PyValueError::new_err(format!(
+                "a quantile lies above 0 and below 1, unlike {quantile}"
+            )));
+        }
+        let fragment_mean = fragment_mean.map(Bytes::new);
+        let options = Options { catalogue: Catalogue::shipped(), fragment_mean, quantile, cost };
+        let name = ScenarioName { name: self.name.clone(), hash: self.hash.clone() };
+        py.detach(|| {
+            let plan = fanin_plan::plan(&self.scenario, &options).map_err(|error| error.to_string())?;
+            let summary = plan.summary(name, env!("CARGO_PKG_VERSION"), None);
+            serde_json::to_string(&summary).map_err(|error| error.to_string())
+        })
+        .map_err(PyValueError::new_err)
+    }
 }
 
 /// Loads a file or preset with `KEY=VALUE` settings; raises `ScenarioError(text, problems)`.
@@ -37,6 +70,21 @@ pub(crate) fn load_scenario(py: Python<'_>, source: &str, sets: Vec<String>) -> 
     })
 }
 
+/// As `load_scenario`, from text that is not in a file; `extends` finds presets only.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "a list can only be converted to an owned vector")]
+pub(crate) fn load_scenario_text(
+    py: Python<'_>,
+    name: &str,
+    text: &str,
+    sets: Vec<String>,
+) -> PyResult<LoadedScenario> {
+    py.detach(|| {
+        let loaded = fanin_scenario::load_text(name, text, &sets);
+        loaded.map(|loaded| hand_over(&loaded)).map_err(|errors| raise(&errors))
+    })
+}
+
 fn hand_over(loaded: &Loaded) -> LoadedScenario {
     LoadedScenario {
         name: loaded.name.clone(),
@@ -44,6 +92,7 @@ fn hand_over(loaded: &Loaded) -> LoadedScenario {
         resolved: loaded.to_toml_with_origins(),
         toml: loaded.to_toml(),
         warnings: loaded.warnings.problems().iter().map(fields).collect(),
+        scenario: loaded.scenario.clone(),
     }
 }
 

@@ -1,7 +1,5 @@
 //! From rows to the figures of a summary.
 
-use std::collections::HashSet;
-
 use fanin_units::{Duration, Instant};
 
 use crate::{
@@ -97,20 +95,19 @@ pub fn goodput<'a>(
     })
 }
 
-/// What became of the rows; the rate counts those whose last byte came within `span`.
+/// What became of the rows, the rate left out.
 ///
 /// Accepted, rejected and stored events appear where `decided` says that the workload takes decisions.
-pub fn events<'a>(rows: impl IntoIterator<Item = &'a EventRow>, span: Span, decided: bool) -> Events {
+pub fn events<'a>(rows: impl IntoIterator<Item = &'a EventRow>, decided: bool) -> Events {
     let mut figures = Events::default();
-    let (mut accepted, mut rejected, mut stored, mut finished) = (0u64, 0u64, 0u64, 0u64);
-    let mut collected = HashSet::new();
+    let (mut accepted, mut rejected, mut stored) = (0u64, 0u64, 0u64);
+    let mut ids = Vec::new();
     for row in rows {
         figures.assigned += 1;
         if row.last_byte_ps.is_some() {
             figures.collected += 1;
-            figures.duplicated += u64::from(!collected.insert(row.id));
+            ids.push(row.id);
         }
-        finished += u64::from(row.last_byte_ps.is_some_and(|time| span.holds(time)));
         match row.outcome {
             Outcome::Assigned | Outcome::Collected => {}
             Outcome::Accepted => accepted += 1,
@@ -125,9 +122,17 @@ pub fn events<'a>(rows: impl IntoIterator<Item = &'a EventRow>, span: Span, deci
     if decided {
         (figures.accepted, figures.rejected, figures.stored) = (Some(accepted), Some(rejected), Some(stored));
     }
-    let seconds = span.duration().as_secs_f64();
-    figures.rate_hz = (seconds > 0.0).then(|| finished as f64 / seconds);
+    ids.sort_unstable();
+    figures.duplicated = ids.windows(2).filter(|pair| pair[0] == pair[1]).count() as u64;
     figures
+}
+
+/// Rows whose last byte came within `span`, a second; `None` for an empty span.
+pub fn rate_hz<'a>(rows: impl IntoIterator<Item = &'a EventRow>, span: Span) -> Option<f64> {
+    let seconds = span.duration().as_secs_f64();
+    let finished =
+        rows.into_iter().filter(|row| row.last_byte_ps.is_some_and(|time| span.holds(time))).count();
+    (seconds > 0.0).then(|| finished as f64 / seconds)
 }
 
 /// What all connections did together.
@@ -164,10 +169,7 @@ impl Summary {
     /// Counted and timed are the events that were assigned within `span`; goodput and rate count what was
     /// completed within it.
     pub fn fill_events(&mut self, rows: &[EventRow], span: Span, collectors: u32, decided: bool) {
-        self.events = Some(Events {
-            rate_hz: events(rows, span, decided).rate_hz,
-            ..events(within(rows, span), span, decided)
-        });
+        self.events = Some(Events { rate_hz: rate_hz(rows, span), ..events(within(rows, span), decided) });
         self.collection_time_ms = collection_times(rows, span);
         self.slowdown = slowdown(within(rows, span));
         self.goodput_bps = goodput(rows, span, collectors);
@@ -258,7 +260,7 @@ mod tests {
             with(3, Outcome::Rejected),
             with(3, Outcome::Rejected),
         ];
-        let events = events(&rows, span(0, 100), true);
+        let events = events(&rows, true);
         assert_eq!((events.accepted, events.rejected, events.stored), (Some(2), Some(2), Some(1)));
         assert_eq!(events.duplicated, 1);
     }

@@ -20,7 +20,7 @@ mod summary;
 mod tables;
 
 pub use capture::{Capture, InterfaceId};
-pub use figures::{Span, events, goodput, queue_bytes_max, slowdown, tcp, times};
+pub use figures::{Span, events, goodput, queue_bytes_max, rate_hz, slowdown, tcp, times};
 pub use files::{PAGE_FILE, ReadError, RunResult, SCENARIO_FILE, SUMMARY_FILE, WriteError, read, write};
 pub use page::page;
 pub use plan::{Plan, PlanComparison, PlanCost, PlanLink, PlanQueue, PlanRow, PlanVerdict};

@@ -2,16 +2,14 @@
 
 mod completions;
 mod man;
+mod plan;
 mod scenario;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 use fanin_scenario::Loaded;
 
 use crate::failure::Failure;
-use crate::output;
-
-/// The version and, where it is known, the commit: `build.rs` puts them together.
-const VERSION: &str = env!("FANIN_VERSION");
+use crate::{build_info, output};
 
 /// The scenario that a command works on.
 #[derive(Debug, Args)]
@@ -35,7 +33,7 @@ impl Source {
 
 /// Predict, measure and avoid incast: many sources that answer one collector at once.
 #[derive(Debug, Parser)]
-#[command(name = "fanin", version = VERSION, subcommand_required = true, arg_required_else_help = true)]
+#[command(name = "fanin", version = build_info::TEXT, subcommand_required = true, arg_required_else_help = true)]
 #[command(
     after_help = "Exit codes: 0 done; 1 it ran, and data were lost or a check failed; 2 wrong usage or input;
 3 missing privilege or kernel feature; 130 stopped by Ctrl-C."
@@ -48,6 +46,8 @@ pub(crate) struct Cli {
 /// What can be asked for.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Plan a scenario: ideal times, loads, buffers, windows, credits, and whether frames are lost.
+    Plan(plan::Arguments),
     /// List, show and check scenarios, and document their format.
     Scenario(scenario::Arguments),
     /// Print a completion script for a shell.
@@ -60,6 +60,7 @@ pub(crate) enum Command {
 /// Does what was asked.
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
     match command {
+        Command::Plan(arguments) => plan::run(&arguments),
         Command::Scenario(arguments) => scenario::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),

@@ -1,0 +1,85 @@
+//! `fanin plan`: what arithmetic says about a scenario, at once.
+
+use std::io;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use fanin_plan::{Catalogue, Options, Plan, Role, ScenarioName, Summary};
+use fanin_scenario::Loaded;
+use fanin_units::{Bytes, Ratio};
+
+use crate::commands::Source;
+use crate::failure::Failure;
+use crate::output::{self, Json};
+use crate::{build_info, colour};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example: fanin plan thesis-a-1000hz --set shaping.credits=480
+
+That frames would be lost is an answer, not a failure: the exit code is 0, and the verdict stands in the summary.")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    source: Source,
+    /// Write the summary as JSON to a file; `-` is standard output, which then holds nothing else.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    json: Option<Json>,
+    /// Compare cost and space with chassis routers, and sweep ports and spines.
+    #[arg(long)]
+    cost: bool,
+    /// Prices and dimensions to use instead of the built-in ones.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    catalogue: Option<PathBuf>,
+    /// Mean fragment size, where the scenario takes sizes from a file.
+    #[arg(long, value_name = "SIZE")]
+    fragment_mean: Option<Bytes>,
+    /// Share of the time that a buffer has to be large enough for.
+    #[arg(long, value_name = "SHARE", default_value = "99.9 %", value_parser = quantile)]
+    quantile: Ratio,
+}
+
+/// A share above 0 and below 1.
+fn quantile(text: &str) -> Result<Ratio, String> {
+    let share: Ratio = text.parse().map_err(|error: fanin_units::ParseError| error.to_string())?;
+    if share.is_zero() || share >= Ratio::ONE {
+        return Err("a share lies above 0 and below 1, such as 0.999 or \"99.9 %\"".to_owned());
+    }
+    Ok(share)
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let loaded = arguments.source.load()?;
+    let options = Options {
+        catalogue: match &arguments.catalogue {
+            Some(path) => Catalogue::read(path)?,
+            None => Catalogue::shipped(),
+        },
+        fragment_mean: arguments.fragment_mean,
+        quantile: arguments.quantile,
+        cost: arguments.cost,
+    };
+    let plan = fanin_plan::plan(&loaded.scenario, &options)?;
+    if let Some(json) = &arguments.json {
+        json.write(&summary(&loaded, &plan))?;
+    }
+    if arguments.json.as_ref().is_some_and(Json::is_stdout) {
+        return Ok(());
+    }
+    let is_coloured = output::is_coloured(&io::stdout());
+    output::print(&plan.table(if is_coloured { style } else { fanin_plan::plain }))
+}
+
+fn summary(loaded: &Loaded, plan: &Plan) -> Summary {
+    let scenario = ScenarioName { name: loaded.name.clone(), hash: loaded.hash() };
+    plan.summary(scenario, build_info::VERSION, build_info::COMMIT.map(str::to_owned))
+}
+
+fn style(role: Role, text: &str) -> String {
+    let style = match role {
+        Role::Heading => colour::HEADING,
+        Role::Good => colour::GOOD,
+        Role::Bad => colour::BAD,
+        Role::Warning => colour::WARNING,
+        Role::Faint => colour::FAINT,
+    };
+    format!("{style}{text}{style:#}")
+}
