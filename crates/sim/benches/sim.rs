@@ -21,12 +21,7 @@ const CASES: &[Case] = &[
     (
         "S3: thesis rack, 1 kHz, credits",
         "thesis-a-1000hz",
-        &[
-            "run.warmup=0 s",
-            "run.duration=1 s",
-            "supervisor.policy=node-round-robin",
-            "shaping.credits=480",
-        ],
+        &["run.warmup=0 s", "run.duration=1 s", "supervisor.policy=node-round-robin", "shaping.credits=480"],
     ),
     (
         "S3 in collapse",
@@ -73,7 +68,9 @@ fn main() {
             let outcome = run(&scenario, 1, &Control::default()).expect("the case can be simulated");
             assert_eq!(outcome.end, End::Complete, "{name}");
             let speed = outcome.summary.speed.expect("a run says what it cost");
-            let (Some(cpu_s), Some(hops)) = (speed.cpu_s.or(speed.wall_s), speed.packet_hops) else { continue };
+            let (Some(cpu_s), Some(hops)) = (speed.cpu_s.or(speed.wall_s), speed.packet_hops) else {
+                continue;
+            };
             if best.is_none_or(|(least, _)| cpu_s < least) {
                 best = Some((cpu_s, hops));
             }

@@ -379,7 +379,11 @@ impl<W: Workload> World<W> {
             let end = &self.ends[next.end as usize];
             let segment = &self.fabric.segments[next.segment()];
             std::hint::black_box((segment.payload, end.stack, end.inbox_due));
-            std::hint::black_box((end.endpoint.delivered(), end.endpoint.acked(), end.endpoint.poll_deadline()));
+            std::hint::black_box((
+                end.endpoint.delivered(),
+                end.endpoint.acked(),
+                end.endpoint.poll_deadline(),
+            ));
         }
     }
 
