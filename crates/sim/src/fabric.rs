@@ -9,7 +9,7 @@ use fanin_units::{Bytes, Instant, Rate};
 
 use crate::Error;
 use crate::memories::{Memories, Place, Plain};
-use crate::network::{Network, PortIndex};
+use crate::network::{Network, NodeKind, PortIndex};
 use crate::random::{Kind, Purpose, Random, host, seed};
 use crate::schedule::Schedule;
 use crate::tcp::{Flags, Segment};
@@ -52,7 +52,9 @@ impl Frame {
     }
 }
 
-/// One direction of a link and the queue before it.
+/// One direction of a link and the queue before it. What an arrival over the link needs fills the first cache line; what
+/// a frame that enters the queue needs beside it, the second.
+#[repr(C, align(64))]
 pub(crate) struct Port {
     /// The frames in the queue and on the link, by their time of arrival; a power of two of slots.
     ring: Box<[Frame]>,
@@ -61,22 +63,29 @@ pub(crate) struct Port {
     /// How many of them, from the head, have left the queue as far as anybody has looked.
     released: u32,
     /// How many wish that each frame that arrives over the link is noted.
-    pub(crate) taps: u32,
+    pub(crate) taps: u16,
+    leads_to_host: bool,
+    counts_in_service: bool,
     pub(crate) place: Place,
-    /// When the last accepted frame will have left.
-    departure: u64,
-    /// Picoseconds a byte lasts; zero where that is no whole number.
-    ps_per_byte: u64,
+    /// Which of the switches it belongs to; [`NIL`] at a host.
+    switch: u32,
+    /// Picoseconds a byte lasts; zero where that is no whole number, or a large one.
+    ps_per_byte: u32,
     /// Propagation, and the latency of the switch at the far end.
     delay: u64,
+    /// When the last accepted frame will have left.
+    departure: u64,
     /// Bytes in the queue, bookkeeping included, and the most there ever were; where no memory counts them.
     held: u64,
     held_max: u64,
-    plain: Plain,
+    /// Bytes that the queue may hold.
+    limit: u64,
     /// Frames accepted.
     pub(crate) frames: u64,
     /// Bytes accepted, everything on the wire counted.
     pub(crate) wire_bytes: u64,
+    /// Bookkeeping of each frame.
+    overhead: u32,
     /// Frames that its own limit refused.
     pub(crate) drops: u64,
     rate: Rate,
@@ -88,7 +97,7 @@ impl Port {
         if self.ps_per_byte == 0 {
             self.time_to_send_exact(wire_bytes)
         } else {
-            u64::from(wire_bytes) * self.ps_per_byte
+            u64::from(wire_bytes) * u64::from(self.ps_per_byte)
         }
     }
 
@@ -100,7 +109,7 @@ impl Port {
     /// Bytes that a frame takes in the queue.
     #[inline]
     fn charge(&self, wire_bytes: u32, unstored_bytes: u32) -> u64 {
-        u64::from(wire_bytes - unstored_bytes + self.plain.overhead)
+        u64::from(wire_bytes - unstored_bytes + self.overhead)
     }
 
     /// Releases what has left the queue by `now`.
@@ -110,7 +119,7 @@ impl Port {
         while self.released < self.len {
             let frame = self.ring[self.slot(self.released)];
             let mut left_at = frame.arrival - self.delay;
-            if !self.plain.counts_in_service {
+            if !self.counts_in_service {
                 left_at -= self.time_to_send(frame.wire_bytes);
             }
             if left_at > now {
@@ -189,8 +198,13 @@ pub(crate) struct Queue {
 
 /// What became of a frame that arrived over a link.
 pub(crate) enum Hop {
-    /// It waits at the next port on its way.
-    Forwarded,
+    /// It waits at the next port on its way; whether it is the only one on the last link.
+    Forwarded {
+        /// The port.
+        to: PortIndex,
+        /// Nothing else is there, and the link leads to its destination.
+        is_next: bool,
+    },
     /// It is at its destination.
     Delivered(Frame),
     /// A switch dropped it.
@@ -225,20 +239,29 @@ impl Fabric {
         let Memories { memories, plain, ample, places, nodes } = Memories::new(network, exact)?;
         let port = |index: PortIndex| {
             let link = &network.links[index as usize / 2];
+            let Plain { limit, overhead, counts_in_service, switch } = plain[index as usize];
             let ps_bits = 8_000_000_000_000;
             Port {
                 ring: Box::default(),
                 head: 0,
                 len: 0,
                 departure: 0,
-                ps_per_byte: if ps_bits % link.rate.get() == 0 { ps_bits / link.rate.get() } else { 0 },
+                ps_per_byte: if ps_bits % link.rate.get() == 0 {
+                    u32::try_from(ps_bits / link.rate.get()).unwrap_or(0)
+                } else {
+                    0
+                },
                 delay: (link.delay + network.latency(index)).get(),
                 place: places[index as usize],
                 released: 0,
                 held: 0,
                 held_max: 0,
-                plain: plain[index as usize],
+                switch,
+                limit,
+                overhead,
+                counts_in_service,
                 taps: 0,
+                leads_to_host: network.nodes[network.destination(index) as usize].kind == NodeKind::Host,
                 frames: 0,
                 wire_bytes: 0,
                 drops: 0,
@@ -286,9 +309,10 @@ impl Fabric {
     }
 
     /// The frame that will arrive next over a port's link.
-    pub(crate) fn first(&self, port: PortIndex) -> Frame {
+    #[inline]
+    pub(crate) fn first(&self, port: PortIndex) -> Option<&Frame> {
         let port = &self.ports[port as usize];
-        port.ring[port.slot(0)]
+        if port.len > 0 { Some(&port.ring[port.slot(0)]) } else { None }
     }
 
     /// Notes all frames on the link of a port, both ways, or no longer.
@@ -346,15 +370,17 @@ impl Fabric {
         port.head = port.head.wrapping_add(1);
         port.len -= 1;
         if port.len > 0 {
-            let next = port.ring[port.slot(0)].arrival;
-            schedule.insert_owned(next, ARRIVAL << INDEX_BITS | from);
+            let next = &port.ring[port.slot(0)];
+            schedule.insert_owned(next.arrival, ARRIVAL << INDEX_BITS | from);
+            // Has its way in the cache by the time that it is needed.
+            std::hint::black_box(self.routes[next.hop as usize + 1]);
         }
         if port.released > 0 {
             port.released -= 1;
-        } else if port.place.memory == NIL && port.plain.switch != NIL {
+        } else if port.place.memory == NIL && port.switch != NIL {
             let charge = port.charge(frame.wire_bytes, self.unstored_bytes);
             port.held -= charge;
-            self.ample[port.plain.switch as usize].0 -= charge;
+            self.ample[port.switch as usize].0 -= charge;
         }
         let input = port.place.input;
         frame.hop += 1;
@@ -367,9 +393,9 @@ impl Fabric {
         if memory == NIL {
             let released = port.settle(now, self.unstored_bytes);
             let charge = port.charge(frame.wire_bytes, self.unstored_bytes);
-            let (in_switch, ample) = &mut self.ample[port.plain.switch as usize];
+            let (in_switch, ample) = &mut self.ample[port.switch as usize];
             *in_switch -= released;
-            if port.held + charge > port.plain.limit {
+            if port.held + charge > port.limit {
                 port.drops += 1;
                 return Hop::Dropped(frame);
             }
@@ -379,7 +405,7 @@ impl Fabric {
             port.held_max = port.held_max.max(port.held);
             let departure = now.max(port.departure) + port.time_to_send(frame.wire_bytes);
             port.accept(schedule, departure, index, frame);
-            return Hop::Forwarded;
+            return Hop::Forwarded { to: index, is_next: port.leads_to_host && port.len == 1 };
         }
         let ecn = match frame.segment >> 30 {
             0 => Ecn::NotCapable,
@@ -402,7 +428,7 @@ impl Fabric {
                     self.segments[frame.segment()].flags.insert(Flags::CE);
                 }
                 port.accept(schedule, end.get(), index, frame);
-                Hop::Forwarded
+                Hop::Forwarded { to: index, is_next: port.leads_to_host && port.len == 1 }
             }
             Passage::Dropped(_) => Hop::Dropped(frame),
         }
@@ -415,8 +441,8 @@ impl Fabric {
         if memory == NIL {
             let before = port.held;
             let (bytes, frames) = port.queue(now, self.unstored_bytes);
-            if port.plain.switch != NIL {
-                self.ample[port.plain.switch as usize].0 -= before - bytes;
+            if port.switch != NIL {
+                self.ample[port.switch as usize].0 -= before - bytes;
             }
             return Queue { bytes, frames, drops: port.drops, marks: 0 };
         }
@@ -433,7 +459,7 @@ impl Fabric {
             let memory = memory.memory();
             (0..memory.outputs_len()).map(|output| memory.output(output).bytes_max).max().unwrap_or(0)
         });
-        let is_plain = |port: &&Port| port.place.memory == NIL && port.plain.switch != NIL;
+        let is_plain = |port: &&Port| port.place.memory == NIL && port.switch != NIL;
         in_memories.chain(self.ports.iter().filter(is_plain).map(|port| port.held_max)).max()
     }
 
@@ -489,5 +515,15 @@ impl Fabric {
             in_flight += arrivals.len();
         }
         assert_eq!(in_flight + self.free.len(), self.segments.len(), "frames are unaccounted for");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_fills_two_cache_lines() {
+        assert_eq!((size_of::<Port>(), size_of::<Frame>()), (128, 24));
     }
 }

@@ -1,4 +1,28 @@
-//! Packet-level simulation of fan-in networks.
+//! Packet-level simulation of fan-in networks: from a [`fanin_scenario::Scenario`] and a seed to records.
+//!
+//! [`run`] builds the network of the scenario (hosts, switches, links, paths), puts the roles of `fanin-dataflow` or a
+//! barrier-synchronised client on its hosts, and lets every TCP segment travel over every link. The same scenario and
+//! seed give the same outcome to the bit, on any number of threads of a [`sweep`]. At the end of every run, in release
+//! builds too, the books are balanced: bytes sent are delivered, dropped or in flight; no link carried more than its
+//! rate; no event was lost or counted twice.
+//!
+//! # How it is fast
+//!
+//! - A queue on a link of constant rate is first in, first out, so that a frame's departure is known when it is accepted.
+//!   No occurrence is spent on departures, memory is released when somebody looks, and of each link only the next
+//!   arrival is pending: a hop costs one occurrence.
+//! - Occurrences lie in a timing wheel of two levels; a link owns its place in it.
+//! - A frame is 24 bytes that are copied from ring to ring along a path found beforehand; its segment stays where it is. A
+//!   port is two cache lines.
+//! - Timers are lazy: one pending look a connection, re-armed only when it comes.
+//! - What the next delivery on a link needs is touched while it is still on its way.
+//!
+//! # What the time goes into
+//!
+//! Of some 590 instructions a hop of the thesis' rack with credits, a third are spent on links, queues and the wheel, a
+//! third in TCP (about 300 for a segment received and as many for one sent, six hops to a segment with its share of
+//! acknowledgements), and the rest in the roles and the delivery of messages. In time it is first of all cache misses (14 of
+//! the first level a hop, 2 to 3 of the second) and branches that no predictor can know (7 a hop).
 
 #![forbid(unsafe_code)]
 

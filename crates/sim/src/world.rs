@@ -359,8 +359,15 @@ impl<W: Workload> World<W> {
             self.note(port);
         }
         match self.fabric.arrive(&mut self.schedule, self.now, port) {
-            Hop::Forwarded => {}
-            Hop::Delivered(frame) => self.deliver(&frame),
+            Hop::Forwarded { to, is_next } => {
+                if is_next {
+                    self.foresee(to);
+                }
+            }
+            Hop::Delivered(frame) => {
+                self.foresee(port);
+                self.deliver(&frame);
+            }
             Hop::Dropped(frame) => {
                 self.payload.dropped += u64::from(self.fabric.segments[frame.segment()].payload);
                 self.fabric.remove(&frame);
@@ -368,9 +375,25 @@ impl<W: Workload> World<W> {
         }
     }
 
+    /// Touches what the next delivery over a link will need, so that it is in the cache by then: segments and endpoints
+    /// lie idle for so long that they have left it.
+    #[inline]
+    fn foresee(&self, port: PortIndex) {
+        if let Some(next) = self.fabric.first(port) {
+            let end = &self.ends[next.end as usize];
+            let segment = &self.fabric.segments[next.segment()];
+            std::hint::black_box((segment.payload, end.stack, end.inbox_due));
+            std::hint::black_box((
+                end.endpoint.delivered(),
+                end.endpoint.acked(),
+                end.endpoint.poll_deadline(),
+            ));
+        }
+    }
+
     #[cold]
     fn note(&mut self, port: PortIndex) {
-        let frame = self.fabric.first(port);
+        let Some(&frame) = self.fabric.first(port) else { return };
         let Frame { end, wire_bytes, .. } = frame;
         let segment = self.fabric.segments[frame.segment()];
         self.tapped.push(Tapped { at: Instant::new(self.now), port, end, wire_bytes, segment });

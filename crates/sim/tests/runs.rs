@@ -236,3 +236,36 @@ fn what_is_not_simulated_is_refused() {
         assert!(error.to_string().starts_with(key), "{error}");
     }
 }
+
+#[test]
+fn every_stack_gets_through_every_buffer() {
+    // The books are balanced at the end of each run, or it panics.
+    let buffers = [
+        &["tor.buffer=16 kB"][..],
+        &["tor.buffering=shared", "tor.buffer=48 kB", "tor.pool_charge=input"],
+        &["tor.buffering=dynamic-threshold", "tor.buffer=64 kB", "tor.alpha=0.5"],
+        &["tor.buffering=voq", "tor.buffer=64 kB", "tor.port_limit=32 kB", "tor.module_ports=2"],
+        &["tor.buffer=20 kB", "tor.count_in_service=false", "tor.latency=3 us", "link.rate=300 Mb/s"],
+    ];
+    let stacks = [
+        &["transport.profile=linux-2.6.32"][..],
+        &["transport.profile=linux-2.6.26", "transport.window_state=warm"],
+        &["transport.profile=linux-6", "transport.offload_burst=64 kB"],
+        &["transport.profile=ns3-newreno"],
+        &["transport.profile=textbook", "transport.rto_min=20 ms"],
+        &["transport.congestion_control=static", "transport.static_window=3"],
+    ];
+    let mut dropped = 0;
+    for (seed, (buffer, stack)) in
+        buffers.iter().flat_map(|buffer| stacks.iter().map(move |stack| (buffer, stack))).enumerate()
+    {
+        let sets: Vec<&str> = [*buffer, *stack, &["run.duration=40 ms"]].concat();
+        let outcome = outcome(&scenario(SMALL, &sets), seed as u64);
+        assert_eq!(outcome.end, End::Complete, "{sets:?}");
+        let events = outcome.summary.events.clone().unwrap();
+        // In collapse all units wait, and few events are assigned in so short a time.
+        assert!(events.assigned > 0 && events.assigned == events.collected, "{sets:?}: {events:?}");
+        dropped += outcome.summary.network.as_ref().unwrap().drops.unwrap();
+    }
+    assert!(dropped > 1000, "{dropped}");
+}
