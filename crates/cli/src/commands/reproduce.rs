@@ -11,7 +11,7 @@ use crate::output::{self, Json};
 use crate::{commands, interrupt};
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example: fanin reproduce T05 I0 --duration \"3 s\"
+#[command(after_help = "Example: fanin reproduce I0 --duration \"1 s\"
 
 A claim that does not hold for an understood reason is `explained` (docs/papers.md says why). The exit code is 1 where a
 claim fails without one, or holds against its explanation.")]

@@ -19,9 +19,7 @@ use crate::output::{self, Json};
 use crate::{build_info, interrupt, summary};
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  fanin sim thesis-a-1000hz --set shaping.credits=480 --set supervisor.policy=node-round-robin
-  fanin sim incast --sweep workload.senders=4,8,16,32 --set \"run.duration=2 s\"
+#[command(after_help = "Example: fanin sim incast --sweep workload.senders=4,8,16 --set \"run.duration=1 s\"
 
 The exit code is 1 where events were lost or nothing moved any more, 130 after Ctrl-C; what was measured is written
 all the same.")]
