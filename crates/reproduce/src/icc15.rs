@@ -80,7 +80,9 @@ pub(crate) fn claims() -> Vec<Claim> {
                 let (most, drops) = (got[0].queue_bytes_max(), got[0].drops());
                 Judged::new(most <= 416_000 && drops == 0, format!("{most} B, {drops} drops"))
             },
-            known: Some("443 kB: frames take 1518 B in a switch, and next to nothing is on the wire meanwhile"),
+            known: Some(
+                "443 kB: frames take 1518 B in a switch, and next to nothing is on the wire meanwhile",
+            ),
         },
         Claim {
             id: "I016",

@@ -155,7 +155,9 @@ fn measurements() -> Vec<Claim> {
                     format!("{}, peaks at {}", percent(&shares), ms(&peaks)),
                 )
             },
-            known: Some("the nominal 786 kB hold most bursts of 792 kB; with the usable 500 kB four in five suffer"),
+            known: Some(
+                "the nominal 786 kB hold most bursts of 792 kB; with the usable 500 kB four in five suffer",
+            ),
         },
         Claim {
             id: "T024",
@@ -339,7 +341,9 @@ fn shaping() -> Vec<Claim> {
                 let means = means(got);
                 Judged::new(means[0] < means[1] && means[1] < means[2], ms(&means))
             },
-            known: Some("with few events the order in which units announced themselves decides, not the rate"),
+            known: Some(
+                "with few events the order in which units announced themselves decides, not the rate",
+            ),
         },
         Claim {
             id: "T038",
