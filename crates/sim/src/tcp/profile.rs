@@ -36,7 +36,7 @@ use fanin_units::Duration;
 
 use super::config::{
     Config, CongestionControl, CubicParameters, DelayedAck, Growth, LossDetection, Reduction, RtoConfig,
-    RtoEstimator, RttSource, Segmentation, Validation, WindowUnit,
+    RtoEstimator, RttSource, Segmentation, TimeoutRules, Validation, WindowUnit,
 };
 
 /// Names of the profiles.
@@ -93,6 +93,8 @@ impl Config {
             reordering: 3,
             reordering_max: 300,
             reduction: Reduction::Proportional,
+            timeout_rules: TimeoutRules::Rfc6298,
+            impatient: false,
             limited_transmit: true,
             tail_loss_probe: true,
             undo: true,
@@ -182,14 +184,16 @@ impl Config {
             slow_start_after_idle: false,
             loss_detection: LossDetection::DuplicateAcks,
             reordering_max: 3,
-            reduction: Reduction::AtOnce,
+            reduction: Reduction::Ns3,
+            timeout_rules: TimeoutRules::Ns3,
+            impatient: true,
             tail_loss_probe: false,
             undo: false,
             rto: RtoConfig {
                 initial: Duration::from_secs(1),
                 min: Duration::from_millis(200),
-                max: Duration::from_secs(120),
-                estimator: RtoEstimator::Rfc6298 { granularity: Duration::from_millis(1) },
+                max: Duration::from_secs(60),
+                estimator: RtoEstimator::Rfc6298 { granularity: Duration::from_micros(1) },
                 jitter: 0,
             },
             rtt_tick: Duration::from_micros(1),
@@ -219,6 +223,7 @@ impl Config {
             loss_detection: LossDetection::Rfc6675,
             reordering_max: 3,
             reduction: Reduction::AtOnce,
+            impatient: true,
             tail_loss_probe: false,
             undo: false,
             rto: RtoConfig {
