@@ -233,10 +233,13 @@ impl Endpoint {
             self.start_timer(config, Timer::Reordering, now.get(), wait);
             return;
         }
-        if advanced && config.impatient && !config.sack && self.state == State::Recovery {
-            if core::mem::replace(&mut self.trouble().partial, true) {
-                return;
-            }
+        if advanced
+            && config.impatient
+            && !config.sack
+            && self.state == State::Recovery
+            && core::mem::replace(&mut self.trouble().partial, true)
+        {
+            return;
         }
         if advanced && config.timeout_rules == TimeoutRules::Ns3 {
             self.rtt.backoff = 0;
