@@ -4,7 +4,9 @@ On Debian: apt-get install g++ libns3-dev. Then:
 
 python tests/ns3/crosscheck.py --fanin target/release/fanin [--senders 8 16 32] [--seeds 5] [--mss 1460]
 
-Prints mean and standard deviation of the goodput over seeds for each, and their ratio, as a Markdown table.
+`--simulate target/release/examples/simulate` does with the simulator alone (cargo build -p fanin-sim --example
+simulate). Both sides frame packets as ns-3's point-to-point links do and count whole rounds. Prints mean and
+standard deviation of the goodput over seeds for each, and their ratio, as a Markdown table.
 Exit code 1 where a ratio lies outside `--within`, 3 where ns-3 is not installed. Two versions of ns-3 differ
 by a factor near the knee (8 senders), so only larger numbers are held to it.
 """
@@ -32,6 +34,8 @@ LIBRARIES = (
     "stats",
     "core",
 )
+# What each server sends in a round.
+BLOCK_BYTES = 256_000
 # Below this the outcome is a matter of chance: the first losses decide it.
 KNEE_SENDERS = 16
 
@@ -59,16 +63,24 @@ def ns3(binary: Path, senders: int, mss: int, seed: int, seconds: int) -> float:
     """Goodput of ns-3 in Mb/s."""
     command = [str(binary), f"--senders={senders}", f"--mss={mss}", f"--seed={seed}", f"--seconds={seconds}"]
     out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return float(out.split()[3])
+    return int(out.split()[5]) * senders * BLOCK_BYTES * 8 / seconds / 1e6
 
 
-def fanin(binary: Path, senders: int, mss: int, seed: int, seconds: int) -> float:
-    """Goodput of Fanin in Mb/s."""
-    command = [str(binary), "sim", "incast", "--quiet", "--json", "-", "--seed", str(seed)]
-    for setting in (f"workload.senders={senders}", f"transport.mss={mss} B", f"run.duration={seconds} s"):
-        command += ["--set", setting]
-    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return float(json.loads(out)["goodput_bps"]["total"]) / 1e6
+def fanin(
+    command: Sequence[str], flag: Sequence[str], senders: int, mss: int, seed: int, seconds: int
+) -> float:
+    """Goodput of Fanin in Mb/s; `flag` stands before each setting."""
+    settings = (
+        f"run.seed={seed}",
+        f"workload.senders={senders}",
+        f"transport.mss={mss} B",
+        f"run.duration={seconds} s",
+        "network.framing=point-to-point",
+    )
+    words = [*command, *(word for setting in settings for word in (*flag, setting))]
+    out = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    summary, _ = json.JSONDecoder().raw_decode(out)
+    return float(summary["goodput_bps"]["total"]) / 1e6
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -76,15 +88,22 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--fanin", type=Path, required=True, help="the fanin binary")
+    program = parser.add_mutually_exclusive_group(required=True)
+    program.add_argument("--fanin", type=Path, help="the fanin binary")
+    program.add_argument("--simulate", type=Path, help="the simulator's example in its place")
     parser.add_argument("--senders", type=int, nargs="+", default=[8, 16, 32, 64])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--mss", type=int, nargs="+", default=[1460])
-    parser.add_argument("--seconds", type=int, default=5, help="simulated time of each run")
+    parser.add_argument("--seconds", type=int, default=10, help="simulated time of each run")
     parser.add_argument(
         "--within", type=float, default=0.25, help="largest relative difference from the knee on"
     )
     options = parser.parse_args(arguments)
+    if options.fanin:
+        command = [str(options.fanin), "sim", "incast", "--quiet", "--json", "-"]
+        flag = ["--set"]
+    else:
+        command, flag = [str(options.simulate), "incast"], []
     failures = 0
     with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor() as pool:
         theirs_binary = build(Path(name))
@@ -96,7 +115,7 @@ def main(arguments: Sequence[str]) -> int:
         for mss in options.mss:
             for senders in options.senders:
                 one_of_theirs = partial(ns3, theirs_binary, senders, mss, seconds=options.seconds)
-                one_of_ours = partial(fanin, options.fanin, senders, mss, seconds=options.seconds)
+                one_of_ours = partial(fanin, command, flag, senders, mss, seconds=options.seconds)
                 theirs, ours = list(pool.map(one_of_theirs, seeds)), list(pool.map(one_of_ours, seeds))
                 ratio = statistics.mean(ours) / statistics.mean(theirs)
                 cells = (f"{statistics.mean(x):.0f} ± {statistics.pstdev(x):.0f}" for x in (theirs, ours))

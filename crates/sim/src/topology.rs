@@ -2,10 +2,11 @@
 //!
 //! A further topology is one more function here that adds nodes and links, and a line in [`build`].
 
-use fanin_scenario::{Link, Scenario, Switch, Topology};
+use fanin_scenario::{Framing as Wanted, Link, Scenario, Switch, Topology};
 
 use crate::Error;
 use crate::network::{Network, NodeIndex, SwitchKind};
+use crate::tcp::Framing;
 
 /// Which of the scenario's switches a node is: a place in `Network::switches`.
 mod class {
@@ -38,6 +39,10 @@ pub fn build(scenario: &Scenario) -> Result<(Network, Roles), Error> {
     let switches =
         vec![kind(&scenario.tor, true), kind(&scenario.core, false), kind(&scenario.aggregation, true)];
     let mut network = Network { switches, ..Network::default() };
+    network.framing = match scenario.network.framing {
+        Wanted::Ethernet => Framing::ETHERNET,
+        Wanted::PointToPoint => Framing::PPP,
+    };
     let roles = match scenario.network.topology {
         Topology::Star => star(scenario, &mut network),
         Topology::Racks => racks(scenario, &mut network),

@@ -2,7 +2,7 @@
 
 mod tcp_harness;
 
-use fanin_sim::tcp::{Config, CongestionControl, DelayedAck, Endpoint, Flags, State};
+use fanin_sim::tcp::{Config, CongestionControl, DelayedAck, Endpoint, Flags, Segment, State};
 use fanin_units::{Duration, Instant};
 use tcp_harness::{Pair, Wire};
 
@@ -307,5 +307,28 @@ fn a_spurious_timeout_is_undone() {
         let after = pair.ends[0].stats(&config);
         assert!(after.timeouts >= 1 && after.cwnd >= before.cwnd, "{name}: {after:?}");
         assert_eq!(after.state, State::Open, "{name}");
+    }
+}
+
+// ns-3 knows no Karn's algorithm: any new acknowledgement ends the back-off. RFC 6298 keeps it until a segment that was
+// sent once is acknowledged, which without timestamps the copy is not.
+#[test]
+fn back_off_after_a_time_out() {
+    for (profile, after) in [("ns3-newreno", 200), ("textbook", 400)] {
+        let mut config = Config::profile(profile).unwrap();
+        config.rto.min = Duration::from_millis(200);
+        let mut sender = Endpoint::established(&config, Duration::from_micros(100));
+        let mut now = Instant::new(1_000_000);
+        sender.write(10 * 1460);
+        while sender.poll_transmit(&config, now).is_some() {}
+        while sender.stats(&config).timeouts == 0 {
+            now = sender.poll_deadline();
+            sender.handle_deadline(&config, now);
+        }
+        assert_eq!(sender.stats(&config).rto, Duration::from_millis(400), "{profile}: doubled");
+        while sender.poll_transmit(&config, now).is_some() {}
+        let ack = Segment { ack: 1460, window: 1 << 20, flags: Flags::ACK, ..Segment::default() };
+        sender.handle_segment(&config, now + Duration::from_micros(100), &ack);
+        assert_eq!(sender.stats(&config).rto, Duration::from_millis(after), "{profile}");
     }
 }

@@ -8,7 +8,7 @@ mod switch;
 mod transport;
 mod workload;
 
-pub use network::{FlowDistribution, Hybrid, LeafSpine, Link, Network, Topology};
+pub use network::{FlowDistribution, Framing, Hybrid, LeafSpine, Link, Network, Topology};
 pub use roles::{Arrivals, Collectors, Logger, Policy, Readout, SizeModel, StartOrder, Supervisor, TieBreak};
 pub use run::{Record, Run};
 pub use shaping::{CreditDiscipline, Fastpass, RequestOrder, Shaping, ShapingMethod};

@@ -44,6 +44,16 @@ pub enum FlowDistribution {
     Ecmp,
 }
 
+/// What links add to an IP packet, on the wire and in a switch's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Framing {
+    /// Ethernet: 38 bytes on the wire, 18 of them stored, and padding of short packets.
+    Ethernet,
+    /// The two-byte header of ns-3's point-to-point links, for comparison with studies made there.
+    PointToPoint,
+}
+
 /// Parallel leaf-spine planes with pods.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -104,6 +114,8 @@ pub struct Network {
     pub readouts_per_group: u32,
     /// How flows are spread over parallel paths.
     pub flow_distribution: FlowDistribution,
+    /// What links add to an IP packet.
+    pub framing: Framing,
     /// Parallel leaf-spine planes.
     pub leaf_spine: LeafSpine,
     /// Software queues beside a hardware switch.
@@ -118,6 +130,7 @@ impl Default for Network {
             uplinks_per_core: 1,
             readouts_per_group: 16,
             flow_distribution: FlowDistribution::PerDestination,
+            framing: Framing::Ethernet,
             leaf_spine: LeafSpine::default(),
             hybrid: Hybrid::default(),
         }

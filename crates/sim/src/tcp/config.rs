@@ -80,6 +80,21 @@ pub enum Reduction {
     RateHalving,
     /// Proportional rate reduction (RFC 6937 with the slow-start reduction bound, Linux since 3.2).
     Proportional,
+    /// ns-3's reading of it (`TcpPrrRecovery` 3.48 as `TcpSocketBase` drives it without SACK): the flight is looked at
+    /// before the duplicate ACK is taken off it, so that each duplicate lets a new segment go.
+    Ns3,
+}
+
+/// What a time-out does beside sending the first segment again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TimeoutRules {
+    /// RFC 5681 equation 4 (half the flight, once for each loss) and Karn's algorithm: the back-off lasts until a
+    /// segment that was sent once is acknowledged.
+    Rfc6298,
+    /// `TcpSocketBase::ReTxTimeout` and `NewAck` of ns-3: each time-out takes half of what is held to be in the network,
+    /// any new acknowledgement ends the back-off, and duplicate ACKs count for nothing until all that was sent before
+    /// the time-out is acknowledged.
+    Ns3,
 }
 
 /// What the window does when the application leaves it unused (RFC 2861, RFC 7661).
@@ -200,6 +215,11 @@ pub struct Config {
     pub reordering_max: u32,
     /// Window reduction in recovery.
     pub reduction: Reduction,
+    /// What a time-out does.
+    pub timeout_rules: TimeoutRules,
+    /// Without SACK only the first partial ACK of a recovery restarts the retransmission timer (RFC 6582 §3.2 step 5),
+    /// so that a recovery of many segments ends in a time-out.
+    pub impatient: bool,
     /// Limited transmit (RFC 3042): duplicates release new segments before recovery.
     pub limited_transmit: bool,
     /// Tail loss probes (RFC 8985 §7).

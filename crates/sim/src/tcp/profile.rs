@@ -13,7 +13,9 @@
 //! | slow start after idle | on | on | on | off | on | `tcp_slow_start_after_idle`; RFC 5681 §4.1 |
 //! | SACK, DSACK | on | on | on | off | on | RFC 2018, RFC 2883 |
 //! | loss detection | RACK | FACK | FACK | 3 duplicate ACKs | RFC 6675 | `tcp_recovery.c`; `tcp_update_scoreboard`; RFC 6582 |
-//! | window in recovery | PRR | rate halving | rate halving | at once | at once | `tcp_cwnd_reduction` (3.7); `tcp_cwnd_down` |
+//! | window in recovery | PRR | rate halving | rate halving | PRR without decline | at once | `tcp_cwnd_reduction` (3.7); `tcp_cwnd_down`; `TcpPrrRecovery` |
+//! | partial ACK restarts the timer | each | each | each | the first | the first | `tcp_rearm_rto`; RFC 6582 §3.2 step 5 |
+//! | back-off ends with | a sample | a sample | a sample | any new ACK | a sample | Karn's algorithm; `TcpSocketBase::NewAck` |
 //! | tail loss probe | on | none | none | none | none | `tcp_send_loss_probe` (3.10) |
 //! | undo, F-RTO | on | on | on | off | off | `tcp_undo_cwnd_reduction`, `tcp_process_loss` |
 //! | RTO, least | srtt + 200 ms | srtt + 200 ms | srtt + 200 ms | 200 ms | 1 s | `tcp_rtt_estimator`: the floor is on the variation; RFC 6298 |
@@ -36,7 +38,7 @@ use fanin_units::Duration;
 
 use super::config::{
     Config, CongestionControl, CubicParameters, DelayedAck, Growth, LossDetection, Reduction, RtoConfig,
-    RtoEstimator, RttSource, Segmentation, Validation, WindowUnit,
+    RtoEstimator, RttSource, Segmentation, TimeoutRules, Validation, WindowUnit,
 };
 
 /// Names of the profiles.
@@ -93,6 +95,8 @@ impl Config {
             reordering: 3,
             reordering_max: 300,
             reduction: Reduction::Proportional,
+            timeout_rules: TimeoutRules::Rfc6298,
+            impatient: false,
             limited_transmit: true,
             tail_loss_probe: true,
             undo: true,
@@ -182,14 +186,16 @@ impl Config {
             slow_start_after_idle: false,
             loss_detection: LossDetection::DuplicateAcks,
             reordering_max: 3,
-            reduction: Reduction::AtOnce,
+            reduction: Reduction::Ns3,
+            timeout_rules: TimeoutRules::Ns3,
+            impatient: true,
             tail_loss_probe: false,
             undo: false,
             rto: RtoConfig {
                 initial: Duration::from_secs(1),
                 min: Duration::from_millis(200),
-                max: Duration::from_secs(120),
-                estimator: RtoEstimator::Rfc6298 { granularity: Duration::from_millis(1) },
+                max: Duration::from_secs(60),
+                estimator: RtoEstimator::Rfc6298 { granularity: Duration::from_micros(1) },
                 jitter: 0,
             },
             rtt_tick: Duration::from_micros(1),
@@ -219,6 +225,7 @@ impl Config {
             loss_detection: LossDetection::Rfc6675,
             reordering_max: 3,
             reduction: Reduction::AtOnce,
+            impatient: true,
             tail_loss_probe: false,
             undo: false,
             rto: RtoConfig {

@@ -6,7 +6,7 @@
 use fanin_units::Instant;
 
 use super::TIMEOUT_MARGIN;
-use super::config::{Config, LossDetection, Reduction, RttSource};
+use super::config::{Config, LossDetection, Reduction, RttSource, TimeoutRules, WindowUnit};
 use super::congestion::{AckView, SSTHRESH_INFINITE};
 use super::endpoint::{Endpoint, Force, State, Timer};
 use super::flight::{Covered, EVER_RETRANSMITTED, LOST, SACKED};
@@ -47,6 +47,8 @@ pub(crate) struct Trouble {
     pub(super) probe: Option<(u64, bool)>,
     /// A time-out may prove spurious (F-RTO).
     pub(super) frto: bool,
+    /// A partial ACK of this recovery has restarted the timer (RFC 6582 §3.2 step 5).
+    pub(super) partial: bool,
     /// Duplicate ACKs counted in place of SACKs.
     pub(super) duplicates: u32,
     /// Transmission time of the latest SACKed original (lost-retransmission test of FACK).
@@ -74,6 +76,7 @@ impl Trouble {
             rack_steps: 1,
             probe: None,
             frto: false,
+            partial: false,
             duplicates: 0,
             latest_delivery: 0,
         }
@@ -90,6 +93,8 @@ pub(super) struct Ack {
     pub(super) dsack: bool,
     /// Units delivered in all, and newly held lost.
     pub(super) delivered: u32,
+    /// Units cumulatively acknowledged.
+    pub(super) acked: u32,
     pub(super) lost: u32,
     pub(super) echo: bool,
     pub(super) ts_echo: u32,
@@ -183,6 +188,7 @@ impl Endpoint {
             duplicate: !advanced && segment.payload == 0 && !updates_window,
             dsack,
             delivered: covered.delivered + duplicates,
+            acked: covered.acked,
             lost: 0,
             echo: segment.flags.contains(Flags::ECE),
             ts_echo: if segment.flags.contains(Flags::TIMESTAMP) { segment.ts_echo } else { 0 },
@@ -226,6 +232,17 @@ impl Endpoint {
             let wait = wait + TIMEOUT_MARGIN;
             self.start_timer(config, Timer::Reordering, now.get(), wait);
             return;
+        }
+        if advanced
+            && config.impatient
+            && !config.sack
+            && self.state == State::Recovery
+            && core::mem::replace(&mut self.trouble().partial, true)
+        {
+            return;
+        }
+        if advanced && config.timeout_rules == TimeoutRules::Ns3 {
+            self.rtt.backoff = 0;
         }
         let head = self.flight.runs.front().map_or(0, |run| run.sent_at);
         let young = config.detection() == LossDetection::Rack && sacked_sent_at.is_some_and(|at| at < head);
@@ -288,6 +305,9 @@ impl Endpoint {
     /// `tcp_remove_reno_sacks`). Returns the units delivered by this ACK.
     fn count_duplicates(&mut self, config: &Config, duplicate: bool, acked: u32) -> u32 {
         let segment = config.segment_units();
+        if duplicate && self.state == State::Loss && config.timeout_rules == TimeoutRules::Ns3 {
+            return 0;
+        }
         if duplicate {
             let most = self.flight.out.saturating_sub(self.flight.lost);
             let before = self.flight.sacked;
@@ -352,9 +372,13 @@ impl Endpoint {
 
     /// Begins a reduction of the window (`tcp_init_cwnd_reduction`).
     fn start_reduction(&mut self, config: &Config, echo: bool) {
-        let in_flight = self.flight.out;
+        let in_flight = self.flight_at_loss(config);
         let threshold = self.current_threshold();
-        let cwnd = self.window.cwnd;
+        let cwnd = match config.reduction {
+            // What is in the network once the head is held lost.
+            Reduction::Ns3 => in_flight.saturating_sub(config.segment_units()),
+            _ => self.window.cwnd,
+        };
         let next = self.next;
         let ssthresh = self.window.threshold_after_loss(config, in_flight);
         self.window.ssthresh = ssthresh;
@@ -372,6 +396,14 @@ impl Endpoint {
         }
         if config.reduction == Reduction::AtOnce {
             self.window.cwnd = ssthresh;
+        }
+    }
+
+    /// The flight of which a loss leaves half: RFC 5681's FlightSize; ns-3 takes what it holds to be in the network.
+    fn flight_at_loss(&self, config: &Config) -> u32 {
+        match config.timeout_rules {
+            TimeoutRules::Rfc6298 => self.flight.out,
+            TimeoutRules::Ns3 => self.flight.in_network(),
         }
     }
 
@@ -410,8 +442,12 @@ impl Endpoint {
                         return;
                     }
                     if !config.sack {
-                        // RFC 6582 §3.2 step 4: a partial ACK names the next hole.
+                        // RFC 6582 §3.2 step 5: a partial ACK names the next hole. It is filled at once, but for Linux,
+                        // where the window decides.
                         self.mark_head_lost(config);
+                        if config.unit == WindowUnit::Bytes {
+                            self.force = Force::Head;
+                        }
                     }
                 } else if ack.dsack && self.try_undo_dsack(config) {
                     self.keep_open();
@@ -475,6 +511,7 @@ impl Endpoint {
         trouble.undo_from = Some(una);
         trouble.undo_retransmissions = (retransmitted > 0).then_some(retransmitted);
         trouble.first_retransmission = None;
+        trouble.partial = false;
         trouble.point = next;
         self.state = State::Recovery;
         self.force = Force::Head;
@@ -508,6 +545,7 @@ impl Endpoint {
                 duplicate: false,
                 dsack: false,
                 delivered: config.segment_units(),
+                acked: 0,
                 lost: before - self.flight.in_network(),
                 echo: false,
                 ts_echo: 0,
@@ -543,6 +581,36 @@ impl Endpoint {
                     self.window.cwnd -= segment;
                 }
                 self.window.cwnd = self.window.cwnd.min(in_network + segment);
+            }
+            // TcpPrrRecovery::DoRecovery of ns-3.48. Duplicates count as delivered, and so do the bytes of the ACK that
+            // follows them.
+            Reduction::Ns3 => {
+                if !ack.advanced && !ack.duplicate {
+                    return;
+                }
+                let first = self.trouble().sent_units == 0;
+                let in_network = if ack.duplicate && !first { in_network + segment } else { in_network };
+                let trouble = self.trouble();
+                let counts = ack.advanced || trouble.delivered < trouble.window_before;
+                let delivered = match (ack.advanced, counts) {
+                    (true, _) => ack.acked,
+                    (false, true) => segment,
+                    // Nothing delivered leaves the window as it is.
+                    (false, false) => return,
+                };
+                trouble.delivered += delivered;
+                let send = if in_network > threshold {
+                    let share = u64::from(threshold) * u64::from(trouble.delivered);
+                    (share.div_ceil(u64::from(trouble.window_before.max(1))) as u32)
+                        .saturating_sub(trouble.sent_units)
+                } else {
+                    let behind = trouble.delivered.saturating_sub(trouble.sent_units).max(delivered);
+                    let safe = if ack.advanced { segment } else { 0 };
+                    (behind + safe).min(threshold - in_network)
+                };
+                // The first retransmission always goes.
+                let send = if first { send.max(segment) } else { send };
+                self.window.cwnd = (in_network + send).max(segment);
             }
             // RFC 6937 with the slow-start reduction bound; tcp_cwnd_reduction.
             Reduction::Proportional => {
@@ -597,10 +665,10 @@ impl Endpoint {
         self.trouble();
         // A second time-out at the same point reduces nothing further.
         let point = self.trouble().point;
-        if fresh || una >= point || first {
+        if fresh || una >= point || first || config.timeout_rules == TimeoutRules::Ns3 {
             let threshold = self.current_threshold();
-            let in_flight = self.flight.out;
-            if fresh || una >= point {
+            let in_flight = self.flight_at_loss(config);
+            if fresh || una >= point || config.timeout_rules == TimeoutRules::Ns3 {
                 let ssthresh = self.window.threshold_after_loss(config, in_flight);
                 self.window.ssthresh = ssthresh;
                 self.trouble().threshold_before = threshold;
@@ -651,7 +719,7 @@ impl Endpoint {
         if !matches!(self.state, State::Recovery | State::Loss) {
             return None;
         }
-        if self.flight.in_network() >= self.window.cwnd {
+        if self.flight.in_network() + config.segment_units() > self.window.cwnd {
             return None;
         }
         if let Some(index) = self.flight.next_lost() {
