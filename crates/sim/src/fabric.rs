@@ -469,8 +469,11 @@ impl Fabric {
             memory.reset_marks(Instant::new(now));
         }
         for index in 0..self.ports.len() {
-            self.queue(now, index as PortIndex);
-            self.ports[index].held_max = self.ports[index].held;
+            // Hosts count nothing, so there is nothing to release.
+            if self.ports[index].switch != NIL {
+                self.queue(now, index as PortIndex);
+                self.ports[index].held_max = self.ports[index].held;
+            }
         }
     }
 

@@ -19,6 +19,7 @@ peer's), `until MS`. Then each line begins with a time in milliseconds since the
 Space inputs two milliseconds apart: the machine's scheduling shows below that.
 """
 
+import contextlib
 import fcntl
 import os
 import platform
@@ -35,6 +36,7 @@ TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 1, 0x1000
 
 
 def checksum(data):
+    """Return the Internet checksum (RFC 1071)."""
     if len(data) % 2:
         data += b"\0"
     total = sum(struct.unpack(f"!{len(data) // 2}H", data))
@@ -47,6 +49,7 @@ class Peer:
     """The scripted end: raw packets in and out of the TUN device."""
 
     def __init__(self, options):
+        """Make the device and its address."""
         self.options = options
         self.tun = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
         fcntl.ioctl(self.tun, TUNSETIFF, struct.pack("16sH", b"rec0", IFF_TUN | IFF_NO_PI))
@@ -63,6 +66,7 @@ class Peer:
         self.window_scale = 7
 
     def send(self, offset, ack, window, payload=0, flags=0x10, sack=(), echo=None, syn=False, mark=False):
+        """Send one segment to the kernel."""
         stamp = int(time.monotonic() * 1000) & 0xFFFFFFFF
         echo = self.last_stamp if echo is None else self.stamps[echo - 1]
         tcp_options = b""
@@ -79,10 +83,21 @@ class Peer:
         sequence = self.isn if syn else self.isn + 1 + offset
         acknowledged = self.kernel_isn + 1 + ack
         wire_window = min(window if syn else window >> self.window_scale, 65535)
-        header = struct.pack(
-            "!HHIIBBHHH", 5001, self.port, sequence & 0xFFFFFFFF, acknowledged & 0xFFFFFFFF,
-            (5 + len(tcp_options) // 4) << 4, flags, wire_window, 0, 0,
-        ) + tcp_options
+        header = (
+            struct.pack(
+                "!HHIIBBHHH",
+                5001,
+                self.port,
+                sequence & 0xFFFFFFFF,
+                acknowledged & 0xFFFFFFFF,
+                (5 + len(tcp_options) // 4) << 4,
+                flags,
+                wire_window,
+                0,
+                0,
+            )
+            + tcp_options
+        )
         body = header + bytes(payload)
         source, target = socket.inet_aton(PEER), socket.inet_aton(KERNEL)
         pseudo = source + target + struct.pack("!BBH", 0, 6, len(body))
@@ -93,7 +108,7 @@ class Peer:
         os.write(self.tun, ip + body)
 
     def receive(self):
-        """The next TCP segment of the kernel, or None."""
+        """Return the next TCP segment of the kernel, or None."""
         while True:
             try:
                 packet = os.read(self.tun, 65536)
@@ -103,7 +118,7 @@ class Peer:
                 continue
             tcp = packet[(packet[0] & 15) * 4 :]
             self.port = struct.unpack("!H", tcp[:2])[0]
-            sequence, ack, offset, flags, window = struct.unpack("!IIBBH", tcp[4:16])
+            sequence, ack, offset, flags, _window = struct.unpack("!IIBBH", tcp[4:16])
             size = (offset >> 4) * 4
             segment = {"flags": flags, "payload": len(tcp) - size, "sack": [], "stamp": None}
             options = tcp[20:size]
@@ -120,7 +135,7 @@ class Peer:
                 if kind == 5:
                     values = struct.unpack(f"!{(length - 2) // 4}I", options[2:length])
                     relative = [(value - self.isn - 1) & 0xFFFFFFFF for value in values]
-                    segment["sack"] = list(zip(relative[::2], relative[1::2]))
+                    segment["sack"] = list(zip(relative[::2], relative[1::2], strict=True))
                 options = options[length:]
             if flags & 2:
                 self.kernel_isn = sequence
@@ -132,11 +147,12 @@ class Peer:
 
 
 def parse_ranges(text):
+    """Read ranges such as `0:1448 2896:4344`."""
     return [tuple(map(int, block.split(":"))) for block in text.split()]
 
 
 def play(lines):
-    """Runs the script; returns (milliseconds, segment) of everything the kernel sent."""
+    """Run the script; return (milliseconds, segment) of everything the kernel sent."""
     options = {}
     actions = []
     for line in lines:
@@ -154,10 +170,8 @@ def play(lines):
     client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
     client.setblocking(False)
-    try:
+    with contextlib.suppress(BlockingIOError):
         client.connect((PEER, 5001))
-    except BlockingIOError:
-        pass
     while True:
         select.select([peer.tun], [], [], 1)
         syn = peer.receive()
@@ -176,7 +190,7 @@ def play(lines):
     while peer.receive():
         pass
     try:
-        return converse(peer, client, actions + [(float(options["until"]), "end")], window)
+        return converse(peer, client, [*actions, (float(options["until"]), "end")], window)
     finally:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         client.close()
@@ -184,6 +198,7 @@ def play(lines):
 
 
 def converse(peer, client, actions, window):
+    """Do what the script says at its times, and note what the kernel sends."""
     seen = []
     peer.stamps.clear()
     start = time.monotonic()
@@ -213,9 +228,14 @@ def converse(peer, client, actions, window):
             echo = re.search(r"echo (\d+)", rest)
             width = re.search(r"win (\d+)", rest)
             peer.send(
-                offset, ack, int(width[1]) if width else window, payload=stop - offset,
-                flags=0x10 if stop == offset or " more" in rest else 0x18, sack=parse_ranges(sack[1]) if sack else (),
-                echo=int(echo[1]) if echo else None, mark=" ce" in rest,
+                offset,
+                ack,
+                int(width[1]) if width else window,
+                payload=stop - offset,
+                flags=0x10 if stop == offset or " more" in rest else 0x18,
+                sack=parse_ranges(sack[1]) if sack else (),
+                echo=int(echo[1]) if echo else None,
+                mark=" ce" in rest,
             )
         now = (time.monotonic() - start) * 1000
         while segment := peer.receive():
@@ -235,6 +255,7 @@ def play_quietly(lines):
 
 
 def show(at, segment):
+    """Write one segment as a line of the script."""
     text = f"{at:.3f} > {segment['offset']}:{segment['offset'] + segment['payload']} ack {segment['ack']}"
     if segment["sack"]:
         text += " sack " + " ".join(f"{start}:{end}" for start, end in segment["sack"])
@@ -242,14 +263,19 @@ def show(at, segment):
 
 
 def main():
+    """Record every script that is named."""
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
     for path in sys.argv[1:]:
         with open(path, encoding="utf-8") as file:
             lines = file.read().splitlines()
         seen = play_quietly(lines)
-        kept = [line for line in lines if not re.match(r"[\d.]+ >", line) and not line.startswith("# recorded")]
+        kept = [
+            line for line in lines if not re.match(r"[\d.]+ >", line) and not line.startswith("# recorded")
+        ]
         timed = [
-            (float(line.split()[0]), index, line) for index, line in enumerate(kept) if re.match(r"[\d.]+ ", line)
+            (float(line.split()[0]), index, line)
+            for index, line in enumerate(kept)
+            if re.match(r"[\d.]+ ", line)
         ]
         head = [line for line in kept if not re.match(r"[\d.]+ ", line)]
         timed += [(at, 10_000 + index, show(at, segment)) for index, (at, segment) in enumerate(seen)]

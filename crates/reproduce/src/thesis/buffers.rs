@@ -1,0 +1,139 @@
+//! Chapter 6.5: how much memory a switch needs without any shaping.
+
+use super::{A500, A1000, B1000, means, variable};
+use crate::judge::ms;
+use crate::{Claim, Got, Judged, Point};
+
+pub(super) fn claims() -> Vec<Claim> {
+    let dedicated =
+        |id, preset: &'static str, policy: &'static str, says, expected, sizes: &[&str], judge| Claim {
+            id,
+            place: "thesis §6.5, fig. 6.12",
+            says,
+            expected,
+            points: sizes
+                .iter()
+                .map(|size| {
+                    variable(Point::new(preset)).set("supervisor.policy", policy).set("tor.buffer", size)
+                })
+                .collect(),
+            judge,
+            known: None,
+        };
+    vec![
+        dedicated(
+            "T086",
+            A500,
+            "fcfs",
+            "FCFS at 45 %: 4 MB a port prevent all drops",
+            "drops at 3.2 MB, none at 4.8 MB (4 MB ± 20 %)",
+            &["3.2 MB", "4.8 MB"],
+            judge_drops,
+        ),
+        dedicated(
+            "T087",
+            A1000,
+            "fcfs",
+            "FCFS at 90 %: 5 MB a port prevent all drops",
+            "drops at 4 MB, none at 6 MB (5 MB ± 20 %)",
+            &["4 MB", "6 MB"],
+            judge_drops,
+        ),
+        dedicated(
+            "T088",
+            A500,
+            "node-round-robin",
+            "round-robin at 45 %: the least collection time from 3 MB a port on",
+            "within 5 % of 8 MB at 3.6 MB, above it at 2.4 MB (3 MB ± 20 %)",
+            &["2.4 MB", "3.6 MB", "8 MB"],
+            judge_least,
+        ),
+        dedicated(
+            "T089",
+            A1000,
+            "node-round-robin",
+            "round-robin at 90 %: the least collection time from 3.5 MB a port on",
+            "within 5 % of 8 MB at 4.2 MB, above it at 2.8 MB (3.5 MB ± 20 %)",
+            &["2.8 MB", "4.2 MB", "8 MB"],
+            judge_least,
+        ),
+        dedicated(
+            "T090",
+            A1000,
+            "random",
+            "random at 90 %: 5 MB a port do not reach the least collection time",
+            "more than 5 % above 12 MB",
+            &["5 MB", "12 MB"],
+            |got| {
+                let m = means(got);
+                Judged::new(m[0] > 1.05 * m[1], ms(&m))
+            },
+        ),
+        dedicated(
+            "T091",
+            A1000,
+            "node-round-robin",
+            "with enough memory the least collection time is slightly below 20 ms",
+            "≤ 20 ms at 8 MB",
+            &["8 MB"],
+            |got| {
+                let m = means(got);
+                Judged::new(m[0] <= 20.0, ms(&m))
+            },
+        ),
+        Claim {
+            id: "T093",
+            place: "thesis §6.5, fig. 6.13",
+            says: "FCFS at 90 % needs 30 MB of shared memory",
+            expected: "within 5 % of 60 MB at 36 MB, above it at 24 MB (30 MB ± 20 %)",
+            points: ["24 MB", "36 MB", "60 MB"].map(|size| shared(B1000, "fcfs", size)).to_vec(),
+            judge: judge_least,
+            known: None,
+        },
+        Claim {
+            id: "T095",
+            place: "thesis §6.5, fig. 6.13",
+            says: "with little shared memory at 90 % round-robin is better than load-balancing",
+            expected: "lower mean at 16 MB",
+            points: ["node-round-robin", "node-load-balancing"].map(|p| shared(B1000, p, "16 MB")).to_vec(),
+            judge: |got| {
+                let m = means(got);
+                Judged::new(m[0] < m[1], ms(&m))
+            },
+            known: None,
+        },
+        Claim {
+            id: "T096",
+            place: "thesis §6.5",
+            says: "with dedicated memory FCFS is better than random: it puts itself in order",
+            expected: "lower mean at 5 MB, 90 %",
+            points: ["fcfs", "random"]
+                .map(|p| variable(Point::new(A1000)).set("supervisor.policy", p).set("tor.buffer", "5 MB"))
+                .to_vec(),
+            judge: |got| {
+                let m = means(got);
+                Judged::new(m[0] < m[1], ms(&m))
+            },
+            known: None,
+        },
+    ]
+}
+
+/// Switch B with another amount of memory, which its ports may use freely.
+fn shared(preset: &'static str, policy: &str, size: &str) -> Point {
+    variable(Point::new(preset))
+        .set("supervisor.policy", policy)
+        .set("tor.buffer", size)
+        .set("tor.port_limit", "unlimited")
+        .set("tor.input_limit", "unlimited")
+}
+
+fn judge_drops(got: &[&Got]) -> Judged {
+    let drops: Vec<u64> = got.iter().map(|got| got.drops()).collect();
+    Judged::new(drops[0] > 0 && drops[1] == 0, format!("{} / {} drops", drops[0], drops[1]))
+}
+
+fn judge_least(got: &[&Got]) -> Judged {
+    let m = means(got);
+    Judged::new(m[0] > 1.05 * m[2] && m[1] <= 1.05 * m[2], ms(&m))
+}

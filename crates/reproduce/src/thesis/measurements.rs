@@ -1,0 +1,198 @@
+//! Chapter 4.2: no avoidance.
+
+use super::{A500, A1000, B500, B1000, SIZES, means, onset, partial, scan};
+use crate::judge::{ms, near, percent};
+use crate::{Claim, Got, Judged, Point};
+
+pub(super) fn claims() -> Vec<Claim> {
+    vec![
+        Claim {
+            id: "T018",
+            place: "thesis ch. 7",
+            says: "without mitigation, a collection takes up to 35 times the ideal",
+            expected: "637 ms ± 30 %, the worst mean of both switches at 1000 Hz",
+            points: vec![Point::new(A1000), Point::new(B1000)],
+            judge: |got| {
+                let means = means(got);
+                Judged::new(near(means[0].max(means[1]), 637.0, 0.3), ms(&means))
+            },
+            known: None,
+        },
+        Claim {
+            id: "T019",
+            place: "thesis §4.2.2, fig. 4.3",
+            says: "switch A: incast sets in at the same size at 45 % and 90 %",
+            expected: "equal within a step of the scan",
+            points: scan(A500, A1000),
+            judge: |got| {
+                let (low, high) = (onset(&got[..SIZES.len()]), onset(&got[SIZES.len()..]));
+                Judged::new(low.abs_diff(high) <= 1, onsets(low, high))
+            },
+            known: None,
+        },
+        Claim {
+            id: "T020",
+            place: "thesis §4.2.2, fig. 4.4",
+            says: "switch B: incast sets in at a smaller size at 90 % than at 45 %",
+            expected: "smaller",
+            points: scan(B500, B1000),
+            judge: |got| {
+                let (low, high) = (onset(&got[..SIZES.len()]), onset(&got[SIZES.len()..]));
+                Judged::new(high < low, onsets(low, high))
+            },
+            known: None,
+        },
+        Claim {
+            id: "T021",
+            place: "thesis §4.2.2",
+            says: "below the threshold, a collection takes its ideal time",
+            expected: "within 5 % of the ideal at 396 kB, 45 %, events spread over the nodes",
+            points: vec![partial(A500, 3).set("supervisor.policy", "node-round-robin")],
+            judge: |got| {
+                let (mean, ideal) = (got[0].mean_ms(), got[0].ideal_ms());
+                Judged::new(near(mean, ideal, 0.05), format!("{mean:.2} ms, ideal {ideal:.2} ms"))
+            },
+            known: None,
+        },
+        Claim {
+            id: "T022",
+            place: "thesis §4.2.2",
+            says: "above the threshold, a collection takes more than ten times its ideal",
+            expected: "> 10 × ideal for the full event",
+            points: vec![Point::new(A500), Point::new(A1000)],
+            judge: |got| {
+                let ratios: Vec<f64> = got.iter().map(|got| got.mean_ms() / got.ideal_ms()).collect();
+                Judged::new(
+                    ratios.iter().all(|&ratio| ratio > 10.0),
+                    format!("{:.1} / {:.1} ×", ratios[0], ratios[1]),
+                )
+            },
+            known: None,
+        },
+        Claim {
+            id: "T023",
+            place: "thesis §4.2.2, fig. 4.5",
+            says: "switch A, 792 kB: most collections suffer a time-out, in peaks near multiples of 200 ms",
+            expected: "> 50 % with a time-out; the most frequent 10 ms above 150 ms lie within 15 ms of n × 200 ms",
+            points: vec![partial(A500, 6), partial(A1000, 6)],
+            judge: |got| {
+                let shares: Vec<f64> = got.iter().map(|got| got.share_with_timeouts(1)).collect();
+                let peaks: Vec<f64> = got.iter().map(|got| peak_above(got, 150.0)).collect();
+                let at_multiple = |peak: f64| (peak / 200.0 - (peak / 200.0).round()).abs() * 200.0 <= 25.0;
+                Judged::new(
+                    shares.iter().all(|&share| share > 0.5) && peaks.iter().all(|&peak| at_multiple(peak)),
+                    format!("{}, peaks at {}", percent(&shares), ms(&peaks)),
+                )
+            },
+            known: Some(
+                "the nominal 786 kB hold most bursts of 792 kB; with the usable 500 kB four in five suffer",
+            ),
+        },
+        Claim {
+            id: "T024",
+            place: "thesis §4.2.2, fig. 4.6",
+            says: "switch A, 1320 kB: a share suffers several time-outs in a row",
+            expected: "> 5 % take more than 350 ms",
+            points: vec![partial(A500, 10), partial(A1000, 10)],
+            judge: |got| {
+                let shares: Vec<f64> = got.iter().map(|got| got.share(|time| time > 350.0)).collect();
+                Judged::new(shares.iter().all(|&share| share > 0.05), percent(&shares))
+            },
+            known: None,
+        },
+        Claim {
+            id: "T025",
+            place: "thesis §4.2.2, fig. 4.7a",
+            says: "switch B, 792 kB at 45 %: no collection suffers a time-out",
+            expected: "0",
+            points: vec![partial(B500, 6)],
+            judge: |got| {
+                let share = got[0].share_with_timeouts(1);
+                Judged::new(share == 0.0, percent(&[share]))
+            },
+            known: None,
+        },
+        Claim {
+            id: "T026",
+            place: "thesis §4.2.2, figs 4.7b-4.8",
+            says: "switch B: time-outs appear when throughput or size grow",
+            expected: "> 0 at 1320 kB and 90 %",
+            points: vec![partial(B1000, 10)],
+            judge: |got| {
+                let share = got[0].share_with_timeouts(1);
+                Judged::new(share > 0.0, percent(&[share]))
+            },
+            known: None,
+        },
+        Claim {
+            id: "T027",
+            place: "thesis §5.2.2, figs 5.6c, 5.7c",
+            says: "switch A without shaping: no full event in less than 200 ms",
+            expected: "≤ 1 %",
+            points: vec![Point::new(A500), Point::new(A1000)],
+            judge: |got| {
+                let shares: Vec<f64> = got.iter().map(|got| got.share(|time| time < 200.0)).collect();
+                Judged::new(shares.iter().all(|&share| share <= 0.01), percent(&shares))
+            },
+            known: None,
+        },
+        Claim {
+            id: "T028",
+            place: "thesis §5.2.2, figs 5.6c, 5.7c",
+            says: "switch A without shaping: most events between 200 and 700 ms, more beyond at 90 %",
+            expected: "> 50 %; a larger share above 700 ms at 1000 Hz",
+            points: vec![Point::new(A500), Point::new(A1000)],
+            judge: |got| {
+                let bulk: Vec<f64> =
+                    got.iter().map(|got| got.share(|time| (200.0..700.0).contains(&time))).collect();
+                let tail: Vec<f64> = got.iter().map(|got| got.share(|time| time >= 700.0)).collect();
+                Judged::new(
+                    bulk.iter().all(|&share| share > 0.5) && tail[1] > tail[0],
+                    format!("{}, beyond {}", percent(&bulk), percent(&tail)),
+                )
+            },
+            known: None,
+        },
+        Claim {
+            id: "T029",
+            place: "thesis §5.2.2, fig. 5.8c",
+            says: "switch B at 45 %: some full events without a time-out, the vast majority with",
+            expected: "more than 0 and less than 30 % below 200 ms",
+            points: vec![Point::new(B500)],
+            judge: |got| {
+                let share = got[0].share(|time| time < 200.0);
+                Judged::new(share > 0.0 && share < 0.3, percent(&[share]))
+            },
+            known: None,
+        },
+        Claim {
+            id: "T030",
+            place: "thesis §5.2.2, fig. 5.9c",
+            says: "switch B: the mean is noticeably higher at 90 % than at 45 %",
+            expected: "higher",
+            points: vec![Point::new(B500), Point::new(B1000)],
+            judge: |got| {
+                let means = means(got);
+                Judged::new(means[1] > means[0], ms(&means))
+            },
+            known: None,
+        },
+    ]
+}
+
+fn onsets(low: usize, high: usize) -> String {
+    let size = |index: usize| {
+        SIZES.get(index).map_or_else(|| "beyond the scan".to_owned(), |groups| format!("{} kB", groups * 132))
+    };
+    format!("{} at 45 %, {} at 90 %", size(low), size(high))
+}
+
+/// The middle of the 10 ms that hold most events, above a time.
+fn peak_above(got: &Got, from_ms: f64) -> f64 {
+    let mut counts = std::collections::BTreeMap::new();
+    for time in got.times_ms.iter().filter(|&&time| time > from_ms) {
+        *counts.entry((time / 10.0) as u64).or_insert(0_u64) += 1;
+    }
+    let most = counts.iter().max_by_key(|&(bin, count)| (*count, std::cmp::Reverse(*bin)));
+    most.map_or(f64::NAN, |(bin, _)| *bin as f64 * 10.0 + 5.0)
+}

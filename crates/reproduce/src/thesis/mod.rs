@@ -1,0 +1,80 @@
+//! Claims of the thesis, chapters 4 to 6. Burst sizes are given as credits: 1.1 kB a fragment, so 480 are 528 kB.
+
+mod buffers;
+mod measurements;
+mod policies;
+mod retransmission;
+mod shaping;
+
+use crate::{Claim, Got, Point};
+
+const A500: &str = "thesis-a-500hz";
+const A1000: &str = "thesis-a-1000hz";
+const B500: &str = "thesis-b-500hz";
+const B1000: &str = "thesis-b-1000hz";
+
+/// Credits of the burst that the thesis finds best for switch A, 528 kB.
+const BEST: u32 = 480;
+/// Credits of the smallest burst that it shows, 52.8 kB.
+const FEW: u32 = 48;
+
+/// A set-up without any avoidance, in which each event is collected from `groups` of the 16 groups of readouts; the
+/// rate is raised so that the throughput stays (thesis §4.2.1).
+fn partial(preset: &'static str, groups: u32) -> Point {
+    let full_mhz: u64 = if preset.ends_with("-500hz") { 500_000 } else { 1_000_000 };
+    let rate = full_mhz * 16 / u64::from(groups);
+    Point::new(preset)
+        .set("workload.fraction", format_args!("0.{:04}", groups * 10_000 / 16))
+        .set("supervisor.rate", format_args!("{rate} mHz"))
+}
+
+fn credits(preset: &'static str, credits: u32) -> Point {
+    Point::new(preset).set("shaping.credits", credits)
+}
+
+fn policy(preset: &'static str, policy: &str) -> Point {
+    credits(preset, BEST).set("supervisor.policy", policy)
+}
+
+/// Log-normal events with normal fragments (thesis §6.2).
+fn variable(point: Point) -> Point {
+    point.set(
+        "readout.fragment_size",
+        "{ distribution = \"log-normal\", mean = \"1.1 kB\", sigma = 0.25, fragment_sd = \"200 B\" }",
+    )
+}
+
+/// A minimum RTO of 5 ms without delayed acknowledgements (thesis §6.3).
+fn rto_5ms(point: Point) -> Point {
+    point.set("transport.rto_min", "5 ms").set("transport.delayed_ack", false)
+}
+
+/// As the thesis' own simulation: variable sizes, no shaping, a policy that spreads the load.
+fn unshaped(preset: &'static str) -> Point {
+    variable(Point::new(preset).set("supervisor.policy", "node-round-robin"))
+}
+
+fn means(got: &[&Got]) -> Vec<f64> {
+    got.iter().map(|got| got.mean_ms()).collect()
+}
+
+/// The first size from which the mean exceeds three times the ideal: where incast sets in.
+fn onset(got: &[&Got]) -> usize {
+    got.iter().position(|got| got.mean_ms() > 3.0 * got.ideal_ms()).unwrap_or(got.len())
+}
+
+/// Sixteenths of the event that the scans over the collection size use.
+const SIZES: [u32; 7] = [4, 5, 6, 7, 8, 10, 12];
+
+fn scan(low: &'static str, high: &'static str) -> Vec<Point> {
+    [low, high].iter().flat_map(|&preset| SIZES.map(|groups| partial(preset, groups))).collect()
+}
+
+pub(crate) fn claims() -> Vec<Claim> {
+    let mut all = measurements::claims();
+    all.extend(shaping::claims());
+    all.extend(policies::claims());
+    all.extend(retransmission::claims());
+    all.extend(buffers::claims());
+    all
+}
