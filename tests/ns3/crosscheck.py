@@ -4,11 +4,12 @@ On Debian: apt-get install g++ libns3-dev. Then:
 
 python tests/ns3/crosscheck.py --fanin target/release/fanin [--senders 8 16 32] [--seeds 5] [--mss 1460]
 
-`--simulate target/release/examples/simulate` does with the simulator alone (cargo build -p fanin-sim
---example simulate). Both sides frame packets as ns-3's point-to-point links do and count whole rounds. Prints mean and
-standard deviation of the goodput over seeds for each, and their ratio, as a Markdown table.
-Exit code 1 where a ratio lies outside `--within`, 3 where ns-3 is not installed. Two versions of ns-3 differ
-by a factor near the knee (8 senders), so only larger numbers are held to it.
+`--simulate target/release/examples/simulate` does with the simulator alone (cargo build -p
+fanin-sim --example simulate). Both sides frame packets as ns-3's point-to-point links do and count
+whole rounds. Prints mean and standard deviation of the goodput over seeds for each, and their
+ratio, as a Markdown table. Exit code 1 where a ratio lies outside `--within`, 3 where ns-3 is not
+installed. Two versions of ns-3 differ by a factor near the knee (8 senders), so only larger numbers
+are held to it.
 """
 
 import argparse
