@@ -18,6 +18,7 @@ mod opening;
 mod profile;
 mod receive;
 mod recovery;
+mod retransmit;
 mod rtt;
 mod segment;
 mod undo;

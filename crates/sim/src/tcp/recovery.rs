@@ -9,7 +9,7 @@ use super::TIMEOUT_MARGIN;
 use super::config::{Config, LossDetection, Reduction, RttSource, TimeoutRules, WindowUnit};
 use super::congestion::{AckView, SSTHRESH_INFINITE};
 use super::endpoint::{Endpoint, Force, State, Timer};
-use super::flight::{Covered, EVER_RETRANSMITTED, LOST, SACKED};
+use super::flight::{Covered, LOST, SACKED};
 use super::segment::{Flags, Segment};
 
 /// What an endpoint knows only while something is wrong; boxed, so that the others stay small.
@@ -702,103 +702,5 @@ impl Endpoint {
         self.force = Force::Head;
         let delay = self.jittered(config, now, self.rtt.rto(config).get());
         self.start_timer(config, Timer::Retransmission, now.get(), delay);
-    }
-
-    /// What is to be sent again, or sent out of turn, now.
-    pub(crate) fn poll_retransmission(&mut self, config: &Config, now: Instant) -> Option<Segment> {
-        match core::mem::replace(&mut self.force, Force::None) {
-            Force::TailLossProbe => return self.send_probe(config, now),
-            Force::WindowProbe => return self.window_probe(config, now),
-            Force::Head => {
-                if let Some(index) = self.flight.next_lost() {
-                    return Some(self.retransmit(config, now, index));
-                }
-            }
-            Force::None | Force::Syn => {}
-        }
-        if !matches!(self.state, State::Recovery | State::Loss) {
-            return None;
-        }
-        if self.flight.in_network() + config.segment_units() > self.window.cwnd {
-            return None;
-        }
-        if let Some(index) = self.flight.next_lost() {
-            return Some(self.retransmit(config, now, index));
-        }
-        // RFC 6675 §4 NextSeg rule 3: nothing lost, nothing new to send: what lies below the highest SACK.
-        if config.detection() == LossDetection::Rfc6675
-            && self.state == State::Recovery
-            && self.written_beyond_next() == 0
-            && let Some(highest) = self.flight.highest_sacked()
-            && let Some(index) = self
-                .flight
-                .runs
-                .iter()
-                .position(|run| run.start < highest && run.state & (SACKED | EVER_RETRANSMITTED) == 0)
-        {
-            return Some(self.retransmit(config, now, index));
-        }
-        None
-    }
-
-    fn retransmit(&mut self, config: &Config, now: Instant, index: usize) -> Segment {
-        let (offset, len) = self.flight.retransmit(config, index, now.get());
-        let units = config.units(len, self.segment_size());
-        let stamp = config.timestamp(now);
-        let next = self.next;
-        let trouble = self.trouble();
-        trouble.sent_units += units;
-        trouble.clean_from = trouble.clean_from.max(next);
-        trouble.first_retransmission.get_or_insert(stamp);
-        if trouble.undo_from.is_some() {
-            *trouble.undo_retransmissions.get_or_insert(0) += 1;
-        }
-        self.counters.segments += 1;
-        self.counters.retransmits += 1;
-        self.last_sent_at = now.get();
-        if self.timer == Timer::None
-            || (offset == self.una && !matches!(self.timer, Timer::Retransmission | Timer::Reordering))
-        {
-            let rto = self.rtt.rto(config).get();
-            self.start_timer(config, Timer::Retransmission, now.get(), rto);
-        }
-        let mut flags = Flags::ACK | Flags::RETRANSMISSION;
-        if offset + u64::from(len) == self.next && self.written_beyond_next() == 0 {
-            flags.insert(Flags::PSH);
-        }
-        self.finish(config, now, offset, len, flags)
-    }
-
-    // tcp_send_loss_probe; RFC 8985 §7.3.
-    fn send_probe(&mut self, config: &Config, now: Instant) -> Option<Segment> {
-        if self.flight.out == 0 {
-            return None;
-        }
-        self.counters.probes += 1;
-        let segment = match self.forced_new(config, now) {
-            Some(segment) => {
-                let next = self.next;
-                self.trouble().probe = Some((next, false));
-                segment
-            }
-            None => {
-                let last = *self.flight.runs.back()?;
-                // The last segment of the last run.
-                let tail = match last.len % u32::from(last.mss) {
-                    0 => u32::from(last.mss).min(last.len),
-                    rest => rest,
-                };
-                self.flight.split_at(config, last.end() - u64::from(tail));
-                let index = self.flight.runs.len() - 1;
-                let segment = self.retransmit(config, now, index);
-                let next = self.next;
-                self.trouble().probe = Some((next, true));
-                segment
-            }
-        };
-        // The RTO counts from the probe.
-        let rto = self.rtt.rto(config).get();
-        self.start_timer(config, Timer::Retransmission, now.get(), rto);
-        Some(segment)
     }
 }
