@@ -1,12 +1,11 @@
 //! Simulates each point once, in parallel, and hands every claim what it needs.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use fanin_report::{EventRow, Summary};
 use fanin_scenario::{Errors, Loaded, load};
-use fanin_sim::{Control, End};
+use fanin_sim::{Control, End, Outcome};
 
 use crate::{Claim, Judged};
 
@@ -150,30 +149,28 @@ pub fn reproduce(
         order[number] = Some(*point);
     }
     let order: Vec<&Point> = order.into_iter().flatten().collect();
-    let results: Mutex<Vec<Option<Result<Got, LabError>>>> = Mutex::new(order.iter().map(|_| None).collect());
-    let next = AtomicUsize::new(0);
+    let loaded: Vec<Loaded> = order.iter().map(|point| point.scenario(duration)).collect::<Result<_, _>>()?;
+    let runs: Vec<fanin_sim::Point> = loaded
+        .iter()
+        .map(|loaded| fanin_sim::Point { scenario: loaded.scenario.clone(), seed: loaded.scenario.run.seed })
+        .collect();
     let done = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..threads.max(1).min(order.len()) {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(point) = order.get(index) else { break };
-                    let result = if stop.load(Ordering::Relaxed) {
-                        Err(LabError::Stopped)
-                    } else {
-                        simulate(point, duration, stop)
-                    };
-                    if let Ok(mut results) = results.lock() {
-                        results[index] = Some(result);
-                    }
-                    progress(done.fetch_add(1, Ordering::Relaxed) + 1, order.len());
-                }
-            });
-        }
+    let control = Control { stop, ..Control::default() };
+    let outcomes = fanin_sim::sweep(&runs, threads, &control, &|_| {
+        progress(done.fetch_add(1, Ordering::Relaxed) + 1, runs.len());
     });
-    let results = results.into_inner().unwrap_or_default();
-    let got: Vec<Got> = results.into_iter().flatten().collect::<Result<_, _>>()?;
+    if outcomes.len() < runs.len() {
+        return Err(LabError::Stopped);
+    }
+    let mut got = Vec::with_capacity(runs.len());
+    for ((point, loaded), outcome) in order.iter().zip(&loaded).zip(outcomes) {
+        let point = || format!("{} {}", point.preset, point.sets.join(" "));
+        let outcome = outcome.map_err(|error| LabError::Sim { point: point(), error })?;
+        if outcome.end == End::Stopped {
+            return Err(LabError::Stopped);
+        }
+        got.push(measured(loaded, outcome));
+    }
     Ok(claims
         .iter()
         .map(|claim| {
@@ -183,21 +180,14 @@ pub fn reproduce(
         .collect())
 }
 
-fn simulate(point: &Point, duration: Option<&str>, stop: &AtomicBool) -> Result<Got, LabError> {
-    let loaded = point.scenario(duration)?;
-    let control = Control { stop, ..Control::default() };
-    let outcome = fanin_sim::run(&loaded.scenario, loaded.scenario.run.seed, &control).map_err(|error| {
-        LabError::Sim { point: format!("{} {}", point.preset, point.sets.join(" ")), error }
-    })?;
-    if outcome.end == End::Stopped {
-        return Err(LabError::Stopped);
-    }
+/// What the claims look at of an outcome: the events assigned in the measured time.
+fn measured(loaded: &Loaded, outcome: Outcome) -> Got {
     let from = loaded.scenario.run.warmup.get();
-    let measured = |row: &&EventRow| row.assigned_ps >= from && row.collection_time_ps.is_some();
-    let rows: Vec<&EventRow> = outcome.records.events.iter().filter(measured).collect();
+    let is_measured = |row: &&EventRow| row.assigned_ps >= from && row.collection_time_ps.is_some();
+    let rows: Vec<&EventRow> = outcome.records.events.iter().filter(is_measured).collect();
     let mut times_ms: Vec<f64> =
         rows.iter().filter_map(|row| row.collection_time_ps).map(|ps| ps as f64 / 1e9).collect();
     times_ms.sort_by(f64::total_cmp);
     let timeouts = rows.iter().map(|row| row.timeouts).collect();
-    Ok(Got { summary: outcome.summary, times_ms, timeouts, end: outcome.end })
+    Got { summary: outcome.summary, times_ms, timeouts, end: outcome.end }
 }
