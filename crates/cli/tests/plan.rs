@@ -100,6 +100,6 @@ fn ctrl_c_is_130() {
     let fifo = folder.file("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     let mut child = command(&["plan", "incast", "--json", &fifo]).spawn().unwrap();
-    interrupt(&child);
+    interrupt(&mut child);
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }

@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{command, fanin, interrupt, stderr, stdout};
+use std::time::Duration;
+
+use common::{command, fanin, interrupt_after, stderr, stdout};
 use serde_json::Value;
 
 #[test]
@@ -55,8 +57,8 @@ fn what_cannot_be_judged_is_two() {
 
 #[test]
 fn ctrl_c_is_130() {
-    let child = command(&["reproduce", "T0", "--duration", "1000 s"]).spawn().unwrap();
-    interrupt(&child);
+    let mut child = command(&["reproduce", "T0", "--duration", "1000 s"]).spawn().unwrap();
+    interrupt_after(&mut child, Duration::from_millis(200));
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), stdout(&output)), (Some(130), ""), "{}", stderr(&output));
 }

@@ -3,9 +3,9 @@
 mod common;
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use common::{Folder, command, fanin, interrupt, stderr, stdout};
+use common::{Folder, command, fanin, interrupt_after, stderr, stdout};
 use serde_json::Value;
 
 /// A system that is simulated in a fraction of a second.
@@ -64,7 +64,7 @@ fn json_on_stdout_is_alone_and_follows_the_contract() {
         "/load/last_hop",
         "/network/drops",
         "/tcp/timeouts",
-        "/speed/packet_hops_per_cpu_s",
+        "/speed/packet_hops",
         "/ideal/how",
     ] {
         assert!(summary.pointer(key).is_some_and(|value| !value.is_null()), "{key} is absent");
@@ -251,17 +251,16 @@ fn ctrl_c_writes_what_was_measured() {
     let folder = Folder::new("sim-stopped");
     let out = folder.file("out");
     let path = small(&folder);
-    let arguments = ["sim", &path, "--set", "run.duration=100000 s", "--out", &out, "--json", "-"];
-    let child = command(&arguments).spawn().unwrap();
-    interrupt(&child);
+    let arguments = ["sim", &path, "--set", "run.duration=80000 s", "--out", &out, "--json", "-"];
+    let mut child = command(&arguments).spawn().unwrap();
+    interrupt_after(&mut child, Duration::from_millis(300));
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     assert_eq!(stderr(&output), "error: stopped; what was measured until then is written\n");
-    // Stopped before the simulation began, or within it: what stands on stdout is one summary either way.
     let summary = json(stdout(&output));
-    assert_eq!(summary["kind"], "sim");
+    assert!(summary["events"]["collected"].as_u64().unwrap() > 0, "{summary}");
     let result = fanin_report::read(Path::new(&out)).unwrap();
-    assert_eq!(result.summary.kind, fanin_report::Kind::Sim);
+    assert!(result.records.events.len() as u64 > summary["events"]["collected"].as_u64().unwrap());
 }
 
 #[test]
@@ -273,7 +272,7 @@ fn ctrl_c_ends_a_sweep_with_the_points_that_are_whole() {
         "sim",
         &path,
         "--sweep",
-        "run.duration=50 ms,100000 s,100001 s",
+        "run.duration=50 ms,80000 s,80001 s",
         "--threads",
         "2",
         "--out",
@@ -281,13 +280,11 @@ fn ctrl_c_ends_a_sweep_with_the_points_that_are_whole() {
         "--json",
         "-",
     ];
-    let begun = Instant::now();
-    let child = command(&arguments).spawn().unwrap();
-    // The first point takes a moment; the others never end.
-    std::thread::sleep(Duration::from_secs(1));
-    interrupt(&child);
+    let mut child = command(&arguments).spawn().unwrap();
+    // The first point takes a moment, the others would take a day.
+    interrupt_after(&mut child, Duration::from_secs(1));
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130), "after {:?}: {}", begun.elapsed(), stderr(&output));
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     let swept = json(stdout(&output));
     let points = swept["points"].as_array().unwrap();
     assert!(!points.is_empty() && points[0]["summary"]["events"]["collected"] == 50, "{swept}");
