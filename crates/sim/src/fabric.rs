@@ -4,6 +4,8 @@
 //! soon as it is accepted: no occurrence is spent on departures, and only the first arrival of each link is
 //! pending in the schedule; the others wait in the link's ring, in order.
 
+use std::collections::BTreeMap;
+
 use fanin_queueing::{Ecn, FifoMemory, Frame as Descriptor, Passage};
 use fanin_units::{Bytes, Instant, Rate};
 
@@ -29,8 +31,8 @@ pub(crate) const ARRIVAL: u32 = 0;
 pub(crate) struct Frame {
     /// When its last bit arrives at the far end of the present link, in picoseconds.
     pub(crate) arrival: u64,
-    /// Where in `Fabric::routes` its present port stands.
-    hop: u32,
+    /// Which of `Fabric::steps` comes next; [`NIL`] where the present link leads to its destination.
+    next: u32,
     /// The end of a connection that it is for.
     pub(crate) end: u32,
     /// Bytes on the wire, everything counted.
@@ -50,6 +52,13 @@ impl Frame {
     pub(crate) const fn segment(&self) -> usize {
         (self.segment & (ECN_CAPABLE - 1)) as usize
     }
+}
+
+/// A step on a path: a port, and which step comes after it, or [`NIL`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Step {
+    pub(crate) port: PortIndex,
+    next: u32,
 }
 
 /// One direction of a link and the queue before it. What an arrival over the link needs fills the first cache line; what
@@ -226,8 +235,11 @@ pub(crate) struct Fabric {
     ample: Vec<(u64, u64)>,
     /// A switch that was taken for ample may not have been.
     pub(crate) is_doubtful: bool,
-    /// Paths, one after another: ports, each path ended by [`NIL`].
-    routes: Vec<u32>,
+    /// What follows the first step of each path. Paths that end alike share their ends, so that even of many paths all
+    /// stays in the cache.
+    steps: Vec<Step>,
+    /// Where in `steps` each stands.
+    known_steps: BTreeMap<Step, u32>,
     link_bytes: u32,
     ip_bytes_min: u32,
     /// The part of a frame's bytes on the wire that a switch does not store.
@@ -278,34 +290,40 @@ impl Fabric {
             free: Vec::new(),
             ample: ample.into_iter().map(|limit| (0, limit)).collect(),
             is_doubtful: false,
-            routes: Vec::new(),
+            steps: Vec::new(),
+            known_steps: BTreeMap::new(),
             link_bytes: network.framing.link_bytes,
             ip_bytes_min: network.framing.ip_bytes_min,
             unstored_bytes: network.framing.link_bytes - network.framing.stored_bytes,
         })
     }
 
-    /// Stores a path; returns where it starts.
-    pub(crate) fn add_route(&mut self, ports: impl Iterator<Item = PortIndex>) -> u32 {
-        let start = u32::try_from(self.routes.len()).expect("more than 2^32 hops in all paths");
-        self.routes.extend(ports);
-        self.routes.push(NIL);
-        start
+    /// Stores a path; returns its first step.
+    ///
+    /// # Panics
+    /// If it is empty: two hosts on one node.
+    pub(crate) fn add_route(&mut self, ports: impl Iterator<Item = PortIndex>) -> Step {
+        let ports: Vec<PortIndex> = ports.collect();
+        let (&first, rest) = ports.split_first().expect("a path from a node to itself");
+        let mut next = NIL;
+        for &port in rest.iter().rev() {
+            let step = Step { port, next };
+            next = *self.known_steps.entry(step).or_insert_with(|| {
+                self.steps.push(step);
+                (self.steps.len() - 1) as u32
+            });
+        }
+        Step { port: first, next }
     }
 
     /// How long a frame takes along an idle path.
-    pub(crate) fn crossing_time(&self, route: u32, wire_bytes: u32) -> fanin_units::Duration {
-        let path = self.routes[route as usize..].iter().take_while(|&&port| port != NIL);
-        path.map(|&index| {
-            let port = &self.ports[index as usize];
+    pub(crate) fn crossing_time(&self, route: Step, wire_bytes: u32) -> fanin_units::Duration {
+        let path = std::iter::successors(Some(route), |step| self.steps.get(step.next as usize).copied());
+        path.map(|step| {
+            let port = &self.ports[step.port as usize];
             fanin_units::Duration::new(port.delay + port.time_to_send(wire_bytes))
         })
         .sum()
-    }
-
-    /// The first port of a path.
-    pub(crate) fn first_port(&self, route: u32) -> PortIndex {
-        self.routes[route as usize]
     }
 
     /// The frame that will arrive next over a port's link.
@@ -331,7 +349,7 @@ impl Fabric {
         schedule: &mut Schedule,
         now: u64,
         segment: &Segment,
-        route: u32,
+        route: Step,
         end: u32,
     ) -> u32 {
         let wire_bytes = self.link_bytes + segment.ip_bytes().max(self.ip_bytes_min);
@@ -347,8 +365,8 @@ impl Fabric {
             }
         };
         let ecn = if segment.flags.contains(Flags::ECT) { ECN_CAPABLE } else { 0 };
-        let frame = Frame { arrival: 0, hop: route, end, wire_bytes, segment: place | ecn };
-        let index = self.routes[route as usize];
+        let frame = Frame { arrival: 0, next: route.next, end, wire_bytes, segment: place | ecn };
+        let index = route.port;
         let port = &mut self.ports[index as usize];
         let departure = now.max(port.departure) + port.time_to_send(wire_bytes);
         port.accept(schedule, departure, index, frame);
@@ -367,13 +385,12 @@ impl Fabric {
         let port = &mut self.ports[from as usize];
         let mut frame = port.ring[port.slot(0)];
         debug_assert_eq!(frame.arrival, now);
-        port.head = port.head.wrapping_add(1);
         port.len -= 1;
+        // A ring that ran empty starts over, so that one which stays short stays in one place of the cache.
+        port.head = if port.len == 0 { 0 } else { port.head.wrapping_add(1) };
         if port.len > 0 {
             let next = &port.ring[port.slot(0)];
             schedule.insert_owned(next.arrival, ARRIVAL << INDEX_BITS | from);
-            // Has its way in the cache by the time that it is needed.
-            std::hint::black_box(self.routes[next.hop as usize + 1]);
         }
         if port.released > 0 {
             port.released -= 1;
@@ -383,11 +400,10 @@ impl Fabric {
             self.ample[port.switch as usize].0 -= charge;
         }
         let input = port.place.input;
-        frame.hop += 1;
-        let index = self.routes[frame.hop as usize];
-        if index == NIL {
+        let Some(&Step { port: index, next }) = self.steps.get(frame.next as usize) else {
             return Hop::Delivered(frame);
-        }
+        };
+        frame.next = next;
         let port = &mut self.ports[index as usize];
         let Place { memory, output, .. } = port.place;
         if memory == NIL {

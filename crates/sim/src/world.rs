@@ -6,7 +6,7 @@ use fanin_units::{Duration, Instant};
 
 use crate::Error;
 use crate::capture::Tapped;
-use crate::fabric::{ARRIVAL, Fabric, Frame, Hop, INDEX_BITS, NIL, Queue};
+use crate::fabric::{ARRIVAL, Fabric, Frame, Hop, INDEX_BITS, NIL, Queue, Step};
 use crate::network::{Network, PortIndex};
 use crate::schedule::Schedule;
 use crate::tcp::{self, Endpoint, Stats};
@@ -97,7 +97,7 @@ struct End {
     timer_at: u64,
     written: u64,
     peer: EndIndex,
-    route: u32,
+    route: Step,
     host: u32,
     stack: u16,
     is_traced: bool,
@@ -201,12 +201,12 @@ impl<W: Workload> World<W> {
         seed: u64,
         exact: bool,
     ) -> Result<Self, Error> {
-        // About one frame in a bucket when an eighth of all links is busy with full frames.
+        // About one frame in four buckets when an eighth of all links is busy with full frames.
         let frames_per_second: u64 =
             network.links.iter().map(|link| link.rate.get() / (1538 * 8) + 1).sum::<u64>().max(1);
         Ok(Self {
             now: 0,
-            schedule: Schedule::new(8_000_000_000_000 / frames_per_second, 2 * network.links.len() as u32),
+            schedule: Schedule::new(2_000_000_000_000 / frames_per_second, 2 * network.links.len() as u32),
             fabric: Fabric::new(network, seed, exact)?,
             workload,
             stacks,
@@ -231,7 +231,7 @@ impl<W: Workload> World<W> {
     }
 
     /// Adds an open connection; `routes` lead from its first end to its second and back.
-    pub(crate) fn connect(&mut self, routes: [u32; 2], hosts: [u32; 2], stacks: [u16; 2]) {
+    pub(crate) fn connect(&mut self, routes: [Step; 2], hosts: [u32; 2], stacks: [u16; 2]) {
         let first = self.ends.len() as EndIndex;
         assert!(first < 1 << INDEX_BITS, "more than 2^28 connections");
         let handshake = routes.iter().map(|&route| self.fabric.crossing_time(route, FRAME_BYTES_MIN)).sum();
@@ -451,7 +451,7 @@ impl<W: Workload> World<W> {
             self.arm_host(host);
         }
         while let Some((end, on)) = self.outbox.taps.pop() {
-            let port = self.fabric.first_port(self.ends[end as usize].route);
+            let port = self.ends[end as usize].route.port;
             self.fabric.tap_link(port, on);
         }
     }
