@@ -84,7 +84,8 @@ pub(crate) struct Port {
     delay: u64,
     /// When the last accepted frame will have left.
     departure: u64,
-    /// Bytes in the queue, bookkeeping included, and the most there ever were; where no memory counts them.
+    /// Bytes in the queue as far as anybody has looked, bookkeeping included, and the most there ever were, which the
+    /// limit bounds; where no memory counts them.
     held: u64,
     held_max: u64,
     /// Bytes that the queue may hold.
@@ -407,18 +408,20 @@ impl Fabric {
         let port = &mut self.ports[index as usize];
         let Place { memory, output, .. } = port.place;
         if memory == NIL {
-            let released = port.settle(now, self.unstored_bytes);
             let charge = port.charge(frame.wire_bytes, self.unstored_bytes);
             let (in_switch, ample) = &mut self.ample[port.switch as usize];
-            *in_switch -= released;
-            if port.held + charge > port.limit {
-                port.drops += 1;
-                return Hop::Dropped(frame);
+            // What has left the queue but not yet arrived still counts, until the difference could matter.
+            if port.held + charge > port.held_max || *in_switch + charge > *ample {
+                *in_switch -= port.settle(now, self.unstored_bytes);
+                if port.held + charge > port.limit {
+                    port.drops += 1;
+                    return Hop::Dropped(frame);
+                }
+                port.held_max = port.held_max.max(port.held + charge);
+                self.is_doubtful |= *in_switch + charge > *ample;
             }
             *in_switch += charge;
-            self.is_doubtful |= *in_switch > *ample;
             port.held += charge;
-            port.held_max = port.held_max.max(port.held);
             let departure = now.max(port.departure) + port.time_to_send(frame.wire_bytes);
             port.accept(schedule, departure, index, frame);
             return Hop::Forwarded { to: index, is_next: port.leads_to_host && port.len == 1 };

@@ -243,6 +243,7 @@ fn connect<W: Workload>(
         let from = connections[number].nodes[side];
         routes[number][side] = Some(world.fabric.add_route(paths.find(from, to, spread)?));
     }
+    world.reserve(connections.len());
     for (wanted, routes) in connections.iter().zip(routes) {
         world.connect(routes.map(|route| route.expect("both sides are found")), wanted.hosts, [0, 0]);
     }
