@@ -74,9 +74,11 @@ pub(crate) struct Port {
     /// How many wish that each frame that arrives over the link is noted.
     pub(crate) taps: u16,
     leads_to_host: bool,
+    /// It counts what is queued by itself: a port of a switch without a memory.
+    is_plain: bool,
     counts_in_service: bool,
     pub(crate) place: Place,
-    /// Which of the switches it belongs to; [`NIL`] at a host.
+    /// Which of the switches it belongs to; any at a host.
     switch: u32,
     /// Picoseconds a byte lasts; zero where that is no whole number, or a large one.
     ps_per_byte: u32,
@@ -269,7 +271,8 @@ impl Fabric {
                 released: 0,
                 held: 0,
                 held_max: 0,
-                switch,
+                is_plain: places[index as usize].memory == NIL && switch != NIL,
+                switch: if switch == NIL { 0 } else { switch },
                 limit,
                 overhead,
                 counts_in_service,
@@ -289,7 +292,8 @@ impl Fabric {
             chances: nodes.iter().map(chance).collect(),
             segments: Vec::new(),
             free: Vec::new(),
-            ample: ample.into_iter().map(|limit| (0, limit)).collect(),
+            // One more, so that a host's ports have one to leave alone.
+            ample: ample.into_iter().chain([u64::MAX]).map(|limit| (0, limit)).collect(),
             is_doubtful: false,
             steps: Vec::new(),
             known_steps: BTreeMap::new(),
@@ -393,13 +397,12 @@ impl Fabric {
             let next = &port.ring[port.slot(0)];
             schedule.insert_owned(next.arrival, ARRIVAL << INDEX_BITS | from);
         }
-        if port.released > 0 {
-            port.released -= 1;
-        } else if port.place.memory == NIL && port.switch != NIL {
-            let charge = port.charge(frame.wire_bytes, self.unstored_bytes);
-            port.held -= charge;
-            self.ample[port.switch as usize].0 -= charge;
-        }
+        // Without branches: whose port it is follows no pattern.
+        let held = u64::from(port.is_plain) & u64::from(port.released == 0);
+        let charge = held * port.charge(frame.wire_bytes, self.unstored_bytes);
+        port.released = port.released.saturating_sub(1);
+        port.held -= charge;
+        self.ample[port.switch as usize].0 -= charge;
         let input = port.place.input;
         let Some(&Step { port: index, next }) = self.steps.get(frame.next as usize) else {
             return Hop::Delivered(frame);
@@ -424,7 +427,7 @@ impl Fabric {
             port.held += charge;
             let departure = now.max(port.departure) + port.time_to_send(frame.wire_bytes);
             port.accept(schedule, departure, index, frame);
-            return Hop::Forwarded { to: index, is_next: port.leads_to_host && port.len == 1 };
+            return Hop::Forwarded { to: index, is_next: port.leads_to_host & (port.len == 1) };
         }
         let ecn = match frame.segment >> 30 {
             0 => Ecn::NotCapable,
@@ -447,7 +450,7 @@ impl Fabric {
                     self.segments[frame.segment()].flags.insert(Flags::CE);
                 }
                 port.accept(schedule, end.get(), index, frame);
-                Hop::Forwarded { to: index, is_next: port.leads_to_host && port.len == 1 }
+                Hop::Forwarded { to: index, is_next: port.leads_to_host & (port.len == 1) }
             }
             Passage::Dropped(_) => Hop::Dropped(frame),
         }
@@ -460,7 +463,7 @@ impl Fabric {
         if memory == NIL {
             let before = port.held;
             let (bytes, frames) = port.queue(now, self.unstored_bytes);
-            if port.switch != NIL {
+            if port.is_plain {
                 self.ample[port.switch as usize].0 -= before - bytes;
             }
             return Queue { bytes, frames, drops: port.drops, marks: 0 };
@@ -478,8 +481,7 @@ impl Fabric {
             let memory = memory.memory();
             (0..memory.outputs_len()).map(|output| memory.output(output).bytes_max).max().unwrap_or(0)
         });
-        let is_plain = |port: &&Port| port.place.memory == NIL && port.switch != NIL;
-        in_memories.chain(self.ports.iter().filter(is_plain).map(|port| port.held_max)).max()
+        in_memories.chain(self.ports.iter().filter(|port| port.is_plain).map(|port| port.held_max)).max()
     }
 
     /// Starts all high-water marks afresh.
@@ -488,8 +490,8 @@ impl Fabric {
             memory.reset_marks(Instant::new(now));
         }
         for index in 0..self.ports.len() {
-            // Hosts count nothing, so there is nothing to release.
-            if self.ports[index].switch != NIL {
+            // Hosts and memories' ports count nothing, so there is nothing to release.
+            if self.ports[index].is_plain {
                 self.queue(now, index as PortIndex);
                 self.ports[index].held_max = self.ports[index].held;
             }
