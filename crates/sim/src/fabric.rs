@@ -385,7 +385,7 @@ impl Fabric {
     }
 
     /// The frame whose arrival over a port's link was due has arrived: moves it on.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn arrive(&mut self, schedule: &mut Schedule, now: u64, from: PortIndex) -> Hop {
         let port = &mut self.ports[from as usize];
         let mut frame = port.ring[port.slot(0)];
