@@ -348,7 +348,7 @@ impl Fabric {
 
     /// Sends a segment on its way: behind all others of its host's port. Hosts queue without limit. Returns its bytes
     /// on the wire.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send(
         &mut self,
         schedule: &mut Schedule,

@@ -488,7 +488,7 @@ impl<W: Workload> World<W> {
     }
 
     /// Sends what an endpoint has to send, and arms its timer.
-    #[inline]
+    #[inline(never)]
     fn pump(&mut self, index: EndIndex) {
         let now = Instant::new(self.now);
         let end = &mut self.ends[index as usize];

@@ -558,7 +558,7 @@ impl Endpoint {
     }
 
     /// The next segment to put on the network now, or `None`. Call until `None` after every other call.
-    #[inline]
+    #[inline(always)]
     pub fn poll_transmit(&mut self, config: &Config, now: Instant) -> Option<Segment> {
         if self.phase != Phase::Established {
             return self.poll_opening(config, now);
@@ -702,13 +702,14 @@ impl Endpoint {
         }
     }
 
+    #[inline(always)]
     fn send_ack(&mut self, config: &Config, now: Instant) -> Segment {
         self.acks += 1;
         self.finish(config, now, self.next, 0, Flags::ACK)
     }
 
     /// Fills in what every segment carries: acknowledgement, window, timestamps, SACK, ECN echo, M21.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn finish(
         &mut self,
         config: &Config,
