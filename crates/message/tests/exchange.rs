@@ -49,7 +49,7 @@ fn payloads_may_be_kept_and_sent_on() {
     let mut kept: Vec<Payload> = Vec::new();
     until(&mut [&mut server, &mut client], |_, endpoint, event| {
         if let Event::Message { peer, kind: 1, stream, payload } = event {
-            endpoint.send_shared(peer, 2, stream, &[], &[payload.clone()]).unwrap();
+            endpoint.send_shared(peer, 2, stream, &[], std::slice::from_ref(&payload)).unwrap();
             kept.push(payload);
         } else if let Event::Message { kind: 2, stream, payload, .. } = event {
             assert_eq!(payload[..4], stream.to_le_bytes());
