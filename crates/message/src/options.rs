@@ -14,6 +14,21 @@ pub struct Settings {
     pub name: String,
     /// Limits.
     pub limits: Limits,
+    /// How the kernel is asked.
+    pub backend: Backend,
+}
+
+/// How an endpoint asks the kernel to move bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Backend {
+    /// Whichever is known to be the better one where it is available; today that is epoll.
+    #[default]
+    Auto,
+    /// Readiness by epoll, one call for each read and each write: available everywhere.
+    Epoll,
+    /// Completions by io_uring, with many reads and writes a call. Needs Linux 6.1 or later, and a system that does
+    /// not forbid it; [`SetupError::Uring`](crate::SetupError::Uring) otherwise.
+    Uring,
 }
 
 /// Whether peers greet each other.

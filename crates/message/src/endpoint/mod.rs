@@ -20,7 +20,7 @@ use crate::epoll::{Epoll, READ};
 use crate::event::{Closed, Event, Listener, Peer, SendError};
 use crate::hello::NAME_BYTES_MAX;
 use crate::limits::Limits;
-use crate::options::{Address, Options, SameName, Settings};
+use crate::options::{Address, Backend, Options, SameName, Settings};
 use crate::outbox::Spare;
 use crate::pool::{Payload, Pool};
 use crate::socket::{self, OptionError, SocketError, SocketOptions};
@@ -89,6 +89,9 @@ pub enum SetupError {
     /// The system refuses what every endpoint needs.
     #[error("no endpoint: {0}")]
     System(#[from] io::Error),
+    /// There is no io_uring that is new enough, or the system forbids it.
+    #[error("no io_uring: {0}")]
+    Uring(io::Error),
     /// A name is too long.
     #[error("the name {0:?} has more than {NAME_BYTES_MAX} bytes")]
     Name(String),
@@ -127,6 +130,9 @@ impl Endpoint {
             if got < needed {
                 return Err(SetupError::Limit { limit, got, needed });
             }
+        }
+        if settings.backend == Backend::Uring {
+            return Err(SetupError::Uring(io::ErrorKind::Unsupported.into()));
         }
         let (waker, bell) = (Waker::new()?, Waker::new()?);
         let epoll = Epoll::new()?;

@@ -16,7 +16,7 @@ pub(crate) fn endpoint(name: &str) -> Endpoint {
 }
 
 pub(crate) fn with_limits(name: &str, limits: fanin_message::Limits) -> Endpoint {
-    Endpoint::new(Settings { name: name.into(), limits }).unwrap()
+    Endpoint::new(Settings { name: name.into(), limits, ..Settings::default() }).unwrap()
 }
 
 /// Short times, so that tests are.
