@@ -119,6 +119,36 @@ impl Assembler {
         Ok([&mut block[held..], &mut []])
     }
 
+    /// Where bytes go that are here already, `bytes` of them or more, whatever the limit says; tells also whether that
+    /// is exceeded by them.
+    pub(crate) fn space_anyway<'a>(
+        &'a mut self,
+        partial: &'a mut Partial,
+        bytes: usize,
+    ) -> ([&'a mut [u8]; 2], bool) {
+        let mut starved = false;
+        if let Some(message) = &mut partial.message
+            && message.filled == message.block.len()
+        {
+            let wanted = believed(message.header.size as usize, message.filled);
+            let mut larger = self.pool.take(wanted).unwrap_or_else(|| {
+                starved = true;
+                self.pool.take_anyway((message.filled + bytes).min(wanted))
+            });
+            larger[..message.filled].copy_from_slice(&message.block[..message.filled]);
+            self.unfinished_bytes += larger.len() as u64 - message.block.len() as u64;
+            message.block = larger;
+        }
+        if self.block.as_mut().is_none_or(|block| Arc::get_mut(block).is_none()) {
+            starved |= writable(&mut self.block, &self.pool, self.block_bytes).is_none();
+            if self.block.is_none() {
+                self.block = Some(Arc::new(self.pool.take_anyway(self.block_bytes)));
+            }
+        }
+        let Ok(space) = self.space(partial) else { unreachable!("there is room") };
+        (space, starved)
+    }
+
     /// `bytes` of the space were filled.
     pub fn filled(&mut self, partial: &mut Partial, bytes: usize) {
         if let Some(message) = &mut partial.message {

@@ -8,6 +8,8 @@ use common::{endpoint, listen, quick, raw, until};
 use fanin_message::{Event, Greeting, NotAccepting, Options};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+pub(crate) const BACKEND: fanin_message::Backend = fanin_message::Backend::Epoll;
+
 #[test]
 fn at_the_limit_of_open_files_accepting_stops_with_an_error_and_goes_on_by_itself() {
     let mut server = endpoint("server");

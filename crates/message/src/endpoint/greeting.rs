@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Endpoint;
+use super::completion::SMALL_READS_MIN;
 use super::slot::{Origin, State};
 use crate::assembler::Frame;
 use crate::event::{Closed, Event, Listener, Peer};
@@ -142,6 +143,7 @@ impl Endpoint {
         slot.counters.connected += 1;
         (slot.last_in, slot.last_out) = (self.now, self.now);
         slot.timer = None;
+        slot.small_reads = SMALL_READS_MIN;
         let listener = match &mut slot.origin {
             Origin::Accepted(listener) => Some(*listener),
             Origin::Outgoing(outgoing) => {

@@ -1,5 +1,6 @@
 //! The endpoint: one thread's connections, polled for what happens on them.
 
+mod completion;
 mod connections;
 mod greeting;
 mod slot;
@@ -24,6 +25,7 @@ use crate::options::{Address, Backend, Options, SameName, Settings};
 use crate::outbox::Spare;
 use crate::pool::{Payload, Pool};
 use crate::socket::{self, OptionError, SocketError, SocketOptions};
+use crate::sys::uring::Uring;
 use crate::wake::Waker;
 
 use slot::{Closing, Origin, Outgoing, Slots, State};
@@ -50,7 +52,11 @@ pub struct Endpoint {
     slots: Slots,
     listeners: Vec<Listening>,
     names: HashMap<(Listener, Arc<str>), u32>,
+    // Before epoll, which it watches.
+    uring: Option<Uring>,
     epoll: Epoll,
+    /// Bytes that io_uring received, and that are being taken apart.
+    fed: Option<completion::Fed>,
     waker: Waker,
     bell: Waker,
     assembler: Assembler,
@@ -131,11 +137,12 @@ impl Endpoint {
                 return Err(SetupError::Limit { limit, got, needed });
             }
         }
-        if settings.backend == Backend::Uring {
-            return Err(SetupError::Uring(io::ErrorKind::Unsupported.into()));
-        }
         let (waker, bell) = (Waker::new()?, Waker::new()?);
         let epoll = Epoll::new()?;
+        let uring = match settings.backend {
+            Backend::Auto | Backend::Epoll => None,
+            Backend::Uring => Some(Uring::new(epoll.descriptor()).map_err(SetupError::Uring)?),
+        };
         epoll.add(&waker, TOKEN_WAKER, READ)?;
         epoll.add(&bell, TOKEN_BELL, READ)?;
         let pool = Pool::new(limits.receive_bytes_max, limits.idle_bytes_max, bell.clone());
@@ -147,7 +154,9 @@ impl Endpoint {
             slots: Slots::new(limits.peers_max),
             listeners: Vec::new(),
             names: HashMap::new(),
+            uring,
             epoll,
+            fed: None,
             waker,
             bell,
             assembler: Assembler::new(pool.clone(), block),
@@ -230,9 +239,22 @@ impl Endpoint {
                 }
                 continue;
             }
+            if self.fed.is_some() {
+                self.feed();
+                continue;
+            }
             if let Some(ready) = self.epoll.next() {
                 self.handle_ready(ready);
                 continue;
+            }
+            if let Some(uring) = &mut self.uring {
+                if let Some(done) = uring.next() {
+                    self.handle_done(done);
+                    continue;
+                }
+                if self.poll_epoll_behind_uring()? {
+                    continue;
+                }
             }
             self.flush_all();
             if !self.events.is_empty() {
@@ -289,6 +311,9 @@ impl Endpoint {
     /// Give the kernel what waits to be sent, without waiting for the next [`poll`](Self::poll) that finds nothing.
     pub fn flush(&mut self) {
         self.flush_all();
+        if let Some(uring) = &mut self.uring {
+            uring.submit();
+        }
     }
 
     /// Stop reading from a peer: TCP's window then holds it back. Messages that were read already still come.

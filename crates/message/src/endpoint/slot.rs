@@ -42,6 +42,16 @@ pub(super) enum Closing {
     HalfClosed,
 }
 
+/// By which of the kernel's interfaces a connection is carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Carrier {
+    Epoll,
+    /// io_uring receives.
+    Uring,
+    /// io_uring receives until it has heard that it should not.
+    Leaving,
+}
+
 /// How a connection came about.
 pub(super) enum Origin {
     Accepted(Listener),
@@ -90,6 +100,11 @@ pub(super) struct Slot {
     pub(super) watch: Option<u8>,
     /// Some options have to be set again after each read.
     pub(super) renew: bool,
+    pub(super) carrier: Carrier,
+    /// io_uring holds bytes of the outbox.
+    pub(super) sending: bool,
+    /// Small reads, one after the other.
+    pub(super) small_reads: u8,
 }
 
 pub(super) const WATCH_READ: u8 = 1;
@@ -120,6 +135,9 @@ impl Slot {
             full: false,
             watch: None,
             renew: false,
+            carrier: Carrier::Epoll,
+            sending: false,
+            small_reads: 0,
         }
     }
 

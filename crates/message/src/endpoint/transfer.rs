@@ -27,11 +27,7 @@ impl Endpoint {
             return self.watch(index);
         }
         let Ok([first, second]) = self.assembler.space(&mut slot.partial) else {
-            slot.starved = true;
-            slot.counters.starved += 1;
-            self.totals.starved += 1;
-            self.starved.push(index);
-            return self.watch(index);
+            return self.starve(index);
         };
         let result = if second.is_empty() {
             rustix::io::read(fd, first)
@@ -51,6 +47,7 @@ impl Endpoint {
                     counters.bytes_in += bytes as u64;
                 }
                 self.reading = Some(index);
+                self.note_read(index, bytes);
             }
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(errno) => {
@@ -58,6 +55,18 @@ impl Endpoint {
                 self.end(index, reason);
             }
         }
+    }
+
+    /// There is no memory for what this connection sends: read it later.
+    pub(super) fn starve(&mut self, index: u32) {
+        let slot = self.slots.at(index);
+        if !slot.starved {
+            slot.starved = true;
+            slot.counters.starved += 1;
+            self.totals.starved += 1;
+            self.starved.push(index);
+        }
+        self.watch(index);
     }
 
     /// The next message of the connection that is being read, or an end of that.
@@ -71,8 +80,13 @@ impl Endpoint {
                 Ok(Some(frame)) => frame,
                 Ok(None) => {
                     self.reading = None;
-                    if self.slots.at(index).dirty {
-                        self.flush_slot(index);
+                    // More of the same connection may wait to be taken apart.
+                    if self.fed.is_none() {
+                        if self.slots.at(index).dirty {
+                            self.flush_slot(index);
+                        } else if self.uring.is_some() {
+                            self.come_to_uring(index);
+                        }
                     }
                     return None;
                 }
@@ -99,7 +113,7 @@ impl Endpoint {
         }
     }
 
-    fn handle_end_of_stream(&mut self, index: u32) {
+    pub(super) fn handle_end_of_stream(&mut self, index: u32) {
         let clean = self.how_broken(index, Closed::Remote);
         let slot = self.slots.at(index);
         let waits = !slot.outbox.is_empty() && !slot.broken;
@@ -119,7 +133,7 @@ impl Endpoint {
     }
 
     /// The reason for an end, unless it is in the middle of a frame.
-    fn how_broken(&mut self, index: u32, otherwise: Closed) -> Closed {
+    pub(super) fn how_broken(&mut self, index: u32, otherwise: Closed) -> Closed {
         let partial = &self.slots.at(index).partial;
         match partial.got() {
             0 => otherwise,
@@ -129,6 +143,9 @@ impl Endpoint {
 
     /// Whether the kernel holds bytes of this connection that were not read.
     pub(super) fn has_unread(&mut self, index: u32) -> bool {
+        if self.uring.as_ref().is_some_and(crate::sys::uring::Uring::has_done) {
+            return true;
+        }
         let slot = self.slots.at(index);
         let Some(fd) = &slot.fd else { return false };
         let mut byte = [0u8];
@@ -241,6 +258,11 @@ impl Endpoint {
     pub(super) fn flush_slot(&mut self, index: u32) {
         let slot = self.slots.at(index);
         slot.dirty = false;
+        // What is in flight comes first; when it has landed, this is called again.
+        if slot.sending || !slot.outbox.is_empty() && self.send_by_uring(index) {
+            return;
+        }
+        let slot = self.slots.at(index);
         let Some(fd) = &slot.fd else { return };
         if slot.broken || matches!(slot.state, State::Connecting(_)) {
             return;

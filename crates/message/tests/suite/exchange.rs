@@ -1,10 +1,8 @@
 //! Messages between endpoints that both behave.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::{connected, endpoint, listen, quick, step, until, wait_for, with_limits};
+use crate::common::{connected, endpoint, listen, quick, step, until, wait_for, with_limits};
 use fanin_message::{Closed, Event, Greeting, Limits, Options, Payload, SameName, SendError};
 
 #[test]
@@ -210,7 +208,7 @@ fn shutdown_ends_everything_in_order() {
     while !(server.is_empty() && client.is_empty()) {
         step(&mut server);
         step(&mut client);
-        assert!(start.elapsed() < common::PATIENCE);
+        assert!(start.elapsed() < crate::common::PATIENCE);
     }
     assert_eq!(server.peers() + client.peers(), 0);
 }

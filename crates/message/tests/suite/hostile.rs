@@ -1,11 +1,9 @@
 //! Peers that lie, stall, vanish, or are no peers at all: each meets a bounded, named and counted reaction.
 
-mod common;
-
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-use common::{
+use crate::common::{
     PATIENCE, endpoint, frame, hello, listen, quick, raw, read_frame, step, until, wait_for, with_limits,
 };
 use fanin_message::{
@@ -229,7 +227,7 @@ fn silence_is_noticed_and_heartbeats_prevent_it() {
 #[test]
 fn a_process_that_slept_does_not_take_its_peers_for_dead() {
     let (mut server, mut client) = (endpoint("server"), endpoint("client"));
-    common::connected(&mut server, &mut client, &quick());
+    crate::common::connected(&mut server, &mut client, &quick());
     // The server sleeps longer than anybody may be silent, while the client's heartbeats pile up.
     let start = Instant::now();
     while start.elapsed() < Duration::from_millis(150) {
