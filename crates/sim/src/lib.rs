@@ -32,6 +32,7 @@ mod fabric;
 mod ideal;
 mod memories;
 pub mod network;
+mod prefetch;
 mod random;
 mod run;
 mod schedule;

@@ -59,7 +59,7 @@ impl Endpoint {
         if trouble.undo_from.is_some() {
             *trouble.undo_retransmissions.get_or_insert(0) += 1;
         }
-        self.counters.segments += 1;
+        self.segments += 1;
         self.counters.retransmits += 1;
         self.last_sent_at = now.get();
         // RFC 6298 §5.1 leaves a timer alone that runs; Linux starts it anew with the head (tcp_xmit_retransmit_queue).
