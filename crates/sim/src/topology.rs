@@ -157,6 +157,7 @@ mod tests {
     use super::*;
     use crate::network::{Paths, Spread};
 
+    // T048: each group of 16 readouts is two of 8, one behind each core (thesis §5.1.4).
     #[test]
     fn the_thesis_network_balances_its_cores() {
         let (network, roles) = build(&Scenario::default()).unwrap();
