@@ -21,8 +21,8 @@ const SAMPLE: u32 = 3;
 /// It is time to see whether anything has moved.
 const WATCHDOG: u32 = 4;
 
-/// How many occurrences pass between two looks at the stop flag.
-const OCCURRENCES_UNWATCHED: u32 = 1 << 16;
+/// How many occurrences pass between two looks at the stop flag: below a tenth of a second even where each takes 6 µs.
+const OCCURRENCES_UNWATCHED: u32 = 1 << 14;
 
 /// One end of a connection, by its place in the run.
 pub(crate) type EndIndex = u32;
