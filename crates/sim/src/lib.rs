@@ -39,6 +39,7 @@ mod speed;
 mod stack;
 mod sweep;
 pub mod tcp;
+mod techniques;
 pub mod topology;
 mod workload;
 mod world;

@@ -1,8 +1,10 @@
 //! The packet memories of a network's switches.
 
-use fanin_queueing::{FifoMemory, InService, Layout, Link, PoolBy};
-use fanin_scenario::{Buffering, EcnMode, PauseMode, PoolCharge, Switch};
-use fanin_units::Bytes;
+use fanin_queueing::{
+    Aqm, Depth, FifoMemory, InService, Layout, Link, NotCapable, PoolBy, Red, RedSettings, Threshold,
+};
+use fanin_scenario::{Buffering, Ecn, EcnMode, PauseMode, PoolCharge, QueueUnit, Switch};
+use fanin_units::{Bytes, Packets};
 
 use crate::Error;
 use crate::network::{Network, NodeIndex, NodeKind, PortIndex, SwitchKind};
@@ -84,7 +86,9 @@ impl Memories {
                 ports.iter().map(|&port| Link::new(network.links[port as usize / 2].rate, wire)).collect();
             let layout = layout(settings, &is_uplink)?;
             layout.check()?;
-            let shared_limit = shared_limit(&layout);
+            // Markers look at the queue, so that it has to be exact.
+            let marks = settings.ecn.mode != EcnMode::Off;
+            let shared_limit = if marks { 0 } else { shared_limit(&layout) };
             let switch = ample.len() as u32;
             ample.push(shared_limit);
             if shared_limit == u64::MAX || (shared_limit >= AMPLE_BYTES && !exact) {
@@ -99,7 +103,10 @@ impl Memories {
                 continue;
             }
             let in_service = if settings.count_in_service { InService::Counted } else { InService::Free };
-            let memory = FifoMemory::new(&layout, &links, in_service)?;
+            let mut memory = FifoMemory::new(&layout, &links, in_service)?;
+            for (output, link) in links.iter().enumerate().filter(|_| marks) {
+                memory.set_aqm(output, aqm(&settings.ecn, network.frame_bytes, link)?);
+            }
             for &port in ports {
                 places[port as usize].memory = memories.len() as u32;
                 plain[port as usize].switch = switch;
@@ -126,6 +133,40 @@ fn shared_limit(layout: &Layout) -> u64 {
         .unwrap_or(u64::MAX)
 }
 
+/// The early signals of one output; a full frame takes `frame_bytes`.
+fn aqm(ecn: &Ecn, frame_bytes: u32, link: &Link) -> Result<Aqm, Error> {
+    let frame = Bytes::new(u64::from(frame_bytes));
+    let depth = |packets: Packets| match ecn.unit {
+        QueueUnit::Packets => Depth::Packets(packets),
+        QueueUnit::Bytes => Depth::Bytes(packets.checked_times(frame).unwrap_or(Bytes::MAX)),
+    };
+    let red = |marks| {
+        Red::new(RedSettings {
+            depth_min: depth(ecn.min),
+            depth_max: depth(ecn.max),
+            weight: ecn.weight,
+            probability_max: ecn.probability_max,
+            gentle: ecn.gentle,
+            ecn: marks,
+            hard_drop: ecn.hard_drop,
+            packet_mean: frame,
+            packet_time: link.time_to_send(frame_bytes),
+        })
+    };
+    Ok(match ecn.mode {
+        EcnMode::Off => Aqm::None,
+        EcnMode::Threshold => Aqm::Threshold(Threshold {
+            depth: depth(ecn.threshold),
+            not_capable: match ecn.not_capable {
+                fanin_scenario::NotCapable::Drop => NotCapable::Drop,
+                fanin_scenario::NotCapable::Pass => NotCapable::Pass,
+            },
+        }),
+        EcnMode::RedMark => Aqm::Red(red(true)?),
+        EcnMode::RedDrop => Aqm::Red(red(false)?),
+    })
+}
+
 /// How a switch divides its memory among its ports.
 fn layout(switch: &Switch, is_uplink: &[bool]) -> Result<Layout, Error> {
     let ports = is_uplink.len();
@@ -134,9 +175,6 @@ fn layout(switch: &Switch, is_uplink: &[bool]) -> Result<Layout, Error> {
     }
     if switch.m21 {
         return Err(Error::unsupported("m21", "the M21TCP option"));
-    }
-    if switch.ecn.mode != EcnMode::Off {
-        return Err(Error::unsupported("ecn.mode", "ECN and RED"));
     }
     let limit = |limit: fanin_scenario::Limit| limit.0.unwrap_or(Bytes::MAX);
     let mut layout = match switch.buffering {

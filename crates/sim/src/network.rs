@@ -64,13 +64,15 @@ pub struct Network {
     pub switches: Vec<SwitchKind>,
     /// What the links add to an IP packet.
     pub framing: Framing,
+    /// Bytes that a switch stores of a full frame: what thresholds in packets stand for where they count bytes.
+    pub frame_bytes: u32,
 }
 
 impl Default for Network {
     /// Nothing at all, on Ethernet.
     fn default() -> Self {
         let (nodes, links, switches) = (Vec::new(), Vec::new(), Vec::new());
-        Self { nodes, links, switches, framing: Framing::ETHERNET }
+        Self { nodes, links, switches, framing: Framing::ETHERNET, frame_bytes: 1518 }
     }
 }
 

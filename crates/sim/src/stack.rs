@@ -4,7 +4,7 @@ use fanin_scenario::{CongestionControl as Wanted, Profile, Transport};
 use fanin_units::Ratio;
 
 use crate::Error;
-use crate::tcp::{Config, CongestionControl, DelayedAck, Segmentation};
+use crate::tcp::{Config, CongestionControl, DctcpParameters, DelayedAck, Segmentation};
 
 /// The window of a burst that waits for more acknowledgements: `tcp_tso_win_divisor` of Linux.
 const BURST_WINDOW_DIVISOR: u32 = 3;
@@ -24,7 +24,6 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
         u16::try_from(mss).map_err(|_| Error::unsupported("transport.mss", format!("{mss} bytes")))?;
     config.timestamps = transport.timestamps;
     config.sack = transport.sack;
-    config.ecn = transport.ecn;
     config.initial_window = packets(transport.initial_window.get());
     config.congestion_control = match transport.congestion_control {
         Wanted::Newreno => CongestionControl::NewReno,
@@ -33,6 +32,11 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
             _ => Config::linux_6().congestion_control,
         },
         Wanted::Static => CongestionControl::Static { segments: packets(transport.static_window.get()) },
+        Wanted::Dctcp => CongestionControl::Dctcp(DctcpParameters {
+            gain: transport.dctcp.gain.get() as u32,
+            alpha_initial: transport.dctcp.alpha_initial.get() as u32,
+            window_min: packets(transport.dctcp.window_min.get()),
+        }),
         other => {
             return Err(Error::unsupported(
                 "transport.congestion_control",
@@ -40,6 +44,8 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
             ));
         }
     };
+    config.ecn_exact = matches!(config.congestion_control, CongestionControl::Dctcp(_));
+    config.ecn = transport.ecn || config.ecn_exact;
     config.slow_start_after_idle = transport.slow_start_after_idle;
     config.receive_window = u32::try_from(transport.receive_window.get()).unwrap_or(u32::MAX >> 2);
     config.receive_window_initial = config.receive_window_initial.min(config.receive_window);

@@ -43,6 +43,8 @@ pub fn build(scenario: &Scenario) -> Result<(Network, Roles), Error> {
         Wanted::Ethernet => Framing::ETHERNET,
         Wanted::PointToPoint => Framing::PPP,
     };
+    let full = (scenario.transport.mss.get() as u32).saturating_add(40);
+    network.frame_bytes = network.framing.frame_bytes(full);
     let roles = match scenario.network.topology {
         Topology::Star => star(scenario, &mut network),
         Topology::Racks => racks(scenario, &mut network),

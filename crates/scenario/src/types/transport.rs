@@ -58,11 +58,11 @@ pub enum WindowState {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Dctcp {
-    /// Weight g of a new sample in the moving average α of the marked share.
+    /// Weight g of a new sample in the moving average α of the marked share, above 0.
     pub gain: Ratio,
     /// α of a new connection.
     pub alpha_initial: Ratio,
-    /// The window never falls below so many segments.
+    /// No reduction takes the window below so many segments; only a time-out takes it to one for a while.
     pub window_min: Packets,
 }
 
@@ -130,7 +130,7 @@ pub struct Transport {
     pub nodelay: bool,
     /// Largest burst that the host hands to its network card at once (TSO); zero: one segment at a time.
     pub offload_burst: Bytes,
-    /// Whether connections negotiate ECN (RFC 3168).
+    /// Whether connections negotiate ECN (RFC 3168); with `congestion_control = "dctcp"` they do in any case.
     pub ecn: bool,
     /// DCTCP's parameters.
     pub dctcp: Dctcp,

@@ -59,6 +59,7 @@ impl Endpoint {
             probes: u64::from(self.counters.probes),
             spurious_retransmits: u64::from(self.counters.spurious),
             ecn_reductions: u64::from(self.counters.ecn_reductions),
+            alpha_ppm: self.window.alpha_ppm(),
             cwnd: in_bytes(self.window.cwnd),
             ssthresh: if self.window.ssthresh >= SSTHRESH_INFINITE {
                 u64::MAX

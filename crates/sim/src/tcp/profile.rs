@@ -77,6 +77,7 @@ impl Config {
             sack: true,
             dsack: true,
             ecn: false,
+            ecn_exact: false,
             m21: false,
             unit: WindowUnit::Segments,
             initial_window: 10,
