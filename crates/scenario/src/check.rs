@@ -712,6 +712,11 @@ fn rows(s: &Scenario) -> Vec<(&'static str, bool, &'static str)> {
         ),
         ("transport.dctcp", cc == CongestionControl::Dctcp, "transport.congestion_control is not \"dctcp\""),
         (
+            "transport.m21tcp",
+            cc == CongestionControl::M21tcp,
+            "transport.congestion_control is not \"m21tcp\"",
+        ),
+        (
             "transport.diatcp",
             cc == CongestionControl::Diatcp,
             "transport.congestion_control is not \"diatcp\"",

@@ -8,6 +8,7 @@ use fanin_queueing::{Ecn, FifoMemory, Frame as Descriptor, Passage};
 use fanin_units::{Bytes, Instant, Rate};
 
 use crate::Error;
+use crate::m21::M21Switches;
 use crate::memories::{Memories, Place, Plain};
 use crate::network::{Network, NodeKind, PortIndex};
 use crate::random::{Kind, Purpose, Random, host, seed};
@@ -216,6 +217,8 @@ pub(crate) struct Fabric {
     pub(crate) ports: Vec<Port>,
     /// The packet memories of the switches.
     pub(crate) memories: Vec<FifoMemory>,
+    /// Switches that write M21TCP's option, where connections use it.
+    pub(crate) m21: Option<M21Switches>,
     /// For switches that mark or drop by chance.
     chances: Vec<Random>,
     /// What the frames carry; `free` lists the unused places.
@@ -236,7 +239,7 @@ pub(crate) struct Fabric {
 
 impl Fabric {
     pub(crate) fn new(network: &Network, run: u64, exact: bool) -> Result<Self, Error> {
-        let Memories { memories, plain, ample, places, nodes } = Memories::new(network, exact)?;
+        let Memories { memories, plain, ample, places, nodes, m21 } = Memories::new(network, exact)?;
         let port = |index: PortIndex| {
             let link = &network.links[index as usize / 2];
             let Plain { limit, overhead, counts_in_service, switch } = plain[index as usize];
@@ -273,6 +276,7 @@ impl Fabric {
         Ok(Self {
             ports: (0..2 * network.links.len() as PortIndex).map(port).collect(),
             memories,
+            m21,
             chances: nodes.iter().map(chance).collect(),
             segments: Vec::new(),
             free: Vec::new(),
@@ -291,6 +295,27 @@ impl Fabric {
         self.routes.extend(ports);
         self.routes.push(NIL);
         start
+    }
+
+    /// Opens a flow at all M21TCP switches of a path, as its handshake did before the run.
+    pub(crate) fn open_flow(&mut self, route: u32, flow: u32) {
+        let Some(m21) = &mut self.m21 else { return };
+        let path = self.routes[route as usize..].iter().take_while(|&&port| port != NIL);
+        for (from, to) in path.clone().zip(path.skip(1)) {
+            let (from, to) = (&self.ports[*from as usize], &self.ports[*to as usize]);
+            m21.open(to.switch, flow, from.place.input, to.place.output);
+        }
+    }
+
+    /// The least window that the M21TCP switches of a path grant a flow; `None` without such switches.
+    pub(crate) fn granted(&self, route: u32) -> Option<u32> {
+        let m21 = self.m21.as_ref()?;
+        let path = self.routes[route as usize..].iter().take_while(|&&port| port != NIL);
+        let granted = path.clone().zip(path.skip(1)).map(|(from, to)| {
+            let (from, to) = (&self.ports[*from as usize], &self.ports[*to as usize]);
+            m21.granted(to.switch, from.place.input, to.place.output)
+        });
+        granted.min()
     }
 
     /// How long a frame takes along an idle path.
@@ -390,6 +415,10 @@ impl Fabric {
         }
         let port = &mut self.ports[index as usize];
         let Place { memory, output, .. } = port.place;
+        if let Some(m21) = &mut self.m21 {
+            let segment = &mut self.segments[frame.segment()];
+            m21.handle_frame(now, port.switch, [input, output], frame.end, segment);
+        }
         if memory == NIL {
             let released = port.settle(now, self.unstored_bytes);
             let charge = port.charge(frame.wire_bytes, self.unstored_bytes);

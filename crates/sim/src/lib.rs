@@ -27,9 +27,11 @@
 #![forbid(unsafe_code)]
 
 mod capture;
+mod diatcp;
 mod error;
 mod fabric;
 mod ideal;
+mod m21;
 mod memories;
 pub mod network;
 mod random;

@@ -7,7 +7,8 @@ use fanin_scenario::{Buffering, Ecn, EcnMode, PauseMode, PoolCharge, QueueUnit, 
 use fanin_units::{Bytes, Packets};
 
 use crate::Error;
-use crate::network::{Network, NodeIndex, NodeKind, PortIndex, SwitchKind};
+use crate::m21::{M21Switches, accounting};
+use crate::network::{M21, Network, NodeIndex, NodeKind, PortIndex, SwitchKind};
 
 /// Where a port stands at its two ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,6 +52,8 @@ pub(crate) struct Memories {
     pub(crate) places: Vec<Place>,
     /// The node of each memory.
     pub(crate) nodes: Vec<NodeIndex>,
+    /// What the switches do for M21TCP, where the connections use it.
+    pub(crate) m21: Option<M21Switches>,
 }
 
 impl Memories {
@@ -72,6 +75,7 @@ impl Memories {
             // A link's two directions are each other's way back.
             places[port].input = places[port ^ 1].output;
         }
+        let mut m21 = network.m21.as_ref().map(|m21| M21Switches::new(&m21.settings, m21.mss));
         let (mut memories, mut nodes, mut ample) = (Vec::new(), Vec::new(), Vec::new());
         let unlimited = Plain { limit: u64::MAX, overhead: 0, counts_in_service: true, switch: u32::MAX };
         let mut plain = vec![unlimited; places.len()];
@@ -86,6 +90,11 @@ impl Memories {
                 ports.iter().map(|&port| Link::new(network.links[port as usize / 2].rate, wire)).collect();
             let layout = layout(settings, &is_uplink)?;
             layout.check()?;
+            if let (Some(switches), Some(M21 { settings: m21, mss })) = (&mut m21, &network.m21) {
+                let frame = u64::from(network.frame_bytes) + settings.frame_overhead.get();
+                let known = settings.m21.then(|| (&layout, accounting(m21, *mss, frame)));
+                switches.add(known, m21);
+            }
             // Markers look at the queue, so that it has to be exact.
             let marks = settings.ecn.mode != EcnMode::Off;
             let shared_limit = if marks { 0 } else { shared_limit(&layout) };
@@ -114,7 +123,7 @@ impl Memories {
             memories.push(memory);
             nodes.push(node as NodeIndex);
         }
-        Ok(Self { memories, plain, ample, places, nodes })
+        Ok(Self { memories, plain, ample, places, nodes, m21 })
     }
 }
 
@@ -172,9 +181,6 @@ fn layout(switch: &Switch, is_uplink: &[bool]) -> Result<Layout, Error> {
     let ports = is_uplink.len();
     if switch.pause.mode != PauseMode::Off {
         return Err(Error::unsupported("pause.mode", "PAUSE frames"));
-    }
-    if switch.m21 {
-        return Err(Error::unsupported("m21", "the M21TCP option"));
     }
     let limit = |limit: fanin_scenario::Limit| limit.0.unwrap_or(Bytes::MAX);
     let mut layout = match switch.buffering {

@@ -6,11 +6,12 @@ use std::sync::atomic::AtomicBool;
 use fanin_report::{
     EventRow, FlowRow, IoRow, Kind, QueueRow, Records, ScenarioName, Span, Summary, WindowRow,
 };
-use fanin_scenario::{FlowDistribution, Scenario, WindowState};
+use fanin_scenario::{CongestionControl, FlowDistribution, Scenario, WindowState};
 use fanin_units::{Duration, Instant};
 
 use crate::Error;
 use crate::capture::Capture;
+use crate::diatcp::Diatcp;
 use crate::network::{Network, NodeKind, Paths, PortIndex, Spread};
 use crate::speed::Meter;
 use crate::stack::stack;
@@ -141,6 +142,12 @@ fn simulate<W: Measured>(
     let mut world = World::new(network, vec![config.clone()], hosts, workload, seed, exact)?;
     if scenario.transport.window_state == WindowState::Warm {
         world.warm_rtt = Some(warm_rtt(scenario));
+    }
+    let transport = &scenario.transport;
+    if transport.congestion_control == CongestionControl::Diatcp {
+        let global = u32::try_from(transport.diatcp.global_window.get()).unwrap_or(u32::MAX);
+        let (deadline, aware) = (scenario.workload.deadline, transport.diatcp.deadline_aware);
+        world.diatcp = Some(Box::new(Diatcp::new(global, config.mss, deadline, aware)));
     }
     connect(scenario, network, &mut world, &connections)?;
     watch(scenario, network, &mut world);

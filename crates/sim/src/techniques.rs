@@ -1,10 +1,12 @@
 //! The figures of the techniques in force, each under its own key of the summary.
 
-use fanin_queueing::Limit;
+use fanin_queueing::{Limit, M21Switch};
 use fanin_report::Summary;
 use fanin_scenario::{CongestionControl, Scenario};
 use serde_json::{Value, json};
 
+use crate::diatcp::{Diatcp, DiatcpCounters};
+use crate::m21::{M21Counters, M21Switches};
 use crate::world::{Workload, World};
 
 /// Fills in what the techniques that a scenario uses have to say, over the whole run.
@@ -14,6 +16,12 @@ pub(crate) fn fill<W: Workload>(summary: &mut Summary, scenario: &Scenario, worl
     };
     if let Some(figures) = early_signals(world) {
         add("ecn", figures);
+    }
+    if let Some(m21) = &world.fabric.m21 {
+        add("m21tcp", m21tcp(m21));
+    }
+    if let Some(diatcp) = &world.diatcp {
+        add("diatcp", receivers(diatcp));
     }
     if scenario.transport.congestion_control == CongestionControl::Dctcp {
         add("dctcp", dctcp(world));
@@ -37,6 +45,34 @@ fn early_signals<W: Workload>(world: &World<W>) -> Option<Value> {
     any.then(
         || json!({ "frames": offered, "marked": marked, "marked_share": share, "dropped_early": dropped }),
     )
+}
+
+/// What the switches granted, and how many flows they counted.
+fn m21tcp(m21: &M21Switches) -> Value {
+    let M21Counters { written, rewritten, window_min, below_segment } = m21.counters;
+    let mut figures = json!({
+        "flows_max": m21.switches().map(M21Switch::flows_most).max().unwrap_or(0),
+        "flows_aged": m21.switches().map(|switch| switch.flows().aged()).sum::<u64>(),
+        "windows_written": written,
+        "echoes_rewritten": rewritten,
+        "frames_below_segment": below_segment,
+    });
+    if window_min != u32::MAX {
+        figures["window_bytes_min"] = window_min.into();
+    }
+    figures
+}
+
+/// What the receivers granted and what telling it cost.
+fn receivers(diatcp: &Diatcp) -> Value {
+    let DiatcpCounters { updates, used_up, granted_max, debtors_max, late } = diatcp.counters;
+    json!({
+        "window_updates": updates,
+        "acks_at_once": used_up,
+        "granted_segments_max": granted_max,
+        "senders_max": debtors_max,
+        "answers_late": late,
+    })
 }
 
 /// The marked share as the senders of data see it at the end, and how often they reduced their windows.

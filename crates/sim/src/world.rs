@@ -6,6 +6,7 @@ use fanin_units::{Duration, Instant};
 
 use crate::Error;
 use crate::capture::Tapped;
+use crate::diatcp::{Awaits, Diatcp};
 use crate::fabric::{ARRIVAL, Fabric, Frame, Hop, INDEX_BITS, NIL, Queue};
 use crate::network::{Network, PortIndex};
 use crate::schedule::Schedule;
@@ -53,6 +54,9 @@ pub(crate) trait Workload {
 
     /// A retransmission timer ran out at the sending end; `message` is the first one that is not wholly received.
     fn handle_timeout(&mut self, now: Instant, end: EndIndex, message: Option<&Self::Message>);
+
+    /// What a message means for who waits for answers over its connection (DIATCP).
+    fn awaits(&self, message: &Self::Message) -> Awaits;
 
     /// Whether nothing more is to be done.
     fn is_done(&self) -> bool;
@@ -188,6 +192,8 @@ pub(crate) struct World<W: Workload> {
     patience: u64,
     moved: u64,
     check_done: bool,
+    /// Receivers that share their windows out, if they do.
+    pub(crate) diatcp: Option<Box<Diatcp>>,
     /// The round-trip time that connections know from before the run, if they carried data before.
     pub(crate) warm_rtt: Option<Duration>,
 }
@@ -226,6 +232,7 @@ impl<W: Workload> World<W> {
             patience: u64::MAX,
             moved: 0,
             check_done: false,
+            diatcp: None,
             warm_rtt: None,
         })
     }
@@ -271,9 +278,22 @@ impl<W: Workload> World<W> {
             self.schedule.insert(watch.next, SAMPLE << INDEX_BITS);
             self.housekeeping += 1;
         }
+        self.grant_windows();
         self.workload.start(Instant::new(self.now), &mut self.outbox);
         self.outbox.hosts.extend(0..self.host_timers.len() as u32);
         self.post();
+    }
+
+    /// The handshakes before the run told M21TCP's switches of all flows, and the senders their windows.
+    fn grant_windows(&mut self) {
+        for end in &self.ends {
+            self.fabric.open_flow(end.route, end.peer);
+        }
+        for end in &mut self.ends {
+            if let Some(granted) = self.fabric.granted(end.route) {
+                end.endpoint.limit_window(&self.stacks[usize::from(end.stack)], granted);
+            }
+        }
     }
 
     /// Runs on until the workload is done or `until` is reached.
@@ -407,10 +427,21 @@ impl<W: Workload> World<W> {
         let end = &mut self.ends[index as usize];
         end.endpoint.handle_segment(&self.stacks[usize::from(end.stack)], now, segment);
         self.fabric.remove(frame);
+        if self.diatcp.is_some() {
+            self.tell_used_up(index);
+        }
+        let end = &mut self.ends[index as usize];
         let delivered = end.endpoint.delivered();
         if delivered >= end.inbox_due {
             let host = end.host;
             while let Some(message) = self.take_message(index, delivered) {
+                if let Some(diatcp) = &mut self.diatcp
+                    && self.workload.awaits(&message) == Awaits::Closes
+                    && diatcp.close(now, host, index)
+                {
+                    // With the acknowledgement of the last byte: a window that shrinks without one is not heeded.
+                    self.ends[index as usize].endpoint.set_window_clamp(0);
+                }
                 self.workload.handle_message(now, index, message, &mut self.outbox);
             }
             self.check_done = true;
@@ -442,6 +473,9 @@ impl<W: Workload> World<W> {
     #[inline]
     fn post(&mut self) {
         let mut messages = std::mem::take(&mut self.outbox.messages);
+        if self.diatcp.is_some() {
+            self.share_windows(&messages);
+        }
         for (index, bytes, message) in messages.drain(..) {
             self.write(index, bytes, message);
             self.pump(index);
@@ -453,6 +487,45 @@ impl<W: Workload> World<W> {
         while let Some((end, on)) = self.outbox.taps.pop() {
             let port = self.fabric.first_port(self.ends[end as usize].route);
             self.fabric.tap_link(port, on);
+        }
+    }
+
+    /// Shares receive windows out anew before `messages` are sent, which tell their own peers; others are told by a
+    /// window update.
+    #[cold]
+    fn share_windows(&mut self, messages: &[(EndIndex, u64, W::Message)]) {
+        let Some(mut diatcp) = self.diatcp.take() else { return };
+        let now = Instant::new(self.now);
+        for (index, _, message) in messages {
+            if self.workload.awaits(message) == Awaits::Opens {
+                diatcp.open(now, self.ends[*index as usize].host, *index);
+            }
+        }
+        let mut told = Vec::new();
+        let ends = &mut self.ends;
+        diatcp.share_out(now, |index, bytes, grew| {
+            ends[index as usize].endpoint.set_window_clamp(bytes);
+            if grew {
+                told.push(index);
+            }
+        });
+        told.retain(|index| !messages.iter().any(|(to, ..)| to == index));
+        diatcp.counters.updates += told.len() as u64;
+        self.diatcp = Some(diatcp);
+        for index in told {
+            self.ends[index as usize].endpoint.update_peer_window();
+            self.pump(index);
+        }
+    }
+
+    /// A window of which nothing is left is renewed at once: a delayed acknowledgement would stop the sender.
+    #[cold]
+    fn tell_used_up(&mut self, index: EndIndex) {
+        let Some(diatcp) = &mut self.diatcp else { return };
+        let end = &mut self.ends[index as usize];
+        if end.endpoint.offered() < u64::from(diatcp.mss) && diatcp.is_debtor(end.host, index) {
+            end.endpoint.update_peer_window();
+            diatcp.counters.used_up += 1;
         }
     }
 

@@ -6,9 +6,14 @@ use fanin_sim::tcp::{Config, CongestionControl, DctcpParameters, DelayedAck, End
 use fanin_units::{Duration, Instant};
 use tcp_harness::{Pair, Wire};
 
-fn dctcp(base: Config) -> Config {
+fn dctcp() -> Config {
     let parameters = DctcpParameters { gain: 62_500, alpha_initial: 1_000_000, window_min: 2 };
-    Config { ecn: true, ecn_exact: true, congestion_control: CongestionControl::Dctcp(parameters), ..base }
+    Config {
+        ecn: true,
+        ecn_exact: true,
+        congestion_control: CongestionControl::Dctcp(parameters),
+        ..Config::textbook()
+    }
 }
 
 fn at(us: u64) -> Instant {
@@ -30,7 +35,7 @@ fn receive(end: &mut Endpoint, config: &Config, us: u64, number: u64, ce: bool) 
 // RFC 8257 §3.2: with delayed acknowledgements, the state machine of figure 1.
 #[test]
 fn every_acknowledgement_echoes_the_mark_of_what_it_covers() {
-    let mut config = dctcp(Config::textbook());
+    let mut config = dctcp();
     config.delayed_ack = DelayedAck::Rfc1122 { timeout: Duration::from_millis(200) };
     let mut end = Endpoint::new(&config);
     let marks = [false, false, false, true, true, true, true, false, true, true];
@@ -61,7 +66,7 @@ fn every_acknowledgement_echoes_the_mark_of_what_it_covers() {
 #[test]
 fn the_window_follows_the_share_of_marks() {
     for (mark, low, high) in [(1000, 0.9, 1.0), (250, 0.15, 0.35), (0, 0.0, 0.05)] {
-        let mut config = dctcp(Config::textbook());
+        let mut config = dctcp();
         config.receive_window = 60_000;
         config.receive_window_initial = 60_000;
         let mut wire = Wire::new("100 Mb/s", "1 ms");
@@ -84,7 +89,7 @@ fn the_window_follows_the_share_of_marks() {
 // RFC 8257 §3.5: a loss halves the window, however small the share of marks.
 #[test]
 fn a_loss_halves_the_window() {
-    let mut config = dctcp(Config::textbook());
+    let mut config = dctcp();
     config.delayed_ack = DelayedAck::Off;
     let CongestionControl::Dctcp(parameters) = &mut config.congestion_control else { unreachable!() };
     parameters.alpha_initial = 0;

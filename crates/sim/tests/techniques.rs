@@ -81,3 +81,108 @@ fn red_marks_or_drops() {
         );
     }
 }
+
+const M21: [&str; 3] = [SHORT, "transport.congestion_control=m21tcp", "tor.m21=true"];
+
+#[test]
+fn m21tcp_never_overflows_while_there_is_a_segment_for_each_flow() {
+    // 64 KiB hold 98 frames of 576 bytes on Ethernet (642 stored); 8 bytes of each segment are the option.
+    for senders in ["1", "8", "40", "98"] {
+        for framing in ["ethernet", "point-to-point"] {
+            for rewrite in ["true", "false"] {
+                let senders = format!("workload.senders={senders}");
+                let framing = format!("network.framing={framing}");
+                let rewrite = format!("transport.m21tcp.rewrite_echo={rewrite}");
+                let mut sets = M21.to_vec();
+                sets.extend([senders.as_str(), &framing, &rewrite, "tor.count_in_service=true"]);
+                let outcome = outcome("m21tcp-fbw", &sets);
+                let network = outcome.summary.network.clone().unwrap();
+                assert_eq!(network.drops, Some(0), "{sets:?}");
+                assert!(network.queue_bytes_max.unwrap() <= 65_536);
+                assert_eq!(outcome.summary.tcp.clone().unwrap().timeouts, Some(0), "{sets:?}");
+                assert!(figure(&outcome.summary, "m21tcp.window_bytes_min") >= 568.0);
+                assert_eq!(figure(&outcome.summary, "m21tcp.frames_below_segment"), 0.0);
+                let ideal = outcome.summary.ideal.clone().unwrap().goodput_bps.unwrap() / 1e6;
+                assert!(goodput_mbps(&outcome) > 0.75 * ideal, "{sets:?} {}", goodput_mbps(&outcome));
+            }
+        }
+    }
+}
+
+#[test]
+fn beyond_a_segment_for_each_flow_m21tcp_cannot_help() {
+    let mut sets = M21.to_vec();
+    sets.extend(["workload.senders=160", "workload.request_size=10 kB", "workload.service_delay_max=0 s"]);
+    let outcome = outcome("m21tcp-ffw", &sets);
+    assert!(figure(&outcome.summary, "m21tcp.frames_below_segment") > 0.0);
+    assert!(outcome.summary.network.clone().unwrap().drops.unwrap() > 0);
+}
+
+#[test]
+fn the_least_of_several_switches_arrives() {
+    let sets = [
+        "run.duration=100 ms",
+        "transport.congestion_control=m21tcp",
+        "collectors.hosts_per_rack=4",
+        "readout.hosts=32",
+        "readout.response_delay_sd=0 s",
+        "supervisor.rate=200 Hz",
+        "tor.m21=true",
+        "tor.buffer=1 MB",
+        "core.m21=true",
+        "core.buffering=dedicated",
+    ];
+    let window = |core: &str| {
+        let core = format!("core.buffer={core}");
+        let mut sets = sets.to_vec();
+        sets.push(&core);
+        let outcome = outcome("thesis-a-500hz", &sets);
+        figure(&outcome.summary, "m21tcp.window_bytes_min")
+    };
+    // A rack's port shares 1 MB among 32 readouts and the supervisor: 20 segments of 1440. The core has 16 readouts for
+    // four collectors on each uplink, and the supervisor's four connections.
+    assert_eq!(window("10 MB") / 1440.0, 19.0);
+    assert_eq!(window("500 kB") / 1440.0, 4.0);
+}
+
+#[test]
+fn diatcp_keeps_to_its_global_window() {
+    for (window, senders) in [("16", "16"), ("40", "16"), ("8", "16"), ("40", "64")] {
+        for aware in ["true", "false"] {
+            let window = format!("transport.diatcp.global_window={window}");
+            let senders = format!("workload.senders={senders}");
+            let aware = format!("transport.diatcp.deadline_aware={aware}");
+            let cc = "transport.congestion_control=diatcp";
+            let sets = [SHORT, cc, &window, &senders, &aware, "workload.deadline=30 ms"];
+            let outcome = outcome("incast", &sets);
+            let network = outcome.summary.network.clone().unwrap();
+            assert_eq!(network.drops, Some(0), "{sets:?}");
+            assert_eq!(outcome.summary.tcp.clone().unwrap().timeouts, Some(0), "{sets:?}");
+            let granted = figure(&outcome.summary, "diatcp.granted_segments_max");
+            assert_eq!(granted, f64::from(window.rsplit_once('=').unwrap().1.parse::<u32>().unwrap()));
+            // Equation (8): what is queued is at most what was granted.
+            assert!(network.queue_bytes_max.unwrap() as f64 <= granted * 1518.0, "{sets:?} {network:?}");
+            assert!(figure(&outcome.summary, "diatcp.window_updates") > 0.0);
+            // Its lower bound: ten segments fill the path of 126 us; eight leave a fifth of it idle.
+            let slowdown = outcome.summary.slowdown.clone().unwrap().mean;
+            let expected = if granted < 10.0 { 1.15..1.4 } else { 1.0..1.02 };
+            assert!(expected.contains(&slowdown), "{sets:?}: {slowdown}");
+        }
+    }
+}
+
+#[test]
+fn diatcp_behind_a_software_router() {
+    let sets = ["run.duration=200 ms", "transport.congestion_control=diatcp"];
+    let diatcp = outcome("icc15-router", &sets);
+    assert_eq!(diatcp.summary.network.clone().unwrap().drops, Some(0));
+    assert_eq!(figure(&diatcp.summary, "diatcp.senders_max"), 160.0);
+    // More frames come back than with plain TCP: windows are updated all the time.
+    let plain =
+        outcome("icc15-router", &["run.duration=200 ms", "shaping.credits=421", "shaping.method=credits"]);
+    let per_event = |outcome: &Outcome| {
+        let packets = outcome.summary.network.clone().unwrap().packets.unwrap() as f64;
+        packets / outcome.summary.events.clone().unwrap().collected as f64
+    };
+    assert!(per_event(&diatcp) > per_event(&plain), "{} {}", per_event(&diatcp), per_event(&plain));
+}

@@ -72,6 +72,41 @@ impl Default for Dctcp {
     }
 }
 
+/// What an M21TCP switch sets aside for headers (equation (1)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum M21Charge {
+    /// Every packet's whole frame: the buffer cannot overflow while there is a segment for each flow.
+    Packet,
+    /// `header` once for each flow, as equation (1) of the paper has it: larger windows of many packets overflow.
+    Flow,
+}
+
+/// M21TCP's parameters (M21TCP §III.C). Which switches write the option is said by their own key `m21`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct M21tcp {
+    /// What is set aside for headers.
+    pub charge: M21Charge,
+    /// Header bytes of `charge = "flow"`.
+    pub header: Bytes,
+    /// A flow without a frame for so long no longer counts; zero: only its FIN ends it.
+    pub idle: Duration,
+    /// Whether switches also lower the window in the echo on its way back: it is then never older than half a round trip.
+    pub rewrite_echo: bool,
+}
+
+impl Default for M21tcp {
+    fn default() -> Self {
+        Self {
+            charge: M21Charge::Packet,
+            header: Bytes::new(42),
+            idle: Duration::from_secs(1),
+            rewrite_echo: false,
+        }
+    }
+}
+
 /// DIATCP's parameters (ICC'15 §IV.D).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -134,14 +169,22 @@ pub struct Transport {
     pub ecn: bool,
     /// DCTCP's parameters.
     pub dctcp: Dctcp,
+    /// M21TCP's parameters.
+    pub m21tcp: M21tcp,
     /// DIATCP's parameters.
     pub diatcp: Diatcp,
 }
 
 impl Transport {
+    /// Options that every segment with data carries: timestamps, and the 8 bytes of M21TCP's.
+    pub fn option_bytes(&self) -> Bytes {
+        let m21 = self.congestion_control == CongestionControl::M21tcp;
+        Bytes::new(if self.timestamps { 12 } else { 0 } + if m21 { 8 } else { 0 })
+    }
+
     /// Payload of a full segment: the MSS less the options that every segment carries.
     pub fn segment_payload(&self) -> Bytes {
-        self.mss.saturating_sub(Bytes::new(if self.timestamps { 12 } else { 0 }))
+        self.mss.saturating_sub(self.option_bytes())
     }
 }
 
@@ -169,6 +212,7 @@ impl Default for Transport {
             offload_burst: Bytes::ZERO,
             ecn: false,
             dctcp: Dctcp::default(),
+            m21tcp: M21tcp::default(),
             diatcp: Diatcp::default(),
         }
     }

@@ -207,8 +207,11 @@ pub struct Config {
     /// DCTCP's marks (RFC 8257 §3.2): each acknowledgement echoes the mark of just the segments that it covers, and every
     /// segment is ECN-capable, as Linux has it (`INET_ECN_xmit`). Needs [`Self::ecn`].
     pub ecn_exact: bool,
-    /// M21TCP option on every segment.
+    /// M21TCP option on every segment with data, and its echo on acknowledgements.
     pub m21: bool,
+    /// Bytes that an M21TCP sender takes off the window it is granted: its options, where the switch's rule leaves them to
+    /// the sender (M21TCP §III.C.1).
+    pub m21_deduction: u32,
     /// What the window is counted in.
     pub unit: WindowUnit,
     /// Initial window in segments.

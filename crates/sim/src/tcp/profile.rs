@@ -79,6 +79,7 @@ impl Config {
             ecn: false,
             ecn_exact: false,
             m21: false,
+            m21_deduction: 0,
             unit: WindowUnit::Segments,
             initial_window: 10,
             initial_ssthresh: u32::MAX,

@@ -4,7 +4,7 @@ use fanin_units::{Duration, Instant};
 
 use super::config::{Config, DelayedAck};
 use super::rtt::Rtt;
-use super::segment::{Flags, SackBlock, Segment};
+use super::segment::{Flags, M21_BYTES, SackBlock, Segment};
 
 /// `TCP_ATO_MIN`, `TCP_DELACK_MIN`.
 const ATO_MIN: u64 = Duration::from_millis(40).get();
@@ -456,9 +456,14 @@ impl Receiver {
             segment.flags.insert(Flags::ECE);
         }
         if config.m21 {
-            segment.flags.insert(Flags::M21);
-            segment.m21_window = u32::MAX;
-            if self.m21_seen {
+            if segment.payload > 0 || segment.flags.contains(Flags::SYN) {
+                segment.flags.insert(Flags::M21);
+                segment.m21_window = u32::MAX;
+            }
+            // A full segment has room for one option; the next bare acknowledgement brings the echo.
+            if self.m21_seen
+                && (segment.payload == 0 || u32::from(segment.payload) + M21_BYTES <= u32::from(config.mss))
+            {
                 segment.flags.insert(Flags::M21_ECHO);
                 segment.m21_echo = self.m21_window;
             }
@@ -524,6 +529,10 @@ impl Receiver {
         if store.ranges.is_empty() {
             self.out_of_order = None;
         }
+    }
+
+    pub(crate) fn offered(&self) -> u64 {
+        self.edge.saturating_sub(self.next)
     }
 
     pub(crate) fn set_window_clamp(&mut self, bytes: u32) {

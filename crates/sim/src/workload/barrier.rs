@@ -6,6 +6,7 @@ use fanin_scenario::{Scenario, WorkloadKind};
 use fanin_units::{Bytes, Duration, Instant};
 
 use crate::Error;
+use crate::diatcp::Awaits;
 use crate::ideal::Ideal;
 use crate::network::Network;
 use crate::random::{Kind, Purpose, Random, host, seed};
@@ -171,6 +172,13 @@ impl Workload for Barrier {
 
     fn handle_timeout(&mut self, _now: Instant, _end: EndIndex, _message: Option<&Message>) {
         self.timeouts += 1;
+    }
+
+    fn awaits(&self, message: &Message) -> Awaits {
+        match message {
+            Message::Request => Awaits::Opens,
+            Message::Answer => Awaits::Closes,
+        }
     }
 
     fn is_done(&self) -> bool {

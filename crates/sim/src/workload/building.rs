@@ -11,6 +11,7 @@ use fanin_scenario::{Scenario, ShapingMethod};
 use fanin_units::{Bytes, Duration, Instant, Ratio};
 
 use crate::Error;
+use crate::diatcp::Awaits;
 use crate::ideal::Ideal;
 use crate::network::Network;
 use crate::random::{Kind, Purpose, host, seed};
@@ -446,6 +447,14 @@ impl Workload for Building {
     fn handle_timeout(&mut self, _now: Instant, _end: EndIndex, message: Option<&Message<Bytes>>) {
         if let Some(&(Message::Answer { event, .. } | Message::Request { event, .. })) = message {
             self.rows[event.0 as usize].timeouts += 1;
+        }
+    }
+
+    fn awaits(&self, message: &Message<Bytes>) -> Awaits {
+        match message {
+            Message::Request { .. } => Awaits::Opens,
+            Message::Answer { .. } => Awaits::Closes,
+            _ => Awaits::Nothing,
         }
     }
 
