@@ -15,6 +15,10 @@ use crate::random::{Kind, Purpose, Random, host, seed};
 use crate::schedule::Schedule;
 use crate::tcp::{Flags, Segment};
 
+mod held;
+
+pub(crate) use held::{DEADLOCK_CHECK, HeldPorts, PauseFigures, SIGNAL, TRANSMITTED};
+
 /// No port, end or segment.
 pub(crate) const NIL: u32 = u32::MAX;
 
@@ -217,6 +221,12 @@ pub(crate) struct Fabric {
     pub(crate) ports: Vec<Port>,
     /// The packet memories of the switches.
     pub(crate) memories: Vec<FifoMemory>,
+    /// Whether one of the following is there.
+    is_special: bool,
+    /// By port: the number of its switch, [`NIL`] at a host.
+    switch_of: Vec<u32>,
+    /// The queues of all ports, where some can be stopped.
+    pub(crate) held: Option<Box<HeldPorts>>,
     /// Switches that write M21TCP's option, where connections use it.
     pub(crate) m21: Option<M21Switches>,
     /// For switches that mark or drop by chance.
@@ -239,7 +249,8 @@ pub(crate) struct Fabric {
 
 impl Fabric {
     pub(crate) fn new(network: &Network, run: u64, exact: bool) -> Result<Self, Error> {
-        let Memories { memories, plain, ample, places, nodes, m21 } = Memories::new(network, exact)?;
+        let Memories { memories, plain, ample, places, nodes, switch_of, held, m21 } =
+            Memories::new(network, exact)?;
         let port = |index: PortIndex| {
             let link = &network.links[index as usize / 2];
             let Plain { limit, overhead, counts_in_service, switch } = plain[index as usize];
@@ -276,6 +287,9 @@ impl Fabric {
         Ok(Self {
             ports: (0..2 * network.links.len() as PortIndex).map(port).collect(),
             memories,
+            is_special: m21.is_some() || held.is_some(),
+            switch_of,
+            held: held.map(Box::new),
             m21,
             chances: nodes.iter().map(chance).collect(),
             segments: Vec::new(),
@@ -302,8 +316,9 @@ impl Fabric {
         let Some(m21) = &mut self.m21 else { return };
         let path = self.routes[route as usize..].iter().take_while(|&&port| port != NIL);
         for (from, to) in path.clone().zip(path.skip(1)) {
+            let switch = self.switch_of[*to as usize];
             let (from, to) = (&self.ports[*from as usize], &self.ports[*to as usize]);
-            m21.open(to.switch, flow, from.place.input, to.place.output);
+            m21.open(switch, flow, from.place.input, to.place.output);
         }
     }
 
@@ -312,8 +327,9 @@ impl Fabric {
         let m21 = self.m21.as_ref()?;
         let path = self.routes[route as usize..].iter().take_while(|&&port| port != NIL);
         let granted = path.clone().zip(path.skip(1)).map(|(from, to)| {
+            let switch = self.switch_of[*to as usize];
             let (from, to) = (&self.ports[*from as usize], &self.ports[*to as usize]);
-            m21.granted(to.switch, from.place.input, to.place.output)
+            m21.granted(switch, from.place.input, to.place.output)
         });
         granted.min()
     }
@@ -374,6 +390,10 @@ impl Fabric {
         let ecn = if segment.flags.contains(Flags::ECT) { ECN_CAPABLE } else { 0 };
         let frame = Frame { arrival: 0, hop: route, end, wire_bytes, segment: place | ecn };
         let index = self.routes[route as usize];
+        if self.held.is_some() {
+            self.hold(schedule, now, [NIL, index], frame);
+            return wire_bytes;
+        }
         let port = &mut self.ports[index as usize];
         let departure = now.max(port.departure) + port.time_to_send(wire_bytes);
         port.accept(schedule, departure, index, frame);
@@ -413,12 +433,13 @@ impl Fabric {
         if index == NIL {
             return Hop::Delivered(frame);
         }
+        if self.is_special
+            && let Some(hop) = self.arrive_specially(schedule, now, [from, index], frame)
+        {
+            return hop;
+        }
         let port = &mut self.ports[index as usize];
         let Place { memory, output, .. } = port.place;
-        if let Some(m21) = &mut self.m21 {
-            let segment = &mut self.segments[frame.segment()];
-            m21.handle_frame(now, port.switch, [input, output], frame.end, segment);
-        }
         if memory == NIL {
             let released = port.settle(now, self.unstored_bytes);
             let charge = port.charge(frame.wire_bytes, self.unstored_bytes);
@@ -463,10 +484,42 @@ impl Fabric {
         }
     }
 
+    /// What a switch does beside queueing: M21TCP's option. Where ports can be stopped, the queueing too.
+    #[cold]
+    fn arrive_specially(
+        &mut self,
+        schedule: &mut Schedule,
+        now: u64,
+        [from, index]: [PortIndex; 2],
+        frame: Frame,
+    ) -> Option<Hop> {
+        if let Some(m21) = &mut self.m21 {
+            let (input, output) =
+                (self.ports[from as usize].place.input, self.ports[index as usize].place.output);
+            let segment = &mut self.segments[frame.segment()];
+            m21.handle_frame(now, self.switch_of[index as usize], [input, output], frame.end, segment);
+        }
+        self.held.is_some().then(|| match self.hold(schedule, now, [from, index], frame) {
+            None => Hop::Forwarded { to: index, is_next: false },
+            Some(dropped) => Hop::Dropped(dropped),
+        })
+    }
+
+    /// The memories of all switches that keep their accounts in one.
+    pub(crate) fn accounts(&self) -> impl Iterator<Item = &fanin_queueing::Memory> {
+        let held = self.held.iter().flat_map(|held| held.memories());
+        self.memories.iter().map(FifoMemory::memory).chain(held)
+    }
+
     /// What is queued before a port of a switch.
     pub(crate) fn queue(&mut self, now: u64, index: PortIndex) -> Queue {
         let port = &mut self.ports[index as usize];
         let Place { memory, output, .. } = port.place;
+        if let Some(memory) = self.held.as_ref().and_then(|held| held.memory(index)) {
+            let (held, counters) = (memory.output(usize::from(output)), memory.counters(usize::from(output)));
+            let (drops, marks) = (counters.dropped_total().frames, counters.marked.frames);
+            return Queue { bytes: held.bytes, frames: held.frames, drops, marks };
+        }
         if memory == NIL {
             let before = port.held;
             let (bytes, frames) = port.queue(now, self.unstored_bytes);
@@ -484,8 +537,7 @@ impl Fabric {
 
     /// The largest queue of any switch since the marks were reset, in bytes.
     pub(crate) fn queue_bytes_max(&self) -> Option<u64> {
-        let in_memories = self.memories.iter().map(|memory| {
-            let memory = memory.memory();
+        let in_memories = self.accounts().map(|memory| {
             (0..memory.outputs_len()).map(|output| memory.output(output).bytes_max).max().unwrap_or(0)
         });
         let is_plain = |port: &&Port| port.place.memory == NIL && port.switch != NIL;
@@ -496,6 +548,9 @@ impl Fabric {
     pub(crate) fn reset_marks(&mut self, now: u64) {
         for memory in &mut self.memories {
             memory.reset_marks(Instant::new(now));
+        }
+        if let Some(held) = &mut self.held {
+            held.reset_marks();
         }
         for index in 0..self.ports.len() {
             // Hosts count nothing, so there is nothing to release.
@@ -509,8 +564,7 @@ impl Fabric {
     /// Frames that switches dropped and marked.
     pub(crate) fn drops_and_marks(&self) -> (u64, u64) {
         let mut sum = (self.ports.iter().map(|port| port.drops).sum(), 0);
-        for memory in &self.memories {
-            let memory = memory.memory();
+        for memory in self.accounts() {
             for output in 0..memory.outputs_len() {
                 sum.0 += memory.counters(output).dropped_total().frames;
                 sum.1 += memory.counters(output).marked.frames;
@@ -527,13 +581,14 @@ impl Fabric {
     /// Payload of all frames on their way.
     pub(crate) fn payload_in_flight(&self) -> u64 {
         let payload = |frame: &Frame| u64::from(self.segments[frame.segment()].payload);
-        self.ports.iter().flat_map(Port::waiting).map(payload).sum()
+        let held = self.held.iter().flat_map(|held| held.waiting());
+        self.ports.iter().flat_map(Port::waiting).chain(held).map(payload).sum()
     }
 
     /// Asserts that no link carried more than its rate, that every port kept its order, and that every segment's
     /// place is either used once or free.
     pub(crate) fn assert_conserved(&self) {
-        let mut in_flight = 0;
+        let mut in_flight = self.held.iter().flat_map(|held| held.waiting()).count();
         for (index, port) in self.ports.iter().enumerate() {
             let carried = u128::from(port.rate.get()) * u128::from(port.departure) / 8_000_000_000_000;
             assert!(

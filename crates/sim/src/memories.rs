@@ -1,12 +1,13 @@
 //! The packet memories of a network's switches.
 
 use fanin_queueing::{
-    Aqm, Depth, FifoMemory, InService, Layout, Link, NotCapable, PoolBy, Red, RedSettings, Threshold,
+    Aqm, Depth, FifoMemory, InService, Layout, Link, Memory, NotCapable, PoolBy, Red, RedSettings, Threshold,
 };
 use fanin_scenario::{Buffering, Ecn, EcnMode, PauseMode, PoolCharge, QueueUnit, Switch};
 use fanin_units::{Bytes, Packets};
 
 use crate::Error;
+use crate::fabric::HeldPorts;
 use crate::m21::{M21Switches, accounting};
 use crate::network::{M21, Network, NodeIndex, NodeKind, PortIndex, SwitchKind};
 
@@ -52,6 +53,10 @@ pub(crate) struct Memories {
     pub(crate) places: Vec<Place>,
     /// The node of each memory.
     pub(crate) nodes: Vec<NodeIndex>,
+    /// By [`PortIndex`]: the number of the switch that it belongs to; `u32::MAX` at a host.
+    pub(crate) switch_of: Vec<u32>,
+    /// All ports as they are where some can be stopped. There are no other memories then.
+    pub(crate) held: Option<HeldPorts>,
     /// What the switches do for M21TCP, where the connections use it.
     pub(crate) m21: Option<M21Switches>,
 }
@@ -79,6 +84,9 @@ impl Memories {
         let (mut memories, mut nodes, mut ample) = (Vec::new(), Vec::new(), Vec::new());
         let unlimited = Plain { limit: u64::MAX, overhead: 0, counts_in_service: true, switch: u32::MAX };
         let mut plain = vec![unlimited; places.len()];
+        let stops = network.switches_used().any(|kind| kind.settings.pause.mode != PauseMode::Off);
+        let mut switch_of = vec![u32::MAX; places.len()];
+        let mut held = Vec::new();
         for (node, ports) in ports_of.iter().enumerate() {
             let NodeKind::Switch { like } = network.nodes[node].kind else { continue };
             let SwitchKind { settings, has_uplinks } = &network.switches[like];
@@ -100,6 +108,18 @@ impl Memories {
             let shared_limit = if marks { 0 } else { shared_limit(&layout) };
             let switch = ample.len() as u32;
             ample.push(shared_limit);
+            for &port in ports {
+                switch_of[port as usize] = switch;
+            }
+            if stops {
+                let mut memory = Memory::new(&layout)?;
+                for (output, link) in links.iter().enumerate().filter(|_| marks) {
+                    memory.set_aqm(output, aqm(&settings.ecn, network.frame_bytes, link)?);
+                }
+                held.push(memory);
+                nodes.push(node as NodeIndex);
+                continue;
+            }
             if shared_limit == u64::MAX || (shared_limit >= AMPLE_BYTES && !exact) {
                 for (&port, limit) in ports.iter().zip(&layout.output_limits) {
                     plain[port as usize] = Plain {
@@ -123,7 +143,8 @@ impl Memories {
             memories.push(memory);
             nodes.push(node as NodeIndex);
         }
-        Ok(Self { memories, plain, ample, places, nodes, m21 })
+        let held = if stops { Some(HeldPorts::new(network, held, switch_of.clone())?) } else { None };
+        Ok(Self { memories, plain, ample, places, nodes, switch_of, held, m21 })
     }
 }
 
@@ -179,9 +200,6 @@ fn aqm(ecn: &Ecn, frame_bytes: u32, link: &Link) -> Result<Aqm, Error> {
 /// How a switch divides its memory among its ports.
 fn layout(switch: &Switch, is_uplink: &[bool]) -> Result<Layout, Error> {
     let ports = is_uplink.len();
-    if switch.pause.mode != PauseMode::Off {
-        return Err(Error::unsupported("pause.mode", "PAUSE frames"));
-    }
     let limit = |limit: fanin_scenario::Limit| limit.0.unwrap_or(Bytes::MAX);
     let mut layout = match switch.buffering {
         Buffering::Unlimited => Layout::unlimited(ports),

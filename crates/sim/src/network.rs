@@ -138,6 +138,12 @@ impl Network {
         index
     }
 
+    /// The kinds of switches that there is one of.
+    pub(crate) fn switches_used(&self) -> impl Iterator<Item = &SwitchKind> {
+        let is_used = |like: usize| self.nodes.iter().any(|node| node.kind == NodeKind::Switch { like });
+        self.switches.iter().enumerate().filter(move |(like, _)| is_used(*like)).map(|(_, kind)| kind)
+    }
+
     /// Joins two nodes; returns the link's index.
     pub fn join(&mut self, from: NodeIndex, to: NodeIndex, rate: Rate, delay: Duration) -> usize {
         self.links.push(Link { ends: [from, to], rate, delay });

@@ -100,6 +100,8 @@ pub(crate) struct Wanted {
 pub(crate) trait Measured: Workload {
     /// The connections, in order: connection `k` has the ends `2 k` and `2 k + 1`.
     fn connections(&self, roles: &Roles) -> Vec<Wanted>;
+    /// How many of them, from the first, carry bulk data: answers from their second ends to their first.
+    fn bulk_connections(&self) -> u32;
     /// How many hosts have deadlines.
     fn hosts(&self) -> usize;
     /// Rows of the events or requests.
@@ -149,6 +151,9 @@ fn simulate<W: Measured>(
         let (deadline, aware) = (scenario.workload.deadline, transport.diatcp.deadline_aware);
         world.diatcp = Some(Box::new(Diatcp::new(global, config.mss, deadline, aware)));
     }
+    if let Some(held) = &mut world.fabric.held {
+        held.bulk_ends = 2 * world.workload.bulk_connections();
+    }
     connect(scenario, network, &mut world, &connections)?;
     watch(scenario, network, &mut world);
     let captured = if control.capture { Some(captured_port(scenario, network)?) } else { None };
@@ -192,6 +197,9 @@ fn simulate<W: Measured>(
         Ending::Stopped => End::Stopped,
         // Time after the drain: something is still on its way after all that waiting.
         Ending::Stuck | Ending::Stalled | Ending::Time | Ending::Doubtful => stalled(&world),
+        Ending::Deadlock => {
+            End::Stalled { at: Instant::new(world.now), diagnosis: deadlock(network, &world) }
+        }
     };
     let rows = world.workload.rows();
     let mut summary = Summary::new(Kind::Sim, env!("CARGO_PKG_VERSION"), ScenarioName::default());
@@ -221,6 +229,19 @@ fn simulate<W: Measured>(
         frames: world.tapped.iter().filter(|seen| seen.port / 2 == port / 2).copied().collect(),
     });
     Ok(Some(Outcome { end, summary, records, capture }))
+}
+
+/// The circle of ports that wait for one another.
+fn deadlock<W: Workload>(network: &Network, world: &World<W>) -> String {
+    let ports = world.fabric.held.as_ref().map_or(&[][..], |held| &held.deadlock);
+    let names: Vec<String> = ports.iter().map(|&port| network.port_name(port)).collect();
+    format!(
+        "PAUSE has come to a deadlock at {}: {} are stopped, and what came in by each waits behind the next, the last \
+         behind the first; {}",
+        Instant::new(world.now),
+        names.join(", "),
+        world.workload.diagnose()
+    )
 }
 
 /// The round-trip time that old connections know: the links' and the readout's.
@@ -356,7 +377,7 @@ fn fill_network<W: Workload>(
         bytes: Some(after.bytes - before.bytes),
         drops: Some(after.drops - before.drops),
         ecn_marks: Some(after.marks - before.marks),
-        pauses: None,
+        pauses: world.fabric.held.as_ref().map(|held| held.figures(world.now).pauses),
         queue_bytes_max: world.fabric.queue_bytes_max(),
     });
     summary.tcp = Some(fanin_report::Tcp {

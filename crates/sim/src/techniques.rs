@@ -6,6 +6,7 @@ use fanin_scenario::{CongestionControl, Scenario};
 use serde_json::{Value, json};
 
 use crate::diatcp::{Diatcp, DiatcpCounters};
+use crate::fabric::PauseFigures;
 use crate::m21::{M21Counters, M21Switches};
 use crate::world::{Workload, World};
 
@@ -16,6 +17,9 @@ pub(crate) fn fill<W: Workload>(summary: &mut Summary, scenario: &Scenario, worl
     };
     if let Some(figures) = early_signals(world) {
         add("ecn", figures);
+    }
+    if let Some(held) = &world.fabric.held {
+        add("pause", pause(held.figures(world.now), world.now));
     }
     if let Some(m21) = &world.fabric.m21 {
         add("m21tcp", m21tcp(m21));
@@ -32,7 +36,7 @@ pub(crate) fn fill<W: Workload>(summary: &mut Summary, scenario: &Scenario, worl
 fn early_signals<W: Workload>(world: &World<W>) -> Option<Value> {
     let (mut offered, mut marked, mut dropped) = (0, 0, 0);
     let mut any = false;
-    for memory in world.fabric.memories.iter().map(|memory| memory.memory()).filter(|memory| memory.marks()) {
+    for memory in world.fabric.accounts().filter(|memory| memory.marks()) {
         any = true;
         for output in 0..memory.outputs_len() {
             let counters = memory.counters(output);
@@ -45,6 +49,21 @@ fn early_signals<W: Workload>(world: &World<W>) -> Option<Value> {
     any.then(
         || json!({ "frames": offered, "marked": marked, "marked_share": share, "dropped_early": dropped }),
     )
+}
+
+/// How often and how long neighbours were stopped.
+fn pause(figures: PauseFigures, now: u64) -> Value {
+    let ms = |ps: u64| ps as f64 / 1e9;
+    json!({
+        "pauses": figures.pauses,
+        "resumes": figures.resumes,
+        "hosts_stopped": figures.hosts_stopped,
+        "switch_ports_stopped": figures.switch_ports_stopped,
+        "stop_ms_max": ms(figures.longest),
+        "stopped_share_max": figures.stopped_most as f64 / now.max(1) as f64,
+        "storms": figures.storms,
+        "input_bytes_max": figures.input_bytes_max,
+    })
 }
 
 /// What the switches granted, and how many flows they counted.

@@ -7,7 +7,9 @@ use fanin_units::{Duration, Instant};
 use crate::Error;
 use crate::capture::Tapped;
 use crate::diatcp::{Awaits, Diatcp};
-use crate::fabric::{ARRIVAL, Fabric, Frame, Hop, INDEX_BITS, NIL, Queue};
+use crate::fabric::{
+    ARRIVAL, DEADLOCK_CHECK, Fabric, Frame, Hop, INDEX_BITS, NIL, Queue, SIGNAL, TRANSMITTED,
+};
 use crate::network::{Network, PortIndex};
 use crate::schedule::Schedule;
 use crate::tcp::{self, Endpoint, Stats};
@@ -166,6 +168,8 @@ pub(crate) enum Ending {
     Stuck,
     /// The workload made no progress for the time allowed.
     Stalled,
+    /// Ports that PAUSE has stopped wait for one another.
+    Deadlock,
 }
 
 pub(crate) struct World<W: Workload> {
@@ -335,6 +339,13 @@ impl<W: Workload> World<W> {
                 WATCHDOG => {
                     if self.is_stalled() {
                         return Ending::Stalled;
+                    }
+                }
+                TRANSMITTED => self.fabric.handle_transmitted(&mut self.schedule, self.now, index),
+                SIGNAL => self.fabric.handle_signal(&mut self.schedule, self.now, index),
+                DEADLOCK_CHECK => {
+                    if self.fabric.handle_deadlock_check(&mut self.schedule, self.now) {
+                        return Ending::Deadlock;
                     }
                 }
                 _ => unreachable!("an occurrence of a kind that does not exist"),

@@ -186,3 +186,86 @@ fn diatcp_behind_a_software_router() {
     };
     assert!(per_event(&diatcp) > per_event(&plain), "{} {}", per_event(&diatcp), per_event(&plain));
 }
+
+#[test]
+fn pause_never_drops_within_its_bound() {
+    // 16 inputs, each with a threshold of 4 kB and 13 kB of headroom for links of 25 us.
+    for mode in ["pause", "priority"] {
+        let mode = format!("tor.pause.mode={mode}");
+        let sets = [SHORT, &mode, "tor.pause.xoff=4 kB", "tor.pause.xon=2 kB", "tor.buffer=280 kB"];
+        let pause = outcome("incast", &sets);
+        let network = pause.summary.network.clone().unwrap();
+        assert_eq!((network.drops, pause.summary.tcp.clone().unwrap().timeouts), (Some(0), Some(0)));
+        assert_eq!(network.pauses.unwrap() as f64, figure(&pause.summary, "pause.pauses"));
+        assert!(network.pauses.unwrap() > 100);
+        assert_eq!(figure(&pause.summary, "pause.hosts_stopped"), 16.0);
+        assert_eq!(figure(&pause.summary, "pause.storms"), 0.0);
+        let slowdown = pause.summary.slowdown.clone().unwrap().mean;
+        assert!((1.0..1.05).contains(&slowdown), "{slowdown}");
+    }
+    // Without it, the same buffer overflows.
+    let plain = outcome("incast", &[SHORT, "tor.buffer=64 kB"]);
+    assert!(plain.summary.network.unwrap().drops.unwrap() > 0);
+}
+
+/// A rack of four whose switch stops the core; buffers too small for a burst.
+const RACK: [&str; 9] = [
+    "run.duration=200 ms",
+    "run.warmup=0 s",
+    "collectors.hosts_per_rack=4",
+    "supervisor.rate=150 Hz",
+    "readout.response_delay_sd=0 s",
+    "tor.buffer=786 kB",
+    "tor.pause.xoff=300 kB",
+    "tor.pause.xon=200 kB",
+    "supervisor.policy=node-round-robin",
+];
+
+#[test]
+fn a_stopped_core_holds_up_everybody_behind_it() {
+    let run = |more: &[&str]| {
+        let mut sets = RACK.to_vec();
+        sets.extend(more);
+        outcome("thesis-a-500hz", &sets)
+    };
+    let time = |outcome: &Outcome| outcome.summary.collection_time_ms.clone().unwrap();
+    let pause = run(&["tor.pause.mode=pause"]);
+    assert_eq!(pause.summary.network.clone().unwrap().drops, Some(0));
+    assert_eq!(figure(&pause.summary, "pause.switch_ports_stopped"), 2.0, "one uplink from each core");
+    let priority = run(&["tor.pause.mode=priority"]);
+    assert_eq!(priority.summary.network.clone().unwrap().drops, Some(0));
+    // What limits each event by itself is as lossless and does not wait for others.
+    let credits = run(&["shaping.method=credits", "shaping.credits=480"]);
+    assert!(time(&pause).mean >= time(&credits).mean, "{:?} {:?}", time(&pause), time(&credits));
+    assert!(time(&priority).max < 200.0 && time(&pause).max < 200.0, "no time-out");
+    let plain = run(&[]);
+    assert!(plain.summary.network.clone().unwrap().drops.unwrap() > 0);
+    // Stops spread: a core with little memory stops the groups before it in turn.
+    let spread = run(&[
+        "tor.pause.mode=pause",
+        "core.pause.mode=pause",
+        "core.buffering=dedicated",
+        "core.buffer=4 MB",
+        "core.pause.xoff=60 kB",
+        "core.pause.xon=30 kB",
+    ]);
+    assert_eq!(spread.summary.network.clone().unwrap().drops, Some(0));
+    assert!(figure(&spread.summary, "pause.switch_ports_stopped") > 10.0);
+}
+
+#[test]
+fn minimum_rto_of_microseconds_repairs_at_once() {
+    let least = |rto: &str, sets: &[&str]| {
+        let rto = format!("transport.rto_min={rto}");
+        let mut all = vec![SHORT, "transport.timer_granularity=1 us", &rto];
+        all.extend(sets);
+        goodput_mbps(&outcome("incast", &all))
+    };
+    // Vasudevan et al. 2009: the collapse goes away with the minimum, randomised or not.
+    let (slow, fast) = (least("200 ms", &[]), least("200 us", &[]));
+    assert!(slow < 300.0 && fast > 700.0, "{slow} {fast}");
+    let spread = least("200 us", &["transport.rto_spread=0.5"]);
+    assert!(spread > 700.0, "{spread}");
+    let delayed = least("1 ms", &["transport.delayed_ack=true", "transport.delayed_ack_timeout=1 us"]);
+    assert!(delayed > 600.0, "{delayed}");
+}

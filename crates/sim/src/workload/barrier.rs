@@ -209,6 +209,10 @@ impl Measured for Barrier {
         roles.readouts.iter().enumerate().map(connect).collect()
     }
 
+    fn bulk_connections(&self) -> u32 {
+        self.servers
+    }
+
     fn hosts(&self) -> usize {
         self.servers as usize + 1
     }

@@ -518,6 +518,10 @@ impl Measured for Building {
             .collect()
     }
 
+    fn bulk_connections(&self) -> u32 {
+        (self.collectors.len() * self.readouts.len()) as u32
+    }
+
     fn hosts(&self) -> usize {
         1 + self.readouts.len() + self.collectors.len() + self.loggers.len()
     }
