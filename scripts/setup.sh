@@ -22,6 +22,7 @@ system_build=('has cc|gcc libc6-dev|the linker')
 system_test=(
     'has git|git|the checks of the tracked files'
     'has python3|python3|the Python package and the checks'
+    'has valgrind|valgrind|counting instructions'
     'python3 -c "import ensurepip, venv"|python3-venv|the Python tools, in .venv'
 )
 

@@ -34,6 +34,7 @@ mod ideal;
 mod m21;
 mod memories;
 pub mod network;
+mod prefetch;
 mod random;
 mod run;
 mod schedule;

@@ -263,17 +263,18 @@ fn connect<W: Workload>(
         .collect();
     order.sort_unstable();
     let mut paths = Paths::new(network)?;
-    let mut routes = vec![[0; 2]; connections.len()];
+    let mut routes = vec![[None; 2]; connections.len()];
     for (to, number, side) in order {
         let spread = match scenario.network.flow_distribution {
             FlowDistribution::Ecmp => Spread::Flow(2 * number as u64 + side as u64),
             FlowDistribution::PerDestination => Spread::Destination(u64::from(to)),
         };
         let from = connections[number].nodes[side];
-        routes[number][side] = world.fabric.add_route(paths.find(from, to, spread)?);
+        routes[number][side] = Some(world.fabric.add_route(paths.find(from, to, spread)?));
     }
+    world.reserve(connections.len());
     for (wanted, routes) in connections.iter().zip(routes) {
-        world.connect(routes, wanted.hosts, [0, 0]);
+        world.connect(routes.map(|route| route.expect("both sides are found")), wanted.hosts, [0, 0]);
     }
     Ok(())
 }

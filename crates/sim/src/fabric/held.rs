@@ -52,6 +52,7 @@ struct Held {
     waiting: [VecDeque<Waiting>; 2],
     /// What is being sent and still takes memory.
     sending: Option<(PortIndex, u32, usize)>,
+    /// An occurrence is pending at which it looks again; never two.
     wakes: bool,
     /// By class: whether the neighbour has told it to stop.
     stopped: [bool; 2],
@@ -288,11 +289,12 @@ impl Fabric {
         let Some(held) = &mut self.held else { return };
         let port = &mut self.ports[index as usize];
         let state = &mut held.ports[index as usize];
+        if state.wakes {
+            return;
+        }
         if port.departure > now {
-            if !state.wakes {
-                state.wakes = true;
-                schedule.insert(port.departure, TRANSMITTED << INDEX_BITS | index);
-            }
+            state.wakes = true;
+            schedule.insert(port.departure, TRANSMITTED << INDEX_BITS | index);
             return;
         }
         let Some(class) = [URGENT, BULK]
@@ -404,13 +406,13 @@ mod tests {
     use fanin_scenario::Switch;
     use fanin_units::{Bytes, Rate};
 
-    use super::super::{ARRIVAL, Hop};
+    use super::super::{ARRIVAL, Hop, Step};
     use super::*;
     use crate::network::SwitchKind;
     use crate::tcp::Segment;
 
     /// Switches in a ring, a host at each, that all send to the host `ahead` switches further on.
-    fn ring(switches: u32, ahead: u32, mode: PauseMode, xoff: u64) -> (Fabric, Vec<u32>, Network) {
+    fn ring(switches: u32, ahead: u32, mode: PauseMode, xoff: u64) -> (Fabric, Vec<Step>, Network) {
         let mut settings = Switch { buffer: Bytes::new(200_000), ..Switch::default() };
         settings.pause.mode = mode;
         (settings.pause.xoff, settings.pause.xon) = (Bytes::new(xoff), Bytes::new(xoff / 2));
@@ -432,12 +434,12 @@ mod tests {
             let along = (0..ahead).map(|step| 4 * at(place + step));
             fabric.add_route(into.into_iter().chain(along).chain([4 * at(place + ahead) + 3]))
         });
-        let routes: Vec<u32> = routes.collect();
+        let routes: Vec<Step> = routes.collect();
         (fabric, routes, network)
     }
 
     /// Sends `frames` from each host at once; returns what was delivered and dropped, and whether it came to a deadlock.
-    fn play(fabric: &mut Fabric, routes: &[u32], frames: u32) -> (u32, u32, bool) {
+    fn play(fabric: &mut Fabric, routes: &[Step], frames: u32) -> (u32, u32, bool) {
         let mut schedule = Schedule::new(1 << 20, fabric.ports.len() as u32);
         let segment = Segment { payload: 1460, flags: Flags::ACK, ..Segment::default() };
         for _ in 0..frames {
@@ -521,7 +523,7 @@ mod tests {
                 network.join(host, switch, rate, delay);
             }
             let mut fabric = Fabric::new(&network, 1, true).unwrap();
-            let routes: Vec<u32> = (0..5).map(|host| fabric.add_route([2 * host, 11].into_iter())).collect();
+            let routes: Vec<Step> = (0..5).map(|host| fabric.add_route([2 * host, 11].into_iter())).collect();
             let (delivered, dropped, deadlock) = play(&mut fabric, &routes, 500);
             assert!(!deadlock);
             assert_eq!(delivered + dropped, 2_500);

@@ -13,6 +13,7 @@ use super::dctcp::Dctcp;
 
 /// Window, threshold and the counters every variant shares.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Window {
     pub(crate) cwnd: u32,
     pub(crate) ssthresh: u32,

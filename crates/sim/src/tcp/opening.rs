@@ -52,7 +52,7 @@ impl Endpoint {
         }
         self.last_sent_at = now.get().max(1);
         self.start_timer(config, Timer::Retransmission, now.get(), self.rtt.rto(config).get());
-        self.counters.acks += 1;
+        self.acks += 1;
         Some(self.finish(config, now, 0, 0, flags))
     }
 }

@@ -59,7 +59,7 @@ impl Endpoint {
         if trouble.undo_from.is_some() {
             *trouble.undo_retransmissions.get_or_insert(0) += 1;
         }
-        self.counters.segments += 1;
+        self.segments += 1;
         self.counters.retransmits += 1;
         self.last_sent_at = now.get();
         if self.timer == Timer::None
