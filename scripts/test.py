@@ -101,6 +101,11 @@ def steps() -> list[Step]:
         ),
         Step("cargo-test", ("cargo", "test", "--workspace", "--no-fail-fast"), count_cargo),
         Step("instructions", (python, "scripts/instructions.py"), count_instructions),
+        Step(
+            "bpf-clippy",
+            (*"cargo clippy --package fanin-testbed --features bpf --all-targets -- -D warnings".split(),),
+        ),
+        Step("bpf-test", (*"cargo test --package fanin-testbed --features bpf --test bpf".split(),), count_cargo),
         Step("generated-docs", (python, "scripts/docs.py", "--check"), environment=binary),
         Step("ruff-format", (python, "-m", "ruff", "format", "--check")),
         Step("ruff", (python, "-m", "ruff", "check")),

@@ -55,8 +55,13 @@ pub(crate) trait Workload {
     /// When a host's next deadline is.
     fn poll_deadline(&mut self, host: u32) -> Instant;
 
-    /// A retransmission timer ran out at the sending end; `message` is the first one that is not wholly received.
-    fn handle_timeout(&mut self, now: Instant, end: EndIndex, message: Option<&Self::Message>);
+    /// A retransmission timer ran out at the sending end; `messages` are those that are not wholly received.
+    fn handle_timeout(
+        &mut self,
+        now: Instant,
+        end: EndIndex,
+        messages: &mut dyn Iterator<Item = &Self::Message>,
+    );
 
     /// What a message means for who waits for answers over its connection (DIATCP).
     fn awaits(&self, message: &Self::Message) -> Awaits;
@@ -630,10 +635,11 @@ impl<W: Workload> World<W> {
             end.endpoint.handle_deadline(stack, now);
             if end.endpoint.timeouts() > timeouts {
                 let peer = end.peer;
-                let waiting = self.ends[peer as usize].inbox_head;
-                let message =
-                    (waiting != NIL).then(|| self.transits[waiting as usize].message.as_ref()).flatten();
-                self.workload.handle_timeout(now, index, message);
+                let first = self.ends[peer as usize].inbox_head;
+                let at = |place: u32| (place != NIL).then(|| &self.transits[place as usize]);
+                let mut waiting = core::iter::successors(at(first), |transit| at(transit.next))
+                    .filter_map(|transit| transit.message.as_ref());
+                self.workload.handle_timeout(now, index, &mut waiting);
             }
         }
         self.pump(index);

@@ -2,7 +2,7 @@
 
 use fanin_units::{Duration, Instant};
 
-use super::config::{Config, RttSource, Validation, WindowUnit};
+use super::config::{Config, RttSource, WindowUnit};
 use super::congestion::{AckView, Window};
 use super::flight::Flight;
 use super::receive::Receiver;
@@ -150,6 +150,8 @@ pub struct Endpoint {
     pub(super) burst_max: u8,
     /// The window was fully used at the last transmission.
     pub(super) window_was_full: bool,
+    /// New segments went since the use of the window was last looked at.
+    pub(super) unvalidated: bool,
     /// CWR is to be sent on the next new segment.
     pub(super) send_cwr: bool,
     pub(super) reordering_seen: bool,
@@ -201,6 +203,7 @@ impl Endpoint {
             deferred: false,
             reordering_seen: false,
             window_was_full: false,
+            unvalidated: false,
             send_cwr: false,
             force: Force::None,
             reordering: config.reordering * config.segment_units(),
@@ -413,27 +416,6 @@ impl Endpoint {
         }
     }
 
-    /// Whether the window was the limit, so that it may grow (`tcp_is_cwnd_limited`).
-    #[inline]
-    pub(crate) fn is_window_limited(&self, config: &Config, in_flight: u32) -> bool {
-        match config.validation {
-            Validation::None => true,
-            Validation::Burst => {
-                let left = self.window.cwnd.saturating_sub(in_flight);
-                left <= 3 * config.segment_units()
-                    // What a burst that waits leaves unused counts as used.
-                    || config.segmentation.is_some_and(|offload| {
-                        left.saturating_mul(offload.window_divisor) < self.window.cwnd
-                            && config.bytes(left) < u64::from(offload.burst_bytes_max)
-                    })
-            }
-            Validation::MaximumFlight => {
-                self.window_was_full
-                    || (self.window.in_slow_start() && self.window.cwnd < 2 * self.flight_max)
-            }
-        }
-    }
-
     pub(super) fn update_window(&mut self, config: &Config, edge: u64, window: u32) {
         self.window_edge = edge;
         if window > self.offered_max {
@@ -576,6 +558,9 @@ impl Endpoint {
         {
             return Some(self.send_new(config, now, len));
         }
+        if self.unvalidated {
+            self.validate_window(config, now);
+        }
         if self.receiver.wants_ack() {
             return Some(self.send_ack(config, now));
         }
@@ -587,7 +572,7 @@ impl Endpoint {
     fn may_send(&mut self, config: &Config, now: Instant) -> Option<u32> {
         let waiting = self.written - self.next;
         let len = waiting.min(u64::from(self.mss)) as u32;
-        if self.next == self.una && self.trouble.is_none() {
+        if self.next == self.una {
             self.restart_after_idle(config, now);
         }
         let in_network = self.flight.in_network();
@@ -679,31 +664,6 @@ impl Endpoint {
         self.finish(config, now, offset, len, flags)
     }
 
-    // tcp_cwnd_validate: the greatest flight of a window, and whether the window was filled.
-    #[inline]
-    fn note_use(&mut self, config: &Config) {
-        let full = self.flight.in_network() + config.segment_units() > self.window.cwnd;
-        match config.validation {
-            Validation::MaximumFlight => {
-                if self.una >= self.flight_point
-                    || full
-                    || (!self.window_was_full && self.flight.out > self.flight_max)
-                {
-                    self.window_was_full = full;
-                    self.flight_max = self.flight.out;
-                    self.flight_point = self.next;
-                }
-            }
-            Validation::Burst | Validation::None => self.window_was_full = full,
-        }
-        if full {
-            self.flight_used = 0;
-            self.flight_stamp = self.last_sent_at;
-        } else {
-            self.flight_used = self.flight_used.max(self.flight.out);
-        }
-    }
-
     #[inline(always)]
     fn send_ack(&mut self, config: &Config, now: Instant) -> Segment {
         self.acks += 1;
@@ -730,52 +690,6 @@ impl Endpoint {
         }
         self.receiver.fill(config, now, &mut segment);
         segment
-    }
-
-    // RFC 5681 §4.1, RFC 2861; tcp_cwnd_restart and tcp_cwnd_application_limited.
-    fn restart_after_idle(&mut self, config: &Config, now: Instant) {
-        let rto = self.rtt.rto(config).get();
-        let idle = now.get().saturating_sub(self.last_sent_at);
-        if self.last_sent_at == 0 {
-            return;
-        }
-        self.window.restarted(config, now, Instant::new(self.last_sent_at));
-        if !config.slow_start_after_idle {
-            return;
-        }
-        let initial = config.initial_cwnd();
-        if idle > rto {
-            let threshold = self.current_threshold();
-            let floor = initial.min(self.window.cwnd);
-            let mut left = idle;
-            while left > rto && self.window.cwnd > floor {
-                left -= rto;
-                self.window.cwnd >>= 1;
-            }
-            self.window.cwnd = self.window.cwnd.max(floor);
-            self.window.ssthresh = threshold;
-            self.flight_stamp = now.get();
-            self.flight_used = 0;
-        } else if now.get().saturating_sub(self.flight_stamp) >= rto
-            && self.flight_used > 0
-            && config.validation != Validation::None
-        {
-            let used = self.flight_used.max(initial);
-            if used < self.window.cwnd {
-                self.window.ssthresh = self.current_threshold();
-                self.window.cwnd = (self.window.cwnd + used) >> 1;
-            }
-            self.flight_used = 0;
-            self.flight_stamp = now.get();
-        }
-    }
-
-    /// Three quarters of the window, where that is more than the threshold (`tcp_current_ssthresh`).
-    pub(crate) fn current_threshold(&self) -> u32 {
-        match self.state {
-            State::Reduced | State::Recovery => self.window.ssthresh,
-            _ => self.window.ssthresh.max((self.window.cwnd >> 1) + (self.window.cwnd >> 2)),
-        }
     }
 
     /// Marks a reduction on the next new segment.

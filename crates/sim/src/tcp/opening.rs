@@ -39,6 +39,7 @@ impl Endpoint {
         }
         self.rtt.backoff = 0;
         self.last_sent_at = 0;
+        self.window_was_used(now);
     }
 
     pub(super) fn poll_opening(&mut self, config: &Config, now: Instant) -> Option<Segment> {
