@@ -10,11 +10,16 @@ use fanin_queueing::{Ecn, FifoMemory, Frame as Descriptor, Passage};
 use fanin_units::{Bytes, Instant, Rate};
 
 use crate::Error;
+use crate::m21::M21Switches;
 use crate::memories::{Memories, Place, Plain};
 use crate::network::{Network, NodeKind, PortIndex};
 use crate::random::{Kind, Purpose, Random, host, seed};
 use crate::schedule::Schedule;
 use crate::tcp::{Flags, Segment};
+
+mod held;
+
+pub(crate) use held::{DEADLOCK_CHECK, HeldPorts, PauseFigures, SIGNAL, TRANSMITTED};
 
 /// No port, end or segment.
 pub(crate) const NIL: u32 = u32::MAX;
@@ -82,6 +87,8 @@ pub(crate) struct Port {
     switch: u32,
     /// Picoseconds a byte lasts; zero where that is no whole number, or a large one.
     ps_per_byte: u32,
+    /// Bookkeeping of each frame.
+    overhead: u32,
     /// Propagation, and the latency of the switch at the far end.
     delay: u64,
     /// When the last accepted frame will have left.
@@ -96,8 +103,6 @@ pub(crate) struct Port {
     pub(crate) frames: u64,
     /// Bytes accepted, everything on the wire counted.
     pub(crate) wire_bytes: u64,
-    /// Bookkeeping of each frame.
-    overhead: u32,
     /// Frames that its own limit refused.
     pub(crate) drops: u64,
     rate: Rate,
@@ -228,6 +233,14 @@ pub(crate) struct Fabric {
     pub(crate) ports: Vec<Port>,
     /// The packet memories of the switches.
     pub(crate) memories: Vec<FifoMemory>,
+    /// Whether one of the following is there.
+    is_special: bool,
+    /// By port: the number of its switch, [`NIL`] at a host.
+    switch_of: Vec<u32>,
+    /// The queues of all ports, where some can be stopped.
+    pub(crate) held: Option<Box<HeldPorts>>,
+    /// Switches that write M21TCP's option, where connections use it.
+    pub(crate) m21: Option<M21Switches>,
     /// For switches that mark or drop by chance.
     chances: Vec<Random>,
     /// What the frames carry; `free` lists the unused places.
@@ -251,7 +264,8 @@ pub(crate) struct Fabric {
 
 impl Fabric {
     pub(crate) fn new(network: &Network, run: u64, exact: bool) -> Result<Self, Error> {
-        let Memories { memories, plain, ample, places, nodes } = Memories::new(network, exact)?;
+        let Memories { memories, plain, ample, places, nodes, switch_of, held, m21 } =
+            Memories::new(network, exact)?;
         let port = |index: PortIndex| {
             let link = &network.links[index as usize / 2];
             let Plain { limit, overhead, counts_in_service, switch } = plain[index as usize];
@@ -289,6 +303,10 @@ impl Fabric {
         Ok(Self {
             ports: (0..2 * network.links.len() as PortIndex).map(port).collect(),
             memories,
+            is_special: m21.is_some() || held.is_some(),
+            switch_of,
+            held: held.map(Box::new),
+            m21,
             chances: nodes.iter().map(chance).collect(),
             segments: Vec::new(),
             free: Vec::new(),
@@ -321,14 +339,43 @@ impl Fabric {
         Step { port: first, next }
     }
 
+    /// The steps of a path.
+    fn path(&self, route: Step) -> impl Iterator<Item = Step> + Clone {
+        std::iter::successors(Some(route), |step| self.steps.get(step.next as usize).copied())
+    }
+
+    /// Where a path passes through switches: each one's number, and the ports in and out.
+    fn switches_passed(&self, route: Step) -> impl Iterator<Item = (u32, u16, u16)> {
+        self.path(route).zip(self.path(route).skip(1)).map(|(from, to)| {
+            let (input, output) =
+                (self.ports[from.port as usize].place.input, self.ports[to.port as usize].place.output);
+            (self.switch_of[to.port as usize], input, output)
+        })
+    }
+
+    /// Opens a flow at all M21TCP switches of a path, as its handshake did before the run.
+    pub(crate) fn open_flow(&mut self, route: Step, flow: u32) {
+        let Some(mut m21) = self.m21.take() else { return };
+        for (switch, input, output) in self.switches_passed(route) {
+            m21.open(switch, flow, input, output);
+        }
+        self.m21 = Some(m21);
+    }
+
+    /// The least window that the M21TCP switches of a path grant a flow; `None` without such switches.
+    pub(crate) fn granted(&self, route: Step) -> Option<u32> {
+        let m21 = self.m21.as_ref()?;
+        self.switches_passed(route).map(|(switch, input, output)| m21.granted(switch, input, output)).min()
+    }
+
     /// How long a frame takes along an idle path.
     pub(crate) fn crossing_time(&self, route: Step, wire_bytes: u32) -> fanin_units::Duration {
-        let path = std::iter::successors(Some(route), |step| self.steps.get(step.next as usize).copied());
-        path.map(|step| {
-            let port = &self.ports[step.port as usize];
-            fanin_units::Duration::new(port.delay + port.time_to_send(wire_bytes))
-        })
-        .sum()
+        self.path(route)
+            .map(|step| {
+                let port = &self.ports[step.port as usize];
+                fanin_units::Duration::new(port.delay + port.time_to_send(wire_bytes))
+            })
+            .sum()
     }
 
     /// The frame that will arrive next over a port's link.
@@ -372,6 +419,10 @@ impl Fabric {
         let ecn = if segment.flags.contains(Flags::ECT) { ECN_CAPABLE } else { 0 };
         let frame = Frame { arrival: 0, next: route.next, end, wire_bytes, segment: place | ecn };
         let index = route.port;
+        if self.held.is_some() {
+            self.hold(schedule, now, [NIL, index], frame);
+            return wire_bytes;
+        }
         let port = &mut self.ports[index as usize];
         let departure = now.max(port.departure) + port.time_to_send(wire_bytes);
         port.accept(schedule, departure, index, frame);
@@ -408,6 +459,11 @@ impl Fabric {
             return Hop::Delivered(frame);
         };
         frame.next = next;
+        if self.is_special
+            && let Some(hop) = self.arrive_specially(schedule, now, [from, index], frame)
+        {
+            return hop;
+        }
         let port = &mut self.ports[index as usize];
         let Place { memory, output, .. } = port.place;
         if memory == NIL {
@@ -456,10 +512,42 @@ impl Fabric {
         }
     }
 
+    /// What a switch does beside queueing: M21TCP's option. Where ports can be stopped, the queueing too.
+    #[cold]
+    fn arrive_specially(
+        &mut self,
+        schedule: &mut Schedule,
+        now: u64,
+        [from, index]: [PortIndex; 2],
+        frame: Frame,
+    ) -> Option<Hop> {
+        if let Some(m21) = &mut self.m21 {
+            let (input, output) =
+                (self.ports[from as usize].place.input, self.ports[index as usize].place.output);
+            let segment = &mut self.segments[frame.segment()];
+            m21.handle_frame(now, self.switch_of[index as usize], [input, output], frame.end, segment);
+        }
+        self.held.is_some().then(|| match self.hold(schedule, now, [from, index], frame) {
+            None => Hop::Forwarded { to: index, is_next: false },
+            Some(dropped) => Hop::Dropped(dropped),
+        })
+    }
+
+    /// The memories of all switches that keep their accounts in one.
+    pub(crate) fn accounts(&self) -> impl Iterator<Item = &fanin_queueing::Memory> {
+        let held = self.held.iter().flat_map(|held| held.memories());
+        self.memories.iter().map(FifoMemory::memory).chain(held)
+    }
+
     /// What is queued before a port of a switch.
     pub(crate) fn queue(&mut self, now: u64, index: PortIndex) -> Queue {
         let port = &mut self.ports[index as usize];
         let Place { memory, output, .. } = port.place;
+        if let Some(memory) = self.held.as_ref().and_then(|held| held.memory(index)) {
+            let (held, counters) = (memory.output(usize::from(output)), memory.counters(usize::from(output)));
+            let (drops, marks) = (counters.dropped_total().frames, counters.marked.frames);
+            return Queue { bytes: held.bytes, frames: held.frames, drops, marks };
+        }
         if memory == NIL {
             let before = port.held;
             let (bytes, frames) = port.queue(now, self.unstored_bytes);
@@ -477,8 +565,7 @@ impl Fabric {
 
     /// The largest queue of any switch since the marks were reset, in bytes.
     pub(crate) fn queue_bytes_max(&self) -> Option<u64> {
-        let in_memories = self.memories.iter().map(|memory| {
-            let memory = memory.memory();
+        let in_memories = self.accounts().map(|memory| {
             (0..memory.outputs_len()).map(|output| memory.output(output).bytes_max).max().unwrap_or(0)
         });
         in_memories.chain(self.ports.iter().filter(|port| port.is_plain).map(|port| port.held_max)).max()
@@ -488,6 +575,9 @@ impl Fabric {
     pub(crate) fn reset_marks(&mut self, now: u64) {
         for memory in &mut self.memories {
             memory.reset_marks(Instant::new(now));
+        }
+        if let Some(held) = &mut self.held {
+            held.reset_marks();
         }
         for index in 0..self.ports.len() {
             // Hosts and memories' ports count nothing, so there is nothing to release.
@@ -501,8 +591,7 @@ impl Fabric {
     /// Frames that switches dropped and marked.
     pub(crate) fn drops_and_marks(&self) -> (u64, u64) {
         let mut sum = (self.ports.iter().map(|port| port.drops).sum(), 0);
-        for memory in &self.memories {
-            let memory = memory.memory();
+        for memory in self.accounts() {
             for output in 0..memory.outputs_len() {
                 sum.0 += memory.counters(output).dropped_total().frames;
                 sum.1 += memory.counters(output).marked.frames;
@@ -519,13 +608,14 @@ impl Fabric {
     /// Payload of all frames on their way.
     pub(crate) fn payload_in_flight(&self) -> u64 {
         let payload = |frame: &Frame| u64::from(self.segments[frame.segment()].payload);
-        self.ports.iter().flat_map(Port::waiting).map(payload).sum()
+        let held = self.held.iter().flat_map(|held| held.waiting());
+        self.ports.iter().flat_map(Port::waiting).chain(held).map(payload).sum()
     }
 
     /// Asserts that no link carried more than its rate, that every port kept its order, and that every segment's
     /// place is either used once or free.
     pub(crate) fn assert_conserved(&self) {
-        let mut in_flight = 0;
+        let mut in_flight = self.held.iter().flat_map(|held| held.waiting()).count();
         for (index, port) in self.ports.iter().enumerate() {
             let carried = u128::from(port.rate.get()) * u128::from(port.departure) / 8_000_000_000_000;
             assert!(

@@ -27,9 +27,11 @@
 #![forbid(unsafe_code)]
 
 mod capture;
+mod diatcp;
 mod error;
 mod fabric;
 mod ideal;
+mod m21;
 mod memories;
 pub mod network;
 mod prefetch;
@@ -40,6 +42,7 @@ mod speed;
 mod stack;
 mod sweep;
 pub mod tcp;
+mod techniques;
 pub mod topology;
 mod workload;
 mod world;

@@ -11,6 +11,7 @@ use fanin_scenario::{Scenario, ShapingMethod};
 use fanin_units::{Bytes, Duration, Instant, Ratio};
 
 use crate::Error;
+use crate::diatcp::Awaits;
 use crate::ideal::{Answers, Ideal};
 use crate::network::Network;
 use crate::random::{Kind, Purpose, host, seed};
@@ -479,6 +480,14 @@ impl Workload for Building {
         }
     }
 
+    fn awaits(&self, message: &Message<Bytes>) -> Awaits {
+        match message {
+            Message::Request { .. } => Awaits::Opens,
+            Message::Answer { .. } => Awaits::Closes,
+            _ => Awaits::Nothing,
+        }
+    }
+
     fn is_done(&self) -> bool {
         self.is_stopping && self.completed == self.assigned
     }
@@ -537,6 +546,10 @@ impl Measured for Building {
             .chunks_exact(2)
             .map(|pair| Wanted { nodes: hosts(pair).map(|host| nodes[host as usize]), hosts: hosts(pair) })
             .collect()
+    }
+
+    fn bulk_connections(&self) -> u32 {
+        (self.collectors.len() * self.readouts.len()) as u32
     }
 
     fn hosts(&self) -> usize {
