@@ -20,6 +20,8 @@ pub mod config;
 mod driver;
 mod frame;
 mod impair;
+mod lane;
+mod lanes;
 mod memory;
 mod output;
 mod pause;

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 use fanin_scenario::Errors;
@@ -10,6 +10,7 @@ use fanin_scenario::Errors;
 use crate::command::{Control, Wake};
 use crate::config::Config;
 use crate::driver::Driver;
+use crate::lanes::Lanes;
 use crate::snapshot::Snapshot;
 use crate::switch::Switch;
 use crate::sys::{self, Wakeup};
@@ -107,10 +108,17 @@ impl Running {
         let (control, commands) = Control::new(wakes);
         let mut running =
             Self { control, stop: Arc::clone(&stop), wakeups: wakeups.clone(), threads: Vec::new() };
+        let owners: Vec<u16> = (0..config.port.len()).map(|port| config.worker_of(port) as u16).collect();
+        let mut lanes = if drivers.len() > 1 { Lanes::between(&wakeups, &owners) } else { Vec::new() };
+        lanes.reverse();
+        let receiving = Arc::new(AtomicUsize::new(drivers.len()));
         let mut workers = Vec::new();
         for ((number, driver), commands) in drivers.into_iter().enumerate().zip(commands) {
+            let mut switch = Switch::for_worker(config.clone().checked()?, driver, number)?;
+            switch.lanes = lanes.pop();
             workers.push(Worker {
-                switch: Switch::for_worker(config.clone().checked()?, driver, number)?,
+                switch,
+                receiving: Arc::clone(&receiving),
                 commands,
                 wakeup: Arc::clone(&wakeups[number]),
                 stop: Arc::clone(&stop),
