@@ -10,7 +10,9 @@
 mod icc15;
 mod judge;
 mod lab;
+mod m21tcp;
 mod thesis;
+mod windows;
 
 pub use judge::{Judged, Status};
 pub use lab::{Got, LabError, Point, Progress, reproduce};
@@ -33,10 +35,12 @@ pub struct Claim {
     pub known: Option<&'static str>,
 }
 
-/// All claims of the thesis and of ICC'15 that a simulation can check, in the papers' order.
+/// All claims of the papers that a simulation can check, paper by paper.
 pub fn claims() -> Vec<Claim> {
     let mut claims = thesis::claims();
     claims.extend(icc15::claims());
+    claims.extend(windows::claims());
+    claims.extend(m21tcp::claims());
     claims
 }
 
