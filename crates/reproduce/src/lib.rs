@@ -10,6 +10,8 @@
 mod icc15;
 mod judge;
 mod lab;
+mod lcn15;
+mod multihost;
 mod thesis;
 
 pub use judge::{Judged, Status};
@@ -33,10 +35,12 @@ pub struct Claim {
     pub known: Option<&'static str>,
 }
 
-/// All claims of the thesis and of ICC'15 that a simulation can check, in the papers' order.
+/// All claims of the papers that a simulation can check, paper by paper in their order.
 pub fn claims() -> Vec<Claim> {
     let mut claims = thesis::claims();
     claims.extend(icc15::claims());
+    claims.extend(lcn15::claims());
+    claims.extend(multihost::claims());
     claims
 }
 

@@ -26,6 +26,12 @@ pub enum Error {
     /// A switch's memory cannot be.
     #[error("a switch cannot be: {0}")]
     Memory(#[from] fanin_queueing::LayoutError),
+    /// A ring of a software switch cannot be.
+    #[error("daqring: {0}")]
+    Ring(#[from] fanin_queueing::RingError),
+    /// A token bucket cannot be.
+    #[error("daqring: {0}")]
+    Bucket(#[from] fanin_queueing::BucketError),
     /// The supervisor cannot work as it is told.
     #[error("supervisor: {0}")]
     Supervisor(#[from] fanin_dataflow::SupervisorError),

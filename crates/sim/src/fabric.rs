@@ -11,6 +11,7 @@ use crate::Error;
 use crate::memories::{Memories, Place, Plain};
 use crate::network::{Network, NodeKind, PortIndex};
 use crate::random::{Kind, Purpose, Random, host, seed};
+use crate::rings::{RINGED, RingFigures, RingedPort};
 use crate::schedule::Schedule;
 use crate::tcp::{Flags, Segment};
 
@@ -23,9 +24,12 @@ pub(crate) const INDEX_BITS: u32 = 29;
 /// A frame arrives over the link of a port.
 pub(crate) const ARRIVAL: u32 = 0;
 
+/// A port with rings may send.
+pub(crate) const RINGS: u32 = 5;
+
 /// A frame on its way: what is looked at on every hop. It is copied from ring to ring, so that a port's frames lie one
 /// behind the other in memory; its segment stays where it is.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Frame {
     /// When its last bit arrives at the far end of the present link, in picoseconds.
     pub(crate) arrival: u64,
@@ -228,6 +232,10 @@ pub(crate) struct Fabric {
     pub(crate) is_doubtful: bool,
     /// Paths, one after another: ports, each path ended by [`NIL`].
     routes: Vec<u32>,
+    /// Ports whose frames wait in rings.
+    ringed: Vec<RingedPort>,
+    /// For each place in `routes`, the ring that its frames wait in there; empty where no port has rings.
+    rings: Vec<u16>,
     link_bytes: u32,
     ip_bytes_min: u32,
     /// The part of a frame's bytes on the wire that a switch does not store.
@@ -236,7 +244,8 @@ pub(crate) struct Fabric {
 
 impl Fabric {
     pub(crate) fn new(network: &Network, run: u64, exact: bool) -> Result<Self, Error> {
-        let Memories { memories, plain, ample, places, nodes } = Memories::new(network, exact)?;
+        let Memories { memories, plain, ample, places, nodes, ringed } = Memories::new(network, exact)?;
+        let unstored_bytes = network.framing.link_bytes - network.framing.stored_bytes;
         let port = |index: PortIndex| {
             let link = &network.links[index as usize / 2];
             let Plain { limit, overhead, counts_in_service, switch } = plain[index as usize];
@@ -279,28 +288,70 @@ impl Fabric {
             ample: ample.into_iter().map(|limit| (0, limit)).collect(),
             is_doubtful: false,
             routes: Vec::new(),
+            ringed: ringed
+                .iter()
+                .map(|(port, settings)| RingedPort::new(*port, settings, unstored_bytes))
+                .collect::<Result<_, _>>()?,
+            rings: Vec::new(),
             link_bytes: network.framing.link_bytes,
             ip_bytes_min: network.framing.ip_bytes_min,
-            unstored_bytes: network.framing.link_bytes - network.framing.stored_bytes,
+            unstored_bytes,
         })
     }
 
-    /// Stores a path; returns where it starts.
-    pub(crate) fn add_route(&mut self, ports: impl Iterator<Item = PortIndex>) -> u32 {
+    /// Stores a path; returns where it starts. Where it passes ports with rings, its frames wait in those of
+    /// `destination`, or in the ring of all others.
+    pub(crate) fn add_route(
+        &mut self,
+        ports: impl Iterator<Item = PortIndex>,
+        destination: Option<u32>,
+    ) -> Result<u32, Error> {
         let start = u32::try_from(self.routes.len()).expect("more than 2^32 hops in all paths");
         self.routes.extend(ports);
         self.routes.push(NIL);
-        start
+        if !self.ringed.is_empty() {
+            for place in start as usize..self.routes.len() {
+                let port = self.routes[place];
+                let memory = if port == NIL { NIL } else { self.ports[port as usize].place.memory };
+                let ring = match memory {
+                    NIL => 0,
+                    memory if memory & RINGED == 0 => 0,
+                    memory => self.ringed[(memory & !RINGED) as usize].ring(destination)?,
+                };
+                self.rings.push(u16::try_from(ring).expect("a port has 65536 rings at most"));
+            }
+        }
+        Ok(start)
     }
 
     /// How long a frame takes along an idle path.
     pub(crate) fn crossing_time(&self, route: u32, wire_bytes: u32) -> fanin_units::Duration {
-        let path = self.routes[route as usize..].iter().take_while(|&&port| port != NIL);
-        path.map(|&index| {
-            let port = &self.ports[index as usize];
-            fanin_units::Duration::new(port.delay + port.time_to_send(wire_bytes))
-        })
-        .sum()
+        self.path(route)
+            .map(|index| {
+                let port = &self.ports[index as usize];
+                fanin_units::Duration::new(port.delay + port.time_to_send(wire_bytes))
+            })
+            .sum()
+    }
+
+    /// The ports of a path.
+    pub(crate) fn path(&self, route: u32) -> impl Iterator<Item = PortIndex> {
+        self.routes[route as usize..].iter().copied().take_while(|&port| port != NIL)
+    }
+
+    /// Lets a host's link be busy with a message that is no frame of the simulation; returns for how long it was
+    /// before.
+    pub(crate) fn occupy(&mut self, port: PortIndex, now: u64, wire_bytes: u32) -> u64 {
+        let port = &mut self.ports[port as usize];
+        let backlog = port.departure.saturating_sub(now);
+        port.departure = now + backlog + port.time_to_send(wire_bytes);
+        backlog
+    }
+
+    /// Bytes on the wire of a segment.
+    #[inline]
+    pub(crate) fn wire_bytes(&self, segment: &Segment) -> u32 {
+        self.link_bytes + segment.ip_bytes().max(self.ip_bytes_min)
     }
 
     /// The first port of a path.
@@ -334,7 +385,7 @@ impl Fabric {
         route: u32,
         end: u32,
     ) -> u32 {
-        let wire_bytes = self.link_bytes + segment.ip_bytes().max(self.ip_bytes_min);
+        let wire_bytes = self.wire_bytes(segment);
         let place = match self.free.pop() {
             Some(place) => {
                 self.segments[place as usize] = *segment;
@@ -407,6 +458,9 @@ impl Fabric {
             port.accept(schedule, departure, index, frame);
             return Hop::Forwarded { to: index, is_next: port.leads_to_host && port.len == 1 };
         }
+        if memory & RINGED != 0 {
+            return self.arrive_at_rings(schedule, now, memory & !RINGED, frame);
+        }
         let ecn = match frame.segment >> 30 {
             0 => Ecn::NotCapable,
             1 => Ecn::Capable,
@@ -434,6 +488,61 @@ impl Fabric {
         }
     }
 
+    #[inline(never)]
+    fn arrive_at_rings(&mut self, schedule: &mut Schedule, now: u64, number: u32, frame: Frame) -> Hop {
+        let ringed = &mut self.ringed[number as usize];
+        let ring = usize::from(self.rings[frame.hop as usize]);
+        let payload = self.segments[frame.segment()].payload;
+        let to = ringed.port;
+        if !ringed.handle_arrival(now, ring, frame, payload) {
+            self.ports[to as usize].drops += 1;
+            return Hop::Dropped(frame);
+        }
+        self.serve_rings(schedule, now, number);
+        Hop::Forwarded { to, is_next: false }
+    }
+
+    /// The time has come at which a port with rings was to be looked at.
+    pub(crate) fn look_at_rings(&mut self, schedule: &mut Schedule, now: u64, number: u32) {
+        let ringed = &mut self.ringed[number as usize];
+        // A look that an earlier one has overtaken does nothing.
+        if ringed.look_at <= now {
+            ringed.look_at = u64::MAX;
+            self.serve_rings(schedule, now, number);
+        }
+    }
+
+    /// Sends a frame if the link is free, and sees to it that the port is looked at again when the next may go.
+    fn serve_rings(&mut self, schedule: &mut Schedule, now: u64, number: u32) {
+        let ringed = &mut self.ringed[number as usize];
+        let index = ringed.port;
+        let port = &mut self.ports[index as usize];
+        let mut look_at = port.departure;
+        if port.departure <= now {
+            match ringed.poll_departure(now) {
+                Ok(frame) => {
+                    ringed.payload -= u64::from(self.segments[frame.segment()].payload);
+                    let departure = now + port.time_to_send(frame.wire_bytes);
+                    port.accept(schedule, departure, index, frame);
+                    look_at = departure;
+                }
+                Err(Some(at)) => look_at = at,
+                Err(None) => return,
+            }
+        }
+        if ringed.frames() > 0 && look_at < ringed.look_at {
+            ringed.look_at = look_at;
+            schedule.insert(look_at, RINGS << INDEX_BITS | number);
+        }
+    }
+
+    /// What the rings of destinations did; `None` where there are none.
+    pub(crate) fn ring_figures(&self) -> Option<RingFigures> {
+        let mut figures = RingFigures::default();
+        self.ringed.iter().for_each(|ringed| ringed.add_to(&mut figures));
+        (!self.ringed.is_empty()).then_some(figures)
+    }
+
     /// What is queued before a port of a switch.
     pub(crate) fn queue(&mut self, now: u64, index: PortIndex) -> Queue {
         let port = &mut self.ports[index as usize];
@@ -445,6 +554,10 @@ impl Fabric {
                 self.ample[port.switch as usize].0 -= before - bytes;
             }
             return Queue { bytes, frames, drops: port.drops, marks: 0 };
+        }
+        if memory & RINGED != 0 {
+            let ringed = &self.ringed[(memory & !RINGED) as usize];
+            return Queue { bytes: ringed.bytes(), frames: ringed.frames(), drops: port.drops, marks: 0 };
         }
         let memory = &mut self.memories[memory as usize];
         let held = *memory.queue(Instant::new(now), usize::from(output));
@@ -460,7 +573,8 @@ impl Fabric {
             (0..memory.outputs_len()).map(|output| memory.output(output).bytes_max).max().unwrap_or(0)
         });
         let is_plain = |port: &&Port| port.place.memory == NIL && port.switch != NIL;
-        in_memories.chain(self.ports.iter().filter(is_plain).map(|port| port.held_max)).max()
+        let in_rings = self.ringed.iter().map(RingedPort::bytes_max);
+        in_memories.chain(self.ports.iter().filter(is_plain).map(|port| port.held_max)).chain(in_rings).max()
     }
 
     /// Starts all high-water marks afresh.
@@ -468,6 +582,7 @@ impl Fabric {
         for memory in &mut self.memories {
             memory.reset_marks(Instant::new(now));
         }
+        self.ringed.iter_mut().for_each(RingedPort::reset_marks);
         for index in 0..self.ports.len() {
             // Hosts count nothing, so there is nothing to release.
             if self.ports[index].switch != NIL {
@@ -498,7 +613,8 @@ impl Fabric {
     /// Payload of all frames on their way.
     pub(crate) fn payload_in_flight(&self) -> u64 {
         let payload = |frame: &Frame| u64::from(self.segments[frame.segment()].payload);
-        self.ports.iter().flat_map(Port::waiting).map(payload).sum()
+        let in_rings: u64 = self.ringed.iter().map(|ringed| ringed.payload).sum();
+        self.ports.iter().flat_map(Port::waiting).map(payload).sum::<u64>() + in_rings
     }
 
     /// Asserts that no link carried more than its rate, that every port kept its order, and that every segment's
@@ -517,6 +633,7 @@ impl Fabric {
             assert!(arrivals.is_sorted(), "frames overtake each other on port {index}");
             in_flight += arrivals.len();
         }
+        in_flight += self.ringed.iter().map(|ringed| ringed.frames() as usize).sum::<usize>();
         assert_eq!(in_flight + self.free.len(), self.segments.len(), "frames are unaccounted for");
     }
 }

@@ -42,7 +42,10 @@ impl Ideal {
         let framing = network.framing;
         let bare = Segment { flags, ..Segment::default() };
         let full = Segment { payload: config.mss, ..bare };
-        let (collector, readout) = (roles.collectors[0], roles.readouts[0]);
+        let collector = roles.collectors[0];
+        // Where every host is both, a collector asks all but its own.
+        let remote = roles.readouts.iter().find(|&&readout| readout != collector);
+        let readout = *remote.unwrap_or(&roles.readouts[0]);
         let mut paths = Paths::new(network)?;
         let there: Vec<PortIndex> = paths.find(collector, readout, Spread::Flow(0))?.collect();
         let back: Vec<PortIndex> = paths.find(readout, collector, Spread::Flow(0))?.collect();
@@ -63,6 +66,11 @@ impl Ideal {
             rate: last.rate,
             round_trip: request_time + response + answer_time + last.delay,
         })
+    }
+
+    /// Where nothing is requested, nothing but the answer's own delay comes before its bytes.
+    pub(crate) fn without_request(&mut self, response: Duration) {
+        self.round_trip = response;
     }
 
     /// Bytes on the wire of one answer of so many bytes.

@@ -27,12 +27,15 @@
 #![forbid(unsafe_code)]
 
 mod capture;
+mod connect;
 mod error;
 mod fabric;
 mod ideal;
 mod memories;
 pub mod network;
+mod pacer;
 mod random;
+mod rings;
 mod run;
 mod schedule;
 mod speed;

@@ -1,11 +1,12 @@
 //! The packet memories of a network's switches.
 
 use fanin_queueing::{FifoMemory, InService, Layout, Link, PoolBy};
-use fanin_scenario::{Buffering, EcnMode, PauseMode, PoolCharge, Switch};
+use fanin_scenario::{Buffering, Daqrings, EcnMode, PauseMode, PoolCharge, Switch};
 use fanin_units::Bytes;
 
 use crate::Error;
 use crate::network::{Network, NodeIndex, NodeKind, PortIndex, SwitchKind};
+use crate::rings::RINGED;
 
 /// Where a port stands at its two ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,6 +50,8 @@ pub(crate) struct Memories {
     pub(crate) places: Vec<Place>,
     /// The node of each memory.
     pub(crate) nodes: Vec<NodeIndex>,
+    /// Ports whose frames wait in rings, and the settings of these.
+    pub(crate) ringed: Vec<(PortIndex, Daqrings)>,
 }
 
 impl Memories {
@@ -70,7 +73,8 @@ impl Memories {
             // A link's two directions are each other's way back.
             places[port].input = places[port ^ 1].output;
         }
-        let (mut memories, mut nodes, mut ample) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut memories, mut nodes, mut ample, mut ringed) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let unlimited = Plain { limit: u64::MAX, overhead: 0, counts_in_service: true, switch: u32::MAX };
         let mut plain = vec![unlimited; places.len()];
         for (node, ports) in ports_of.iter().enumerate() {
@@ -82,6 +86,17 @@ impl Memories {
             let wire = Bytes::new(u64::from(network.framing.link_bytes - network.framing.stored_bytes));
             let links: Vec<Link> =
                 ports.iter().map(|&port| Link::new(network.links[port as usize / 2].rate, wire)).collect();
+            if settings.buffering == Buffering::Daqring {
+                refuse_signals(settings)?;
+                let switch = ample.len() as u32;
+                ample.push(u64::MAX);
+                for &port in ports {
+                    places[port as usize].memory = RINGED | ringed.len() as u32;
+                    plain[port as usize].switch = switch;
+                    ringed.push((port, settings.daqring.clone()));
+                }
+                continue;
+            }
             let layout = layout(settings, &is_uplink)?;
             layout.check()?;
             let shared_limit = shared_limit(&layout);
@@ -107,7 +122,7 @@ impl Memories {
             memories.push(memory);
             nodes.push(node as NodeIndex);
         }
-        Ok(Self { memories, plain, ample, places, nodes })
+        Ok(Self { memories, plain, ample, places, nodes, ringed })
     }
 }
 
@@ -126,9 +141,8 @@ fn shared_limit(layout: &Layout) -> u64 {
         .unwrap_or(u64::MAX)
 }
 
-/// How a switch divides its memory among its ports.
-fn layout(switch: &Switch, is_uplink: &[bool]) -> Result<Layout, Error> {
-    let ports = is_uplink.len();
+/// Signals that no switch of this kind gives.
+fn refuse_signals(switch: &Switch) -> Result<(), Error> {
     if switch.pause.mode != PauseMode::Off {
         return Err(Error::unsupported("pause.mode", "PAUSE frames"));
     }
@@ -138,6 +152,13 @@ fn layout(switch: &Switch, is_uplink: &[bool]) -> Result<Layout, Error> {
     if switch.ecn.mode != EcnMode::Off {
         return Err(Error::unsupported("ecn.mode", "ECN and RED"));
     }
+    Ok(())
+}
+
+/// How a switch divides its memory among its ports.
+fn layout(switch: &Switch, is_uplink: &[bool]) -> Result<Layout, Error> {
+    refuse_signals(switch)?;
+    let ports = is_uplink.len();
     let limit = |limit: fanin_scenario::Limit| limit.0.unwrap_or(Bytes::MAX);
     let mut layout = match switch.buffering {
         Buffering::Unlimited => Layout::unlimited(ports),
@@ -165,7 +186,7 @@ fn layout(switch: &Switch, is_uplink: &[bool]) -> Result<Layout, Error> {
                 ..Layout::unlimited(ports)
             }
         }
-        Buffering::Daqring => return Err(Error::unsupported("buffering", "daqring")),
+        Buffering::Daqring => unreachable!("rings have no layout"),
     };
     layout.overhead = switch.frame_overhead;
     Ok(layout)

@@ -6,12 +6,14 @@ use std::sync::atomic::AtomicBool;
 use fanin_report::{
     EventRow, FlowRow, IoRow, Kind, QueueRow, Records, ScenarioName, Span, Summary, WindowRow,
 };
-use fanin_scenario::{FlowDistribution, Scenario, WindowState};
+use fanin_scenario::{Scenario, ShapingMethod, WindowState};
 use fanin_units::{Duration, Instant};
 
 use crate::Error;
 use crate::capture::Capture;
-use crate::network::{Network, NodeKind, Paths, PortIndex, Spread};
+use crate::connect::connect;
+use crate::network::{Network, NodeKind, PortIndex};
+use crate::pacer::Pacer;
 use crate::speed::Meter;
 use crate::stack::stack;
 use crate::topology::{self, Roles};
@@ -93,6 +95,8 @@ pub(crate) struct Wanted {
     pub(crate) nodes: [u32; 2],
     /// The workload's numbers for the hosts.
     pub(crate) hosts: [u32; 2],
+    /// The roles at both ends and their places among their kind, as rules for flows name them.
+    pub(crate) roles: [(&'static str, u32); 2],
 }
 
 /// What a workload tells of itself beside its behaviour.
@@ -142,7 +146,11 @@ fn simulate<W: Measured>(
     if scenario.transport.window_state == WindowState::Warm {
         world.warm_rtt = Some(warm_rtt(scenario));
     }
-    connect(scenario, network, &mut world, &connections)?;
+    connect(scenario, network, roles, &mut world, &connections)?;
+    if scenario.shaping.method == ShapingMethod::Fastpass {
+        let pacer = Pacer::new(scenario, network, roles, &world.fabric, &world.routes(), seed);
+        world.pacer = Some(Box::new(pacer));
+    }
     watch(scenario, network, &mut world);
     let captured = if control.capture { Some(captured_port(scenario, network)?) } else { None };
     if let Some(port) = captured {
@@ -191,6 +199,7 @@ fn simulate<W: Measured>(
     summary.seed = Some(seed);
     world.workload.summarise(&mut summary, &rows, span);
     fill_network(&mut summary, network, roles, &world, [&before, &within, &after]);
+    fill_techniques(&mut summary, &world);
     summary.speed = Some(meter.stop(&world));
     let names: Vec<Arc<str>> = network.nodes.iter().map(|node| node.name.as_str().into()).collect();
     let records = Records {
@@ -218,35 +227,6 @@ fn simulate<W: Measured>(
 /// The round-trip time that old connections know: the links' and the readout's.
 fn warm_rtt(scenario: &Scenario) -> Duration {
     scenario.link.delay * 8 + Duration::from_micros(100)
-}
-
-fn connect<W: Workload>(
-    scenario: &Scenario,
-    network: &Network,
-    world: &mut World<W>,
-    connections: &[Wanted],
-) -> Result<(), Error> {
-    // Paths to one node are looked for in a row.
-    let mut order: Vec<(u32, usize, usize)> = connections
-        .iter()
-        .enumerate()
-        .flat_map(|(number, wanted)| [(wanted.nodes[1], number, 0), (wanted.nodes[0], number, 1)])
-        .collect();
-    order.sort_unstable();
-    let mut paths = Paths::new(network)?;
-    let mut routes = vec![[0; 2]; connections.len()];
-    for (to, number, side) in order {
-        let spread = match scenario.network.flow_distribution {
-            FlowDistribution::Ecmp => Spread::Flow(2 * number as u64 + side as u64),
-            FlowDistribution::PerDestination => Spread::Destination(u64::from(to)),
-        };
-        let from = connections[number].nodes[side];
-        routes[number][side] = world.fabric.add_route(paths.find(from, to, spread)?);
-    }
-    for (wanted, routes) in connections.iter().zip(routes) {
-        world.connect(routes, wanted.hosts, [0, 0]);
-    }
-    Ok(())
 }
 
 /// Sets up what the scenario wants to see.
@@ -377,6 +357,24 @@ fn fill_network<W: Workload>(
                 .filter(|&port| !is_host(network.source(port)) && !is_host(network.destination(port))),
         ),
     });
+}
+
+/// The figures of the set-ups that have some of their own, each under its key.
+fn fill_techniques<W: Workload>(summary: &mut Summary, world: &World<W>) {
+    if let Some(pacer) = &world.pacer {
+        summary.technique("fastpass", pacer.figures());
+    }
+    if let Some(rings) = world.fabric.ring_figures() {
+        let figures = [
+            ("rings", rings.rings),
+            ("frames", rings.frames),
+            ("drops", rings.drops),
+            ("frames_max", rings.frames_max),
+            ("bytes_max", rings.bytes_max),
+            ("memory_bytes", rings.memory_bytes),
+        ];
+        summary.technique("daqring", figures.map(|(name, value)| (name, value.into())));
+    }
 }
 
 fn queue_rows<W: Workload>(network: &Network, world: &World<W>) -> Vec<QueueRow> {
