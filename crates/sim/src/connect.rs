@@ -32,7 +32,7 @@ pub(crate) fn connect<W: Workload>(
         rules.names((from.0, from.1), (to.0, to.1)).then_some(wanted.hosts[1 - side])
     };
     let mut paths = Paths::new(network)?;
-    let mut routes = vec![[0; 2]; connections.len()];
+    let mut routes = vec![[None; 2]; connections.len()];
     let mut detoured = Vec::new();
     for (to, number, side) in order {
         let wanted = &connections[number];
@@ -44,22 +44,26 @@ pub(crate) fn connect<W: Workload>(
         let ring = has_ring(wanted, side);
         if from == to {
             // A host that is both asks nothing of itself: this connection carries nothing.
-            routes[number][side] = world.fabric.add_route(std::iter::empty(), None)?;
+            routes[number][side] = Some(world.fabric.add_route(std::iter::empty(), None)?);
             continue;
         }
         match (roles.software, ring) {
             (Some(software), Some(_)) => detoured.push((software, to, number, side, spread)),
-            _ => routes[number][side] = world.fabric.add_route(paths.find(from, to, spread)?, ring)?,
+            _ => {
+                let path = paths.find(from, to, spread)?;
+                routes[number][side] = Some(world.fabric.add_route(path, ring)?);
+            }
         }
     }
     let mut detours = Detours::new(network)?;
     for (software, to, number, side, spread) in detoured {
         let wanted = &connections[number];
         let path = detours.find(wanted.nodes[side], software, to, spread)?;
-        routes[number][side] = world.fabric.add_route(path.into_iter(), has_ring(wanted, side))?;
+        routes[number][side] = Some(world.fabric.add_route(path.into_iter(), has_ring(wanted, side))?);
     }
+    world.reserve(connections.len());
     for (wanted, routes) in connections.iter().zip(routes) {
-        world.connect(routes, wanted.hosts, [0, 0]);
+        world.connect(routes.map(|route| route.expect("both sides are found")), wanted.hosts, [0, 0]);
     }
     Ok(())
 }

@@ -4,6 +4,8 @@
 //! soon as it is accepted: no occurrence is spent on departures, and only the first arrival of each link is
 //! pending in the schedule; the others wait in the link's ring, in order.
 
+use std::collections::BTreeMap;
+
 use fanin_queueing::{Ecn, FifoMemory, Frame as Descriptor, Passage};
 use fanin_units::{Bytes, Instant, Rate};
 
@@ -33,8 +35,8 @@ pub(crate) const RINGS: u32 = 5;
 pub(crate) struct Frame {
     /// When its last bit arrives at the far end of the present link, in picoseconds.
     pub(crate) arrival: u64,
-    /// Where in `Fabric::routes` its present port stands.
-    hop: u32,
+    /// Which of `Fabric::steps` comes next; [`NIL`] where the present link leads to its destination.
+    next: u32,
     /// The end of a connection that it is for.
     pub(crate) end: u32,
     /// Bytes on the wire, everything counted.
@@ -56,6 +58,13 @@ impl Frame {
     }
 }
 
+/// A step on a path: a port, and which step comes after it, or [`NIL`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Step {
+    pub(crate) port: PortIndex,
+    next: u32,
+}
+
 /// One direction of a link and the queue before it. What an arrival over the link needs fills the first cache line; what
 /// a frame that enters the queue needs beside it, the second.
 #[repr(C, align(64))]
@@ -69,17 +78,22 @@ pub(crate) struct Port {
     /// How many wish that each frame that arrives over the link is noted.
     pub(crate) taps: u16,
     leads_to_host: bool,
+    /// It counts what is queued by itself: a port of a switch without a memory.
+    is_plain: bool,
     counts_in_service: bool,
     pub(crate) place: Place,
-    /// Which of the switches it belongs to; [`NIL`] at a host.
+    /// Which of the switches it belongs to; any at a host.
     switch: u32,
     /// Picoseconds a byte lasts; zero where that is no whole number, or a large one.
     ps_per_byte: u32,
+    /// Bookkeeping of each frame.
+    overhead: u32,
     /// Propagation, and the latency of the switch at the far end.
     delay: u64,
     /// When the last accepted frame will have left.
     departure: u64,
-    /// Bytes in the queue, bookkeeping included, and the most there ever were; where no memory counts them.
+    /// Bytes in the queue as far as anybody has looked, bookkeeping included, and the most there ever were, which the
+    /// limit bounds; where no memory counts them.
     held: u64,
     held_max: u64,
     /// Bytes that the queue may hold.
@@ -88,8 +102,6 @@ pub(crate) struct Port {
     pub(crate) frames: u64,
     /// Bytes accepted, everything on the wire counted.
     pub(crate) wire_bytes: u64,
-    /// Bookkeeping of each frame.
-    overhead: u32,
     /// Frames that its own limit refused.
     pub(crate) drops: u64,
     rate: Rate,
@@ -230,11 +242,14 @@ pub(crate) struct Fabric {
     ample: Vec<(u64, u64)>,
     /// A switch that was taken for ample may not have been.
     pub(crate) is_doubtful: bool,
-    /// Paths, one after another: ports, each path ended by [`NIL`].
-    routes: Vec<u32>,
+    /// What follows the first step of each path. Paths that end alike share their ends, so that even of many paths all
+    /// stays in the cache.
+    steps: Vec<Step>,
+    /// Where in `steps` each stands, by the ring that its frames wait in too.
+    known_steps: BTreeMap<(Step, u16), u32>,
     /// Ports whose frames wait in rings.
     ringed: Vec<RingedPort>,
-    /// For each place in `routes`, the ring that its frames wait in there; empty where no port has rings.
+    /// For each of `steps`, the ring that its frames wait in there; empty where no port has rings.
     rings: Vec<u16>,
     link_bytes: u32,
     ip_bytes_min: u32,
@@ -265,7 +280,8 @@ impl Fabric {
                 released: 0,
                 held: 0,
                 held_max: 0,
-                switch,
+                is_plain: places[index as usize].memory == NIL && switch != NIL,
+                switch: if switch == NIL { 0 } else { switch },
                 limit,
                 overhead,
                 counts_in_service,
@@ -285,9 +301,11 @@ impl Fabric {
             chances: nodes.iter().map(chance).collect(),
             segments: Vec::new(),
             free: Vec::new(),
-            ample: ample.into_iter().map(|limit| (0, limit)).collect(),
+            // One more, so that a host's ports have one to leave alone.
+            ample: ample.into_iter().chain([u64::MAX]).map(|limit| (0, limit)).collect(),
             is_doubtful: false,
-            routes: Vec::new(),
+            steps: Vec::new(),
+            known_steps: BTreeMap::new(),
             ringed: ringed
                 .iter()
                 .map(|(port, settings)| RingedPort::new(*port, settings, unstored_bytes))
@@ -299,33 +317,40 @@ impl Fabric {
         })
     }
 
-    /// Stores a path; returns where it starts. Where it passes ports with rings, its frames wait in those of
-    /// `destination`, or in the ring of all others.
+    /// Stores a path; returns its first step. Where it passes ports with rings, its frames wait in those of
+    /// `destination`, or in the ring of all others. A path of no step may be stored, and not be used.
     pub(crate) fn add_route(
         &mut self,
         ports: impl Iterator<Item = PortIndex>,
         destination: Option<u32>,
-    ) -> Result<u32, Error> {
-        let start = u32::try_from(self.routes.len()).expect("more than 2^32 hops in all paths");
-        self.routes.extend(ports);
-        self.routes.push(NIL);
-        if !self.ringed.is_empty() {
-            for place in start as usize..self.routes.len() {
-                let port = self.routes[place];
-                let memory = if port == NIL { NIL } else { self.ports[port as usize].place.memory };
-                let ring = match memory {
-                    NIL => 0,
-                    memory if memory & RINGED == 0 => 0,
-                    memory => self.ringed[(memory & !RINGED) as usize].ring(destination)?,
-                };
-                self.rings.push(u16::try_from(ring).expect("a port has 65536 rings at most"));
-            }
+    ) -> Result<Step, Error> {
+        let ports: Vec<PortIndex> = ports.collect();
+        let Some((&first, rest)) = ports.split_first() else {
+            return Ok(Step { port: NIL, next: NIL });
+        };
+        let mut next = NIL;
+        for &port in rest.iter().rev() {
+            let step = Step { port, next };
+            let memory = self.ports[port as usize].place.memory;
+            let ring = if memory != NIL && memory & RINGED != 0 {
+                self.ringed[(memory & !RINGED) as usize].ring(destination)?
+            } else {
+                0
+            };
+            let ring = u16::try_from(ring).expect("a port has 65536 rings at most");
+            next = *self.known_steps.entry((step, ring)).or_insert_with(|| {
+                self.steps.push(step);
+                if !self.ringed.is_empty() {
+                    self.rings.push(ring);
+                }
+                (self.steps.len() - 1) as u32
+            });
         }
-        Ok(start)
+        Ok(Step { port: first, next })
     }
 
     /// How long a frame takes along an idle path.
-    pub(crate) fn crossing_time(&self, route: u32, wire_bytes: u32) -> fanin_units::Duration {
+    pub(crate) fn crossing_time(&self, route: Step, wire_bytes: u32) -> fanin_units::Duration {
         self.path(route)
             .map(|index| {
                 let port = &self.ports[index as usize];
@@ -335,8 +360,9 @@ impl Fabric {
     }
 
     /// The ports of a path.
-    pub(crate) fn path(&self, route: u32) -> impl Iterator<Item = PortIndex> {
-        self.routes[route as usize..].iter().copied().take_while(|&port| port != NIL)
+    pub(crate) fn path(&self, route: Step) -> impl Iterator<Item = PortIndex> {
+        let first = (route.port != NIL).then_some(route);
+        std::iter::successors(first, |step| self.steps.get(step.next as usize).copied()).map(|step| step.port)
     }
 
     /// Lets a host's link be busy with a message that is no frame of the simulation; returns for how long it was
@@ -352,11 +378,6 @@ impl Fabric {
     #[inline]
     pub(crate) fn wire_bytes(&self, segment: &Segment) -> u32 {
         self.link_bytes + segment.ip_bytes().max(self.ip_bytes_min)
-    }
-
-    /// The first port of a path.
-    pub(crate) fn first_port(&self, route: u32) -> PortIndex {
-        self.routes[route as usize]
     }
 
     /// The frame that will arrive next over a port's link.
@@ -376,13 +397,13 @@ impl Fabric {
 
     /// Sends a segment on its way: behind all others of its host's port. Hosts queue without limit. Returns its bytes
     /// on the wire.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send(
         &mut self,
         schedule: &mut Schedule,
         now: u64,
         segment: &Segment,
-        route: u32,
+        route: Step,
         end: u32,
     ) -> u32 {
         let wire_bytes = self.wire_bytes(segment);
@@ -398,8 +419,8 @@ impl Fabric {
             }
         };
         let ecn = if segment.flags.contains(Flags::ECT) { ECN_CAPABLE } else { 0 };
-        let frame = Frame { arrival: 0, hop: route, end, wire_bytes, segment: place | ecn };
-        let index = self.routes[route as usize];
+        let frame = Frame { arrival: 0, next: route.next, end, wire_bytes, segment: place | ecn };
+        let index = route.port;
         let port = &mut self.ports[index as usize];
         let departure = now.max(port.departure) + port.time_to_send(wire_bytes);
         port.accept(schedule, departure, index, frame);
@@ -413,53 +434,52 @@ impl Fabric {
     }
 
     /// The frame whose arrival over a port's link was due has arrived: moves it on.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn arrive(&mut self, schedule: &mut Schedule, now: u64, from: PortIndex) -> Hop {
         let port = &mut self.ports[from as usize];
         let mut frame = port.ring[port.slot(0)];
         debug_assert_eq!(frame.arrival, now);
-        port.head = port.head.wrapping_add(1);
         port.len -= 1;
+        // A ring that ran empty starts over, so that one which stays short stays in one place of the cache.
+        port.head = if port.len == 0 { 0 } else { port.head.wrapping_add(1) };
         if port.len > 0 {
             let next = &port.ring[port.slot(0)];
             schedule.insert_owned(next.arrival, ARRIVAL << INDEX_BITS | from);
-            // Has its way in the cache by the time that it is needed.
-            std::hint::black_box(self.routes[next.hop as usize + 1]);
         }
-        if port.released > 0 {
-            port.released -= 1;
-        } else if port.place.memory == NIL && port.switch != NIL {
-            let charge = port.charge(frame.wire_bytes, self.unstored_bytes);
-            port.held -= charge;
-            self.ample[port.switch as usize].0 -= charge;
-        }
+        // Without branches: whose port it is follows no pattern.
+        let held = u64::from(port.is_plain) & u64::from(port.released == 0);
+        let charge = held * port.charge(frame.wire_bytes, self.unstored_bytes);
+        port.released = port.released.saturating_sub(1);
+        port.held -= charge;
+        self.ample[port.switch as usize].0 -= charge;
         let input = port.place.input;
-        frame.hop += 1;
-        let index = self.routes[frame.hop as usize];
-        if index == NIL {
+        let Some(&Step { port: index, next }) = self.steps.get(frame.next as usize) else {
             return Hop::Delivered(frame);
-        }
+        };
+        let step = std::mem::replace(&mut frame.next, next);
         let port = &mut self.ports[index as usize];
         let Place { memory, output, .. } = port.place;
         if memory == NIL {
-            let released = port.settle(now, self.unstored_bytes);
             let charge = port.charge(frame.wire_bytes, self.unstored_bytes);
             let (in_switch, ample) = &mut self.ample[port.switch as usize];
-            *in_switch -= released;
-            if port.held + charge > port.limit {
-                port.drops += 1;
-                return Hop::Dropped(frame);
+            // What has left the queue but not yet arrived still counts, until the difference could matter.
+            if port.held + charge > port.held_max || *in_switch + charge > *ample {
+                *in_switch -= port.settle(now, self.unstored_bytes);
+                if port.held + charge > port.limit {
+                    port.drops += 1;
+                    return Hop::Dropped(frame);
+                }
+                port.held_max = port.held_max.max(port.held + charge);
+                self.is_doubtful |= *in_switch + charge > *ample;
             }
             *in_switch += charge;
-            self.is_doubtful |= *in_switch > *ample;
             port.held += charge;
-            port.held_max = port.held_max.max(port.held);
             let departure = now.max(port.departure) + port.time_to_send(frame.wire_bytes);
             port.accept(schedule, departure, index, frame);
-            return Hop::Forwarded { to: index, is_next: port.leads_to_host && port.len == 1 };
+            return Hop::Forwarded { to: index, is_next: port.leads_to_host & (port.len == 1) };
         }
         if memory & RINGED != 0 {
-            return self.arrive_at_rings(schedule, now, memory & !RINGED, frame);
+            return self.arrive_at_rings(schedule, now, memory & !RINGED, step, frame);
         }
         let ecn = match frame.segment >> 30 {
             0 => Ecn::NotCapable,
@@ -482,16 +502,23 @@ impl Fabric {
                     self.segments[frame.segment()].flags.insert(Flags::CE);
                 }
                 port.accept(schedule, end.get(), index, frame);
-                Hop::Forwarded { to: index, is_next: port.leads_to_host && port.len == 1 }
+                Hop::Forwarded { to: index, is_next: port.leads_to_host & (port.len == 1) }
             }
             Passage::Dropped(_) => Hop::Dropped(frame),
         }
     }
 
     #[inline(never)]
-    fn arrive_at_rings(&mut self, schedule: &mut Schedule, now: u64, number: u32, frame: Frame) -> Hop {
+    fn arrive_at_rings(
+        &mut self,
+        schedule: &mut Schedule,
+        now: u64,
+        number: u32,
+        step: u32,
+        frame: Frame,
+    ) -> Hop {
         let ringed = &mut self.ringed[number as usize];
-        let ring = usize::from(self.rings[frame.hop as usize]);
+        let ring = usize::from(self.rings[step as usize]);
         let payload = self.segments[frame.segment()].payload;
         let to = ringed.port;
         if !ringed.handle_arrival(now, ring, frame, payload) {
@@ -550,7 +577,7 @@ impl Fabric {
         if memory == NIL {
             let before = port.held;
             let (bytes, frames) = port.queue(now, self.unstored_bytes);
-            if port.switch != NIL {
+            if port.is_plain {
                 self.ample[port.switch as usize].0 -= before - bytes;
             }
             return Queue { bytes, frames, drops: port.drops, marks: 0 };
@@ -572,9 +599,9 @@ impl Fabric {
             let memory = memory.memory();
             (0..memory.outputs_len()).map(|output| memory.output(output).bytes_max).max().unwrap_or(0)
         });
-        let is_plain = |port: &&Port| port.place.memory == NIL && port.switch != NIL;
         let in_rings = self.ringed.iter().map(RingedPort::bytes_max);
-        in_memories.chain(self.ports.iter().filter(is_plain).map(|port| port.held_max)).chain(in_rings).max()
+        let plain = self.ports.iter().filter(|port| port.is_plain).map(|port| port.held_max);
+        in_memories.chain(plain).chain(in_rings).max()
     }
 
     /// Starts all high-water marks afresh.
@@ -584,8 +611,8 @@ impl Fabric {
         }
         self.ringed.iter_mut().for_each(RingedPort::reset_marks);
         for index in 0..self.ports.len() {
-            // Hosts count nothing, so there is nothing to release.
-            if self.ports[index].switch != NIL {
+            // Hosts and memories' ports count nothing, so there is nothing to release.
+            if self.ports[index].is_plain {
                 self.queue(now, index as PortIndex);
                 self.ports[index].held_max = self.ports[index].held;
             }

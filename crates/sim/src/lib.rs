@@ -34,6 +34,7 @@ mod ideal;
 mod memories;
 pub mod network;
 mod pacer;
+mod prefetch;
 mod random;
 mod rings;
 mod run;

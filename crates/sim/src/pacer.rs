@@ -12,7 +12,7 @@ use fanin_report::Value;
 use fanin_scenario::{Fastpass, Scenario};
 use fanin_units::{Bytes, Duration, Instant};
 
-use crate::fabric::{Fabric, INDEX_BITS};
+use crate::fabric::{Fabric, INDEX_BITS, Step};
 use crate::network::{Network, PortIndex};
 use crate::random::{Kind, Purpose, Random, host, seed};
 use crate::schedule::Schedule;
@@ -39,7 +39,7 @@ const MESSAGE_BYTES: u32 = 84;
 /// A packet that waits for a timeslot.
 pub(crate) struct Waiting {
     pub(crate) segment: Segment,
-    pub(crate) route: u32,
+    pub(crate) route: Step,
     /// The end that it is for.
     pub(crate) end: u32,
     wire_bytes: u32,
@@ -114,7 +114,7 @@ impl Pacer {
         network: &Network,
         roles: &Roles,
         fabric: &Fabric,
-        routes: &[u32],
+        routes: &[Step],
         run: u64,
     ) -> Self {
         let settings = scenario.shaping.fastpass.clone();
@@ -213,7 +213,7 @@ impl Pacer {
         now: u64,
         from: u32,
         to: u32,
-        route: u32,
+        route: Step,
         segment: Segment,
         wire_bytes: u32,
     ) {

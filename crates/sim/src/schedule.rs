@@ -231,7 +231,7 @@ impl Schedule {
     }
 
     /// Takes the earliest occurrence.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<(u64, u32)> {
         let Some(slot) = self.near.next(self.cursor as usize % BUCKETS) else { return self.pop_outer() };
         let node = self.heads[slot];

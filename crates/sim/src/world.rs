@@ -6,9 +6,10 @@ use fanin_units::{Duration, Instant};
 
 use crate::Error;
 use crate::capture::Tapped;
-use crate::fabric::{ARRIVAL, Fabric, Frame, Hop, INDEX_BITS, NIL, Queue, RINGS};
+use crate::fabric::{ARRIVAL, Fabric, Frame, Hop, INDEX_BITS, NIL, Queue, RINGS, Step};
 use crate::network::{Network, PortIndex};
 use crate::pacer::{PACING, Pacer};
+use crate::prefetch::prefetch;
 use crate::schedule::Schedule;
 use crate::tcp::{self, Endpoint, Stats};
 
@@ -52,8 +53,13 @@ pub(crate) trait Workload {
     /// When a host's next deadline is.
     fn poll_deadline(&mut self, host: u32) -> Instant;
 
-    /// A retransmission timer ran out at the sending end; `message` is the first one that is not wholly received.
-    fn handle_timeout(&mut self, now: Instant, end: EndIndex, message: Option<&Self::Message>);
+    /// A retransmission timer ran out at the sending end; `messages` are those that are not wholly received.
+    fn handle_timeout(
+        &mut self,
+        now: Instant,
+        end: EndIndex,
+        messages: &mut dyn Iterator<Item = &Self::Message>,
+    );
 
     /// Whether nothing more is to be done.
     fn is_done(&self) -> bool;
@@ -87,21 +93,22 @@ impl<M> Outbox<M> {
     }
 }
 
-/// One end of a connection: its endpoint, and the messages on their way to it.
+/// One end of a connection: its endpoint, and the messages on their way to it. What every call touches is the first
+/// cache line; the endpoint follows in the same manner.
+#[repr(C, align(64))]
 struct End {
-    endpoint: Endpoint,
-    /// The stream offset at which the first message in the inbox is complete.
-    inbox_due: u64,
-    inbox_head: u32,
-    inbox_tail: u32,
     /// The earliest pending timer occurrence.
     timer_at: u64,
-    written: u64,
+    /// The stream offset at which the first message in the inbox is complete.
+    inbox_due: u64,
+    route: Step,
     peer: EndIndex,
-    route: u32,
-    host: u32,
     stack: u16,
     is_traced: bool,
+    endpoint: Endpoint,
+    inbox_head: u32,
+    inbox_tail: u32,
+    host: u32,
 }
 
 /// A message on its way, in the inbox of the end it goes to.
@@ -147,6 +154,9 @@ pub(crate) struct WindowSample {
 
 /// Bytes on the wire of a frame without payload, as a handshake's are.
 const FRAME_BYTES_MIN: u32 = 84;
+
+/// Bytes on the wire that most acknowledgements stay below, and most frames with payload exceed.
+const FRAME_BYTES_ACK_MAX: u32 = 128;
 
 /// Why a run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -204,12 +214,12 @@ impl<W: Workload> World<W> {
         seed: u64,
         exact: bool,
     ) -> Result<Self, Error> {
-        // About one frame in a bucket when an eighth of all links is busy with full frames.
+        // About one frame in four buckets when an eighth of all links is busy with full frames.
         let frames_per_second: u64 =
             network.links.iter().map(|link| link.rate.get() / (1538 * 8) + 1).sum::<u64>().max(1);
         Ok(Self {
             now: 0,
-            schedule: Schedule::new(8_000_000_000_000 / frames_per_second, 2 * network.links.len() as u32),
+            schedule: Schedule::new(2_000_000_000_000 / frames_per_second, 2 * network.links.len() as u32),
             fabric: Fabric::new(network, seed, exact)?,
             workload,
             stacks,
@@ -234,8 +244,13 @@ impl<W: Workload> World<W> {
         })
     }
 
+    /// Makes room for so many connections.
+    pub(crate) fn reserve(&mut self, connections: usize) {
+        self.ends.reserve_exact(2 * connections);
+    }
+
     /// Adds an open connection; `routes` lead from its first end to its second and back.
-    pub(crate) fn connect(&mut self, routes: [u32; 2], hosts: [u32; 2], stacks: [u16; 2]) {
+    pub(crate) fn connect(&mut self, routes: [Step; 2], hosts: [u32; 2], stacks: [u16; 2]) {
         let first = self.ends.len() as EndIndex;
         assert!(first < 1 << INDEX_BITS, "more than 2^28 connections");
         let handshake = routes.iter().map(|&route| self.fabric.crossing_time(route, FRAME_BYTES_MIN)).sum();
@@ -246,7 +261,6 @@ impl<W: Workload> World<W> {
                 inbox_head: NIL,
                 inbox_tail: NIL,
                 timer_at: u64::MAX,
-                written: 0,
                 peer: first + 1 - side as u32,
                 route: routes[side],
                 host: hosts[side],
@@ -384,19 +398,15 @@ impl<W: Workload> World<W> {
         }
     }
 
-    /// Touches what the next delivery over a link will need, so that it is in the cache by then: segments and endpoints
-    /// lie idle for so long that they have left it.
+    /// Fetches what the next delivery over a link will need, so that it is in the near cache by then: segments and
+    /// endpoints lie idle for so long that they have left it.
     #[inline]
     fn foresee(&self, port: PortIndex) {
         if let Some(next) = self.fabric.first(port) {
             let end = &self.ends[next.end as usize];
-            let segment = &self.fabric.segments[next.segment()];
-            std::hint::black_box((segment.payload, end.stack, end.inbox_due));
-            std::hint::black_box((
-                end.endpoint.delivered(),
-                end.endpoint.acked(),
-                end.endpoint.poll_deadline(),
-            ));
+            prefetch(&self.fabric.segments[next.segment()]);
+            prefetch(&end.timer_at);
+            end.endpoint.prefetch(next.wire_bytes > FRAME_BYTES_ACK_MAX);
         }
     }
 
@@ -460,7 +470,7 @@ impl<W: Workload> World<W> {
             self.arm_host(host);
         }
         while let Some((end, on)) = self.outbox.taps.pop() {
-            let port = self.fabric.first_port(self.ends[end as usize].route);
+            let port = self.ends[end as usize].route.port;
             self.fabric.tap_link(port, on);
         }
     }
@@ -469,8 +479,7 @@ impl<W: Workload> World<W> {
         assert!(bytes > 0, "a message without a length");
         let end = &mut self.ends[index as usize];
         end.endpoint.write(bytes);
-        end.written += bytes;
-        let due = end.written;
+        let due = end.endpoint.written();
         let transit = Transit { due, next: NIL, message: Some(message) };
         let slot = if self.transit_free == NIL {
             self.transits.push(transit);
@@ -493,7 +502,7 @@ impl<W: Workload> World<W> {
     }
 
     /// Sends what an endpoint has to send, and arms its timer.
-    #[inline]
+    #[inline(never)]
     fn pump(&mut self, index: EndIndex) {
         let now = Instant::new(self.now);
         let end = &mut self.ends[index as usize];
@@ -535,7 +544,7 @@ impl<W: Workload> World<W> {
     }
 
     /// The paths by which the ends send, in order.
-    pub(crate) fn routes(&self) -> Vec<u32> {
+    pub(crate) fn routes(&self) -> Vec<Step> {
         self.ends.iter().map(|end| end.route).collect()
     }
 
@@ -572,14 +581,15 @@ impl<W: Workload> World<W> {
         if end.endpoint.poll_deadline().get() <= self.now {
             let now = Instant::new(self.now);
             let stack = &self.stacks[usize::from(end.stack)];
-            let timeouts = end.endpoint.stats(stack).timeouts;
+            let timeouts = end.endpoint.timeouts();
             end.endpoint.handle_deadline(stack, now);
-            if end.endpoint.stats(stack).timeouts > timeouts {
+            if end.endpoint.timeouts() > timeouts {
                 let peer = end.peer;
-                let waiting = self.ends[peer as usize].inbox_head;
-                let message =
-                    (waiting != NIL).then(|| self.transits[waiting as usize].message.as_ref()).flatten();
-                self.workload.handle_timeout(now, index, message);
+                let first = self.ends[peer as usize].inbox_head;
+                let at = |place: u32| (place != NIL).then(|| &self.transits[place as usize]);
+                let mut waiting = core::iter::successors(at(first), |transit| at(transit.next))
+                    .filter_map(|transit| transit.message.as_ref());
+                self.workload.handle_timeout(now, index, &mut waiting);
             }
         }
         self.pump(index);
@@ -636,7 +646,7 @@ impl<W: Workload> World<W> {
         assert_eq!(sent, arrived + dropped + in_flight, "payload is unaccounted for");
         for end in &self.ends {
             let peer = &self.ends[end.peer as usize];
-            assert!(peer.endpoint.delivered() <= end.written, "more was delivered than written");
+            assert!(peer.endpoint.delivered() <= end.endpoint.written(), "more was delivered than written");
             assert!(
                 end.endpoint.acked() <= peer.endpoint.delivered(),
                 "more was acknowledged than delivered"

@@ -345,14 +345,4 @@ impl Config {
         // 0 is left for "no timestamp".
         (now.get() / self.timestamp_tick.get()) as u32 + 1
     }
-
-    /// The same by way of a memory of the last reading and when it ends, for a division a segment is dear.
-    #[inline]
-    pub(crate) fn timestamp_remembered(&self, now: Instant, memory: &mut (u64, u32)) -> u32 {
-        if now.get() >= memory.0 {
-            let reading = self.timestamp(now);
-            *memory = (u64::from(reading).saturating_mul(self.timestamp_tick.get()), reading);
-        }
-        memory.1
-    }
 }

@@ -12,6 +12,7 @@ use super::cubic::Cubic;
 
 /// Window, threshold and the counters every variant shares.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Window {
     pub(crate) cwnd: u32,
     pub(crate) ssthresh: u32,

@@ -51,8 +51,8 @@ impl Endpoint {
     pub fn stats(&self, config: &Config) -> Stats {
         let in_bytes = |units| config.bytes(units);
         Stats {
-            segments: self.counters.segments,
-            acks: self.counters.acks,
+            segments: self.segments,
+            acks: u64::from(self.acks),
             retransmits: u64::from(self.counters.retransmits),
             timeouts: u64::from(self.counters.timeouts),
             fast_retransmits: u64::from(self.counters.fast_retransmits),

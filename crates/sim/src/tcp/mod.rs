@@ -22,6 +22,7 @@ mod retransmit;
 mod rtt;
 mod segment;
 mod undo;
+mod validation;
 
 /// `TCP_TIMEOUT_MIN_US`: what Linux adds to probe and reordering timers, in picoseconds.
 const TIMEOUT_MARGIN: u64 = fanin_units::Duration::from_millis(2).get();

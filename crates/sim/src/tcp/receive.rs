@@ -43,7 +43,9 @@ struct OutOfOrder {
 /// Most ranges that are remembered as recent; a segment carries at most 3, the kernel keeps 4.
 const RECENT_MAX: usize = 4;
 
+/// In the order of use, as the endpoint around it.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Receiver {
     /// Next offset expected (`rcv_nxt`).
     pub(crate) next: u64,
@@ -53,29 +55,28 @@ pub(crate) struct Receiver {
     edge: u64,
     /// When data last came, in ps.
     last_data_at: u64,
+    /// Delayed-ACK time-out in force, in ps; 0 before the first data (`icsk_ack.ato`).
+    pub(crate) timeout: u64,
     /// When the delayed ACK is due.
     delayed_until: u64,
-    /// Unread bytes begin here, unless the application reads at once.
-    read: u64,
-    /// Delayed-ACK time-out in force, in ps; 0 before the first data (`icsk_ack.ato`).
-    timeout: u64,
+    out_of_order: Option<Box<OutOfOrder>>,
     /// Window in force, and its bound.
     window: u32,
     clamp: u32,
-    /// How far the window may grow for now, and the round trip in which that is being measured.
+    /// How far the window may grow for now.
     limit: u32,
-    measured_from: u64,
-    measured_until: u64,
     timestamp_recent: u32,
-    m21_window: u32,
+    /// End of the round trip in which growth is being measured, and where it began.
+    measured_until: u64,
     /// Size of full segments, as seen (`rcv_mss`).
     segment_size: u16,
     quickacks: u8,
     flags: u8,
-    /// Segments of a receive-offload burst that wait for its end.
-    burst: bool,
+    m21_window: u32,
     m21_seen: bool,
-    out_of_order: Option<Box<OutOfOrder>>,
+    measured_from: u64,
+    /// Unread bytes begin here, unless the application reads at once.
+    read: u64,
 }
 
 impl Receiver {
@@ -101,7 +102,6 @@ impl Receiver {
             segment_size: config.mss.min(536),
             quickacks: 0,
             flags: READS_AT_ONCE,
-            burst: false,
             m21_seen: false,
             out_of_order: None,
         }
@@ -165,19 +165,14 @@ impl Receiver {
         if full {
             self.grow(config, now, segment.payload, rtt);
         }
-        if self.flags & READS_AT_ONCE != 0 {
-            self.read = self.next;
-        }
         if filled {
             // RFC 5681 §4.2: a segment that fills a gap is acknowledged at once.
             self.flags |= ACK_NOW;
             return Instant::FAR_FUTURE;
         }
         if config.receive_offload && segment.flags.contains(Flags::BURST_CONTINUES) {
-            self.burst = true;
             return self.delay(now, ATO_MIN);
         }
-        self.burst = false;
         self.decide(config, now, rtt)
     }
 
@@ -249,9 +244,15 @@ impl Receiver {
         Instant::new(self.delayed_until)
     }
 
+    /// Whether the delayed-ACK timer has run out.
+    #[inline]
+    pub(crate) fn is_due(&self, config: &Config, now: Instant) -> bool {
+        self.flags & ACK_TIMER != 0 && self.due(config) <= now.get()
+    }
+
     /// The delayed-ACK timer (`tcp_delack_timer_handler`).
     pub(crate) fn handle_deadline(&mut self, config: &Config, now: Instant, rto: Duration) {
-        if self.flags & ACK_TIMER == 0 || self.due(config) > now.get() {
+        if !self.is_due(config, now) {
             return;
         }
         if self.flags & INTERACTIVE == 0 {
@@ -498,8 +499,10 @@ impl Receiver {
     }
 
     pub(crate) fn set_reading(&mut self, at_once: bool) {
+        if self.flags & READS_AT_ONCE != 0 {
+            self.read = self.next;
+        }
         self.flags = if at_once { self.flags | READS_AT_ONCE } else { self.flags & !READS_AT_ONCE };
-        self.read = if at_once { self.next } else { self.read };
     }
 
     // tcp_cleanup_rbuf: an update is worth an ACK when the window doubles.

@@ -169,7 +169,12 @@ impl Workload for Barrier {
         if host == 0 { Instant::FAR_FUTURE } else { self.answer_at[host as usize - 1] }
     }
 
-    fn handle_timeout(&mut self, _now: Instant, _end: EndIndex, _message: Option<&Message>) {
+    fn handle_timeout(
+        &mut self,
+        _now: Instant,
+        _end: EndIndex,
+        _messages: &mut dyn Iterator<Item = &Message>,
+    ) {
         self.timeouts += 1;
     }
 

@@ -42,6 +42,7 @@ impl Building {
     /// A readout heard where an event goes: as if it was asked.
     pub(super) fn handle_destination(&mut self, now: Instant, readout: u16, event: L1Id, collector: u16) {
         let request = Message::Request { tag: 0, event, fragments: FragmentSet::first(self.fragments) };
+        self.asked[usize::from(readout)].push((event.0, now));
         let role = &mut self.readouts[usize::from(readout)];
         expected(role.handle_message(now, Peer::Collector(collector), request));
     }
