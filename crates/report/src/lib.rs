@@ -24,9 +24,6 @@ pub use figures::{Span, events, goodput, queue_bytes_max, rate_hz, slowdown, tcp
 pub use files::{PAGE_FILE, ReadError, RunResult, SCENARIO_FILE, SUMMARY_FILE, WriteError, read, write};
 pub use page::page;
 pub use plan::{Plan, PlanComparison, PlanCost, PlanLink, PlanQueue, PlanRow, PlanVerdict};
-/// A figure of a technique: a number, mostly.
-pub use serde_json::Value;
-
 pub use rows::{EventRow, FlowRow, IoRow, Outcome, QueueRow, Records, WindowRow};
 pub use statistics::{Moments, moments, quantile};
 pub use summary::{

@@ -340,12 +340,6 @@ impl Summary {
         }
     }
 
-    /// Sets the figures of a technique or set-up, under a key of its own.
-    pub fn technique(&mut self, name: &str, figures: impl IntoIterator<Item = (&'static str, Value)>) {
-        let figures = figures.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-        self.techniques.insert(name.to_owned(), Value::Object(figures));
-    }
-
     /// The summary as a JSON tree.
     ///
     /// # Errors

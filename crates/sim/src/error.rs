@@ -32,6 +32,12 @@ pub enum Error {
     /// A token bucket cannot be.
     #[error("daqring: {0}")]
     Bucket(#[from] fanin_queueing::BucketError),
+    /// Its thresholds to stop its neighbours cannot be.
+    #[error("pause: {0}")]
+    Pause(#[from] fanin_queueing::PauseError),
+    /// Its early signals cannot be.
+    #[error("ecn: {0}")]
+    Red(#[from] fanin_queueing::RedError),
     /// The supervisor cannot work as it is told.
     #[error("supervisor: {0}")]
     Supervisor(#[from] fanin_dataflow::SupervisorError),

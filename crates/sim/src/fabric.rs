@@ -10,6 +10,7 @@ use fanin_queueing::{Ecn, FifoMemory, Frame as Descriptor, Passage};
 use fanin_units::{Bytes, Instant, Rate};
 
 use crate::Error;
+use crate::m21::M21Switches;
 use crate::memories::{Memories, Place, Plain};
 use crate::network::{Network, NodeKind, PortIndex};
 use crate::random::{Kind, Purpose, Random, host, seed};
@@ -17,17 +18,21 @@ use crate::rings::{RINGED, RingFigures, RingedPort};
 use crate::schedule::Schedule;
 use crate::tcp::{Flags, Segment};
 
+mod held;
+
+pub(crate) use held::{DEADLOCK_CHECK, HeldPorts, PauseFigures, SIGNAL, TRANSMITTED};
+
 /// No port, end or segment.
 pub(crate) const NIL: u32 = u32::MAX;
 
 /// What an occurrence is: the upper bits of its number say which kind, the rest of them which one.
-pub(crate) const INDEX_BITS: u32 = 29;
+pub(crate) const INDEX_BITS: u32 = 28;
 
 /// A frame arrives over the link of a port.
 pub(crate) const ARRIVAL: u32 = 0;
 
 /// A port with rings may send.
-pub(crate) const RINGS: u32 = 5;
+pub(crate) const RINGS: u32 = 8;
 
 /// A frame on its way: what is looked at on every hop. It is copied from ring to ring, so that a port's frames lie one
 /// behind the other in memory; its segment stays where it is.
@@ -232,6 +237,14 @@ pub(crate) struct Fabric {
     pub(crate) ports: Vec<Port>,
     /// The packet memories of the switches.
     pub(crate) memories: Vec<FifoMemory>,
+    /// Whether one of the following is there.
+    is_special: bool,
+    /// By port: the number of its switch, [`NIL`] at a host.
+    switch_of: Vec<u32>,
+    /// The queues of all ports, where some can be stopped.
+    pub(crate) held: Option<Box<HeldPorts>>,
+    /// Switches that write M21TCP's option, where connections use it.
+    pub(crate) m21: Option<M21Switches>,
     /// For switches that mark or drop by chance.
     chances: Vec<Random>,
     /// What the frames carry; `free` lists the unused places.
@@ -259,7 +272,8 @@ pub(crate) struct Fabric {
 
 impl Fabric {
     pub(crate) fn new(network: &Network, run: u64, exact: bool) -> Result<Self, Error> {
-        let Memories { memories, plain, ample, places, nodes, ringed } = Memories::new(network, exact)?;
+        let Memories { memories, plain, ample, places, nodes, switch_of, held, m21, ringed } =
+            Memories::new(network, exact)?;
         let unstored_bytes = network.framing.link_bytes - network.framing.stored_bytes;
         let port = |index: PortIndex| {
             let link = &network.links[index as usize / 2];
@@ -298,6 +312,10 @@ impl Fabric {
         Ok(Self {
             ports: (0..2 * network.links.len() as PortIndex).map(port).collect(),
             memories,
+            is_special: m21.is_some() || held.is_some(),
+            switch_of,
+            held: held.map(Box::new),
+            m21,
             chances: nodes.iter().map(chance).collect(),
             segments: Vec::new(),
             free: Vec::new(),
@@ -349,20 +367,49 @@ impl Fabric {
         Ok(Step { port: first, next })
     }
 
+    /// The steps of a path.
+    fn path(&self, route: Step) -> impl Iterator<Item = Step> + Clone {
+        let first = (route.port != NIL).then_some(route);
+        std::iter::successors(first, |step| self.steps.get(step.next as usize).copied())
+    }
+
+    /// Where a path passes through switches: each one's number, and the ports in and out.
+    fn switches_passed(&self, route: Step) -> impl Iterator<Item = (u32, u16, u16)> {
+        self.path(route).zip(self.path(route).skip(1)).map(|(from, to)| {
+            let (input, output) =
+                (self.ports[from.port as usize].place.input, self.ports[to.port as usize].place.output);
+            (self.switch_of[to.port as usize], input, output)
+        })
+    }
+
+    /// Opens a flow at all M21TCP switches of a path, as its handshake did before the run.
+    pub(crate) fn open_flow(&mut self, route: Step, flow: u32) {
+        let Some(mut m21) = self.m21.take() else { return };
+        for (switch, input, output) in self.switches_passed(route) {
+            m21.open(switch, flow, input, output);
+        }
+        self.m21 = Some(m21);
+    }
+
+    /// The least window that the M21TCP switches of a path grant a flow; `None` without such switches.
+    pub(crate) fn granted(&self, route: Step) -> Option<u32> {
+        let m21 = self.m21.as_ref()?;
+        self.switches_passed(route).map(|(switch, input, output)| m21.granted(switch, input, output)).min()
+    }
+
     /// How long a frame takes along an idle path.
     pub(crate) fn crossing_time(&self, route: Step, wire_bytes: u32) -> fanin_units::Duration {
         self.path(route)
-            .map(|index| {
-                let port = &self.ports[index as usize];
+            .map(|step| {
+                let port = &self.ports[step.port as usize];
                 fanin_units::Duration::new(port.delay + port.time_to_send(wire_bytes))
             })
             .sum()
     }
 
     /// The ports of a path.
-    pub(crate) fn path(&self, route: Step) -> impl Iterator<Item = PortIndex> {
-        let first = (route.port != NIL).then_some(route);
-        std::iter::successors(first, |step| self.steps.get(step.next as usize).copied()).map(|step| step.port)
+    pub(crate) fn ports_on(&self, route: Step) -> impl Iterator<Item = PortIndex> {
+        self.path(route).map(|step| step.port)
     }
 
     /// Lets a host's link be busy with a message that is no frame of the simulation; returns for how long it was
@@ -421,6 +468,10 @@ impl Fabric {
         let ecn = if segment.flags.contains(Flags::ECT) { ECN_CAPABLE } else { 0 };
         let frame = Frame { arrival: 0, next: route.next, end, wire_bytes, segment: place | ecn };
         let index = route.port;
+        if self.held.is_some() {
+            self.hold(schedule, now, [NIL, index], frame);
+            return wire_bytes;
+        }
         let port = &mut self.ports[index as usize];
         let departure = now.max(port.departure) + port.time_to_send(wire_bytes);
         port.accept(schedule, departure, index, frame);
@@ -457,6 +508,11 @@ impl Fabric {
             return Hop::Delivered(frame);
         };
         let step = std::mem::replace(&mut frame.next, next);
+        if self.is_special
+            && let Some(hop) = self.arrive_specially(schedule, now, [from, index], frame)
+        {
+            return hop;
+        }
         let port = &mut self.ports[index as usize];
         let Place { memory, output, .. } = port.place;
         if memory == NIL {
@@ -570,10 +626,42 @@ impl Fabric {
         (!self.ringed.is_empty()).then_some(figures)
     }
 
+    /// What a switch does beside queueing: M21TCP's option. Where ports can be stopped, the queueing too.
+    #[cold]
+    fn arrive_specially(
+        &mut self,
+        schedule: &mut Schedule,
+        now: u64,
+        [from, index]: [PortIndex; 2],
+        frame: Frame,
+    ) -> Option<Hop> {
+        if let Some(m21) = &mut self.m21 {
+            let (input, output) =
+                (self.ports[from as usize].place.input, self.ports[index as usize].place.output);
+            let segment = &mut self.segments[frame.segment()];
+            m21.handle_frame(now, self.switch_of[index as usize], [input, output], frame.end, segment);
+        }
+        self.held.is_some().then(|| match self.hold(schedule, now, [from, index], frame) {
+            None => Hop::Forwarded { to: index, is_next: false },
+            Some(dropped) => Hop::Dropped(dropped),
+        })
+    }
+
+    /// The memories of all switches that keep their accounts in one.
+    pub(crate) fn accounts(&self) -> impl Iterator<Item = &fanin_queueing::Memory> {
+        let held = self.held.iter().flat_map(|held| held.memories());
+        self.memories.iter().map(FifoMemory::memory).chain(held)
+    }
+
     /// What is queued before a port of a switch.
     pub(crate) fn queue(&mut self, now: u64, index: PortIndex) -> Queue {
         let port = &mut self.ports[index as usize];
         let Place { memory, output, .. } = port.place;
+        if let Some(memory) = self.held.as_ref().and_then(|held| held.memory(index)) {
+            let (held, counters) = (memory.output(usize::from(output)), memory.counters(usize::from(output)));
+            let (drops, marks) = (counters.dropped_total().frames, counters.marked.frames);
+            return Queue { bytes: held.bytes, frames: held.frames, drops, marks };
+        }
         if memory == NIL {
             let before = port.held;
             let (bytes, frames) = port.queue(now, self.unstored_bytes);
@@ -595,8 +683,7 @@ impl Fabric {
 
     /// The largest queue of any switch since the marks were reset, in bytes.
     pub(crate) fn queue_bytes_max(&self) -> Option<u64> {
-        let in_memories = self.memories.iter().map(|memory| {
-            let memory = memory.memory();
+        let in_memories = self.accounts().map(|memory| {
             (0..memory.outputs_len()).map(|output| memory.output(output).bytes_max).max().unwrap_or(0)
         });
         let in_rings = self.ringed.iter().map(RingedPort::bytes_max);
@@ -610,6 +697,9 @@ impl Fabric {
             memory.reset_marks(Instant::new(now));
         }
         self.ringed.iter_mut().for_each(RingedPort::reset_marks);
+        if let Some(held) = &mut self.held {
+            held.reset_marks();
+        }
         for index in 0..self.ports.len() {
             // Hosts and memories' ports count nothing, so there is nothing to release.
             if self.ports[index].is_plain {
@@ -622,8 +712,7 @@ impl Fabric {
     /// Frames that switches dropped and marked.
     pub(crate) fn drops_and_marks(&self) -> (u64, u64) {
         let mut sum = (self.ports.iter().map(|port| port.drops).sum(), 0);
-        for memory in &self.memories {
-            let memory = memory.memory();
+        for memory in self.accounts() {
             for output in 0..memory.outputs_len() {
                 sum.0 += memory.counters(output).dropped_total().frames;
                 sum.1 += memory.counters(output).marked.frames;
@@ -640,14 +729,15 @@ impl Fabric {
     /// Payload of all frames on their way.
     pub(crate) fn payload_in_flight(&self) -> u64 {
         let payload = |frame: &Frame| u64::from(self.segments[frame.segment()].payload);
+        let held = self.held.iter().flat_map(|held| held.waiting());
         let in_rings: u64 = self.ringed.iter().map(|ringed| ringed.payload).sum();
-        self.ports.iter().flat_map(Port::waiting).map(payload).sum::<u64>() + in_rings
+        self.ports.iter().flat_map(Port::waiting).chain(held).map(payload).sum::<u64>() + in_rings
     }
 
     /// Asserts that no link carried more than its rate, that every port kept its order, and that every segment's
     /// place is either used once or free.
     pub(crate) fn assert_conserved(&self) {
-        let mut in_flight = 0;
+        let mut in_flight = self.held.iter().flat_map(|held| held.waiting()).count();
         for (index, port) in self.ports.iter().enumerate() {
             let carried = u128::from(port.rate.get()) * u128::from(port.departure) / 8_000_000_000_000;
             assert!(

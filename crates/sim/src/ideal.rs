@@ -86,6 +86,9 @@ impl Ideal {
         if config.timestamps {
             flags.insert(Flags::TIMESTAMP);
         }
+        if config.m21 {
+            flags.insert(Flags::M21);
+        }
         let framing = network.framing;
         let bare = Segment { flags, ..Segment::default() };
         let full = Segment { payload: config.mss, ..bare };

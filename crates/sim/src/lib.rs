@@ -28,9 +28,11 @@
 
 mod capture;
 mod connect;
+mod diatcp;
 mod error;
 mod fabric;
 mod ideal;
+mod m21;
 mod memories;
 pub mod network;
 mod pacer;
@@ -43,6 +45,7 @@ mod speed;
 mod stack;
 mod sweep;
 pub mod tcp;
+mod techniques;
 pub mod topology;
 mod workload;
 mod world;

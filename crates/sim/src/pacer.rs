@@ -8,9 +8,9 @@
 use std::collections::{HashMap, VecDeque};
 
 use fanin_dataflow::{Arbiter, Delay};
-use fanin_report::Value;
 use fanin_scenario::{Fastpass, Scenario};
 use fanin_units::{Bytes, Duration, Instant};
+use serde_json::{Value, json};
 
 use crate::fabric::{Fabric, INDEX_BITS, Step};
 use crate::network::{Network, PortIndex};
@@ -20,7 +20,7 @@ use crate::tcp::Segment;
 use crate::topology::Roles;
 
 /// An occurrence of the arbiter or of a host's queue.
-pub(crate) const PACING: u32 = 6;
+pub(crate) const PACING: u32 = 9;
 
 /// What such an occurrence is, in the two lowest bits of its number; the rest is a pair, or which fault.
 mod what {
@@ -137,7 +137,7 @@ impl Pacer {
         let mut pairs: Vec<Pair> = Vec::new();
         let mut pair_of_end = Vec::with_capacity(routes.len());
         for &route in routes {
-            let path: Vec<PortIndex> = fabric.path(route).collect();
+            let path: Vec<PortIndex> = fabric.ports_on(route).collect();
             let Some(&first) = path.first() else {
                 // A connection of a host with itself.
                 pair_of_end.push(u32::MAX);
@@ -173,7 +173,7 @@ impl Pacer {
             });
             pair_of_end.push(pair);
         }
-        assert!(pairs.len() < 1 << (INDEX_BITS - 2), "more than 2^27 pairs of hosts");
+        assert!(pairs.len() < 1 << (INDEX_BITS - 2), "more than 2^26 pairs of hosts");
         Self {
             delay: Delay::Normal { mean: settings.delay, sd: settings.delay_sd },
             settings,
@@ -378,26 +378,25 @@ impl Pacer {
     }
 
     /// Its figures for the summary.
-    pub(crate) fn figures(&self) -> Vec<(&'static str, Value)> {
+    pub(crate) fn figures(&self) -> Value {
         let figures = &self.figures;
-        let mut list: Vec<(&'static str, Value)> = vec![
-            ("timeslot_us", (self.slot as f64 / 1e6).into()),
-            ("slots", figures.slots.into()),
-            ("slots_late", figures.slots_late.into()),
-            ("slots_unused", figures.slots_unused.into()),
-            ("requests", figures.requests.into()),
-            ("requests_lost", figures.requests_lost.into()),
-            ("control_bytes", ((figures.requests + figures.slots) * u64::from(MESSAGE_BYTES)).into()),
-        ];
+        let mut value = json!({
+            "timeslot_us": self.slot as f64 / 1e6,
+            "slots": figures.slots,
+            "slots_late": figures.slots_late,
+            "slots_unused": figures.slots_unused,
+            "requests": figures.requests,
+            "requests_lost": figures.requests_lost,
+            "control_bytes": (figures.requests + figures.slots) * u64::from(MESSAGE_BYTES),
+        });
         if figures.packets > 0 {
-            let wait = figures.waited as f64 / figures.packets as f64 / 1e9;
-            list.push(("wait_ms_mean", wait.into()));
+            value["wait_ms_mean"] = json!(figures.waited as f64 / figures.packets as f64 / 1e9);
         }
         if figures.slots > 0 {
-            let filled = figures.bytes as f64 / (figures.slots as f64 * f64::from(self.slot_bytes));
-            list.push(("slot_fill", filled.into()));
+            let room = figures.slots as f64 * f64::from(self.slot_bytes);
+            value["slot_fill"] = json!(figures.bytes as f64 / room);
         }
-        list
+        value
     }
 }
 

@@ -6,12 +6,13 @@ use std::sync::atomic::AtomicBool;
 use fanin_report::{
     EventRow, FlowRow, IoRow, Kind, QueueRow, Records, ScenarioName, Span, Summary, WindowRow,
 };
-use fanin_scenario::{Scenario, ShapingMethod, WindowState};
+use fanin_scenario::{CongestionControl, Scenario, ShapingMethod, WindowState};
 use fanin_units::{Duration, Instant};
 
 use crate::Error;
 use crate::capture::Capture;
 use crate::connect::connect;
+use crate::diatcp::Diatcp;
 use crate::network::{Network, NodeKind, PortIndex};
 use crate::pacer::Pacer;
 use crate::speed::Meter;
@@ -103,6 +104,8 @@ pub(crate) struct Wanted {
 pub(crate) trait Measured: Workload {
     /// The connections, in order: connection `k` has the ends `2 k` and `2 k + 1`.
     fn connections(&self, roles: &Roles) -> Vec<Wanted>;
+    /// How many of them, from the first, carry bulk data: answers from their second ends to their first.
+    fn bulk_connections(&self) -> u32;
     /// How many hosts have deadlines.
     fn hosts(&self) -> usize;
     /// Rows of the events or requests.
@@ -145,6 +148,15 @@ fn simulate<W: Measured>(
     let mut world = World::new(network, vec![config.clone()], hosts, workload, seed, exact)?;
     if scenario.transport.window_state == WindowState::Warm {
         world.warm_rtt = Some(warm_rtt(scenario));
+    }
+    let transport = &scenario.transport;
+    if transport.congestion_control == CongestionControl::Diatcp {
+        let global = u32::try_from(transport.diatcp.global_window.get()).unwrap_or(u32::MAX);
+        let (deadline, aware) = (scenario.workload.deadline, transport.diatcp.deadline_aware);
+        world.diatcp = Some(Box::new(Diatcp::new(global, config.mss, deadline, aware)));
+    }
+    if let Some(held) = &mut world.fabric.held {
+        held.bulk_ends = 2 * world.workload.bulk_connections();
     }
     connect(scenario, network, roles, &mut world, &connections)?;
     if scenario.shaping.method == ShapingMethod::Fastpass {
@@ -193,13 +205,16 @@ fn simulate<W: Measured>(
         Ending::Stopped => End::Stopped,
         // Time after the drain: something is still on its way after all that waiting.
         Ending::Stuck | Ending::Stalled | Ending::Time | Ending::Doubtful => stalled(&world),
+        Ending::Deadlock => {
+            End::Stalled { at: Instant::new(world.now), diagnosis: deadlock(network, &world) }
+        }
     };
     let rows = world.workload.rows();
     let mut summary = Summary::new(Kind::Sim, env!("CARGO_PKG_VERSION"), ScenarioName::default());
     summary.seed = Some(seed);
     world.workload.summarise(&mut summary, &rows, span);
     fill_network(&mut summary, network, roles, &world, [&before, &within, &after]);
-    fill_techniques(&mut summary, &world);
+    crate::techniques::fill(&mut summary, scenario, &world);
     summary.speed = Some(meter.stop(&world));
     let names: Vec<Arc<str>> = network.nodes.iter().map(|node| node.name.as_str().into()).collect();
     let records = Records {
@@ -222,6 +237,19 @@ fn simulate<W: Measured>(
         frames: world.tapped.iter().filter(|seen| seen.port / 2 == port / 2).copied().collect(),
     });
     Ok(Some(Outcome { end, summary, records, capture }))
+}
+
+/// The circle of ports that wait for one another.
+fn deadlock<W: Workload>(network: &Network, world: &World<W>) -> String {
+    let ports = world.fabric.held.as_ref().map_or(&[][..], |held| &held.deadlock);
+    let names: Vec<String> = ports.iter().map(|&port| network.port_name(port)).collect();
+    format!(
+        "PAUSE has come to a deadlock at {}: {} are stopped, and what came in by each waits behind the next, the last \
+         behind the first; {}",
+        Instant::new(world.now),
+        names.join(", "),
+        world.workload.diagnose()
+    )
 }
 
 /// The round-trip time that old connections know: the links' and the readout's.
@@ -328,7 +356,7 @@ fn fill_network<W: Workload>(
         bytes: Some(after.bytes - before.bytes),
         drops: Some(after.drops - before.drops),
         ecn_marks: Some(after.marks - before.marks),
-        pauses: None,
+        pauses: world.fabric.held.as_ref().map(|held| held.figures(world.now).pauses),
         queue_bytes_max: world.fabric.queue_bytes_max(),
     });
     summary.tcp = Some(fanin_report::Tcp {
@@ -357,24 +385,6 @@ fn fill_network<W: Workload>(
                 .filter(|&port| !is_host(network.source(port)) && !is_host(network.destination(port))),
         ),
     });
-}
-
-/// The figures of the set-ups that have some of their own, each under its key.
-fn fill_techniques<W: Workload>(summary: &mut Summary, world: &World<W>) {
-    if let Some(pacer) = &world.pacer {
-        summary.technique("fastpass", pacer.figures());
-    }
-    if let Some(rings) = world.fabric.ring_figures() {
-        let figures = [
-            ("rings", rings.rings),
-            ("frames", rings.frames),
-            ("drops", rings.drops),
-            ("frames_max", rings.frames_max),
-            ("bytes_max", rings.bytes_max),
-            ("memory_bytes", rings.memory_bytes),
-        ];
-        summary.technique("daqring", figures.map(|(name, value)| (name, value.into())));
-    }
 }
 
 fn queue_rows<W: Workload>(network: &Network, world: &World<W>) -> Vec<QueueRow> {

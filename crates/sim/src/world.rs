@@ -6,7 +6,10 @@ use fanin_units::{Duration, Instant};
 
 use crate::Error;
 use crate::capture::Tapped;
-use crate::fabric::{ARRIVAL, Fabric, Frame, Hop, INDEX_BITS, NIL, Queue, RINGS, Step};
+use crate::diatcp::{Awaits, Diatcp};
+use crate::fabric::{
+    ARRIVAL, DEADLOCK_CHECK, Fabric, Frame, Hop, INDEX_BITS, NIL, Queue, RINGS, SIGNAL, Step, TRANSMITTED,
+};
 use crate::network::{Network, PortIndex};
 use crate::pacer::{PACING, Pacer};
 use crate::prefetch::prefetch;
@@ -22,8 +25,8 @@ const SAMPLE: u32 = 3;
 /// It is time to see whether anything has moved.
 const WATCHDOG: u32 = 4;
 
-/// How many occurrences pass between two looks at the stop flag.
-const OCCURRENCES_UNWATCHED: u32 = 1 << 16;
+/// How many occurrences pass between two looks at the stop flag: below a tenth of a second even where each takes 6 µs.
+const OCCURRENCES_UNWATCHED: u32 = 1 << 14;
 
 /// One end of a connection, by its place in the run.
 pub(crate) type EndIndex = u32;
@@ -60,6 +63,9 @@ pub(crate) trait Workload {
         end: EndIndex,
         messages: &mut dyn Iterator<Item = &Self::Message>,
     );
+
+    /// What a message means for who waits for answers over its connection (DIATCP).
+    fn awaits(&self, message: &Self::Message) -> Awaits;
 
     /// Whether nothing more is to be done.
     fn is_done(&self) -> bool;
@@ -173,6 +179,8 @@ pub(crate) enum Ending {
     Stuck,
     /// The workload made no progress for the time allowed.
     Stalled,
+    /// Ports that PAUSE has stopped wait for one another.
+    Deadlock,
 }
 
 pub(crate) struct World<W: Workload> {
@@ -199,6 +207,8 @@ pub(crate) struct World<W: Workload> {
     patience: u64,
     moved: u64,
     check_done: bool,
+    /// Receivers that share their windows out, if they do.
+    pub(crate) diatcp: Option<Box<Diatcp>>,
     /// The round-trip time that connections know from before the run, if they carried data before.
     pub(crate) warm_rtt: Option<Duration>,
     /// Hosts that wait for timeslots, and who gives them.
@@ -239,6 +249,7 @@ impl<W: Workload> World<W> {
             patience: u64::MAX,
             moved: 0,
             check_done: false,
+            diatcp: None,
             warm_rtt: None,
             pacer: None,
         })
@@ -292,9 +303,22 @@ impl<W: Workload> World<W> {
         if let Some(pacer) = &self.pacer {
             pacer.start(&mut self.schedule);
         }
+        self.grant_windows();
         self.workload.start(Instant::new(self.now), &mut self.outbox);
         self.outbox.hosts.extend(0..self.host_timers.len() as u32);
         self.post();
+    }
+
+    /// The handshakes before the run told M21TCP's switches of all flows, and the senders their windows.
+    fn grant_windows(&mut self) {
+        for end in &self.ends {
+            self.fabric.open_flow(end.route, end.peer);
+        }
+        for end in &mut self.ends {
+            if let Some(granted) = self.fabric.granted(end.route) {
+                end.endpoint.limit_window(&self.stacks[usize::from(end.stack)], granted);
+            }
+        }
     }
 
     /// Runs on until the workload is done or `until` is reached.
@@ -340,6 +364,13 @@ impl<W: Workload> World<W> {
                 }
                 PACING => self.pace(index),
                 RINGS => self.fabric.look_at_rings(&mut self.schedule, self.now, index),
+                TRANSMITTED => self.fabric.handle_transmitted(&mut self.schedule, self.now, index),
+                SIGNAL => self.fabric.handle_signal(&mut self.schedule, self.now, index),
+                DEADLOCK_CHECK => {
+                    if self.fabric.handle_deadlock_check(&mut self.schedule, self.now) {
+                        return Ending::Deadlock;
+                    }
+                }
                 _ => unreachable!("an occurrence of a kind that does not exist"),
             }
             if self.check_done && self.workload.is_done() {
@@ -426,10 +457,21 @@ impl<W: Workload> World<W> {
         let end = &mut self.ends[index as usize];
         end.endpoint.handle_segment(&self.stacks[usize::from(end.stack)], now, segment);
         self.fabric.remove(frame);
+        if self.diatcp.is_some() {
+            self.tell_used_up(index);
+        }
+        let end = &mut self.ends[index as usize];
         let delivered = end.endpoint.delivered();
         if delivered >= end.inbox_due {
             let host = end.host;
             while let Some(message) = self.take_message(index, delivered) {
+                if let Some(diatcp) = &mut self.diatcp
+                    && self.workload.awaits(&message) == Awaits::Closes
+                    && diatcp.close(now, host, index)
+                {
+                    // With the acknowledgement of the last byte: a window that shrinks without one is not heeded.
+                    self.ends[index as usize].endpoint.set_window_clamp(0);
+                }
                 self.workload.handle_message(now, index, message, &mut self.outbox);
             }
             self.check_done = true;
@@ -461,6 +503,9 @@ impl<W: Workload> World<W> {
     #[inline]
     fn post(&mut self) {
         let mut messages = std::mem::take(&mut self.outbox.messages);
+        if self.diatcp.is_some() {
+            self.share_windows(&messages);
+        }
         for (index, bytes, message) in messages.drain(..) {
             self.write(index, bytes, message);
             self.pump(index);
@@ -472,6 +517,45 @@ impl<W: Workload> World<W> {
         while let Some((end, on)) = self.outbox.taps.pop() {
             let port = self.ends[end as usize].route.port;
             self.fabric.tap_link(port, on);
+        }
+    }
+
+    /// Shares receive windows out anew before `messages` are sent, which tell their own peers; others are told by a
+    /// window update.
+    #[cold]
+    fn share_windows(&mut self, messages: &[(EndIndex, u64, W::Message)]) {
+        let Some(mut diatcp) = self.diatcp.take() else { return };
+        let now = Instant::new(self.now);
+        for (index, _, message) in messages {
+            if self.workload.awaits(message) == Awaits::Opens {
+                diatcp.open(now, self.ends[*index as usize].host, *index);
+            }
+        }
+        let mut told = Vec::new();
+        let ends = &mut self.ends;
+        diatcp.share_out(now, |index, bytes, grew| {
+            ends[index as usize].endpoint.set_window_clamp(bytes);
+            if grew {
+                told.push(index);
+            }
+        });
+        told.retain(|index| !messages.iter().any(|(to, ..)| to == index));
+        diatcp.counters.updates += told.len() as u64;
+        self.diatcp = Some(diatcp);
+        for index in told {
+            self.ends[index as usize].endpoint.update_peer_window();
+            self.pump(index);
+        }
+    }
+
+    /// A window of which nothing is left is renewed at once: a delayed acknowledgement would stop the sender.
+    #[cold]
+    fn tell_used_up(&mut self, index: EndIndex) {
+        let Some(diatcp) = &mut self.diatcp else { return };
+        let end = &mut self.ends[index as usize];
+        if end.endpoint.offered() < u64::from(diatcp.mss) && diatcp.is_debtor(end.host, index) {
+            end.endpoint.update_peer_window();
+            diatcp.counters.used_up += 1;
         }
     }
 

@@ -6,6 +6,7 @@ use fanin_scenario::{Scenario, WorkloadKind};
 use fanin_units::{Bytes, Duration, Instant};
 
 use crate::Error;
+use crate::diatcp::Awaits;
 use crate::ideal::Ideal;
 use crate::network::Network;
 use crate::random::{Kind, Purpose, Random, host, seed};
@@ -178,6 +179,13 @@ impl Workload for Barrier {
         self.timeouts += 1;
     }
 
+    fn awaits(&self, message: &Message) -> Awaits {
+        match message {
+            Message::Request => Awaits::Opens,
+            Message::Answer => Awaits::Closes,
+        }
+    }
+
     fn is_done(&self) -> bool {
         self.is_last && self.unanswered == 0
     }
@@ -207,6 +215,10 @@ impl Measured for Barrier {
             roles: [("collector", 0), ("readout", server as u32)],
         };
         roles.readouts.iter().enumerate().map(connect).collect()
+    }
+
+    fn bulk_connections(&self) -> u32 {
+        self.servers
     }
 
     fn hosts(&self) -> usize {

@@ -14,6 +14,7 @@ use fanin_scenario::{Scenario, ShapingMethod, WorkloadKind};
 use fanin_units::{Bytes, Duration, Instant, Ratio};
 
 use crate::Error;
+use crate::diatcp::Awaits;
 use crate::ideal::{Answers, Ideal};
 use crate::network::Network;
 use crate::random::{Kind, Purpose, host, seed};
@@ -688,6 +689,14 @@ impl Workload for Building {
         }
     }
 
+    fn awaits(&self, message: &Travel) -> Awaits {
+        match message {
+            Travel::Role(Message::Request { .. }) => Awaits::Opens,
+            Travel::Role(Message::Answer { .. }) => Awaits::Closes,
+            _ => Awaits::Nothing,
+        }
+    }
+
     fn is_done(&self) -> bool {
         self.is_stopping && self.completed == self.assigned
     }
@@ -755,6 +764,10 @@ impl Measured for Building {
         self.ends.chunks_exact(2).map(wanted).collect()
     }
 
+    fn bulk_connections(&self) -> u32 {
+        (self.collectors.len() * self.readouts.len()) as u32
+    }
+
     fn hosts(&self) -> usize {
         1 + self.readouts.len() + self.collectors.len() + self.loggers.len()
     }
@@ -796,7 +809,7 @@ impl Measured for Building {
             });
         }
         if let Some(shifter) = &self.shifter {
-            summary.technique("barrel_shifter", shifter.figures(span.until));
+            summary.techniques.insert("barrel_shifter".to_owned(), shifter.figures(span.until));
         }
         if self.keeps_fragments {
             let (mut held_max, mut xoffs, mut xoff_ms) = (0, 0, 0.0);
@@ -807,8 +820,8 @@ impl Measured for Building {
                 xoff_ms += counters.xoff_time.as_millis_f64();
             }
             let figures =
-                [("held_bytes_max", held_max.into()), ("xoffs", xoffs.into()), ("xoff_ms", xoff_ms.into())];
-            summary.technique("readout", figures);
+                serde_json::json!({ "held_bytes_max": held_max, "xoffs": xoffs, "xoff_ms": xoff_ms });
+            summary.techniques.insert("readout".to_owned(), figures);
         }
         if self.ideal_bytes > 0 {
             summary.ideal = Some(fanin_report::Ideal {

@@ -9,6 +9,7 @@ use std::collections::{BTreeSet, VecDeque};
 use fanin_dataflow::{LinearShift, Message, Peer, PhaseBarrier, ShiftHost};
 use fanin_scenario::{Barrier, Scenario, ShapingMethod};
 use fanin_units::{Bytes, Duration, Instant};
+use serde_json::{Value, json};
 
 use super::{Building, Role, Travel, Word};
 use crate::ideal::Ideal;
@@ -120,7 +121,7 @@ impl Shifter {
     }
 
     /// Its figures for the summary.
-    pub(super) fn figures(&self, now: Instant) -> Vec<(&'static str, fanin_report::Value)> {
+    pub(super) fn figures(&self, now: Instant) -> Value {
         let (phases, transfers, empty, excluded) = match &self.pace {
             Pace::Barrier(barrier) => {
                 let counters = barrier.counters();
@@ -131,20 +132,19 @@ impl Shifter {
                 (*phase, self.transfers, self.empty, excluded)
             }
         };
-        let mut figures: Vec<(&'static str, fanin_report::Value)> = vec![
-            ("phases", phases.into()),
-            ("transfers", transfers.into()),
-            ("empty_slots", empty.into()),
-            ("excluded", excluded.into()),
-            ("incomplete", self.incomplete.into()),
-        ];
+        let mut figures = json!({
+            "phases": phases,
+            "transfers": transfers,
+            "empty_slots": empty,
+            "excluded": excluded,
+            "incomplete": self.incomplete,
+        });
         if phases > 0 {
             let time = now.saturating_since(self.began).as_millis_f64();
-            figures.push(("phase_ms_mean", (time / phases as f64).into()));
+            figures["phase_ms_mean"] = json!(time / phases as f64);
         }
         if self.released > 0 {
-            let waited = self.waited.as_millis_f64() / self.released as f64;
-            figures.push(("wait_ms_mean", waited.into()));
+            figures["wait_ms_mean"] = json!(self.waited.as_millis_f64() / self.released as f64);
         }
         figures
     }
