@@ -26,6 +26,7 @@
 #![forbid(unsafe_code)]
 
 mod capture;
+mod connect;
 mod diatcp;
 mod error;
 mod fabric;
@@ -33,8 +34,10 @@ mod ideal;
 mod m21;
 mod memories;
 pub mod network;
+mod pacer;
 mod prefetch;
 mod random;
+mod rings;
 mod run;
 mod schedule;
 mod speed;

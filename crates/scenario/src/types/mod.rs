@@ -11,7 +11,7 @@ mod workload;
 pub use network::{FlowDistribution, Framing, Hybrid, LeafSpine, Link, Network, Topology};
 pub use roles::{Arrivals, Collectors, Logger, Policy, Readout, SizeModel, StartOrder, Supervisor, TieBreak};
 pub use run::{Record, Run};
-pub use shaping::{CreditDiscipline, Fastpass, RequestOrder, Shaping, ShapingMethod};
+pub use shaping::{BarrelShifter, Barrier, CreditDiscipline, Fastpass, RequestOrder, Shaping, ShapingMethod};
 pub use switch::{
     Buffering, DaqringService, Daqrings, Ecn, EcnMode, Limit, NotCapable, Pause, PauseMode, PoolCharge,
     QueueUnit, Switch,
