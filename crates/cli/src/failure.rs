@@ -40,6 +40,15 @@ pub(crate) enum Failure {
     /// The scenario cannot be simulated.
     #[error(transparent)]
     Sim(#[from] fanin_sim::Error),
+    /// The switch does not start.
+    #[error(transparent)]
+    Switch(#[from] fanin_switch::StartError),
+    /// The switch stopped with frames in its queues.
+    #[error("{frames} frames were still queued when the time to drain was over (switch.drain)")]
+    Undelivered {
+        /// Frames.
+        frames: u64,
+    },
     /// A result cannot be written.
     #[error(transparent)]
     Result(#[from] fanin_report::WriteError),
@@ -91,9 +100,15 @@ pub(crate) enum Failure {
 impl Failure {
     fn code(&self) -> u8 {
         match self {
-            Self::Lost { .. } | Self::Stalled { .. } | Self::Claims { .. } | Self::Check { .. } => 1,
+            Self::Lost { .. }
+            | Self::Stalled { .. }
+            | Self::Claims { .. }
+            | Self::Check { .. }
+            | Self::Undelivered { .. } => 1,
+            Self::Switch(error) if error.is_unsupported() => 3,
             Self::Stopped => INTERRUPTED as u8,
             Self::Scenario(_)
+            | Self::Switch(_)
             | Self::Events { .. }
             | Self::Plan(_)
             | Self::Catalogue(_)

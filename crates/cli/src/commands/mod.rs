@@ -8,6 +8,7 @@ mod report;
 mod reproduce;
 mod scenario;
 mod sim;
+mod switch;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 use fanin_scenario::Loaded;
@@ -54,6 +55,8 @@ pub(crate) enum Command {
     Plan(plan::Arguments),
     /// Simulate a scenario packet by packet, or a sweep of it.
     Sim(sim::Arguments),
+    /// Run the lossless software switch.
+    Switch(switch::Arguments),
     /// Lay the papers' checkable results beside what the simulator gives.
     Reproduce(reproduce::Arguments),
     /// Show results on one page, several side by side.
@@ -74,6 +77,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),
+        Command::Switch(arguments) => switch::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Scenario(arguments) => scenario::run(&arguments),

@@ -1,0 +1,51 @@
+//! The lossless software switch: ordinary Ethernet switching, with one deep queue in memory for each data collector.
+//!
+//! Jereczek, "A lossless switch for data acquisition networks" (LCN 2015), and Jereczek et al., "Approaching incast
+//! congestion with multi-host Ethernet controllers". Queues, buffering schemes, token buckets and markers are those of
+//! `fanin-queueing`, which the simulator uses too; this crate brings ports, forwarding and operation.
+//!
+//! - [`config`]: the TOML file; what is wrong is told with line and column.
+//! - [`Switch`]: the data path of one worker, without threads and clocks: `poll(now)` makes one round over its ports.
+//! - [`Driver`]: a set of ports whose frames move without being copied; [`MemoryPorts`] are in memory.
+//! - [`XdpPorts`]: AF_XDP, straight on the kernel's interfaces. [`Running`]: one thread for each worker.
+//! - [`Command`] and [`Snapshot`]: changing a running switch, and what it counts.
+
+#![warn(missing_docs)]
+
+mod address;
+mod apply;
+mod classify;
+mod command;
+pub mod config;
+mod driver;
+mod frame;
+mod impair;
+mod lane;
+mod lanes;
+mod memory;
+mod output;
+mod pause;
+mod pool;
+mod random;
+mod run;
+mod snapshot;
+mod stations;
+mod switch;
+mod sys;
+mod worker;
+mod xdp;
+
+pub use address::{AddressError, IpPrefix, Mac, MacPrefix, Vlan};
+pub use command::{Command, CommandError, Control, PortChange, Reply};
+pub use config::Config;
+pub use driver::{Driver, Received};
+pub use frame::{ETHERNET_BYTES, Ethernet, Network, TAG_BYTES, WIRE_BYTES, checksum, checksum_update};
+pub use memory::{MemoryPort, MemoryPorts};
+pub use pool::{Buffer, HEADROOM, Pool};
+pub use run::{Ended, Running, StartError};
+pub use snapshot::{
+    Cause, Dropped, HISTOGRAM_BUCKETS, Histogram, PortSnapshot, QueueSnapshot, RingSnapshot, RuleSnapshot,
+    Snapshot, Station, Tally, WorkerSnapshot,
+};
+pub use switch::{Activity, BURST, Switch};
+pub use xdp::{OpenError, XdpPorts};
