@@ -4,7 +4,12 @@ use fanin_message::{Assembler, Frame, Header, Limits, Oversize, Partial};
 
 /// Small limits, so that small inputs reach them.
 pub fn limits() -> Limits {
-    Limits { message_bytes_max: 300_000, by_kind: vec![(3, 50)], receive_block_bytes: 4096, ..Limits::default() }
+    Limits {
+        message_bytes_max: 300_000,
+        by_kind: vec![(3, 50)],
+        receive_block_bytes: 4096,
+        ..Limits::default()
+    }
 }
 
 /// Feed `bytes` in pieces of the given sizes, over and over; the frames, and how it ended: with how many bytes of an
