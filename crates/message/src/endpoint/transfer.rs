@@ -336,7 +336,7 @@ impl Endpoint {
         let sent = slot.outbox.is_empty();
         match slot.state {
             State::Closing(Closing::HalfClosed, _) if sent && !blocked || broken => {
-                self.end(index, Closed::Remote)
+                self.end(index, Closed::Remote);
             }
             State::Closing(Closing::Draining, until) if sent && !blocked => {
                 self.end_encryption(index);
