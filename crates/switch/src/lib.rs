@@ -40,7 +40,7 @@ pub use command::{Command, CommandError, Control, PortChange, Reply};
 pub use config::Config;
 pub use driver::{Driver, Received};
 pub use frame::{ETHERNET_BYTES, Ethernet, Network, TAG_BYTES, WIRE_BYTES, checksum, checksum_update};
-pub use memory::{MemoryPort, MemoryPorts};
+pub use memory::{CirculatingPorts, MemoryPort, MemoryPorts};
 pub use pool::{Buffer, HEADROOM, Pool};
 pub use run::{Ended, Running, StartError};
 pub use snapshot::{
