@@ -72,7 +72,8 @@ impl Bench {
             });
             config.station.push(StationSpec { mac: Mac(mac(2, ring)), port, vlan: None });
         }
-        let pool = Pool::new(config.switch.memory, config.switch.mtu, Hugepages::Try, 1).expect("memory").remove(0);
+        let pool =
+            Pool::new(config.switch.memory, config.switch.mtu, Hugepages::Try, 1).expect("memory").remove(0);
         // Frames for all rings in turn, from all other ports in turn.
         let frames: Vec<(usize, Vec<u8>)> = (0..rings * depth)
             .map(|number| {
@@ -81,8 +82,12 @@ impl Bench {
                 (port, frame(port, ring, bytes))
             })
             .collect();
-        let ports =
-            CirculatingPorts::new(pool, PORTS, frames.iter().map(|(port, frame)| (*port, frame.as_slice())), copies);
+        let ports = CirculatingPorts::new(
+            pool,
+            PORTS,
+            frames.iter().map(|(port, frame)| (*port, frame.as_slice())),
+            copies,
+        );
         let switch = Switch::new(config, ports).expect("a configuration");
         // In each step so much time passes that a port sends about 32 frames.
         let ring_gap = rate.time_to_send(Bytes::new(bytes as u64 + 24));
@@ -122,8 +127,12 @@ fn ports_alone(bytes: usize, count: usize, copies: bool) -> f64 {
     let memory = Bytes::new(((count + 4096) * 2048) as u64);
     let pool = Pool::new(memory, Bytes::new(1500), Hugepages::Try, 1).expect("memory").remove(0);
     let frames: Vec<_> = (0..count).map(|number| (number % PORTS, frame(number % PORTS, 0, bytes))).collect();
-    let mut ports =
-        CirculatingPorts::new(pool, PORTS, frames.iter().map(|(port, frame)| (*port, frame.as_slice())), copies);
+    let mut ports = CirculatingPorts::new(
+        pool,
+        PORTS,
+        frames.iter().map(|(port, frame)| (*port, frame.as_slice())),
+        copies,
+    );
     let mut batch = Vec::new();
     let mut best = f64::MAX;
     for _ in 0..PASSES {

@@ -151,7 +151,8 @@ impl Segment {
             };
             if head[at] == M21_KIND && len == OPTION_BYTES && head[at + 2..at + 4] == id.to_be_bytes() {
                 let place = at + 4;
-                let stated = u32::from_be_bytes([head[place], head[place + 1], head[place + 2], head[place + 3]]);
+                let stated =
+                    u32::from_be_bytes([head[place], head[place + 1], head[place + 2], head[place + 3]]);
                 if stated > window {
                     self.write(head, place, window.to_be_bytes());
                     return true;
@@ -201,7 +202,28 @@ mod tests {
         let mut frame = vec![2, 0, 0, 0, 0, 7, 2, 0, 0, 0, 0, source, 8, 0, 0x45, 0];
         frame.extend(((20 + tcp + payload) as u16).to_be_bytes());
         frame.extend([0, 1, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, source, 10, 0, 0, 7]);
-        frame.extend([0x13, 0x88, 0x1f, 0x90, 0, 0, 0, 1, 0, 0, 0, 2, (tcp / 4 << 4) as u8, flags, 1, 0, 0, 0, 0, 0]);
+        frame.extend([
+            0x13,
+            0x88,
+            0x1f,
+            0x90,
+            0,
+            0,
+            0,
+            1,
+            0,
+            0,
+            0,
+            2,
+            (tcp / 4 << 4) as u8,
+            flags,
+            1,
+            0,
+            0,
+            0,
+            0,
+            0,
+        ]);
         frame.extend(options);
         frame.resize(34 + tcp + payload, 0x5a);
         let sum = !(tcp_sum(&frame) as u16);
@@ -216,7 +238,8 @@ mod tests {
     }
 
     fn stage() -> M21 {
-        let mut config = Config { port: (0..3).map(|n| PortSpec::new(&format!("p{n}"))).collect(), ..Config::default() };
+        let mut config =
+            Config { port: (0..3).map(|n| PortSpec::new(&format!("p{n}"))).collect(), ..Config::default() };
         config.port[2].m21 = Some(M21Spec { buffer: Some(Bytes::new(40 * 1522)), ..M21Spec::default() });
         M21::new(&config).unwrap()
     }
@@ -229,7 +252,10 @@ mod tests {
         assert_eq!(tcp_sum(frame), 0xffff, "the checksum is wrong");
         let changed: Vec<usize> = (0..frame.len()).filter(|&at| frame[at] != before[at]).collect();
         let option = (54..frame.len()).find(|&at| frame[at] == M21_KIND).unwrap();
-        assert!(changed.iter().all(|at| (option + 4..option + 8).contains(at) || (50..52).contains(at)), "{changed:?}");
+        assert!(
+            changed.iter().all(|at| (option + 4..option + 8).contains(at) || (50..52).contains(at)),
+            "{changed:?}"
+        );
         u32::from_be_bytes(frame[option + 4..option + 8].try_into().unwrap())
     }
 

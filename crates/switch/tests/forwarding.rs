@@ -98,7 +98,11 @@ fn stations_are_learned_and_only_strangers_are_flooded() {
     bed.put(1, &frame(11, 10, 2, 60));
     bed.put(0, &frame(10, 11, 3, 60));
     bed.settle();
-    assert_eq!((bed.take(0).len(), bed.take(1).len(), bed.take(2).len()), (1, 1, 0), "known stations are not");
+    assert_eq!(
+        (bed.take(0).len(), bed.take(1).len(), bed.take(2).len()),
+        (1, 1, 0),
+        "known stations are not"
+    );
     // Forgotten after a silence.
     bed.now = bed.now + Duration::from_secs(301);
     (0..2_000).for_each(|_| bed.wait(Duration::from_millis(1)));
@@ -154,7 +158,11 @@ fn what_a_full_device_does_not_take_stays_in_order() {
     }
     assert_eq!(got.iter().map(|frame| number(frame)).collect::<Vec<_>>(), (0..100).collect::<Vec<_>>());
     assert!(got.iter().all(|frame| frame.len() == 60 + number(frame) as usize), "the wrong frames");
-    assert_eq!(bed.switch.driver().pool().free_len(), bed.switch.driver().pool().share_len(), "memory leaked");
+    assert_eq!(
+        bed.switch.driver().pool().free_len(),
+        bed.switch.driver().pool().share_len(),
+        "memory leaked"
+    );
     assert_eq!(bed.switch.snapshot(false).drops(), 0);
 }
 
@@ -207,8 +215,11 @@ fn a_loop_costs_its_own_frames_and_no_storm_begins() {
 #[test]
 fn storms_are_held_to_their_rate() {
     let mut config = config(2);
-    config.port[0].storm =
-        StormSpec { broadcast: Some(Rate::new(1_000_000)), burst: Some(Bytes::new(10_000)), ..StormSpec::default() };
+    config.port[0].storm = StormSpec {
+        broadcast: Some(Rate::new(1_000_000)),
+        burst: Some(Bytes::new(10_000)),
+        ..StormSpec::default()
+    };
     let mut bed = Bed::new(config);
     let mut broadcast = frame(10, 0, 1, 1000);
     broadcast[..6].copy_from_slice(&[0xff; 6]);
@@ -246,7 +257,7 @@ fn vlans_are_kept_apart_and_tags_come_and_go() {
     bed.now = bed.now + Duration::from_secs(1);
     bed.put(2, &tagged(8));
     bed.settle();
-    assert_eq!((bed.take(0).len(), bed.take(1), bed.take(3).len()), (0, vec![plain], 0));
+    assert_eq!((bed.take(0).len(), bed.take(1), bed.take(3).len()), (0, vec![plain.clone()], 0));
     bed.put(2, &tagged(9));
     bed.settle();
     assert_eq!(bed.dropped(2, "vlan"), 1);
@@ -323,7 +334,28 @@ fn marks_are_set_with_the_checksum_mended() {
         let mut frame = frame(10, 11, 0, 60);
         frame[12..14].copy_from_slice(&[8, 0]);
         // Every other one can be marked.
-        frame[14..34].copy_from_slice(&[0x45, n % 2 * 2, 0, 46, 0, n, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        frame[14..34].copy_from_slice(&[
+            0x45,
+            n % 2 * 2,
+            0,
+            46,
+            0,
+            n,
+            0,
+            0,
+            64,
+            17,
+            0,
+            0,
+            10,
+            0,
+            0,
+            1,
+            10,
+            0,
+            0,
+            2,
+        ]);
         let sum = !(checksum(&frame[14..34], 0) as u16);
         frame[24..26].copy_from_slice(&sum.to_be_bytes());
         bed.put(0, &frame);

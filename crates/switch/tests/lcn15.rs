@@ -45,7 +45,9 @@ struct Outcome {
 fn run(experiment: &Experiment) -> Outcome {
     let collectors = experiment.collectors.len();
     let mut config = Config {
-        port: (0..HOSTS).map(|port| PortSpec { rate: Some(LINE), ..PortSpec::new(&format!("p{port}")) }).collect(),
+        port: (0..HOSTS)
+            .map(|port| PortSpec { rate: Some(LINE), ..PortSpec::new(&format!("p{port}")) })
+            .collect(),
         ..Config::default()
     };
     let flows = experiment.sources * (HOSTS - 1);
@@ -158,7 +160,12 @@ fn all_to_all_uses_the_links_and_loses_nothing() {
     assert_eq!(outcome.drops, 0);
     // "97 % of theoretical throughput".
     let possible = 12.0 * 10e9;
-    assert!(outcome.delivered >= 0.97 * possible, "{:.1} Gb/s of {:.1}", outcome.delivered / 1e9, possible / 1e9);
+    assert!(
+        outcome.delivered >= 0.97 * possible,
+        "{:.1} Gb/s of {:.1}",
+        outcome.delivered / 1e9,
+        possible / 1e9
+    );
     assert!(outcome.events > 0);
 }
 
@@ -168,7 +175,12 @@ fn all_to_all_with_a_limit_keeps_every_limit_busy() {
     println!("all-to-all, 0.78 Gb/s each: {outcome:?}");
     assert_eq!(outcome.drops, 0);
     let possible = 144.0 * 0.78e9;
-    assert!(outcome.delivered >= 0.97 * possible, "{:.1} Gb/s of {:.1}", outcome.delivered / 1e9, possible / 1e9);
+    assert!(
+        outcome.delivered >= 0.97 * possible,
+        "{:.1} Gb/s of {:.1}",
+        outcome.delivered / 1e9,
+        possible / 1e9
+    );
     assert!(outcome.delivered <= 1.001 * possible, "limits are not kept");
     // "Ring size can be adjusted to match the total burst size towards a DCM."
     assert!(outcome.longest <= 990, "{}", outcome.longest);

@@ -106,7 +106,8 @@ fn every_mistake_is_told_at_its_place() {
             Err(errors) => errors,
         };
         let is_there = |problem: &fanin_scenario::Problem| {
-            let (_, line, column) = problem.location().unwrap_or_else(|| panic!("`{to}`: no place: {errors}"));
+            let (_, line, column) =
+                problem.location().unwrap_or_else(|| panic!("`{to}`: no place: {errors}"));
             let shown = text.lines().nth(line - 1).unwrap_or_default();
             shown.contains(at) && column <= shown.len()
         };
