@@ -22,6 +22,7 @@ mod frame;
 mod impair;
 mod lane;
 mod lanes;
+mod m21;
 mod memory;
 mod output;
 mod pause;
@@ -40,7 +41,8 @@ pub use command::{Command, CommandError, Control, PortChange, Reply};
 pub use config::Config;
 pub use driver::{Driver, Received};
 pub use frame::{ETHERNET_BYTES, Ethernet, Network, TAG_BYTES, WIRE_BYTES, checksum, checksum_update};
-pub use memory::{MemoryPort, MemoryPorts};
+pub use m21::{M21_ECHO, M21_FORWARD, M21_KIND};
+pub use memory::{CirculatingPorts, MemoryPort, MemoryPorts};
 pub use pool::{Buffer, HEADROOM, Pool};
 pub use run::{Ended, Running, StartError};
 pub use snapshot::{
