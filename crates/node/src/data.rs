@@ -2,11 +2,8 @@
 //!
 //! A fragment is checksummed once, where its bytes first come into memory; whoever takes them over checks them again.
 
-use std::fmt;
-use std::ops::Range;
-use std::sync::Arc;
-
 use fanin_dataflow::{FragmentSet, Payload};
+pub use fanin_message::Payload as Chunk;
 use fanin_units::Bytes;
 
 /// Bytes in front of each fragment: source, status, size and checksum, 32 bits each, little-endian.
@@ -14,59 +11,6 @@ pub const FRAGMENT_HEADER_BYTES: usize = 16;
 
 /// The status of a fragment that never came: a time-out, and a dummy in its place (`fanin_events::atlas::status`).
 pub const MISSING: u32 = fanin_events::atlas::status::MISSING;
-
-/// Bytes in memory that several owners share: a received message, or a replayed file.
-#[derive(Clone)]
-pub struct Chunk {
-    owner: Arc<dyn AsRef<[u8]> + Send + Sync>,
-    range: Range<usize>,
-}
-
-impl Chunk {
-    /// All the bytes of `owner`.
-    pub fn new(owner: Arc<dyn AsRef<[u8]> + Send + Sync>) -> Self {
-        let range = 0..(*owner).as_ref().len();
-        Self { owner, range }
-    }
-
-    /// Some of these bytes.
-    ///
-    /// # Panics
-    /// If the range reaches beyond them.
-    #[must_use]
-    pub fn slice(&self, range: Range<usize>) -> Self {
-        assert!(range.start <= range.end && range.end <= self.range.len(), "a slice beyond its chunk");
-        let range = self.range.start + range.start..self.range.start + range.end;
-        Self { owner: Arc::clone(&self.owner), range }
-    }
-
-}
-
-impl std::ops::Deref for Chunk {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &(*self.owner).as_ref()[self.range.clone()]
-    }
-}
-
-impl From<Vec<u8>> for Chunk {
-    fn from(bytes: Vec<u8>) -> Self {
-        Self::new(Arc::new(bytes))
-    }
-}
-
-impl fmt::Debug for Chunk {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} bytes", self.range.len())
-    }
-}
-
-impl PartialEq for Chunk {
-    fn eq(&self, other: &Self) -> bool {
-        self[..] == other[..]
-    }
-}
 
 /// What the state machines carry about: pieces of messages, which are never copied together.
 #[derive(Clone, Debug, Default, PartialEq)]
