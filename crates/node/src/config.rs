@@ -324,6 +324,12 @@ impl System {
         self.folder.join("data")
     }
 
+    /// Where commands of the scenario are run: in its folder.
+    pub fn scenario_folder_or_here(&self) -> PathBuf {
+        let folder = &self.scenario_folder;
+        if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.clone() }
+    }
+
     /// Which process of a role this one is, where its command does not say so: the only one there is, the one on this
     /// host, or the one whose number the host's name ends with, as in a Kubernetes StatefulSet.
     ///

@@ -7,6 +7,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -56,6 +57,7 @@ pub struct Store {
     jobs: Option<Sender<WriteJob<Data>>>,
     done: Receiver<Stored>,
     thread: Option<JoinHandle<()>>,
+    file_bytes: Arc<AtomicU64>,
 }
 
 impl Store {
@@ -69,9 +71,12 @@ impl Store {
         let next_number = recover(&config)?;
         let (jobs, todo) = channel();
         let (sender, done) = channel();
-        let writer = StoreThread { config, next_number, files: [None, None], todo, done: sender, wake, full: None };
+        let file_bytes = Arc::new(AtomicU64::new(config.file_bytes));
+        let limit = Arc::clone(&file_bytes);
+        let files = [None, None];
+        let writer = StoreThread { config, limit, next_number, files, todo, done: sender, wake, full: None };
         let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || writer.run())?;
-        Ok(Self { jobs: Some(jobs), done, thread: Some(thread) })
+        Ok(Self { jobs: Some(jobs), done, thread: Some(thread), file_bytes })
     }
 
     /// Gives an event to the thread.
@@ -80,6 +85,11 @@ impl Store {
             // The thread ends only after this end of the channel has.
             let _ = jobs.send(job);
         }
+    }
+
+    /// From now on, files are finished at this size.
+    pub fn set_file_bytes(&self, bytes: u64) {
+        self.file_bytes.store(bytes, Ordering::Relaxed);
     }
 
     /// The next thing that became known.
@@ -110,6 +120,7 @@ struct Open {
 
 struct StoreThread {
     config: StoreConfig,
+    limit: Arc<AtomicU64>,
     next_number: u32,
     /// By stream.
     files: [Option<Open>; 2],
@@ -201,7 +212,7 @@ impl StoreThread {
             for &(id, _) in pending.iter().filter(|(_, of)| *of == stream) {
                 self.tell(if written.is_ok() { Stored::Safe(id) } else { Stored::Failed(id) });
             }
-            let is_large = |open: &Open| open.safe.1 >= self.config.file_bytes;
+            let is_large = |open: &Open| open.safe.1 >= self.limit.load(Ordering::Relaxed);
             if self.files[stream].as_ref().is_some_and(is_large)
                 && let Err(error) = self.finish(stream, false)
             {
