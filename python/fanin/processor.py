@@ -5,9 +5,10 @@
 ...     return any(fragment.size > 2_000 for fragment in event)
 >>> fanin.processor(select)  # doctest: +SKIP
 
-The collector starts such a program where the scenario says ``live.processor = ["python3", "select.py"]``, and tells it
-where its socket is. Events lie in memory that this process can only read; fragments are views of it, and nothing is
-copied. A view is void when the function has returned: what is to be kept has to be copied.
+The collector starts such a program where the scenario says ``live.processor = ["python3", "select.py"]``,
+and tells it where its socket is. Events lie in memory that this process can only read; fragments are views
+of it, and nothing is copied. A view is void when the function has returned: what is to be kept has to be
+copied.
 """
 
 from __future__ import annotations
@@ -20,11 +21,8 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import numpy
-    import numpy.typing
+from importlib import import_module
+from typing import Any
 
 __all__ = ["Event", "Fragment", "ProtocolError", "collect", "processor"]
 
@@ -65,10 +63,9 @@ class Fragment:
         """Whether the bytes are those that the readout sent."""
         return zlib.crc32(self.data) == self.checksum
 
-    def array(self, dtype: Any = "u1") -> numpy.typing.NDArray[Any]:
-        """The bytes as a numpy array that shares them; what does not fill a whole element is left out."""
-        import numpy
-
+    def array(self, dtype: Any = "u1") -> Any:
+        """Return a numpy array on the bytes; what does not fill a whole element is left out."""
+        numpy = import_module("numpy")
         kind = numpy.dtype(dtype)
         return numpy.frombuffer(self.data, dtype=kind, count=len(self.data) // kind.itemsize)
 
@@ -79,6 +76,7 @@ class Event:
     __slots__ = ("_count", "_memory", "_places", "l1_id", "step")
 
     def __init__(self, memory: memoryview, count: int, l1_id: int, step: int) -> None:
+        """Lay an event over the memory that holds it."""
         self.l1_id = l1_id
         self.step = step
         self._memory = memory
@@ -86,9 +84,11 @@ class Event:
         self._places: dict[int, int] | None = None
 
     def __len__(self) -> int:
+        """Return how many fragments were collected so far."""
         return self._count
 
     def __getitem__(self, place: int) -> Fragment:
+        """Return a fragment by its place."""
         if not -self._count <= place < self._count:
             raise IndexError(f"fragment {place} of {self._count}")
         entry = _ENTRY.unpack_from(self._memory, place % self._count * _ENTRY.size)
@@ -96,13 +96,15 @@ class Event:
         return Fragment(source, status, checksum, self._memory[offset : offset + size])
 
     def __iter__(self) -> Iterator[Fragment]:
+        """Go through all fragments, in the order in which they came."""
         return (self[place] for place in range(self._count))
 
     def __contains__(self, source: object) -> bool:
+        """Tell whether there is a fragment of a source."""
         return source in self._index()
 
     def fragment(self, source: int) -> Fragment:
-        """The fragment of a source; `KeyError` where there is none."""
+        """Return the fragment of a source; `KeyError` where there is none."""
         return self[self._index()[source]]
 
     @property
@@ -110,10 +112,9 @@ class Event:
         """Bytes of all fragments."""
         return int(sum(fragment.size for fragment in self))
 
-    def table(self) -> numpy.typing.NDArray[Any]:
-        """Source, status, checksum, offset and size of all fragments, as one numpy array without a copy."""
-        import numpy
-
+    def table(self) -> Any:
+        """Return source, status, checksum, offset and size of all fragments, as one numpy array on them."""
+        numpy = import_module("numpy")
         fields = [("source", "<u4"), ("status", "<u4"), ("checksum", "<u4"), ("zero", "<u4")]
         kind = numpy.dtype([*fields, ("offset", "<u8"), ("size", "<u8")])
         return numpy.frombuffer(self._memory, dtype=kind, count=self._count)
@@ -132,7 +133,7 @@ class _Collect:
 
 
 def collect(*, readouts: float | None = None, fragments: float | None = None) -> _Collect:
-    """Decide that more is needed first: all the rest, or a share of the readouts or of every readout's fragments."""
+    """Ask for more before deciding: all the rest, or a share of the readouts or of each one's fragments."""
     for code, share in ((3, readouts), (4, fragments)):
         if share is not None:
             if not 0 <= share <= 1:
@@ -163,12 +164,15 @@ def processor(
 ) -> None:
     """Serve a collector until it ends the connection: each event is accepted where `decide` is true of it.
 
-    `path` is the collector's socket and `unit` the place to take; both are in the environment where the collector
-    started this program. An exception in `decide` ends the program, and the event goes to the debug stream.
+    `path` is the collector's socket and `unit` the place to take; both are in the environment where the
+    collector started this program. An exception in `decide` ends the program, and the event goes to the debug
+    stream.
     """
     path = path or os.environ.get("FANIN_COLLECTOR")
     if path is None:
-        raise ProtocolError("no collector: give `path`, or let a collector start this program (live.processor)")
+        raise ProtocolError(
+            "no collector: give `path`, or let a collector start this program (live.processor)"
+        )
     if unit is None:
         unit = int(os.environ.get("FANIN_UNIT", _ANY_UNIT))
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:

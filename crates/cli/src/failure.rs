@@ -110,6 +110,7 @@ impl Failure {
     fn code(&self) -> u8 {
         match self {
             Self::Lost { .. } | Self::Stalled { .. } | Self::Claims { .. } | Self::Check { .. } => 1,
+            Self::Process(error) if !error.is_permanent() => 1,
             Self::Audit(_) | Self::Launch(fanin_node::launch::LaunchError::Ended { .. }) => 1,
             Self::Launch(fanin_node::launch::LaunchError::NotReady { .. }) => 1,
             Self::Stopped => INTERRUPTED as u8,

@@ -7,7 +7,8 @@ use fanin_node::config::{Role, System};
 use fanin_node::process::{self, ProcessError, Signals};
 use fanin_node::roles::processor;
 
-fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// Runs the process that the arguments name.
+pub fn run() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [node, role, config, options @ ..] = arguments.as_slice() else {
         return Err("write: node ROLE CONFIG --index N [--unit N] [--metrics ADDRESS]".into());
@@ -37,7 +38,8 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
-            ExitCode::from(2)
+            let again = error.downcast_ref::<ProcessError>().is_some_and(|error| !error.is_permanent());
+            ExitCode::from(if again { 1 } else { 2 })
         }
     }
 }

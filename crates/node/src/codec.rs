@@ -149,9 +149,8 @@ pub fn encode(message: Message<Data>, out: &mut Vec<u8>) -> Data {
 /// If it contradicts itself.
 pub fn decode(kind: u32, stream: u32, body: &Chunk) -> Result<Message<Data>, DecodeError> {
     let mut fields = Fields { message: name(kind)?, bytes: body, at: 0 };
-    let unit = |fields: &Fields<'_>| {
-        u16::try_from(stream).map_err(|_| fields.value("the unit", u64::from(stream)))
-    };
+    let unit =
+        |fields: &Fields<'_>| u16::try_from(stream).map_err(|_| fields.value("the unit", u64::from(stream)));
     let message = match kind {
         1 => {
             let counts = [fields.word("a count")?, fields.word("a count")?, fields.word("a count")?];
@@ -226,7 +225,6 @@ pub fn decode(kind: u32, stream: u32, body: &Chunk) -> Result<Message<Data>, Dec
     Ok(message)
 }
 
-
 const NAMES: [&str; 15] = [
     "hello", "welcome", "ready", "done", "assign", "request", "answer", "clear", "flow", "offer", "grant",
     "refuse", "withdraw", "event", "stored",
@@ -262,7 +260,11 @@ impl Fields<'_> {
 
     fn needs(&self, field: &'static str, needed: u64) -> Result<(), DecodeError> {
         let left = (self.bytes.len() - self.at) as u64;
-        if left < needed { Err(DecodeError::Short { message: self.message, field, needed, left }) } else { Ok(()) }
+        if left < needed {
+            Err(DecodeError::Short { message: self.message, field, needed, left })
+        } else {
+            Ok(())
+        }
     }
 
     fn take<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], DecodeError> {

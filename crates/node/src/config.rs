@@ -84,6 +84,7 @@ struct File {
     set: Vec<String>,
     #[serde(default = "here")]
     folder: PathBuf,
+    data: Option<PathBuf>,
     #[serde(default)]
     run: u32,
     hosts: Hosts,
@@ -133,8 +134,10 @@ pub struct System {
     pub loaded: Loaded,
     /// Where a relative file of the scenario is sought.
     pub scenario_folder: PathBuf,
-    /// Where journals and sockets go, and the folder `data` with what is stored.
+    /// Where journals and sockets go.
     pub folder: PathBuf,
+    /// Where stored events go.
+    pub data: PathBuf,
     /// The number of the run, as it stands in stored events.
     pub run: u32,
     /// Host and port of the supervisor.
@@ -236,7 +239,8 @@ impl System {
             }
             Ok(found)
         };
-        let readouts = hosts("readouts", &file.hosts.readouts, u64::from(wanted.readout.hosts), "readout.hosts")?;
+        let readouts =
+            hosts("readouts", &file.hosts.readouts, u64::from(wanted.readout.hosts), "readout.hosts")?;
         let collectors = hosts(
             "collectors",
             &file.hosts.collectors,
@@ -244,7 +248,8 @@ impl System {
             "collectors.hosts_per_rack",
         )?;
         let loggers = hosts("loggers", &file.hosts.loggers, u64::from(wanted.logger.hosts), "logger.hosts")?;
-        let ports = [("readouts", &readouts, &file.hosts.readouts), ("loggers", &loggers, &file.hosts.loggers)];
+        let ports =
+            [("readouts", &readouts, &file.hosts.readouts), ("loggers", &loggers, &file.hosts.loggers)];
         for (key, found, list) in ports {
             if let Some(host) = found.iter().find(|host| port(host).is_none()) {
                 let message = format!("`hosts.{key}` holds {host:?}, which has no port");
@@ -271,6 +276,7 @@ impl System {
         Ok(Self {
             path: path.to_owned(),
             scenario_folder,
+            data: file.data.map_or_else(|| beside.join(&file.folder).join("data"), |data| beside.join(data)),
             folder: beside.join(file.folder),
             run: file.run,
             supervisor,
@@ -319,11 +325,6 @@ impl System {
         self.folder.join(format!("collector-{collector}.socket"))
     }
 
-    /// The folder of stored events.
-    pub fn data(&self) -> PathBuf {
-        self.folder.join("data")
-    }
-
     /// Where commands of the scenario are run: in its folder.
     pub fn scenario_folder_or_here(&self) -> PathBuf {
         let folder = &self.scenario_folder;
@@ -359,7 +360,9 @@ impl System {
 
 /// It cannot be told which process this is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there are {count} processes of the role {role}, and the host name {host:?} does not say which this is; give --index")]
+#[error(
+    "there are {count} processes of the role {role}, and the host name {host:?} does not say which this is; give --index"
+)]
 pub struct IndexError {
     role: Role,
     count: usize,
@@ -457,7 +460,10 @@ mod tests {
     fn mistakes_are_shown_where_they_stand() {
         let wrong = |from: &str, to: &str| parse(&GOOD.replace(from, to)).unwrap_err();
         let text = wrong("ros-[00-23]:7100", "ros-[00-22]:7100");
-        assert!(text.contains("system.toml:4:12: `hosts.readouts` names 23, and the scenario has 24"), "{text}");
+        assert!(
+            text.contains("system.toml:4:12: `hosts.readouts` names 23, and the scenario has 24"),
+            "{text}"
+        );
         assert!(text.contains("set `readout.hosts`"), "{text}");
         let text = wrong("sfo-b:7200", "sfo-b");
         assert!(text.contains("holds \"sfo-b\", which has no port"), "{text}");
@@ -474,7 +480,8 @@ mod tests {
         let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
         let readouts: Vec<_> = (0..24).map(|n| address(8000 + n)).collect();
         let loggers = [address(9000), address(9001)];
-        let system = parse(&loopback_file(Path::new("replay"), 3, address(7000), &readouts, 4, &loggers)).unwrap();
+        let system =
+            parse(&loopback_file(Path::new("replay"), 3, address(7000), &readouts, 4, &loggers)).unwrap();
         assert_eq!((system.run, system.readouts[23].as_str()), (3, "127.0.0.1:8023"));
         assert_eq!(listen_address(&system.supervisor), Some(address(7000)));
         assert_eq!(listen_address("ros-1:77").map(|address| address.port()), Some(77));

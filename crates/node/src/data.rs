@@ -157,9 +157,12 @@ fn read(bytes: &[u8], at: usize) -> Result<Fragment<'_>, FragmentError> {
     let (source, status, size, checksum) = (word(0), word(4), word(8), word(12));
     let at = at + FRAGMENT_HEADER_BYTES;
     let left = bytes.len() - at;
-    let bytes = bytes
-        .get(at..at.saturating_add(size as usize))
-        .ok_or(FragmentError::Size { source_id: source, at, size, left })?;
+    let bytes = bytes.get(at..at.saturating_add(size as usize)).ok_or(FragmentError::Size {
+        source_id: source,
+        at,
+        size,
+        left,
+    })?;
     Ok(Fragment { source, status, checksum, bytes })
 }
 
@@ -209,7 +212,10 @@ mod tests {
     fn fragments_come_back() {
         let bytes = two();
         let found: Vec<_> = fragments(&bytes).map(Result::unwrap).collect();
-        assert_eq!(found.iter().map(|f| (f.source, f.bytes)).collect::<Vec<_>>(), [(7, &b"hello"[..]), (8, b"")]);
+        assert_eq!(
+            found.iter().map(|f| (f.source, f.bytes)).collect::<Vec<_>>(),
+            [(7, &b"hello"[..]), (8, b"")]
+        );
         assert_eq!(check(&bytes), Ok(Content { fragments: 2, missing: 0, bytes: 5 }));
     }
 

@@ -56,7 +56,8 @@ pub fn fill(rows: &mut [EventRow], scenario: &Scenario, speed: Loop) {
 
 /// The ideal of an event of mean size; `None` where no event was collected.
 pub fn state(scenario: &Scenario, rows: &[EventRow], speed: Loop) -> Option<Ideal> {
-    let sizes: Vec<u64> = rows.iter().filter(|row| row.last_byte_ps.is_some()).map(|row| row.size_bytes).collect();
+    let sizes: Vec<u64> =
+        rows.iter().filter(|row| row.last_byte_ps.is_some()).map(|row| row.size_bytes).collect();
     let mean = sizes.iter().sum::<u64>().checked_div(sizes.len() as u64)?;
     let ideal_ms = speed.time_ps(mean, scenario) as f64 / 1e9;
     let delay = scenario.readout.response_delay;

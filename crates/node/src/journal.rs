@@ -104,9 +104,10 @@ impl Journal {
         if self.waiting.is_empty() {
             return Ok(());
         }
-        let written = self.file.write_all(&self.waiting).and_then(|()| {
-            if self.sync { self.file.sync_data() } else { Ok(()) }
-        });
+        let written = self
+            .file
+            .write_all(&self.waiting)
+            .and_then(|()| if self.sync { self.file.sync_data() } else { Ok(()) });
         if let Err(error) = written {
             // A part of it would be taken for a torn end, with whole lines behind it.
             self.file.set_len(self.good)?;
@@ -150,7 +151,9 @@ fn format(record: &Record, data: u64, out: &mut String) {
             write!(out, "assigned {collector} {unit} {} {}", due.get(), u8::from(*direct))
         }
         What::Reassigned { from } => write!(out, "reassigned {from}"),
-        What::Completed { collector, outcome } => write!(out, "completed {collector} {}", word(&OUTCOMES, outcome)),
+        What::Completed { collector, outcome } => {
+            write!(out, "completed {collector} {}", word(&OUTCOMES, outcome))
+        }
         What::Duplicated { collector, outcome } => {
             write!(out, "duplicated {collector} {}", word(&OUTCOMES, outcome))
         }
@@ -242,7 +245,10 @@ fn parse(line: &str) -> Result<Line, &'static str> {
         number(word).map(Instant::new)
     }
     fn one_of<T: Copy>(all: &[(T, &str)], word: &str) -> Result<T, &'static str> {
-        all.iter().find(|(_, name)| *name == word).map(|(one, _)| *one).ok_or("a word is none of those that can stand there")
+        all.iter()
+            .find(|(_, name)| *name == word)
+            .map(|(one, _)| *one)
+            .ok_or("a word is none of those that can stand there")
     }
     let flag = |word: &str| number::<u8>(word).map(|flag| flag != 0);
     let at = time(next()?)?;
@@ -257,7 +263,9 @@ fn parse(line: &str) -> Result<Line, &'static str> {
         },
         "reassigned" => What::Reassigned { from: number(next()?)? },
         "completed" => What::Completed { collector: number(next()?)?, outcome: one_of(&OUTCOMES, next()?)? },
-        "duplicated" => What::Duplicated { collector: number(next()?)?, outcome: one_of(&OUTCOMES, next()?)? },
+        "duplicated" => {
+            What::Duplicated { collector: number(next()?)?, outcome: one_of(&OUTCOMES, next()?)? }
+        }
         "xoff" => What::Xoff,
         "xon" => What::Xon,
         "received" => What::Received { unit: number(next()?)? },

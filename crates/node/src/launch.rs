@@ -138,6 +138,8 @@ pub struct Launch<'a> {
     pub folder: &'a Path,
     /// Where a relative file of the scenario is sought.
     pub scenario_folder: &'a Path,
+    /// Where stored events go, if not into the folder `data` of the folder.
+    pub data: Option<&'a Path>,
     /// The `fanin` program.
     pub program: &'a Path,
     /// Whether processes that die are started again.
@@ -202,7 +204,8 @@ impl<P: Place> Live<P> {
     /// If the scenario, the folder or the machine does not allow it; nothing runs then.
     pub fn start(launch: &Launch<'_>, mut place: P) -> Result<Self, LaunchError> {
         let scenario = &launch.loaded.scenario;
-        crate::roles::settings::check(scenario).map_err(|error| LaunchError::Unsupported(error.to_string()))?;
+        crate::roles::settings::check(scenario)
+            .map_err(|error| LaunchError::Unsupported(error.to_string()))?;
         let got = processes(scenario);
         if got > PROCESSES_MAX {
             return Err(LaunchError::TooMany { got });
@@ -229,7 +232,11 @@ impl<P: Place> Live<P> {
         let scenario_name = Path::new("scenario.toml");
         let text = loopback_file(scenario_name, run, supervisor, &readouts, collectors as usize, &loggers);
         let system_file = folder.join("system.toml");
-        std::fs::write(&system_file, format!("{OURS}{text}")).map_err(io(&system_file))?;
+        // A TOML string of a path needs its quotes and backslashes escaped.
+        let data = launch.data.map_or_else(String::new, |data| {
+            format!("data = {}\n", toml::Value::String(data.to_string_lossy().into_owned()))
+        });
+        std::fs::write(&system_file, format!("{OURS}{data}{text}")).map_err(io(&system_file))?;
         let mut metrics = BTreeMap::new();
         let roles = [
             (Role::Logger, loggers.len() as u64),
@@ -323,6 +330,12 @@ impl<P: Place> Live<P> {
         running.child.as_ref().map(Child::id)
     }
 
+    /// Processor time that the processes took so far, without their processors, in seconds.
+    pub fn cpu_seconds(&self) -> f64 {
+        let children = self.running.iter().filter_map(|one| one.child.as_ref());
+        children.map(|child| cpu_seconds(&child.id().to_string())).sum()
+    }
+
     /// Waits until the first event is assigned.
     ///
     /// # Errors
@@ -350,7 +363,12 @@ impl<P: Place> Live<P> {
     ///
     /// # Errors
     /// If a process ends that should not, and is not started again.
-    pub fn work(&mut self, time: Duration, stop: &AtomicBool, tick: &dyn Fn(Duration)) -> Result<(), LaunchError> {
+    pub fn work(
+        &mut self,
+        time: Duration,
+        stop: &AtomicBool,
+        tick: &dyn Fn(Duration),
+    ) -> Result<(), LaunchError> {
         let start = Instant::now();
         while start.elapsed() < time && !stop.load(Ordering::Relaxed) {
             self.watch()?;
@@ -374,7 +392,8 @@ impl<P: Place> Live<P> {
                 one.status = Some(status);
                 let pause = PAUSE_MIN.saturating_mul(1 << one.restarts.min(6)).min(PAUSE_MAX);
                 one.again = Some(Instant::now() + pause);
-                one.restarts = if one.started.elapsed() > Duration::from_secs(10) { 1 } else { one.restarts + 1 };
+                one.restarts =
+                    if one.started.elapsed() > Duration::from_secs(10) { 1 } else { one.restarts + 1 };
                 let (name, restarts) = (one.name.clone(), one.restarts);
                 tracing::warn!(process = name, %status, "a process ended");
                 // Wrong settings do not become right by trying again.
@@ -453,8 +472,7 @@ impl<P: Place> Live<P> {
 
     fn watch_others(&mut self, but: Role) -> Result<(), LaunchError> {
         let those = self.running.iter_mut().enumerate().filter(|(_, one)| one.role == but);
-        let held: Vec<(usize, Option<Child>)> =
-            those.map(|(place, one)| (place, one.child.take())).collect();
+        let held: Vec<(usize, Option<Child>)> = those.map(|(place, one)| (place, one.child.take())).collect();
         let watched = self.watch();
         for (place, child) in held {
             self.running[place].child = child;
@@ -480,6 +498,25 @@ fn signal(child: &Child, signal: Signal) {
         // It may have ended meanwhile; as it is not waited for yet, its number is still its own.
         let _ = kill_process(pid, signal);
     }
+}
+
+/// Processor time of a process, in user and system mode, in seconds.
+fn cpu_seconds(process: &str) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat_seconds(&stat, 11)
+}
+
+/// Processor time of the processes that this one has started, and that ended and were waited for, in seconds.
+pub fn ended_cpu_seconds() -> f64 {
+    stat_seconds(&std::fs::read_to_string("/proc/self/stat").unwrap_or_default(), 13)
+}
+
+/// Two neighbouring fields of proc_pid_stat(5), which count hundredths of a second on every Linux that runs this;
+/// `behind` many fields stand between the program's name and them.
+fn stat_seconds(stat: &str, behind: usize) -> f64 {
+    let fields = stat.rsplit(')').next().unwrap_or_default();
+    let ticks = fields.split_whitespace().skip(behind).take(2);
+    ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
 /// How a process is called.

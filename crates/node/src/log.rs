@@ -40,9 +40,9 @@ pub fn install(format: LogFormat, level: Level) {
     let text = fmt::layer().with_writer(std::io::stderr).with_target(false);
     // A second subscriber is refused, and the first one stays.
     let _ = match format {
-        LogFormat::Text => {
-            tracing::subscriber::set_global_default(Registry::default().with(text.with_ansi(false).with_filter(Chosen)))
-        }
+        LogFormat::Text => tracing::subscriber::set_global_default(
+            Registry::default().with(text.with_ansi(false).with_filter(Chosen)),
+        ),
         LogFormat::Json => tracing::subscriber::set_global_default(
             Registry::default().with(text.json().flatten_event(true).with_filter(Chosen)),
         ),

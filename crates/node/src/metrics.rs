@@ -229,7 +229,8 @@ pub fn serve(metrics: &Metrics, address: SocketAddr) -> io::Result<()> {
     let (healthy, measured) = (Arc::clone(&metrics.healthy), Arc::clone(&metrics.measured_ms));
     std::thread::Builder::new().name("metrics".to_owned()).spawn(move || {
         for stream in listener.incoming().flatten() {
-            let hangs = now_ms().saturating_sub(measured.load(Ordering::Relaxed)) > HANGS_AFTER.as_millis() as u64;
+            let hangs =
+                now_ms().saturating_sub(measured.load(Ordering::Relaxed)) > HANGS_AFTER.as_millis() as u64;
             let state = match (hangs, healthy.load(Ordering::Relaxed)) {
                 (true, _) => Err("the process hangs\n"),
                 (false, false) => Err("the process is stopping\n"),

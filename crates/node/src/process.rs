@@ -15,6 +15,7 @@ use crate::journal::{Journal, JournalError};
 use crate::metrics::{self, Metrics};
 use crate::roles::{CollectorNode, LoggerNode, ReadoutNode, SupervisorNode};
 use crate::source::SourceError;
+use crate::unit::client::ClientError;
 use crate::wire::{Input, Wire, WireError, name};
 
 /// Signals and deadlines of others are looked at this often, at least.
@@ -123,6 +124,28 @@ pub enum ProcessError {
     /// Its settings cannot work together.
     #[error("{0}")]
     Settings(String),
+    /// The collector's connection failed.
+    #[error(transparent)]
+    Collector(#[from] ClientError),
+    /// The process that started this one is gone.
+    #[error("the process that started this one is gone")]
+    Orphan,
+}
+
+impl ProcessError {
+    /// Whether trying again cannot help: the settings are wrong.
+    pub const fn is_permanent(&self) -> bool {
+        match self {
+            Self::Folder { .. } | Self::JournalWrite { .. } | Self::Wire(_) | Self::Own { .. } => false,
+            Self::Collector(_) | Self::Orphan => false,
+            Self::NoSuchProcess { .. }
+            | Self::Journal(_)
+            | Self::Source(_)
+            | Self::Number { .. }
+            | Self::Unsupported(_)
+            | Self::Settings(_) => true,
+        }
+    }
 }
 
 /// What ends a process in good order, or makes it look at its settings again.
@@ -168,9 +191,9 @@ pub fn run(system: &System, role: Role, index: u16, signals: &Signals) -> Result
         Role::Readout => {
             drive(system, Peer::Readout(index), clock, signals, |_| ReadoutNode::new(system, index))
         }
-        Role::Collector => {
-            drive(system, Peer::Collector(index), clock, signals, |wake| CollectorNode::new(system, index, wake))
-        }
+        Role::Collector => drive(system, Peer::Collector(index), clock, signals, |wake| {
+            CollectorNode::new(system, index, wake)
+        }),
         Role::Logger => {
             drive(system, Peer::Logger(index), clock, signals, |wake| LoggerNode::new(system, index, wake))
         }
@@ -291,7 +314,9 @@ fn reload<N: Node>(system: &System, node: &mut N) {
         Ok(new) => {
             crate::log::set_level(new.log_level);
             node.handle_reload(&new);
-            tracing::info!("settings read again: the log level and the size of files are taken over, others at a restart");
+            tracing::info!(
+                "settings read again: the log level and the size of files are taken over, others at a restart"
+            );
         }
         Err(error) => tracing::error!(%error, "the settings are wrong; nothing changes"),
     }

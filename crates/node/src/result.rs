@@ -48,7 +48,8 @@ pub fn told(folder: &Path, racks: &[u32]) -> Result<Told, JournalError> {
         lines.iter().map(|(epoch, line)| (since(*epoch, earliest, line.record), line.data)).collect();
     records.sort_by_key(|(record, _)| record.at);
     let is_assigned = |record: &Record| matches!(record.what, What::Assigned { .. });
-    let Some(start) = records.iter().find(|(record, _)| is_assigned(record)).map(|(record, _)| record.at) else {
+    let Some(start) = records.iter().find(|(record, _)| is_assigned(record)).map(|(record, _)| record.at)
+    else {
         return Ok(Told::default());
     };
     let mut told = Told::default();
@@ -71,7 +72,8 @@ fn note(
     let Record { at, event, what } = *record;
     let at = at.saturating_since(start).get();
     if let What::Assigned { collector, unit, .. } = what {
-        let row = rows.entry(event).or_insert(EventRow { id: event.0, assigned_ps: at, ..EventRow::default() });
+        let row =
+            rows.entry(event).or_insert(EventRow { id: event.0, assigned_ps: at, ..EventRow::default() });
         row.collector = u32::from(collector);
         row.rack = racks.get(usize::from(collector)).copied().unwrap_or_default();
         row.unit = u32::from(unit);

@@ -28,7 +28,10 @@ impl Area {
         ftruncate(&fd, capacity as u64)?;
         let map = Map::new(&fd, capacity, ProtFlags::READ | ProtFlags::WRITE)?;
         // This mapping stays writable; no other ever will be (Linux 5.1).
-        fcntl_add_seals(&fd, SealFlags::GROW | SealFlags::SHRINK | SealFlags::FUTURE_WRITE | SealFlags::SEAL)?;
+        fcntl_add_seals(
+            &fd,
+            SealFlags::GROW | SealFlags::SHRINK | SealFlags::FUTURE_WRITE | SealFlags::SEAL,
+        )?;
         Ok(Self { fd, map })
     }
 

@@ -91,7 +91,8 @@ impl Sources {
             return Err(SourceError::TooMany { sources: all.len(), readouts, each: largest, max, needed });
         }
         let mut left = all.into_iter();
-        let shares = (0..readouts).map(|readout| left.by_ref().take(each + usize::from(readout < more)).collect());
+        let shares =
+            (0..readouts).map(|readout| left.by_ref().take(each + usize::from(readout < more)).collect());
         Ok(Self(shares.collect()))
     }
 }
@@ -137,7 +138,8 @@ pub fn supply(scenario: &Scenario, folder: &Path) -> Result<(Supply, Sources), S
     };
     if path.is_empty() {
         let each = scenario.readout.fragments_per_host;
-        let all = (0..readouts as u32).flat_map(|readout| (0..each).map(move |n| readout << 16 | n)).collect();
+        let all =
+            (0..readouts as u32).flat_map(|readout| (0..each).map(move |n| readout << 16 | n)).collect();
         let sources = Sources::share_out(all, readouts)?;
         let model = scenario.readout.fragment_size.clone();
         return Ok((Supply::Drawn { model, seed: scenario.run.seed }, sources));

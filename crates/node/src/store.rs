@@ -149,11 +149,12 @@ pub const fn stream_name(stream: Stream) -> &'static str {
 impl StoreThread {
     fn run(mut self) {
         loop {
-            let first = match self.todo.recv_timeout(if self.full.is_some() { RETRY } else { Duration::MAX / 4 }) {
-                Ok(job) => Some(job),
-                Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => break,
-            };
+            let first =
+                match self.todo.recv_timeout(if self.full.is_some() { RETRY } else { Duration::MAX / 4 }) {
+                    Ok(job) => Some(job),
+                    Err(RecvTimeoutError::Timeout) => None,
+                    Err(RecvTimeoutError::Disconnected) => break,
+                };
             self.try_again();
             let mut group = Vec::new();
             let mut bytes = 0;

@@ -15,12 +15,7 @@ fn event() -> impl Strategy<Value = L1Id> {
 }
 
 fn outcome() -> impl Strategy<Value = Outcome> {
-    prop_oneof![
-        Just(Outcome::Rejected),
-        Just(Outcome::Accepted),
-        Just(Outcome::Stored),
-        Just(Outcome::Debug),
-    ]
+    prop_oneof![Just(Outcome::Rejected), Just(Outcome::Accepted), Just(Outcome::Stored), Just(Outcome::Debug),]
 }
 
 fn done() -> impl Strategy<Value = Done> {
@@ -33,10 +28,8 @@ fn set() -> impl Strategy<Value = FragmentSet> {
 
 fn selection() -> impl Strategy<Value = Selection> {
     let share = || (0..=Ratio::ONE.get()).prop_map(Ratio::new);
-    let wanted = (any::<u16>(), 1..=u128::MAX).prop_map(|(readout, bits)| Wanted {
-        readout,
-        fragments: FragmentSet::from_bits(bits),
-    });
+    let wanted = (any::<u16>(), 1..=u128::MAX)
+        .prop_map(|(readout, bits)| Wanted { readout, fragments: FragmentSet::from_bits(bits) });
     prop_oneof![
         Just(Selection::Rest),
         Just(Selection::Region),
@@ -78,8 +71,7 @@ fn message() -> impl Strategy<Value = Message<Data>> {
         }),
         events().prop_map(|events| Message::Clear(events.into())),
         any::<bool>().prop_map(|stop| Message::Flow { stop }),
-        (event(), any::<u64>())
-            .prop_map(|(event, size)| Message::Offer { event, size: Bytes::new(size) }),
+        (event(), any::<u64>()).prop_map(|(event, size)| Message::Offer { event, size: Bytes::new(size) }),
         event().prop_map(|event| Message::Grant { event }),
         event().prop_map(|event| Message::Refuse { event }),
         event().prop_map(|event| Message::Withdraw { event }),
@@ -137,7 +129,8 @@ proptest! {
 
 #[test]
 fn errors_say_what_was_got_and_needed() {
-    let text = |kind, stream, bytes: &[u8]| decode(kind, stream, &bytes.to_vec().into()).unwrap_err().to_string();
+    let text =
+        |kind, stream, bytes: &[u8]| decode(kind, stream, &bytes.to_vec().into()).unwrap_err().to_string();
     assert_eq!(text(16, 0, b""), "message type 16 is none of 1 to 15");
     assert_eq!(text(9, 0, b"x"), "flow: 2 more bytes are needed for the flag, and 1 are left");
     assert_eq!(text(9, 0, &[2, 0]), "flow: the flag is 2");

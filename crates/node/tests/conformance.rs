@@ -61,7 +61,12 @@ fn play(script: &Script) {
     assert!(totals.assigned > 20, "{}: {totals:?}", script.name);
     match script.expect {
         Expect::Clean => {
-            assert_eq!((totals.debug, totals.duplicates, finished.audit.missing), (0, 0, 0), "{}", script.name);
+            assert_eq!(
+                (totals.debug, totals.duplicates, finished.audit.missing),
+                (0, 0, 0),
+                "{}",
+                script.name
+            );
         }
         Expect::Debug => assert!(totals.debug > 0, "{}: {totals:?}", script.name),
         Expect::Sound => {}

@@ -83,9 +83,21 @@ fn a_lost_logger_loses_no_event() {
 
 #[test]
 fn a_lost_readout_leaves_marks() {
-    let finished = campaign("readouts", Role::Readout, 4, 4, 2500);
-    let marked = finished.count(|what| matches!(what, What::Missing { .. }));
-    assert!(marked > 0 || finished.restarts == 0, "fragments are missing from some events");
+    let mut system = System::start("readouts", &[]);
+    let mut random = random("readouts");
+    system.work(u64::from(random.below(300)) + 100);
+    // Away for longer than its peers listen for it and collectors wait for it: 1 s and 400 ms.
+    system.signal(Role::Readout, 1, Signal::STOP);
+    system.work(2500);
+    system.signal(Role::Readout, 1, Signal::CONT);
+    for _ in 0..2 {
+        system.work(u64::from(random.below(400)) + 300);
+        system.signal(Role::Readout, random.below(4) as u16, Signal::KILL);
+    }
+    system.work(1500);
+    let finished = system.finish();
+    let marked = finished.count(|what| matches!(what, What::Missing { readout: 1, .. }));
+    assert!(marked > 0 && finished.audit.missing > 0, "{:?}", finished.audit);
     finished.remove();
 }
 
@@ -113,6 +125,62 @@ fn everything_at_once() {
     }
     system.work(2500);
     system.finish().remove();
+}
+
+#[test]
+fn a_full_disk_makes_another_logger_take_over() {
+    // 300 KiB a file for logger 0, which would write one large file.
+    let mut system = System::start_in("full", &["live.file_size=1 GB", "logger.accept=0.9"], None, Some(300));
+    system.work(3000);
+    let finished = system.finish();
+    assert_eq!(finished.audit.totals.debug, 0);
+    let size = |logger: u32| -> u64 {
+        let data = std::fs::read_dir(&finished.data).unwrap().flatten();
+        let own = data
+            .filter(|entry| entry.file_name().to_string_lossy().starts_with(&format!("logger-{logger}-")));
+        own.map(|entry| entry.metadata().unwrap().len()).sum()
+    };
+    assert!(size(0) <= 300 << 10, "{}", size(0));
+    assert!(size(1) > 2 * size(0), "{} and {}", size(0), size(1));
+    finished.remove();
+}
+
+/// Runs a command; whether it worked.
+fn works(program: &str, arguments: &[&str]) -> bool {
+    std::process::Command::new(program).args(arguments).status().is_ok_and(|status| status.success())
+}
+
+#[test]
+fn a_disk_that_has_room_again_is_used_again() {
+    let disk = std::env::temp_dir().join(format!("fanin-node-disk-{}", std::process::id()));
+    std::fs::create_dir_all(&disk).unwrap();
+    let path = disk.to_str().unwrap();
+    if !works("mount", &["-t", "tmpfs", "-o", "size=60M", "fanin-node-test", path]) {
+        let required = std::env::var("FANIN_REQUIRE_PRIVILEGES").is_ok_and(|value| value == "1");
+        assert!(!required, "mounting a small disk needs root");
+        eprintln!("skipped: mounting a small disk needs root");
+        return;
+    }
+    let ballast = disk.join("ballast");
+    std::fs::write(&ballast, vec![0; 58 << 20]).unwrap();
+    let tested = std::panic::catch_unwind(|| {
+        let mut system =
+            System::start_in("room", &["logger.hosts=1", "logger.accept=0.9"], Some(&disk), None);
+        // It fills up, events pile up in the collectors, and the trigger stops.
+        system.work(3000);
+        std::fs::remove_file(disk.join("ballast")).unwrap();
+        system.work(2000);
+        let finished = system.finish();
+        assert!(finished.audit.totals.stored > 100, "{:?}", finished.audit);
+        assert!(finished.count(|what| matches!(what, What::Xoff)) > 0);
+        finished.remove();
+    });
+    // The test's processes are gone, so that nobody uses it any more.
+    assert!(works("umount", &[path]));
+    std::fs::remove_dir(&disk).unwrap();
+    if let Err(panic) = tested {
+        std::panic::resume_unwind(panic);
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use clap::{Args, ValueHint};
 use fanin_node::audit::audit;
 use fanin_node::clock::std_duration;
 use fanin_node::ideal::{self, Loop};
-use fanin_node::launch::{Launch, Live, Loopback, processes};
+use fanin_node::launch::{Launch, Live, Loopback, ended_cpu_seconds, processes};
 use fanin_node::result::{Told, told};
 use fanin_report::{Kind, Records, RunResult, ScenarioName, Span, Speed, Summary};
 use fanin_scenario::Loaded;
@@ -23,13 +23,15 @@ use crate::{build_info, interrupt, summary};
 const LIVE_FOLDER: &str = "live";
 
 #[derive(Debug, Args)]
-#[command(after_help = "Every role is a process of its own, on 127.0.0.1; no privilege is needed. The journals, logs and stored events
+#[command(
+    after_help = "Every role is a process of its own, on 127.0.0.1; no privilege is needed. The journals, logs and stored events
 lie in the folder `live` of --out.
 
 Example: fanin run replay --set \"run.duration=1 s\" --out out/run
 
 The exit code is 1 where events were lost, doubled or damaged, 130 after Ctrl-C; what was measured is written all the
-same.")]
+same."
+)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     source: Source,
@@ -82,13 +84,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         loaded: &loaded,
         folder: &folder.path,
         scenario_folder,
+        data: None,
         program: &std::env::current_exe()?,
         restart: true,
         metrics: arguments.metrics,
     };
     let stop = interrupt::flag();
     let loop_rate = ideal::measure_loopback()?;
-    let (began, cpu) = (Instant::now(), children_cpu());
+    let (began, cpu) = (Instant::now(), ended_cpu_seconds());
     let mut live = Live::start(&launch, Loopback::default())?;
     tell_metrics(arguments, &live)?;
     work(arguments, &loaded, &mut live, stop)?;
@@ -96,7 +99,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     drop(live);
     let speed = Speed {
         wall_s: Some(began.elapsed().as_secs_f64()),
-        cpu_s: Some(children_cpu() - cpu),
+        cpu_s: Some(ended_cpu_seconds() - cpu),
         ..Speed::default()
     };
 
@@ -104,7 +107,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let racks: Vec<u32> = (0..loaded.scenario.collectors_total() as u32).map(|n| n / hosts).collect();
     let mut told = told(&folder.path, &racks)?;
     ideal::fill(&mut told.rows, &loaded.scenario, loop_rate);
-    let audited = audit(&folder.path, loaded.scenario.logger.hosts > 0);
+    let audited = audit(&folder.path, &folder.path.join("data"), loaded.scenario.logger.hosts > 0);
     let summary = summarise(&loaded, &told, loop_rate, speed);
     let text = summary::text(&summary) + &notes(&told, &audited, restarts, &killed, &loaded);
     let ending = ending(stop, &summary, audited);
@@ -239,12 +242,4 @@ fn finish(
         }
     }
     Ok(())
-}
-
-/// Processor time of the processes that ended so far, in seconds.
-fn children_cpu() -> f64 {
-    // Fields 16 and 17 of proc_pid_stat(5), counted in hundredths of a second on every Linux that runs this.
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields = stat.rsplit(')').next().unwrap_or_default();
-    fields.split_whitespace().skip(13).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }

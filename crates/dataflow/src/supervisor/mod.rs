@@ -471,7 +471,10 @@ impl<P: Payload> Supervisor<P> {
 
     /// When the next new event falls due, as far as it is known.
     fn set_due(&mut self, now: Instant) {
-        if self.is_stopping || self.due.is_some() || self.config.events_max.is_some_and(|max| self.counters.assigned >= max) {
+        if self.is_stopping
+            || self.due.is_some()
+            || self.config.events_max.is_some_and(|max| self.counters.assigned >= max)
+        {
             return;
         }
         let Some(origin) = self.origin else { return };

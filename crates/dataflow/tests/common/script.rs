@@ -76,7 +76,13 @@ pub const SCRIPTS: &[Script] = &[
     },
     Script {
         name: "cut",
-        steps: &[Run(400), Cut { collector: 1, readout: 3 }, Run(300), Cut { collector: 0, readout: 0 }, Run(800)],
+        steps: &[
+            Run(400),
+            Cut { collector: 1, readout: 3 },
+            Run(300),
+            Cut { collector: 0, readout: 0 },
+            Run(800),
+        ],
         expect: Expect::Sound,
     },
 ];

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use fanin_dataflow::{Collector, L1Id, Message, Outcome, Payload as _, Peer, Record, Unexpected, UnitCommand, What};
+use fanin_dataflow::{
+    Collector, L1Id, Message, Outcome, Payload as _, Peer, Record, Unexpected, UnitCommand, What,
+};
 use fanin_scenario::Processors;
 use fanin_units::Instant;
 
@@ -63,7 +65,10 @@ impl CollectorNode {
                     units.process(unit, event, step, data);
                 }
                 UnitCommand::Kill { unit } => {
-                    tracing::warn!(unit, "the processor is killed: it took too long, or its event was taken away");
+                    tracing::warn!(
+                        unit,
+                        "the processor is killed: it took too long, or its event was taken away"
+                    );
                     units.kill(unit);
                 }
             }
@@ -159,7 +164,9 @@ impl Node for CollectorNode {
         let data = match record.what {
             What::Collected { building, .. } if building && !self.has_loggers => self.data.remove(&event),
             What::Collected { .. } => self.data.get(&event).copied(),
-            What::Decided { outcome: Outcome::Rejected, .. } | What::Acknowledged { .. } | What::Abandoned => {
+            What::Decided { outcome: Outcome::Rejected, .. }
+            | What::Acknowledged { .. }
+            | What::Abandoned => {
                 self.data.remove(&event);
                 None
             }

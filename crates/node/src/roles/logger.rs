@@ -28,7 +28,7 @@ impl LoggerNode {
         let logger = Logger::new(settings::logger(system.scenario()))
             .map_err(|error| ProcessError::Settings(error.to_string()))?;
         let config = StoreConfig {
-            folder: system.data(),
+            folder: system.data.clone(),
             process: format!("logger-{place}"),
             file_bytes: system.scenario().live.file_size.get(),
             run: system.run,

@@ -27,12 +27,15 @@ pub fn end_with_parent() -> Result<(), ProcessError> {
     let Some(parent) = std::env::var(PARENT).ok().and_then(|parent| parent.parse::<i32>().ok()) else {
         return Ok(());
     };
-    let failed = |error: rustix::io::Errno| ProcessError::Own { what: "cannot follow the parent", error: error.into() };
+    let failed = |error: rustix::io::Errno| ProcessError::Own {
+        what: "cannot follow the parent",
+        error: error.into(),
+    };
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(failed)?;
     // It may have died before that.
     match getppid() {
         Some(now) if now.as_raw_nonzero().get() == parent => Ok(()),
-        _ => Err(ProcessError::Unsupported("the process that started this one is gone".to_owned())),
+        _ => Err(ProcessError::Orphan),
     }
 }
 
@@ -53,7 +56,7 @@ pub fn run(system: &System, collector: u16, unit: Option<u16>) -> Result<(), Pro
     }
     let steps = settings::steps(system.scenario());
     let seed = system.scenario().run.seed;
-    serve(&socket, unit, |event| decide(event, &steps, seed)).map_err(|error| ProcessError::Settings(error.to_string()))
+    Ok(serve(&socket, unit, |event| decide(event, &steps, seed))?)
 }
 
 /// Checks every fragment, takes the time, and decides as the scenario says; the same event has the same fate again.

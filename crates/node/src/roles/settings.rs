@@ -1,8 +1,8 @@
 //! From a scenario to what the state machines are told.
 
 use fanin_dataflow::{
-    Arrivals, ClearConfig, CollectorConfig, Delay, Discipline, LoggerConfig, Policy, ReadoutConfig, RequestOrder,
-    Selection, StartOrder, Step, SupervisorConfig, TieBreak, UnitModel, WriteModel,
+    Arrivals, ClearConfig, CollectorConfig, Delay, Discipline, LoggerConfig, Policy, ReadoutConfig,
+    RequestOrder, Selection, StartOrder, Step, SupervisorConfig, TieBreak, UnitModel, WriteModel,
 };
 use fanin_scenario as scenario;
 use fanin_scenario::{Processors, Scenario, ShapingMethod, WorkloadKind};
@@ -32,7 +32,9 @@ pub fn check(scenario: &Scenario) -> Result<(), ProcessError> {
     match scenario.shaping.method {
         ShapingMethod::None | ShapingMethod::Credits => {}
         ShapingMethod::Fastpass | ShapingMethod::BarrelShifter => {
-            return unsupported("the live system does `shaping.method = \"none\"` and `\"credits\"`, and no other");
+            return unsupported(
+                "the live system does `shaping.method = \"none\"` and `\"credits\"`, and no other",
+            );
         }
     }
     Ok(())
@@ -63,7 +65,10 @@ pub fn steps(scenario: &Scenario) -> Vec<Step> {
 ///
 /// # Errors
 /// If a number is too large.
-pub fn supervisor(scenario: &Scenario, resumed: Option<Instant>) -> Result<SupervisorConfig<Data>, ProcessError> {
+pub fn supervisor(
+    scenario: &Scenario,
+    resumed: Option<Instant>,
+) -> Result<SupervisorConfig<Data>, ProcessError> {
     let units = small("collectors.units_per_host", u64::from(scenario.collectors.units_per_host))?;
     let collectors = small("collectors.hosts_per_rack", scenario.collectors_total())?;
     let supervisor = &scenario.supervisor;
@@ -118,7 +123,11 @@ pub fn readout(scenario: &Scenario, place: u16) -> ReadoutConfig {
 ///
 /// # Errors
 /// If a number is too large.
-pub fn collector(scenario: &Scenario, place: u16, fragments: Vec<u16>) -> Result<CollectorConfig, ProcessError> {
+pub fn collector(
+    scenario: &Scenario,
+    place: u16,
+    fragments: Vec<u16>,
+) -> Result<CollectorConfig, ProcessError> {
     let live = &scenario.live;
     let (readouts, collectors) = (fragments.len() as u64, scenario.collectors_total());
     let steps = steps(scenario);

@@ -30,7 +30,9 @@ impl SupervisorNode {
             let (events, clears) = (left.outstanding.len(), left.uncleared.len());
             tracing::info!(next = next.0, events, clears, "taking up the work of an earlier life");
             supervisor.restore(now, next, left.outstanding).map_err(|event| {
-                ProcessError::Settings(format!("the journal has event {event} on a collector that does not exist"))
+                ProcessError::Settings(format!(
+                    "the journal has event {event} on a collector that does not exist"
+                ))
             })?;
             supervisor.restore_clears(now, left.uncleared);
         }

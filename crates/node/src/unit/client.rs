@@ -81,8 +81,8 @@ pub fn serve(
     unit: Option<u16>,
     mut decide: impl FnMut(&Event<'_>) -> Decision,
 ) -> Result<(), ClientError> {
-    let mut stream = UnixStream::connect(path)
-        .map_err(|error| ClientError::Connect { path: path.to_owned(), error })?;
+    let mut stream =
+        UnixStream::connect(path).map_err(|error| ClientError::Connect { path: path.to_owned(), error })?;
     let first = unit.map_or(ANY_UNIT, u64::from);
     let second = u64::from(std::process::id());
     super::send(&stream, Frame { kind: HELLO, small: VERSION, first, second, ..Frame::default() }, None)?;
@@ -91,7 +91,8 @@ pub fn serve(
         match (frame.kind, fd) {
             (MEMORY, Some(fd)) => view = Some(View::new(&fd, frame.first)?),
             (EVENT, None) => {
-                let memory = view.as_ref().ok_or(ClientError::Protocol("an event before its memory"))?.bytes();
+                let memory =
+                    view.as_ref().ok_or(ClientError::Protocol("an event before its memory"))?.bytes();
                 let count = usize::try_from(frame.first).unwrap_or(usize::MAX);
                 if count.checked_mul(ENTRY_BYTES).is_none_or(|bytes| bytes > memory.len()) {
                     return Err(ClientError::Protocol("a table that is larger than its memory"));

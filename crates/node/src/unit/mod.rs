@@ -24,8 +24,8 @@ use std::os::unix::net::UnixStream;
 use fanin_dataflow::{Decision, L1Id, Selection};
 use fanin_units::Ratio;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
 };
 
 use crate::data::{Data, FragmentError};

@@ -135,7 +135,8 @@ impl Server {
                 wake: Arc::clone(&wake),
                 launcher: launcher.clone(),
             };
-            threads.push(std::thread::Builder::new().name(format!("unit {unit}")).spawn(move || thread.run())?);
+            threads
+                .push(std::thread::Builder::new().name(format!("unit {unit}")).spawn(move || thread.run())?);
         }
         let (all, stop) = (Arc::clone(&desks), Arc::clone(&stopping));
         let accept = move || accept(&listener, &all, &stop);

@@ -1,7 +1,10 @@
 //! A small live system of real processes, and means to hurt it.
 #![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
 
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -11,7 +14,7 @@ use fanin_events::sample;
 use fanin_node::audit::{Audit, audit};
 use fanin_node::config::Role;
 use fanin_node::journal::{self, Line};
-use fanin_node::launch::{Launch, Live, Loopback, process_name};
+use fanin_node::launch::{Launch, Live, Loopback, Place, process_name};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Times that a fault test's system has: short, so that a test is.
@@ -36,8 +39,39 @@ const SETTINGS: &[&str] = &[
     "live.drain=20 s",
 ];
 
+/// This machine, with a limit to the size of files that the first logger can write: a disk that is full for it.
+#[derive(Default)]
+pub struct Limited {
+    loopback: Loopback,
+    pub file_kib: Option<u32>,
+}
+
+impl Place for Limited {
+    fn address(&mut self, role: Role, index: u16) -> std::io::Result<SocketAddr> {
+        self.loopback.address(role, index)
+    }
+
+    fn command(&self, role: Role, index: u16, command: Command) -> Command {
+        let (Some(kib), Role::Logger, 0) = (self.file_kib, role, index) else { return command };
+        // The signal of a write beyond the limit is ignored, so that the write itself fails.
+        let mut limited = Command::new("bash");
+        limited.arg("-c").arg(format!("trap '' XFSZ; ulimit -f {kib}; exec \"$@\"")).arg("bash");
+        limited.arg(command.get_program()).args(command.get_args());
+        for (key, value) in command.get_envs() {
+            value.map(|value| limited.env(key, value));
+        }
+        let log = std::env::temp_dir().join(format!("fanin-limited-{}.log", std::process::id()));
+        limited.stdin(Stdio::null()).stderr(std::fs::File::create(log).unwrap()).process_group(0);
+        limited
+    }
+
+    fn ready(&mut self) {
+        self.loopback.ready();
+    }
+}
+
 pub struct System {
-    pub live: Live<Loopback>,
+    pub live: Live<Limited>,
     pub folder: PathBuf,
     stop: AtomicBool,
 }
@@ -54,6 +88,11 @@ pub fn program() -> PathBuf {
 impl System {
     /// Starts a small system with some settings of its own, and waits for its first event.
     pub fn start(name: &str, sets: &[&str]) -> Self {
+        Self::start_in(name, sets, None, None)
+    }
+
+    /// The same, with stored events in a folder of its own, or a limit to the first logger's files.
+    pub fn start_in(name: &str, sets: &[&str], data: Option<&Path>, file_kib: Option<u32>) -> Self {
         let sets: Vec<String> = SETTINGS.iter().chain(sets).map(|set| (*set).to_owned()).collect();
         let loaded = fanin_scenario::load("replay", &sets).unwrap_or_else(|errors| panic!("{errors}"));
         let folder = std::env::temp_dir().join(format!("fanin-node-{name}-{}", std::process::id()));
@@ -62,11 +101,13 @@ impl System {
             loaded: &loaded,
             folder: &folder,
             scenario_folder: "".as_ref(),
+            data,
             program: &program(),
             restart: true,
             metrics: true,
         };
-        let live = Live::start(&launch, Loopback::default()).unwrap_or_else(|error| panic!("{error}"));
+        let place = Limited { file_kib, ..Limited::default() };
+        let live = Live::start(&launch, place).unwrap_or_else(|error| panic!("{error}"));
         let mut system = Self { live, folder, stop: AtomicBool::new(false) };
         assert!(system.live.wait_ready(&system.stop).unwrap_or_else(|error| panic!("{error}")));
         system
@@ -99,13 +140,14 @@ impl System {
         self.live.stop();
         let killed = self.live.killed().to_vec();
         let restarts = self.live.restarts();
-        let audited = audit(&self.folder, true);
+        let data = self.live.system().data.clone();
+        let audited = audit(&self.folder, &data, true);
         if audited.is_err() || !killed.is_empty() {
             eprintln!("kept for a look: {}", self.folder.display());
         }
         let audit = audited.unwrap_or_else(|finding| panic!("{finding}"));
         assert_eq!(killed, [""; 0], "processes that did not end by themselves");
-        let finished = Finished { audit, restarts, folder: self.folder.clone() };
+        let finished = Finished { audit, restarts, folder: self.folder.clone(), data };
         finished.check_fragments();
         finished
     }
@@ -115,6 +157,7 @@ pub struct Finished {
     pub audit: Audit,
     pub restarts: u64,
     pub folder: PathBuf,
+    pub data: PathBuf,
 }
 
 impl Finished {
@@ -122,7 +165,7 @@ impl Finished {
     fn check_fragments(&self) {
         let input = sample::bes3();
         let (mut same, mut other) = (0, 0);
-        for entry in std::fs::read_dir(self.folder.join("data")).unwrap() {
+        for entry in std::fs::read_dir(&self.data).unwrap() {
             let path = entry.unwrap().path();
             let bytes = std::fs::read(&path).unwrap();
             if bytes.is_empty() || path.to_string_lossy().ends_with(".writing") {
@@ -143,7 +186,8 @@ impl Finished {
         for entry in std::fs::read_dir(&self.folder).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|extension| extension == "journal") {
-                journal::read(&path, |_, Line { record, .. }| count += u64::from(wanted(&record.what))).unwrap();
+                journal::read(&path, |_, Line { record, .. }| count += u64::from(wanted(&record.what)))
+                    .unwrap();
             }
         }
         count
@@ -163,7 +207,8 @@ pub fn send(pid: u32, signal: Signal) {
 /// The seed of a test's random times: from the environment, where a run is to be repeated.
 pub fn random(test: &str) -> Random {
     let seed = std::env::var("FANIN_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| u64::from(std::process::id()) ^ Instant::now().elapsed().as_nanos() as u64);
+    let seed =
+        seed.unwrap_or_else(|| u64::from(std::process::id()) ^ Instant::now().elapsed().as_nanos() as u64);
     eprintln!("{test}: seed {seed}; again with FANIN_SEED={seed}");
     Random::new(seed)
 }
