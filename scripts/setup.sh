@@ -23,6 +23,8 @@ system_test=(
     'has git|git|the checks of the tracked files'
     'has python3|python3|the Python package and the checks'
     'python3 -c "import ensurepip, venv"|python3-venv|the Python tools, in .venv'
+    'has ip && has ethtool|iproute2 ethtool|the tests in network namespaces'
+    'has ovs-vswitchd|openvswitch-switch|the test of OpenFlow rules'
 )
 
 needs=("${system_build[@]}")
