@@ -171,6 +171,11 @@ impl Commands {
         self.poll_queue()
     }
 
+    /// Whether there may be one.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.pending.load(Ordering::Acquire)
+    }
+
     #[cold]
     fn poll_queue(&self) -> Option<Request> {
         match self.queue.try_recv() {

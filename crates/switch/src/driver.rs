@@ -59,6 +59,12 @@ pub trait Driver {
     /// Buffers in all: free, queued, or with the ports.
     fn capacity(&self) -> usize;
 
+    /// A buffer that this worker has freed and that belongs to another, to be sent there.
+    fn poll_stray(&mut self, worker: usize) -> Option<Self::Handle>;
+
+    /// A buffer of ours that another worker has freed.
+    fn handle_stray(&mut self, handle: Self::Handle);
+
     /// Whether a port has a link.
     fn is_up(&mut self, port: usize) -> bool;
 

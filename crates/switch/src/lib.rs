@@ -24,6 +24,8 @@ pub mod control;
 mod driver;
 mod frame;
 mod impair;
+mod lane;
+mod lanes;
 mod memory;
 pub mod openflow;
 mod output;

@@ -119,6 +119,14 @@ macro_rules! over_a_pool {
             self.pool.free_len()
         }
 
+        fn poll_stray(&mut self, worker: usize) -> Option<Buffer> {
+            self.pool.poll_stranger(worker)
+        }
+
+        fn handle_stray(&mut self, handle: Buffer) {
+            self.pool.give_back(handle);
+        }
+
         fn capacity(&self) -> usize {
             self.pool.share_len()
         }

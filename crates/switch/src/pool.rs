@@ -207,9 +207,15 @@ impl Pool {
         }
     }
 
-    /// Chunks of another worker's, to be sent there.
-    pub(crate) fn strangers(&mut self, worker: usize) -> &mut Vec<u32> {
-        &mut self.strangers[worker]
+    /// A chunk of another worker's, to be sent there.
+    #[inline]
+    pub(crate) fn poll_stranger(&mut self, worker: usize) -> Option<Buffer> {
+        self.strangers[worker].pop().map(|chunk| Buffer::new(chunk, 0, 0))
+    }
+
+    /// A chunk of ours that another worker has freed.
+    pub(crate) fn give_back(&mut self, buffer: Buffer) {
+        self.give_chunk(buffer.chunk);
     }
 
     #[inline]
@@ -404,9 +410,9 @@ mod tests {
         let frame = pools[0].put(&[7; 100]).unwrap();
         assert_eq!(pools[1].head(frame), [7; 100]);
         pools[1].free(frame, 100);
-        let chunk = pools[1].strangers(0).pop().unwrap();
+        let chunk = pools[1].poll_stranger(0).unwrap();
         let before = pools[0].free_len();
-        pools[0].give_chunk(chunk);
+        pools[0].give_back(chunk);
         assert_eq!(pools[0].free_len(), before + 1);
     }
 }

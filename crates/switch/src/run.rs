@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 use fanin_scenario::Errors;
@@ -12,6 +12,7 @@ use crate::command::{Control, Wake};
 use crate::config::Config;
 use crate::control::Operation;
 use crate::driver::Driver;
+use crate::lanes::Lanes;
 use crate::snapshot::Snapshot;
 use crate::switch::Switch;
 use crate::sys::{self, Wakeup};
@@ -116,12 +117,18 @@ impl Running {
             wakeups: wakeups.clone(),
             threads: Vec::new(),
         };
+        let owners: Vec<u16> = (0..config.port.len()).map(|port| config.worker_of(port) as u16).collect();
+        let mut lanes = if drivers.len() > 1 { Lanes::between(&wakeups, &owners) } else { Vec::new() };
+        lanes.reverse();
+        let receiving = Arc::new(AtomicUsize::new(drivers.len()));
         let mut workers = Vec::new();
         for ((number, driver), commands) in drivers.into_iter().enumerate().zip(commands) {
             let mut switch = Switch::for_worker(config.clone().checked()?, driver, number)?;
+            switch.lanes = lanes.pop();
             switch.attach(&captures);
             workers.push(Worker {
                 switch,
+                receiving: Arc::clone(&receiving),
                 commands,
                 wakeup: Arc::clone(&wakeups[number]),
                 stop: Arc::clone(&stop),

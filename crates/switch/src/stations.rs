@@ -210,12 +210,20 @@ impl Stations {
     }
 
     /// Looks at some places, and forgets who has been silent for too long.
-    pub(crate) fn age(&mut self, now: Instant) {
+    /// Only stations behind ports that `is_mine` names age here; of each that is forgotten `forgotten` is told.
+    pub(crate) fn age(
+        &mut self,
+        now: Instant,
+        is_mine: impl Fn(usize) -> bool,
+        mut forgotten: impl FnMut(Mac, u16),
+    ) {
         let now = ticks(now);
         for _ in 0..SWEEP.min(self.places.len()) {
             let index = self.sweep & (self.places.len() - 1);
             let place = &self.places[index];
-            if place.key != FREE && place.flags & STATIC == 0 && now.wrapping_sub(place.heard) > self.age {
+            let is_old = now.wrapping_sub(place.heard) > self.age && is_mine(place.port.into());
+            if place.key != FREE && place.flags & STATIC == 0 && is_old {
+                forgotten(Mac::from_u64(place.key), (place.key >> 48) as u16);
                 self.free(index);
             } else {
                 self.sweep = self.sweep.wrapping_add(1);
@@ -302,7 +310,7 @@ mod tests {
         }
         assert_eq!(stations.learn(at(0), Mac::from_u64(3), 0, 0), Learned::Full);
         for _ in 0..8 {
-            stations.age(at(3_000));
+            stations.age(at(3_000), |_| true, |_, _| ());
         }
         assert_eq!(stations.learn(at(3_000), Mac::from_u64(3), 0, 0), Learned::New);
     }
@@ -332,7 +340,7 @@ mod tests {
                     }
                     _ => {
                         for _ in 0..8 {
-                            stations.age(at(millis));
+                            stations.age(at(millis), |_| true, |_, _| ());
                         }
                         naive.retain(|_, (_, heard)| ticks(at(millis)).wrapping_sub(ticks(at(*heard))) <= span(SECOND * 2));
                     }

@@ -11,6 +11,7 @@ use crate::config::{Config, PortSpec, StormSpec};
 use crate::driver::{Driver, Received};
 use crate::frame::{ETHERTYPE_VLAN, Ethernet, Network, TAG_BYTES, mark_congestion};
 use crate::impair::Fate;
+use crate::lanes::{Lanes, Message};
 use crate::output::{Held, Next, Output, PLAIN, Reserve};
 use crate::pause::Pauser;
 use crate::random::Random;
@@ -148,6 +149,8 @@ pub struct Switch<D: Driver> {
     pub(crate) busy_rounds: u64,
     pub(crate) now: Instant,
     tap: Tap,
+    /// To the other workers, where there are any.
+    pub(crate) lanes: Option<Lanes<D::Handle>>,
 }
 
 impl<D: Driver> Switch<D> {
@@ -211,6 +214,7 @@ impl<D: Driver> Switch<D> {
             busy_rounds: 0,
             now: Instant::START,
             tap: Captures::new(worker + 1, 0).tap(worker),
+            lanes: None,
             config,
         };
         for ring in switch.config.ring.clone() {
@@ -271,6 +275,11 @@ impl<D: Driver> Switch<D> {
         !self.mine.iter().any(|&port| self.driver.has_unsent(port))
     }
 
+    /// Whether another worker has sent something.
+    pub(crate) fn has_messages(&self) -> bool {
+        self.lanes.as_ref().is_some_and(Lanes::has_messages)
+    }
+
     pub(crate) fn rebuild_rules(&mut self) {
         for output in &mut self.outputs {
             let rules = self.config.rule.iter().enumerate().filter_map(|(number, rule)| {
@@ -311,6 +320,9 @@ impl<D: Driver> Switch<D> {
             for place in 0..self.mine.len() {
                 frames += self.receive(now, self.mine[place]);
             }
+        }
+        if self.lanes.is_some() {
+            frames += self.receive_messages(now);
         }
         if self.sends_pauses {
             self.send_pauses(now);
@@ -387,7 +399,10 @@ impl<D: Driver> Switch<D> {
             return self.hand_over(now, input, input, vlan, frame, &ethernet);
         }
         match self.stations.learn(now, ethernet.source, vlan, input) {
-            Learned::Known | Learned::New | Learned::Full => {}
+            Learned::Known | Learned::Full => {}
+            Learned::New => {
+                self.tell_all(Message::Learned { mac: ethernet.source, vlan, port: input as u16 })
+            }
             Learned::Elsewhere => return self.drop_in(input, frame, Cause::Loop),
         }
         if ethernet.destination.is_group() {
@@ -456,9 +471,76 @@ impl<D: Driver> Switch<D> {
                 Ok(changed) => changed,
                 Err(cause) => return self.drop_in(input, frame, cause),
             };
-            return self.enqueue(now, input, output, vlan, frame, &ethernet);
+            return self.hand_to(now, input, output, vlan, frame, &ethernet);
+        }
+        self.hand_to(now, input, output, vlan, frame, ethernet);
+    }
+
+    #[inline]
+    fn hand_to(
+        &mut self,
+        now: Instant,
+        input: usize,
+        output: usize,
+        vlan: u16,
+        frame: Received<D::Handle>,
+        ethernet: &Ethernet,
+    ) {
+        if let Some(lanes) = &mut self.lanes {
+            let owner = lanes.owner(output);
+            if owner != self.worker {
+                let message = Message::Frame { input: input as u16, output: output as u16, vlan, frame };
+                if lanes.send_frame(owner, message).is_err() {
+                    self.drop_in(input, frame, Cause::Handover);
+                }
+                return;
+            }
         }
         self.enqueue(now, input, output, vlan, frame, ethernet);
+    }
+
+    fn tell_all(&mut self, message: Message<D::Handle>) {
+        if let Some(lanes) = &mut self.lanes {
+            lanes.tell_all(message);
+        }
+    }
+
+    /// What other workers have sent since the last round, and what they get from us.
+    fn receive_messages(&mut self, now: Instant) -> usize {
+        let Some(mut lanes) = self.lanes.take() else { return 0 };
+        let mut frames = 0;
+        for other in 0..lanes.workers() {
+            for _ in 0..4 * BURST {
+                let Some(message) = lanes.take(other) else { break };
+                match message {
+                    Message::Frame { input, output, vlan, frame } => {
+                        frames += 1;
+                        let (input, output) = (input.into(), output.into());
+                        let Some(ethernet) = Ethernet::parse(self.driver.head(frame.handle)) else {
+                            self.drop_in(input, frame, Cause::Malformed);
+                            continue;
+                        };
+                        // The station speaks there, whatever a loop brings back here.
+                        self.stations.set(now, ethernet.source, vlan, input);
+                        self.enqueue(now, input, output, vlan, frame, &ethernet);
+                    }
+                    Message::Learned { mac, vlan, port } => self.stations.set(now, mac, vlan, port.into()),
+                    Message::Forgotten { mac, vlan } => {
+                        self.stations.remove(mac, vlan);
+                    }
+                    Message::Down { port } => {
+                        self.stations.flush(Some(port.into()));
+                    }
+                    Message::Back(handle) => self.driver.handle_stray(handle),
+                }
+            }
+            while let Some(handle) = self.driver.poll_stray(other) {
+                lanes.tell(other, Message::Back(handle));
+            }
+        }
+        lanes.flush();
+        self.lanes = Some(lanes);
+        frames
     }
 
     /// Puts on or takes off a frame's tag as the output wants it.
@@ -516,6 +598,8 @@ impl<D: Driver> Switch<D> {
         frame: Received<D::Handle>,
         ethernet: &Ethernet,
     ) {
+        // What comes from another worker's port is on the books of ours.
+        let blame = if self.lanes.is_some() && !self.mine.contains(&input) { output } else { input };
         let out = &mut self.outputs[output];
         let mut network = None;
         let head = self.driver.head(frame.handle);
@@ -530,7 +614,7 @@ impl<D: Driver> Switch<D> {
                 self.rule_tallies[found.rule as usize].add(frame.bytes);
                 match found.action {
                     Action::Ring(number) => ring = number as usize,
-                    Action::Drop => return self.drop_in(input, frame, Cause::Rule),
+                    Action::Drop => return self.drop_in(blame, frame, Cause::Rule),
                 }
             }
         }
@@ -544,7 +628,7 @@ impl<D: Driver> Switch<D> {
             Ecn::NotCapable
         };
         if self.driver.room() < ROOM_MIN {
-            return self.drop_in(input, frame, Cause::Memory);
+            return self.drop_in(blame, frame, Cause::Memory);
         }
         // The queues may still have to make good for lost time: then this frame comes after what was due before it.
         let at = out.time().min(now);
@@ -705,7 +789,16 @@ impl<D: Driver> Switch<D> {
     #[cold]
     fn tick(&mut self, now: Instant) {
         self.tick_at = now + AGE_EVERY;
-        self.stations.age(now);
+        let (mine, lanes) = (&self.mine, &mut self.lanes);
+        self.stations.age(
+            now,
+            |port| mine.contains(&port),
+            |mac, vlan| {
+                if let Some(lanes) = lanes {
+                    lanes.tell_all(Message::Forgotten { mac, vlan });
+                }
+            },
+        );
         if now >= self.sample_at {
             self.sample_at = now + SAMPLE_EVERY;
             for &port in &self.mine {
@@ -716,10 +809,12 @@ impl<D: Driver> Switch<D> {
         }
         if now >= self.link_at {
             self.link_at = now + LINK_EVERY;
-            for &port in &self.mine {
+            for place in 0..self.mine.len() {
+                let port = self.mine[place];
                 let is_up = self.driver.is_up(port);
                 if self.inputs[port].is_up && !is_up {
                     self.stations.flush(Some(port));
+                    self.tell_all(Message::Down { port: port as u16 });
                 }
                 self.inputs[port].is_up = is_up;
             }

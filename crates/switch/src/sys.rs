@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::time::Duration;
 
 /// Waits for any of these files, for so long at most.
@@ -19,7 +20,10 @@ pub(crate) fn poll(files: &mut [libc::pollfd], timeout: Duration) {
 
 /// A file that one thread makes readable to wake another.
 #[derive(Debug)]
-pub(crate) struct Wakeup(File);
+pub(crate) struct Wakeup {
+    file: File,
+    asleep: AtomicBool,
+}
 
 impl Wakeup {
     pub(crate) fn new() -> io::Result<Self> {
@@ -29,20 +33,42 @@ impl Wakeup {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: just opened for us.
-        Ok(Self(unsafe { File::from_raw_fd(file) }))
+        let file = unsafe { File::from_raw_fd(file) };
+        Ok(Self { file, asleep: AtomicBool::new(false) })
     }
 
     pub(crate) fn wake(&self) {
         // It can only fail where its count is at its end, and then it is readable all the same.
-        let _ = (&self.0).write(&1u64.to_ne_bytes());
+        let _ = (&self.file).write(&1u64.to_ne_bytes());
     }
 
+    /// Wakes the other thread if it sleeps or is about to. What it shall see has been written, and a fence passed.
+    #[inline]
+    pub(crate) fn wake_sleeper(&self) {
+        if self.asleep.load(Ordering::Relaxed) {
+            self.wake();
+        }
+    }
+
+    /// Others can see from now on that this thread sleeps. It looks once more for something to do before it does.
+    pub(crate) fn begin_sleep(&self) {
+        self.asleep.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+    }
+
+    /// It is awake again.
+    pub(crate) fn end_sleep(&self) {
+        self.asleep.store(false, Ordering::Relaxed);
+        self.clear();
+    }
+
+    /// Takes the wake-ups back that have come so far.
     pub(crate) fn clear(&self) {
-        let _ = (&self.0).read(&mut [0; 8]);
+        let _ = (&self.file).read(&mut [0; 8]);
     }
 
     pub(crate) fn fd(&self) -> RawFd {
-        self.0.as_raw_fd()
+        self.file.as_raw_fd()
     }
 }
 

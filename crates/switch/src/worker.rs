@@ -1,7 +1,7 @@
 //! One worker: a thread that drives its part of the switch by the clock.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use fanin_units::{Duration, Instant};
 
@@ -51,6 +51,8 @@ pub(crate) struct Worker<D: Driver> {
     pub(crate) commands: Commands,
     pub(crate) wakeup: Arc<Wakeup>,
     pub(crate) stop: Arc<AtomicBool>,
+    /// Workers that still take frames in.
+    pub(crate) receiving: Arc<AtomicUsize>,
     pub(crate) clock: Clock,
     pub(crate) core: Option<u16>,
 }
@@ -72,8 +74,14 @@ impl<D: Driver> Worker<D> {
                 rounds = 0;
             }
         }
+        // Once nobody takes frames in, no worker hands any over.
+        self.receiving.fetch_sub(1, Ordering::AcqRel);
         let end = self.clock.now() + self.switch.config().switch.drain;
-        while self.clock.now() < end && !(self.switch.is_drained() && self.switch.is_sent()) {
+        while self.clock.now() < end {
+            let is_last = self.receiving.load(Ordering::Acquire) == 0;
+            if is_last && !self.switch.has_messages() && self.switch.is_drained() && self.switch.is_sent() {
+                break;
+            }
             self.round(&mut rounds, &mut busy_at, false);
         }
         let abandoned = self.switch.abandon();
@@ -106,13 +114,16 @@ impl<D: Driver> Worker<D> {
             time = time.min(RETRY);
         }
         let time = std::time::Duration::from_nanos(time.as_nanos());
-        self.switch.driver_mut().wait(time, self.wakeup.fd());
+        self.wakeup.begin_sleep();
+        if !self.commands.is_pending() && !self.switch.has_messages() {
+            self.switch.driver_mut().wait(time, self.wakeup.fd());
+        }
+        self.wakeup.end_sleep();
         true
     }
 
     fn carry_out(&mut self) {
         while let Some(request) = self.commands.poll() {
-            self.wakeup.clear();
             let answer = self.switch.handle_command(request.command);
             // Whoever asked may have gone away; that is no concern of ours.
             let _ = request.reply.send(answer);
