@@ -452,3 +452,31 @@ def test_every_form_of_rules_means_the_same(network: Network) -> None:
         if part.startswith("priority=")
     }
     assert {rule["priority"] for rule in listed} == shown
+
+
+def test_our_switch_keeps_the_queues_behind_the_host_ports(network: Network) -> None:
+    description = network.description(FLOWS)
+    network.apply(description)
+    config = network.call(network.binary, "switch", "openflow", str(description), "--as", "switch")
+    control = network.folder / "switch.sock"
+    path = network.folder / "switch.toml"
+    path.write_text(f'{config}\n[control]\nsocket = "{control}"\n')
+    network.start("ip", "netns", "exec", network.space("host"), network.binary, "switch", str(path))
+    try:
+        wait_for("the switch", lambda: control.exists() or network.processes[-1].poll() is not None)
+        log = network.folder / f"{len(network.processes) - 1}.log"
+        assert control.exists(), log.read_text()
+        transfer(network, "r1", "c1", REDIRECTED)
+        transfer(network, "r2", "c2", REDIRECTED)
+        transfer(network, "r1", "c2", DIRECT)
+        shown = network.call(network.binary, "switch", "show", "rings", "--json", "--at", str(control))
+        rings = {ring["name"]: ring["state"] for ring in json.loads(shown)}
+        assert set(rings) == {"c1", "c2"}
+        for name, port in (("c1", "pep0"), ("c2", "pep1")):
+            queue = rings[name]["queue"]
+            # One transfer each: the frames to c2 on other ports went straight.
+            assert FRAMES_MIN <= queue["departed"]["frames"] < 2 * FRAMES_MIN
+            assert (rings[name]["port"], queue["dropped"]) == (port, [])
+    finally:
+        network.processes[-1].terminate()
+        network.processes[-1].wait(timeout=20)

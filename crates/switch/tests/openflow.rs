@@ -275,6 +275,7 @@ fn mistakes_are_named_and_placed() {
             11,
             "no [[host_port]] is called `H`",
         ),
+        ("[[collector]]\nname = \"a b\"\nport = \"p1\"\nip = \"10.0.0.1\"\n", 8, "is no name of a ring"),
         ("[[flow]]\nprotocol = \"icmp\"\nsource_port = 5\n", 8, "protocol 1 has no ports"),
         (
             "[[flow]]\nsource_ip = \"10.0.0.0/8\"\ndestination_ip = \"::1\"\n",

@@ -11,9 +11,9 @@ use fanin_switch::{Buffer, Config, Driver, Mac, MacPrefix, MemoryPorts, Pool, Re
 use fanin_units::{Bytes, Packets, Rate, Ratio};
 
 /// Sources, at ports 0 to 7.
-pub const SOURCES: usize = 8;
+pub(crate) const SOURCES: usize = 8;
 /// Collectors, at ports 8 to 11.
-pub const COLLECTORS: usize = 4;
+pub(crate) const COLLECTORS: usize = 4;
 /// Sources send nothing while fewer buffers are free.
 const ROOM_MIN: usize = 2048;
 /// Sources look so often whether a frame is due.
@@ -26,20 +26,20 @@ const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 
 /// What happened to the traffic.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub(crate) struct Counts {
     /// Frames sent by sources.
-    pub sent: AtomicU64,
+    pub(crate) sent: AtomicU64,
     /// Frames that arrived.
-    pub arrived: AtomicU64,
+    pub(crate) arrived: AtomicU64,
     /// Frames that came behind a later one of their flow.
-    pub reordered: AtomicU64,
+    pub(crate) reordered: AtomicU64,
     /// Frames that came out of a wrong port, or changed on their way.
-    pub wrong: AtomicU64,
+    pub(crate) wrong: AtomicU64,
 }
 
 /// The ports.
 #[derive(Debug)]
-pub struct Traffic {
+pub(crate) struct Traffic {
     ports: MemoryPorts,
     counts: Arc<Counts>,
     frames_per_s: u64,
@@ -54,12 +54,12 @@ pub struct Traffic {
 }
 
 /// The address of a station, by its port.
-pub fn station(port: usize) -> Mac {
+pub(crate) fn station(port: usize) -> Mac {
     Mac([2, 0, 0, 0, 0, port as u8])
 }
 
 /// A switch whose every collector has a ring and a rule of its own.
-pub fn config() -> Config {
+pub(crate) fn config() -> Config {
     let mut config = Config::default();
     config.switch.name = "busy".to_owned();
     config.switch.memory = Bytes::new(128 << 20);
@@ -92,7 +92,7 @@ impl Traffic {
     ///
     /// # Panics
     /// If there is no packet memory.
-    pub fn new(config: &Config, frames_per_s: u64, counts: Arc<Counts>) -> Self {
+    pub(crate) fn new(config: &Config, frames_per_s: u64, counts: Arc<Counts>) -> Self {
         let switch = &config.switch;
         let mut pools = Pool::new(switch.memory, switch.mtu, switch.hugepages, 1).expect("packet memory");
         Self {
@@ -218,6 +218,14 @@ impl Driver for Traffic {
 
     fn capacity(&self) -> usize {
         self.ports.capacity()
+    }
+
+    fn poll_stray(&mut self, worker: usize) -> Option<Buffer> {
+        self.ports.poll_stray(worker)
+    }
+
+    fn handle_stray(&mut self, handle: Buffer) {
+        self.ports.handle_stray(handle);
     }
 
     fn is_up(&mut self, _: usize) -> bool {

@@ -6,6 +6,7 @@ use fanin_scenario::{Document, Errors, Problem, Warnings};
 use fanin_units::Rate;
 
 use crate::address::MacPrefix;
+use crate::config::NAME_BYTES_MAX;
 use crate::openflow::rules::{RULES_MAX, Rule, overlap, rules};
 use crate::openflow::spec::{CollectorSpec, FlowSpec, HostPortSpec, HybridSpec, Others};
 
@@ -277,6 +278,14 @@ impl Check<'_> {
         for (index, collector) in self.spec.collector.iter().enumerate() {
             let path = |key: &str| format!("collector.{index}.{key}");
             self.port_exists(&path("port"), &collector.port, problems);
+            // It is the name of a ring and a rule of the software switch as well.
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
+            let name = &collector.name;
+            if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(is_plain) {
+                let message = format!("\"{}\" is no name of a ring", name.escape_debug());
+                let help = format!("use 1 to {NAME_BYTES_MAX} letters, digits and the characters - _ . :");
+                problems.push(self.document.problem(&path("name"), message).advise(help));
+            }
             if collector.mac.is_none() && collector.ip.is_none() {
                 let message = format!("`{}` has neither `mac` nor `ip`", collector.name);
                 let help = "a frame is for a collector if one of them, or both, say so";
