@@ -22,8 +22,13 @@ system_build=('has cc|gcc libc6-dev|the linker')
 system_test=(
     'has git|git|the checks of the tracked files'
     'has python3|python3|the Python package and the checks'
+    'has valgrind|valgrind|counting instructions'
+    'has ip && has tc && has ss|iproute2|networks of namespaces'
+    'has clang || has clang-14|clang|the BPF programs'
+    'test -e /usr/include/libelf.h -a -e /usr/include/zlib.h|libelf-dev zlib1g-dev|loading BPF programs'
+    'has make && has pkg-config|make pkg-config|building the loader of BPF programs'
     'python3 -c "import ensurepip, venv"|python3-venv|the Python tools, in .venv'
-    'has ip && has ethtool|iproute2 ethtool|the tests in network namespaces'
+    'has ethtool|ethtool|the tests in network namespaces'
     'has ovs-vswitchd|openvswitch-switch|the test of OpenFlow rules'
 )
 

@@ -298,6 +298,7 @@ impl Check<'_> {
             ("transport.static_window", t.static_window),
             ("transport.initial_window", t.initial_window),
             ("transport.diatcp.global_window", t.diatcp.global_window),
+            ("transport.dctcp.window_min", t.dctcp.window_min),
         ];
         for (path, window) in windows {
             if window.is_zero() || window.get() > 1 << 20 {
@@ -312,6 +313,10 @@ impl Check<'_> {
             }
         }
         self.share("transport.dctcp.gain", t.dctcp.gain);
+        if t.dctcp.gain.is_zero() && t.congestion_control == CongestionControl::Dctcp {
+            let message = "with a gain of zero DCTCP never learns the share of marks".to_owned();
+            self.fail("transport.dctcp.gain", message, "zero", None, "RFC 8257 has 0.0625".to_owned());
+        }
         self.share("transport.dctcp.alpha_initial", t.dctcp.alpha_initial);
         self.share("transport.rto_spread", t.rto_spread);
         let marks = |switch: &Switch| switch.ecn.mode != EcnMode::Off && switch.ecn.mode != EcnMode::RedDrop;
@@ -626,6 +631,10 @@ impl Check<'_> {
         }
         for (key, share) in [("ecn.weight", ecn.weight), ("ecn.probability_max", ecn.probability_max)] {
             self.share(&path(key), share);
+            if share.is_zero() && matches!(ecn.mode, EcnMode::RedMark | EcnMode::RedDrop) {
+                let message = format!("with `{key}` at zero RED never acts");
+                self.fail(&path(key), message, "zero", None, "give a share above 0".to_owned());
+            }
         }
         let pause = &switch.pause;
         if pause.mode == PauseMode::Off {
@@ -702,6 +711,11 @@ fn rows(s: &Scenario) -> Vec<(&'static str, bool, &'static str)> {
             "transport.congestion_control is not \"static\"",
         ),
         ("transport.dctcp", cc == CongestionControl::Dctcp, "transport.congestion_control is not \"dctcp\""),
+        (
+            "transport.m21tcp",
+            cc == CongestionControl::M21tcp,
+            "transport.congestion_control is not \"m21tcp\"",
+        ),
         (
             "transport.diatcp",
             cc == CongestionControl::Diatcp,

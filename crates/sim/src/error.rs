@@ -26,6 +26,12 @@ pub enum Error {
     /// A switch's memory cannot be.
     #[error("a switch cannot be: {0}")]
     Memory(#[from] fanin_queueing::LayoutError),
+    /// Its thresholds to stop its neighbours cannot be.
+    #[error("pause: {0}")]
+    Pause(#[from] fanin_queueing::PauseError),
+    /// Its early signals cannot be.
+    #[error("ecn: {0}")]
+    Red(#[from] fanin_queueing::RedError),
     /// The supervisor cannot work as it is told.
     #[error("supervisor: {0}")]
     Supervisor(#[from] fanin_dataflow::SupervisorError),

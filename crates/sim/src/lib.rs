@@ -27,11 +27,14 @@
 #![forbid(unsafe_code)]
 
 mod capture;
+mod diatcp;
 mod error;
 mod fabric;
 mod ideal;
+mod m21;
 mod memories;
 pub mod network;
+mod prefetch;
 mod random;
 mod run;
 mod schedule;
@@ -39,6 +42,7 @@ mod speed;
 mod stack;
 mod sweep;
 pub mod tcp;
+mod techniques;
 pub mod topology;
 mod workload;
 mod world;

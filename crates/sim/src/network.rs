@@ -2,7 +2,7 @@
 //! that frames take through it.
 
 use crate::tcp::Framing;
-use fanin_scenario::Switch;
+use fanin_scenario::{M21tcp, Switch};
 use fanin_units::{Duration, Rate};
 
 /// A host or switch, by its place in [`Network::nodes`].
@@ -64,13 +64,26 @@ pub struct Network {
     pub switches: Vec<SwitchKind>,
     /// What the links add to an IP packet.
     pub framing: Framing,
+    /// Bytes that a switch stores of a full frame: what thresholds in packets stand for where they count bytes.
+    pub frame_bytes: u32,
+    /// M21TCP, where the connections use it.
+    pub m21: Option<M21>,
+}
+
+/// M21TCP as a network's switches need to know it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct M21 {
+    /// Its settings.
+    pub settings: M21tcp,
+    /// Payload of a full segment.
+    pub mss: u16,
 }
 
 impl Default for Network {
     /// Nothing at all, on Ethernet.
     fn default() -> Self {
         let (nodes, links, switches) = (Vec::new(), Vec::new(), Vec::new());
-        Self { nodes, links, switches, framing: Framing::ETHERNET }
+        Self { nodes, links, switches, framing: Framing::ETHERNET, frame_bytes: 1518, m21: None }
     }
 }
 
@@ -123,6 +136,12 @@ impl Network {
         let index = NodeIndex::try_from(self.nodes.len()).expect("more than 2^32 nodes");
         self.nodes.push(node);
         index
+    }
+
+    /// The kinds of switches that there is one of.
+    pub(crate) fn switches_used(&self) -> impl Iterator<Item = &SwitchKind> {
+        let is_used = |like: usize| self.nodes.iter().any(|node| node.kind == NodeKind::Switch { like });
+        self.switches.iter().enumerate().filter(move |(like, _)| is_used(*like)).map(|(_, kind)| kind)
     }
 
     /// Joins two nodes; returns the link's index.

@@ -2,10 +2,10 @@
 //!
 //! A further topology is one more function here that adds nodes and links, and a line in [`build`].
 
-use fanin_scenario::{Framing as Wanted, Link, Scenario, Switch, Topology};
+use fanin_scenario::{CongestionControl, Framing as Wanted, Link, Scenario, Switch, Topology};
 
 use crate::Error;
-use crate::network::{Network, NodeIndex, SwitchKind};
+use crate::network::{M21, Network, NodeIndex, SwitchKind};
 use crate::tcp::Framing;
 
 /// Which of the scenario's switches a node is: a place in `Network::switches`.
@@ -43,6 +43,13 @@ pub fn build(scenario: &Scenario) -> Result<(Network, Roles), Error> {
         Wanted::Ethernet => Framing::ETHERNET,
         Wanted::PointToPoint => Framing::PPP,
     };
+    let full = (scenario.transport.mss.get() as u32).saturating_add(40);
+    network.frame_bytes = network.framing.frame_bytes(full);
+    let transport = &scenario.transport;
+    if transport.congestion_control == CongestionControl::M21tcp {
+        let mss = crate::stack::stack(transport)?.mss;
+        network.m21 = Some(M21 { settings: transport.m21tcp.clone(), mss });
+    }
     let roles = match scenario.network.topology {
         Topology::Star => star(scenario, &mut network),
         Topology::Racks => racks(scenario, &mut network),

@@ -227,8 +227,7 @@ fn a_run_that_cannot_move_says_who_waits() {
 #[test]
 fn what_is_not_simulated_is_refused() {
     for (sets, key) in [
-        (&["tor.pause.mode=pause"][..], "pause.mode"),
-        (&["shaping.method=fastpass"], "shaping.method"),
+        (&["shaping.method=fastpass"][..], "shaping.method"),
         (&["workload.kind=push"], "workload.kind"),
         (&["network.topology=hybrid", "network.cores=1"], "network.topology"),
     ] {

@@ -273,6 +273,7 @@ impl<D: Driver> Switch<D> {
             pauses_received: input.pauser.received,
             pauses_sent: input.pauser.sent,
             delayed: output.impairment.as_ref().map_or(0, |way| way.len() as u64),
+            m21_flows: self.m21.as_ref().and_then(|m21| m21.flows(port)),
             queue,
         }
     }

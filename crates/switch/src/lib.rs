@@ -26,6 +26,7 @@ mod frame;
 mod impair;
 mod lane;
 mod lanes;
+mod m21;
 mod memory;
 pub mod openflow;
 mod output;
@@ -46,7 +47,8 @@ pub use command::{Command, CommandError, Control, PortChange, Reply};
 pub use config::Config;
 pub use driver::{Driver, Received};
 pub use frame::{ETHERNET_BYTES, Ethernet, Network, TAG_BYTES, WIRE_BYTES, checksum, checksum_update};
-pub use memory::{MemoryPort, MemoryPorts};
+pub use m21::{M21_ECHO, M21_FORWARD, M21_KIND};
+pub use memory::{CirculatingPorts, MemoryPort, MemoryPorts};
 pub use pool::{Buffer, HEADROOM, Pool};
 pub use run::{Ended, Running, StartError};
 pub use snapshot::{

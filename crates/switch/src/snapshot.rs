@@ -236,6 +236,9 @@ pub struct PortSnapshot {
     pub pauses_sent: u64,
     /// Frames held by its impairment.
     pub delayed: u64,
+    /// Flows that its M21TCP stage counts; absent where it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub m21_flows: Option<u32>,
     /// Its queue of frames that no rule sends to a ring.
     pub queue: QueueSnapshot,
 }
@@ -314,11 +317,10 @@ impl Snapshot {
         self.workers.extend(other.workers);
     }
 
-    /// Frames dropped anywhere, except those that nobody misses and those that an impairment lost on purpose.
+    /// Frames dropped anywhere, except those that nobody was there for and those that an impairment lost on purpose.
     pub fn drops(&self) -> u64 {
-        let wanted = |dropped: &&Dropped| {
-            dropped.cause != Cause::Filtered.name() && dropped.cause != Cause::Impairment.name()
-        };
+        let unmissed = [Cause::Filtered, Cause::NoPort, Cause::Impairment].map(Cause::name);
+        let wanted = |dropped: &&Dropped| !unmissed.contains(&dropped.cause);
         let ports = self.ports.iter().flat_map(|port| port.dropped.iter().chain(&port.queue.dropped));
         let rings = self.rings.iter().flat_map(|ring| &ring.queue.dropped);
         ports.chain(rings).filter(wanted).map(|dropped| dropped.tally.frames).sum()

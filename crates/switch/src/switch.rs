@@ -12,6 +12,7 @@ use crate::driver::{Driver, Received};
 use crate::frame::{ETHERTYPE_VLAN, Ethernet, Network, TAG_BYTES, mark_congestion};
 use crate::impair::Fate;
 use crate::lanes::{Lanes, Message};
+use crate::m21::M21;
 use crate::output::{Held, Next, Output, PLAIN, Reserve};
 use crate::pause::Pauser;
 use crate::random::Random;
@@ -132,6 +133,7 @@ pub struct Switch<D: Driver> {
     /// What is queued of each port's frames, where PAUSE frames are sent.
     held_by_input: Vec<u64>,
     pub(crate) sends_pauses: bool,
+    pub(crate) m21: Option<M21>,
     pub(crate) stations: Stations,
     pub(crate) has_vlans: bool,
     payload_max: u32,
@@ -197,6 +199,7 @@ impl<D: Driver> Switch<D> {
             memory,
             held_by_input: vec![0; ports],
             sends_pauses: config.port.iter().any(|port| port.pause.xoff.is_some()),
+            m21: M21::new(&config),
             stations: Stations::new(spec.mac_entries, spec.mac_age, spec.mac_hold),
             has_vlans,
             payload_max: spec.mtu.get() as u32,
@@ -208,7 +211,8 @@ impl<D: Driver> Switch<D> {
             scratch: Vec::new(),
             tick_at: Instant::START,
             sample_at: Instant::START,
-            link_at: Instant::START,
+            // Links that have just come up are not seen yet: every port has one until the first look.
+            link_at: Instant::START + LINK_EVERY,
             period_at: Instant::START + PERIOD,
             rounds: 0,
             busy_rounds: 0,
@@ -600,6 +604,10 @@ impl<D: Driver> Switch<D> {
     ) {
         // What comes from another worker's port is on the books of ours.
         let blame = if self.lanes.is_some() && !self.mine.contains(&input) { output } else { input };
+        if let Some(m21) = &mut self.m21 {
+            let head = self.driver.head_mut(frame.handle);
+            m21.handle_frame(now, input, output, head, frame.bytes, ethernet);
+        }
         let out = &mut self.outputs[output];
         let mut network = None;
         let head = self.driver.head(frame.handle);

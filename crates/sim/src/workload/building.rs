@@ -11,7 +11,8 @@ use fanin_scenario::{Scenario, ShapingMethod};
 use fanin_units::{Bytes, Duration, Instant, Ratio};
 
 use crate::Error;
-use crate::ideal::Ideal;
+use crate::diatcp::Awaits;
+use crate::ideal::{Answers, Ideal};
 use crate::network::Network;
 use crate::random::{Kind, Purpose, host, seed};
 use crate::run::{Measured, Wanted};
@@ -21,9 +22,6 @@ use crate::world::{EndIndex, Outbox, Workload};
 
 /// How many lines a diagnosis has at most.
 const DIAGNOSIS_LINES_MAX: usize = 12;
-
-/// A request for the fragments of one readout as `Message::wire_bytes` has it, for the ideal time.
-const REQUEST_BYTES: u64 = 68;
 
 /// One role of the system.
 enum Role {
@@ -48,8 +46,12 @@ pub(crate) struct Building {
     racks: Vec<u32>,
     rows: Vec<EventRow>,
     ideal: Ideal,
-    /// Bytes that the answers of each event take on the wire.
-    answers_wire_bytes: Vec<u64>,
+    /// What each event was answered.
+    answers: Vec<Answers>,
+    /// For each readout the requests that it has not answered: the event, and when it arrived.
+    asked: Vec<Vec<(u64, Instant)>>,
+    /// Events whose messages a time-out holds up, while they are counted.
+    held_up: Vec<u64>,
     /// Events whose traffic is to be seen.
     watched: Vec<u64>,
     assigned: u64,
@@ -182,7 +184,13 @@ impl Building {
         // The disk is as fast as the link, and no slower: the simulation is about the network.
         let write = WriteModel::Timed { rate: scenario.logger.link.rate, latency: Duration::ZERO };
         let logger = |_| Logger::new(LoggerConfig { write, ..LoggerConfig::default() });
-        let ideal = Ideal::new(scenario, network, roles, scenario.readout.response_delay, REQUEST_BYTES)?;
+        let request: Message<Bytes> = Message::Request {
+            tag: 0,
+            event: fanin_dataflow::L1Id(0),
+            fragments: fanin_dataflow::FragmentSet::first(fragments),
+        };
+        let request_bytes = request.wire_bytes().get();
+        let ideal = Ideal::new(scenario, network, roles, scenario.readout.response_delay, request_bytes)?;
         let mut building = Self {
             supervisor,
             readouts: (0..readouts).map(readout).collect::<Result<_, _>>()?,
@@ -192,7 +200,9 @@ impl Building {
             racks: roles.racks.clone(),
             rows: Vec::new(),
             ideal,
-            answers_wire_bytes: Vec::new(),
+            answers: Vec::new(),
+            asked: vec![Vec::new(); readouts as usize],
+            held_up: Vec::new(),
             watched: scenario.record.events.clone(),
             assigned: 0,
             completed: 0,
@@ -293,7 +303,7 @@ impl Building {
 
     /// Sends what a role has to send, and takes its records.
     #[inline]
-    fn drain(&mut self, role: &Role, outbox: &mut Outbox<Message<Bytes>>) {
+    fn drain(&mut self, now: Instant, role: &Role, outbox: &mut Outbox<Message<Bytes>>) {
         loop {
             let next = match *role {
                 Role::Supervisor => self.supervisor.poll_transmit(),
@@ -303,8 +313,14 @@ impl Building {
             };
             let Some((peer, message)) = next else { break };
             let bytes = message.wire_bytes().get();
-            if let Message::Answer { event, .. } = &message {
-                self.answers_wire_bytes[event.0 as usize] += self.ideal.wire_bytes(bytes);
+            if let Message::Request { event, .. } = &message {
+                self.answers[event.0 as usize].ask(bytes);
+            } else if let (&Message::Answer { event, .. }, &Role::Readout(place)) = (&message, role) {
+                let asked = &mut self.asked[usize::from(place)];
+                let found = asked.iter().position(|&(one, _)| one == event.0);
+                let at = found.map_or(now, |index| asked.swap_remove(index).1);
+                let wire_bytes = self.ideal.wire_bytes(bytes);
+                self.answers[event.0 as usize].add(wire_bytes, bytes, now - at);
             }
             outbox.send(self.end(role, peer), bytes, message);
         }
@@ -325,7 +341,7 @@ impl Building {
         if let What::Assigned { collector, unit, .. } = what {
             assert_eq!(event.0, self.rows.len() as u64, "events are assigned once and in order");
             self.assigned += 1;
-            self.answers_wire_bytes.push(0);
+            self.answers.push(Answers::NONE);
             self.rows.push(EventRow {
                 id: event.0,
                 assigned_ps: at.get(),
@@ -397,7 +413,7 @@ impl Workload for Building {
         }
         for host in 0..self.hosts() as u32 {
             let role = self.role(host);
-            self.drain(&role, outbox);
+            self.drain(now, &role, outbox);
         }
     }
 
@@ -412,13 +428,16 @@ impl Workload for Building {
         self.messages += 1;
         let (host, peer) = self.ends[end as usize];
         let role = self.role(host);
+        if let (&Message::Request { event, .. }, &Role::Readout(place)) = (&message, &role) {
+            self.asked[usize::from(place)].push((event.0, now));
+        }
         expected(match role {
             Role::Supervisor => self.supervisor.handle_message(now, peer, message),
             Role::Readout(place) => self.readouts[usize::from(place)].handle_message(now, peer, message),
             Role::Collector(place) => self.collectors[usize::from(place)].handle_message(now, peer, message),
             Role::Logger(place) => self.loggers[usize::from(place)].handle_message(now, peer, message),
         });
-        self.drain(&role, outbox);
+        self.drain(now, &role, outbox);
     }
 
     fn handle_deadline(&mut self, now: Instant, host: u32, outbox: &mut Outbox<Message<Bytes>>) {
@@ -429,7 +448,7 @@ impl Workload for Building {
             Role::Collector(place) => self.collectors[usize::from(place)].handle_deadline(now),
             Role::Logger(place) => self.loggers[usize::from(place)].handle_deadline(now),
         }
-        self.drain(&role, outbox);
+        self.drain(now, &role, outbox);
     }
 
     #[inline]
@@ -443,9 +462,29 @@ impl Workload for Building {
         .unwrap_or(Instant::FAR_FUTURE)
     }
 
-    fn handle_timeout(&mut self, _now: Instant, _end: EndIndex, message: Option<&Message<Bytes>>) {
-        if let Some(&(Message::Answer { event, .. } | Message::Request { event, .. })) = message {
-            self.rows[event.0 as usize].timeouts += 1;
+    fn handle_timeout(
+        &mut self,
+        _now: Instant,
+        _end: EndIndex,
+        messages: &mut dyn Iterator<Item = &Message<Bytes>>,
+    ) {
+        // An event that waits for two messages of this stream suffers once.
+        self.held_up.clear();
+        for message in messages {
+            if let Message::Answer { event, .. } | Message::Request { event, .. } = message
+                && !self.held_up.contains(&event.0)
+            {
+                self.held_up.push(event.0);
+                self.rows[event.0 as usize].timeouts += 1;
+            }
+        }
+    }
+
+    fn awaits(&self, message: &Message<Bytes>) -> Awaits {
+        match message {
+            Message::Request { .. } => Awaits::Opens,
+            Message::Answer { .. } => Awaits::Closes,
+            _ => Awaits::Nothing,
         }
     }
 
@@ -509,14 +548,19 @@ impl Measured for Building {
             .collect()
     }
 
+    fn bulk_connections(&self) -> u32 {
+        (self.collectors.len() * self.readouts.len()) as u32
+    }
+
     fn hosts(&self) -> usize {
         1 + self.readouts.len() + self.collectors.len() + self.loggers.len()
     }
 
     fn rows(&self) -> Vec<EventRow> {
         let mut rows = self.rows.clone();
-        for (row, &wire_bytes) in rows.iter_mut().zip(&self.answers_wire_bytes) {
-            row.ideal_ps = row.last_byte_ps.map(|_| self.ideal.time(wire_bytes).get());
+        for (row, &answers) in rows.iter_mut().zip(&self.answers) {
+            let is_known = row.last_byte_ps.is_some() && answers.wire_bytes > 0;
+            row.ideal_ps = is_known.then(|| self.ideal.bound(answers).get());
         }
         rows
     }
@@ -529,6 +573,15 @@ impl Measured for Building {
 
     fn summarise(&self, summary: &mut Summary, rows: &[EventRow], span: Span) {
         summary.fill_events(rows, span, self.collectors.len() as u32, true);
+        if let Some(times) = &mut summary.collection_time_ms {
+            let measured = |row: &&EventRow| span.holds(row.assigned_ps) && row.collection_time_ps.is_some();
+            let ideals = rows
+                .iter()
+                .filter(measured)
+                .map(|row| self.ideal.time(self.answers[row.id as usize].wire_bytes).as_millis_f64());
+            let (count, sum) = ideals.fold((0_u64, 0.0), |(count, sum), one| (count + 1, sum + one));
+            times.ideal = (count > 0).then(|| sum / count as f64);
+        }
         if let Some(credits) = self.credits {
             let (waited, requests) =
                 self.collectors.iter().map(Collector::counters).fold((0.0, 0), |(time, requests), one| {

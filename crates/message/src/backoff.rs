@@ -1,0 +1,72 @@
+//! When to try again: exponential back-off with jitter, so that peers that lost one server do not return in step.
+
+use std::time::Duration;
+
+/// How a lost or refused connection is tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backoff {
+    /// The longest pause before the first new attempt. Default: 100 ms.
+    pub first: Duration,
+    /// The longest pause of all. Default: 5 s.
+    pub longest: Duration,
+    /// Attempts without a connection between them before the peer is given up. Default: none, never.
+    pub attempts_max: Option<u32>,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self { first: Duration::from_millis(100), longest: Duration::from_secs(5), attempts_max: None }
+    }
+}
+
+impl Backoff {
+    /// The pause before attempt number `attempt` (1 is the first after a loss), or nothing where the peer is given
+    /// up. `random` is any 64 bits: the pause lies evenly between the half and the whole of its doubled bound.
+    pub fn pause(&self, attempt: u32, random: u64) -> Option<Duration> {
+        if self.attempts_max.is_some_and(|max| attempt > max) {
+            return None;
+        }
+        let doubled =
+            self.first.saturating_mul(1u32.checked_shl(attempt.saturating_sub(1)).unwrap_or(u32::MAX));
+        let bound = doubled.min(self.longest);
+        let half = bound / 2;
+        let jitter = (half.as_nanos() * u128::from(random)) >> 64;
+        Some(half + Duration::from_nanos(jitter as u64))
+    }
+}
+
+/// Random bits for jitter (splitmix64): nothing here needs more than that.
+#[derive(Debug, Clone)]
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        word ^ (word >> 31)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest_and_are_spread() {
+        let backoff = Backoff { attempts_max: Some(40), ..Backoff::default() };
+        let bounds =
+            |attempt| (backoff.pause(attempt, 0).unwrap(), backoff.pause(attempt, u64::MAX).unwrap());
+        let near = |a: Duration, ms: u64| a.abs_diff(Duration::from_millis(ms)) < Duration::from_micros(1);
+        for (attempt, ms) in [(1, 100), (2, 200), (4, 800), (7, 5000), (33, 5000), (40, 5000)] {
+            let (least, most) = bounds(attempt);
+            assert!(near(least, ms / 2) && near(most, ms), "{attempt}: {least:?} to {most:?}");
+        }
+        assert_eq!(backoff.pause(41, 0), None);
+        let mut random = Random(1);
+        let pauses: Vec<_> = (0..100).map(|_| backoff.pause(1, random.next()).unwrap()).collect();
+        let mean = pauses.iter().sum::<Duration>() / 100;
+        assert!(mean.abs_diff(Duration::from_millis(75)) < Duration::from_millis(10), "{mean:?}");
+    }
+}

@@ -1,0 +1,316 @@
+//! Connections come and go.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::{SocketFlags, accept_with, sockopt};
+
+use super::slot::{Carrier, Origin, State, WATCH_READ, WATCH_WRITE, token};
+use super::{Endpoint, Listening, Resolved, TOKEN_BELL, TOKEN_LISTENER, TOKEN_WAKER};
+use crate::epoll::{READ, Ready, WRITE};
+use crate::event::{Closed, Event, Listener, NotAccepting, Peer};
+use crate::options::Address;
+use crate::socket::{self, OsError};
+
+/// Connections that are accepted in one go; the others wait for the next.
+const ACCEPTS_MAX: usize = 64;
+
+pub(super) fn os_error(error: &io::Error) -> OsError {
+    OsError(error.raw_os_error().unwrap_or(libc::EIO))
+}
+
+impl Endpoint {
+    pub(super) fn handle_ready(&mut self, ready: Ready) {
+        match ready.token {
+            TOKEN_WAKER => {
+                if self.waker.take() {
+                    self.events.push_back(Event::Woken);
+                }
+            }
+            TOKEN_BELL => {
+                self.bell.take();
+                self.handle_resolved();
+                self.feed_starved();
+            }
+            TOKEN_LISTENER.. => self.accept(Listener((ready.token - TOKEN_LISTENER) as u32)),
+            token => {
+                let Some(index) = self.slots.of_token(token) else { return };
+                if matches!(self.slots.at(index).state, State::Connecting(_)) {
+                    return self.handle_connected(index);
+                }
+                if ready.writable && self.slots.at(index).blocked.is_some() {
+                    self.flush_slot(index);
+                }
+                if ready.readable && self.slots.of_token(token).is_some() {
+                    self.handle_readable(index);
+                }
+            }
+        }
+    }
+
+    /// Accept what waits on a listener, as far as limits allow.
+    pub(super) fn accept(&mut self, listener: Listener) {
+        for _ in 0..ACCEPTS_MAX {
+            let Some(Listening { fd: Some(fd), options, .. }) = self.listeners.get(listener.index()) else {
+                return;
+            };
+            if self.slots.is_full() {
+                let max = self.settings.limits.peers_max;
+                return self.stop_accepting(listener, NotAccepting::Peers { max });
+            }
+            match accept_with(fd, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+                Ok(fd) => {
+                    let options = Arc::clone(options);
+                    self.go_on_accepting(listener);
+                    let index = self.slots.add(self.now, Origin::Accepted(listener), options);
+                    match self.slots.at(index).options.socket.apply(&fd) {
+                        Ok(()) => {
+                            self.attach(index, fd, WATCH_READ);
+                            self.greet(index);
+                        }
+                        Err(error) => self.end(index, Closed::Option(error)),
+                    }
+                }
+                Err(Errno::AGAIN) => return self.go_on_accepting(listener),
+                Err(Errno::INTR | Errno::CONNABORTED) => {}
+                Err(errno) => {
+                    let open = self.slots.used();
+                    let reason = NotAccepting::System { error: errno.into(), open };
+                    return self.stop_accepting(listener, reason);
+                }
+            }
+        }
+    }
+
+    /// Do not look at a listener for a while: what cannot be accepted would be reported without end.
+    fn stop_accepting(&mut self, listener: Listener, reason: NotAccepting) {
+        let resume = Some(self.now + Listening::PAUSE);
+        let listening = &mut self.listeners[listener.index()];
+        let news = listening.resume.is_none();
+        listening.resume = resume;
+        if let Some(fd) = &listening.fd {
+            let token = TOKEN_LISTENER + u64::from(listener.0);
+            let _ = self.epoll.modify(fd, token, rustix::event::epoll::EventFlags::empty());
+        }
+        if news {
+            self.events.push_back(Event::NotAccepting { listener, reason });
+        }
+    }
+
+    fn go_on_accepting(&mut self, listener: Listener) {
+        let listening = &mut self.listeners[listener.index()];
+        if listening.resume.take().is_some()
+            && let Some(fd) = &listening.fd
+        {
+            let _ = self.epoll.modify(fd, TOKEN_LISTENER + u64::from(listener.0), READ);
+        }
+    }
+
+    /// Try to connect.
+    pub(super) fn attempt(&mut self, index: u32) {
+        let Origin::Outgoing(outgoing) = &mut self.slots.at(index).origin else { return };
+        outgoing.attempts += 1;
+        match outgoing.address.clone() {
+            Address::Socket(address) => self.start(index, address),
+            Address::Host(host) => self.resolve(index, &host),
+        }
+    }
+
+    fn start(&mut self, index: u32, address: SocketAddr) {
+        let slot = self.slots.at(index);
+        match socket::connecting(address, &slot.options.socket) {
+            Ok(fd) => {
+                slot.state = State::Connecting(self.now + slot.options.timing.greeting_max);
+                self.attach(index, fd, WATCH_WRITE);
+                self.arm_next(index);
+            }
+            Err(error) => self.end(index, Closed::Unreachable { address, error }),
+        }
+    }
+
+    /// Look up a host's addresses. The system's resolver only comes in a waiting form, so it gets a thread.
+    fn resolve(&mut self, index: u32, host: &Arc<str>) {
+        let slot = self.slots.at(index);
+        slot.state = State::Resolving;
+        let (generation, host) = (slot.generation, Arc::clone(host));
+        let (sender, bell) = (self.resolved.0.clone(), self.bell.clone());
+        let thread = std::thread::Builder::new().name("resolver".into()).spawn({
+            let host = Arc::clone(&host);
+            move || {
+                let result = host.to_socket_addrs().map(Iterator::collect).map_err(|error| error.to_string());
+                // An endpoint that is gone does not mind.
+                let _ = sender.send(Resolved { index, generation, result });
+                bell.wake();
+            }
+        });
+        if let Err(error) = thread {
+            self.end(index, Closed::Unresolved { host, error: error.to_string().into() });
+        }
+    }
+
+    fn handle_resolved(&mut self) {
+        while let Ok(Resolved { index, generation, result }) = self.resolved.1.try_recv() {
+            let slot = self.slots.at(index);
+            if slot.generation != generation || slot.state != State::Resolving {
+                continue;
+            }
+            let Origin::Outgoing(outgoing) = &slot.origin else { continue };
+            let Address::Host(host) = outgoing.address.clone() else { continue };
+            let turn = outgoing.attempts as usize;
+            match result {
+                // Each attempt tries the next of the addresses.
+                Ok(addresses) if !addresses.is_empty() => {
+                    self.start(index, addresses[turn % addresses.len()]);
+                }
+                Ok(_) => self.end(index, Closed::Unresolved { host, error: "the name has none".into() }),
+                Err(error) => self.end(index, Closed::Unresolved { host, error: error.into() }),
+            }
+        }
+    }
+
+    /// A connecting socket has news.
+    fn handle_connected(&mut self, index: u32) {
+        let Some(fd) = &self.slots.at(index).fd else { return };
+        match sockopt::socket_error(fd) {
+            Ok(Ok(())) => {
+                self.greet(index);
+                self.watch(index);
+                self.flush_slot(index);
+            }
+            Ok(Err(errno)) | Err(errno) => self.end(index, Closed::Broken(errno.into())),
+        }
+    }
+
+    fn attach(&mut self, index: u32, fd: OwnedFd, watch: u8) {
+        let slot = self.slots.at(index);
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.renew = slot.options.socket.wears_off();
+        slot.watch = Some(watch);
+        let interest = if watch == WATCH_READ { READ } else { WRITE };
+        match self.epoll.add(&fd, token(index, slot.generation), interest) {
+            Ok(()) => slot.fd = Some(fd),
+            Err(error) => {
+                self.end(index, Closed::Broken(os_error(&error)));
+            }
+        }
+    }
+
+    /// Ask the kernel to report what matters now, and nothing else.
+    pub(super) fn watch(&mut self, index: u32) {
+        if self.come_to_uring(index) {
+            return;
+        }
+        let slot = self.slots.at(index);
+        let Some(fd) = &slot.fd else { return };
+        let read = slot.can_read() && !slot.paused && !slot.starved;
+        let write = slot.blocked.is_some() && !slot.broken || matches!(slot.state, State::Connecting(_));
+        let wanted = (read || write)
+            .then_some(if read { WATCH_READ } else { 0 } | if write { WATCH_WRITE } else { 0 });
+        if slot.carrier != Carrier::Epoll {
+            // Its own writes are reported without asking; anything else is epoll's.
+            if !read || slot.blocked.is_some() && !slot.sending {
+                self.leave_uring(index);
+            }
+            return;
+        }
+        if wanted == slot.watch {
+            return;
+        }
+        let token = token(index, slot.generation);
+        let flags = |watch: u8| {
+            let mut flags = rustix::event::epoll::EventFlags::empty();
+            flags.set(READ, watch & WATCH_READ != 0);
+            flags.set(WRITE, watch & WATCH_WRITE != 0);
+            flags
+        };
+        // A connection that nothing is wanted from is taken out: the kernel would report its end over and over.
+        let result = match (slot.watch, wanted) {
+            (None, Some(watch)) => self.epoll.add(fd, token, flags(watch)),
+            (Some(_), Some(watch)) => self.epoll.modify(fd, token, flags(watch)),
+            (_, None) => self.epoll.remove(fd),
+        };
+        slot.watch = wanted;
+        if let Err(error) = result {
+            self.end(index, Closed::Broken(os_error(&error)));
+        }
+    }
+
+    /// A connection has ended, or an attempt has failed: report it, and see whether there is another one.
+    pub(super) fn end(&mut self, index: u32, reason: Closed) {
+        let slot = self.slots.at(index);
+        if matches!(slot.state, State::Free | State::Ended) {
+            return;
+        }
+        self.drop_from_uring(index);
+        self.end_encryption(index);
+        let slot = self.slots.at(index);
+        let had_descriptor = slot.fd.take().is_some();
+        let unsent = slot.outbox.unsent();
+        for counters in [&mut slot.counters, &mut self.totals] {
+            counters.closed += 1;
+            counters.messages_unsent += unsent.messages;
+            *counter_of(counters, &reason).unwrap_or(&mut 0) += 1;
+        }
+        let established = std::mem::take(&mut slot.established);
+        let retry = match &slot.origin {
+            Origin::Accepted(_) => None,
+            Origin::Outgoing(outgoing) if outgoing.given_up => None,
+            Origin::Outgoing(outgoing) => {
+                // A connection that was lost is tried again as soon as one that was never there.
+                let attempt = outgoing.attempts.max(1);
+                slot.options.backoff.and_then(|backoff| backoff.pause(attempt, self.random.next()))
+            }
+        };
+        slot.state = retry.map_or(State::Ended, |pause: Duration| State::Waiting(self.now + pause));
+        slot.timer = None;
+        (slot.blocked, slot.broken, slot.full, slot.starved, slot.paused) =
+            (None, false, false, false, false);
+        (slot.watch, slot.tls) = (None, None);
+        slot.promised = Duration::ZERO;
+        slot.outbox.clear(&mut self.spare);
+        if self.reading == Some(index) {
+            self.assembler.discard(&mut slot.partial);
+            self.reading = None;
+        } else {
+            self.assembler.forget(&mut slot.partial);
+        }
+        let peer = Peer(index);
+        if let Origin::Accepted(listener) = slot.origin {
+            let key = (listener, Arc::clone(&slot.name));
+            if self.names.get(&key) == Some(&index) {
+                self.names.remove(&key);
+            }
+        }
+        self.events.push_back(if established {
+            Event::Closed { peer, reason, unsent, retry }
+        } else {
+            Event::Failed { peer, reason, retry }
+        });
+        self.arm_next(index);
+        if had_descriptor {
+            self.resume_listeners();
+        }
+    }
+}
+
+/// The count that a reason has of its own.
+fn counter_of<'a>(counters: &'a mut crate::Counters, reason: &Closed) -> Option<&'a mut u64> {
+    Some(match reason {
+        Closed::Oversize(_) => &mut counters.oversize,
+        Closed::Truncated { .. } => &mut counters.truncated,
+        Closed::Silent(_) => &mut counters.silent,
+        Closed::Stalled(_) => &mut counters.stalled,
+        Closed::BadHello(_)
+        | Closed::WrongName { .. }
+        | Closed::GreetingLate(_)
+        | Closed::Refused(_)
+        | Closed::Superseded(_)
+        | Closed::Reserved(_)
+        | Closed::Tls(_) => &mut counters.refused,
+        _ => return None,
+    })
+}

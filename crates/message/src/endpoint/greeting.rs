@@ -1,0 +1,166 @@
+//! Who is there: greetings, refusals and heartbeats.
+
+use std::sync::Arc;
+
+use super::Endpoint;
+use super::completion::SMALL_READS_MIN;
+use super::slot::{Origin, State};
+use crate::assembler::Frame;
+use crate::event::{Closed, Event, Listener, Peer};
+use crate::frame::Header;
+use crate::hello::{BadHello, HEARTBEAT, HELLO, Hello, REFUSAL};
+use crate::limits::CONTROL_BYTES_MAX;
+use crate::options::{Greeting, SameName};
+
+impl Endpoint {
+    /// TCP is connected: greet, or go on without.
+    pub(super) fn greet(&mut self, index: u32) {
+        if !self.begin_encryption(index) {
+            return;
+        }
+        let slot = self.slots.at(index);
+        slot.state = State::Greeting(self.now + slot.options.timing.greeting_max);
+        let accepted = matches!(slot.origin, Origin::Accepted(_));
+        match slot.options.greeting {
+            Greeting::Bare => self.established(index),
+            Greeting::Names => {
+                self.arm_next(index);
+                // Who is called answers only to a greeting that it accepts.
+                if !accepted {
+                    self.send_hello(index);
+                }
+            }
+        }
+    }
+
+    fn send_hello(&mut self, index: u32) {
+        let slot = self.slots.at(index);
+        let expects = match &slot.origin {
+            Origin::Outgoing(outgoing) => outgoing.expects.to_string(),
+            Origin::Accepted(_) => slot.name.to_string(),
+        };
+        let hello = Hello { heartbeat: slot.options.timing.heartbeat, name: self.name.to_string(), expects };
+        self.push_control(index, HELLO, &hello.to_bytes());
+    }
+
+    fn push_control(&mut self, index: u32, kind: u32, payload: &[u8]) {
+        self.push(index, Header { kind, stream: 0, size: payload.len() as u32 }, &[payload]);
+    }
+
+    /// A frame of this room's own, or one that comes before the greeting.
+    pub(super) fn handle_control(&mut self, index: u32, frame: &Frame) {
+        let greeting = matches!(self.slots.at(index).state, State::Greeting(_));
+        match frame.kind {
+            HELLO if greeting => match Hello::from_bytes(&frame.payload) {
+                Ok(hello) => self.handle_hello(index, &hello),
+                Err(error) => self.refuse(index, Closed::BadHello(error)),
+            },
+            REFUSAL => {
+                let words = String::from_utf8_lossy(&frame.payload).as_ref().into();
+                self.end(index, Closed::Refused(words));
+            }
+            HEARTBEAT if !greeting => {
+                self.slots.at(index).counters.heartbeats_in += 1;
+                self.totals.heartbeats_in += 1;
+            }
+            kind if greeting => self.refuse(index, Closed::BadHello(BadHello::Kind(kind))),
+            kind => self.end(index, Closed::Reserved(kind)),
+        }
+    }
+
+    fn handle_hello(&mut self, index: u32, hello: &Hello) {
+        let name: Arc<str> = hello.name.as_str().into();
+        let slot = self.slots.at(index);
+        slot.promised = hello.heartbeat;
+        if let (Some(tls), Origin::Accepted(_)) = (&slot.tls, &slot.origin)
+            && let Err(words) = tls.check_name(&hello.name)
+        {
+            return self.refuse(index, Closed::Tls(words.into()));
+        }
+        let wrong =
+            |expected: &str, got: &str| Closed::WrongName { expected: expected.into(), got: got.into() };
+        match &slot.origin {
+            Origin::Outgoing(outgoing) => {
+                if !outgoing.expects.is_empty() && outgoing.expects != name {
+                    let reason = wrong(&outgoing.expects, &name);
+                    return self.refuse(index, reason);
+                }
+                slot.name = name;
+                self.established(index);
+            }
+            Origin::Accepted(listener) => {
+                let listener = *listener;
+                if !hello.expects.is_empty() && hello.expects != *self.name {
+                    let reason = wrong(&self.name.clone(), &hello.expects);
+                    return self.refuse(index, reason);
+                }
+                let names = &slot.options.names;
+                if !names.is_empty() && !names.contains(&hello.name) {
+                    let reason = wrong(&names.join(", "), &name);
+                    return self.refuse(index, reason);
+                }
+                slot.name = Arc::clone(&name);
+                if !self.register(index, listener, name) {
+                    return;
+                }
+                self.send_hello(index);
+                self.established(index);
+            }
+        }
+    }
+
+    /// Note an accepted connection under its name; tells whether it may stay.
+    fn register(&mut self, index: u32, listener: Listener, name: Arc<str>) -> bool {
+        let policy = self.same_name(listener);
+        if name.is_empty() || policy == SameName::Allow {
+            return true;
+        }
+        let key = (listener, Arc::clone(&name));
+        if let Some(older) = self.names.get(&key).copied() {
+            if policy == SameName::Refuse {
+                self.refuse(index, Closed::Superseded(name));
+                return false;
+            }
+            self.end(older, Closed::Superseded(name));
+        }
+        self.names.insert(key, index);
+        true
+    }
+
+    /// Say why, and end the connection.
+    fn refuse(&mut self, index: u32, reason: Closed) {
+        let words = match &reason {
+            Closed::WrongName { expected, got }
+                if matches!(self.slots.at(index).origin, Origin::Accepted(_)) =>
+            {
+                format!("{got:?} is not served here; {expected} is")
+            }
+            Closed::Superseded(name) => format!("{name:?} is connected already"),
+            other => other.to_string(),
+        };
+        let end = words.len().min(CONTROL_BYTES_MAX as usize);
+        self.push_control(index, REFUSAL, &words.as_bytes()[..end]);
+        self.flush_slot(index);
+        self.end(index, reason);
+    }
+
+    fn established(&mut self, index: u32) {
+        let slot = self.slots.at(index);
+        slot.state = State::Open;
+        slot.established = true;
+        slot.counters.connected += 1;
+        (slot.last_in, slot.last_out) = (self.now, self.now);
+        slot.timer = None;
+        slot.small_reads = SMALL_READS_MIN;
+        let listener = match &mut slot.origin {
+            Origin::Accepted(listener) => Some(*listener),
+            Origin::Outgoing(outgoing) => {
+                outgoing.attempts = 0;
+                None
+            }
+        };
+        self.totals.connected += 1;
+        self.events.push_back(Event::Connected { peer: Peer(index), name: Arc::clone(&slot.name), listener });
+        self.arm_next(index);
+    }
+}

@@ -1,0 +1,448 @@
+//! The endpoint: one thread's connections, polled for what happens on them.
+
+mod completion;
+mod connections;
+mod encrypted;
+mod greeting;
+mod slot;
+mod timers;
+mod transfer;
+
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, mpsc};
+use std::time::Instant;
+
+use crate::assembler::Assembler;
+use crate::backoff::Random;
+use crate::counters::Counters;
+use crate::epoll::{Epoll, READ};
+use crate::event::{Closed, Event, Listener, Peer, SendError};
+use crate::hello::NAME_BYTES_MAX;
+use crate::limits::Limits;
+use crate::options::{Address, Backend, Options, SameName, Settings};
+use crate::outbox::Spare;
+use crate::pool::{Payload, Pool};
+use crate::socket::{self, OptionError, SocketError, SocketOptions};
+use crate::sys::uring::Uring;
+use crate::wake::Waker;
+
+use slot::{Closing, Origin, Outgoing, Slots, State};
+use timers::Timer;
+
+/// Tokens of what is no connection; the slots' numbers stay below.
+const TOKEN_WAKER: u64 = u64::MAX;
+const TOKEN_BELL: u64 = u64::MAX - 1;
+const TOKEN_LISTENER: u64 = u64::MAX - (1 << 20);
+const LISTENERS_MAX: usize = 1 << 16;
+/// Pools and blocks smaller than this hold nothing useful.
+const BLOCK_BYTES_MIN: usize = 4096;
+
+/// Connections to any number of peers, driven by one thread.
+///
+/// Everything happens inside [`poll`](Self::poll), and is reported by it; other calls return at once. Small messages
+/// are gathered, and given to the kernel when the messages that were read together have been polled; so a reply to
+/// each of many requests is one call.
+pub struct Endpoint {
+    settings: Settings,
+    name: Arc<str>,
+    /// While greetings are exchanged, nothing else is allowed.
+    greeting_limits: Limits,
+    slots: Slots,
+    listeners: Vec<Listening>,
+    names: HashMap<(Listener, Arc<str>), u32>,
+    // Before epoll, which it watches.
+    uring: Option<Uring>,
+    epoll: Epoll,
+    /// Bytes that io_uring received, and that are being taken apart.
+    fed: Option<completion::Fed>,
+    waker: Waker,
+    bell: Waker,
+    assembler: Assembler,
+    pool: Pool,
+    spare: Spare,
+    events: VecDeque<Event>,
+    /// The connection whose bytes are being taken apart.
+    reading: Option<u32>,
+    /// Connections with something to send.
+    dirty: Vec<u32>,
+    /// Connections that wait for memory.
+    starved: Vec<u32>,
+    timers: BinaryHeap<Timer>,
+    now: Instant,
+    totals: Counters,
+    random: Random,
+    resolved: (mpsc::Sender<Resolved>, mpsc::Receiver<Resolved>),
+}
+
+struct Listening {
+    fd: Option<OwnedFd>,
+    options: Arc<Options>,
+    /// When to go on accepting, after the system or a limit refused.
+    resume: Option<Instant>,
+}
+
+struct Resolved {
+    index: u32,
+    generation: u32,
+    result: Result<Vec<SocketAddr>, String>,
+}
+
+/// Settings that cannot be, or a system that does not play along.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// The system refuses what every endpoint needs.
+    #[error("no endpoint: {0}")]
+    System(#[from] io::Error),
+    /// There is no io_uring that is new enough, or the system forbids it.
+    #[error("no io_uring: {0}")]
+    Uring(io::Error),
+    /// A name is too long.
+    #[error("the name {0:?} has more than {NAME_BYTES_MAX} bytes")]
+    Name(String),
+    /// A limit is too small to work with.
+    #[error("{limit} is {got}, and has to be at least {needed}")]
+    Limit {
+        /// The limit's name.
+        limit: &'static str,
+        /// What it is.
+        got: u64,
+        /// What it has to be.
+        needed: u64,
+    },
+}
+
+impl Endpoint {
+    /// An endpoint without connections.
+    ///
+    /// # Errors
+    ///
+    /// [`SetupError`] for a name that is too long, limits that leave no room for a single message, and a system that
+    /// gives no descriptors.
+    pub fn new(settings: Settings) -> Result<Self, SetupError> {
+        if settings.name.len() > NAME_BYTES_MAX {
+            return Err(SetupError::Name(settings.name));
+        }
+        let limits = &settings.limits;
+        let block = limits.receive_block_bytes;
+        // Blocks are rounded up by a quarter at most.
+        let receive_min = (u64::from(limits.largest()) + 2 * block as u64) * 5 / 4 + 8192;
+        for (limit, got, needed) in [
+            ("receive_block_bytes", block as u64, BLOCK_BYTES_MIN as u64),
+            ("receive_bytes_max", limits.receive_bytes_max, receive_min),
+            ("peers_max", limits.peers_max as u64, 1),
+        ] {
+            if got < needed {
+                return Err(SetupError::Limit { limit, got, needed });
+            }
+        }
+        let (waker, bell) = (Waker::new()?, Waker::new()?);
+        let epoll = Epoll::new()?;
+        let uring = match settings.backend {
+            Backend::Auto | Backend::Epoll => None,
+            Backend::Uring => Some(Uring::new(epoll.descriptor()).map_err(SetupError::Uring)?),
+        };
+        epoll.add(&waker, TOKEN_WAKER, READ)?;
+        epoll.add(&bell, TOKEN_BELL, READ)?;
+        let pool = Pool::new(limits.receive_bytes_max, limits.idle_bytes_max, bell.clone());
+        let now = Instant::now();
+        let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), &settings.name);
+        Ok(Self {
+            name: settings.name.as_str().into(),
+            greeting_limits: Limits { message_bytes_max: 0, by_kind: Vec::new(), ..limits.clone() },
+            slots: Slots::new(limits.peers_max),
+            listeners: Vec::new(),
+            names: HashMap::new(),
+            uring,
+            epoll,
+            fed: None,
+            waker,
+            bell,
+            assembler: Assembler::new(pool.clone(), block),
+            pool,
+            spare: Spare::default(),
+            events: VecDeque::new(),
+            reading: None,
+            dirty: Vec::new(),
+            starved: Vec::new(),
+            timers: BinaryHeap::new(),
+            now,
+            totals: Counters::default(),
+            random: Random(seed),
+            resolved: mpsc::channel(),
+            settings,
+        })
+    }
+
+    /// Accept connections on `address`; port 0 lets the system choose one, see [`local_address`](Self::local_address).
+    ///
+    /// # Errors
+    ///
+    /// [`SocketError`] where the system refuses the address or an option.
+    pub fn listen(&mut self, address: SocketAddr, options: Options) -> Result<Listener, SocketError> {
+        assert!(self.listeners.len() < LISTENERS_MAX, "more than {LISTENERS_MAX} listeners");
+        let fd = socket::listening(address, &options.socket)?;
+        let listener = Listener(self.listeners.len() as u32);
+        let token = TOKEN_LISTENER + u64::from(listener.0);
+        self.epoll.add(&fd, token, READ).map_err(|error| connections::os_error(&error))?;
+        self.listeners.push(Listening { fd: Some(fd), options: Arc::new(options), resume: None });
+        Ok(listener)
+    }
+
+    /// The address that a listener is bound to; `None` after it was closed.
+    pub fn local_address(&self, listener: Listener) -> Option<SocketAddr> {
+        socket::local_address(self.listeners.get(listener.index())?.fd.as_ref()?)
+    }
+
+    /// Stop accepting on `listener`; connections from it stay.
+    pub fn close_listener(&mut self, listener: Listener) {
+        if let Some(listening) = self.listeners.get_mut(listener.index()) {
+            listening.fd = None;
+            listening.resume = None;
+        }
+    }
+
+    /// Connect to the peer called `name` (empty: to whoever answers) at `address`, and again whenever the connection
+    /// is lost, as [`Options::backoff`] says. What becomes of it is reported by [`poll`](Self::poll).
+    ///
+    /// # Panics
+    ///
+    /// Where the number of peers would exceed [`Limits::peers_max`]: who connects counts its own connections.
+    pub fn connect(&mut self, name: &str, address: impl Into<Address>, options: Options) -> Peer {
+        assert!(!self.slots.is_full(), "more than peers_max = {} peers", self.settings.limits.peers_max);
+        let expects: Arc<str> = name.into();
+        let outgoing =
+            Outgoing { address: address.into(), expects: Arc::clone(&expects), attempts: 0, given_up: false };
+        let index = self.slots.add(self.now, Origin::Outgoing(Box::new(outgoing)), Arc::new(options));
+        self.slots.at(index).name = expects;
+        self.attempt(index);
+        Peer(index)
+    }
+
+    /// The next thing that happened; waits for it until `deadline` (`None`: for as long as it takes), and returns
+    /// `None` when that has passed. A deadline that has passed already makes it look without waiting.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel's waiting itself fails, which leaves nothing to go on with.
+    #[inline]
+    pub fn poll(&mut self, deadline: Option<Instant>) -> io::Result<Option<Event>> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                self.delivered(&event);
+                return Ok(Some(event));
+            }
+            if let Some(index) = self.reading {
+                if let Some(event) = self.next_frame(index) {
+                    return Ok(Some(event));
+                }
+                continue;
+            }
+            if self.fed.is_some() {
+                self.feed();
+                continue;
+            }
+            if let Some(ready) = self.epoll.next() {
+                self.handle_ready(ready);
+                continue;
+            }
+            if let Some(uring) = &mut self.uring {
+                if let Some(done) = uring.next() {
+                    self.handle_done(done);
+                    continue;
+                }
+                if self.poll_epoll_behind_uring()? {
+                    continue;
+                }
+            }
+            self.flush_all();
+            if !self.events.is_empty() {
+                continue;
+            }
+            if self.wait(deadline)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Send a message whose payload is the concatenation of `parts`. Small ones are copied and gathered; a large one
+    /// is given to the kernel from where it lies, and only what that does not take is copied.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError`]; the message is then not sent, not even in part.
+    ///
+    /// # Panics
+    ///
+    /// For a type that this room reserves ([`RESERVED_KINDS`](crate::RESERVED_KINDS)).
+    #[inline]
+    pub fn send(&mut self, peer: Peer, kind: u32, stream: u32, parts: &[&[u8]]) -> Result<(), SendError> {
+        let size = parts.iter().map(|part| part.len() as u64).sum();
+        let header = self.admit(peer, kind, stream, size)?;
+        self.push(peer.0, header, parts);
+        Ok(())
+    }
+
+    /// Send a message whose payload is `head`, which is copied, and then `bodies`, which are shared with the caller
+    /// until they are sent: no byte of a large one is copied.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError`]; the message is then not sent, not even in part.
+    ///
+    /// # Panics
+    ///
+    /// For a type that this room reserves ([`RESERVED_KINDS`](crate::RESERVED_KINDS)).
+    pub fn send_shared(
+        &mut self,
+        peer: Peer,
+        kind: u32,
+        stream: u32,
+        head: &[u8],
+        bodies: &[Payload],
+    ) -> Result<(), SendError> {
+        let size = head.len() as u64 + bodies.iter().map(|body| body.len() as u64).sum::<u64>();
+        let header = self.admit(peer, kind, stream, size)?;
+        self.push_shared(peer.0, header, head, bodies);
+        Ok(())
+    }
+
+    /// Give the kernel what waits to be sent, without waiting for the next [`poll`](Self::poll) that finds nothing.
+    pub fn flush(&mut self) {
+        self.flush_all();
+        if let Some(uring) = &mut self.uring {
+            uring.submit();
+        }
+    }
+
+    /// Stop reading from a peer: TCP's window then holds it back. Messages that were read already still come.
+    pub fn pause(&mut self, peer: Peer) {
+        if self.slots.find(peer.0).is_some() {
+            self.slots.at(peer.0).paused = true;
+            self.watch(peer.0);
+        }
+    }
+
+    /// Go on reading from a peer.
+    pub fn resume(&mut self, peer: Peer) {
+        if self.slots.find(peer.0).is_some() {
+            let slot = self.slots.at(peer.0);
+            slot.paused = false;
+            slot.last_in = self.now;
+            self.watch(peer.0);
+        }
+    }
+
+    /// End a connection in good order, and do not connect again: what waits is sent first, and messages of the peer
+    /// still arrive until it closes too, within [`drain_max`](crate::Timing::drain_max). [`Event::Closed`] follows, or
+    /// [`Event::Failed`] where it was not established.
+    pub fn close(&mut self, peer: Peer) {
+        let Some(slot) = self.slots.find(peer.0) else { return };
+        let (state, drain_max) = (slot.state, slot.options.timing.drain_max);
+        self.give_up(peer.0);
+        match state {
+            State::Open => {
+                let until = Instant::now() + drain_max;
+                self.slots.at(peer.0).state = State::Closing(Closing::Draining, until);
+                self.arm(peer.0, until);
+                self.flush_slot(peer.0);
+            }
+            State::Free | State::Ended | State::Closing(..) => {}
+            State::Waiting(_) | State::Resolving | State::Connecting(_) | State::Greeting(_) => {
+                self.end(peer.0, Closed::Local);
+            }
+        }
+    }
+
+    /// End a connection at once, and do not connect again. What waits is lost, and counted.
+    pub fn abort(&mut self, peer: Peer) {
+        if self.slots.find(peer.0).is_some_and(|slot| slot.state != State::Ended) {
+            self.give_up(peer.0);
+            self.end(peer.0, Closed::Aborted);
+        }
+    }
+
+    /// Close all listeners and all connections in good order. When everything has ended,
+    /// [`is_empty`](Self::is_empty) holds.
+    pub fn shutdown(&mut self) {
+        for listener in 0..self.listeners.len() {
+            self.close_listener(Listener(listener as u32));
+        }
+        for index in self.slots.indices() {
+            self.close(Peer(index));
+        }
+    }
+
+    /// Whether there is no peer, not even one to be connected again.
+    pub fn is_empty(&self) -> bool {
+        self.slots.used() == 0
+    }
+
+    /// Peers in any state.
+    pub fn peers(&self) -> usize {
+        self.slots.used()
+    }
+
+    /// Set the options of a peer's socket, now and for its further connections.
+    ///
+    /// # Errors
+    ///
+    /// [`OptionError`] for the first option that the system refuses; those before it are set.
+    pub fn set_options(&mut self, peer: Peer, socket: SocketOptions) -> Result<(), OptionError> {
+        if self.slots.find(peer.0).is_none() {
+            return Ok(());
+        }
+        let slot = self.slots.at(peer.0);
+        if let Some(fd) = &slot.fd {
+            socket.apply(fd)?;
+        }
+        slot.renew = socket.wears_off();
+        slot.options = Arc::new(Options { socket, ..Options::clone(&slot.options) });
+        Ok(())
+    }
+
+    /// A handle with which other threads interrupt [`poll`](Self::poll).
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    /// Counts of a peer, all its connections together.
+    pub fn counters(&self, peer: Peer) -> Option<&Counters> {
+        self.slots.find(peer.0).map(|slot| &slot.counters)
+    }
+
+    /// Counts of all peers, past and present.
+    pub fn totals(&self) -> &Counters {
+        &self.totals
+    }
+
+    /// Bytes that wait to be sent to a peer.
+    pub fn outbox_bytes(&self, peer: Peer) -> u64 {
+        self.slots.find(peer.0).map_or(0, |slot| slot.outbox.bytes())
+    }
+
+    /// Bytes of received messages that are lent out or half received.
+    pub fn receive_bytes(&self) -> u64 {
+        self.pool.lent_bytes()
+    }
+
+    fn delivered(&mut self, event: &Event) {
+        if let Event::Closed { peer, retry: None, .. } | Event::Failed { peer, retry: None, .. } = event {
+            self.slots.release(peer.0);
+        }
+    }
+
+    /// No further attempt to connect.
+    fn give_up(&mut self, index: u32) {
+        if let Origin::Outgoing(outgoing) = &mut self.slots.at(index).origin {
+            outgoing.given_up = true;
+        }
+    }
+
+    /// The options that say what a younger connection of the same name does.
+    fn same_name(&self, listener: Listener) -> SameName {
+        self.listeners[listener.index()].options.same_name
+    }
+}

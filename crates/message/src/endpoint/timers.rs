@@ -1,0 +1,206 @@
+//! Waiting, and what is due by time alone.
+
+use std::cmp::Ordering;
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::slot::{Closing, Slot, State};
+use super::{Endpoint, Listening};
+use crate::event::{Closed, Listener};
+use crate::frame::Header;
+use crate::hello::HEARTBEAT;
+
+/// Heartbeats of its own that a peer may miss before it counts as silent.
+const HEARTBEATS_MISSED_MAX: u32 = 3;
+
+/// When a slot is to be looked at; the earliest is the greatest.
+#[derive(PartialEq, Eq)]
+pub(super) struct Timer {
+    at: Instant,
+    index: u32,
+}
+
+impl Ord for Timer {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.index).cmp(&(self.at, self.index))
+    }
+}
+
+impl PartialOrd for Timer {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// What is due at a connection, and when the next thing is.
+#[derive(Debug, PartialEq, Eq)]
+enum Due {
+    Nothing(Option<Instant>),
+    Attempt,
+    Heartbeat,
+    End(Closed),
+}
+
+impl Endpoint {
+    /// Wait for something to happen, or for the time to do something; tells whether `deadline` has passed.
+    pub(super) fn wait(&mut self, deadline: Option<Instant>) -> io::Result<bool> {
+        let timers = self.timers.peek().map(|timer| timer.at);
+        let listeners = self.listeners.iter().filter_map(|listening| listening.resume).min();
+        let next = [deadline, timers, listeners].into_iter().flatten().min();
+        let timeout = next.map(|next| next.saturating_duration_since(Instant::now()));
+        self.wait_for_kernel(timeout)?;
+        self.now = Instant::now();
+        while self.timers.peek().is_some_and(|timer| timer.at <= self.now) {
+            let Some(Timer { at, index }) = self.timers.pop() else { break };
+            if self.slots.at(index).timer == Some(at) {
+                self.slots.at(index).timer = None;
+                self.handle_deadline(index);
+            }
+        }
+        if listeners.is_some_and(|at| at <= self.now) {
+            self.resume_listeners();
+        }
+        self.feed_starved();
+        let idle = !self.epoll.has_ready() && self.uring.as_ref().is_none_or(|uring| !uring.has_done());
+        Ok(idle && self.events.is_empty() && deadline.is_some_and(|at| at <= self.now))
+    }
+
+    /// Look at a slot at this time, if not earlier anyway.
+    pub(super) fn arm(&mut self, index: u32, at: Instant) {
+        let slot = self.slots.at(index);
+        if slot.timer.is_none_or(|timer| at < timer) {
+            slot.timer = Some(at);
+            self.timers.push(Timer { at, index });
+        }
+    }
+
+    /// Look at a slot whenever the next thing is due there.
+    pub(super) fn arm_next(&mut self, index: u32) {
+        if let Due::Nothing(Some(at)) = due(self.slots.at(index), self.now) {
+            self.arm(index, at);
+        }
+    }
+
+    fn handle_deadline(&mut self, index: u32) {
+        match due(self.slots.at(index), self.now) {
+            Due::Nothing(None) => {}
+            Due::Nothing(Some(at)) => self.arm(index, at),
+            Due::Attempt => self.attempt(index),
+            Due::Heartbeat => {
+                self.push(index, Header { kind: HEARTBEAT, stream: 0, size: 0 }, &[]);
+                self.slots.at(index).counters.heartbeats_out += 1;
+                self.totals.heartbeats_out += 1;
+                self.slots.at(index).last_out = self.now;
+                self.arm_next(index);
+            }
+            // This process may have slept: what the peer sent meanwhile lies in the kernel.
+            Due::End(Closed::Silent(_)) if self.has_unread(index) => {
+                self.slots.at(index).last_in = self.now;
+                self.arm_next(index);
+            }
+            Due::End(reason) => self.end(index, reason),
+        }
+    }
+
+    /// Go on accepting where that was stopped.
+    pub(super) fn resume_listeners(&mut self) {
+        for listener in 0..self.listeners.len() {
+            if self.listeners[listener].resume.is_some() {
+                self.accept(Listener(listener as u32));
+            }
+        }
+    }
+
+    /// Go on reading where memory was missing, if there is some.
+    pub(super) fn feed_starved(&mut self) {
+        if self.starved.is_empty() {
+            return;
+        }
+        let limit = self.settings.limits.receive_bytes_max;
+        let block = self.settings.limits.receive_block_bytes as u64;
+        if self.pool.lent_bytes() + 2 * block <= limit {
+            for index in std::mem::take(&mut self.starved) {
+                if self.slots.find(index).is_some_and(|slot| slot.starved) {
+                    let now = self.now;
+                    let slot = self.slots.at(index);
+                    slot.starved = false;
+                    slot.last_in = now;
+                    self.watch(index);
+                }
+            }
+            return;
+        }
+        // Where nobody but unfinished messages holds memory, and each of them waits for more, none will ever end.
+        let stuck = self.starved.iter().filter(|index| self.slots.at(**index).partial.needed() > 12).count();
+        if self.pool.lent_bytes() <= self.assembler.held_bytes() && stuck >= self.assembler.unfinished() {
+            let missing = |slot: &Slot| slot.partial.needed() - slot.partial.got();
+            let Some(worst) =
+                self.starved.iter().copied().max_by_key(|index| missing(self.slots.at_ref(*index)))
+            else {
+                return;
+            };
+            let needed = self.slots.at(worst).partial.needed();
+            self.end(worst, Closed::NoMemory { needed });
+        }
+    }
+}
+
+impl Listening {
+    /// How long accepting stops where nothing else ends the shortage.
+    pub(super) const PAUSE: Duration = Duration::from_secs(1);
+}
+
+/// What is due at a connection. The time is an argument, and so is everything else.
+fn due(slot: &Slot, now: Instant) -> Due {
+    let timing = &slot.options.timing;
+    let later = |at: Instant, end: Closed| if at <= now { Due::End(end) } else { Due::Nothing(Some(at)) };
+    match slot.state {
+        State::Free | State::Ended | State::Resolving => Due::Nothing(None),
+        State::Waiting(at) if at <= now => Due::Attempt,
+        State::Waiting(at) => Due::Nothing(Some(at)),
+        State::Connecting(until) | State::Greeting(until) => {
+            later(until, Closed::GreetingLate(timing.greeting_max))
+        }
+        State::Closing(how, until) => later(
+            until,
+            match how {
+                Closing::HalfClosed => Closed::Stalled(timing.drain_max),
+                Closing::Draining | Closing::Finishing => Closed::NotDrained(timing.drain_max),
+            },
+        ),
+        State::Open => due_open(slot, now),
+    }
+}
+
+fn due_open(slot: &Slot, now: Instant) -> Due {
+    let timing = &slot.options.timing;
+    let mut next: Option<Instant> = None;
+    let mut sooner = |at: Instant| next = Some(next.map_or(at, |next| next.min(at)));
+    if let Some(since) = slot.blocked
+        && !timing.stall_max.is_zero()
+    {
+        if since + timing.stall_max <= now {
+            return Due::End(Closed::Stalled(timing.stall_max));
+        }
+        sooner(since + timing.stall_max);
+    }
+    // A side that does not read cannot hear.
+    if !slot.promised.is_zero() && !timing.silence_max.is_zero() && !slot.paused && !slot.starved {
+        let silence = timing.silence_max.max(slot.promised * HEARTBEATS_MISSED_MAX);
+        if slot.last_in + silence <= now {
+            return Due::End(Closed::Silent(silence));
+        }
+        sooner(slot.last_in + silence);
+    }
+    if !timing.heartbeat.is_zero() && slot.options.greeting == crate::Greeting::Names {
+        if slot.last_out + timing.heartbeat > now {
+            sooner(slot.last_out + timing.heartbeat);
+        } else if slot.outbox.is_empty() {
+            return Due::Heartbeat;
+        } else {
+            // What waits will be heard as well as any heartbeat.
+            sooner(now + timing.heartbeat);
+        }
+    }
+    Due::Nothing(next)
+}

@@ -1,0 +1,354 @@
+//! Bytes in and out of established connections.
+
+use std::io::{IoSlice, IoSliceMut};
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, send, sendmsg, shutdown};
+
+use super::Endpoint;
+use super::slot::{Closing, State};
+use crate::event::{Closed, Event, Peer, SendError};
+use crate::frame::{HEADER_BYTES, Header, RESERVED_KINDS};
+use crate::outbox::PIECES_MAX;
+use crate::pool::Payload;
+
+/// Messages from this size on are offered to the kernel from where they lie.
+const DIRECT_BYTES_MIN: usize = 32 << 10;
+/// An outbox that holds this much is given to the kernel at once.
+const FLUSH_BYTES: u64 = 256 << 10;
+
+impl Endpoint {
+    /// A connection has something to read.
+    pub(super) fn handle_readable(&mut self, index: u32) {
+        debug_assert!(self.reading.is_none());
+        let slot = self.slots.at(index);
+        let Some(fd) = &slot.fd else { return };
+        if !slot.can_read() || slot.paused || slot.starved {
+            return self.watch(index);
+        }
+        if slot.tls.is_some() {
+            return self.handle_readable_encrypted(index);
+        }
+        let Ok([first, second]) = self.assembler.space(&mut slot.partial) else {
+            return self.starve(index);
+        };
+        let result = if second.is_empty() {
+            rustix::io::read(fd, first)
+        } else {
+            rustix::io::readv(fd, &mut [IoSliceMut::new(first), IoSliceMut::new(second)])
+        };
+        match result {
+            Ok(0) => self.handle_end_of_stream(index),
+            Ok(bytes) => {
+                self.assembler.filled(&mut slot.partial, bytes);
+                if slot.renew {
+                    slot.options.socket.renew(fd);
+                }
+                slot.last_in = self.now;
+                for counters in [&mut slot.counters, &mut self.totals] {
+                    counters.reads += 1;
+                    counters.bytes_in += bytes as u64;
+                }
+                self.reading = Some(index);
+                self.note_read(index, bytes);
+            }
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(errno) => {
+                let reason = self.how_broken(index, Closed::Broken(errno.into()));
+                self.end(index, reason);
+            }
+        }
+    }
+
+    /// There is no memory for what this connection sends: read it later.
+    pub(super) fn starve(&mut self, index: u32) {
+        let slot = self.slots.at(index);
+        if !slot.starved {
+            slot.starved = true;
+            slot.counters.starved += 1;
+            self.totals.starved += 1;
+            self.starved.push(index);
+        }
+        self.watch(index);
+    }
+
+    /// The next message of the connection that is being read, or an end of that.
+    #[inline]
+    pub(super) fn next_frame(&mut self, index: u32) -> Option<Event> {
+        loop {
+            let slot = self.slots.at(index);
+            let greeting = matches!(slot.state, State::Greeting(_));
+            let limits = if greeting { &self.greeting_limits } else { &self.settings.limits };
+            let frame = match self.assembler.next_frame(&mut slot.partial, limits) {
+                Ok(Some(frame)) => frame,
+                Ok(None) => {
+                    self.reading = None;
+                    // More of the same connection may wait to be taken apart.
+                    if self.fed.is_none() {
+                        if self.slots.at(index).dirty {
+                            self.flush_slot(index);
+                        } else if self.uring.is_some() {
+                            self.come_to_uring(index);
+                        }
+                    }
+                    return None;
+                }
+                Err(oversize) => {
+                    self.end(index, Closed::Oversize(oversize));
+                    return None;
+                }
+            };
+            if frame.kind >= RESERVED_KINDS || greeting {
+                self.handle_control(index, &frame);
+                if self.reading.is_none() || !self.events.is_empty() {
+                    return None;
+                }
+                continue;
+            }
+            slot.counters.messages_in += 1;
+            self.totals.messages_in += 1;
+            return Some(Event::Message {
+                peer: Peer(index),
+                kind: frame.kind,
+                stream: frame.stream,
+                payload: frame.payload,
+            });
+        }
+    }
+
+    pub(super) fn handle_end_of_stream(&mut self, index: u32) {
+        let clean = self.how_broken(index, Closed::Remote);
+        let slot = self.slots.at(index);
+        let waits = !slot.outbox.is_empty() && !slot.broken;
+        if slot.tls.as_ref().is_some_and(|tls| !tls.farewell) && clean == Closed::Remote {
+            // Somebody between the two may have cut the end off.
+            return self.end(index, Closed::Tls("the connection ended without TLS' farewell".into()));
+        }
+        let reason = match slot.state {
+            _ if clean != Closed::Remote => clean,
+            // The peer has closed first; what waits is still sent to it.
+            State::Open | State::Closing(Closing::Draining, _) if waits => {
+                let until = self.now + slot.options.timing.drain_max;
+                slot.state = State::Closing(Closing::HalfClosed, until);
+                self.arm(index, until);
+                return self.flush_slot(index);
+            }
+            State::Closing(Closing::Draining | Closing::Finishing, _) => Closed::Local,
+            _ => Closed::Remote,
+        };
+        self.end(index, reason);
+    }
+
+    /// The reason for an end, unless it is in the middle of a frame.
+    pub(super) fn how_broken(&mut self, index: u32, otherwise: Closed) -> Closed {
+        let partial = &self.slots.at(index).partial;
+        match partial.got() {
+            0 => otherwise,
+            got => Closed::Truncated { got, needed: partial.needed() },
+        }
+    }
+
+    /// Whether the kernel holds bytes of this connection that were not read.
+    pub(super) fn has_unread(&mut self, index: u32) -> bool {
+        if self.uring.as_ref().is_some_and(crate::sys::uring::Uring::has_done) {
+            return true;
+        }
+        let slot = self.slots.at(index);
+        let Some(fd) = &slot.fd else { return false };
+        let mut byte = [0u8];
+        matches!(recv(fd, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT), Ok((1.., _)))
+    }
+
+    /// Whether a message may be sent now; its header.
+    #[inline]
+    pub(super) fn admit(
+        &mut self,
+        peer: Peer,
+        kind: u32,
+        stream: u32,
+        size: u64,
+    ) -> Result<Header, SendError> {
+        assert!(kind < RESERVED_KINDS, "type {kind:#x} is reserved for the messages of this room");
+        let limits = &self.settings.limits;
+        let (limit, max) = (limits.size_max(kind), limits.outbox_bytes_max);
+        if size > u64::from(limit) {
+            return Err(SendError::Oversize { kind, size, limit });
+        }
+        if self.slots.find(peer.0).is_none_or(|slot| !slot.can_send()) {
+            return Err(SendError::NotConnected);
+        }
+        let slot = self.slots.at(peer.0);
+        let waiting = slot.outbox.bytes();
+        if waiting != 0 && waiting + size + HEADER_BYTES as u64 > max {
+            slot.full = true;
+            slot.counters.full += 1;
+            self.totals.full += 1;
+            return Err(SendError::Full { waiting, max });
+        }
+        Ok(Header { kind, stream, size: size as u32 })
+    }
+
+    /// Queue a message with copied bytes, or send it at once if it is large.
+    #[inline]
+    pub(super) fn push(&mut self, index: u32, header: Header, parts: &[&[u8]]) {
+        let slot = self.slots.at(index);
+        let direct = header.size as usize >= DIRECT_BYTES_MIN
+            && slot.outbox.is_empty()
+            && !slot.broken
+            && slot.tls.is_none();
+        let sent = if direct { self.send_directly(index, header, parts) } else { 0 };
+        if sent == HEADER_BYTES + header.size as usize {
+            return;
+        }
+        let slot = self.slots.at(index);
+        slot.outbox.push_copied(header, parts, sent, &mut self.spare);
+        if sent > 0 {
+            slot.blocked = Some(self.now);
+            self.watch(index);
+            self.arm_next(index);
+        } else {
+            self.queued(index);
+        }
+    }
+
+    pub(super) fn push_shared(&mut self, index: u32, header: Header, head: &[u8], bodies: &[Payload]) {
+        self.slots.at(index).outbox.push_shared(header, head, bodies, &mut self.spare);
+        self.queued(index);
+    }
+
+    #[inline]
+    fn queued(&mut self, index: u32) {
+        let slot = self.slots.at(index);
+        if !slot.dirty {
+            slot.dirty = true;
+            self.dirty.push(index);
+        }
+        if slot.outbox.bytes() >= FLUSH_BYTES && slot.blocked.is_none() {
+            self.flush_slot(index);
+        }
+    }
+
+    /// Give the kernel a message from where it lies; returns how many bytes it took.
+    fn send_directly(&mut self, index: u32, header: Header, parts: &[&[u8]]) -> usize {
+        let slot = self.slots.at(index);
+        let Some(fd) = &slot.fd else { return 0 };
+        let header_bytes = header.to_bytes();
+        let mut slices = [IoSlice::new(&[]); PIECES_MAX];
+        slices[0] = IoSlice::new(&header_bytes);
+        let mut count = 1;
+        for (slice, part) in slices[1..].iter_mut().zip(parts) {
+            *slice = IoSlice::new(part);
+            count += 1;
+        }
+        match sendmsg(fd, &slices[..count], &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL) {
+            Ok(sent) => {
+                let whole = sent == HEADER_BYTES + header.size as usize;
+                slot.last_out = self.now;
+                for counters in [&mut slot.counters, &mut self.totals] {
+                    counters.writes += 1;
+                    counters.bytes_out += sent as u64;
+                    counters.messages_out += u64::from(whole);
+                }
+                sent
+            }
+            // Whatever is wrong, the next flush meets it again.
+            Err(_) => 0,
+        }
+    }
+
+    pub(super) fn flush_all(&mut self) {
+        while let Some(index) = self.dirty.pop() {
+            if self.slots.at(index).dirty {
+                self.flush_slot(index);
+            }
+        }
+    }
+
+    /// Give the kernel what waits for a peer, as far as it takes it.
+    pub(super) fn flush_slot(&mut self, index: u32) {
+        let slot = self.slots.at(index);
+        slot.dirty = false;
+        // What is in flight comes first; when it has landed, this is called again.
+        if slot.sending || !slot.outbox.is_empty() && self.send_by_uring(index) {
+            return;
+        }
+        let slot = self.slots.at(index);
+        if slot.fd.is_none() || slot.broken || matches!(slot.state, State::Connecting(_)) {
+            return;
+        }
+        let blocked = if slot.tls.is_some() { self.write_encrypted(index) } else { self.write_plain(index) };
+        self.after_write(index, blocked);
+    }
+
+    /// Write what waits for a peer; tells whether the kernel took less than that.
+    fn write_plain(&mut self, index: u32) -> bool {
+        let slot = self.slots.at(index);
+        let Some(fd) = &slot.fd else { return false };
+        let mut blocked = false;
+        while !slot.outbox.is_empty() && !blocked {
+            let (offered, result) = match slot.outbox.single() {
+                Some(bytes) => (bytes.len(), send(fd, bytes, SendFlags::NOSIGNAL)),
+                None => {
+                    let mut slices = [IoSlice::new(&[]); PIECES_MAX];
+                    let (count, bytes) = slot.outbox.slices(&mut slices);
+                    let control = &mut SendAncillaryBuffer::default();
+                    (bytes, sendmsg(fd, &slices[..count], control, SendFlags::NOSIGNAL))
+                }
+            };
+            match result {
+                Ok(bytes) => {
+                    let messages = slot.outbox.consume(bytes, &mut self.spare);
+                    slot.last_out = self.now;
+                    slot.blocked = None;
+                    for counters in [&mut slot.counters, &mut self.totals] {
+                        counters.writes += 1;
+                        counters.bytes_out += bytes as u64;
+                        counters.messages_out += messages;
+                    }
+                    // The kernel reports when it takes more; asking again would only be told so.
+                    blocked = bytes < offered;
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => blocked = true,
+                Err(_) => {
+                    // What the peer sent before it broke off is still read; that then meets the error.
+                    slot.broken = true;
+                    slot.paused = false;
+                    break;
+                }
+            }
+        }
+        blocked
+    }
+
+    /// What follows from a write.
+    fn after_write(&mut self, index: u32, blocked: bool) {
+        let slot = self.slots.at(index);
+        if blocked && slot.blocked.is_none() {
+            slot.blocked = Some(self.now);
+        }
+        let half = slot.outbox.bytes() * 2 <= self.settings.limits.outbox_bytes_max;
+        if slot.full && half {
+            slot.full = false;
+            self.events.push_back(Event::Writable { peer: Peer(index) });
+        }
+        let broken = slot.broken;
+        let sent = slot.outbox.is_empty();
+        match slot.state {
+            State::Closing(Closing::HalfClosed, _) if sent && !blocked || broken => {
+                self.end(index, Closed::Remote)
+            }
+            State::Closing(Closing::Draining, until) if sent && !blocked => {
+                self.end_encryption(index);
+                let slot = self.slots.at(index);
+                if let Some(fd) = &slot.fd {
+                    let _ = shutdown(fd, Shutdown::Write);
+                }
+                slot.state = State::Closing(Closing::Finishing, until);
+            }
+            _ if blocked => self.arm_next(index),
+            _ => {}
+        }
+        self.watch(index);
+    }
+}

@@ -1,0 +1,84 @@
+//! Readiness by epoll, level-triggered: always there.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::{Timespec, epoll};
+
+/// Occurrences that one call takes from the kernel.
+const BATCH: usize = 128;
+
+pub(crate) const READ: epoll::EventFlags = epoll::EventFlags::IN;
+pub(crate) const WRITE: epoll::EventFlags = epoll::EventFlags::OUT;
+
+/// What a descriptor is ready for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ready {
+    pub(crate) token: u64,
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
+}
+
+pub(crate) struct Epoll {
+    epoll: OwnedFd,
+    ready: Vec<epoll::Event>,
+    next: usize,
+}
+
+impl Epoll {
+    pub(crate) fn new() -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        Ok(Self { epoll, ready: Vec::with_capacity(BATCH), next: 0 })
+    }
+
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    pub(crate) fn add(&self, fd: impl AsFd, token: u64, interest: epoll::EventFlags) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, fd, epoll::EventData::new_u64(token), interest)?)
+    }
+
+    pub(crate) fn modify(&self, fd: impl AsFd, token: u64, interest: epoll::EventFlags) -> io::Result<()> {
+        Ok(epoll::modify(&self.epoll, fd, epoll::EventData::new_u64(token), interest)?)
+    }
+
+    pub(crate) fn remove(&self, fd: impl AsFd) -> io::Result<()> {
+        Ok(epoll::delete(&self.epoll, fd)?)
+    }
+
+    /// Whether something is ready that was not asked for yet.
+    pub(crate) fn has_ready(&self) -> bool {
+        self.next < self.ready.len()
+    }
+
+    /// What became ready in the last wait, one after the other.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<Ready> {
+        let event = self.ready.get(self.next)?;
+        self.next += 1;
+        let flags = event.flags;
+        let broken = flags.intersects(epoll::EventFlags::ERR | epoll::EventFlags::HUP);
+        Some(Ready {
+            token: event.data.u64(),
+            // Whoever reads or writes learns what is broken.
+            readable: broken || flags.intersects(READ | epoll::EventFlags::RDHUP),
+            writable: broken || flags.intersects(WRITE),
+        })
+    }
+
+    /// Wait until something is ready, for at most `timeout` (`None`: for as long as it takes).
+    pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        self.next = 0;
+        self.ready.clear();
+        let timeout = timeout.map(|time| Timespec {
+            tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: time.subsec_nanos().into(),
+        });
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.ready), timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+}

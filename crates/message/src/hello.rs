@@ -1,0 +1,122 @@
+//! The room's own messages: greetings with names, heartbeats, refusals.
+
+use std::time::Duration;
+
+/// Type of the first message in each direction.
+pub(crate) const HELLO: u32 = 0xFFFF_FF01;
+/// Type of a heartbeat, which has no payload.
+pub(crate) const HEARTBEAT: u32 = 0xFFFF_FF02;
+/// Type of the last message of who does not accept a greeting.
+pub(crate) const REFUSAL: u32 = 0xFFFF_FF03;
+
+const MAGIC: [u8; 4] = *b"FNIN";
+const VERSION: u16 = 1;
+/// Bytes that a name may have.
+pub const NAME_BYTES_MAX: usize = 255;
+
+/// The first message in each direction: who speaks, and whom it expects to hear it.
+///
+/// On the wire: `"FNIN"`, version (16 bits), heartbeat interval in milliseconds (32 bits, 0 for none), then two names,
+/// each with its length in front (16 bits); all little-endian. An empty second name expects nobody in particular.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Hello {
+    pub(crate) heartbeat: Duration,
+    pub(crate) name: String,
+    pub(crate) expects: String,
+}
+
+/// What is wrong with a greeting.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadHello {
+    /// The first message is of another type.
+    #[error("the first message has type {0:#x}, and a greeting is expected")]
+    Kind(u32),
+    /// It does not begin as a greeting does.
+    #[error("it begins with {0:02x?}, not with \"FNIN\"")]
+    Magic([u8; 4]),
+    /// Another version of the protocol.
+    #[error("it speaks version {0} of the protocol; this is version {VERSION}")]
+    Version(u16),
+    /// It ends too early, or too late.
+    #[error("it has {got} bytes where its fields take {needed}")]
+    Size {
+        /// Bytes of the message.
+        got: usize,
+        /// Bytes of its fields.
+        needed: usize,
+    },
+    /// A name is too long, or no UTF-8.
+    #[error("a name is no UTF-8 of at most {NAME_BYTES_MAX} bytes")]
+    Name,
+}
+
+impl Hello {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(14 + self.name.len() + self.expects.len());
+        bytes.extend_from_slice(&MAGIC);
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        let heartbeat = u32::try_from(self.heartbeat.as_millis()).unwrap_or(u32::MAX);
+        bytes.extend_from_slice(&heartbeat.to_le_bytes());
+        for name in [&self.name, &self.expects] {
+            bytes.extend_from_slice(&(name.len() as u16).to_le_bytes());
+            bytes.extend_from_slice(name.as_bytes());
+        }
+        bytes
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, BadHello> {
+        let mut left = bytes;
+        let mut used = 0;
+        let mut take = |count: usize| {
+            used += count;
+            left.split_off(..count).ok_or(BadHello::Size { got: bytes.len(), needed: used })
+        };
+        let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte));
+        let magic = take(4)?;
+        if magic != MAGIC {
+            return Err(BadHello::Magic([magic[0], magic[1], magic[2], magic[3]]));
+        }
+        let version = word(take(2)?) as u16;
+        if version != VERSION {
+            return Err(BadHello::Version(version));
+        }
+        let heartbeat = Duration::from_millis(u64::from(word(take(4)?)));
+        let mut name = || {
+            let length = word(take(2)?) as usize;
+            let name = take(length)?;
+            if length > NAME_BYTES_MAX {
+                return Err(BadHello::Name);
+            }
+            String::from_utf8(name.to_vec()).map_err(|_| BadHello::Name)
+        };
+        let (name, expects) = (name()?, name()?);
+        if !left.is_empty() {
+            return Err(BadHello::Size { got: bytes.len(), needed: used });
+        }
+        Ok(Self { heartbeat, name, expects })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_greeting_survives_the_wire_and_no_part_of_it_does() {
+        let hello =
+            Hello { heartbeat: Duration::from_millis(250), name: "ros-7".into(), expects: String::new() };
+        let bytes = hello.to_bytes();
+        assert_eq!(bytes, b"FNIN\x01\0\xfa\0\0\0\x05\0ros-7\0\0");
+        assert_eq!(Hello::from_bytes(&bytes), Ok(hello));
+        for end in 0..bytes.len() {
+            assert!(matches!(Hello::from_bytes(&bytes[..end]), Err(BadHello::Size { .. })), "{end}");
+        }
+        let mut long = bytes.clone();
+        long.push(0);
+        assert_eq!(Hello::from_bytes(&long), Err(BadHello::Size { got: 20, needed: 19 }));
+        assert_eq!(Hello::from_bytes(b"GET / HTTP/1.1"), Err(BadHello::Magic(*b"GET ")));
+        let mut other = bytes;
+        other[4] = 9;
+        assert_eq!(Hello::from_bytes(&other), Err(BadHello::Version(9)));
+    }
+}

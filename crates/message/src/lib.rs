@@ -1,0 +1,70 @@
+//! Framed messages over TCP, for one or thousands of peers.
+//!
+//! A message has a type, a stream and a payload (thesis §3.8.2, fig. 3.15); connections are reliable, ordered, and
+//! point to point. An [`Endpoint`] drives any number of them with one thread:
+//!
+//! ```
+//! use std::time::{Duration, Instant};
+//! use fanin_message::{Endpoint, Event, Options, Settings};
+//!
+//! let named = |name: &str| Endpoint::new(Settings { name: name.into(), ..Settings::default() });
+//! let (mut server, mut client) = (named("supervisor")?, named("collector-1")?);
+//! let listener = server.listen("127.0.0.1:0".parse()?, Options::default())?;
+//! let address = server.local_address(listener).ok_or("no address")?;
+//! client.connect("supervisor", address, Options::default());
+//!
+//! let mut answered = false;
+//! while !answered {
+//!     let soon = || Some(Instant::now() + Duration::from_millis(1));
+//!     match server.poll(soon())? {
+//!         Some(Event::Connected { name, .. }) => assert_eq!(&*name, "collector-1"),
+//!         Some(Event::Message { peer, stream, payload, .. }) => server.send(peer, 2, stream, &[b"re: ", &payload])?,
+//!         _ => {}
+//!     }
+//!     match client.poll(soon())? {
+//!         Some(Event::Connected { peer, .. }) => client.send(peer, 1, 0, &[b"ready"])?,
+//!         Some(Event::Message { payload, .. }) => answered = *payload == *b"re: ready",
+//!         _ => {}
+//!     }
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Received payloads are lent from pooled buffers, and may be kept, sliced and sent on without a copy ([`Payload`]).
+//! Every limit has a name ([`Limits`], [`Timing`]); whatever a peer does ends in one of the reasons of [`Closed`], and
+//! in [`Counters`].
+
+#![deny(unsafe_code)]
+
+mod assembler;
+mod backoff;
+mod counters;
+mod endpoint;
+mod epoll;
+mod event;
+mod frame;
+mod hello;
+mod limits;
+mod options;
+mod outbox;
+mod pool;
+mod socket;
+#[allow(unsafe_code)]
+mod sys;
+mod tls;
+mod wake;
+
+pub use assembler::{Assembler, Frame, Partial, Starved};
+pub use backoff::Backoff;
+pub use counters::Counters;
+pub use endpoint::{Endpoint, SetupError};
+pub use event::{Closed, Event, Listener, NotAccepting, Peer, SendError};
+pub use frame::{HEADER_BYTES, Header, Oversize, RESERVED_KINDS};
+pub use hello::{BadHello, NAME_BYTES_MAX};
+pub use limits::{Limits, Timing};
+pub use options::{Address, Backend, Greeting, Options, SameName, Settings};
+pub use outbox::Unsent;
+pub use pool::Payload;
+pub use socket::{OptionError, OsError, SocketError, SocketOptions};
+pub use tls::{Tls, TlsError};
+pub use wake::Waker;

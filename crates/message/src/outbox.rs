@@ -1,0 +1,285 @@
+//! What waits to be sent to one peer: small messages side by side in buffers, large ones where they lie.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+
+use crate::frame::{HEADER_BYTES, Header};
+use crate::pool::Payload;
+
+/// Payloads up to this size are copied beside their neighbours: that costs less than a piece of their own.
+pub(crate) const COPY_BYTES_MAX: usize = 4096;
+/// A buffer of small messages that is as full as this is followed by another one.
+const TAIL_BYTES_MAX: usize = 64 << 10;
+/// Pieces that one call to the kernel takes, as its own limit on small calls (UIO_FASTIOV is 8; more cost little).
+pub(crate) const PIECES_MAX: usize = 64;
+/// Empty buffers that are kept for the next messages, and the largest of them.
+const SPARE_MAX: usize = 64;
+const SPARE_BYTES_MAX: usize = 2 * TAIL_BYTES_MAX;
+
+/// Buffers for small messages, shared by all outboxes of an endpoint.
+#[derive(Default)]
+pub(crate) struct Spare(Vec<Vec<u8>>);
+
+impl Spare {
+    fn take(&mut self) -> Vec<u8> {
+        self.0.pop().unwrap_or_default()
+    }
+
+    pub(crate) fn put(&mut self, piece: Piece) {
+        if let Piece::Copied(mut bytes) = piece
+            && self.0.len() < SPARE_MAX
+            && bytes.capacity() <= SPARE_BYTES_MAX
+        {
+            bytes.clear();
+            self.0.push(bytes);
+        }
+    }
+}
+
+/// A run of bytes to be sent.
+pub(crate) enum Piece {
+    Copied(Vec<u8>),
+    Shared(Payload),
+}
+
+impl Piece {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Copied(bytes) => bytes,
+            Self::Shared(payload) => payload,
+        }
+    }
+}
+
+struct Queued {
+    piece: Piece,
+    /// Messages that end in this piece.
+    messages: u32,
+}
+
+/// What was never sent, when a connection ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Unsent {
+    /// Messages that were not, or not completely, given to the kernel.
+    pub messages: u64,
+    /// Bytes of them that were not, headers included.
+    pub bytes: u64,
+}
+
+/// The queue of one peer.
+#[derive(Default)]
+pub(crate) struct Outbox {
+    pieces: VecDeque<Queued>,
+    /// Bytes of the first piece that were sent.
+    sent: usize,
+    /// Bytes that wait, those in flight included.
+    bytes: u64,
+    /// Bytes that the kernel works on, and the messages that end in them.
+    flight: (u64, u32),
+}
+
+impl Outbox {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    pub(crate) fn unsent(&self) -> Unsent {
+        Unsent {
+            messages: self.pieces.iter().map(|piece| u64::from(piece.messages)).sum(),
+            bytes: self.bytes,
+        }
+    }
+
+    /// Append a message whose payload is copied. Its first `sent` bytes, header included, are out already.
+    #[inline]
+    pub(crate) fn push_copied(&mut self, header: Header, parts: &[&[u8]], sent: usize, spare: &mut Spare) {
+        let tail = self.tail(HEADER_BYTES + header.size as usize - sent, spare);
+        let mut skip = sent;
+        for part in [&header.to_bytes()[..]].iter().chain(parts) {
+            let here = skip.min(part.len());
+            skip -= here;
+            tail.extend_from_slice(&part[here..]);
+        }
+        self.end_message(HEADER_BYTES as u64 + u64::from(header.size) - sent as u64);
+    }
+
+    /// Append a message with copied bytes first, and payloads behind it, which are shared where that pays.
+    pub(crate) fn push_shared(&mut self, header: Header, head: &[u8], bodies: &[Payload], spare: &mut Spare) {
+        let tail = self.tail(HEADER_BYTES + head.len(), spare);
+        tail.extend_from_slice(&header.to_bytes());
+        tail.extend_from_slice(head);
+        for body in bodies {
+            if body.len() <= COPY_BYTES_MAX {
+                self.tail(body.len(), spare).extend_from_slice(body);
+            } else {
+                self.pieces.push_back(Queued { piece: Piece::Shared(body.clone()), messages: 0 });
+            }
+        }
+        self.end_message(HEADER_BYTES as u64 + u64::from(header.size));
+    }
+
+    fn end_message(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        if let Some(last) = self.pieces.back_mut() {
+            last.messages += 1;
+        }
+    }
+
+    /// The buffer at the end of the queue, with room for more.
+    #[inline]
+    fn tail(&mut self, bytes: usize, spare: &mut Spare) -> &mut Vec<u8> {
+        let fits = match self.pieces.back() {
+            Some(Queued { piece: Piece::Copied(tail), .. }) => {
+                tail.len() + bytes <= TAIL_BYTES_MAX.max(tail.capacity())
+            }
+            _ => false,
+        };
+        if !fits {
+            self.pieces.push_back(Queued { piece: Piece::Copied(spare.take()), messages: 0 });
+        }
+        match self.pieces.back_mut() {
+            Some(Queued { piece: Piece::Copied(tail), .. }) => tail,
+            _ => unreachable!("a buffer was just added"),
+        }
+    }
+
+    /// The first bytes of the queue.
+    pub(crate) fn first(&self) -> Option<&[u8]> {
+        self.pieces.front().map(|first| &first.piece.bytes()[self.sent..])
+    }
+
+    /// The first bytes of the queue, where one piece is all there is.
+    #[inline]
+    pub(crate) fn single(&self) -> Option<&[u8]> {
+        match self.pieces.len() {
+            1 => Some(&self.pieces[0].piece.bytes()[self.sent..]),
+            _ => None,
+        }
+    }
+
+    /// The first pieces of the queue; returns how many, and their bytes.
+    pub(crate) fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>; PIECES_MAX]) -> (usize, usize) {
+        let (mut count, mut bytes, mut skip) = (0, 0, self.sent);
+        for (slice, queued) in slices.iter_mut().zip(&self.pieces) {
+            let piece = &queued.piece.bytes()[skip..];
+            skip = 0;
+            *slice = IoSlice::new(piece);
+            count += 1;
+            bytes += piece.len();
+        }
+        (count, bytes)
+    }
+
+    /// The first `bytes` of the queue were sent; returns the number of messages that are now out completely.
+    #[inline]
+    pub(crate) fn consume(&mut self, bytes: usize, spare: &mut Spare) -> u64 {
+        self.bytes -= bytes as u64;
+        self.sent += bytes;
+        let mut messages = 0;
+        while let Some(first) = self.pieces.front() {
+            let length = first.piece.bytes().len();
+            if self.sent < length {
+                break;
+            }
+            self.sent -= length;
+            let Some(first) = self.pieces.pop_front() else { break };
+            messages += u64::from(first.messages);
+            spare.put(first.piece);
+        }
+        if self.pieces.is_empty() {
+            // An idle connection holds no memory.
+            self.pieces = VecDeque::new();
+        }
+        messages
+    }
+
+    /// The first bytes of the queue, for a kernel that wants to keep them until they are sent: the buffer, and where
+    /// they start in it. `None` where they lie elsewhere, or others are in flight.
+    pub(crate) fn take_flight(&mut self) -> Option<(Vec<u8>, usize)> {
+        if self.flight.0 != 0 || !matches!(self.pieces.front()?.piece, Piece::Copied(_)) {
+            return None;
+        }
+        let Queued { piece: Piece::Copied(bytes), messages } = self.pieces.pop_front()? else { return None };
+        let offset = std::mem::take(&mut self.sent);
+        self.flight = ((bytes.len() - offset) as u64, messages);
+        Some((bytes, offset))
+    }
+
+    /// What was in flight is there, or lost; returns the number of messages that arrived with it.
+    pub(crate) fn land(&mut self, whole: bool) -> u64 {
+        if !whole {
+            return 0;
+        }
+        let (bytes, messages) = std::mem::take(&mut self.flight);
+        self.bytes -= bytes;
+        u64::from(messages)
+    }
+
+    /// Forget everything.
+    pub(crate) fn clear(&mut self, spare: &mut Spare) {
+        for queued in std::mem::take(&mut self.pieces) {
+            spare.put(queued.piece);
+        }
+        (self.sent, self.bytes, self.flight) = (0, 0, (0, 0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drain(outbox: &mut Outbox, step: usize, spare: &mut Spare) -> Vec<u8> {
+        let mut out = Vec::new();
+        while !outbox.is_empty() {
+            let mut slices = [IoSlice::new(&[]); PIECES_MAX];
+            let (count, bytes) = outbox.slices(&mut slices);
+            let all: Vec<u8> = slices[..count].iter().flat_map(|slice| slice.iter().copied()).collect();
+            assert_eq!(all.len(), bytes);
+            let take = step.min(bytes);
+            out.extend_from_slice(&all[..take]);
+            outbox.consume(take, spare);
+        }
+        out
+    }
+
+    #[test]
+    fn bytes_leave_in_order_however_the_kernel_takes_them() {
+        let large = Payload::from((0..20_000u32).map(|i| i as u8).collect::<Vec<u8>>());
+        let small = Payload::from(vec![9; 100]);
+        let mut expected = Vec::new();
+        let header = |size: usize| Header { kind: 1, stream: 2, size: size as u32 };
+        for step in [1, 7, 1000, 1 << 20] {
+            let (mut outbox, mut spare) = (Outbox::default(), Spare::default());
+            outbox.push_copied(header(5), &[b"he", b"llo"], 0, &mut spare);
+            outbox.push_copied(header(5), &[b"he", b"llo"], 13, &mut spare);
+            outbox.push_shared(header(20_103), b"abc", &[large.clone(), small.clone()], &mut spare);
+            assert_eq!(outbox.unsent().messages, 3);
+            expected.clear();
+            expected.extend_from_slice(&header(5).to_bytes());
+            expected.extend_from_slice(b"helloello");
+            expected.extend_from_slice(&header(20_103).to_bytes());
+            expected.extend_from_slice(b"abc");
+            expected.extend_from_slice(&large);
+            expected.extend_from_slice(&small);
+            assert_eq!(outbox.bytes(), expected.len() as u64);
+            assert_eq!(drain(&mut outbox, step, &mut spare), expected, "step {step}");
+            assert_eq!(outbox.unsent(), Unsent::default());
+        }
+    }
+
+    #[test]
+    fn many_small_messages_share_a_buffer() {
+        let (mut outbox, mut spare) = (Outbox::default(), Spare::default());
+        for _ in 0..100 {
+            outbox.push_copied(Header { kind: 1, stream: 0, size: 10 }, &[&[0; 10]], 0, &mut spare);
+        }
+        assert_eq!(outbox.single().map(<[u8]>::len), Some(2200));
+        assert_eq!(outbox.consume(2199, &mut spare), 0);
+        assert_eq!(outbox.consume(1, &mut spare), 100);
+        assert!(outbox.single().is_none());
+    }
+}

@@ -1,0 +1,327 @@
+//! Buffers that are used again, and payloads that share them.
+
+use std::fmt;
+use std::ops::{Deref, Range};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::wake::Waker;
+
+/// The smallest buffer that a pool lends, bytes.
+const CLASS_BYTES_MIN: usize = 512;
+/// Classes of sizes: four to an octave, so that a buffer is at most a quarter larger than what was asked for.
+const CLASSES: usize = 96;
+
+/// The bytes of a message, lent from a buffer that returns to its pool when the last payload in it is dropped.
+///
+/// Cloning and slicing share the buffer, and copy nothing. A payload may be sent on to other peers as it is, and kept
+/// for as long as the application likes; [`Payload::keep`] says what that costs.
+#[derive(Clone)]
+pub struct Payload {
+    store: Store,
+    start: usize,
+    end: usize,
+}
+
+#[derive(Clone)]
+enum Store {
+    Static(&'static [u8]),
+    Vector(Arc<Vec<u8>>),
+    Slice(Arc<[u8]>),
+    Block(Arc<Block>),
+}
+
+impl Payload {
+    /// A payload without bytes.
+    pub const EMPTY: Self = Self::from_static(&[]);
+
+    /// A payload of bytes that live as long as the process.
+    pub const fn from_static(bytes: &'static [u8]) -> Self {
+        Self { store: Store::Static(bytes), start: 0, end: bytes.len() }
+    }
+
+    pub(crate) fn from_block(block: Arc<Block>, range: Range<usize>) -> Self {
+        debug_assert!(range.start <= range.end && range.end <= block.data.len());
+        Self { store: Store::Block(block), start: range.start, end: range.end }
+    }
+
+    /// Bytes `range` of this payload, which share its buffer.
+    ///
+    /// # Panics
+    ///
+    /// Where `range` leaves the payload.
+    #[must_use]
+    pub fn slice(&self, range: Range<usize>) -> Self {
+        assert!(range.start <= range.end && range.end <= self.len(), "{range:?} of {} bytes", self.len());
+        Self { store: self.store.clone(), start: self.start + range.start, end: self.start + range.end }
+    }
+
+    /// The payload, made fit to be kept for long: one that fills less than half of the buffer that it keeps alive is
+    /// copied to a buffer of its own size, any other stays where it is.
+    ///
+    /// Many messages are received into one buffer, which cannot be used again before all of them are dropped. A small
+    /// payload that is kept would hold back the whole of it.
+    #[must_use]
+    pub fn keep(self) -> Self {
+        if self.len() * 2 >= self.buffer_bytes() { self } else { Self::from(self.to_vec()) }
+    }
+
+    /// How many bytes of memory this payload keeps alive, shared with the other payloads in the same buffer.
+    pub fn buffer_bytes(&self) -> usize {
+        match &self.store {
+            Store::Static(bytes) => bytes.len(),
+            Store::Vector(bytes) => bytes.capacity(),
+            Store::Slice(bytes) => bytes.len(),
+            Store::Block(block) => block.data.len(),
+        }
+    }
+}
+
+impl Deref for Payload {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        let all: &[u8] = match &self.store {
+            Store::Static(bytes) => bytes,
+            Store::Vector(bytes) => bytes,
+            Store::Slice(bytes) => bytes,
+            Store::Block(block) => &block.data,
+        };
+        &all[self.start..self.end]
+    }
+}
+
+impl AsRef<[u8]> for Payload {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl Default for Payload {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
+impl From<Vec<u8>> for Payload {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::from(Arc::new(bytes))
+    }
+}
+
+impl From<Arc<Vec<u8>>> for Payload {
+    fn from(bytes: Arc<Vec<u8>>) -> Self {
+        let end = bytes.len();
+        Self { store: Store::Vector(bytes), start: 0, end }
+    }
+}
+
+impl From<Arc<[u8]>> for Payload {
+    fn from(bytes: Arc<[u8]>) -> Self {
+        let end = bytes.len();
+        Self { store: Store::Slice(bytes), start: 0, end }
+    }
+}
+
+impl PartialEq for Payload {
+    fn eq(&self, other: &Self) -> bool {
+        self[..] == other[..]
+    }
+}
+
+impl Eq for Payload {}
+
+impl fmt::Debug for Payload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 16;
+        write!(f, "Payload({} B: {:02x?}", self.len(), &self[..self.len().min(SHOWN)])?;
+        f.write_str(if self.len() > SHOWN { "…)" } else { ")" })
+    }
+}
+
+/// A buffer of a pool. Its bytes are always initialised, so that no `unsafe` is needed to read into it.
+pub(crate) struct Block {
+    data: Box<[u8]>,
+    pool: Arc<Shared>,
+}
+
+impl Block {
+    pub(crate) fn len(&self) -> usize {
+        self.data.len()
+    }
+}
+
+impl Deref for Block {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.data
+    }
+}
+
+impl std::ops::DerefMut for Block {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.data
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        self.pool.take_back(std::mem::take(&mut self.data));
+    }
+}
+
+/// Buffers of one endpoint, with a limit on how many bytes of them are lent out.
+#[derive(Clone)]
+pub(crate) struct Pool {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    lent_bytes: AtomicU64,
+    lent_bytes_max: u64,
+    idle_bytes_max: u64,
+    idle: Mutex<Idle>,
+    /// Whether somebody waits for memory, who is then to be woken.
+    wanted: AtomicBool,
+    waker: Waker,
+}
+
+struct Idle {
+    bytes: u64,
+    classes: Vec<Vec<Box<[u8]>>>,
+}
+
+impl Pool {
+    pub(crate) fn new(lent_bytes_max: u64, idle_bytes_max: u64, waker: Waker) -> Self {
+        let idle = Mutex::new(Idle { bytes: 0, classes: (0..CLASSES).map(|_| Vec::new()).collect() });
+        Self {
+            shared: Arc::new(Shared {
+                lent_bytes: AtomicU64::new(0),
+                lent_bytes_max,
+                idle_bytes_max,
+                idle,
+                wanted: AtomicBool::new(false),
+                waker,
+            }),
+        }
+    }
+
+    /// Bytes that are lent out now.
+    pub(crate) fn lent_bytes(&self) -> u64 {
+        self.shared.lent_bytes.load(Ordering::Relaxed)
+    }
+
+    /// A buffer of at least `bytes`, or nothing where that would exceed the limit; then the waker rings as soon as
+    /// some memory has come back. A pool that has lent nothing always lends one buffer, however large.
+    pub(crate) fn take(&self, bytes: usize) -> Option<Block> {
+        let shared = &self.shared;
+        let fits =
+            |lent: u64| lent == 0 || lent + size_of_class(class(bytes)) as u64 <= shared.lent_bytes_max;
+        if !fits(self.lent_bytes()) {
+            shared.wanted.store(true, Ordering::SeqCst);
+            // Memory may have come back between the two lines above, when nobody was to be woken yet.
+            if !fits(shared.lent_bytes.load(Ordering::SeqCst)) {
+                return None;
+            }
+            shared.wanted.store(false, Ordering::SeqCst);
+        }
+        Some(self.take_anyway(bytes))
+    }
+
+    /// A buffer of at least `bytes`, whatever the limit says: for buffers whose number is bounded otherwise.
+    pub(crate) fn take_anyway(&self, bytes: usize) -> Block {
+        let class = class(bytes);
+        let size = size_of_class(class);
+        let mut idle = self.shared.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let data = idle.classes[class].pop();
+        if data.is_some() {
+            idle.bytes -= size as u64;
+        }
+        drop(idle);
+        self.shared.lent_bytes.fetch_add(size as u64, Ordering::SeqCst);
+        Block { data: data.unwrap_or_else(|| vec![0; size].into()), pool: Arc::clone(&self.shared) }
+    }
+}
+
+impl Shared {
+    fn take_back(&self, data: Box<[u8]>) {
+        let bytes = data.len() as u64;
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.bytes + bytes <= self.idle_bytes_max {
+            idle.bytes += bytes;
+            idle.classes[class(data.len())].push(data);
+            drop(idle);
+        }
+        self.lent_bytes.fetch_sub(bytes, Ordering::SeqCst);
+        if self.wanted.swap(false, Ordering::SeqCst) {
+            self.waker.wake();
+        }
+    }
+}
+
+/// The class whose buffers hold `bytes`.
+fn class(bytes: usize) -> usize {
+    let bytes = bytes.max(CLASS_BYTES_MIN);
+    // The octave in which `bytes` lies, counted from the smallest class, and the quarter of it, rounded up.
+    let octave = (bytes - 1).ilog2() as usize;
+    let quarter = ((bytes - 1) >> (octave - 2)) & 3;
+    ((octave + 1) * 4 + quarter).saturating_sub(CLASS_BYTES_MIN.ilog2() as usize * 4 + 3)
+}
+
+/// Bytes of the buffers of a class.
+fn size_of_class(class: usize) -> usize {
+    let position = class + CLASS_BYTES_MIN.ilog2() as usize * 4 + 3;
+    let (octave, quarter) = (position / 4 - 1, position % 4);
+    (1 << octave) + ((quarter + 1) << (octave - 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pool(max: u64) -> Pool {
+        Pool::new(max, max, Waker::new().unwrap())
+    }
+
+    #[test]
+    fn a_buffer_is_at_least_as_large_and_at_most_a_quarter_larger() {
+        for bytes in
+            (512..10_000).chain([65_535, 65_536, 65_537, 1_000_000, (1 << 20) + 1, u32::MAX as usize])
+        {
+            let size = size_of_class(class(bytes));
+            assert!(size >= bytes && size * 4 <= bytes * 5 + 8, "{bytes} in {size}");
+            assert_eq!(class(size), class(bytes), "{bytes}");
+        }
+        assert_eq!(size_of_class(class(1)), CLASS_BYTES_MIN);
+        assert!(class(u32::MAX as usize) < CLASSES);
+    }
+
+    #[test]
+    fn buffers_come_back_and_the_limit_holds() {
+        let pool = pool(4096);
+        let first = pool.take(3000).unwrap();
+        let size = first.len() as u64;
+        assert_eq!(pool.lent_bytes(), size);
+        assert!(pool.take(3000).is_none());
+        let address = first.as_ptr();
+        let payload = Payload::from_block(Arc::new(first), 10..20);
+        let other = payload.slice(2..4);
+        drop(payload);
+        assert_eq!(pool.lent_bytes(), size, "a slice keeps the buffer");
+        drop(other);
+        assert_eq!(pool.lent_bytes(), 0);
+        assert_eq!(pool.take(3000).unwrap().as_ptr(), address, "the same buffer again");
+        assert!(pool.take(1 << 20).is_some(), "one buffer may always be lent");
+    }
+
+    #[test]
+    fn keeping_copies_only_what_would_hold_back_much() {
+        let pool = pool(1 << 20);
+        let block = Arc::new(pool.take(4096).unwrap());
+        let small = Payload::from_block(Arc::clone(&block), 0..100).keep();
+        let large = Payload::from_block(block, 0..3000).keep();
+        assert_eq!((small.buffer_bytes(), large.buffer_bytes()), (100, 4096));
+        assert_eq!(format!("{small:?}"), format!("Payload(100 B: {:02x?}…)", [0; 16]));
+    }
+}

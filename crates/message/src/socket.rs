@@ -1,0 +1,241 @@
+//! Sockets, and the options that the techniques against incast need.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt as safe};
+
+use crate::sys::sockopt;
+
+/// Connections that may wait to be accepted; the kernel cuts it to `net.core.somaxconn`.
+const BACKLOG: i32 = 4096;
+
+/// An error of the operating system, by its number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct OsError(pub i32);
+
+impl fmt::Display for OsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        std::io::Error::from_raw_os_error(self.0).fmt(f)
+    }
+}
+
+impl fmt::Debug for OsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OsError({self})")
+    }
+}
+
+impl std::error::Error for OsError {}
+
+impl From<Errno> for OsError {
+    fn from(errno: Errno) -> Self {
+        Self(errno.raw_os_error())
+    }
+}
+
+/// An option that the system did not accept.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the system refuses {option} = {value}: {error}")]
+pub struct OptionError {
+    /// Name of the option, as in [`SocketOptions`].
+    pub option: &'static str,
+    /// The value that was refused.
+    pub value: String,
+    /// Why.
+    pub error: OsError,
+}
+
+/// Options of TCP sockets; `None` leaves what the system has set.
+///
+/// They are set before a socket connects or listens, again on what it accepts, and at run time by
+/// [`Endpoint::set_options`](crate::Endpoint::set_options).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SocketOptions {
+    /// Send small messages at once (TCP_NODELAY). Default: on, because messages are gathered here already.
+    pub nodelay: Option<bool>,
+    /// Congestion control by name (TCP_CONGESTION), such as `"cubic"`; `/proc/sys/net/ipv4/tcp_allowed_congestion_control`
+    /// lists those that need no privilege.
+    pub congestion_control: Option<String>,
+    /// Largest window to advertise, bytes (TCP_WINDOW_CLAMP). The kernel forgets it when data arrive, so it is set
+    /// again after every read.
+    pub window_clamp: Option<u32>,
+    /// Receive buffer, bytes (SO_RCVBUF, which the kernel doubles for its own needs). Set before connecting, it fixes
+    /// the window scale.
+    pub receive_buffer: Option<u32>,
+    /// Send buffer, bytes (SO_SNDBUF, doubled likewise).
+    pub send_buffer: Option<u32>,
+    /// Acknowledge at once (TCP_QUICKACK). The kernel forgets it, so `true` is set again after every read.
+    pub quickack: Option<bool>,
+    /// Lower bound of the retransmission time-out (TCP_RTO_MIN_US, Linux 6.15 and later).
+    pub rto_min: Option<Duration>,
+    /// Give the connection up when data stay unacknowledged for so long (TCP_USER_TIMEOUT).
+    pub user_timeout: Option<Duration>,
+    /// Poll the device for so long before sleeping (SO_BUSY_POLL; more than the system's default needs a privilege).
+    pub busy_poll: Option<Duration>,
+}
+
+impl Default for SocketOptions {
+    fn default() -> Self {
+        Self {
+            nodelay: Some(true),
+            congestion_control: None,
+            window_clamp: None,
+            receive_buffer: None,
+            send_buffer: None,
+            quickack: None,
+            rto_min: None,
+            user_timeout: None,
+            busy_poll: None,
+        }
+    }
+}
+
+impl SocketOptions {
+    /// Whether some options have to be set again after every read.
+    pub(crate) fn wears_off(&self) -> bool {
+        self.quickack == Some(true) || self.window_clamp.is_some()
+    }
+
+    /// Set all options.
+    pub(crate) fn apply(&self, fd: impl AsFd) -> Result<(), OptionError> {
+        let fd = fd.as_fd();
+        set("nodelay", self.nodelay.as_ref(), |on| safe::set_tcp_nodelay(fd, *on))?;
+        set("congestion_control", self.congestion_control.as_ref(), |name| {
+            safe::set_tcp_congestion(fd, name)
+        })?;
+        set("receive_buffer", self.receive_buffer.as_ref(), |bytes| {
+            safe::set_socket_recv_buffer_size(fd, *bytes as usize)
+        })?;
+        set("send_buffer", self.send_buffer.as_ref(), |bytes| {
+            safe::set_socket_send_buffer_size(fd, *bytes as usize)
+        })?;
+        set("window_clamp", self.window_clamp.as_ref(), |bytes| raw(fd, sockopt::TCP_WINDOW_CLAMP, *bytes))?;
+        set("quickack", self.quickack.as_ref(), |on| safe::set_tcp_quickack(fd, *on))?;
+        set("rto_min", micros(self.rto_min).as_ref(), |us| raw(fd, sockopt::TCP_RTO_MIN_US, *us))?;
+        let user_timeout = self.user_timeout.map(|time| u32::try_from(time.as_millis()).unwrap_or(u32::MAX));
+        set("user_timeout", user_timeout.as_ref(), |ms| safe::set_tcp_user_timeout(fd, *ms))?;
+        set("busy_poll", micros(self.busy_poll).as_ref(), |us| raw(fd, sockopt::BUSY_POLL, *us))
+    }
+
+    /// Set those again that wear off.
+    pub(crate) fn renew(&self, fd: impl AsFd) {
+        let fd = fd.as_fd();
+        // They were accepted before; a connection that ends meanwhile is noticed elsewhere.
+        if let Some(bytes) = self.window_clamp {
+            let _ = sockopt::set(fd, sockopt::TCP_WINDOW_CLAMP, bytes);
+        }
+        if self.quickack == Some(true) {
+            let _ = safe::set_tcp_quickack(fd, true);
+        }
+    }
+}
+
+fn micros(time: Option<Duration>) -> Option<u32> {
+    time.map(|time| u32::try_from(time.as_micros()).unwrap_or(u32::MAX))
+}
+
+fn raw(fd: impl AsFd, option: (i32, i32), value: u32) -> Result<(), Errno> {
+    sockopt::set(fd, option, value).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::INVAL))
+}
+
+fn set<T: fmt::Debug>(
+    option: &'static str,
+    value: Option<&T>,
+    apply: impl FnOnce(&T) -> Result<(), Errno>,
+) -> Result<(), OptionError> {
+    let Some(value) = value else { return Ok(()) };
+    apply(value).map_err(|errno| OptionError { option, value: format!("{value:?}"), error: errno.into() })
+}
+
+/// Why there is no socket.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SocketError {
+    /// The system refuses the socket, its address, or the connection.
+    #[error("{0}")]
+    System(#[from] OsError),
+    /// The system refuses an option.
+    #[error(transparent)]
+    Option(#[from] OptionError),
+}
+
+impl From<Errno> for SocketError {
+    fn from(errno: Errno) -> Self {
+        Self::System(errno.into())
+    }
+}
+
+fn stream_socket(address: SocketAddr) -> Result<OwnedFd, Errno> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    net::socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)
+}
+
+/// A socket on its way to `address`; it becomes writable when it is connected, or has failed.
+pub(crate) fn connecting(address: SocketAddr, options: &SocketOptions) -> Result<OwnedFd, SocketError> {
+    let fd = stream_socket(address)?;
+    options.apply(&fd)?;
+    match net::connect(&fd, &address) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(fd),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// A socket that listens on `address`.
+pub(crate) fn listening(address: SocketAddr, options: &SocketOptions) -> Result<OwnedFd, SocketError> {
+    let fd = stream_socket(address)?;
+    safe::set_socket_reuseaddr(&fd, true)?;
+    options.apply(&fd)?;
+    net::bind(&fd, &address)?;
+    net::listen(&fd, BACKLOG)?;
+    Ok(fd)
+}
+
+/// The address that a socket is bound to.
+pub(crate) fn local_address(fd: impl AsFd) -> Option<SocketAddr> {
+    net::getsockname(fd).ok()?.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_reach_the_kernel_and_refusals_name_the_option() {
+        let options = SocketOptions {
+            congestion_control: Some("reno".into()),
+            window_clamp: Some(20_000),
+            receive_buffer: Some(40_000),
+            send_buffer: Some(50_000),
+            quickack: Some(true),
+            user_timeout: Some(Duration::from_millis(1500)),
+            ..SocketOptions::default()
+        };
+        let address = "127.0.0.1:0".parse().unwrap();
+        let fd = listening(address, &options).unwrap();
+        assert!(safe::tcp_nodelay(&fd).unwrap());
+        assert_eq!(safe::tcp_congestion(&fd).unwrap(), "reno");
+        assert_eq!(sockopt::value(&fd, sockopt::TCP_WINDOW_CLAMP).unwrap(), 20_000);
+        assert_eq!(safe::socket_recv_buffer_size(&fd).unwrap(), 80_000);
+        assert_eq!(safe::socket_send_buffer_size(&fd).unwrap(), 100_000);
+        assert_eq!(safe::tcp_user_timeout(&fd).unwrap(), 1500);
+
+        let options =
+            SocketOptions { congestion_control: Some("nonesuch".into()), ..SocketOptions::default() };
+        let Err(SocketError::Option(error)) = listening(address, &options) else { panic!("accepted") };
+        assert_eq!((error.option, error.value.as_str()), ("congestion_control", "\"nonesuch\""));
+    }
+
+    #[test]
+    fn the_minimum_rto_is_set_where_the_kernel_has_it() {
+        let address = "127.0.0.1:0".parse().unwrap();
+        let options = SocketOptions { rto_min: Some(Duration::from_millis(20)), ..SocketOptions::default() };
+        match listening(address, &options) {
+            Ok(fd) => assert_eq!(sockopt::value(&fd, sockopt::TCP_RTO_MIN_US).unwrap(), 20_000),
+            Err(SocketError::Option(error)) => assert_eq!(error.option, "rto_min", "an older kernel"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Integer socket options by number, for those that rustix does not name.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+pub(crate) const TCP_WINDOW_CLAMP: (i32, i32) = (libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP);
+pub(crate) const BUSY_POLL: (i32, i32) = (libc::SOL_SOCKET, libc::SO_BUSY_POLL);
+/// Linux 6.15 and later (net/ipv4/tcp.c); younger than most headers.
+pub(crate) const TCP_RTO_MIN_US: (i32, i32) = (libc::IPPROTO_TCP, 45);
+
+/// Set an option.
+pub(crate) fn set(fd: impl AsFd, (level, name): (i32, i32), value: u32) -> io::Result<()> {
+    // SAFETY: the descriptor is open for as long as it is borrowed, and the kernel only reads the four bytes of
+    // `value`, which outlives the call.
+    let result = unsafe {
+        libc::setsockopt(
+            fd.as_fd().as_raw_fd(),
+            level,
+            name,
+            (&raw const value).cast(),
+            size_of_val(&value) as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Read an option.
+#[cfg(test)]
+pub(crate) fn value(fd: impl AsFd, (level, name): (i32, i32)) -> io::Result<u32> {
+    let mut value = 0u32;
+    let mut size = size_of_val(&value) as libc::socklen_t;
+    // SAFETY: as above; the kernel writes at most `size` bytes, which is the size of `value`.
+    let result = unsafe {
+        libc::getsockopt(fd.as_fd().as_raw_fd(), level, name, (&raw mut value).cast(), &raw mut size)
+    };
+    if result == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
+}

@@ -1,0 +1,141 @@
+//! Endpoints that are polled in turn, and what they reported.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use fanin_message::{
+    Backend, Backoff, Endpoint, Event, Listener, Options, Peer, Settings, SetupError, Timing,
+};
+
+/// Longer than anything here takes; a test that waits for it has failed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) fn endpoint(name: &str) -> Endpoint {
+    with_limits(name, fanin_message::Limits::default())
+}
+
+pub(crate) fn with_limits(name: &str, limits: fanin_message::Limits) -> Endpoint {
+    let settings = |backend| Settings { name: name.into(), limits: limits.clone(), backend };
+    match Endpoint::new(settings(crate::BACKEND)) {
+        Err(SetupError::Uring(error)) => {
+            let required = std::env::var_os("FANIN_REQUIRE_PRIVILEGES").is_some_and(|value| value == "1");
+            assert!(!required, "no io_uring: {error}");
+            println!("skipped over io_uring, done over epoll: {error}");
+            Endpoint::new(settings(Backend::Epoll)).unwrap()
+        }
+        endpoint => endpoint.unwrap(),
+    }
+}
+
+/// Short times, so that tests are.
+pub(crate) fn quick() -> Options {
+    let ms = Duration::from_millis;
+    Options {
+        timing: Timing {
+            greeting_max: ms(300),
+            heartbeat: ms(20),
+            silence_max: ms(200),
+            stall_max: ms(200),
+            drain_max: ms(300),
+        },
+        backoff: Some(Backoff { first: ms(4), longest: ms(20), attempts_max: None }),
+        ..Options::default()
+    }
+}
+
+pub(crate) fn listen(endpoint: &mut Endpoint, options: Options) -> (Listener, SocketAddr) {
+    let listener = endpoint.listen("127.0.0.1:0".parse().unwrap(), options).unwrap();
+    (listener, endpoint.local_address(listener).unwrap())
+}
+
+/// The next event of one endpoint, with a short wait.
+pub(crate) fn step(endpoint: &mut Endpoint) -> Option<Event> {
+    endpoint.poll(Some(Instant::now() + Duration::from_millis(1))).unwrap()
+}
+
+/// Poll some endpoints in turn until `done` says so; it sees each event with its endpoint's number.
+pub(crate) fn until(
+    endpoints: &mut [&mut Endpoint],
+    mut done: impl FnMut(usize, &mut Endpoint, Event) -> bool,
+) {
+    let start = Instant::now();
+    loop {
+        for (number, endpoint) in endpoints.iter_mut().enumerate() {
+            while let Some(event) = step(endpoint) {
+                if done(number, endpoint, event) {
+                    return;
+                }
+            }
+        }
+        assert!(start.elapsed() < PATIENCE, "it never happened");
+    }
+}
+
+/// Connect a client to a server; returns how each calls the other.
+pub(crate) fn connected(server: &mut Endpoint, client: &mut Endpoint, options: &Options) -> (Peer, Peer) {
+    let (_, address) = listen(server, options.clone());
+    let there = client.connect("", address, options.clone());
+    let (mut here, mut done) = (None, false);
+    until(&mut [server, client], |number, _, event| {
+        if let Event::Connected { peer, .. } = event {
+            if number == 0 {
+                here = Some(peer);
+            } else {
+                done = true;
+            }
+        }
+        done && here.is_some()
+    });
+    (here.unwrap(), there)
+}
+
+/// A plain socket, for peers that misbehave.
+pub(crate) fn raw(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// A frame as bytes.
+pub(crate) fn frame(kind: u32, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for word in [kind, stream, payload.len() as u32] {
+        bytes.write_all(&word.to_le_bytes()).unwrap();
+    }
+    bytes.write_all(payload).unwrap();
+    bytes
+}
+
+/// The next frame from a plain socket.
+pub(crate) fn read_frame(stream: &mut TcpStream) -> (u32, u32, Vec<u8>) {
+    let mut words = [0u8; 12];
+    stream.read_exact(&mut words).unwrap();
+    let word = |at: usize| u32::from_le_bytes(words[at..at + 4].try_into().unwrap());
+    let mut payload = vec![0; word(8) as usize];
+    stream.read_exact(&mut payload).unwrap();
+    (word(0), word(4), payload)
+}
+
+/// A greeting, as a peer that is not ours would write it.
+pub(crate) fn hello(name: &str, expects: &str, heartbeat_ms: u32) -> Vec<u8> {
+    let mut payload = b"FNIN\x01\0".to_vec();
+    payload.extend_from_slice(&heartbeat_ms.to_le_bytes());
+    for name in [name, expects] {
+        payload.extend_from_slice(&(name.len() as u16).to_le_bytes());
+        payload.extend_from_slice(name.as_bytes());
+    }
+    frame(0xFFFF_FF01, 0, &payload)
+}
+
+/// Poll until the first event that is picked; the others are passed over.
+pub(crate) fn wait_for<T>(endpoint: &mut Endpoint, mut pick: impl FnMut(Event) -> Option<T>) -> T {
+    let mut found = None;
+    until(&mut [endpoint], |_, _, event| {
+        found = pick(event);
+        found.is_some()
+    });
+    found.unwrap()
+}

@@ -1,0 +1,230 @@
+//! Messages between endpoints that both behave.
+
+use std::time::{Duration, Instant};
+
+use crate::common::{connected, endpoint, listen, quick, step, until, wait_for, with_limits};
+use fanin_message::{Closed, Event, Greeting, Limits, Options, Payload, SameName, SendError};
+
+#[test]
+fn messages_of_all_sizes_arrive_complete_and_in_order() {
+    let (mut server, mut client) = (endpoint("server"), endpoint("client"));
+    let (_, to_server) = connected(&mut server, &mut client, &Options::default());
+    let sizes = [0, 1, 11, 12, 13, 4096, 4097, 65_536, 131_072 - 12, 131_072, 131_073, 1_000_000, 7_000_000];
+    let body: Vec<u8> = (0..7_000_003u32).map(|i| (i * 7 + i / 251) as u8).collect();
+    let shared = Payload::from(body.clone());
+    for (i, size) in sizes.into_iter().enumerate() {
+        client.send(to_server, 1, i as u32, &[&body[..size / 3], &body[size / 3..size]]).unwrap();
+        client
+            .send_shared(to_server, 2, i as u32, &body[..3], &[shared.slice(3..3 + size), shared.slice(0..5)])
+            .unwrap();
+    }
+    let mut next = 0;
+    until(&mut [&mut server, &mut client], |number, _, event| {
+        let Event::Message { kind, stream, payload, .. } = event else { return false };
+        assert_eq!((number, kind as usize, stream as usize), (0, next % 2 + 1, next / 2));
+        let size = sizes[next / 2];
+        if kind == 1 {
+            assert_eq!(payload[..], body[..size]);
+        } else {
+            assert!(payload[..3 + size] == body[..3 + size] && payload[3 + size..] == body[..5]);
+        }
+        next += 1;
+        next == 2 * sizes.len()
+    });
+    assert_eq!(server.totals().messages_in, 26);
+    // The last bytes may be given to the kernel before their count is asked for, never after.
+    assert_eq!(client.counters(to_server).unwrap().messages_out, 27, "26 and the greeting");
+    assert_eq!(client.totals().bytes_out, server.totals().bytes_in);
+}
+
+#[test]
+fn payloads_may_be_kept_and_sent_on() {
+    let (mut server, mut client) = (endpoint("server"), endpoint("client"));
+    let (_, to_server) = connected(&mut server, &mut client, &Options::default());
+    for i in 0..1000u32 {
+        client.send(to_server, 1, i, &[&i.to_le_bytes().repeat(500)]).unwrap();
+    }
+    let mut kept: Vec<Payload> = Vec::new();
+    until(&mut [&mut server, &mut client], |_, endpoint, event| {
+        if let Event::Message { peer, kind: 1, stream, payload } = event {
+            endpoint.send_shared(peer, 2, stream, &[], std::slice::from_ref(&payload)).unwrap();
+            kept.push(payload);
+        } else if let Event::Message { kind: 2, stream, payload, .. } = event {
+            assert_eq!(payload[..4], stream.to_le_bytes());
+            return stream == 999;
+        }
+        false
+    });
+    for (i, payload) in kept.iter().enumerate() {
+        assert!(payload.chunks(4).all(|word| word == (i as u32).to_le_bytes()));
+    }
+    assert!(server.receive_bytes() >= 2_000_000);
+    kept.clear();
+    assert!(server.receive_bytes() < 1_000_000);
+}
+
+#[test]
+fn bare_peers_exchange_frames_without_greetings() {
+    let (mut server, mut client) = (endpoint("server"), endpoint("client"));
+    let options = Options { greeting: Greeting::Bare, ..Options::default() };
+    let (to_client, _) = connected(&mut server, &mut client, &options);
+    server.send(to_client, 5, 6, &[b"seven"]).unwrap();
+    let got = until_message(&mut server, &mut client);
+    assert_eq!(got, (5, 6, b"seven".to_vec()));
+    assert_eq!(server.totals().bytes_out, 17, "nothing but the frame");
+}
+
+fn until_message(
+    server: &mut fanin_message::Endpoint,
+    client: &mut fanin_message::Endpoint,
+) -> (u32, u32, Vec<u8>) {
+    let mut got = None;
+    until(&mut [server, client], |_, _, event| {
+        if let Event::Message { kind, stream, payload, .. } = event {
+            got = Some((kind, stream, payload.to_vec()));
+        }
+        got.is_some()
+    });
+    got.unwrap()
+}
+
+#[test]
+fn a_full_outbox_refuses_and_tells_when_there_is_room() {
+    let limits = Limits { outbox_bytes_max: 1 << 20, ..Limits::default() };
+    let (mut server, mut client) = (endpoint("server"), with_limits("client", limits));
+    let (to_client, to_server) = connected(&mut server, &mut client, &Options::default());
+    server.pause(to_client);
+    let body = vec![7; 10_000];
+    let mut sent = 0;
+    let refused = loop {
+        match client.send(to_server, 1, sent, &[&body]) {
+            Ok(()) => sent += 1,
+            Err(error) => break error,
+        }
+        assert!(sent < 10_000, "no end to what is taken");
+    };
+    assert!(matches!(refused, SendError::Full { waiting, max: 1_048_576 } if waiting + 10_012 > 1 << 20));
+    assert_eq!(client.counters(to_server).unwrap().full, 1);
+    assert!(matches!(client.send(to_server, 1, 0, &[&vec![0; 65 << 20]]), Err(SendError::Oversize { .. })));
+    server.resume(to_client);
+    let (mut received, mut writable) = (0, 0);
+    until(&mut [&mut server, &mut client], |_, _, event| {
+        match event {
+            Event::Message { stream, .. } => {
+                assert_eq!(stream, received);
+                received += 1;
+            }
+            Event::Writable { .. } => writable += 1,
+            _ => {}
+        }
+        received == sent
+    });
+    while step(&mut client).is_some_and(|event| matches!(event, Event::Writable { .. })) {
+        writable += 1;
+    }
+    assert_eq!(writable, 1);
+}
+
+#[test]
+fn receiving_stops_at_its_memory_limit_and_goes_on_when_memory_comes_back() {
+    let limits = Limits {
+        message_bytes_max: 1 << 20,
+        receive_bytes_max: 4 << 20,
+        receive_block_bytes: 64 << 10,
+        ..Limits::default()
+    };
+    let (mut server, mut client) = (with_limits("server", limits), endpoint("client"));
+    let (_, to_server) = connected(&mut server, &mut client, &Options::default());
+    let body = vec![3; 1 << 20];
+    for i in 0..32 {
+        client.send(to_server, 1, i, &[&body]).unwrap();
+    }
+    let mut kept = Vec::new();
+    let mut quiet = Instant::now();
+    while quiet.elapsed() < Duration::from_millis(150) {
+        for event in [step(&mut server), step(&mut client)].into_iter().flatten() {
+            if let Event::Message { payload, .. } = event {
+                kept.push(payload);
+                quiet = Instant::now();
+            }
+        }
+    }
+    assert!((2..=4).contains(&kept.len()), "{} messages", kept.len());
+    assert!(server.receive_bytes() <= 5 << 20);
+    assert!(server.totals().starved >= 1);
+    let mut received = kept.len();
+    kept.clear();
+    until(&mut [&mut server, &mut client], |_, _, event| {
+        if let Event::Message { stream, .. } = event {
+            assert_eq!(stream as usize, received);
+            received += 1;
+        }
+        received == 32
+    });
+}
+
+#[test]
+fn closing_sends_what_waits_and_hears_what_comes() {
+    let (mut server, mut client) = (endpoint("server"), endpoint("client"));
+    let (to_client, to_server) = connected(&mut server, &mut client, &quick());
+    let body = vec![1; 3_000_000];
+    client.send(to_server, 1, 0, &[&body]).unwrap();
+    server.send(to_client, 2, 0, &[b"still under way"]).unwrap();
+    client.close(to_server);
+    assert_eq!(client.send(to_server, 1, 0, &[]), Err(SendError::NotConnected));
+    let (mut large, mut small, mut ends) = (false, false, Vec::new());
+    until(&mut [&mut server, &mut client], |number, _, event| {
+        match event {
+            Event::Message { kind: 1, payload, .. } => large = payload.len() == 3_000_000,
+            Event::Message { kind: 2, .. } => small = true,
+            Event::Closed { reason, unsent, retry, .. } => {
+                assert_eq!((unsent.bytes, retry), (0, None));
+                ends.push((number, reason));
+            }
+            _ => {}
+        }
+        ends.len() == 2
+    });
+    assert!(large && small);
+    ends.sort_by_key(|(number, _)| *number);
+    assert_eq!(ends, [(0, Closed::Remote), (1, Closed::Local)]);
+    assert!(server.is_empty() && client.is_empty());
+}
+
+#[test]
+fn shutdown_ends_everything_in_order() {
+    let (mut server, mut client) = (endpoint("server"), endpoint("client"));
+    let (_, address) = listen(&mut server, Options { same_name: SameName::Allow, ..quick() });
+    let peers: Vec<_> = (0..20).map(|_| client.connect("server", address, quick())).collect();
+    assert_eq!(peers.len(), 20);
+    let mut up = 0;
+    until(&mut [&mut server, &mut client], |number, _, event| {
+        up += usize::from(number == 1 && matches!(event, Event::Connected { .. }));
+        up >= 20
+    });
+    server.shutdown();
+    client.shutdown();
+    let start = Instant::now();
+    while !(server.is_empty() && client.is_empty()) {
+        step(&mut server);
+        step(&mut client);
+        assert!(start.elapsed() < crate::common::PATIENCE);
+    }
+    assert_eq!(server.peers() + client.peers(), 0);
+}
+
+#[test]
+fn another_thread_interrupts_the_wait() {
+    let mut endpoint = endpoint("alone");
+    let waker = endpoint.waker();
+    let thread = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(20));
+        waker.wake();
+    });
+    wait_for(&mut endpoint, |event| matches!(event, Event::Woken).then_some(()));
+    thread.join().unwrap();
+    assert!(
+        endpoint.poll(Some(Instant::now())).unwrap().is_none(),
+        "a deadline that has passed does not wait"
+    );
+}
