@@ -6,8 +6,12 @@ use fanin_units::{Duration, Instant};
 
 use crate::Error;
 use crate::capture::Tapped;
-use crate::fabric::{ARRIVAL, Fabric, Frame, Hop, INDEX_BITS, NIL, Queue, Step};
+use crate::diatcp::{Awaits, Diatcp};
+use crate::fabric::{
+    ARRIVAL, DEADLOCK_CHECK, Fabric, Frame, Hop, INDEX_BITS, NIL, Queue, RINGS, SIGNAL, Step, TRANSMITTED,
+};
 use crate::network::{Network, PortIndex};
+use crate::pacer::{PACING, Pacer};
 use crate::prefetch::prefetch;
 use crate::schedule::Schedule;
 use crate::tcp::{self, Endpoint, Stats};
@@ -21,8 +25,8 @@ const SAMPLE: u32 = 3;
 /// It is time to see whether anything has moved.
 const WATCHDOG: u32 = 4;
 
-/// How many occurrences pass between two looks at the stop flag.
-const OCCURRENCES_UNWATCHED: u32 = 1 << 16;
+/// How many occurrences pass between two looks at the stop flag: below a tenth of a second even where each takes 6 µs.
+const OCCURRENCES_UNWATCHED: u32 = 1 << 14;
 
 /// One end of a connection, by its place in the run.
 pub(crate) type EndIndex = u32;
@@ -59,6 +63,9 @@ pub(crate) trait Workload {
         end: EndIndex,
         messages: &mut dyn Iterator<Item = &Self::Message>,
     );
+
+    /// What a message means for who waits for answers over its connection (DIATCP).
+    fn awaits(&self, message: &Self::Message) -> Awaits;
 
     /// Whether nothing more is to be done.
     fn is_done(&self) -> bool;
@@ -172,6 +179,8 @@ pub(crate) enum Ending {
     Stuck,
     /// The workload made no progress for the time allowed.
     Stalled,
+    /// Ports that PAUSE has stopped wait for one another.
+    Deadlock,
 }
 
 pub(crate) struct World<W: Workload> {
@@ -198,8 +207,12 @@ pub(crate) struct World<W: Workload> {
     patience: u64,
     moved: u64,
     check_done: bool,
+    /// Receivers that share their windows out, if they do.
+    pub(crate) diatcp: Option<Box<Diatcp>>,
     /// The round-trip time that connections know from before the run, if they carried data before.
     pub(crate) warm_rtt: Option<Duration>,
+    /// Hosts that wait for timeslots, and who gives them.
+    pub(crate) pacer: Option<Box<Pacer>>,
 }
 
 impl<W: Workload> World<W> {
@@ -236,7 +249,9 @@ impl<W: Workload> World<W> {
             patience: u64::MAX,
             moved: 0,
             check_done: false,
+            diatcp: None,
             warm_rtt: None,
+            pacer: None,
         })
     }
 
@@ -285,9 +300,25 @@ impl<W: Workload> World<W> {
             self.schedule.insert(watch.next, SAMPLE << INDEX_BITS);
             self.housekeeping += 1;
         }
+        if let Some(pacer) = &self.pacer {
+            pacer.start(&mut self.schedule);
+        }
+        self.grant_windows();
         self.workload.start(Instant::new(self.now), &mut self.outbox);
         self.outbox.hosts.extend(0..self.host_timers.len() as u32);
         self.post();
+    }
+
+    /// The handshakes before the run told M21TCP's switches of all flows, and the senders their windows.
+    fn grant_windows(&mut self) {
+        for end in &self.ends {
+            self.fabric.open_flow(end.route, end.peer);
+        }
+        for end in &mut self.ends {
+            if let Some(granted) = self.fabric.granted(end.route) {
+                end.endpoint.limit_window(&self.stacks[usize::from(end.stack)], granted);
+            }
+        }
     }
 
     /// Runs on until the workload is done or `until` is reached.
@@ -329,6 +360,15 @@ impl<W: Workload> World<W> {
                 WATCHDOG => {
                     if self.is_stalled() {
                         return Ending::Stalled;
+                    }
+                }
+                PACING => self.pace(index),
+                RINGS => self.fabric.look_at_rings(&mut self.schedule, self.now, index),
+                TRANSMITTED => self.fabric.handle_transmitted(&mut self.schedule, self.now, index),
+                SIGNAL => self.fabric.handle_signal(&mut self.schedule, self.now, index),
+                DEADLOCK_CHECK => {
+                    if self.fabric.handle_deadlock_check(&mut self.schedule, self.now) {
+                        return Ending::Deadlock;
                     }
                 }
                 _ => unreachable!("an occurrence of a kind that does not exist"),
@@ -417,10 +457,21 @@ impl<W: Workload> World<W> {
         let end = &mut self.ends[index as usize];
         end.endpoint.handle_segment(&self.stacks[usize::from(end.stack)], now, segment);
         self.fabric.remove(frame);
+        if self.diatcp.is_some() {
+            self.tell_used_up(index);
+        }
+        let end = &mut self.ends[index as usize];
         let delivered = end.endpoint.delivered();
         if delivered >= end.inbox_due {
             let host = end.host;
             while let Some(message) = self.take_message(index, delivered) {
+                if let Some(diatcp) = &mut self.diatcp
+                    && self.workload.awaits(&message) == Awaits::Closes
+                    && diatcp.close(now, host, index)
+                {
+                    // With the acknowledgement of the last byte: a window that shrinks without one is not heeded.
+                    self.ends[index as usize].endpoint.set_window_clamp(0);
+                }
                 self.workload.handle_message(now, index, message, &mut self.outbox);
             }
             self.check_done = true;
@@ -452,6 +503,9 @@ impl<W: Workload> World<W> {
     #[inline]
     fn post(&mut self) {
         let mut messages = std::mem::take(&mut self.outbox.messages);
+        if self.diatcp.is_some() {
+            self.share_windows(&messages);
+        }
         for (index, bytes, message) in messages.drain(..) {
             self.write(index, bytes, message);
             self.pump(index);
@@ -463,6 +517,45 @@ impl<W: Workload> World<W> {
         while let Some((end, on)) = self.outbox.taps.pop() {
             let port = self.ends[end as usize].route.port;
             self.fabric.tap_link(port, on);
+        }
+    }
+
+    /// Shares receive windows out anew before `messages` are sent, which tell their own peers; others are told by a
+    /// window update.
+    #[cold]
+    fn share_windows(&mut self, messages: &[(EndIndex, u64, W::Message)]) {
+        let Some(mut diatcp) = self.diatcp.take() else { return };
+        let now = Instant::new(self.now);
+        for (index, _, message) in messages {
+            if self.workload.awaits(message) == Awaits::Opens {
+                diatcp.open(now, self.ends[*index as usize].host, *index);
+            }
+        }
+        let mut told = Vec::new();
+        let ends = &mut self.ends;
+        diatcp.share_out(now, |index, bytes, grew| {
+            ends[index as usize].endpoint.set_window_clamp(bytes);
+            if grew {
+                told.push(index);
+            }
+        });
+        told.retain(|index| !messages.iter().any(|(to, ..)| to == index));
+        diatcp.counters.updates += told.len() as u64;
+        self.diatcp = Some(diatcp);
+        for index in told {
+            self.ends[index as usize].endpoint.update_peer_window();
+            self.pump(index);
+        }
+    }
+
+    /// A window of which nothing is left is renewed at once: a delayed acknowledgement would stop the sender.
+    #[cold]
+    fn tell_used_up(&mut self, index: EndIndex) {
+        let Some(diatcp) = &mut self.diatcp else { return };
+        let end = &mut self.ends[index as usize];
+        if end.endpoint.offered() < u64::from(diatcp.mss) && diatcp.is_debtor(end.host, index) {
+            end.endpoint.update_peer_window();
+            diatcp.counters.used_up += 1;
         }
     }
 
@@ -500,6 +593,13 @@ impl<W: Workload> World<W> {
         let stack = &self.stacks[usize::from(end.stack)];
         while let Some(segment) = end.endpoint.poll_transmit(stack, now) {
             self.payload.sent += u64::from(segment.payload);
+            if let Some(pacer) = &mut self.pacer
+                && !pacer.is_given_up()
+            {
+                let wire_bytes = self.fabric.wire_bytes(&segment);
+                pacer.enqueue(self.now, index, end.peer, end.route, segment, wire_bytes);
+                continue;
+            }
             let wire_bytes = self.fabric.send(&mut self.schedule, self.now, &segment, end.route, end.peer);
             self.frames_sent += 1;
             self.wire_bytes_sent += u64::from(wire_bytes);
@@ -512,6 +612,24 @@ impl<W: Workload> World<W> {
         if end.is_traced {
             self.trace(index);
         }
+        if let Some(pacer) = &mut self.pacer {
+            pacer.ask(&mut self.schedule, &mut self.fabric, self.now, index);
+        }
+    }
+
+    /// Something of the arbiter's has come: packets whose timeslot it is go.
+    fn pace(&mut self, index: u32) {
+        let Some(pacer) = &mut self.pacer else { return };
+        let (now, frames, bytes) = (self.now, &mut self.frames_sent, &mut self.wire_bytes_sent);
+        pacer.handle(&mut self.schedule, &mut self.fabric, now, index, |schedule, fabric, waiting| {
+            *bytes += u64::from(fabric.send(schedule, now, &waiting.segment, waiting.route, waiting.end));
+            *frames += 1;
+        });
+    }
+
+    /// The paths by which the ends send, in order.
+    pub(crate) fn routes(&self) -> Vec<Step> {
+        self.ends.iter().map(|end| end.route).collect()
     }
 
     #[cold]
@@ -606,7 +724,8 @@ impl<W: Workload> World<W> {
     /// If the simulator lost or invented something.
     pub(crate) fn assert_conserved(&self) {
         self.fabric.assert_conserved();
-        let in_flight = self.fabric.payload_in_flight();
+        let waiting = self.pacer.as_ref().map_or(0, |pacer| pacer.payload);
+        let in_flight = self.fabric.payload_in_flight() + waiting;
         let PayloadBytes { sent, arrived, dropped } = self.payload;
         assert_eq!(sent, arrived + dropped + in_flight, "payload is unaccounted for");
         for end in &self.ends {

@@ -30,6 +30,8 @@ pub struct Stats {
     pub spurious_retransmits: u64,
     /// Window reductions on ECN echoes.
     pub ecn_reductions: u64,
+    /// DCTCP's α in millionths; 0 for any other congestion control.
+    pub alpha_ppm: u32,
     /// Congestion window in bytes; a segment counts as a full one.
     pub cwnd: u64,
     /// Slow-start threshold in bytes, `u64::MAX` for none.
@@ -390,7 +392,7 @@ impl Endpoint {
         self.una = ack;
         self.probe_backoff = 0;
         let tick = config.rtt_tick.get();
-        let view = AckView { now, acked, ack, next: self.next };
+        let view = AckView { now, acked, ack, next: self.next, echo: false };
         let rtt_ps = match config.rtt_source {
             RttSource::TimestampFirst if segment.ts_echo != 0 => {
                 let stamp = config.timestamp(now);
@@ -679,6 +681,9 @@ impl Endpoint {
         flags: Flags,
     ) -> Segment {
         let mut segment = Segment { offset, payload: payload as u16, flags, ..Segment::default() };
+        if config.ecn_exact {
+            segment.flags.insert(Flags::ECT);
+        }
         if config.timestamps {
             segment.flags.insert(Flags::TIMESTAMP);
             segment.ts_value = config.timestamp(now);

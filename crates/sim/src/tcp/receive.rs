@@ -4,7 +4,7 @@ use fanin_units::{Duration, Instant};
 
 use super::config::{Config, DelayedAck};
 use super::rtt::Rtt;
-use super::segment::{Flags, SackBlock, Segment};
+use super::segment::{Flags, M21_BYTES, SackBlock, Segment};
 
 /// `TCP_ATO_MIN`, `TCP_DELACK_MIN`.
 const ATO_MIN: u64 = Duration::from_millis(40).get();
@@ -53,6 +53,8 @@ pub(crate) struct Receiver {
     acked: u64,
     /// Right edge of the window offered.
     edge: u64,
+    /// Up to where an acknowledgement with the previous mark is still due; 0 for none (DCTCP).
+    before_change: u64,
     /// When data last came, in ps.
     last_data_at: u64,
     /// Delayed-ACK time-out in force, in ps; 0 before the first data (`icsk_ack.ato`).
@@ -98,6 +100,7 @@ impl Receiver {
             measured_until: 0,
             timestamp_recent: 0,
             m21_window: 0,
+            before_change: 0,
             // tcp_initialize_rcv_mss: 536 until segments have been seen.
             segment_size: config.mss.min(536),
             quickacks: 0,
@@ -147,7 +150,7 @@ impl Receiver {
         rtt: &Rtt,
     ) -> Instant {
         if config.ecn {
-            self.note_marks(segment);
+            self.note_marks(config, segment);
         }
         let end = segment.offset + u64::from(segment.payload);
         if segment.offset > self.next || end <= self.next {
@@ -346,7 +349,11 @@ impl Receiver {
     }
 
     // RFC 3168 §6.1.3.
-    fn note_marks(&mut self, segment: &Segment) {
+    fn note_marks(&mut self, config: &Config, segment: &Segment) {
+        if config.ecn_exact {
+            self.note_exact_mark(segment);
+            return;
+        }
         if segment.flags.contains(Flags::CWR) {
             self.flags &= !ECHO_MARKS;
         }
@@ -356,6 +363,20 @@ impl Receiver {
             }
             self.flags |= ECHO_MARKS;
         }
+    }
+
+    // RFC 8257 §3.2, figure 1; dctcp_ece_ack_update. What waits to be acknowledged is, with the mark that it had, before
+    // the segment that changes it; the change itself at once.
+    fn note_exact_mark(&mut self, segment: &Segment) {
+        let marked = segment.flags.contains(Flags::CE);
+        if marked == (self.flags & ECHO_MARKS != 0) {
+            return;
+        }
+        self.flags ^= ECHO_MARKS;
+        if self.next > self.acked {
+            self.before_change = self.next;
+        }
+        self.flags |= ACK_NOW;
     }
 
     #[cold]
@@ -436,15 +457,32 @@ impl Receiver {
             segment.flags.insert(Flags::ECE);
         }
         if config.m21 {
-            segment.flags.insert(Flags::M21);
-            segment.m21_window = u32::MAX;
-            if self.m21_seen {
+            if segment.payload > 0 || segment.flags.contains(Flags::SYN) {
+                segment.flags.insert(Flags::M21);
+                segment.m21_window = u32::MAX;
+            }
+            // A full segment has room for one option; the next bare acknowledgement brings the echo.
+            if self.m21_seen
+                && (segment.payload == 0 || u32::from(segment.payload) + M21_BYTES <= u32::from(config.mss))
+            {
                 segment.flags.insert(Flags::M21_ECHO);
                 segment.m21_echo = self.m21_window;
             }
         }
         if self.out_of_order.is_some() {
             self.fill_sack(config, segment);
+        }
+        if self.before_change > 0 {
+            // RFC 8257 §3.2: first what came before the mark changed; the rest follows at once.
+            segment.window += (self.next - self.before_change) as u32;
+            segment.ack = core::mem::take(&mut self.before_change);
+            self.acked = segment.ack;
+            if self.flags & ECHO_MARKS == 0 {
+                segment.flags.insert(Flags::ECE);
+            } else {
+                segment.flags.remove(Flags::ECE);
+            }
+            return;
         }
         // tcp_event_ack_sent and tcp_event_data_sent.
         if self.quickacks > 0 {
@@ -492,6 +530,10 @@ impl Receiver {
         if store.ranges.is_empty() {
             self.out_of_order = None;
         }
+    }
+
+    pub(crate) fn offered(&self) -> u64 {
+        self.edge.saturating_sub(self.next)
     }
 
     pub(crate) fn set_window_clamp(&mut self, bytes: u32) {

@@ -217,7 +217,7 @@ impl Endpoint {
         {
             let acked =
                 if config.reduction == Reduction::Proportional { ack.delivered } else { covered.acked };
-            let view = AckView { now, acked, ack: segment.ack, next };
+            let view = AckView { now, acked, ack: segment.ack, next, echo: ack.echo };
             if acked > 0 {
                 self.window.grow(config, view);
             }
@@ -281,7 +281,8 @@ impl Endpoint {
         if let Some(last) = covered.last_sent_at
             && advanced
         {
-            let view = AckView { now, acked: covered.acked, ack: segment.ack, next: self.next };
+            let echo = segment.flags.contains(Flags::ECE);
+            let view = AckView { now, acked: covered.acked, ack: segment.ack, next: self.next, echo };
             let open = self.state == State::Open;
             self.window.measured(config, view, now.get() - last, open);
         }
@@ -384,7 +385,7 @@ impl Endpoint {
             _ => self.window.cwnd,
         };
         let next = self.next;
-        let ssthresh = self.window.threshold_after_loss(config, in_flight);
+        let ssthresh = self.window.threshold_after_loss(config, in_flight, echo);
         self.window.ssthresh = ssthresh;
         self.window.counted = 0;
         let trouble = self.trouble();
@@ -675,7 +676,7 @@ impl Endpoint {
             let threshold = self.current_threshold();
             let in_flight = self.flight_at_loss(config);
             if fresh || una >= point || config.timeout_rules == TimeoutRules::Ns3 {
-                let ssthresh = self.window.threshold_after_loss(config, in_flight);
+                let ssthresh = self.window.threshold_after_loss(config, in_flight, false);
                 self.window.ssthresh = ssthresh;
                 self.trouble().threshold_before = threshold;
             }
