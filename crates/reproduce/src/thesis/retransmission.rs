@@ -30,7 +30,9 @@ pub(super) fn claims() -> Vec<Claim> {
                 let m = means(got);
                 Judged::new(near(m[0], 38.0, 0.2), ms(&m))
             },
-            known: None,
+            known: Some(
+                "with the 9.4 MB that fit its measurements nine in ten events lose nothing here; 7.5 and 6 MB give 24 and 30 ms",
+            ),
         },
         Claim {
             id: "T067",
