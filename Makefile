@@ -11,7 +11,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 PYTHON := .venv/bin/python
 
-.PHONY: help run test lint docs bench lock clean setup-build setup-test
+.PHONY: help run test lint docs bench lock clean setup-bench setup-build setup-test
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -40,7 +40,7 @@ docs: setup-test ## the API pages, and the pages that are generated from the cod
 	@cargo doc --workspace --no-deps --quiet
 	@echo "API pages: $(TARGET)/doc/fanin_units/index.html"
 
-bench: setup-build ## the benchmarks of every crate that has some
+bench: setup-bench ## the benchmarks of every crate that has some
 	@cargo bench --workspace --exclude fanin-python
 
 lock: setup-test ## pin the Python tools again, with hashes
@@ -51,6 +51,9 @@ lock: setup-test ## pin the Python tools again, with hashes
 clean: ## remove what was built and measured
 	rm -rf .venv out python/fanin/*.so .mypy_cache .pytest_cache .ruff_cache
 	if command -v cargo >/dev/null; then cargo clean; else rm -rf target; fi
+
+setup-bench:
+	@scripts/setup.sh bench
 
 setup-build:
 	@scripts/setup.sh build

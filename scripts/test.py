@@ -78,6 +78,13 @@ def count_pytest(_log: str) -> Counts:
     return total
 
 
+def count_instructions(log: str) -> Counts:
+    """Read the last line of the comparison; there is none where nothing could be counted."""
+    result = re.search(r"^(\d+) passed, (\d+) failed$", log, re.MULTILINE)
+    skipped = sum(is_skip(line) for line in log.splitlines())
+    return Counts(int(result[1]), int(result[2]), skipped) if result else Counts()
+
+
 def steps() -> list[Step]:
     """Return all steps, in the order in which they run."""
     python = sys.executable
@@ -93,6 +100,12 @@ def steps() -> list[Step]:
             for name in no_std
         ),
         Step("cargo-test", ("cargo", "test", "--workspace", "--no-fail-fast"), count_cargo),
+        Step("instructions", (python, "scripts/instructions.py"), count_instructions),
+        Step(
+            "bpf-clippy",
+            (*"cargo clippy --package fanin-testbed --features bpf --all-targets -- -D warnings".split(),),
+        ),
+        Step("bpf-test", (*"cargo test --package fanin-testbed --features bpf --test bpf".split(),), count_cargo),
         Step("generated-docs", (python, "scripts/docs.py", "--check"), environment=binary),
         Step("ruff-format", (python, "-m", "ruff", "format", "--check")),
         Step("ruff", (python, "-m", "ruff", "check")),

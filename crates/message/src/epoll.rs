@@ -1,7 +1,7 @@
 //! Readiness by epoll, level-triggered: always there.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{Timespec, epoll};
@@ -30,6 +30,10 @@ impl Epoll {
     pub(crate) fn new() -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         Ok(Self { epoll, ready: Vec::with_capacity(BATCH), next: 0 })
+    }
+
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
     }
 
     pub(crate) fn add(&self, fd: impl AsFd, token: u64, interest: epoll::EventFlags) -> io::Result<()> {

@@ -51,6 +51,7 @@ mod pool;
 mod socket;
 #[allow(unsafe_code)]
 mod sys;
+mod tls;
 mod wake;
 
 pub use assembler::{Assembler, Frame, Partial, Starved};
@@ -61,8 +62,9 @@ pub use event::{Closed, Event, Listener, NotAccepting, Peer, SendError};
 pub use frame::{HEADER_BYTES, Header, Oversize, RESERVED_KINDS};
 pub use hello::{BadHello, NAME_BYTES_MAX};
 pub use limits::{Limits, Timing};
-pub use options::{Address, Greeting, Options, SameName, Settings};
+pub use options::{Address, Backend, Greeting, Options, SameName, Settings};
 pub use outbox::Unsent;
 pub use pool::Payload;
 pub use socket::{OptionError, OsError, SocketError, SocketOptions};
+pub use tls::{Tls, TlsError};
 pub use wake::Waker;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::backoff::Backoff;
 use crate::limits::{Limits, Timing};
 use crate::socket::SocketOptions;
+use crate::tls::Tls;
 
 /// Settings of an endpoint.
 #[derive(Debug, Clone, Default)]
@@ -14,6 +15,21 @@ pub struct Settings {
     pub name: String,
     /// Limits.
     pub limits: Limits,
+    /// How the kernel is asked.
+    pub backend: Backend,
+}
+
+/// How an endpoint asks the kernel to move bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Backend {
+    /// Whichever is known to be the better one where it is available; today that is epoll.
+    #[default]
+    Auto,
+    /// Readiness by epoll, one call for each read and each write: available everywhere.
+    Epoll,
+    /// Completions by io_uring, with many reads and writes a call. Needs Linux 6.1 or later, and a system that does
+    /// not forbid it; [`SetupError::Uring`](crate::SetupError::Uring) otherwise.
+    Uring,
 }
 
 /// Whether peers greet each other.
@@ -48,6 +64,8 @@ pub struct Options {
     pub timing: Timing,
     /// Whether peers greet each other.
     pub greeting: Greeting,
+    /// Encryption with certificates on both sides; `None` for none.
+    pub tls: Option<Tls>,
     /// For connecting: how a lost or refused connection is tried again; `None` gives it up.
     pub backoff: Option<Backoff>,
     /// For listening: names that may connect; empty accepts all.
@@ -62,6 +80,7 @@ impl Default for Options {
             socket: SocketOptions::default(),
             timing: Timing::default(),
             greeting: Greeting::default(),
+            tls: None,
             backoff: Some(Backoff::default()),
             names: Vec::new(),
             same_name: SameName::default(),

@@ -72,7 +72,10 @@ pub(crate) struct Outbox {
     pieces: VecDeque<Queued>,
     /// Bytes of the first piece that were sent.
     sent: usize,
+    /// Bytes that wait, those in flight included.
     bytes: u64,
+    /// Bytes that the kernel works on, and the messages that end in them.
+    flight: (u64, u32),
 }
 
 impl Outbox {
@@ -144,6 +147,11 @@ impl Outbox {
         }
     }
 
+    /// The first bytes of the queue.
+    pub(crate) fn first(&self) -> Option<&[u8]> {
+        self.pieces.front().map(|first| &first.piece.bytes()[self.sent..])
+    }
+
     /// The first bytes of the queue, where one piece is all there is.
     #[inline]
     pub(crate) fn single(&self) -> Option<&[u8]> {
@@ -189,12 +197,34 @@ impl Outbox {
         messages
     }
 
+    /// The first bytes of the queue, for a kernel that wants to keep them until they are sent: the buffer, and where
+    /// they start in it. `None` where they lie elsewhere, or others are in flight.
+    pub(crate) fn take_flight(&mut self) -> Option<(Vec<u8>, usize)> {
+        if self.flight.0 != 0 || !matches!(self.pieces.front()?.piece, Piece::Copied(_)) {
+            return None;
+        }
+        let Queued { piece: Piece::Copied(bytes), messages } = self.pieces.pop_front()? else { return None };
+        let offset = std::mem::take(&mut self.sent);
+        self.flight = ((bytes.len() - offset) as u64, messages);
+        Some((bytes, offset))
+    }
+
+    /// What was in flight is there, or lost; returns the number of messages that arrived with it.
+    pub(crate) fn land(&mut self, whole: bool) -> u64 {
+        if !whole {
+            return 0;
+        }
+        let (bytes, messages) = std::mem::take(&mut self.flight);
+        self.bytes -= bytes;
+        u64::from(messages)
+    }
+
     /// Forget everything.
     pub(crate) fn clear(&mut self, spare: &mut Spare) {
         for queued in std::mem::take(&mut self.pieces) {
             spare.put(queued.piece);
         }
-        (self.sent, self.bytes) = (0, 0);
+        (self.sent, self.bytes, self.flight) = (0, 0, (0, 0));
     }
 }
 

@@ -41,7 +41,7 @@
 //! is let in ([`Memory::withdraw`] if the ring then refuses it), [`Memory::release`] when [`Port::poll_departure`] gives it out.
 //!
 //! Beside them stand [`TokenBucket`], [`Threshold`] and [`Red`] (in [`Aqm`]), [`PauseThresholds`], which look at
-//! [`Memory::input`], and [`m21tcp_window`].
+//! [`Memory::input`], [`FlowCounter`] and [`M21Switch`].
 //!
 //! # Adding a buffering scheme
 //!
@@ -67,6 +67,7 @@ extern crate std;
 mod aqm;
 mod bucket;
 mod fifo;
+mod flows;
 mod frame;
 mod layout;
 mod m21tcp;
@@ -80,9 +81,10 @@ mod wheel;
 pub use aqm::{Aqm, Decision, Depth, NotCapable, Red, RedError, RedSettings, Threshold};
 pub use bucket::{BucketError, TokenBucket};
 pub use fifo::{FIFO_FRAMES_MAX, FifoMemory, InService, Link, Passage};
+pub use flows::{FLOWS_MAX, FlowCounter, FlowStage};
 pub use frame::{Count, Counters, Ecn, Frame, Level, Limit, Occupancy, Verdict};
 pub use layout::{Layout, LayoutError, PORTS_MAX, PoolBy, VOQS_MAX};
-pub use m21tcp::{M21Accounting, m21tcp_flows_max, m21tcp_window};
+pub use m21tcp::{M21Accounting, M21Switch, m21tcp_flows_max, m21tcp_window};
 pub use memory::Memory;
-pub use pause::{PauseError, PauseSignal, PauseThresholds};
+pub use pause::{PauseError, PauseSignal, PauseThresholds, pause_headroom};
 pub use port::{Departure, Discipline, Port, RING_FRAMES_MAX, RINGS_MAX, RingError, RingSettings};

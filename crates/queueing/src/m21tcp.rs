@@ -1,6 +1,11 @@
-//! The window that an M21TCP switch grants each flow (Adesanmi and Mhamdi, "M21TCP", §III.C).
+//! What an M21TCP switch does (Adesanmi and Mhamdi, "M21TCP", §III.C): count flows, and grant each of them a window.
 
-use fanin_units::Bytes;
+use alloc::vec::Vec;
+
+use fanin_units::{Bytes, Duration, Instant};
+
+use crate::flows::{FlowCounter, FlowStage};
+use crate::layout::{Layout, PoolBy};
 
 /// What is set aside for headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,9 +60,115 @@ pub const fn m21tcp_flows_max(buffer: Bytes, mss: Bytes, accounting: M21Accounti
     }
 }
 
+/// The M21TCP side of one switch: which flows go where, and what each may have in flight.
+///
+/// A flow is granted the least of what its output's own limit and its pool allow, each shared by the flows that fill it.
+/// The caller lowers the window in the option of a passing frame to [`Self::window`] and never raises it, so that over several
+/// switches the least one arrives (§III.B). The echo on its way back may be lowered in the same way, to what holds by then:
+/// to [`Self::window`] of the port that the data leave by, which is where the echo came in.
+#[derive(Debug, Clone)]
+pub struct M21Switch {
+    flows: FlowCounter,
+    accounting: M21Accounting,
+    output_limits: Vec<u64>,
+    pools: Vec<u64>,
+    pool_by: PoolBy,
+    flows_most: u32,
+}
+
+impl M21Switch {
+    /// For a switch whose memory is divided so; flows are followed as in [`FlowCounter::new`].
+    pub fn new(layout: &Layout, accounting: M21Accounting, flows_max: u32, idle_max: Duration) -> Self {
+        let pooled = layout.pool_by != PoolBy::Nothing;
+        let bytes = |limits: &[Bytes]| limits.iter().map(|limit| limit.get()).collect::<Vec<u64>>();
+        let pools = if pooled { bytes(&layout.pools) } else { Vec::new() };
+        Self {
+            flows: FlowCounter::new(layout.output_limits.len(), pools.len(), flows_max, idle_max),
+            accounting,
+            output_limits: bytes(&layout.output_limits),
+            pools,
+            pool_by: layout.pool_by.clone(),
+            flows_most: 0,
+        }
+    }
+
+    #[inline]
+    fn pool(&self, input: usize, output: usize) -> usize {
+        match &self.pool_by {
+            PoolBy::Nothing => usize::MAX,
+            PoolBy::Input(pools) => pools[input],
+            PoolBy::Output(pools) => pools[output],
+        }
+    }
+
+    /// A frame of a flow passes from an input to an output.
+    ///
+    /// # Panics
+    /// If there is no such port.
+    #[inline]
+    pub fn handle_frame(&mut self, now: Instant, flow: u64, stage: FlowStage, input: usize, output: usize) {
+        self.flows.handle_frame(now, flow, stage, output, self.pool(input, output));
+        self.flows_most = self.flows_most.max(self.flows.to_output(output));
+    }
+
+    /// The window of each flow from an input to an output; `None` where nothing limits them.
+    ///
+    /// # Panics
+    /// If there is no such port.
+    #[inline]
+    pub fn window(&self, input: usize, output: usize) -> Option<Bytes> {
+        let share = |limit: u64, flows| {
+            (limit != u64::MAX).then(|| m21tcp_window(Bytes::new(limit), flows, self.accounting))
+        };
+        let of_output = share(self.output_limits[output], self.flows.to_output(output));
+        let pool = self.pool(input, output);
+        let of_pool = self.pools.get(pool).and_then(|&limit| share(limit, self.flows.in_pool(pool)));
+        match (of_output, of_pool) {
+            (Some(output), Some(pool)) => Some(output.min(pool)),
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// The flows that are counted.
+    pub const fn flows(&self) -> &FlowCounter {
+        &self.flows
+    }
+
+    /// The most flows that any output ever had.
+    pub const fn flows_most(&self) -> u32 {
+        self.flows_most
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use alloc::vec;
+
     use super::*;
+
+    #[test]
+    fn the_tightest_of_output_and_pool_counts() {
+        let open = |layout: &Layout, flows: &[(usize, usize)]| {
+            let mut switch = M21Switch::new(layout, WIRE, 1000, Duration::MAX);
+            for (flow, &(input, output)) in flows.iter().enumerate() {
+                switch.handle_frame(Instant::START, flow as u64, FlowStage::Opens, input, output);
+            }
+            switch
+        };
+        let window = |packets: u64| Some(Bytes::new(packets * 1448));
+        // 40 frames for each output.
+        let own = open(&Layout::dedicated(vec![Bytes::new(40 * 1522); 3]), &[(0, 2), (1, 2), (0, 1)]);
+        assert_eq!((own.window(0, 2), own.window(0, 1)), (window(20), window(40)));
+        // A pool of 40 frames for all three flows.
+        let shared = open(&Layout::shared(3, Bytes::new(40 * 1522)), &[(0, 2), (1, 2), (0, 1)]);
+        assert_eq!((shared.window(0, 2), shared.window(0, 1)), (window(13), window(13)));
+        // Two modules: what comes in by the first shares it.
+        let modules = Layout::modules(4, 2, Bytes::new(40 * 1522), Bytes::MAX);
+        let modules = open(&modules, &[(0, 3), (1, 3), (2, 3)]);
+        assert_eq!((modules.window(0, 3), modules.window(2, 3)), (window(20), window(40)));
+        assert_eq!((modules.flows().flows(), modules.flows_most()), (3, 3));
+        assert_eq!(open(&Layout::unlimited(2), &[(0, 1)]).window(0, 1), None);
+    }
 
     const PAPER: M21Accounting = M21Accounting::HeaderPerFlow { header: Bytes::new(42) };
     const WIRE: M21Accounting =

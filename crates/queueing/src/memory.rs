@@ -322,6 +322,11 @@ impl Memory {
             || self.alpha.is_some_and(|alpha| !self.outputs[output].is_below(alpha, account))
     }
 
+    /// Whether any output marks or drops early.
+    pub fn marks(&self) -> bool {
+        !self.aqms.is_empty()
+    }
+
     /// Number of output ports.
     pub fn outputs_len(&self) -> usize {
         self.outputs.len()

@@ -1,6 +1,6 @@
 //! PAUSE thresholds (IEEE 802.3x, 802.1Qbb).
 
-use fanin_units::Bytes;
+use fanin_units::{Bytes, Duration, Rate};
 
 /// What to tell the sender at the other end of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,6 +9,20 @@ pub enum PauseSignal {
     Pause,
     /// Go on (XON).
     Resume,
+}
+
+/// A PAUSE frame on the wire: 64 bytes, preamble and gap.
+const SIGNAL_BYTES: Bytes = Bytes::new(84);
+
+/// What may still come in over a link after its upper threshold was passed: the memory above [`PauseThresholds`]' `xoff` that
+/// each input needs so that nothing is lost (IEEE 802.1Q annex N).
+///
+/// The signal waits for a frame of up to `frame_max` bytes on the wire that is being sent, takes its own time, travels for
+/// `delay`, and works after `reaction`; the neighbour then ends a frame, which travels back.
+pub fn pause_headroom(rate: Rate, delay: Duration, reaction: Duration, frame_max: Bytes) -> Bytes {
+    let signal = rate.time_to_send(frame_max) + rate.time_to_send(SIGNAL_BYTES) + delay * 2 + reaction;
+    // The frame that passed the threshold, the one that is being sent when the signal works, and rounding.
+    rate.bytes_in(signal).saturating_add(frame_max * 2).saturating_add(Bytes::new(1))
 }
 
 /// The thresholds of one input and what was last signalled.
@@ -53,6 +67,11 @@ impl PauseThresholds {
         } else {
             None
         }
+    }
+
+    /// The threshold to resume.
+    pub const fn xon(&self) -> Bytes {
+        Bytes::new(self.xon)
     }
 
     /// Whether the last signal was to pause.

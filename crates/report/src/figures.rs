@@ -22,7 +22,8 @@ impl Span {
         self.until.saturating_since(self.from)
     }
 
-    fn holds(self, time_ps: u64) -> bool {
+    /// Whether a moment, in picoseconds, lies in it.
+    pub fn holds(self, time_ps: u64) -> bool {
         (self.from.get()..self.until.get()).contains(&time_ps)
     }
 }

@@ -66,9 +66,10 @@ pub struct EventRow {
     pub last_byte_ps: Option<u64>,
     /// Data-collection time as the collecting application sees it; absent if collection did not end.
     pub collection_time_ps: Option<u64>,
-    /// The time the same bytes take on the collector's link with nothing else on it; absent if unknown.
+    /// The least time that the same bytes can take: on the collector's link with nothing else on it, after the shortest
+    /// of the event's own response delays; absent if unknown.
     pub ideal_ps: Option<u64>,
-    /// Retransmission time-outs on the connections that carried this event while it was collected.
+    /// Retransmission time-outs on connections that had messages of this event to deliver.
     pub timeouts: u64,
     /// Number of the collector.
     pub collector: u32,

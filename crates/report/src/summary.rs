@@ -86,7 +86,8 @@ pub struct Events {
 /// A distribution of times, in milliseconds; see [`crate::quantile`] for what a quantile is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Times {
-    /// Mean of the events' own ideals.
+    /// Mean of the events' ideals. A simulation takes the mean response delay for each, as the thesis does (§4.2.2), where
+    /// `slowdown` takes what the event drew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ideal: Option<f64>,
     /// Arithmetic mean.

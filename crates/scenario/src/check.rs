@@ -1,5 +1,7 @@
 //! Combinations that cannot be: each is refused with the setting to blame and what would be right.
 
+mod setups;
+
 use std::collections::BTreeSet;
 
 use fanin_units::{Bytes, Duration, Rate, Ratio};
@@ -34,6 +36,9 @@ pub(crate) fn check(scenario: &Scenario, tree: &Table) -> Vec<Problem> {
     check.transport();
     check.workload();
     check.shaping();
+    check.patterns();
+    check.schedules();
+    check.readout_memory();
     check.network();
     for (name, switch) in switches_used(scenario) {
         check.switch(name, switch);
@@ -299,6 +304,7 @@ impl Check<'_> {
             ("transport.static_window", t.static_window),
             ("transport.initial_window", t.initial_window),
             ("transport.diatcp.global_window", t.diatcp.global_window),
+            ("transport.dctcp.window_min", t.dctcp.window_min),
         ];
         for (path, window) in windows {
             if window.is_zero() || window.get() > 1 << 20 {
@@ -313,6 +319,10 @@ impl Check<'_> {
             }
         }
         self.share("transport.dctcp.gain", t.dctcp.gain);
+        if t.dctcp.gain.is_zero() && t.congestion_control == CongestionControl::Dctcp {
+            let message = "with a gain of zero DCTCP never learns the share of marks".to_owned();
+            self.fail("transport.dctcp.gain", message, "zero", None, "RFC 8257 has 0.0625".to_owned());
+        }
         self.share("transport.dctcp.alpha_initial", t.dctcp.alpha_initial);
         self.share("transport.rto_spread", t.rto_spread);
         let marks = |switch: &Switch| switch.ecn.mode != EcnMode::Off && switch.ecn.mode != EcnMode::RedDrop;
@@ -447,6 +457,8 @@ impl Check<'_> {
             Topology::Star => {
                 let hosts = if s.is_barrier() {
                     u64::from(s.workload.senders) + 1
+                } else if s.workload.kind == WorkloadKind::AllToAll {
+                    u64::from(s.readout.hosts)
                 } else {
                     u64::from(s.readout.hosts) + s.collectors_total()
                 };
@@ -502,14 +514,27 @@ impl Check<'_> {
             }
             Topology::LeafSpine => {
                 let l = &s.network.leaf_spine;
+                // The supervisor and the loggers hang on the leaves of the first pod.
+                let services = 1 + u64::from(s.logger.hosts);
                 let hosts = u64::from(s.readout.hosts.div_ceil(l.pods.max(1)))
-                    + u64::from(s.collectors.racks.div_ceil(l.pods.max(1)));
+                    + u64::from(s.collectors.racks.div_ceil(l.pods.max(1)))
+                    + services;
                 let leaf = hosts + u64::from(l.spines);
+                if s.readout.links_per_host != 1 {
+                    self.fail(
+                        "readout.links_per_host",
+                        "a host has one link into each plane".to_owned(),
+                        "more than one",
+                        Some(("network.leaf_spine.planes", "planes")),
+                        "give as many planes as a host has links".to_owned(),
+                    );
+                }
                 if leaf > u64::from(l.ports) {
                     self.fail(
                         "network.leaf_spine.pods",
                         format!(
-                            "a pod of {hosts} readouts and racks and {} spines needs {leaf} ports, but a switch has {}",
+                            "a pod of {hosts} readouts, racks, supervisor and loggers and {} spines needs {leaf} ports, but a \
+                             switch has {}",
                             l.spines, l.ports
                         ),
                         "pods",
@@ -608,7 +633,10 @@ impl Check<'_> {
             );
         }
         self.signals(name, switch);
-        if switch.buffering == Buffering::Daqring {
+        let beside = name == "core"
+            && self.scenario.network.topology == Topology::Hybrid
+            && self.scenario.network.hybrid.host_ports > 0;
+        if switch.buffering == Buffering::Daqring || beside {
             self.daqring(name, switch, frame);
         }
     }
@@ -627,6 +655,10 @@ impl Check<'_> {
         }
         for (key, share) in [("ecn.weight", ecn.weight), ("ecn.probability_max", ecn.probability_max)] {
             self.share(&path(key), share);
+            if share.is_zero() && matches!(ecn.mode, EcnMode::RedMark | EcnMode::RedDrop) {
+                let message = format!("with `{key}` at zero RED never acts");
+                self.fail(&path(key), message, "zero", None, "give a share above 0".to_owned());
+            }
         }
         let pause = &switch.pause;
         if pause.mode == PauseMode::Off {
@@ -658,6 +690,7 @@ impl Check<'_> {
     fn daqring(&mut self, name: &str, switch: &Switch, frame: Bytes) {
         let path = |key: &str| format!("{name}.daqring.{key}");
         let ring = &switch.daqring;
+        self.flows(name, ring);
         if ring.frames == 0 {
             let message = "a ring that holds no frame".to_owned();
             self.fail(&path("frames"), message, "zero", None, "LCN'15 uses 4096".to_owned());
@@ -704,6 +737,11 @@ fn rows(s: &Scenario) -> Vec<(&'static str, bool, &'static str)> {
         ),
         ("transport.dctcp", cc == CongestionControl::Dctcp, "transport.congestion_control is not \"dctcp\""),
         (
+            "transport.m21tcp",
+            cc == CongestionControl::M21tcp,
+            "transport.congestion_control is not \"m21tcp\"",
+        ),
+        (
             "transport.diatcp",
             cc == CongestionControl::Diatcp,
             "transport.congestion_control is not \"diatcp\"",
@@ -712,6 +750,11 @@ fn rows(s: &Scenario) -> Vec<(&'static str, bool, &'static str)> {
             "shaping.fastpass",
             s.shaping.method == ShapingMethod::Fastpass,
             "shaping.method is not \"fastpass\"",
+        ),
+        (
+            "shaping.barrel_shifter",
+            s.shaping.method == ShapingMethod::BarrelShifter,
+            "shaping.method is not \"barrel-shifter\"",
         ),
         ("network.leaf_spine", topology == Topology::LeafSpine, "network.topology is not \"leaf-spine\""),
         ("network.hybrid", topology == Topology::Hybrid, "network.topology is not \"hybrid\""),

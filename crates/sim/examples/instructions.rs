@@ -1,14 +1,19 @@
-//! A small fixed run for counting instructions, which do not depend on what else the machine does:
+//! Small fixed runs for counting instructions, which do not depend on what else the machine does: `instructions CASE`.
 //!
-//! `valgrind --tool=callgrind --callgrind-out-file=/dev/null target/release/examples/instructions`
-//!
-//! prints `Collected : N`; N is compared with the number on record, within 3 %.
+//! `scripts/instructions.py` counts them under valgrind and compares with `instructions.toml`.
+
+use std::process::ExitCode;
 
 use fanin_sim::{Control, End, run};
 
-/// The thesis' rack, lossless, for 50 ms; and a small incast that collapses, for half a second.
-const CASES: [(&str, &[&str]); 2] = [
+/// A name, a preset, and what is set beside it.
+type Case = (&'static str, &'static str, &'static [&'static str]);
+
+const CASES: [Case; 3] = [
+    ("incast", "incast", &["tor.buffer=8 MB", "run.duration=500 ms"]),
+    ("collapse", "incast", &["workload.senders=32", "run.duration=2 s"]),
     (
+        "rack",
         "thesis-a-1000hz",
         &[
             "run.warmup=0 s",
@@ -18,14 +23,20 @@ const CASES: [(&str, &[&str]); 2] = [
             "collectors.units_per_host=8",
         ],
     ),
-    ("incast", &["workload.senders=32", "run.duration=500 ms"]),
 ];
 
-fn main() {
-    for (preset, sets) in CASES {
-        let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
-        let scenario = fanin_scenario::load(preset, &sets).expect("the preset is sound").scenario;
-        let outcome = run(&scenario, 1, &Control::default()).expect("the case can be simulated");
-        assert_eq!(outcome.end, End::Complete);
-    }
+fn main() -> ExitCode {
+    let wanted = std::env::args().nth(1);
+    let Some((_, preset, sets)) = CASES.iter().find(|case| Some(case.0) == wanted.as_deref()) else {
+        let names: Vec<&str> = CASES.iter().map(|case| case.0).collect();
+        eprintln!("usage: instructions {}", names.join("|"));
+        return ExitCode::from(2);
+    };
+    let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
+    let scenario = fanin_scenario::load(preset, &sets).expect("the preset is sound").scenario;
+    let outcome = run(&scenario, 1, &Control::default()).expect("the case can be simulated");
+    assert_eq!(outcome.end, End::Complete);
+    let speed = outcome.summary.speed.expect("a run says what it cost");
+    eprintln!("packet-hops: {}", speed.packet_hops.expect("hops are counted"));
+    ExitCode::SUCCESS
 }

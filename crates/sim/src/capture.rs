@@ -152,12 +152,14 @@ impl Capture {
             bytes.extend(segment.ts_value.to_be_bytes());
             bytes.extend(segment.ts_echo.to_be_bytes());
         }
-        if flags.intersects(Flags::M21 | Flags::M21_ECHO) {
-            // Kind 253 for experiments, its length, which of the two it is, and the window.
-            let (id, window) =
-                if flags.contains(Flags::M21) { (1, segment.m21_window) } else { (2, segment.m21_echo) };
-            bytes.extend([253, 8, 0, id]);
-            bytes.extend(window.to_be_bytes());
+        for (flag, id, window) in
+            [(Flags::M21, 1, segment.m21_window), (Flags::M21_ECHO, 2, segment.m21_echo)]
+        {
+            if flags.contains(flag) {
+                // Kind 253 for experiments, its length, which of the two it is, and the window.
+                bytes.extend([253, 8, 0, id]);
+                bytes.extend(window.to_be_bytes());
+            }
         }
         let blocks = segment.sack_count();
         if blocks > 0 {
@@ -273,7 +275,9 @@ mod tests {
     #[test]
     fn every_kind_of_option_has_its_length() {
         let kinds =
-            [Flags::SYN, Flags::SYN | Flags::TIMESTAMP, Flags::M21 | Flags::TIMESTAMP, Flags::M21_ECHO];
+            [Flags::SYN, Flags::SYN | Flags::TIMESTAMP, Flags::M21 | Flags::TIMESTAMP, Flags::M21_ECHO]
+                .into_iter()
+                .chain([Flags::M21 | Flags::M21_ECHO]);
         for flags in kinds {
             let segment = Segment { flags: flags | Flags::ACK, ..Segment::default() };
             let mut options = Vec::new();

@@ -4,33 +4,44 @@
 //! soon as it is accepted: no occurrence is spent on departures, and only the first arrival of each link is
 //! pending in the schedule; the others wait in the link's ring, in order.
 
+use std::collections::BTreeMap;
+
 use fanin_queueing::{Ecn, FifoMemory, Frame as Descriptor, Passage};
 use fanin_units::{Bytes, Instant, Rate};
 
 use crate::Error;
+use crate::m21::M21Switches;
 use crate::memories::{Memories, Place, Plain};
 use crate::network::{Network, NodeKind, PortIndex};
 use crate::random::{Kind, Purpose, Random, host, seed};
+use crate::rings::{RINGED, RingFigures, RingedPort};
 use crate::schedule::Schedule;
 use crate::tcp::{Flags, Segment};
+
+mod held;
+
+pub(crate) use held::{DEADLOCK_CHECK, HeldPorts, PauseFigures, SIGNAL, TRANSMITTED};
 
 /// No port, end or segment.
 pub(crate) const NIL: u32 = u32::MAX;
 
 /// What an occurrence is: the upper bits of its number say which kind, the rest of them which one.
-pub(crate) const INDEX_BITS: u32 = 29;
+pub(crate) const INDEX_BITS: u32 = 28;
 
 /// A frame arrives over the link of a port.
 pub(crate) const ARRIVAL: u32 = 0;
 
+/// A port with rings may send.
+pub(crate) const RINGS: u32 = 8;
+
 /// A frame on its way: what is looked at on every hop. It is copied from ring to ring, so that a port's frames lie one
 /// behind the other in memory; its segment stays where it is.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Frame {
     /// When its last bit arrives at the far end of the present link, in picoseconds.
     pub(crate) arrival: u64,
-    /// Where in `Fabric::routes` its present port stands.
-    hop: u32,
+    /// Which of `Fabric::steps` comes next; [`NIL`] where the present link leads to its destination.
+    next: u32,
     /// The end of a connection that it is for.
     pub(crate) end: u32,
     /// Bytes on the wire, everything counted.
@@ -52,6 +63,13 @@ impl Frame {
     }
 }
 
+/// A step on a path: a port, and which step comes after it, or [`NIL`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Step {
+    pub(crate) port: PortIndex,
+    next: u32,
+}
+
 /// One direction of a link and the queue before it. What an arrival over the link needs fills the first cache line; what
 /// a frame that enters the queue needs beside it, the second.
 #[repr(C, align(64))]
@@ -67,15 +85,18 @@ pub(crate) struct Port {
     leads_to_host: bool,
     counts_in_service: bool,
     pub(crate) place: Place,
-    /// Which of the switches it belongs to; [`NIL`] at a host.
+    /// Which of the switches it belongs to; any at a host.
     switch: u32,
     /// Picoseconds a byte lasts; zero where that is no whole number, or a large one.
     ps_per_byte: u32,
+    /// Bookkeeping of each frame.
+    overhead: u32,
     /// Propagation, and the latency of the switch at the far end.
     delay: u64,
     /// When the last accepted frame will have left.
     departure: u64,
-    /// Bytes in the queue, bookkeeping included, and the most there ever were; where no memory counts them.
+    /// Bytes in the queue as far as anybody has looked, bookkeeping included, and the most there ever were, which the
+    /// limit bounds; where no memory counts them.
     held: u64,
     held_max: u64,
     /// Bytes that the queue may hold.
@@ -84,8 +105,8 @@ pub(crate) struct Port {
     pub(crate) frames: u64,
     /// Bytes accepted, everything on the wire counted.
     pub(crate) wire_bytes: u64,
-    /// Bookkeeping of each frame.
-    overhead: u32,
+    /// It counts what is queued by itself: a port of a switch without a memory.
+    is_plain: bool,
     /// Frames that its own limit refused.
     pub(crate) drops: u64,
     rate: Rate,
@@ -216,6 +237,14 @@ pub(crate) struct Fabric {
     pub(crate) ports: Vec<Port>,
     /// The packet memories of the switches.
     pub(crate) memories: Vec<FifoMemory>,
+    /// Whether one of the following is there.
+    is_special: bool,
+    /// By port: the number of its switch, [`NIL`] at a host.
+    switch_of: Vec<u32>,
+    /// The queues of all ports, where some can be stopped.
+    pub(crate) held: Option<Box<HeldPorts>>,
+    /// Switches that write M21TCP's option, where connections use it.
+    pub(crate) m21: Option<M21Switches>,
     /// For switches that mark or drop by chance.
     chances: Vec<Random>,
     /// What the frames carry; `free` lists the unused places.
@@ -226,8 +255,15 @@ pub(crate) struct Fabric {
     ample: Vec<(u64, u64)>,
     /// A switch that was taken for ample may not have been.
     pub(crate) is_doubtful: bool,
-    /// Paths, one after another: ports, each path ended by [`NIL`].
-    routes: Vec<u32>,
+    /// What follows the first step of each path. Paths that end alike share their ends, so that even of many paths all
+    /// stays in the cache.
+    steps: Vec<Step>,
+    /// Where in `steps` each stands, by the ring that its frames wait in too.
+    known_steps: BTreeMap<(Step, u16), u32>,
+    /// Ports whose frames wait in rings.
+    ringed: Vec<RingedPort>,
+    /// For each of `steps`, the ring that its frames wait in there; empty where no port has rings.
+    rings: Vec<u16>,
     link_bytes: u32,
     ip_bytes_min: u32,
     /// The part of a frame's bytes on the wire that a switch does not store.
@@ -236,7 +272,9 @@ pub(crate) struct Fabric {
 
 impl Fabric {
     pub(crate) fn new(network: &Network, run: u64, exact: bool) -> Result<Self, Error> {
-        let Memories { memories, plain, ample, places, nodes } = Memories::new(network, exact)?;
+        let Memories { memories, plain, ample, places, nodes, switch_of, held, m21, ringed } =
+            Memories::new(network, exact)?;
+        let unstored_bytes = network.framing.link_bytes - network.framing.stored_bytes;
         let port = |index: PortIndex| {
             let link = &network.links[index as usize / 2];
             let Plain { limit, overhead, counts_in_service, switch } = plain[index as usize];
@@ -256,7 +294,8 @@ impl Fabric {
                 released: 0,
                 held: 0,
                 held_max: 0,
-                switch,
+                is_plain: places[index as usize].memory == NIL && switch != NIL,
+                switch: if switch == NIL { 0 } else { switch },
                 limit,
                 overhead,
                 counts_in_service,
@@ -273,39 +312,119 @@ impl Fabric {
         Ok(Self {
             ports: (0..2 * network.links.len() as PortIndex).map(port).collect(),
             memories,
+            is_special: m21.is_some() || held.is_some(),
+            switch_of,
+            held: held.map(Box::new),
+            m21,
             chances: nodes.iter().map(chance).collect(),
             segments: Vec::new(),
             free: Vec::new(),
-            ample: ample.into_iter().map(|limit| (0, limit)).collect(),
+            // One more, so that a host's ports have one to leave alone.
+            ample: ample.into_iter().chain([u64::MAX]).map(|limit| (0, limit)).collect(),
             is_doubtful: false,
-            routes: Vec::new(),
+            steps: Vec::new(),
+            known_steps: BTreeMap::new(),
+            ringed: ringed
+                .iter()
+                .map(|(port, settings)| RingedPort::new(*port, settings, unstored_bytes))
+                .collect::<Result<_, _>>()?,
+            rings: Vec::new(),
             link_bytes: network.framing.link_bytes,
             ip_bytes_min: network.framing.ip_bytes_min,
-            unstored_bytes: network.framing.link_bytes - network.framing.stored_bytes,
+            unstored_bytes,
         })
     }
 
-    /// Stores a path; returns where it starts.
-    pub(crate) fn add_route(&mut self, ports: impl Iterator<Item = PortIndex>) -> u32 {
-        let start = u32::try_from(self.routes.len()).expect("more than 2^32 hops in all paths");
-        self.routes.extend(ports);
-        self.routes.push(NIL);
-        start
+    /// Stores a path; returns its first step. Where it passes ports with rings, its frames wait in those of
+    /// `destination`, or in the ring of all others. A path of no step may be stored, and not be used.
+    pub(crate) fn add_route(
+        &mut self,
+        ports: impl Iterator<Item = PortIndex>,
+        destination: Option<u32>,
+    ) -> Result<Step, Error> {
+        let ports: Vec<PortIndex> = ports.collect();
+        let Some((&first, rest)) = ports.split_first() else {
+            return Ok(Step { port: NIL, next: NIL });
+        };
+        let mut next = NIL;
+        for &port in rest.iter().rev() {
+            let step = Step { port, next };
+            let memory = self.ports[port as usize].place.memory;
+            let ring = if memory != NIL && memory & RINGED != 0 {
+                self.ringed[(memory & !RINGED) as usize].ring(destination)?
+            } else {
+                0
+            };
+            let ring = u16::try_from(ring).expect("a port has 65536 rings at most");
+            next = *self.known_steps.entry((step, ring)).or_insert_with(|| {
+                self.steps.push(step);
+                if !self.ringed.is_empty() {
+                    self.rings.push(ring);
+                }
+                (self.steps.len() - 1) as u32
+            });
+        }
+        Ok(Step { port: first, next })
+    }
+
+    /// The steps of a path.
+    fn path(&self, route: Step) -> impl Iterator<Item = Step> + Clone {
+        let first = (route.port != NIL).then_some(route);
+        std::iter::successors(first, |step| self.steps.get(step.next as usize).copied())
+    }
+
+    /// Where a path passes through switches: each one's number, and the ports in and out.
+    fn switches_passed(&self, route: Step) -> impl Iterator<Item = (u32, u16, u16)> {
+        self.path(route).zip(self.path(route).skip(1)).map(|(from, to)| {
+            let (input, output) =
+                (self.ports[from.port as usize].place.input, self.ports[to.port as usize].place.output);
+            (self.switch_of[to.port as usize], input, output)
+        })
+    }
+
+    /// Opens a flow at all M21TCP switches of a path, as its handshake did before the run.
+    pub(crate) fn open_flow(&mut self, route: Step, flow: u32) {
+        let Some(mut m21) = self.m21.take() else { return };
+        for (switch, input, output) in self.switches_passed(route) {
+            m21.open(switch, flow, input, output);
+        }
+        self.m21 = Some(m21);
+    }
+
+    /// The least window that the M21TCP switches of a path grant a flow; `None` without such switches.
+    pub(crate) fn granted(&self, route: Step) -> Option<u32> {
+        let m21 = self.m21.as_ref()?;
+        self.switches_passed(route).map(|(switch, input, output)| m21.granted(switch, input, output)).min()
     }
 
     /// How long a frame takes along an idle path.
-    pub(crate) fn crossing_time(&self, route: u32, wire_bytes: u32) -> fanin_units::Duration {
-        let path = self.routes[route as usize..].iter().take_while(|&&port| port != NIL);
-        path.map(|&index| {
-            let port = &self.ports[index as usize];
-            fanin_units::Duration::new(port.delay + port.time_to_send(wire_bytes))
-        })
-        .sum()
+    pub(crate) fn crossing_time(&self, route: Step, wire_bytes: u32) -> fanin_units::Duration {
+        self.path(route)
+            .map(|step| {
+                let port = &self.ports[step.port as usize];
+                fanin_units::Duration::new(port.delay + port.time_to_send(wire_bytes))
+            })
+            .sum()
     }
 
-    /// The first port of a path.
-    pub(crate) fn first_port(&self, route: u32) -> PortIndex {
-        self.routes[route as usize]
+    /// The ports of a path.
+    pub(crate) fn ports_on(&self, route: Step) -> impl Iterator<Item = PortIndex> {
+        self.path(route).map(|step| step.port)
+    }
+
+    /// Lets a host's link be busy with a message that is no frame of the simulation; returns for how long it was
+    /// before.
+    pub(crate) fn occupy(&mut self, port: PortIndex, now: u64, wire_bytes: u32) -> u64 {
+        let port = &mut self.ports[port as usize];
+        let backlog = port.departure.saturating_sub(now);
+        port.departure = now + backlog + port.time_to_send(wire_bytes);
+        backlog
+    }
+
+    /// Bytes on the wire of a segment.
+    #[inline]
+    pub(crate) fn wire_bytes(&self, segment: &Segment) -> u32 {
+        self.link_bytes + segment.ip_bytes().max(self.ip_bytes_min)
     }
 
     /// The frame that will arrive next over a port's link.
@@ -325,16 +444,16 @@ impl Fabric {
 
     /// Sends a segment on its way: behind all others of its host's port. Hosts queue without limit. Returns its bytes
     /// on the wire.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send(
         &mut self,
         schedule: &mut Schedule,
         now: u64,
         segment: &Segment,
-        route: u32,
+        route: Step,
         end: u32,
     ) -> u32 {
-        let wire_bytes = self.link_bytes + segment.ip_bytes().max(self.ip_bytes_min);
+        let wire_bytes = self.wire_bytes(segment);
         let place = match self.free.pop() {
             Some(place) => {
                 self.segments[place as usize] = *segment;
@@ -347,8 +466,12 @@ impl Fabric {
             }
         };
         let ecn = if segment.flags.contains(Flags::ECT) { ECN_CAPABLE } else { 0 };
-        let frame = Frame { arrival: 0, hop: route, end, wire_bytes, segment: place | ecn };
-        let index = self.routes[route as usize];
+        let frame = Frame { arrival: 0, next: route.next, end, wire_bytes, segment: place | ecn };
+        let index = route.port;
+        if self.held.is_some() {
+            self.hold(schedule, now, [NIL, index], frame);
+            return wire_bytes;
+        }
         let port = &mut self.ports[index as usize];
         let departure = now.max(port.departure) + port.time_to_send(wire_bytes);
         port.accept(schedule, departure, index, frame);
@@ -362,50 +485,57 @@ impl Fabric {
     }
 
     /// The frame whose arrival over a port's link was due has arrived: moves it on.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn arrive(&mut self, schedule: &mut Schedule, now: u64, from: PortIndex) -> Hop {
         let port = &mut self.ports[from as usize];
         let mut frame = port.ring[port.slot(0)];
         debug_assert_eq!(frame.arrival, now);
-        port.head = port.head.wrapping_add(1);
         port.len -= 1;
+        // A ring that ran empty starts over, so that one which stays short stays in one place of the cache.
+        port.head = if port.len == 0 { 0 } else { port.head.wrapping_add(1) };
         if port.len > 0 {
             let next = &port.ring[port.slot(0)];
             schedule.insert_owned(next.arrival, ARRIVAL << INDEX_BITS | from);
-            // Has its way in the cache by the time that it is needed.
-            std::hint::black_box(self.routes[next.hop as usize + 1]);
         }
-        if port.released > 0 {
-            port.released -= 1;
-        } else if port.place.memory == NIL && port.switch != NIL {
-            let charge = port.charge(frame.wire_bytes, self.unstored_bytes);
-            port.held -= charge;
-            self.ample[port.switch as usize].0 -= charge;
-        }
+        // Without branches: whose port it is follows no pattern.
+        let held = u64::from(port.is_plain) & u64::from(port.released == 0);
+        let charge = held * port.charge(frame.wire_bytes, self.unstored_bytes);
+        port.released = port.released.saturating_sub(1);
+        port.held -= charge;
+        self.ample[port.switch as usize].0 -= charge;
         let input = port.place.input;
-        frame.hop += 1;
-        let index = self.routes[frame.hop as usize];
-        if index == NIL {
+        let Some(&Step { port: index, next }) = self.steps.get(frame.next as usize) else {
             return Hop::Delivered(frame);
+        };
+        let step = std::mem::replace(&mut frame.next, next);
+        if self.is_special
+            && let Some(hop) = self.arrive_specially(schedule, now, [from, index], frame)
+        {
+            return hop;
         }
         let port = &mut self.ports[index as usize];
         let Place { memory, output, .. } = port.place;
         if memory == NIL {
-            let released = port.settle(now, self.unstored_bytes);
             let charge = port.charge(frame.wire_bytes, self.unstored_bytes);
             let (in_switch, ample) = &mut self.ample[port.switch as usize];
-            *in_switch -= released;
-            if port.held + charge > port.limit {
-                port.drops += 1;
-                return Hop::Dropped(frame);
+            // What has left the queue but not yet arrived still counts, until the difference could matter.
+            if port.held + charge > port.held_max || *in_switch + charge > *ample {
+                *in_switch -= port.settle(now, self.unstored_bytes);
+                if port.held + charge > port.limit {
+                    port.drops += 1;
+                    return Hop::Dropped(frame);
+                }
+                port.held_max = port.held_max.max(port.held + charge);
+                self.is_doubtful |= *in_switch + charge > *ample;
             }
             *in_switch += charge;
-            self.is_doubtful |= *in_switch > *ample;
             port.held += charge;
-            port.held_max = port.held_max.max(port.held);
             let departure = now.max(port.departure) + port.time_to_send(frame.wire_bytes);
             port.accept(schedule, departure, index, frame);
-            return Hop::Forwarded { to: index, is_next: port.leads_to_host && port.len == 1 };
+            return Hop::Forwarded { to: index, is_next: port.leads_to_host & (port.len == 1) };
+        }
+        if memory & RINGED != 0 {
+            return self.arrive_at_rings(schedule, now, memory & !RINGED, step, frame);
         }
         let ecn = match frame.segment >> 30 {
             0 => Ecn::NotCapable,
@@ -428,23 +558,121 @@ impl Fabric {
                     self.segments[frame.segment()].flags.insert(Flags::CE);
                 }
                 port.accept(schedule, end.get(), index, frame);
-                Hop::Forwarded { to: index, is_next: port.leads_to_host && port.len == 1 }
+                Hop::Forwarded { to: index, is_next: port.leads_to_host & (port.len == 1) }
             }
             Passage::Dropped(_) => Hop::Dropped(frame),
         }
+    }
+
+    #[inline(never)]
+    fn arrive_at_rings(
+        &mut self,
+        schedule: &mut Schedule,
+        now: u64,
+        number: u32,
+        step: u32,
+        frame: Frame,
+    ) -> Hop {
+        let ringed = &mut self.ringed[number as usize];
+        let ring = usize::from(self.rings[step as usize]);
+        let payload = self.segments[frame.segment()].payload;
+        let to = ringed.port;
+        if !ringed.handle_arrival(now, ring, frame, payload) {
+            self.ports[to as usize].drops += 1;
+            return Hop::Dropped(frame);
+        }
+        self.serve_rings(schedule, now, number);
+        Hop::Forwarded { to, is_next: false }
+    }
+
+    /// The time has come at which a port with rings was to be looked at.
+    pub(crate) fn look_at_rings(&mut self, schedule: &mut Schedule, now: u64, number: u32) {
+        let ringed = &mut self.ringed[number as usize];
+        // A look that an earlier one has overtaken does nothing.
+        if ringed.look_at <= now {
+            ringed.look_at = u64::MAX;
+            self.serve_rings(schedule, now, number);
+        }
+    }
+
+    /// Sends a frame if the link is free, and sees to it that the port is looked at again when the next may go.
+    fn serve_rings(&mut self, schedule: &mut Schedule, now: u64, number: u32) {
+        let ringed = &mut self.ringed[number as usize];
+        let index = ringed.port;
+        let port = &mut self.ports[index as usize];
+        let mut look_at = port.departure;
+        if port.departure <= now {
+            match ringed.poll_departure(now) {
+                Ok(frame) => {
+                    ringed.payload -= u64::from(self.segments[frame.segment()].payload);
+                    let departure = now + port.time_to_send(frame.wire_bytes);
+                    port.accept(schedule, departure, index, frame);
+                    look_at = departure;
+                }
+                Err(Some(at)) => look_at = at,
+                Err(None) => return,
+            }
+        }
+        if ringed.frames() > 0 && look_at < ringed.look_at {
+            ringed.look_at = look_at;
+            schedule.insert(look_at, RINGS << INDEX_BITS | number);
+        }
+    }
+
+    /// What the rings of destinations did; `None` where there are none.
+    pub(crate) fn ring_figures(&self) -> Option<RingFigures> {
+        let mut figures = RingFigures::default();
+        self.ringed.iter().for_each(|ringed| ringed.add_to(&mut figures));
+        (!self.ringed.is_empty()).then_some(figures)
+    }
+
+    /// What a switch does beside queueing: M21TCP's option. Where ports can be stopped, the queueing too.
+    #[cold]
+    fn arrive_specially(
+        &mut self,
+        schedule: &mut Schedule,
+        now: u64,
+        [from, index]: [PortIndex; 2],
+        frame: Frame,
+    ) -> Option<Hop> {
+        if let Some(m21) = &mut self.m21 {
+            let (input, output) =
+                (self.ports[from as usize].place.input, self.ports[index as usize].place.output);
+            let segment = &mut self.segments[frame.segment()];
+            m21.handle_frame(now, self.switch_of[index as usize], [input, output], frame.end, segment);
+        }
+        self.held.is_some().then(|| match self.hold(schedule, now, [from, index], frame) {
+            None => Hop::Forwarded { to: index, is_next: false },
+            Some(dropped) => Hop::Dropped(dropped),
+        })
+    }
+
+    /// The memories of all switches that keep their accounts in one.
+    pub(crate) fn accounts(&self) -> impl Iterator<Item = &fanin_queueing::Memory> {
+        let held = self.held.iter().flat_map(|held| held.memories());
+        self.memories.iter().map(FifoMemory::memory).chain(held)
     }
 
     /// What is queued before a port of a switch.
     pub(crate) fn queue(&mut self, now: u64, index: PortIndex) -> Queue {
         let port = &mut self.ports[index as usize];
         let Place { memory, output, .. } = port.place;
+        if let Some(memory) = self.held.as_ref().and_then(|held| held.memory(index)) {
+            let (held, counters) = (memory.output(usize::from(output)), memory.counters(usize::from(output)));
+            let (drops, marks) = (counters.dropped_total().frames, counters.marked.frames);
+            return Queue { bytes: held.bytes, frames: held.frames, drops, marks };
+        }
         if memory == NIL {
             let before = port.held;
             let (bytes, frames) = port.queue(now, self.unstored_bytes);
-            if port.switch != NIL {
+            if port.is_plain {
                 self.ample[port.switch as usize].0 -= before - bytes;
             }
             return Queue { bytes, frames, drops: port.drops, marks: 0 };
+        }
+        if memory & RINGED != 0 {
+            let ringed = &self.ringed[(memory & !RINGED) as usize];
+            return Queue { bytes: ringed.bytes(), frames: ringed.frames(), drops: port.drops, marks: 0 };
         }
         let memory = &mut self.memories[memory as usize];
         let held = *memory.queue(Instant::new(now), usize::from(output));
@@ -455,12 +683,12 @@ impl Fabric {
 
     /// The largest queue of any switch since the marks were reset, in bytes.
     pub(crate) fn queue_bytes_max(&self) -> Option<u64> {
-        let in_memories = self.memories.iter().map(|memory| {
-            let memory = memory.memory();
+        let in_memories = self.accounts().map(|memory| {
             (0..memory.outputs_len()).map(|output| memory.output(output).bytes_max).max().unwrap_or(0)
         });
-        let is_plain = |port: &&Port| port.place.memory == NIL && port.switch != NIL;
-        in_memories.chain(self.ports.iter().filter(is_plain).map(|port| port.held_max)).max()
+        let in_rings = self.ringed.iter().map(RingedPort::bytes_max);
+        let plain = self.ports.iter().filter(|port| port.is_plain).map(|port| port.held_max);
+        in_memories.chain(plain).chain(in_rings).max()
     }
 
     /// Starts all high-water marks afresh.
@@ -468,9 +696,13 @@ impl Fabric {
         for memory in &mut self.memories {
             memory.reset_marks(Instant::new(now));
         }
+        self.ringed.iter_mut().for_each(RingedPort::reset_marks);
+        if let Some(held) = &mut self.held {
+            held.reset_marks();
+        }
         for index in 0..self.ports.len() {
-            // Hosts count nothing, so there is nothing to release.
-            if self.ports[index].switch != NIL {
+            // Hosts and memories' ports count nothing, so there is nothing to release.
+            if self.ports[index].is_plain {
                 self.queue(now, index as PortIndex);
                 self.ports[index].held_max = self.ports[index].held;
             }
@@ -480,8 +712,7 @@ impl Fabric {
     /// Frames that switches dropped and marked.
     pub(crate) fn drops_and_marks(&self) -> (u64, u64) {
         let mut sum = (self.ports.iter().map(|port| port.drops).sum(), 0);
-        for memory in &self.memories {
-            let memory = memory.memory();
+        for memory in self.accounts() {
             for output in 0..memory.outputs_len() {
                 sum.0 += memory.counters(output).dropped_total().frames;
                 sum.1 += memory.counters(output).marked.frames;
@@ -498,13 +729,15 @@ impl Fabric {
     /// Payload of all frames on their way.
     pub(crate) fn payload_in_flight(&self) -> u64 {
         let payload = |frame: &Frame| u64::from(self.segments[frame.segment()].payload);
-        self.ports.iter().flat_map(Port::waiting).map(payload).sum()
+        let held = self.held.iter().flat_map(|held| held.waiting());
+        let in_rings: u64 = self.ringed.iter().map(|ringed| ringed.payload).sum();
+        self.ports.iter().flat_map(Port::waiting).chain(held).map(payload).sum::<u64>() + in_rings
     }
 
     /// Asserts that no link carried more than its rate, that every port kept its order, and that every segment's
     /// place is either used once or free.
     pub(crate) fn assert_conserved(&self) {
-        let mut in_flight = 0;
+        let mut in_flight = self.held.iter().flat_map(|held| held.waiting()).count();
         for (index, port) in self.ports.iter().enumerate() {
             let carried = u128::from(port.rate.get()) * u128::from(port.departure) / 8_000_000_000_000;
             assert!(
@@ -517,6 +750,7 @@ impl Fabric {
             assert!(arrivals.is_sorted(), "frames overtake each other on port {index}");
             in_flight += arrivals.len();
         }
+        in_flight += self.ringed.iter().map(|ringed| ringed.frames() as usize).sum::<usize>();
         assert_eq!(in_flight + self.free.len(), self.segments.len(), "frames are unaccounted for");
     }
 }

@@ -10,23 +10,70 @@ use crate::tcp::{Flags, Framing, Segment};
 use crate::topology::Roles;
 
 /// `RTT + bytes on the wire / rate of the last link` (thesis §4.2.2), exactly: with the real number of segments, and
-/// the round-trip time as the path of the first answer has it.
+/// the round-trip time as the shortest path of a first answer has it.
 ///
-/// The mean response delay counts, not the least: with random delays a lucky event can take a little less.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// [`Self::time`] takes the mean response delay, as the thesis does: it says what a network without queues would need
+/// on average. [`Self::bound`] takes what one collection drew, so that nothing can be faster.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Ideal {
     mss: u64,
     overhead: u64,
     framing: Framing,
     options: u32,
     rate: Rate,
-    /// From the request to the first bit of its answer on the last link, and the last link's delay.
-    round_trip: Duration,
+    /// The mean time from a request's arrival to its answer.
+    response: Duration,
+    /// Bytes of a request for all fragments of a readout.
+    request_bytes: u64,
+    /// Propagation and switching delays there and back.
+    fixed: Duration,
+    /// Of these, the answer's.
+    fixed_back: Duration,
+    /// The links that a request takes.
+    there: Vec<Rate>,
+    /// The links that an answer takes before the last one.
+    before: Vec<Rate>,
+}
+
+/// What one collection's ideal follows from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Answers {
+    /// Bytes of all answers on the wire.
+    pub(crate) wire_bytes: u64,
+    /// The shortest time from a request's arrival to its answer.
+    pub(crate) response_min: Duration,
+    /// Bytes of the shortest request, and of the shortest answer.
+    pub(crate) request_bytes_min: u64,
+    pub(crate) bytes_min: u64,
+}
+
+impl Answers {
+    /// Before the first answer.
+    pub(crate) const NONE: Self = Self {
+        wire_bytes: 0,
+        response_min: Duration::new(u64::MAX),
+        request_bytes_min: u64::MAX,
+        bytes_min: u64::MAX,
+    };
+
+    /// Notes a request.
+    #[inline]
+    pub(crate) fn ask(&mut self, bytes: u64) {
+        self.request_bytes_min = self.request_bytes_min.min(bytes);
+    }
+
+    /// Counts another answer.
+    #[inline]
+    pub(crate) fn add(&mut self, wire_bytes: u64, bytes: u64, response: Duration) {
+        self.wire_bytes += wire_bytes;
+        self.bytes_min = self.bytes_min.min(bytes);
+        self.response_min = self.response_min.min(response);
+    }
 }
 
 impl Ideal {
-    /// Prepares the calculation for the first collector; `response` is the mean time from a request's arrival to its
-    /// answer.
+    /// Prepares the calculation for the nearest readout of the first collector of each rack; `response` is the mean
+    /// time from a request's arrival to its answer.
     pub(crate) fn new(
         scenario: &Scenario,
         network: &Network,
@@ -39,30 +86,59 @@ impl Ideal {
         if config.timestamps {
             flags.insert(Flags::TIMESTAMP);
         }
+        if config.m21 {
+            flags.insert(Flags::M21);
+        }
         let framing = network.framing;
         let bare = Segment { flags, ..Segment::default() };
         let full = Segment { payload: config.mss, ..bare };
-        let (collector, readout) = (roles.collectors[0], roles.readouts[0]);
         let mut paths = Paths::new(network)?;
-        let there: Vec<PortIndex> = paths.find(collector, readout, Spread::Flow(0))?.collect();
-        let back: Vec<PortIndex> = paths.find(readout, collector, Spread::Flow(0))?.collect();
-        let hop = |&port: &PortIndex, wire_bytes: u32| {
-            let link = &network.links[port as usize / 2];
-            link.rate.time_to_send(Bytes::new(u64::from(wire_bytes))) + link.delay + network.latency(port)
-        };
-        let request = framing.wire_bytes(bare.ip_bytes() + request_bytes.min(u64::from(config.mss)) as u32);
-        let request_time: Duration = there.iter().map(|port| hop(port, request)).sum();
-        let (last, before) = back.split_last().expect("a path has a link");
-        let answer_time: Duration = before.iter().map(|port| hop(port, full.wire_bytes(framing))).sum();
-        let last = &network.links[*last as usize / 2];
-        Ok(Self {
+        let link = |port: PortIndex| &network.links[port as usize / 2];
+        let mut ideal = Self {
             mss: u64::from(config.mss),
             overhead: u64::from(full.wire_bytes(framing) - u32::from(config.mss)),
             framing,
             options: bare.ip_bytes(),
-            rate: last.rate,
-            round_trip: request_time + response + answer_time + last.delay,
-        })
+            rate: Rate::MAX,
+            response,
+            request_bytes,
+            fixed: Duration::ZERO,
+            fixed_back: Duration::ZERO,
+            there: Vec::new(),
+            before: Vec::new(),
+        };
+        let mut shortest = Duration::new(u64::MAX);
+        let is_first = |&index: &usize| index == 0 || roles.racks.get(index) != roles.racks.get(index - 1);
+        for collector in (0..roles.collectors.len()).filter(is_first).map(|index| roles.collectors[index]) {
+            // Where every host is both, a collector asks all but its own.
+            for &readout in roles.readouts.iter().filter(|&&readout| readout != collector) {
+                let there: Vec<PortIndex> = paths.find(collector, readout, Spread::Flow(0))?.collect();
+                let back: Vec<PortIndex> = paths.find(readout, collector, Spread::Flow(0))?.collect();
+                let (&last, before) = back.split_last().expect("a path has a link");
+                let pass = |&port: &PortIndex| link(port).delay + network.latency(port);
+                let rates = |ports: &[PortIndex]| ports.iter().map(|&port| link(port).rate).collect();
+                let near = Self {
+                    rate: link(last).rate,
+                    fixed: there.iter().chain(before).map(pass).sum::<Duration>() + link(last).delay,
+                    fixed_back: before.iter().map(pass).sum::<Duration>() + link(last).delay,
+                    there: rates(&there),
+                    before: rates(before),
+                    ..ideal.clone()
+                };
+                let whole = near.round_trip(response, request_bytes, near.mss);
+                if whole < shortest {
+                    shortest = whole;
+                    ideal = near;
+                }
+            }
+        }
+        Ok(ideal)
+    }
+
+    /// Where nothing is requested, nothing but the answer's own delay and way comes before its bytes.
+    pub(crate) fn without_request(&mut self) {
+        self.there.clear();
+        self.fixed = self.fixed_back;
     }
 
     /// Bytes on the wire of one answer of so many bytes.
@@ -73,16 +149,39 @@ impl Ideal {
         full * (self.mss + self.overhead) + short
     }
 
-    /// The ideal time of a collection whose answers take so many bytes on the wire together.
+    /// The time from the request until the first frame of an answer could begin to leave the last switch, and the last
+    /// link's delay; both frames as long as so many bytes make them.
+    fn round_trip(&self, response: Duration, request_bytes: u64, answer_bytes: u64) -> Duration {
+        let frame = |bytes: u64| {
+            let bytes = self.framing.wire_bytes(self.options + bytes.min(self.mss) as u32);
+            Bytes::new(u64::from(bytes))
+        };
+        let sent = |rates: &[Rate], frame: Bytes| {
+            rates.iter().map(|rate| rate.time_to_send(frame)).sum::<Duration>()
+        };
+        self.fixed
+            + sent(&self.there, frame(request_bytes))
+            + response
+            + sent(&self.before, frame(answer_bytes))
+    }
+
+    /// The ideal time of a collection whose answers take so many bytes on the wire together, at the mean response delay.
     pub(crate) fn time(&self, wire_bytes: u64) -> Duration {
-        self.round_trip + self.rate.time_to_send(Bytes::new(wire_bytes))
+        self.round_trip(self.response, self.request_bytes, self.mss)
+            + self.rate.time_to_send(Bytes::new(wire_bytes))
+    }
+
+    /// The least time that a collection with these answers can take.
+    pub(crate) fn bound(&self, answers: Answers) -> Duration {
+        self.round_trip(answers.response_min, answers.request_bytes_min, answers.bytes_min)
+            + self.rate.time_to_send(Bytes::new(answers.wire_bytes))
     }
 
     /// The formula with its numbers filled in.
     pub(crate) fn how(&self, payload: Bytes, wire_bytes: u64) -> String {
         format!(
             "round trip {} + {} on the wire ({payload} of data) at {} = {:.4} ms",
-            self.round_trip,
+            self.round_trip(self.response, self.request_bytes, self.mss),
             Bytes::new(wire_bytes),
             self.rate,
             self.time(wire_bytes).as_millis_f64()

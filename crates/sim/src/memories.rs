@@ -1,11 +1,16 @@
 //! The packet memories of a network's switches.
 
-use fanin_queueing::{FifoMemory, InService, Layout, Link, PoolBy};
-use fanin_scenario::{Buffering, EcnMode, PauseMode, PoolCharge, Switch};
-use fanin_units::Bytes;
+use fanin_queueing::{
+    Aqm, Depth, FifoMemory, InService, Layout, Link, Memory, NotCapable, PoolBy, Red, RedSettings, Threshold,
+};
+use fanin_scenario::{Buffering, Daqrings, Ecn, EcnMode, PauseMode, PoolCharge, QueueUnit, Switch};
+use fanin_units::{Bytes, Packets};
 
 use crate::Error;
-use crate::network::{Network, NodeIndex, NodeKind, PortIndex, SwitchKind};
+use crate::fabric::HeldPorts;
+use crate::m21::{M21Switches, accounting};
+use crate::network::{M21, Network, NodeIndex, NodeKind, PortIndex, SwitchKind};
+use crate::rings::RINGED;
 
 /// Where a port stands at its two ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,6 +54,14 @@ pub(crate) struct Memories {
     pub(crate) places: Vec<Place>,
     /// The node of each memory.
     pub(crate) nodes: Vec<NodeIndex>,
+    /// Ports whose frames wait in rings, and the settings of these.
+    pub(crate) ringed: Vec<(PortIndex, Daqrings)>,
+    /// By [`PortIndex`]: the number of the switch that it belongs to; `u32::MAX` at a host.
+    pub(crate) switch_of: Vec<u32>,
+    /// All ports as they are where some can be stopped. There are no other memories then.
+    pub(crate) held: Option<HeldPorts>,
+    /// What the switches do for M21TCP, where the connections use it.
+    pub(crate) m21: Option<M21Switches>,
 }
 
 impl Memories {
@@ -70,9 +83,14 @@ impl Memories {
             // A link's two directions are each other's way back.
             places[port].input = places[port ^ 1].output;
         }
-        let (mut memories, mut nodes, mut ample) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut memories, mut nodes, mut ample, mut ringed) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut m21 = network.m21.as_ref().map(|m21| M21Switches::new(&m21.settings, m21.mss));
         let unlimited = Plain { limit: u64::MAX, overhead: 0, counts_in_service: true, switch: u32::MAX };
         let mut plain = vec![unlimited; places.len()];
+        let stops = network.switches_used().any(|kind| kind.settings.pause.mode != PauseMode::Off);
+        let mut switch_of = vec![u32::MAX; places.len()];
+        let mut held = Vec::new();
         for (node, ports) in ports_of.iter().enumerate() {
             let NodeKind::Switch { like } = network.nodes[node].kind else { continue };
             let SwitchKind { settings, has_uplinks } = &network.switches[like];
@@ -82,11 +100,45 @@ impl Memories {
             let wire = Bytes::new(u64::from(network.framing.link_bytes - network.framing.stored_bytes));
             let links: Vec<Link> =
                 ports.iter().map(|&port| Link::new(network.links[port as usize / 2].rate, wire)).collect();
+            if settings.buffering == Buffering::Daqring {
+                refuse_signals(settings, stops)?;
+                if let (Some(switches), Some(M21 { settings: m21, .. })) = (&mut m21, &network.m21) {
+                    switches.add(None, m21);
+                }
+                let switch = ample.len() as u32;
+                ample.push(u64::MAX);
+                for &port in ports {
+                    switch_of[port as usize] = switch;
+                    places[port as usize].memory = RINGED | ringed.len() as u32;
+                    plain[port as usize].switch = switch;
+                    ringed.push((port, settings.daqring.clone()));
+                }
+                continue;
+            }
             let layout = layout(settings, &is_uplink)?;
             layout.check()?;
-            let shared_limit = shared_limit(&layout);
+            if let (Some(switches), Some(M21 { settings: m21, mss })) = (&mut m21, &network.m21) {
+                let frame = u64::from(network.frame_bytes) + settings.frame_overhead.get();
+                let known = settings.m21.then(|| (&layout, accounting(m21, *mss, frame)));
+                switches.add(known, m21);
+            }
+            // Markers look at the queue, so that it has to be exact.
+            let marks = settings.ecn.mode != EcnMode::Off;
+            let shared_limit = if marks { 0 } else { shared_limit(&layout) };
             let switch = ample.len() as u32;
             ample.push(shared_limit);
+            for &port in ports {
+                switch_of[port as usize] = switch;
+            }
+            if stops {
+                let mut memory = Memory::new(&layout)?;
+                for (output, link) in links.iter().enumerate().filter(|_| marks) {
+                    memory.set_aqm(output, aqm(&settings.ecn, network.frame_bytes, link)?);
+                }
+                held.push(memory);
+                nodes.push(node as NodeIndex);
+                continue;
+            }
             if shared_limit == u64::MAX || (shared_limit >= AMPLE_BYTES && !exact) {
                 for (&port, limit) in ports.iter().zip(&layout.output_limits) {
                     plain[port as usize] = Plain {
@@ -99,7 +151,10 @@ impl Memories {
                 continue;
             }
             let in_service = if settings.count_in_service { InService::Counted } else { InService::Free };
-            let memory = FifoMemory::new(&layout, &links, in_service)?;
+            let mut memory = FifoMemory::new(&layout, &links, in_service)?;
+            for (output, link) in links.iter().enumerate().filter(|_| marks) {
+                memory.set_aqm(output, aqm(&settings.ecn, network.frame_bytes, link)?);
+            }
             for &port in ports {
                 places[port as usize].memory = memories.len() as u32;
                 plain[port as usize].switch = switch;
@@ -107,7 +162,8 @@ impl Memories {
             memories.push(memory);
             nodes.push(node as NodeIndex);
         }
-        Ok(Self { memories, plain, ample, places, nodes })
+        let held = if stops { Some(HeldPorts::new(network, held, switch_of.clone())?) } else { None };
+        Ok(Self { memories, plain, ample, places, nodes, switch_of, held, m21, ringed })
     }
 }
 
@@ -126,18 +182,57 @@ fn shared_limit(layout: &Layout) -> u64 {
         .unwrap_or(u64::MAX)
 }
 
+/// Signals that a switch with rings does not give.
+fn refuse_signals(switch: &Switch, stops: bool) -> Result<(), Error> {
+    if stops {
+        return Err(Error::unsupported("pause.mode", "PAUSE in a network with daqrings"));
+    }
+    if switch.m21 {
+        return Err(Error::unsupported("m21", "the M21TCP option of a switch with daqrings"));
+    }
+    if switch.ecn.mode != EcnMode::Off {
+        return Err(Error::unsupported("ecn.mode", "early marking in daqrings"));
+    }
+    Ok(())
+}
+
+/// The early signals of one output; a full frame takes `frame_bytes`.
+fn aqm(ecn: &Ecn, frame_bytes: u32, link: &Link) -> Result<Aqm, Error> {
+    let frame = Bytes::new(u64::from(frame_bytes));
+    let depth = |packets: Packets| match ecn.unit {
+        QueueUnit::Packets => Depth::Packets(packets),
+        QueueUnit::Bytes => Depth::Bytes(packets.checked_times(frame).unwrap_or(Bytes::MAX)),
+    };
+    let red = |marks| {
+        Red::new(RedSettings {
+            depth_min: depth(ecn.min),
+            depth_max: depth(ecn.max),
+            weight: ecn.weight,
+            probability_max: ecn.probability_max,
+            gentle: ecn.gentle,
+            ecn: marks,
+            hard_drop: ecn.hard_drop,
+            packet_mean: frame,
+            packet_time: link.time_to_send(frame_bytes),
+        })
+    };
+    Ok(match ecn.mode {
+        EcnMode::Off => Aqm::None,
+        EcnMode::Threshold => Aqm::Threshold(Threshold {
+            depth: depth(ecn.threshold),
+            not_capable: match ecn.not_capable {
+                fanin_scenario::NotCapable::Drop => NotCapable::Drop,
+                fanin_scenario::NotCapable::Pass => NotCapable::Pass,
+            },
+        }),
+        EcnMode::RedMark => Aqm::Red(red(true)?),
+        EcnMode::RedDrop => Aqm::Red(red(false)?),
+    })
+}
+
 /// How a switch divides its memory among its ports.
 fn layout(switch: &Switch, is_uplink: &[bool]) -> Result<Layout, Error> {
     let ports = is_uplink.len();
-    if switch.pause.mode != PauseMode::Off {
-        return Err(Error::unsupported("pause.mode", "PAUSE frames"));
-    }
-    if switch.m21 {
-        return Err(Error::unsupported("m21", "the M21TCP option"));
-    }
-    if switch.ecn.mode != EcnMode::Off {
-        return Err(Error::unsupported("ecn.mode", "ECN and RED"));
-    }
     let limit = |limit: fanin_scenario::Limit| limit.0.unwrap_or(Bytes::MAX);
     let mut layout = match switch.buffering {
         Buffering::Unlimited => Layout::unlimited(ports),
@@ -165,7 +260,7 @@ fn layout(switch: &Switch, is_uplink: &[bool]) -> Result<Layout, Error> {
                 ..Layout::unlimited(ports)
             }
         }
-        Buffering::Daqring => return Err(Error::unsupported("buffering", "daqring")),
+        Buffering::Daqring => unreachable!("rings have no layout"),
     };
     layout.overhead = switch.frame_overhead;
     Ok(layout)

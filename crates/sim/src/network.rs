@@ -2,7 +2,7 @@
 //! that frames take through it.
 
 use crate::tcp::Framing;
-use fanin_scenario::Switch;
+use fanin_scenario::{M21tcp, Switch};
 use fanin_units::{Duration, Rate};
 
 /// A host or switch, by its place in [`Network::nodes`].
@@ -64,13 +64,26 @@ pub struct Network {
     pub switches: Vec<SwitchKind>,
     /// What the links add to an IP packet.
     pub framing: Framing,
+    /// Bytes that a switch stores of a full frame: what thresholds in packets stand for where they count bytes.
+    pub frame_bytes: u32,
+    /// M21TCP, where the connections use it.
+    pub m21: Option<M21>,
+}
+
+/// M21TCP as a network's switches need to know it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct M21 {
+    /// Its settings.
+    pub settings: M21tcp,
+    /// Payload of a full segment.
+    pub mss: u16,
 }
 
 impl Default for Network {
     /// Nothing at all, on Ethernet.
     fn default() -> Self {
         let (nodes, links, switches) = (Vec::new(), Vec::new(), Vec::new());
-        Self { nodes, links, switches, framing: Framing::ETHERNET }
+        Self { nodes, links, switches, framing: Framing::ETHERNET, frame_bytes: 1518, m21: None }
     }
 }
 
@@ -123,6 +136,12 @@ impl Network {
         let index = NodeIndex::try_from(self.nodes.len()).expect("more than 2^32 nodes");
         self.nodes.push(node);
         index
+    }
+
+    /// The kinds of switches that there is one of.
+    pub(crate) fn switches_used(&self) -> impl Iterator<Item = &SwitchKind> {
+        let is_used = |like: usize| self.nodes.iter().any(|node| node.kind == NodeKind::Switch { like });
+        self.switches.iter().enumerate().filter(move |(like, _)| is_used(*like)).map(|(_, kind)| kind)
     }
 
     /// Joins two nodes; returns the link's index.
@@ -250,7 +269,7 @@ impl<'a> Paths<'a> {
             let name = |node: NodeIndex| self.network.nodes[node as usize].name.clone();
             return Err(NetworkError::NoPath { from: name(from), to: name(to) });
         }
-        let mut node = from;
+        let (mut node, mut spread) = (from, spread);
         Ok(std::iter::from_fn(move || {
             let left = self.distance[node as usize];
             if left == 0 {
@@ -259,10 +278,11 @@ impl<'a> Paths<'a> {
             let closer =
                 |&&port: &&PortIndex| self.distance[self.network.destination(port) as usize] == left - 1;
             let choices = self.leaving[node as usize].iter().filter(closer).count() as u64;
-            let chosen = match spread {
+            let chosen = match &mut spread {
                 _ if choices == 1 => 0,
-                Spread::Flow(flow) => mix(flow ^ u64::from(node).rotate_left(32)) % choices,
-                Spread::Destination(number) => number % choices,
+                Spread::Flow(flow) => mix(*flow ^ u64::from(node).rotate_left(32)) % choices,
+                // As the digits of a number: the next choice does not repeat this one.
+                Spread::Destination(number) => std::mem::replace(number, *number / choices) % choices,
             };
             let port = *self.leaving[node as usize].iter().filter(closer).nth(chosen as usize)?;
             node = self.network.destination(port);

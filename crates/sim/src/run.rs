@@ -6,12 +6,15 @@ use std::sync::atomic::AtomicBool;
 use fanin_report::{
     EventRow, FlowRow, IoRow, Kind, QueueRow, Records, ScenarioName, Span, Summary, WindowRow,
 };
-use fanin_scenario::{FlowDistribution, Scenario, WindowState};
+use fanin_scenario::{CongestionControl, Scenario, ShapingMethod, WindowState};
 use fanin_units::{Duration, Instant};
 
 use crate::Error;
 use crate::capture::Capture;
-use crate::network::{Network, NodeKind, Paths, PortIndex, Spread};
+use crate::connect::connect;
+use crate::diatcp::Diatcp;
+use crate::network::{Network, NodeKind, PortIndex};
+use crate::pacer::Pacer;
 use crate::speed::Meter;
 use crate::stack::stack;
 use crate::topology::{self, Roles};
@@ -93,12 +96,16 @@ pub(crate) struct Wanted {
     pub(crate) nodes: [u32; 2],
     /// The workload's numbers for the hosts.
     pub(crate) hosts: [u32; 2],
+    /// The roles at both ends and their places among their kind, as rules for flows name them.
+    pub(crate) roles: [(&'static str, u32); 2],
 }
 
 /// What a workload tells of itself beside its behaviour.
 pub(crate) trait Measured: Workload {
     /// The connections, in order: connection `k` has the ends `2 k` and `2 k + 1`.
     fn connections(&self, roles: &Roles) -> Vec<Wanted>;
+    /// How many of them, from the first, carry bulk data: answers from their second ends to their first.
+    fn bulk_connections(&self) -> u32;
     /// How many hosts have deadlines.
     fn hosts(&self) -> usize;
     /// Rows of the events or requests.
@@ -142,7 +149,20 @@ fn simulate<W: Measured>(
     if scenario.transport.window_state == WindowState::Warm {
         world.warm_rtt = Some(warm_rtt(scenario));
     }
-    connect(scenario, network, &mut world, &connections)?;
+    let transport = &scenario.transport;
+    if transport.congestion_control == CongestionControl::Diatcp {
+        let global = u32::try_from(transport.diatcp.global_window.get()).unwrap_or(u32::MAX);
+        let (deadline, aware) = (scenario.workload.deadline, transport.diatcp.deadline_aware);
+        world.diatcp = Some(Box::new(Diatcp::new(global, config.mss, deadline, aware)));
+    }
+    if let Some(held) = &mut world.fabric.held {
+        held.bulk_ends = 2 * world.workload.bulk_connections();
+    }
+    connect(scenario, network, roles, &mut world, &connections)?;
+    if scenario.shaping.method == ShapingMethod::Fastpass {
+        let pacer = Pacer::new(scenario, network, roles, &world.fabric, &world.routes(), seed);
+        world.pacer = Some(Box::new(pacer));
+    }
     watch(scenario, network, &mut world);
     let captured = if control.capture { Some(captured_port(scenario, network)?) } else { None };
     if let Some(port) = captured {
@@ -185,12 +205,16 @@ fn simulate<W: Measured>(
         Ending::Stopped => End::Stopped,
         // Time after the drain: something is still on its way after all that waiting.
         Ending::Stuck | Ending::Stalled | Ending::Time | Ending::Doubtful => stalled(&world),
+        Ending::Deadlock => {
+            End::Stalled { at: Instant::new(world.now), diagnosis: deadlock(network, &world) }
+        }
     };
     let rows = world.workload.rows();
     let mut summary = Summary::new(Kind::Sim, env!("CARGO_PKG_VERSION"), ScenarioName::default());
     summary.seed = Some(seed);
     world.workload.summarise(&mut summary, &rows, span);
     fill_network(&mut summary, network, roles, &world, [&before, &within, &after]);
+    crate::techniques::fill(&mut summary, scenario, &world);
     summary.speed = Some(meter.stop(&world));
     let names: Vec<Arc<str>> = network.nodes.iter().map(|node| node.name.as_str().into()).collect();
     let records = Records {
@@ -215,38 +239,22 @@ fn simulate<W: Measured>(
     Ok(Some(Outcome { end, summary, records, capture }))
 }
 
+/// The circle of ports that wait for one another.
+fn deadlock<W: Workload>(network: &Network, world: &World<W>) -> String {
+    let ports = world.fabric.held.as_ref().map_or(&[][..], |held| &held.deadlock);
+    let names: Vec<String> = ports.iter().map(|&port| network.port_name(port)).collect();
+    format!(
+        "PAUSE has come to a deadlock at {}: {} are stopped, and what came in by each waits behind the next, the last \
+         behind the first; {}",
+        Instant::new(world.now),
+        names.join(", "),
+        world.workload.diagnose()
+    )
+}
+
 /// The round-trip time that old connections know: the links' and the readout's.
 fn warm_rtt(scenario: &Scenario) -> Duration {
     scenario.link.delay * 8 + Duration::from_micros(100)
-}
-
-fn connect<W: Workload>(
-    scenario: &Scenario,
-    network: &Network,
-    world: &mut World<W>,
-    connections: &[Wanted],
-) -> Result<(), Error> {
-    // Paths to one node are looked for in a row.
-    let mut order: Vec<(u32, usize, usize)> = connections
-        .iter()
-        .enumerate()
-        .flat_map(|(number, wanted)| [(wanted.nodes[1], number, 0), (wanted.nodes[0], number, 1)])
-        .collect();
-    order.sort_unstable();
-    let mut paths = Paths::new(network)?;
-    let mut routes = vec![[0; 2]; connections.len()];
-    for (to, number, side) in order {
-        let spread = match scenario.network.flow_distribution {
-            FlowDistribution::Ecmp => Spread::Flow(2 * number as u64 + side as u64),
-            FlowDistribution::PerDestination => Spread::Destination(u64::from(to)),
-        };
-        let from = connections[number].nodes[side];
-        routes[number][side] = world.fabric.add_route(paths.find(from, to, spread)?);
-    }
-    for (wanted, routes) in connections.iter().zip(routes) {
-        world.connect(routes, wanted.hosts, [0, 0]);
-    }
-    Ok(())
 }
 
 /// Sets up what the scenario wants to see.
@@ -348,7 +356,7 @@ fn fill_network<W: Workload>(
         bytes: Some(after.bytes - before.bytes),
         drops: Some(after.drops - before.drops),
         ecn_marks: Some(after.marks - before.marks),
-        pauses: None,
+        pauses: world.fabric.held.as_ref().map(|held| held.figures(world.now).pauses),
         queue_bytes_max: world.fabric.queue_bytes_max(),
     });
     summary.tcp = Some(fanin_report::Tcp {

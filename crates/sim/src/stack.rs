@@ -1,10 +1,10 @@
 //! The TCP stack that a scenario describes.
 
-use fanin_scenario::{CongestionControl as Wanted, Profile, Transport};
+use fanin_scenario::{CongestionControl as Wanted, M21Charge, Profile, Transport};
 use fanin_units::Ratio;
 
 use crate::Error;
-use crate::tcp::{Config, CongestionControl, DelayedAck, Segmentation};
+use crate::tcp::{Config, CongestionControl, DctcpParameters, DelayedAck, Segmentation};
 
 /// The window of a burst that waits for more acknowledgements: `tcp_tso_win_divisor` of Linux.
 const BURST_WINDOW_DIVISOR: u32 = 3;
@@ -24,7 +24,6 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
         u16::try_from(mss).map_err(|_| Error::unsupported("transport.mss", format!("{mss} bytes")))?;
     config.timestamps = transport.timestamps;
     config.sack = transport.sack;
-    config.ecn = transport.ecn;
     config.initial_window = packets(transport.initial_window.get());
     config.congestion_control = match transport.congestion_control {
         Wanted::Newreno => CongestionControl::NewReno,
@@ -32,7 +31,16 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
             cubic @ CongestionControl::Cubic(_) => cubic,
             _ => Config::linux_6().congestion_control,
         },
+        // It bounds the window of whatever control the stack has (M21TCP §III.C).
+        Wanted::M21tcp => profile.congestion_control,
+        // The receiver steers; the sender is as it was (ICC'15 §IV.D.1).
+        Wanted::Diatcp => profile.congestion_control,
         Wanted::Static => CongestionControl::Static { segments: packets(transport.static_window.get()) },
+        Wanted::Dctcp => CongestionControl::Dctcp(DctcpParameters {
+            gain: transport.dctcp.gain.get() as u32,
+            alpha_initial: transport.dctcp.alpha_initial.get() as u32,
+            window_min: packets(transport.dctcp.window_min.get()),
+        }),
         other => {
             return Err(Error::unsupported(
                 "transport.congestion_control",
@@ -40,8 +48,22 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
             ));
         }
     };
+    config.ecn_exact = matches!(config.congestion_control, CongestionControl::Dctcp(_));
+    config.ecn = transport.ecn || config.ecn_exact;
+    config.m21 = transport.congestion_control == Wanted::M21tcp;
+    config.m21_deduction = match transport.m21tcp.charge {
+        M21Charge::Flow => transport.option_bytes().get() as u32,
+        M21Charge::Packet => 0,
+    };
     config.slow_start_after_idle = transport.slow_start_after_idle;
     config.receive_window = u32::try_from(transport.receive_window.get()).unwrap_or(u32::MAX >> 2);
+    if transport.congestion_control == Wanted::Diatcp {
+        // Shares are whole segments: no scale that would round them up, and what is taken back is meant.
+        let most = transport.diatcp.global_window.get().saturating_mul(mss);
+        config.receive_window = config.receive_window.min(u32::try_from(most).unwrap_or(u32::MAX));
+        config.window_scale = 0;
+        config.shrink_window = true;
+    }
     config.receive_window_initial = config.receive_window_initial.min(config.receive_window);
     // The window field has 16 bits.
     while config.receive_window >> config.window_scale > u32::from(u16::MAX) {

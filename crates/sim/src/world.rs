@@ -6,8 +6,13 @@ use fanin_units::{Duration, Instant};
 
 use crate::Error;
 use crate::capture::Tapped;
-use crate::fabric::{ARRIVAL, Fabric, Frame, Hop, INDEX_BITS, NIL, Queue};
+use crate::diatcp::{Awaits, Diatcp};
+use crate::fabric::{
+    ARRIVAL, DEADLOCK_CHECK, Fabric, Frame, Hop, INDEX_BITS, NIL, Queue, RINGS, SIGNAL, Step, TRANSMITTED,
+};
 use crate::network::{Network, PortIndex};
+use crate::pacer::{PACING, Pacer};
+use crate::prefetch::prefetch;
 use crate::schedule::Schedule;
 use crate::tcp::{self, Endpoint, Stats};
 
@@ -20,8 +25,8 @@ const SAMPLE: u32 = 3;
 /// It is time to see whether anything has moved.
 const WATCHDOG: u32 = 4;
 
-/// How many occurrences pass between two looks at the stop flag.
-const OCCURRENCES_UNWATCHED: u32 = 1 << 16;
+/// How many occurrences pass between two looks at the stop flag: below a tenth of a second even where each takes 6 µs.
+const OCCURRENCES_UNWATCHED: u32 = 1 << 14;
 
 /// One end of a connection, by its place in the run.
 pub(crate) type EndIndex = u32;
@@ -51,8 +56,16 @@ pub(crate) trait Workload {
     /// When a host's next deadline is.
     fn poll_deadline(&mut self, host: u32) -> Instant;
 
-    /// A retransmission timer ran out at the sending end; `message` is the first one that is not wholly received.
-    fn handle_timeout(&mut self, now: Instant, end: EndIndex, message: Option<&Self::Message>);
+    /// A retransmission timer ran out at the sending end; `messages` are those that are not wholly received.
+    fn handle_timeout(
+        &mut self,
+        now: Instant,
+        end: EndIndex,
+        messages: &mut dyn Iterator<Item = &Self::Message>,
+    );
+
+    /// What a message means for who waits for answers over its connection (DIATCP).
+    fn awaits(&self, message: &Self::Message) -> Awaits;
 
     /// Whether nothing more is to be done.
     fn is_done(&self) -> bool;
@@ -86,21 +99,22 @@ impl<M> Outbox<M> {
     }
 }
 
-/// One end of a connection: its endpoint, and the messages on their way to it.
+/// One end of a connection: its endpoint, and the messages on their way to it. What every call touches is the first
+/// cache line; the endpoint follows in the same manner.
+#[repr(C, align(64))]
 struct End {
-    endpoint: Endpoint,
-    /// The stream offset at which the first message in the inbox is complete.
-    inbox_due: u64,
-    inbox_head: u32,
-    inbox_tail: u32,
     /// The earliest pending timer occurrence.
     timer_at: u64,
-    written: u64,
+    /// The stream offset at which the first message in the inbox is complete.
+    inbox_due: u64,
+    route: Step,
     peer: EndIndex,
-    route: u32,
-    host: u32,
     stack: u16,
     is_traced: bool,
+    endpoint: Endpoint,
+    inbox_head: u32,
+    inbox_tail: u32,
+    host: u32,
 }
 
 /// A message on its way, in the inbox of the end it goes to.
@@ -147,6 +161,9 @@ pub(crate) struct WindowSample {
 /// Bytes on the wire of a frame without payload, as a handshake's are.
 const FRAME_BYTES_MIN: u32 = 84;
 
+/// Bytes on the wire that most acknowledgements stay below, and most frames with payload exceed.
+const FRAME_BYTES_ACK_MAX: u32 = 128;
+
 /// Why a run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ending {
@@ -162,6 +179,8 @@ pub(crate) enum Ending {
     Stuck,
     /// The workload made no progress for the time allowed.
     Stalled,
+    /// Ports that PAUSE has stopped wait for one another.
+    Deadlock,
 }
 
 pub(crate) struct World<W: Workload> {
@@ -188,8 +207,12 @@ pub(crate) struct World<W: Workload> {
     patience: u64,
     moved: u64,
     check_done: bool,
+    /// Receivers that share their windows out, if they do.
+    pub(crate) diatcp: Option<Box<Diatcp>>,
     /// The round-trip time that connections know from before the run, if they carried data before.
     pub(crate) warm_rtt: Option<Duration>,
+    /// Hosts that wait for timeslots, and who gives them.
+    pub(crate) pacer: Option<Box<Pacer>>,
 }
 
 impl<W: Workload> World<W> {
@@ -201,12 +224,12 @@ impl<W: Workload> World<W> {
         seed: u64,
         exact: bool,
     ) -> Result<Self, Error> {
-        // About one frame in a bucket when an eighth of all links is busy with full frames.
+        // About one frame in four buckets when an eighth of all links is busy with full frames.
         let frames_per_second: u64 =
             network.links.iter().map(|link| link.rate.get() / (1538 * 8) + 1).sum::<u64>().max(1);
         Ok(Self {
             now: 0,
-            schedule: Schedule::new(8_000_000_000_000 / frames_per_second, 2 * network.links.len() as u32),
+            schedule: Schedule::new(2_000_000_000_000 / frames_per_second, 2 * network.links.len() as u32),
             fabric: Fabric::new(network, seed, exact)?,
             workload,
             stacks,
@@ -226,12 +249,19 @@ impl<W: Workload> World<W> {
             patience: u64::MAX,
             moved: 0,
             check_done: false,
+            diatcp: None,
             warm_rtt: None,
+            pacer: None,
         })
     }
 
+    /// Makes room for so many connections.
+    pub(crate) fn reserve(&mut self, connections: usize) {
+        self.ends.reserve_exact(2 * connections);
+    }
+
     /// Adds an open connection; `routes` lead from its first end to its second and back.
-    pub(crate) fn connect(&mut self, routes: [u32; 2], hosts: [u32; 2], stacks: [u16; 2]) {
+    pub(crate) fn connect(&mut self, routes: [Step; 2], hosts: [u32; 2], stacks: [u16; 2]) {
         let first = self.ends.len() as EndIndex;
         assert!(first < 1 << INDEX_BITS, "more than 2^28 connections");
         let handshake = routes.iter().map(|&route| self.fabric.crossing_time(route, FRAME_BYTES_MIN)).sum();
@@ -242,7 +272,6 @@ impl<W: Workload> World<W> {
                 inbox_head: NIL,
                 inbox_tail: NIL,
                 timer_at: u64::MAX,
-                written: 0,
                 peer: first + 1 - side as u32,
                 route: routes[side],
                 host: hosts[side],
@@ -271,9 +300,25 @@ impl<W: Workload> World<W> {
             self.schedule.insert(watch.next, SAMPLE << INDEX_BITS);
             self.housekeeping += 1;
         }
+        if let Some(pacer) = &self.pacer {
+            pacer.start(&mut self.schedule);
+        }
+        self.grant_windows();
         self.workload.start(Instant::new(self.now), &mut self.outbox);
         self.outbox.hosts.extend(0..self.host_timers.len() as u32);
         self.post();
+    }
+
+    /// The handshakes before the run told M21TCP's switches of all flows, and the senders their windows.
+    fn grant_windows(&mut self) {
+        for end in &self.ends {
+            self.fabric.open_flow(end.route, end.peer);
+        }
+        for end in &mut self.ends {
+            if let Some(granted) = self.fabric.granted(end.route) {
+                end.endpoint.limit_window(&self.stacks[usize::from(end.stack)], granted);
+            }
+        }
     }
 
     /// Runs on until the workload is done or `until` is reached.
@@ -315,6 +360,15 @@ impl<W: Workload> World<W> {
                 WATCHDOG => {
                     if self.is_stalled() {
                         return Ending::Stalled;
+                    }
+                }
+                PACING => self.pace(index),
+                RINGS => self.fabric.look_at_rings(&mut self.schedule, self.now, index),
+                TRANSMITTED => self.fabric.handle_transmitted(&mut self.schedule, self.now, index),
+                SIGNAL => self.fabric.handle_signal(&mut self.schedule, self.now, index),
+                DEADLOCK_CHECK => {
+                    if self.fabric.handle_deadlock_check(&mut self.schedule, self.now) {
+                        return Ending::Deadlock;
                     }
                 }
                 _ => unreachable!("an occurrence of a kind that does not exist"),
@@ -375,19 +429,15 @@ impl<W: Workload> World<W> {
         }
     }
 
-    /// Touches what the next delivery over a link will need, so that it is in the cache by then: segments and endpoints
-    /// lie idle for so long that they have left it.
+    /// Fetches what the next delivery over a link will need, so that it is in the near cache by then: segments and
+    /// endpoints lie idle for so long that they have left it.
     #[inline]
     fn foresee(&self, port: PortIndex) {
         if let Some(next) = self.fabric.first(port) {
             let end = &self.ends[next.end as usize];
-            let segment = &self.fabric.segments[next.segment()];
-            std::hint::black_box((segment.payload, end.stack, end.inbox_due));
-            std::hint::black_box((
-                end.endpoint.delivered(),
-                end.endpoint.acked(),
-                end.endpoint.poll_deadline(),
-            ));
+            prefetch(&self.fabric.segments[next.segment()]);
+            prefetch(&end.timer_at);
+            end.endpoint.prefetch(next.wire_bytes > FRAME_BYTES_ACK_MAX);
         }
     }
 
@@ -407,10 +457,21 @@ impl<W: Workload> World<W> {
         let end = &mut self.ends[index as usize];
         end.endpoint.handle_segment(&self.stacks[usize::from(end.stack)], now, segment);
         self.fabric.remove(frame);
+        if self.diatcp.is_some() {
+            self.tell_used_up(index);
+        }
+        let end = &mut self.ends[index as usize];
         let delivered = end.endpoint.delivered();
         if delivered >= end.inbox_due {
             let host = end.host;
             while let Some(message) = self.take_message(index, delivered) {
+                if let Some(diatcp) = &mut self.diatcp
+                    && self.workload.awaits(&message) == Awaits::Closes
+                    && diatcp.close(now, host, index)
+                {
+                    // With the acknowledgement of the last byte: a window that shrinks without one is not heeded.
+                    self.ends[index as usize].endpoint.set_window_clamp(0);
+                }
                 self.workload.handle_message(now, index, message, &mut self.outbox);
             }
             self.check_done = true;
@@ -442,6 +503,9 @@ impl<W: Workload> World<W> {
     #[inline]
     fn post(&mut self) {
         let mut messages = std::mem::take(&mut self.outbox.messages);
+        if self.diatcp.is_some() {
+            self.share_windows(&messages);
+        }
         for (index, bytes, message) in messages.drain(..) {
             self.write(index, bytes, message);
             self.pump(index);
@@ -451,8 +515,47 @@ impl<W: Workload> World<W> {
             self.arm_host(host);
         }
         while let Some((end, on)) = self.outbox.taps.pop() {
-            let port = self.fabric.first_port(self.ends[end as usize].route);
+            let port = self.ends[end as usize].route.port;
             self.fabric.tap_link(port, on);
+        }
+    }
+
+    /// Shares receive windows out anew before `messages` are sent, which tell their own peers; others are told by a
+    /// window update.
+    #[cold]
+    fn share_windows(&mut self, messages: &[(EndIndex, u64, W::Message)]) {
+        let Some(mut diatcp) = self.diatcp.take() else { return };
+        let now = Instant::new(self.now);
+        for (index, _, message) in messages {
+            if self.workload.awaits(message) == Awaits::Opens {
+                diatcp.open(now, self.ends[*index as usize].host, *index);
+            }
+        }
+        let mut told = Vec::new();
+        let ends = &mut self.ends;
+        diatcp.share_out(now, |index, bytes, grew| {
+            ends[index as usize].endpoint.set_window_clamp(bytes);
+            if grew {
+                told.push(index);
+            }
+        });
+        told.retain(|index| !messages.iter().any(|(to, ..)| to == index));
+        diatcp.counters.updates += told.len() as u64;
+        self.diatcp = Some(diatcp);
+        for index in told {
+            self.ends[index as usize].endpoint.update_peer_window();
+            self.pump(index);
+        }
+    }
+
+    /// A window of which nothing is left is renewed at once: a delayed acknowledgement would stop the sender.
+    #[cold]
+    fn tell_used_up(&mut self, index: EndIndex) {
+        let Some(diatcp) = &mut self.diatcp else { return };
+        let end = &mut self.ends[index as usize];
+        if end.endpoint.offered() < u64::from(diatcp.mss) && diatcp.is_debtor(end.host, index) {
+            end.endpoint.update_peer_window();
+            diatcp.counters.used_up += 1;
         }
     }
 
@@ -460,8 +563,7 @@ impl<W: Workload> World<W> {
         assert!(bytes > 0, "a message without a length");
         let end = &mut self.ends[index as usize];
         end.endpoint.write(bytes);
-        end.written += bytes;
-        let due = end.written;
+        let due = end.endpoint.written();
         let transit = Transit { due, next: NIL, message: Some(message) };
         let slot = if self.transit_free == NIL {
             self.transits.push(transit);
@@ -484,13 +586,20 @@ impl<W: Workload> World<W> {
     }
 
     /// Sends what an endpoint has to send, and arms its timer.
-    #[inline]
+    #[inline(never)]
     fn pump(&mut self, index: EndIndex) {
         let now = Instant::new(self.now);
         let end = &mut self.ends[index as usize];
         let stack = &self.stacks[usize::from(end.stack)];
         while let Some(segment) = end.endpoint.poll_transmit(stack, now) {
             self.payload.sent += u64::from(segment.payload);
+            if let Some(pacer) = &mut self.pacer
+                && !pacer.is_given_up()
+            {
+                let wire_bytes = self.fabric.wire_bytes(&segment);
+                pacer.enqueue(self.now, index, end.peer, end.route, segment, wire_bytes);
+                continue;
+            }
             let wire_bytes = self.fabric.send(&mut self.schedule, self.now, &segment, end.route, end.peer);
             self.frames_sent += 1;
             self.wire_bytes_sent += u64::from(wire_bytes);
@@ -503,6 +612,24 @@ impl<W: Workload> World<W> {
         if end.is_traced {
             self.trace(index);
         }
+        if let Some(pacer) = &mut self.pacer {
+            pacer.ask(&mut self.schedule, &mut self.fabric, self.now, index);
+        }
+    }
+
+    /// Something of the arbiter's has come: packets whose timeslot it is go.
+    fn pace(&mut self, index: u32) {
+        let Some(pacer) = &mut self.pacer else { return };
+        let (now, frames, bytes) = (self.now, &mut self.frames_sent, &mut self.wire_bytes_sent);
+        pacer.handle(&mut self.schedule, &mut self.fabric, now, index, |schedule, fabric, waiting| {
+            *bytes += u64::from(fabric.send(schedule, now, &waiting.segment, waiting.route, waiting.end));
+            *frames += 1;
+        });
+    }
+
+    /// The paths by which the ends send, in order.
+    pub(crate) fn routes(&self) -> Vec<Step> {
+        self.ends.iter().map(|end| end.route).collect()
     }
 
     #[cold]
@@ -538,14 +665,15 @@ impl<W: Workload> World<W> {
         if end.endpoint.poll_deadline().get() <= self.now {
             let now = Instant::new(self.now);
             let stack = &self.stacks[usize::from(end.stack)];
-            let timeouts = end.endpoint.stats(stack).timeouts;
+            let timeouts = end.endpoint.timeouts();
             end.endpoint.handle_deadline(stack, now);
-            if end.endpoint.stats(stack).timeouts > timeouts {
+            if end.endpoint.timeouts() > timeouts {
                 let peer = end.peer;
-                let waiting = self.ends[peer as usize].inbox_head;
-                let message =
-                    (waiting != NIL).then(|| self.transits[waiting as usize].message.as_ref()).flatten();
-                self.workload.handle_timeout(now, index, message);
+                let first = self.ends[peer as usize].inbox_head;
+                let at = |place: u32| (place != NIL).then(|| &self.transits[place as usize]);
+                let mut waiting = core::iter::successors(at(first), |transit| at(transit.next))
+                    .filter_map(|transit| transit.message.as_ref());
+                self.workload.handle_timeout(now, index, &mut waiting);
             }
         }
         self.pump(index);
@@ -596,12 +724,13 @@ impl<W: Workload> World<W> {
     /// If the simulator lost or invented something.
     pub(crate) fn assert_conserved(&self) {
         self.fabric.assert_conserved();
-        let in_flight = self.fabric.payload_in_flight();
+        let waiting = self.pacer.as_ref().map_or(0, |pacer| pacer.payload);
+        let in_flight = self.fabric.payload_in_flight() + waiting;
         let PayloadBytes { sent, arrived, dropped } = self.payload;
         assert_eq!(sent, arrived + dropped + in_flight, "payload is unaccounted for");
         for end in &self.ends {
             let peer = &self.ends[end.peer as usize];
-            assert!(peer.endpoint.delivered() <= end.written, "more was delivered than written");
+            assert!(peer.endpoint.delivered() <= end.endpoint.written(), "more was delivered than written");
             assert!(
                 end.endpoint.acked() <= peer.endpoint.delivered(),
                 "more was acknowledged than delivered"

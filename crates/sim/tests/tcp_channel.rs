@@ -3,7 +3,7 @@
 
 mod tcp_harness;
 
-use fanin_sim::tcp::{Config, CongestionControl, DelayedAck, PROFILES, Segmentation};
+use fanin_sim::tcp::{Config, CongestionControl, DctcpParameters, DelayedAck, PROFILES, Segmentation};
 use fanin_units::{Duration, Instant};
 use proptest::prelude::*;
 use tcp_harness::{Pair, Wire};
@@ -37,7 +37,7 @@ proptest! {
     #[test]
     fn delivers_everything(
         profile in 0..PROFILES.len(),
-        variant in 0..12_u8,
+        variant in 0..14_u8,
         loss in 0..200_u64,
         duplication in 0..50_u64,
         reordering in 0..100_u64,
@@ -67,6 +67,15 @@ proptest! {
             11 => {
                 config.limited_transmit = false;
                 config.congestion_control = CongestionControl::Static { segments: 1 };
+            }
+            12 | 13 => {
+                config.ecn = true;
+                config.ecn_exact = true;
+                config.congestion_control = CongestionControl::Dctcp(DctcpParameters {
+                    gain: 62_500,
+                    alpha_initial: 1_000_000,
+                    window_min: u32::from(variant - 11),
+                });
             }
             _ => {}
         }

@@ -10,6 +10,7 @@ mod reproduce;
 mod run;
 mod scenario;
 mod sim;
+mod switch;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 use fanin_scenario::Loaded;
@@ -60,6 +61,8 @@ pub(crate) enum Command {
     Run(run::Arguments),
     /// Run one process of a live system, on this host.
     Node(node::Arguments),
+    /// Run the lossless software switch.
+    Switch(switch::Arguments),
     /// Lay the papers' checkable results beside what the simulator gives.
     Reproduce(reproduce::Arguments),
     /// Show results on one page, several side by side.
@@ -82,6 +85,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Sim(arguments) => sim::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Node(arguments) => node::run(&arguments),
+        Command::Switch(arguments) => switch::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Scenario(arguments) => scenario::run(&arguments),

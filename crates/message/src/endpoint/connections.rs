@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with, sockopt};
 
-use super::slot::{Origin, State, WATCH_READ, WATCH_WRITE, token};
+use super::slot::{Carrier, Origin, State, WATCH_READ, WATCH_WRITE, token};
 use super::{Endpoint, Listening, Resolved, TOKEN_BELL, TOKEN_LISTENER, TOKEN_WAKER};
 use crate::epoll::{READ, Ready, WRITE};
 use crate::event::{Closed, Event, Listener, NotAccepting, Peer};
@@ -201,12 +201,22 @@ impl Endpoint {
 
     /// Ask the kernel to report what matters now, and nothing else.
     pub(super) fn watch(&mut self, index: u32) {
+        if self.come_to_uring(index) {
+            return;
+        }
         let slot = self.slots.at(index);
         let Some(fd) = &slot.fd else { return };
         let read = slot.can_read() && !slot.paused && !slot.starved;
         let write = slot.blocked.is_some() && !slot.broken || matches!(slot.state, State::Connecting(_));
         let wanted = (read || write)
             .then_some(if read { WATCH_READ } else { 0 } | if write { WATCH_WRITE } else { 0 });
+        if slot.carrier != Carrier::Epoll {
+            // Its own writes are reported without asking; anything else is epoll's.
+            if !read || slot.blocked.is_some() && !slot.sending {
+                self.leave_uring(index);
+            }
+            return;
+        }
         if wanted == slot.watch {
             return;
         }
@@ -235,6 +245,9 @@ impl Endpoint {
         if matches!(slot.state, State::Free | State::Ended) {
             return;
         }
+        self.drop_from_uring(index);
+        self.end_encryption(index);
+        let slot = self.slots.at(index);
         let had_descriptor = slot.fd.take().is_some();
         let unsent = slot.outbox.unsent();
         for counters in [&mut slot.counters, &mut self.totals] {
@@ -256,7 +269,7 @@ impl Endpoint {
         slot.timer = None;
         (slot.blocked, slot.broken, slot.full, slot.starved, slot.paused) =
             (None, false, false, false, false);
-        slot.watch = None;
+        (slot.watch, slot.tls) = (None, None);
         slot.promised = Duration::ZERO;
         slot.outbox.clear(&mut self.spare);
         if self.reading == Some(index) {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Endpoint;
+use super::completion::SMALL_READS_MIN;
 use super::slot::{Origin, State};
 use crate::assembler::Frame;
 use crate::event::{Closed, Event, Listener, Peer};
@@ -14,6 +15,9 @@ use crate::options::{Greeting, SameName};
 impl Endpoint {
     /// TCP is connected: greet, or go on without.
     pub(super) fn greet(&mut self, index: u32) {
+        if !self.begin_encryption(index) {
+            return;
+        }
         let slot = self.slots.at(index);
         slot.state = State::Greeting(self.now + slot.options.timing.greeting_max);
         let accepted = matches!(slot.origin, Origin::Accepted(_));
@@ -68,6 +72,11 @@ impl Endpoint {
         let name: Arc<str> = hello.name.as_str().into();
         let slot = self.slots.at(index);
         slot.promised = hello.heartbeat;
+        if let (Some(tls), Origin::Accepted(_)) = (&slot.tls, &slot.origin)
+            && let Err(words) = tls.check_name(&hello.name)
+        {
+            return self.refuse(index, Closed::Tls(words.into()));
+        }
         let wrong =
             |expected: &str, got: &str| Closed::WrongName { expected: expected.into(), got: got.into() };
         match &slot.origin {
@@ -142,6 +151,7 @@ impl Endpoint {
         slot.counters.connected += 1;
         (slot.last_in, slot.last_out) = (self.now, self.now);
         slot.timer = None;
+        slot.small_reads = SMALL_READS_MIN;
         let listener = match &mut slot.origin {
             Origin::Accepted(listener) => Some(*listener),
             Origin::Outgoing(outgoing) => {

@@ -1,6 +1,8 @@
 //! The endpoint: one thread's connections, polled for what happens on them.
 
+mod completion;
 mod connections;
+mod encrypted;
 mod greeting;
 mod slot;
 mod timers;
@@ -20,10 +22,11 @@ use crate::epoll::{Epoll, READ};
 use crate::event::{Closed, Event, Listener, Peer, SendError};
 use crate::hello::NAME_BYTES_MAX;
 use crate::limits::Limits;
-use crate::options::{Address, Options, SameName, Settings};
+use crate::options::{Address, Backend, Options, SameName, Settings};
 use crate::outbox::Spare;
 use crate::pool::{Payload, Pool};
 use crate::socket::{self, OptionError, SocketError, SocketOptions};
+use crate::sys::uring::Uring;
 use crate::wake::Waker;
 
 use slot::{Closing, Origin, Outgoing, Slots, State};
@@ -50,7 +53,11 @@ pub struct Endpoint {
     slots: Slots,
     listeners: Vec<Listening>,
     names: HashMap<(Listener, Arc<str>), u32>,
+    // Before epoll, which it watches.
+    uring: Option<Uring>,
     epoll: Epoll,
+    /// Bytes that io_uring received, and that are being taken apart.
+    fed: Option<completion::Fed>,
     waker: Waker,
     bell: Waker,
     assembler: Assembler,
@@ -89,6 +96,9 @@ pub enum SetupError {
     /// The system refuses what every endpoint needs.
     #[error("no endpoint: {0}")]
     System(#[from] io::Error),
+    /// There is no io_uring that is new enough, or the system forbids it.
+    #[error("no io_uring: {0}")]
+    Uring(io::Error),
     /// A name is too long.
     #[error("the name {0:?} has more than {NAME_BYTES_MAX} bytes")]
     Name(String),
@@ -130,6 +140,10 @@ impl Endpoint {
         }
         let (waker, bell) = (Waker::new()?, Waker::new()?);
         let epoll = Epoll::new()?;
+        let uring = match settings.backend {
+            Backend::Auto | Backend::Epoll => None,
+            Backend::Uring => Some(Uring::new(epoll.descriptor()).map_err(SetupError::Uring)?),
+        };
         epoll.add(&waker, TOKEN_WAKER, READ)?;
         epoll.add(&bell, TOKEN_BELL, READ)?;
         let pool = Pool::new(limits.receive_bytes_max, limits.idle_bytes_max, bell.clone());
@@ -141,7 +155,9 @@ impl Endpoint {
             slots: Slots::new(limits.peers_max),
             listeners: Vec::new(),
             names: HashMap::new(),
+            uring,
             epoll,
+            fed: None,
             waker,
             bell,
             assembler: Assembler::new(pool.clone(), block),
@@ -224,9 +240,22 @@ impl Endpoint {
                 }
                 continue;
             }
+            if self.fed.is_some() {
+                self.feed();
+                continue;
+            }
             if let Some(ready) = self.epoll.next() {
                 self.handle_ready(ready);
                 continue;
+            }
+            if let Some(uring) = &mut self.uring {
+                if let Some(done) = uring.next() {
+                    self.handle_done(done);
+                    continue;
+                }
+                if self.poll_epoll_behind_uring()? {
+                    continue;
+                }
             }
             self.flush_all();
             if !self.events.is_empty() {
@@ -283,6 +312,9 @@ impl Endpoint {
     /// Give the kernel what waits to be sent, without waiting for the next [`poll`](Self::poll) that finds nothing.
     pub fn flush(&mut self) {
         self.flush_all();
+        if let Some(uring) = &mut self.uring {
+            uring.submit();
+        }
     }
 
     /// Stop reading from a peer: TCP's window then holds it back. Messages that were read already still come.

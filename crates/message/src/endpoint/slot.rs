@@ -10,6 +10,7 @@ use crate::counters::Counters;
 use crate::event::Listener;
 use crate::options::{Address, Options};
 use crate::outbox::Outbox;
+use crate::tls::Session;
 
 /// Where a connection is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +43,16 @@ pub(super) enum Closing {
     HalfClosed,
 }
 
+/// By which of the kernel's interfaces a connection is carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Carrier {
+    Epoll,
+    /// io_uring receives.
+    Uring,
+    /// io_uring receives until it has heard that it should not.
+    Leaving,
+}
+
 /// How a connection came about.
 pub(super) enum Origin {
     Accepted(Listener),
@@ -65,6 +76,7 @@ pub(super) struct Slot {
     pub(super) origin: Origin,
     pub(super) options: Arc<Options>,
     pub(super) name: Arc<str>,
+    pub(super) tls: Option<Box<Session>>,
     pub(super) partial: Partial,
     pub(super) outbox: Outbox,
     pub(super) counters: Counters,
@@ -90,6 +102,11 @@ pub(super) struct Slot {
     pub(super) watch: Option<u8>,
     /// Some options have to be set again after each read.
     pub(super) renew: bool,
+    pub(super) carrier: Carrier,
+    /// io_uring holds bytes of the outbox.
+    pub(super) sending: bool,
+    /// Small reads, one after the other.
+    pub(super) small_reads: u8,
 }
 
 pub(super) const WATCH_READ: u8 = 1;
@@ -105,6 +122,7 @@ impl Slot {
             origin,
             options,
             name: "".into(),
+            tls: None,
             partial: Partial::default(),
             outbox: Outbox::default(),
             counters: Counters::default(),
@@ -120,6 +138,9 @@ impl Slot {
             full: false,
             watch: None,
             renew: false,
+            carrier: Carrier::Epoll,
+            sending: false,
+            small_reads: 0,
         }
     }
 

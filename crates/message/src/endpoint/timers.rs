@@ -48,7 +48,7 @@ impl Endpoint {
         let listeners = self.listeners.iter().filter_map(|listening| listening.resume).min();
         let next = [deadline, timers, listeners].into_iter().flatten().min();
         let timeout = next.map(|next| next.saturating_duration_since(Instant::now()));
-        self.epoll.wait(timeout)?;
+        self.wait_for_kernel(timeout)?;
         self.now = Instant::now();
         while self.timers.peek().is_some_and(|timer| timer.at <= self.now) {
             let Some(Timer { at, index }) = self.timers.pop() else { break };
@@ -61,7 +61,8 @@ impl Endpoint {
             self.resume_listeners();
         }
         self.feed_starved();
-        Ok(!self.epoll.has_ready() && self.events.is_empty() && deadline.is_some_and(|at| at <= self.now))
+        let idle = !self.epoll.has_ready() && self.uring.as_ref().is_none_or(|uring| !uring.has_done());
+        Ok(idle && self.events.is_empty() && deadline.is_some_and(|at| at <= self.now))
     }
 
     /// Look at a slot at this time, if not earlier anyway.

@@ -26,12 +26,11 @@ impl Endpoint {
         if !slot.can_read() || slot.paused || slot.starved {
             return self.watch(index);
         }
+        if slot.tls.is_some() {
+            return self.handle_readable_encrypted(index);
+        }
         let Ok([first, second]) = self.assembler.space(&mut slot.partial) else {
-            slot.starved = true;
-            slot.counters.starved += 1;
-            self.totals.starved += 1;
-            self.starved.push(index);
-            return self.watch(index);
+            return self.starve(index);
         };
         let result = if second.is_empty() {
             rustix::io::read(fd, first)
@@ -51,6 +50,7 @@ impl Endpoint {
                     counters.bytes_in += bytes as u64;
                 }
                 self.reading = Some(index);
+                self.note_read(index, bytes);
             }
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(errno) => {
@@ -58,6 +58,18 @@ impl Endpoint {
                 self.end(index, reason);
             }
         }
+    }
+
+    /// There is no memory for what this connection sends: read it later.
+    pub(super) fn starve(&mut self, index: u32) {
+        let slot = self.slots.at(index);
+        if !slot.starved {
+            slot.starved = true;
+            slot.counters.starved += 1;
+            self.totals.starved += 1;
+            self.starved.push(index);
+        }
+        self.watch(index);
     }
 
     /// The next message of the connection that is being read, or an end of that.
@@ -71,8 +83,13 @@ impl Endpoint {
                 Ok(Some(frame)) => frame,
                 Ok(None) => {
                     self.reading = None;
-                    if self.slots.at(index).dirty {
-                        self.flush_slot(index);
+                    // More of the same connection may wait to be taken apart.
+                    if self.fed.is_none() {
+                        if self.slots.at(index).dirty {
+                            self.flush_slot(index);
+                        } else if self.uring.is_some() {
+                            self.come_to_uring(index);
+                        }
                     }
                     return None;
                 }
@@ -99,10 +116,14 @@ impl Endpoint {
         }
     }
 
-    fn handle_end_of_stream(&mut self, index: u32) {
+    pub(super) fn handle_end_of_stream(&mut self, index: u32) {
         let clean = self.how_broken(index, Closed::Remote);
         let slot = self.slots.at(index);
         let waits = !slot.outbox.is_empty() && !slot.broken;
+        if slot.tls.as_ref().is_some_and(|tls| !tls.farewell) && clean == Closed::Remote {
+            // Somebody between the two may have cut the end off.
+            return self.end(index, Closed::Tls("the connection ended without TLS' farewell".into()));
+        }
         let reason = match slot.state {
             _ if clean != Closed::Remote => clean,
             // The peer has closed first; what waits is still sent to it.
@@ -119,7 +140,7 @@ impl Endpoint {
     }
 
     /// The reason for an end, unless it is in the middle of a frame.
-    fn how_broken(&mut self, index: u32, otherwise: Closed) -> Closed {
+    pub(super) fn how_broken(&mut self, index: u32, otherwise: Closed) -> Closed {
         let partial = &self.slots.at(index).partial;
         match partial.got() {
             0 => otherwise,
@@ -129,6 +150,9 @@ impl Endpoint {
 
     /// Whether the kernel holds bytes of this connection that were not read.
     pub(super) fn has_unread(&mut self, index: u32) -> bool {
+        if self.uring.as_ref().is_some_and(crate::sys::uring::Uring::has_done) {
+            return true;
+        }
         let slot = self.slots.at(index);
         let Some(fd) = &slot.fd else { return false };
         let mut byte = [0u8];
@@ -168,7 +192,10 @@ impl Endpoint {
     #[inline]
     pub(super) fn push(&mut self, index: u32, header: Header, parts: &[&[u8]]) {
         let slot = self.slots.at(index);
-        let direct = header.size as usize >= DIRECT_BYTES_MIN && slot.outbox.is_empty() && !slot.broken;
+        let direct = header.size as usize >= DIRECT_BYTES_MIN
+            && slot.outbox.is_empty()
+            && !slot.broken
+            && slot.tls.is_none();
         let sent = if direct { self.send_directly(index, header, parts) } else { 0 };
         if sent == HEADER_BYTES + header.size as usize {
             return;
@@ -241,10 +268,22 @@ impl Endpoint {
     pub(super) fn flush_slot(&mut self, index: u32) {
         let slot = self.slots.at(index);
         slot.dirty = false;
-        let Some(fd) = &slot.fd else { return };
-        if slot.broken || matches!(slot.state, State::Connecting(_)) {
+        // What is in flight comes first; when it has landed, this is called again.
+        if slot.sending || !slot.outbox.is_empty() && self.send_by_uring(index) {
             return;
         }
+        let slot = self.slots.at(index);
+        if slot.fd.is_none() || slot.broken || matches!(slot.state, State::Connecting(_)) {
+            return;
+        }
+        let blocked = if slot.tls.is_some() { self.write_encrypted(index) } else { self.write_plain(index) };
+        self.after_write(index, blocked);
+    }
+
+    /// Write what waits for a peer; tells whether the kernel took less than that.
+    fn write_plain(&mut self, index: u32) -> bool {
+        let slot = self.slots.at(index);
+        let Some(fd) = &slot.fd else { return false };
         let mut blocked = false;
         while !slot.outbox.is_empty() && !blocked {
             let (offered, result) = match slot.outbox.single() {
@@ -279,6 +318,12 @@ impl Endpoint {
                 }
             }
         }
+        blocked
+    }
+
+    /// What follows from a write.
+    fn after_write(&mut self, index: u32, blocked: bool) {
+        let slot = self.slots.at(index);
         if blocked && slot.blocked.is_none() {
             slot.blocked = Some(self.now);
         }
@@ -290,9 +335,15 @@ impl Endpoint {
         let broken = slot.broken;
         let sent = slot.outbox.is_empty();
         match slot.state {
-            State::Closing(Closing::HalfClosed, _) if sent || broken => self.end(index, Closed::Remote),
-            State::Closing(Closing::Draining, until) if sent => {
-                let _ = shutdown(fd, Shutdown::Write);
+            State::Closing(Closing::HalfClosed, _) if sent && !blocked || broken => {
+                self.end(index, Closed::Remote);
+            }
+            State::Closing(Closing::Draining, until) if sent && !blocked => {
+                self.end_encryption(index);
+                let slot = self.slots.at(index);
+                if let Some(fd) = &slot.fd {
+                    let _ = shutdown(fd, Shutdown::Write);
+                }
                 slot.state = State::Closing(Closing::Finishing, until);
             }
             _ if blocked => self.arm_next(index),

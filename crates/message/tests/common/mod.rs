@@ -6,7 +6,9 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use fanin_message::{Backoff, Endpoint, Event, Listener, Options, Peer, Settings, Timing};
+use fanin_message::{
+    Backend, Backoff, Endpoint, Event, Listener, Options, Peer, Settings, SetupError, Timing,
+};
 
 /// Longer than anything here takes; a test that waits for it has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -15,8 +17,18 @@ pub(crate) fn endpoint(name: &str) -> Endpoint {
     with_limits(name, fanin_message::Limits::default())
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "tests make them in place")]
 pub(crate) fn with_limits(name: &str, limits: fanin_message::Limits) -> Endpoint {
-    Endpoint::new(Settings { name: name.into(), limits }).unwrap()
+    let settings = |backend| Settings { name: name.into(), limits: limits.clone(), backend };
+    match Endpoint::new(settings(crate::BACKEND)) {
+        Err(SetupError::Uring(error)) => {
+            let required = std::env::var_os("FANIN_REQUIRE_PRIVILEGES").is_some_and(|value| value == "1");
+            assert!(!required, "no io_uring: {error}");
+            eprintln!("skipped over io_uring, done over epoll: {error}");
+            Endpoint::new(settings(Backend::Epoll)).unwrap()
+        }
+        endpoint => endpoint.unwrap(),
+    }
 }
 
 /// Short times, so that tests are.

@@ -13,12 +13,13 @@ pub use live::{Live, Processors};
 pub use network::{FlowDistribution, Framing, Hybrid, LeafSpine, Link, Network, Topology};
 pub use roles::{Arrivals, Collectors, Logger, Policy, Readout, SizeModel, StartOrder, Supervisor, TieBreak};
 pub use run::{Record, Run};
-pub use shaping::{CreditDiscipline, Fastpass, RequestOrder, Shaping, ShapingMethod};
+pub use shaping::{BarrelShifter, Barrier, CreditDiscipline, Fastpass, RequestOrder, Shaping, ShapingMethod};
 pub use switch::{
-    Buffering, DaqringService, Daqrings, Ecn, EcnMode, Limit, Pause, PauseMode, PoolCharge, QueueUnit, Switch,
+    Buffering, DaqringService, Daqrings, Ecn, EcnMode, Limit, NotCapable, Pause, PauseMode, PoolCharge,
+    QueueUnit, Switch,
 };
 pub(crate) use transport::profile_defaults;
-pub use transport::{CongestionControl, Dctcp, Diatcp, Profile, Transport, WindowState};
+pub use transport::{CongestionControl, Dctcp, Diatcp, M21Charge, M21tcp, Profile, Transport, WindowState};
 pub use workload::{Step, Workload, WorkloadKind};
 
 use schemars::JsonSchema;

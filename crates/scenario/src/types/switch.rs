@@ -98,6 +98,16 @@ pub enum EcnMode {
     RedDrop,
 }
 
+/// What becomes of a packet that should be marked and must not be, because its sender does not know ECN.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NotCapable {
+    /// It is dropped (RFC 3168 §5).
+    Drop,
+    /// It passes as it is.
+    Pass,
+}
+
 /// What thresholds of a queue count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -122,10 +132,16 @@ pub struct Ecn {
     pub min: Packets,
     /// RED: above this averaged queue, everything is marked.
     pub max: Packets,
-    /// RED: weight of a new sample in the average.
+    /// RED: weight of a new sample in the average; 1 for the instantaneous queue.
     pub weight: Ratio,
     /// RED: share that is marked just below `max`.
     pub probability_max: Ratio,
+    /// RED: whether the share rises on from `max` to all at twice `max`, instead of jumping there (Floyd 2000).
+    pub gentle: bool,
+    /// RED that marks: whether packets are dropped all the same where every one is hit (RFC 3168 §7).
+    pub hard_drop: bool,
+    /// `threshold`: what becomes of packets whose sender does not know ECN.
+    pub not_capable: NotCapable,
 }
 
 impl Default for Ecn {
@@ -138,6 +154,9 @@ impl Default for Ecn {
             max: Packets::new(25),
             weight: Ratio::new(2_000),
             probability_max: Ratio::new(100_000),
+            gentle: false,
+            hard_drop: true,
+            not_capable: NotCapable::Drop,
         }
     }
 }
@@ -204,6 +223,20 @@ pub struct Daqrings {
     pub burst: Bytes,
     /// Which ring of a port is served next.
     pub service: DaqringService,
+    /// The flows that are sensitive to incast and have rings, one for each destination: rules such as
+    /// `"readout->collector"` or `"readout:3->collector:*"`. All others share one ring without a rate.
+    pub flows: Vec<String>,
+}
+
+impl Daqrings {
+    /// Whether a rule of `flows` names the connection of these two ends, such as `readout` 3 and `collector` 0.
+    pub fn names(&self, from: (&str, u32), to: (&str, u32)) -> bool {
+        let fits = |pattern: &str, (kind, number): (&str, u32)| match pattern.trim().split_once(':') {
+            None => pattern.trim() == kind,
+            Some((wanted, which)) => wanted == kind && (which == "*" || which.parse() == Ok(number)),
+        };
+        self.flows.iter().any(|rule| rule.split_once("->").is_some_and(|(a, b)| fits(a, from) && fits(b, to)))
+    }
 }
 
 impl Default for Daqrings {
@@ -214,6 +247,7 @@ impl Default for Daqrings {
             rate: Rate::ZERO,
             burst: Bytes::new(3036),
             service: DaqringService::RoundRobin,
+            flows: vec!["readout->collector".to_owned()],
         }
     }
 }

@@ -58,17 +58,52 @@ pub enum WindowState {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Dctcp {
-    /// Weight g of a new sample in the moving average α of the marked share.
+    /// Weight g of a new sample in the moving average α of the marked share, above 0.
     pub gain: Ratio,
     /// α of a new connection.
     pub alpha_initial: Ratio,
-    /// The window never falls below so many segments.
+    /// No reduction takes the window below so many segments; only a time-out takes it to one for a while.
     pub window_min: Packets,
 }
 
 impl Default for Dctcp {
     fn default() -> Self {
         Self { gain: Ratio::new(62_500), alpha_initial: Ratio::ONE, window_min: Packets::new(2) }
+    }
+}
+
+/// What an M21TCP switch sets aside for headers (equation (1)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum M21Charge {
+    /// Every packet's whole frame: the buffer cannot overflow while there is a segment for each flow.
+    Packet,
+    /// `header` once for each flow, as equation (1) of the paper has it: larger windows of many packets overflow.
+    Flow,
+}
+
+/// M21TCP's parameters (M21TCP §III.C). Which switches write the option is said by their own key `m21`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct M21tcp {
+    /// What is set aside for headers.
+    pub charge: M21Charge,
+    /// Header bytes of `charge = "flow"`.
+    pub header: Bytes,
+    /// A flow without a frame for so long no longer counts; zero: only its FIN ends it.
+    pub idle: Duration,
+    /// Whether switches also lower the window in the echo on its way back: it is then never older than half a round trip.
+    pub rewrite_echo: bool,
+}
+
+impl Default for M21tcp {
+    fn default() -> Self {
+        Self {
+            charge: M21Charge::Packet,
+            header: Bytes::new(42),
+            idle: Duration::from_secs(1),
+            rewrite_echo: false,
+        }
     }
 }
 
@@ -130,18 +165,26 @@ pub struct Transport {
     pub nodelay: bool,
     /// Largest burst that the host hands to its network card at once (TSO); zero: one segment at a time.
     pub offload_burst: Bytes,
-    /// Whether connections negotiate ECN (RFC 3168).
+    /// Whether connections negotiate ECN (RFC 3168); with `congestion_control = "dctcp"` they do in any case.
     pub ecn: bool,
     /// DCTCP's parameters.
     pub dctcp: Dctcp,
+    /// M21TCP's parameters.
+    pub m21tcp: M21tcp,
     /// DIATCP's parameters.
     pub diatcp: Diatcp,
 }
 
 impl Transport {
+    /// Options that every segment with data carries: timestamps, and the 8 bytes of M21TCP's.
+    pub fn option_bytes(&self) -> Bytes {
+        let m21 = self.congestion_control == CongestionControl::M21tcp;
+        Bytes::new(if self.timestamps { 12 } else { 0 } + if m21 { 8 } else { 0 })
+    }
+
     /// Payload of a full segment: the MSS less the options that every segment carries.
     pub fn segment_payload(&self) -> Bytes {
-        self.mss.saturating_sub(Bytes::new(if self.timestamps { 12 } else { 0 }))
+        self.mss.saturating_sub(self.option_bytes())
     }
 }
 
@@ -169,6 +212,7 @@ impl Default for Transport {
             offload_burst: Bytes::ZERO,
             ecn: false,
             dctcp: Dctcp::default(),
+            m21tcp: M21tcp::default(),
             diatcp: Diatcp::default(),
         }
     }

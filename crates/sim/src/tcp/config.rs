@@ -18,11 +18,24 @@ pub enum CongestionControl {
     NewReno,
     /// CUBIC.
     Cubic(CubicParameters),
+    /// NewReno that reduces its window by the share of marked bytes (RFC 8257). Needs [`Config::ecn`].
+    Dctcp(DctcpParameters),
     /// A window of so many segments, whatever happens (thesis §6.4, ICC'15 §IV).
     Static {
         /// The window in segments, at least 1.
         segments: u32,
     },
+}
+
+/// DCTCP's parameters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DctcpParameters {
+    /// Weight g of a new share in the moving average α, in millionths; 62 500 is the 1/16 of RFC 8257 §4.2.
+    pub gain: u32,
+    /// α of a new connection, in millionths.
+    pub alpha_initial: u32,
+    /// No reduction takes the window below so many segments, at least 1; 2 in RFC 8257 by way of RFC 5681.
+    pub window_min: u32,
 }
 
 /// Variants of CUBIC.
@@ -191,8 +204,14 @@ pub struct Config {
     pub dsack: bool,
     /// ECN (RFC 3168): data is sent as ECN-capable, marks are echoed.
     pub ecn: bool,
-    /// M21TCP option on every segment.
+    /// DCTCP's marks (RFC 8257 §3.2): each acknowledgement echoes the mark of just the segments that it covers, and every
+    /// segment is ECN-capable, as Linux has it (`INET_ECN_xmit`). Needs [`Self::ecn`].
+    pub ecn_exact: bool,
+    /// M21TCP option on every segment with data, and its echo on acknowledgements.
     pub m21: bool,
+    /// Bytes that an M21TCP sender takes off the window it is granted: its options, where the switch's rule leaves them to
+    /// the sender (M21TCP §III.C.1).
+    pub m21_deduction: u32,
     /// What the window is counted in.
     pub unit: WindowUnit,
     /// Initial window in segments.
@@ -344,15 +363,5 @@ impl Config {
     pub(crate) fn timestamp(&self, now: Instant) -> u32 {
         // 0 is left for "no timestamp".
         (now.get() / self.timestamp_tick.get()) as u32 + 1
-    }
-
-    /// The same by way of a memory of the last reading and when it ends, for a division a segment is dear.
-    #[inline]
-    pub(crate) fn timestamp_remembered(&self, now: Instant, memory: &mut (u64, u32)) -> u32 {
-        if now.get() >= memory.0 {
-            let reading = self.timestamp(now);
-            *memory = (u64::from(reading).saturating_mul(self.timestamp_tick.get()), reading);
-        }
-        memory.1
     }
 }

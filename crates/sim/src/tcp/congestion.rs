@@ -9,9 +9,11 @@ use fanin_units::Instant;
 
 use super::config::{Config, CongestionControl, Growth};
 use super::cubic::Cubic;
+use super::dctcp::Dctcp;
 
 /// Window, threshold and the counters every variant shares.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Window {
     pub(crate) cwnd: u32,
     pub(crate) ssthresh: u32,
@@ -29,6 +31,7 @@ pub(crate) struct Window {
 pub(crate) enum Memory {
     None,
     Cubic(Cubic),
+    Dctcp(Dctcp),
 }
 
 /// What a variant may look at when an ACK arrives.
@@ -40,6 +43,8 @@ pub(crate) struct AckView {
     /// Cumulative acknowledgement, and next offset to send (CUBIC's rounds).
     pub(crate) ack: u64,
     pub(crate) next: u64,
+    /// It echoes a mark (DCTCP).
+    pub(crate) echo: bool,
 }
 
 /// Slow-start threshold that stands for none.
@@ -56,6 +61,7 @@ impl Window {
             clamp: u32::MAX,
             memory: match config.congestion_control {
                 CongestionControl::Cubic(_) => Memory::Cubic(Cubic::default()),
+                CongestionControl::Dctcp(parameters) => Memory::Dctcp(Dctcp::new(parameters)),
                 CongestionControl::NewReno | CongestionControl::Static { .. } => Memory::None,
             },
         }
@@ -67,8 +73,16 @@ impl Window {
         self.cwnd < self.ssthresh
     }
 
-    /// The threshold after a loss (`ssthresh`).
-    pub(crate) fn threshold_after_loss(&mut self, config: &Config, in_flight: u32) -> u32 {
+    /// DCTCP's α in millionths.
+    pub(crate) fn alpha_ppm(&self) -> u32 {
+        match &self.memory {
+            Memory::Dctcp(dctcp) => (dctcp.alpha() * 1_000_000 / super::dctcp::ONE) as u32,
+            Memory::None | Memory::Cubic(_) => 0,
+        }
+    }
+
+    /// The threshold after a loss (`ssthresh`), or after a mark where `echo` says so.
+    pub(crate) fn threshold_after_loss(&mut self, config: &Config, in_flight: u32, echo: bool) -> u32 {
         let segment = config.segment_units();
         self.before_loss = self.cwnd;
         match (&mut self.memory, config.congestion_control) {
@@ -76,6 +90,11 @@ impl Window {
                 cubic.threshold_after_loss(parameters, self.cwnd / segment) * segment
             }
             (_, CongestionControl::Static { segments }) => segments * segment,
+            // RFC 8257 §3.3 step 10 for marks; a loss counts as for anybody else (§3.5).
+            (Memory::Dctcp(dctcp), CongestionControl::Dctcp(parameters)) => {
+                let reduced = if echo { dctcp.reduced(self.cwnd) } else { self.cwnd / 2 };
+                reduced.max(parameters.window_min * segment)
+            }
             // RFC 5681 equation 4 takes half the flight; Linux half the window.
             _ => match config.growth {
                 Growth::PerByte | Growth::Ns3 => (in_flight / 2).max(2 * segment),
@@ -218,14 +237,18 @@ impl Window {
     /// A round-trip time was measured (`pkts_acked`).
     #[inline]
     pub(crate) fn measured(&mut self, config: &Config, view: AckView, rtt_ps: u64, open: bool) {
-        if let (Memory::Cubic(cubic), CongestionControl::Cubic(parameters)) =
-            (&mut self.memory, config.congestion_control)
-        {
-            let segment = config.segment_units();
-            let slow = self.cwnd <= self.ssthresh;
-            if cubic.measured(parameters, view, rtt_ps, self.cwnd / segment, slow, open) {
-                self.ssthresh = self.cwnd;
+        match (&mut self.memory, config.congestion_control) {
+            (Memory::Cubic(cubic), CongestionControl::Cubic(parameters)) => {
+                let segment = config.segment_units();
+                let slow = self.cwnd <= self.ssthresh;
+                if cubic.measured(parameters, view, rtt_ps, self.cwnd / segment, slow, open) {
+                    self.ssthresh = self.cwnd;
+                }
             }
+            (Memory::Dctcp(dctcp), CongestionControl::Dctcp(parameters)) => {
+                dctcp.handle_ack(parameters, view);
+            }
+            _ => {}
         }
     }
 

@@ -5,9 +5,9 @@ use super::congestion::SSTHRESH_INFINITE;
 use super::endpoint::{Endpoint, State, Stats};
 
 impl Endpoint {
-    /// M21TCP: the window may not exceed `bytes`, nor fall below a segment.
-    pub(super) fn limit_window(&mut self, config: &Config, bytes: u32) {
-        let segments = (bytes / u32::from(config.mss)).max(1);
+    /// M21TCP: the window may not exceed the `bytes` granted, nor fall below a segment (equation (2)).
+    pub fn limit_window(&mut self, config: &Config, bytes: u32) {
+        let segments = (bytes.saturating_sub(config.m21_deduction) / u32::from(config.mss)).max(1);
         self.set_cwnd_clamp(config, segments);
     }
 
@@ -31,6 +31,11 @@ impl Endpoint {
         self.receiver.set_window_clamp(bytes);
     }
 
+    /// Bytes that the peer may still send by what it was offered last.
+    pub fn offered(&self) -> u64 {
+        self.receiver.offered()
+    }
+
     /// From now on received bytes count as unread until [`read`](Self::read) takes them.
     pub fn set_reading(&mut self, at_once: bool) {
         self.receiver.set_reading(at_once);
@@ -51,14 +56,15 @@ impl Endpoint {
     pub fn stats(&self, config: &Config) -> Stats {
         let in_bytes = |units| config.bytes(units);
         Stats {
-            segments: self.counters.segments,
-            acks: self.counters.acks,
+            segments: self.segments,
+            acks: u64::from(self.acks),
             retransmits: u64::from(self.counters.retransmits),
             timeouts: u64::from(self.counters.timeouts),
             fast_retransmits: u64::from(self.counters.fast_retransmits),
             probes: u64::from(self.counters.probes),
             spurious_retransmits: u64::from(self.counters.spurious),
             ecn_reductions: u64::from(self.counters.ecn_reductions),
+            alpha_ppm: self.window.alpha_ppm(),
             cwnd: in_bytes(self.window.cwnd),
             ssthresh: if self.window.ssthresh >= SSTHRESH_INFINITE {
                 u64::MAX

@@ -2,13 +2,14 @@
 
 use fanin_units::{Duration, Instant};
 
-use super::config::{Config, RttSource, Validation, WindowUnit};
+use super::config::{Config, RttSource, WindowUnit};
 use super::congestion::{AckView, Window};
 use super::flight::Flight;
 use super::receive::Receiver;
 use super::recovery::Trouble;
 use super::rtt::Rtt;
 use super::segment::{Flags, Segment};
+use crate::prefetch::prefetch;
 
 /// Counters and state of an endpoint, for records and traces.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -29,6 +30,8 @@ pub struct Stats {
     pub spurious_retransmits: u64,
     /// Window reductions on ECN echoes.
     pub ecn_reductions: u64,
+    /// DCTCP's α in millionths; 0 for any other congestion control.
+    pub alpha_ppm: u32,
     /// Congestion window in bytes; a segment counts as a full one.
     pub cwnd: u64,
     /// Slow-start threshold in bytes, `u64::MAX` for none.
@@ -85,8 +88,6 @@ pub(crate) enum Timer {
 /// Counters that are not needed on the fast path.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Counters {
-    pub(crate) segments: u64,
-    pub(crate) acks: u64,
     pub(crate) retransmits: u32,
     pub(crate) timeouts: u32,
     pub(crate) fast_retransmits: u32,
@@ -96,57 +97,68 @@ pub(crate) struct Counters {
 }
 
 /// One end of one connection. Payload is lengths; see the [module](super) for how to drive it.
+///
+/// The order of its fields is that of use, for most connections of a large run lie outside the near caches: what every
+/// call touches, what a receiver needs, timers, what a sender needs, and the rest.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Endpoint {
-    // Sender, hot.
-    pub(super) una: u64,
+    // Every call.
+    /// The earliest time at which anything can be due.
+    pub(super) wake: u64,
+    pub(super) trouble: Option<Box<Trouble>>,
     pub(super) next: u64,
+    pub(super) timer: Timer,
+    pub(super) state: State,
+    pub(super) phase: Phase,
+    /// A lost probe or window probe is to be sent at the next call.
+    pub(super) force: Force,
+    /// What the window would let go waits for the next input, to make a larger burst.
+    pub(super) deferred: bool,
+    pub(super) burst_segments: u8,
+    /// Segment size in force, at most the configuration's.
+    pub(super) mss: u16,
+    // Every segment received, by way of `receiver`'s first fields.
+    pub(super) una: u64,
     pub(super) written: u64,
     /// Right edge of the window the peer offers.
     pub(super) window_edge: u64,
     /// Offset of the segment that last changed it, plus one (`snd_wl1`); 0 while only a SYN did.
     pub(super) window_from: u64,
-    pub(super) last_sent_at: u64,
-    pub(super) flight: Flight,
-    pub(super) window: Window,
-    pub(super) rtt: Rtt,
-    /// End of the flight whose round-trip variation is being taken.
-    pub(super) rtt_point: u64,
-    /// The earliest time at which anything can be due.
-    pub(super) wake: u64,
+    /// Greatest window ever offered.
+    pub(super) offered_max: u32,
+    /// Segments sent without payload.
+    pub(super) acks: u32,
+    pub(super) receiver: Receiver,
+    // Timers.
     pub(super) timer_base: u64,
     pub(super) timer_delay: u64,
-    /// Timestamp clock: when the reading ends, and the reading.
-    pub(super) stamp: (u64, u32),
-    pub(super) timer: Timer,
-    pub(super) state: State,
-    pub(super) phase: Phase,
-    /// Segment size in force, at most the configuration's.
-    pub(super) mss: u16,
-    pub(super) burst_segments: u8,
-    pub(super) burst_max: u8,
-    /// What the window would let go waits for the next input, to make a larger burst.
-    pub(super) deferred: bool,
-    pub(super) reordering_seen: bool,
-    /// The window was fully used at the last transmission.
-    pub(super) window_was_full: bool,
-    /// CWR is to be sent on the next new segment.
-    pub(super) send_cwr: bool,
-    /// A lost probe or window probe is to be sent at the next call.
-    pub(super) force: Force,
-    /// Reordering degree in units.
-    pub(super) reordering: u32,
+    // Sending data.
+    pub(super) last_sent_at: u64,
+    /// Segments sent with payload.
+    pub(super) segments: u64,
+    pub(super) flight: Flight,
+    pub(super) rtt: Rtt,
+    pub(super) window: Window,
+    /// End of the flight whose round-trip variation is being taken.
+    pub(super) rtt_point: u64,
     /// Greatest flight since it was last reset, and the point that resets it.
     pub(super) flight_max: u32,
     pub(super) flight_used: u32,
     pub(super) flight_point: u64,
     pub(super) flight_stamp: u64,
-    /// Greatest window ever offered.
-    pub(super) offered_max: u32,
+    pub(super) burst_max: u8,
+    /// The window was fully used at the last transmission.
+    pub(super) window_was_full: bool,
+    /// New segments went since the use of the window was last looked at.
+    pub(super) unvalidated: bool,
+    /// CWR is to be sent on the next new segment.
+    pub(super) send_cwr: bool,
+    pub(super) reordering_seen: bool,
     pub(super) probe_backoff: u8,
+    /// Reordering degree in units.
+    pub(super) reordering: u32,
     pub(super) salt: u32,
-    pub(super) trouble: Option<Box<Trouble>>,
-    pub(super) receiver: Receiver,
     pub(super) counters: Counters,
 }
 
@@ -182,7 +194,6 @@ impl Endpoint {
             wake: u64::MAX,
             timer_base: 0,
             timer_delay: 0,
-            stamp: (0, 0),
             timer: Timer::None,
             state: State::Open,
             phase: Phase::Established,
@@ -192,6 +203,7 @@ impl Endpoint {
             deferred: false,
             reordering_seen: false,
             window_was_full: false,
+            unvalidated: false,
             send_cwr: false,
             force: Force::None,
             reordering: config.reordering * config.segment_units(),
@@ -202,6 +214,8 @@ impl Endpoint {
             offered_max: initial,
             probe_backoff: 0,
             salt: 0,
+            acks: 0,
+            segments: 0,
             trouble: None,
             receiver: Receiver::new(config),
             counters: Counters::default(),
@@ -241,6 +255,23 @@ impl Endpoint {
         endpoint.window_edge = u64::from(config.receive_window);
         endpoint.offered_max = config.receive_window;
         endpoint
+    }
+
+    /// Has what the next segment needs fetched into the near cache: a segment with data, or an acknowledgement.
+    #[inline]
+    pub(crate) fn prefetch(&self, data: bool) {
+        prefetch(&self.una);
+        prefetch(&self.receiver.timeout);
+        if !data {
+            prefetch(&self.flight);
+            prefetch(&self.rtt);
+        }
+    }
+
+    /// Retransmission time-outs so far.
+    #[inline]
+    pub fn timeouts(&self) -> u64 {
+        u64::from(self.counters.timeouts)
     }
 
     /// Whether data can flow.
@@ -361,10 +392,10 @@ impl Endpoint {
         self.una = ack;
         self.probe_backoff = 0;
         let tick = config.rtt_tick.get();
-        let view = AckView { now, acked, ack, next: self.next };
+        let view = AckView { now, acked, ack, next: self.next, echo: false };
         let rtt_ps = match config.rtt_source {
             RttSource::TimestampFirst if segment.ts_echo != 0 => {
-                let stamp = config.timestamp_remembered(now, &mut self.stamp);
+                let stamp = config.timestamp(now);
                 u64::from(stamp.wrapping_sub(segment.ts_echo)) * config.timestamp_tick.get()
             }
             _ => now.get() - first,
@@ -382,27 +413,6 @@ impl Endpoint {
         let ticks = (rtt_ps / tick).min(u64::from(u32::MAX >> 4)) as u32;
         if self.rtt.sample(config, ticks, self.una > self.rtt_point) {
             self.rtt_point = self.next;
-        }
-    }
-
-    /// Whether the window was the limit, so that it may grow (`tcp_is_cwnd_limited`).
-    #[inline]
-    pub(crate) fn is_window_limited(&self, config: &Config, in_flight: u32) -> bool {
-        match config.validation {
-            Validation::None => true,
-            Validation::Burst => {
-                let left = self.window.cwnd.saturating_sub(in_flight);
-                left <= 3 * config.segment_units()
-                    // What a burst that waits leaves unused counts as used.
-                    || config.segmentation.is_some_and(|offload| {
-                        left.saturating_mul(offload.window_divisor) < self.window.cwnd
-                            && config.bytes(left) < u64::from(offload.burst_bytes_max)
-                    })
-            }
-            Validation::MaximumFlight => {
-                self.window_was_full
-                    || (self.window.in_slow_start() && self.window.cwnd < 2 * self.flight_max)
-            }
         }
     }
 
@@ -501,7 +511,9 @@ impl Endpoint {
         if now.get() < self.wake {
             return;
         }
-        self.receiver.handle_deadline(config, now, self.rtt.rto(config));
+        if self.receiver.is_due(config, now) {
+            self.receiver.handle_deadline(config, now, self.rtt.rto(config));
+        }
         if self.timer_expiry(config) <= now.get() {
             self.handle_timer(config, now);
             self.release_trouble();
@@ -530,7 +542,7 @@ impl Endpoint {
     }
 
     /// The next segment to put on the network now, or `None`. Call until `None` after every other call.
-    #[inline]
+    #[inline(always)]
     pub fn poll_transmit(&mut self, config: &Config, now: Instant) -> Option<Segment> {
         if self.phase != Phase::Established {
             return self.poll_opening(config, now);
@@ -546,6 +558,9 @@ impl Endpoint {
         {
             return Some(self.send_new(config, now, len));
         }
+        if self.unvalidated {
+            self.validate_window(config, now);
+        }
         if self.receiver.wants_ack() {
             return Some(self.send_ack(config, now));
         }
@@ -557,7 +572,7 @@ impl Endpoint {
     fn may_send(&mut self, config: &Config, now: Instant) -> Option<u32> {
         let waiting = self.written - self.next;
         let len = waiting.min(u64::from(self.mss)) as u32;
-        if self.next == self.una && self.trouble.is_none() {
+        if self.next == self.una {
             self.restart_after_idle(config, now);
         }
         let in_network = self.flight.in_network();
@@ -617,7 +632,7 @@ impl Endpoint {
         let first = self.flight.out == 0;
         self.flight.push(config, offset, len, self.mss, now.get());
         self.next += u64::from(len);
-        self.counters.segments += 1;
+        self.segments += 1;
         let mut flags = Flags::ACK;
         if config.ecn {
             flags.insert(Flags::ECT);
@@ -649,38 +664,14 @@ impl Endpoint {
         self.finish(config, now, offset, len, flags)
     }
 
-    // tcp_cwnd_validate: the greatest flight of a window, and whether the window was filled.
-    #[inline]
-    fn note_use(&mut self, config: &Config) {
-        let full = self.flight.in_network() + config.segment_units() > self.window.cwnd;
-        match config.validation {
-            Validation::MaximumFlight => {
-                if self.una >= self.flight_point
-                    || full
-                    || (!self.window_was_full && self.flight.out > self.flight_max)
-                {
-                    self.window_was_full = full;
-                    self.flight_max = self.flight.out;
-                    self.flight_point = self.next;
-                }
-            }
-            Validation::Burst | Validation::None => self.window_was_full = full,
-        }
-        if full {
-            self.flight_used = 0;
-            self.flight_stamp = self.last_sent_at;
-        } else {
-            self.flight_used = self.flight_used.max(self.flight.out);
-        }
-    }
-
+    #[inline(always)]
     fn send_ack(&mut self, config: &Config, now: Instant) -> Segment {
-        self.counters.acks += 1;
+        self.acks += 1;
         self.finish(config, now, self.next, 0, Flags::ACK)
     }
 
     /// Fills in what every segment carries: acknowledgement, window, timestamps, SACK, ECN echo, M21.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn finish(
         &mut self,
         config: &Config,
@@ -690,58 +681,15 @@ impl Endpoint {
         flags: Flags,
     ) -> Segment {
         let mut segment = Segment { offset, payload: payload as u16, flags, ..Segment::default() };
+        if config.ecn_exact {
+            segment.flags.insert(Flags::ECT);
+        }
         if config.timestamps {
             segment.flags.insert(Flags::TIMESTAMP);
-            segment.ts_value = config.timestamp_remembered(now, &mut self.stamp);
+            segment.ts_value = config.timestamp(now);
         }
         self.receiver.fill(config, now, &mut segment);
         segment
-    }
-
-    // RFC 5681 §4.1, RFC 2861; tcp_cwnd_restart and tcp_cwnd_application_limited.
-    fn restart_after_idle(&mut self, config: &Config, now: Instant) {
-        let rto = self.rtt.rto(config).get();
-        let idle = now.get().saturating_sub(self.last_sent_at);
-        if self.last_sent_at == 0 {
-            return;
-        }
-        self.window.restarted(config, now, Instant::new(self.last_sent_at));
-        if !config.slow_start_after_idle {
-            return;
-        }
-        let initial = config.initial_cwnd();
-        if idle > rto {
-            let threshold = self.current_threshold();
-            let floor = initial.min(self.window.cwnd);
-            let mut left = idle;
-            while left > rto && self.window.cwnd > floor {
-                left -= rto;
-                self.window.cwnd >>= 1;
-            }
-            self.window.cwnd = self.window.cwnd.max(floor);
-            self.window.ssthresh = threshold;
-            self.flight_stamp = now.get();
-            self.flight_used = 0;
-        } else if now.get().saturating_sub(self.flight_stamp) >= rto
-            && self.flight_used > 0
-            && config.validation != Validation::None
-        {
-            let used = self.flight_used.max(initial);
-            if used < self.window.cwnd {
-                self.window.ssthresh = self.current_threshold();
-                self.window.cwnd = (self.window.cwnd + used) >> 1;
-            }
-            self.flight_used = 0;
-            self.flight_stamp = now.get();
-        }
-    }
-
-    /// Three quarters of the window, where that is more than the threshold (`tcp_current_ssthresh`).
-    pub(crate) fn current_threshold(&self) -> u32 {
-        match self.state {
-            State::Reduced | State::Recovery => self.window.ssthresh,
-            _ => self.window.ssthresh.max((self.window.cwnd >> 1) + (self.window.cwnd >> 2)),
-        }
     }
 
     /// Marks a reduction on the next new segment.
@@ -781,7 +729,7 @@ impl Endpoint {
             return None;
         }
         self.counters.probes += 1;
-        self.counters.acks += 1;
+        self.acks += 1;
         Some(self.finish(config, now, self.una.saturating_sub(1), 0, Flags::ACK))
     }
 }

@@ -10,6 +10,7 @@ mod config;
 mod congestion;
 mod control;
 mod cubic;
+mod dctcp;
 mod detection;
 mod endpoint;
 mod flight;
@@ -22,13 +23,14 @@ mod retransmit;
 mod rtt;
 mod segment;
 mod undo;
+mod validation;
 
 /// `TCP_TIMEOUT_MIN_US`: what Linux adds to probe and reordering timers, in picoseconds.
 const TIMEOUT_MARGIN: u64 = fanin_units::Duration::from_millis(2).get();
 
 pub use config::{
-    Config, CongestionControl, CubicParameters, DelayedAck, Growth, LossDetection, Reduction, RtoConfig,
-    RtoEstimator, RttSource, Segmentation, Validation, WindowUnit,
+    Config, CongestionControl, CubicParameters, DctcpParameters, DelayedAck, Growth, LossDetection,
+    Reduction, RtoConfig, RtoEstimator, RttSource, Segmentation, Validation, WindowUnit,
 };
 pub use endpoint::{Endpoint, State, Stats};
 pub use profile::PROFILES;

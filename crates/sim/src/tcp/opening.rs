@@ -39,6 +39,7 @@ impl Endpoint {
         }
         self.rtt.backoff = 0;
         self.last_sent_at = 0;
+        self.window_was_used(now);
     }
 
     pub(super) fn poll_opening(&mut self, config: &Config, now: Instant) -> Option<Segment> {
@@ -52,7 +53,7 @@ impl Endpoint {
         }
         self.last_sent_at = now.get().max(1);
         self.start_timer(config, Timer::Retransmission, now.get(), self.rtt.rto(config).get());
-        self.counters.acks += 1;
+        self.acks += 1;
         Some(self.finish(config, now, 0, 0, flags))
     }
 }

@@ -4,7 +4,7 @@ use fanin_units::{Duration, Instant};
 
 use super::config::{Config, DelayedAck};
 use super::rtt::Rtt;
-use super::segment::{Flags, SackBlock, Segment};
+use super::segment::{Flags, M21_BYTES, SackBlock, Segment};
 
 /// `TCP_ATO_MIN`, `TCP_DELACK_MIN`.
 const ATO_MIN: u64 = Duration::from_millis(40).get();
@@ -43,7 +43,9 @@ struct OutOfOrder {
 /// Most ranges that are remembered as recent; a segment carries at most 3, the kernel keeps 4.
 const RECENT_MAX: usize = 4;
 
+/// In the order of use, as the endpoint around it.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Receiver {
     /// Next offset expected (`rcv_nxt`).
     pub(crate) next: u64,
@@ -51,31 +53,32 @@ pub(crate) struct Receiver {
     acked: u64,
     /// Right edge of the window offered.
     edge: u64,
+    /// Up to where an acknowledgement with the previous mark is still due; 0 for none (DCTCP).
+    before_change: u64,
     /// When data last came, in ps.
     last_data_at: u64,
+    /// Delayed-ACK time-out in force, in ps; 0 before the first data (`icsk_ack.ato`).
+    pub(crate) timeout: u64,
     /// When the delayed ACK is due.
     delayed_until: u64,
-    /// Unread bytes begin here, unless the application reads at once.
-    read: u64,
-    /// Delayed-ACK time-out in force, in ps; 0 before the first data (`icsk_ack.ato`).
-    timeout: u64,
+    out_of_order: Option<Box<OutOfOrder>>,
     /// Window in force, and its bound.
     window: u32,
     clamp: u32,
-    /// How far the window may grow for now, and the round trip in which that is being measured.
+    /// How far the window may grow for now.
     limit: u32,
-    measured_from: u64,
-    measured_until: u64,
     timestamp_recent: u32,
-    m21_window: u32,
+    /// End of the round trip in which growth is being measured, and where it began.
+    measured_until: u64,
     /// Size of full segments, as seen (`rcv_mss`).
     segment_size: u16,
     quickacks: u8,
     flags: u8,
-    /// Segments of a receive-offload burst that wait for its end.
-    burst: bool,
+    m21_window: u32,
     m21_seen: bool,
-    out_of_order: Option<Box<OutOfOrder>>,
+    measured_from: u64,
+    /// Unread bytes begin here, unless the application reads at once.
+    read: u64,
 }
 
 impl Receiver {
@@ -97,11 +100,11 @@ impl Receiver {
             measured_until: 0,
             timestamp_recent: 0,
             m21_window: 0,
+            before_change: 0,
             // tcp_initialize_rcv_mss: 536 until segments have been seen.
             segment_size: config.mss.min(536),
             quickacks: 0,
             flags: READS_AT_ONCE,
-            burst: false,
             m21_seen: false,
             out_of_order: None,
         }
@@ -147,7 +150,7 @@ impl Receiver {
         rtt: &Rtt,
     ) -> Instant {
         if config.ecn {
-            self.note_marks(segment);
+            self.note_marks(config, segment);
         }
         let end = segment.offset + u64::from(segment.payload);
         if segment.offset > self.next || end <= self.next {
@@ -165,19 +168,14 @@ impl Receiver {
         if full {
             self.grow(config, now, segment.payload, rtt);
         }
-        if self.flags & READS_AT_ONCE != 0 {
-            self.read = self.next;
-        }
         if filled {
             // RFC 5681 §4.2: a segment that fills a gap is acknowledged at once.
             self.flags |= ACK_NOW;
             return Instant::FAR_FUTURE;
         }
         if config.receive_offload && segment.flags.contains(Flags::BURST_CONTINUES) {
-            self.burst = true;
             return self.delay(now, ATO_MIN);
         }
-        self.burst = false;
         self.decide(config, now, rtt)
     }
 
@@ -249,9 +247,15 @@ impl Receiver {
         Instant::new(self.delayed_until)
     }
 
+    /// Whether the delayed-ACK timer has run out.
+    #[inline]
+    pub(crate) fn is_due(&self, config: &Config, now: Instant) -> bool {
+        self.flags & ACK_TIMER != 0 && self.due(config) <= now.get()
+    }
+
     /// The delayed-ACK timer (`tcp_delack_timer_handler`).
     pub(crate) fn handle_deadline(&mut self, config: &Config, now: Instant, rto: Duration) {
-        if self.flags & ACK_TIMER == 0 || self.due(config) > now.get() {
+        if !self.is_due(config, now) {
             return;
         }
         if self.flags & INTERACTIVE == 0 {
@@ -345,7 +349,11 @@ impl Receiver {
     }
 
     // RFC 3168 §6.1.3.
-    fn note_marks(&mut self, segment: &Segment) {
+    fn note_marks(&mut self, config: &Config, segment: &Segment) {
+        if config.ecn_exact {
+            self.note_exact_mark(segment);
+            return;
+        }
         if segment.flags.contains(Flags::CWR) {
             self.flags &= !ECHO_MARKS;
         }
@@ -355,6 +363,20 @@ impl Receiver {
             }
             self.flags |= ECHO_MARKS;
         }
+    }
+
+    // RFC 8257 §3.2, figure 1; dctcp_ece_ack_update. What waits to be acknowledged is, with the mark that it had, before
+    // the segment that changes it; the change itself at once.
+    fn note_exact_mark(&mut self, segment: &Segment) {
+        let marked = segment.flags.contains(Flags::CE);
+        if marked == (self.flags & ECHO_MARKS != 0) {
+            return;
+        }
+        self.flags ^= ECHO_MARKS;
+        if self.next > self.acked {
+            self.before_change = self.next;
+        }
+        self.flags |= ACK_NOW;
     }
 
     #[cold]
@@ -435,15 +457,32 @@ impl Receiver {
             segment.flags.insert(Flags::ECE);
         }
         if config.m21 {
-            segment.flags.insert(Flags::M21);
-            segment.m21_window = u32::MAX;
-            if self.m21_seen {
+            if segment.payload > 0 || segment.flags.contains(Flags::SYN) {
+                segment.flags.insert(Flags::M21);
+                segment.m21_window = u32::MAX;
+            }
+            // A full segment has room for one option; the next bare acknowledgement brings the echo.
+            if self.m21_seen
+                && (segment.payload == 0 || u32::from(segment.payload) + M21_BYTES <= u32::from(config.mss))
+            {
                 segment.flags.insert(Flags::M21_ECHO);
                 segment.m21_echo = self.m21_window;
             }
         }
         if self.out_of_order.is_some() {
             self.fill_sack(config, segment);
+        }
+        if self.before_change > 0 {
+            // RFC 8257 §3.2: first what came before the mark changed; the rest follows at once.
+            segment.window += (self.next - self.before_change) as u32;
+            segment.ack = core::mem::take(&mut self.before_change);
+            self.acked = segment.ack;
+            if self.flags & ECHO_MARKS == 0 {
+                segment.flags.insert(Flags::ECE);
+            } else {
+                segment.flags.remove(Flags::ECE);
+            }
+            return;
         }
         // tcp_event_ack_sent and tcp_event_data_sent.
         if self.quickacks > 0 {
@@ -493,13 +532,19 @@ impl Receiver {
         }
     }
 
+    pub(crate) fn offered(&self) -> u64 {
+        self.edge.saturating_sub(self.next)
+    }
+
     pub(crate) fn set_window_clamp(&mut self, bytes: u32) {
         self.clamp = bytes;
     }
 
     pub(crate) fn set_reading(&mut self, at_once: bool) {
+        if self.flags & READS_AT_ONCE != 0 {
+            self.read = self.next;
+        }
         self.flags = if at_once { self.flags | READS_AT_ONCE } else { self.flags & !READS_AT_ONCE };
-        self.read = if at_once { self.next } else { self.read };
     }
 
     // tcp_cleanup_rbuf: an update is worth an ACK when the window doubles.

@@ -86,6 +86,7 @@ impl Trouble {
 /// What one ACK was.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ack {
+    pub(super) now: Instant,
     pub(super) advanced: bool,
     /// A pure ACK that moves nothing.
     pub(super) duplicate: bool,
@@ -137,14 +138,9 @@ impl Endpoint {
         self.trouble();
         let point = self.trouble().point;
         let mut covered = Covered::default();
-        // tcp_rack_advance: a copy that is acknowledged faster than any round trip did not cause it; nor did
-        // one sent after what is echoed (tcp_skb_spurious_retrans).
+        // tcp_rack_advance: a copy that is acknowledged faster than any round trip did not cause it.
         if let Some(min) = self.rtt.min_ps(config) {
             covered.spurious_from = (now.get() + 1).saturating_sub(min);
-        }
-        if segment.ts_echo != 0 {
-            let echoed = u64::from(segment.ts_echo) * config.timestamp_tick.get();
-            covered.spurious_from = covered.spurious_from.min(echoed);
         }
         let mut dsack = false;
         let mut duplicates = 0;
@@ -171,6 +167,12 @@ impl Endpoint {
         }
         let newly_sacked = covered.delivered;
         if advanced {
+            // Nor did one sent after what is echoed (tcp_skb_spurious_retrans). That says nothing of a SACK, whose echo
+            // is that of the last segment in order.
+            if segment.ts_echo != 0 {
+                let echoed = u64::from(segment.ts_echo) * config.timestamp_tick.get();
+                covered.spurious_from = covered.spurious_from.min(echoed);
+            }
             self.flight.acknowledge(config, segment.ack, point, &mut covered);
             self.una = segment.ack;
         }
@@ -184,6 +186,7 @@ impl Endpoint {
         let duplicate =
             !advanced && segment.payload == 0 && !updates_window && (!config.sack || newly_sacked == 0);
         let mut ack = Ack {
+            now,
             advanced,
             duplicate: !advanced && segment.payload == 0 && !updates_window,
             dsack,
@@ -214,7 +217,7 @@ impl Endpoint {
         {
             let acked =
                 if config.reduction == Reduction::Proportional { ack.delivered } else { covered.acked };
-            let view = AckView { now, acked, ack: segment.ack, next };
+            let view = AckView { now, acked, ack: segment.ack, next, echo: ack.echo };
             if acked > 0 {
                 self.window.grow(config, view);
             }
@@ -278,7 +281,8 @@ impl Endpoint {
         if let Some(last) = covered.last_sent_at
             && advanced
         {
-            let view = AckView { now, acked: covered.acked, ack: segment.ack, next: self.next };
+            let echo = segment.flags.contains(Flags::ECE);
+            let view = AckView { now, acked: covered.acked, ack: segment.ack, next: self.next, echo };
             let open = self.state == State::Open;
             self.window.measured(config, view, now.get() - last, open);
         }
@@ -358,6 +362,7 @@ impl Endpoint {
             if self.state == State::Open || self.state == State::Disorder {
                 self.start_reduction(config, false);
                 self.window.cwnd = self.window.ssthresh;
+                self.flight_stamp = ack.now.get();
             }
         } else if !ack.advanced && !sacked && ack.duplicate {
             // Both the original and the probe arrived.
@@ -380,7 +385,7 @@ impl Endpoint {
             _ => self.window.cwnd,
         };
         let next = self.next;
-        let ssthresh = self.window.threshold_after_loss(config, in_flight);
+        let ssthresh = self.window.threshold_after_loss(config, in_flight, echo);
         self.window.ssthresh = ssthresh;
         self.window.counted = 0;
         let trouble = self.trouble();
@@ -417,11 +422,11 @@ impl Endpoint {
         // Has the episode ended?
         if self.una >= point && self.state != State::Open {
             match self.state {
-                State::Reduced if self.una > point || self.flight.out == 0 => self.end_reduction(config),
+                State::Reduced if self.una > point || self.flight.out == 0 => self.end_reduction(config, now),
                 State::Recovery => {
                     self.flight.sacked = if config.sack { self.flight.sacked } else { 0 };
                     if !self.try_undo(config, ack) {
-                        self.end_reduction(config);
+                        self.end_reduction(config, now);
                     }
                     self.state = State::Open;
                 }
@@ -449,7 +454,7 @@ impl Endpoint {
                             self.force = Force::Head;
                         }
                     }
-                } else if ack.dsack && self.try_undo_dsack(config) {
+                } else if ack.dsack && self.try_undo_dsack(config, now) {
                     self.keep_open();
                 }
                 self.detect_losses(config, now, ack, newly_sacked);
@@ -458,7 +463,7 @@ impl Endpoint {
                 let frto = self.trouble().frto;
                 if frto && original && config.undo && (ack.advanced || newly_sacked) {
                     // RFC 5682: something arrived that was sent before the time-out.
-                    if self.undo_time_out(config) {
+                    if self.undo_time_out(config, now) {
                         return;
                     }
                 }
@@ -479,7 +484,7 @@ impl Endpoint {
                     self.flight.sacked = 0;
                 }
                 if self.state == State::Disorder && ack.dsack {
-                    self.try_undo_dsack(config);
+                    self.try_undo_dsack(config, now);
                 }
                 self.detect_losses(config, now, ack, newly_sacked);
                 if self.flight.lost > 0 || self.is_time_to_recover(config) {
@@ -541,6 +546,7 @@ impl Endpoint {
         self.detect_rack(config, now);
         if before != self.flight.in_network() && !matches!(self.state, State::Recovery | State::Loss) {
             let ack = Ack {
+                now,
                 advanced: false,
                 duplicate: false,
                 dsack: false,
@@ -640,13 +646,14 @@ impl Endpoint {
     }
 
     // tcp_end_cwnd_reduction, tcp_complete_cwr.
-    fn end_reduction(&mut self, config: &Config) {
+    fn end_reduction(&mut self, config: &Config, now: Instant) {
         if self.window.ssthresh < SSTHRESH_INFINITE {
             self.window.cwnd = match config.reduction {
                 Reduction::RateHalving => self.window.cwnd.min(self.window.ssthresh),
                 _ => self.window.ssthresh,
             };
         }
+        self.window_was_used(now);
         self.clear_undo();
         self.state = State::Open;
     }
@@ -669,7 +676,7 @@ impl Endpoint {
             let threshold = self.current_threshold();
             let in_flight = self.flight_at_loss(config);
             if fresh || una >= point || config.timeout_rules == TimeoutRules::Ns3 {
-                let ssthresh = self.window.threshold_after_loss(config, in_flight);
+                let ssthresh = self.window.threshold_after_loss(config, in_flight, false);
                 self.window.ssthresh = ssthresh;
                 self.trouble().threshold_before = threshold;
             }
@@ -694,6 +701,7 @@ impl Endpoint {
         }
         self.flight.mark_lost(config, |_| true);
         self.window.counted = 0;
+        self.flight_stamp = now.get();
         self.window.cwnd = match config.reduction {
             Reduction::Proportional => self.flight.in_network() + segment,
             _ => segment,

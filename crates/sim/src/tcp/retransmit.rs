@@ -59,13 +59,18 @@ impl Endpoint {
         if trouble.undo_from.is_some() {
             *trouble.undo_retransmissions.get_or_insert(0) += 1;
         }
-        self.counters.segments += 1;
+        self.segments += 1;
         self.counters.retransmits += 1;
         self.last_sent_at = now.get();
-        if self.timer == Timer::None
-            || (offset == self.una && !matches!(self.timer, Timer::Retransmission | Timer::Reordering))
-        {
-            let rto = self.rtt.rto(config).get();
+        // RFC 6298 §5.1 leaves a timer alone that runs; Linux starts it anew with the head (tcp_xmit_retransmit_queue).
+        let restarts = match self.timer {
+            Timer::None => true,
+            Timer::Reordering => false,
+            Timer::Retransmission => offset == self.una && !config.impatient,
+            Timer::TailLossProbe | Timer::WindowProbe => offset == self.una,
+        };
+        if restarts {
+            let rto = self.jittered(config, now, self.rtt.rto(config).get());
             self.start_timer(config, Timer::Retransmission, now.get(), rto);
         }
         let mut flags = Flags::ACK | Flags::RETRANSMISSION;

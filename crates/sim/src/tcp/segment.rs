@@ -52,6 +52,18 @@ impl Flags {
         Self(self.0 | other.0)
     }
 
+    /// The bits that are set in both.
+    #[inline]
+    pub const fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// How many bits are set.
+    #[inline]
+    pub const fn count(self) -> u32 {
+        self.0.count_ones()
+    }
+
     /// Sets the bits of `other`.
     #[inline]
     pub const fn insert(&mut self, other: Self) {
@@ -118,8 +130,8 @@ pub struct Segment {
 const OPTION_BYTES_MAX: u32 = 40;
 /// Timestamp option with its two bytes of padding (RFC 7323 appendix A).
 const TIMESTAMP_BYTES: u32 = 12;
-/// M21TCP option: kind, length, 16-bit id, 32-bit window.
-const M21_BYTES: u32 = 8;
+/// M21TCP option: kind, length, 16-bit id that says forward or echo, 32-bit window.
+pub(super) const M21_BYTES: u32 = 8;
 /// IPv4 and TCP headers without options.
 const HEADER_BYTES: u32 = 40;
 
@@ -138,7 +150,7 @@ impl Segment {
             bytes += TIMESTAMP_BYTES;
         }
         if self.flags.intersects(Flags::M21.union(Flags::M21_ECHO)) {
-            bytes += M21_BYTES;
+            bytes += M21_BYTES * (self.flags.intersection(Flags::M21.union(Flags::M21_ECHO))).count();
         }
         if self.flags.contains(Flags::SYN) {
             // MSS 4, window scale 4 with padding, SACK permitted 4 (its 2 share the timestamp's padding in

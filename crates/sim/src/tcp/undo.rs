@@ -1,5 +1,7 @@
 //! Taking a reduction back that proves needless: Eifel (RFC 3522), DSACK (RFC 3708), F-RTO (RFC 5682).
 
+use fanin_units::Instant;
+
 use super::config::Config;
 use super::endpoint::Endpoint;
 use super::recovery::Ack;
@@ -32,17 +34,17 @@ impl Endpoint {
         if !self.may_undo(config, ack) {
             return false;
         }
-        self.undo(config, true);
+        self.undo(config, ack.now, true);
         true
     }
 
-    pub(super) fn try_undo_dsack(&mut self, config: &Config) -> bool {
+    pub(super) fn try_undo_dsack(&mut self, config: &Config, now: Instant) -> bool {
         let all = self
             .trouble
             .as_ref()
             .is_some_and(|trouble| trouble.undo_from.is_some() && trouble.undo_retransmissions == Some(0));
         if all && config.undo {
-            self.undo(config, false);
+            self.undo(config, now, false);
         }
         all && config.undo
     }
@@ -56,13 +58,13 @@ impl Endpoint {
         if !(config.undo && stamped && original) || self.flight.retransmitted > 0 {
             return false;
         }
-        self.undo(config, true);
+        self.undo(config, ack.now, true);
         self.keep_open();
         true
     }
 
     /// `tcp_undo_cwnd_reduction`.
-    fn undo(&mut self, config: &Config, unmark: bool) {
+    fn undo(&mut self, config: &Config, now: Instant, unmark: bool) {
         let needless = self.trouble().undo_retransmissions.unwrap_or(0);
         self.counters.spurious += needless;
         if unmark {
@@ -73,15 +75,16 @@ impl Endpoint {
             self.window.cwnd = self.window.undone(config);
             self.window.ssthresh = self.window.ssthresh.max(before);
         }
+        self.flight_stamp = now.get();
         self.clear_undo();
     }
 
     /// The time-out was spurious (F-RTO): as before it.
-    pub(super) fn undo_time_out(&mut self, config: &Config) -> bool {
+    pub(super) fn undo_time_out(&mut self, config: &Config, now: Instant) -> bool {
         if self.trouble().undo_from.is_none() {
             return false;
         }
-        self.undo(config, true);
+        self.undo(config, now, true);
         self.rtt.backoff = 0;
         self.keep_open();
         true

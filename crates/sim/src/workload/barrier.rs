@@ -6,6 +6,7 @@ use fanin_scenario::{Scenario, WorkloadKind};
 use fanin_units::{Bytes, Duration, Instant};
 
 use crate::Error;
+use crate::diatcp::Awaits;
 use crate::ideal::Ideal;
 use crate::network::Network;
 use crate::random::{Kind, Purpose, Random, host, seed};
@@ -169,8 +170,20 @@ impl Workload for Barrier {
         if host == 0 { Instant::FAR_FUTURE } else { self.answer_at[host as usize - 1] }
     }
 
-    fn handle_timeout(&mut self, _now: Instant, _end: EndIndex, _message: Option<&Message>) {
+    fn handle_timeout(
+        &mut self,
+        _now: Instant,
+        _end: EndIndex,
+        _messages: &mut dyn Iterator<Item = &Message>,
+    ) {
         self.timeouts += 1;
+    }
+
+    fn awaits(&self, message: &Message) -> Awaits {
+        match message {
+            Message::Request => Awaits::Opens,
+            Message::Answer => Awaits::Closes,
+        }
     }
 
     fn is_done(&self) -> bool {
@@ -196,9 +209,16 @@ impl Workload for Barrier {
 impl Measured for Barrier {
     fn connections(&self, roles: &Roles) -> Vec<Wanted> {
         let client = roles.collectors[0];
-        let connect =
-            |(server, &node): (usize, &u32)| Wanted { nodes: [client, node], hosts: [0, server as u32 + 1] };
+        let connect = |(server, &node): (usize, &u32)| Wanted {
+            nodes: [client, node],
+            hosts: [0, server as u32 + 1],
+            roles: [("collector", 0), ("readout", server as u32)],
+        };
         roles.readouts.iter().enumerate().map(connect).collect()
+    }
+
+    fn bulk_connections(&self) -> u32 {
+        self.servers
     }
 
     fn hosts(&self) -> usize {

@@ -1,10 +1,8 @@
 //! Messages between endpoints that both behave.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::{connected, endpoint, listen, quick, step, until, wait_for, with_limits};
+use crate::common::{connected, endpoint, listen, quick, step, until, wait_for, with_limits};
 use fanin_message::{Closed, Event, Greeting, Limits, Options, Payload, SameName, SendError};
 
 #[test]
@@ -49,7 +47,7 @@ fn payloads_may_be_kept_and_sent_on() {
     let mut kept: Vec<Payload> = Vec::new();
     until(&mut [&mut server, &mut client], |_, endpoint, event| {
         if let Event::Message { peer, kind: 1, stream, payload } = event {
-            endpoint.send_shared(peer, 2, stream, &[], &[payload.clone()]).unwrap();
+            endpoint.send_shared(peer, 2, stream, &[], std::slice::from_ref(&payload)).unwrap();
             kept.push(payload);
         } else if let Event::Message { kind: 2, stream, payload, .. } = event {
             assert_eq!(payload[..4], stream.to_le_bytes());
@@ -210,7 +208,7 @@ fn shutdown_ends_everything_in_order() {
     while !(server.is_empty() && client.is_empty()) {
         step(&mut server);
         step(&mut client);
-        assert!(start.elapsed() < common::PATIENCE);
+        assert!(start.elapsed() < crate::common::PATIENCE);
     }
     assert_eq!(server.peers() + client.peers(), 0);
 }

@@ -1,0 +1,256 @@
+//! Connections that io_uring carries: when they come to it, what it does for them, and when they leave it for epoll.
+
+use rustix::io::Errno;
+use rustix::net::{Shutdown, shutdown};
+
+use super::Endpoint;
+use super::slot::{Carrier, State};
+use crate::event::Closed;
+use crate::outbox::Piece;
+use crate::sys::uring::{Chunk, Done, Uring, same_generation};
+
+/// A message that lacks more than this is read straight into its own buffer, which only epoll's way does.
+const DIRECT_BYTES_MIN: u64 = 64 << 10;
+/// Reads that have to be small, one after the other, before a connection comes to io_uring.
+pub(super) const SMALL_READS_MIN: u8 = 2;
+/// What a small read is.
+const SMALL_READ_BYTES_MAX: usize = 16 << 10;
+
+/// Received bytes that are being taken apart.
+pub(super) struct Fed {
+    index: u32,
+    /// Where they lie; those of an encrypted connection lie in its own layer.
+    chunk: Option<Chunk>,
+    len: usize,
+    used: usize,
+}
+
+impl Fed {
+    pub(super) fn decrypted(index: u32, len: usize) -> Self {
+        Self { index, chunk: None, len, used: 0 }
+    }
+}
+
+impl Endpoint {
+    pub(super) fn handle_done(&mut self, done: Done) {
+        match done {
+            Done::Received { index, generation, result, chunk, more } => {
+                let ours = self.slots.find(index).is_some_and(|slot| {
+                    slot.fd.is_some()
+                        && slot.carrier != Carrier::Epoll
+                        && same_generation(generation, slot.generation)
+                });
+                match (ours, chunk) {
+                    (true, chunk) => self.handle_received(index, result, chunk, more),
+                    (false, Some(chunk)) => self.recycle(chunk),
+                    (false, None) => {}
+                }
+            }
+            Done::Sent { index, generation, result, bytes, offered } => {
+                self.spare.put(Piece::Copied(bytes));
+                let ours = self.slots.find(index).is_some_and(|slot| {
+                    slot.fd.is_some() && slot.sending && same_generation(generation, slot.generation)
+                });
+                if ours {
+                    self.handle_sent(index, result, offered);
+                }
+            }
+        }
+    }
+
+    fn handle_received(&mut self, index: u32, result: i32, chunk: Option<Chunk>, more: bool) {
+        let leaving = self.slots.at(index).carrier == Carrier::Leaving;
+        if !more {
+            self.slots.at(index).carrier = Carrier::Epoll;
+        }
+        match (result, chunk) {
+            (1.., Some(chunk)) => {
+                for counters in [&mut self.slots.at(index).counters, &mut self.totals] {
+                    counters.reads += 1;
+                    counters.bytes_in += chunk.len as u64;
+                }
+                self.fed = Some(Fed { index, len: chunk.len, chunk: Some(chunk), used: 0 });
+                self.feed();
+            }
+            (0, chunk) => {
+                chunk.into_iter().for_each(|chunk| self.recycle(chunk));
+                return self.handle_end_of_stream(index);
+            }
+            (error, chunk) => {
+                chunk.into_iter().for_each(|chunk| self.recycle(chunk));
+                let errno = Errno::from_raw_os_error(-error);
+                if !matches!(errno, Errno::NOBUFS | Errno::CANCELED | Errno::AGAIN | Errno::INTR) {
+                    let reason = self.how_broken(index, Closed::Broken(errno.into()));
+                    return self.end(index, reason);
+                }
+            }
+        }
+        if !more {
+            // Out of buffers, or told to stop: the rest is read as it comes.
+            if leaving || !self.come_to_uring(index) {
+                self.watch(index);
+            }
+        }
+    }
+
+    /// Take the next part of the received bytes.
+    pub(super) fn feed(&mut self) {
+        let Some(fed) = &mut self.fed else { return };
+        let slot = self.slots.at(fed.index);
+        let mut left = fed.len - fed.used;
+        let (spaces, starved) = self.assembler.space_anyway(&mut slot.partial, left);
+        let mut taken = 0;
+        for space in spaces {
+            let here = left.min(space.len());
+            taken += match (&fed.chunk, &self.uring, &mut slot.tls) {
+                (Some(chunk), Some(uring), _) => {
+                    let at = fed.used + taken;
+                    space[..here].copy_from_slice(&uring.bytes(chunk)[at..at + here]);
+                    here
+                }
+                (_, _, Some(tls)) => tls.take(&mut space[..here]),
+                _ => here,
+            };
+            left -= here;
+        }
+        fed.used += taken;
+        self.assembler.filled(&mut slot.partial, taken);
+        slot.last_in = self.now;
+        if let (true, Some(fd)) = (slot.renew, &slot.fd) {
+            slot.options.socket.renew(fd);
+        }
+        self.reading = Some(fed.index);
+        let index = fed.index;
+        if fed.used == fed.len
+            && let Some(chunk) = self.fed.take().and_then(|fed| fed.chunk)
+        {
+            self.recycle(chunk);
+        }
+        let slot = self.slots.at(index);
+        if starved {
+            self.starve(index);
+        } else if slot.partial.needed() - slot.partial.got() > DIRECT_BYTES_MIN {
+            self.leave_uring(index);
+        }
+    }
+
+    /// A connection has ended: what was received from it is given up, and what is under way is made to end.
+    pub(super) fn drop_from_uring(&mut self, index: u32) {
+        if self.fed.as_ref().is_some_and(|fed| fed.index == index)
+            && let Some(chunk) = self.fed.take().and_then(|fed| fed.chunk)
+        {
+            self.recycle(chunk);
+        }
+        let slot = self.slots.at(index);
+        // The kernel holds the socket open for as long as a request on it lasts.
+        if (slot.carrier != Carrier::Epoll || slot.sending)
+            && let Some(fd) = &slot.fd
+        {
+            let _ = shutdown(fd, Shutdown::Both);
+        }
+        slot.carrier = Carrier::Epoll;
+        slot.sending = false;
+    }
+
+    fn recycle(&mut self, chunk: Chunk) {
+        if let Some(uring) = &mut self.uring {
+            uring.recycle(chunk);
+        }
+    }
+
+    /// After a read by epoll's way: whether the connection has become fit for io_uring.
+    pub(super) fn note_read(&mut self, index: u32, bytes: usize) {
+        let slot = self.slots.at(index);
+        if slot.carrier == Carrier::Epoll {
+            let small = bytes <= SMALL_READ_BYTES_MAX;
+            slot.small_reads = if small { slot.small_reads.saturating_add(1) } else { 0 };
+        }
+    }
+
+    /// Let io_uring carry a connection, if there is one and the connection is fit for it.
+    pub(super) fn come_to_uring(&mut self, index: u32) -> bool {
+        let Some(uring) = &mut self.uring else { return false };
+        let slot = self.slots.at(index);
+        let Some(fd) = &slot.fd else { return false };
+        let fit = slot.state == State::Open
+            && slot.carrier == Carrier::Epoll
+            && slot.tls.is_none()
+            && slot.small_reads >= SMALL_READS_MIN
+            && !(slot.paused || slot.starved || slot.broken || slot.blocked.is_some())
+            && slot.partial.needed() - slot.partial.got() <= DIRECT_BYTES_MIN;
+        if !fit {
+            return false;
+        }
+        if slot.watch.take().is_some() {
+            // It is watched, so it is there.
+            let _ = self.epoll.remove(fd);
+        }
+        slot.carrier = Carrier::Uring;
+        uring.receive(fd, index, slot.generation);
+        true
+    }
+
+    /// Let epoll carry a connection again, when what is under way has arrived.
+    pub(super) fn leave_uring(&mut self, index: u32) {
+        let Some(uring) = &mut self.uring else { return };
+        let slot = self.slots.at(index);
+        if slot.carrier == Carrier::Uring {
+            slot.carrier = Carrier::Leaving;
+            slot.small_reads = 0;
+            uring.cancel_receive(index, slot.generation);
+        }
+    }
+
+    /// Submit what waits for a peer; whether io_uring could take it.
+    pub(super) fn send_by_uring(&mut self, index: u32) -> bool {
+        let Some(uring) = &mut self.uring else { return false };
+        let slot = self.slots.at(index);
+        let Some(fd) = &slot.fd else { return false };
+        if slot.carrier != Carrier::Uring || slot.blocked.is_some() {
+            return false;
+        }
+        let Some((bytes, offset)) = slot.outbox.take_flight() else { return false };
+        uring.send(fd, index, slot.generation, bytes, offset);
+        slot.sending = true;
+        slot.blocked = Some(self.now);
+        if slot.timer.is_none() {
+            self.arm_next(index);
+        }
+        true
+    }
+
+    fn handle_sent(&mut self, index: u32, result: i32, offered: usize) {
+        let slot = self.slots.at(index);
+        slot.sending = false;
+        slot.blocked = None;
+        let taken = usize::try_from(result).unwrap_or(0);
+        let messages = slot.outbox.land(taken == offered);
+        if taken > 0 {
+            slot.last_out = self.now;
+            for counters in [&mut slot.counters, &mut self.totals] {
+                counters.writes += 1;
+                counters.bytes_out += taken as u64;
+                counters.messages_out += messages;
+            }
+        }
+        if taken < offered {
+            slot.broken = true;
+        }
+        self.flush_slot(index);
+    }
+
+    /// The ring, for those who wait.
+    pub(super) fn wait_for_kernel(&mut self, timeout: Option<std::time::Duration>) -> std::io::Result<()> {
+        let Some(uring) = &mut self.uring else { return self.epoll.wait(timeout) };
+        uring.wait(timeout)
+    }
+
+    /// What epoll has, where the ring said that it has something.
+    pub(super) fn poll_epoll_behind_uring(&mut self) -> std::io::Result<bool> {
+        let ready = self.uring.as_mut().is_some_and(Uring::take_epoll_ready);
+        if ready {
+            self.epoll.wait(Some(std::time::Duration::ZERO))?;
+        }
+        Ok(ready)
+    }
+}

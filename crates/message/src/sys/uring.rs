@@ -1,0 +1,355 @@
+//! Completions by io_uring: reads that go on by themselves into buffers that the kernel picks, and writes that are
+//! submitted together.
+//!
+//! It carries established connections in their quiet, common state: small and middling messages, in the clear. The
+//! rest of an endpoint (listeners, bells, connections that start, pause, or receive something large) stays with epoll,
+//! whose descriptor is watched here like any other.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::collections::VecDeque;
+use std::io;
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+
+use io_uring::types::{BufRingEntry, CancelBuilder, Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode, squeue};
+
+/// Requests that are handed over at once; more are handed over in between.
+const ENTRIES: u32 = 512;
+/// Completions that the kernel may keep for us.
+const COMPLETIONS: u32 = 4096;
+/// Completions that are taken before what they caused is handed over.
+const BATCH: usize = 128;
+/// Buffers for received bytes, and their size. Their distance is not a power of two, so that their first bytes do not
+/// all meet in the same few lines of the cache.
+const BUFFERS: u16 = 1024;
+pub(crate) const BUFFER_BYTES: usize = 4096;
+const STRIDE: usize = BUFFER_BYTES + 64;
+const GROUP: u16 = 0;
+const PAGE: usize = 4096;
+
+/// What a request is, in the two highest bits of its number.
+const RECEIVE: u64 = 0;
+const SEND: u64 = 1 << 62;
+const POLL: u64 = 2 << 62;
+const CANCEL: u64 = 3 << 62;
+const KIND: u64 = 3 << 62;
+/// Bits of a generation that fit beside the kind.
+const GENERATION: u32 = (1 << 30) - 1;
+
+/// A buffer with received bytes; it is given back with [`Uring::recycle`].
+#[derive(Debug)]
+pub(crate) struct Chunk {
+    buffer: u16,
+    pub(crate) len: usize,
+}
+
+/// Something that the kernel has done.
+pub(crate) enum Done {
+    /// Bytes, an end, or an error of a receiving connection; without `more`, it receives no longer.
+    Received { index: u32, generation: u32, result: i32, chunk: Option<Chunk>, more: bool },
+    /// A write is over: all of it was taken, or it failed.
+    Sent { index: u32, generation: u32, result: i32, bytes: Vec<u8>, offered: usize },
+}
+
+struct Flight {
+    index: u32,
+    generation: u32,
+    bytes: Vec<u8>,
+    offset: usize,
+}
+
+pub(crate) struct Uring {
+    ring: ManuallyDrop<IoUring>,
+    memory: ManuallyDrop<Memory>,
+    tail: u16,
+    done: VecDeque<cqueue::Entry>,
+    /// Buffers of writes, each until the kernel is done with it.
+    flights: Vec<Option<Flight>>,
+    free: Vec<u32>,
+    epoll: RawFd,
+    epoll_watched: bool,
+    epoll_ready: bool,
+    enabled: bool,
+}
+
+/// The ring of buffers, and the buffers.
+struct Memory {
+    ring: NonNull<u8>,
+    buffers: NonNull<u8>,
+}
+
+// SAFETY: the memory belongs to this value alone, and to the kernel.
+unsafe impl Send for Memory {}
+
+impl Memory {
+    fn layouts() -> (Layout, Layout) {
+        let ring = Layout::from_size_align(usize::from(BUFFERS) * size_of::<BufRingEntry>(), PAGE);
+        let buffers = Layout::from_size_align(usize::from(BUFFERS) * STRIDE, PAGE);
+        (ring.expect("a page is a power of two"), buffers.expect("a page is a power of two"))
+    }
+
+    fn new() -> io::Result<Self> {
+        let (ring, buffers) = Self::layouts();
+        // SAFETY: neither layout has size zero.
+        let (ring, buffers) = unsafe { (alloc_zeroed(ring), alloc_zeroed(buffers)) };
+        match (NonNull::new(ring), NonNull::new(buffers)) {
+            (Some(ring), Some(buffers)) => Ok(Self { ring, buffers }),
+            _ => Err(io::ErrorKind::OutOfMemory.into()),
+        }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        let (ring, buffers) = Self::layouts();
+        // SAFETY: both were allocated with these layouts, and the kernel has let go of them (see `Uring::drop`).
+        unsafe {
+            dealloc(self.ring.as_ptr(), ring);
+            dealloc(self.buffers.as_ptr(), buffers);
+        }
+    }
+}
+
+impl Uring {
+    /// A ring that also watches `epoll`, which has to outlive it.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel is older than 6.1, or its administrator forbids io_uring.
+    pub(crate) fn new(epoll: BorrowedFd<'_>) -> io::Result<Self> {
+        let ring = IoUring::builder()
+            .setup_cqsize(COMPLETIONS)
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            // The thread that polls first is the one that owns it.
+            .setup_r_disabled()
+            .dontfork()
+            .build(ENTRIES)?;
+        let memory = Memory::new()?;
+        let address = memory.ring.as_ptr() as u64;
+        // SAFETY: the memory is page-aligned, has an entry for each of `BUFFERS` buffers, and is freed only after the
+        // ring has let go of it (see `drop`).
+        unsafe { ring.submitter().register_buf_ring_with_flags(address, BUFFERS, GROUP, 0)? };
+        let mut uring = Self {
+            ring: ManuallyDrop::new(ring),
+            memory: ManuallyDrop::new(memory),
+            tail: 0,
+            done: VecDeque::with_capacity(BATCH),
+            flights: Vec::new(),
+            free: Vec::new(),
+            epoll: epoll.as_raw_fd(),
+            epoll_watched: false,
+            epoll_ready: false,
+            enabled: false,
+        };
+        for buffer in 0..BUFFERS {
+            uring.provide(buffer);
+        }
+        Ok(uring)
+    }
+
+    /// Receive from a connection until told otherwise.
+    pub(crate) fn receive(&mut self, fd: &OwnedFd, index: u32, generation: u32) {
+        let number = RECEIVE | numbered(index, generation);
+        let entry = opcode::RecvMulti::new(Fd(fd.as_raw_fd()), GROUP).build().user_data(number);
+        // SAFETY: the request refers to no memory but the ring of buffers.
+        unsafe { self.push(&entry) };
+    }
+
+    /// Receive no longer; a last [`Done::Received`] without `more` follows.
+    pub(crate) fn cancel_receive(&mut self, index: u32, generation: u32) {
+        let number = RECEIVE | numbered(index, generation);
+        let entry = opcode::AsyncCancel::new(number).build().user_data(CANCEL);
+        // SAFETY: the request refers to no memory.
+        unsafe { self.push(&entry) };
+    }
+
+    /// Write all of `bytes` from `offset` on.
+    pub(crate) fn send(&mut self, fd: &OwnedFd, index: u32, generation: u32, bytes: Vec<u8>, offset: usize) {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.flights.push(None);
+            (self.flights.len() - 1) as u32
+        });
+        let rest = &bytes[offset..];
+        let entry = opcode::Send::new(Fd(fd.as_raw_fd()), rest.as_ptr(), rest.len() as u32)
+            .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
+            .build()
+            .user_data(SEND | u64::from(place));
+        self.flights[place as usize] = Some(Flight { index, generation, bytes, offset });
+        // SAFETY: the bytes stay where they are on the heap, and unchanged, in `flights` until the request completes;
+        // `drop` waits for that, or leaks them.
+        unsafe { self.push(&entry) };
+    }
+
+    /// The bytes of a chunk.
+    pub(crate) fn bytes(&self, chunk: &Chunk) -> &[u8] {
+        assert!(chunk.len <= BUFFER_BYTES);
+        // SAFETY: the kernel has filled that many bytes of this buffer, which is ours until it is recycled; a chunk is
+        // made only from a completion, and is given up by `recycle`.
+        unsafe {
+            std::slice::from_raw_parts(
+                self.memory.buffers.as_ptr().add(usize::from(chunk.buffer) * STRIDE),
+                chunk.len,
+            )
+        }
+    }
+
+    /// Give a buffer back to the kernel.
+    #[allow(clippy::needless_pass_by_value, reason = "what was given back cannot be read again")]
+    pub(crate) fn recycle(&mut self, chunk: Chunk) {
+        self.provide(chunk.buffer);
+    }
+
+    /// Whether something is done that was not asked for yet.
+    pub(crate) fn has_done(&self) -> bool {
+        !self.done.is_empty()
+    }
+
+    /// What was done, one after the other.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<Done> {
+        loop {
+            let entry = self.done.pop_front()?;
+            let (number, result, flags) = (entry.user_data(), entry.result(), entry.flags());
+            match number & KIND {
+                RECEIVE => {
+                    let chunk = cqueue::buffer_select(flags)
+                        .map(|buffer| Chunk { buffer, len: usize::try_from(result).unwrap_or(0) });
+                    return Some(Done::Received {
+                        index: number as u32,
+                        generation: (number >> 32) as u32,
+                        result,
+                        chunk,
+                        more: cqueue::more(flags),
+                    });
+                }
+                SEND => {
+                    let place = number as u32;
+                    let Some(flight) = self.flights[place as usize].take() else { continue };
+                    self.free.push(place);
+                    let Flight { index, generation, bytes, offset } = flight;
+                    let offered = bytes.len() - offset;
+                    return Some(Done::Sent { index, generation, result, bytes, offered });
+                }
+                POLL => {
+                    self.epoll_watched = false;
+                    self.epoll_ready = true;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether epoll has something, which is then to be taken from it.
+    pub(crate) fn take_epoll_ready(&mut self) -> bool {
+        std::mem::take(&mut self.epoll_ready)
+    }
+
+    /// Hand over what was asked for, and wait until something is done, for at most `timeout`.
+    pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        if !self.enabled {
+            self.ring.submitter().register_enable_rings()?;
+            self.enabled = true;
+        }
+        if !self.epoll_watched {
+            let entry = opcode::PollAdd::new(Fd(self.epoll), libc::POLLIN as u32).build().user_data(POLL);
+            // SAFETY: the request refers to no memory.
+            unsafe { self.push(&entry) };
+            self.epoll_watched = true;
+        }
+        let timespec = timeout.map(|time| Timespec::new().sec(time.as_secs()).nsec(time.subsec_nanos()));
+        let mut arguments = SubmitArgs::new();
+        if let Some(timespec) = &timespec {
+            arguments = arguments.timespec(timespec);
+        }
+        // Completions that wait already need no waiting.
+        let want = usize::from(self.ring.completion().is_empty());
+        let result = match want {
+            0 => self.ring.submitter().submit_and_wait(1),
+            _ => self.ring.submitter().submit_with_args(want, &arguments),
+        };
+        match result {
+            Ok(_) => {}
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR | libc::EBUSY)) => {}
+            Err(error) => return Err(error),
+        }
+        self.done.extend(self.ring.completion().take(BATCH));
+        Ok(())
+    }
+
+    /// Hand over what was asked for, without waiting.
+    pub(crate) fn submit(&mut self) {
+        if self.enabled {
+            // What fails now is handed over by the next wait, which reports it.
+            let _ = self.ring.submitter().submit();
+        }
+    }
+
+    /// Put a request into the queue, which is handed over first where it is full.
+    ///
+    /// # Safety
+    ///
+    /// What the request refers to stays valid until it completes.
+    unsafe fn push(&mut self, entry: &squeue::Entry) {
+        // SAFETY: the caller's promise.
+        while unsafe { self.ring.submission().push(entry) }.is_err() {
+            if !self.enabled {
+                self.enabled = self.ring.submitter().register_enable_rings().is_ok();
+            }
+            // Nothing is lost where this fails: the queue stays as it is, and the next attempt says so again.
+            let _ = self.ring.submitter().submit();
+        }
+    }
+
+    /// Put a buffer at the end of the ring of those that the kernel may fill.
+    fn provide(&mut self, buffer: u16) {
+        let ring = self.memory.ring.as_ptr().cast::<BufRingEntry>();
+        let place = usize::from(self.tail & (BUFFERS - 1));
+        // SAFETY: `place` and `buffer` are below `BUFFERS`. The kernel reads the entry only after the tail has passed
+        // it, which is stored behind it, and the entry of a buffer that is ours is not read by the kernel.
+        unsafe {
+            let entry = &mut *ring.add(place);
+            entry.set_addr(self.memory.buffers.as_ptr().add(usize::from(buffer) * STRIDE) as u64);
+            entry.set_len(BUFFER_BYTES as u32);
+            entry.set_bid(buffer);
+            self.tail = self.tail.wrapping_add(1);
+            let tail = BufRingEntry::tail(ring).cast::<AtomicU16>();
+            (*tail).store(self.tail, Ordering::Release);
+        }
+    }
+}
+
+impl Drop for Uring {
+    fn drop(&mut self) {
+        // The kernel writes into the buffers, and reads from those of writes, until every request has ended.
+        let submitter = self.ring.submitter();
+        let ended = !self.enabled
+            || submitter.submit().is_ok()
+                && match submitter.register_sync_cancel(None, CancelBuilder::any()) {
+                    Ok(()) => true,
+                    Err(error) => error.raw_os_error() == Some(libc::ENOENT),
+                };
+        if ended {
+            // SAFETY: neither is used again; the ring goes before the memory that it refers to.
+            unsafe {
+                ManuallyDrop::drop(&mut self.ring);
+                ManuallyDrop::drop(&mut self.memory);
+            }
+        } else {
+            std::mem::forget(std::mem::take(&mut self.flights));
+        }
+    }
+}
+
+fn numbered(index: u32, generation: u32) -> u64 {
+    u64::from(generation & GENERATION) << 32 | u64::from(index)
+}
+
+/// Whether a completion's generation is this one.
+pub(crate) fn same_generation(of_request: u32, of_slot: u32) -> bool {
+    of_request & GENERATION == of_slot & GENERATION
+}

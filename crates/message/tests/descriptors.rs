@@ -1,0 +1,47 @@
+//! The limit of open files. A test file of its own, because the limit is the whole process's.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{endpoint, listen, quick, raw, until};
+use fanin_message::{Event, Greeting, NotAccepting, Options};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+pub(crate) const BACKEND: fanin_message::Backend = fanin_message::Backend::Epoll;
+
+#[test]
+fn at_the_limit_of_open_files_accepting_stops_with_an_error_and_goes_on_by_itself() {
+    let mut server = endpoint("server");
+    let (listener, address) = listen(&mut server, Options { greeting: Greeting::Bare, ..quick() });
+    let mut peers: Vec<_> = (0..40).map(|_| raw(address)).collect();
+    let open = std::fs::read_dir("/proc/self/fd").unwrap().count() as u64;
+    let before = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(open + 10), maximum: before.maximum }).unwrap();
+    let mut connected = 0;
+    let reason = loop {
+        match server.poll(Some(Instant::now() + common::PATIENCE)).unwrap() {
+            Some(Event::Connected { .. }) => connected += 1,
+            Some(Event::NotAccepting { listener: at, reason }) => {
+                assert_eq!(at, listener);
+                break reason;
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    let NotAccepting::System { error, open } = reason else { panic!("{reason:?}") };
+    assert_eq!((error.0, open), (libc::EMFILE, connected), "{error}");
+    assert!((5..15).contains(&connected), "{connected}");
+    // It neither spins nor repeats itself: one attempt a second, and nothing else.
+    let calls = Instant::now();
+    assert!(server.poll(Some(calls + Duration::from_millis(300))).unwrap().is_none());
+    assert!(calls.elapsed() >= Duration::from_millis(300));
+    // Peers that leave make room for those that wait.
+    peers.drain(..20);
+    let mut more = 0;
+    until(&mut [&mut server], |_, _, event| {
+        more += usize::from(matches!(event, Event::Connected { .. }));
+        connected + more == 40
+    });
+    setrlimit(Resource::Nofile, before).unwrap();
+}

@@ -1,0 +1,12 @@
+//! The whole suite over one of the kernel's interfaces.
+
+mod common;
+#[path = "suite/encryption.rs"]
+mod encryption;
+#[path = "suite/exchange.rs"]
+mod exchange;
+#[path = "suite/hostile.rs"]
+mod hostile;
+
+/// Which one.
+pub(crate) const BACKEND: fanin_message::Backend = fanin_message::Backend::Epoll;

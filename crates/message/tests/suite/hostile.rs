@@ -1,0 +1,381 @@
+//! Peers that lie, stall, vanish, or are no peers at all: each meets a bounded, named and counted reaction.
+
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
+
+use crate::common::{
+    PATIENCE, endpoint, frame, hello, listen, quick, raw, read_frame, step, until, wait_for, with_limits,
+};
+use fanin_message::{
+    BadHello, Closed, Endpoint, Event, Greeting, Limits, NotAccepting, Options, Oversize, SameName, Timing,
+};
+
+fn end_of(event: Event) -> Option<Closed> {
+    match event {
+        Event::Closed { reason, .. } | Event::Failed { reason, .. } => Some(reason),
+        _ => None,
+    }
+}
+
+/// How a server ends the connection of a peer that writes `bytes` and then waits.
+fn reaction(bytes: &[u8], options: Options, limits: Limits) -> (Closed, Endpoint) {
+    let mut server = with_limits("server", limits);
+    let (_, address) = listen(&mut server, options);
+    let mut peer = raw(address);
+    peer.write_all(bytes).unwrap();
+    let reason = wait_for(&mut server, end_of);
+    assert!(server.is_empty());
+    (reason, server)
+}
+
+#[test]
+fn what_is_no_greeting_is_refused() {
+    let cases: [(Vec<u8>, BadHello); 4] = [
+        (frame(1, 0, b"hi"), BadHello::Kind(1)),
+        (frame(0xFFFF_FF01, 0, b"no greeting"), BadHello::Magic(*b"no g")),
+        (frame(0xFFFF_FF01, 0, b"FNIN\x07\0"), BadHello::Version(7)),
+        (frame(0xFFFF_FF01, 0, b"FNIN\x01\0\0\0\0\0\x04\0abc"), BadHello::Size { got: 15, needed: 16 }),
+    ];
+    for (bytes, expected) in cases {
+        // The first message may only be a greeting, and no size is believed before it.
+        let (reason, server) = reaction(&bytes, quick(), Limits::default());
+        match reason {
+            Closed::BadHello(error) => assert_eq!(error, expected),
+            Closed::Oversize(Oversize { kind: 1, size: 2, limit: 0 }) => continue,
+            other => panic!("{other:?} for {expected:?}"),
+        }
+        assert_eq!(server.totals().refused, 1);
+    }
+    let (reason, _) = reaction(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", quick(), Limits::default());
+    assert!(matches!(reason, Closed::Oversize(_)), "{reason:?}");
+    let (reason, server) = reaction(b"", quick(), Limits::default());
+    assert_eq!(reason, Closed::GreetingLate(Duration::from_millis(300)));
+    assert_eq!((server.totals().refused, server.totals().connected), (1, 0));
+}
+
+#[test]
+fn sizes_that_lie_end_the_connection() {
+    let bare = Options { greeting: Greeting::Bare, ..quick() };
+    let limits = || Limits { by_kind: vec![(7, 1000)], ..Limits::default() };
+    let lie = |kind: u32, size: u32| {
+        let mut bytes = frame(kind, 0, b"");
+        bytes[8..12].copy_from_slice(&size.to_le_bytes());
+        bytes
+    };
+    for (kind, size, limit) in [(7, 1001, 1000), (8, u32::MAX, 64 << 20), (0xFFFF_FF02, 1025, 1024)] {
+        let (reason, server) = reaction(&lie(kind, size), bare.clone(), limits());
+        assert_eq!(reason, Closed::Oversize(Oversize { kind, size, limit }));
+        assert_eq!(server.totals().oversize, 1);
+    }
+    // A message that is announced but does not come takes no more memory than its first bytes warrant.
+    let mut server = with_limits("server", limits());
+    let (_, address) = listen(&mut server, bare.clone());
+    let mut peers: Vec<_> = (0..50).map(|_| raw(address)).collect();
+    for peer in &mut peers {
+        peer.write_all(&lie(1, 60 << 20)).unwrap();
+    }
+    let start = Instant::now();
+    while server.totals().bytes_in < 600 {
+        step(&mut server);
+        assert!(start.elapsed() < PATIENCE);
+    }
+    assert!(server.receive_bytes() < 50 * (80 << 10) + (256 << 10), "{}", server.receive_bytes());
+    drop(peers);
+    let mut truncated = 0;
+    until(&mut [&mut server], |_, _, event| {
+        if let Some(reason) = end_of(event) {
+            assert_eq!(reason, Closed::Truncated { got: 12, needed: 12 + (60 << 20) });
+            truncated += 1;
+        }
+        truncated == 50
+    });
+    assert!(server.receive_bytes() <= 256 << 10, "what unfinished messages held is free");
+}
+
+#[test]
+fn reserved_types_that_nobody_knows_end_the_connection() {
+    let mut bytes = hello("peer", "", 0);
+    bytes.extend(frame(0xFFFF_FFFF, 0, b""));
+    let (reason, _) = reaction(&bytes, quick(), Limits::default());
+    assert_eq!(reason, Closed::Reserved(0xFFFF_FFFF));
+}
+
+#[test]
+fn a_frame_may_come_byte_by_byte() {
+    let mut server = endpoint("server");
+    let (_, address) = listen(&mut server, quick());
+    let mut peer = raw(address);
+    peer.set_nodelay(true).unwrap();
+    let mut bytes = hello("slow", "server", 0);
+    bytes.extend(frame(3, 4, b"five"));
+    let mut events = Vec::new();
+    for byte in bytes {
+        peer.write_all(&[byte]).unwrap();
+        events.extend(server.poll(Some(Instant::now())).unwrap());
+    }
+    while events.len() < 2 {
+        events.extend(step(&mut server));
+    }
+    assert!(matches!(&events[0], Event::Connected { name, .. } if &**name == "slow"), "{events:?}");
+    let Event::Message { kind: 3, stream: 4, payload, .. } = &events[1] else { panic!("{events:?}") };
+    assert_eq!(**payload, *b"five");
+}
+
+#[test]
+fn names_are_checked_on_both_sides() {
+    let mut server = endpoint("server");
+    let only = Options { names: vec!["dcm-1".into()], ..quick() };
+    let (_, address) = listen(&mut server, only);
+    let once = Options { backoff: None, ..quick() };
+    for (own, expected, words) in [
+        ("dcm-1", "somebody else", "\"somebody else\" is not served here; server is"),
+        ("dcm-2", "server", "\"dcm-2\" is not served here; dcm-1 is"),
+    ] {
+        let mut client = endpoint(own);
+        client.connect(expected, address, once.clone());
+        let mut ends: [Option<Closed>; 2] = [None, None];
+        until(&mut [&mut server, &mut client], |number, _, event| {
+            assert!(!matches!(event, Event::Connected { .. }), "{own} to {expected}");
+            ends[number] = end_of(event).or(ends[number].take());
+            ends.iter().all(Option::is_some)
+        });
+        assert!(matches!(&ends[0], Some(Closed::WrongName { .. })), "{ends:?}");
+        assert_eq!(ends[1], Some(Closed::Refused(words.into())));
+    }
+    // A server that lies about its name is refused by the client.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut client = endpoint("dcm-1");
+    client.connect("server", listener.local_addr().unwrap(), once);
+    step(&mut client);
+    let (mut impostor, _) = listener.accept().unwrap();
+    assert_eq!(step(&mut client).map(|_| ()), None);
+    assert_eq!(read_frame(&mut impostor).0, 0xFFFF_FF01);
+    impostor.write_all(&hello("impostor", "", 0)).unwrap();
+    let reason = wait_for(&mut client, end_of);
+    assert_eq!(reason, Closed::WrongName { expected: "server".into(), got: "impostor".into() });
+    assert_eq!(read_frame(&mut impostor).0, 0xFFFF_FF03, "and is told so");
+}
+
+#[test]
+fn a_younger_connection_takes_the_place_of_a_half_open_one() {
+    let mut server = endpoint("server");
+    let (_, address) = listen(&mut server, quick());
+    let mut first = raw(address);
+    first.write_all(&hello("ros-1", "server", 0)).unwrap();
+    let old = wait_for(&mut server, |event| match event {
+        Event::Connected { peer, .. } => Some(peer),
+        _ => None,
+    });
+    let mut second = raw(address);
+    second.write_all(&hello("ros-1", "server", 0)).unwrap();
+    let mut seen = Vec::new();
+    until(&mut [&mut server], |_, _, event| {
+        match event {
+            Event::Closed { peer, reason, .. } => {
+                assert_eq!((peer, reason), (old, Closed::Superseded("ros-1".into())));
+                seen.push("closed");
+            }
+            Event::Connected { peer, .. } => {
+                assert_ne!(peer, old);
+                seen.push("connected");
+            }
+            other => panic!("{other:?}"),
+        }
+        seen.len() == 2
+    });
+    assert_eq!(seen, ["closed", "connected"], "first the end, then the new one");
+
+    let (_, strict) = listen(&mut server, Options { same_name: SameName::Refuse, ..quick() });
+    let (mut third, mut fourth) = (raw(strict), raw(strict));
+    third.write_all(&hello("ros-1", "", 0)).unwrap();
+    wait_for(&mut server, |event| matches!(event, Event::Connected { .. }).then_some(()));
+    fourth.write_all(&hello("ros-1", "", 0)).unwrap();
+    assert_eq!(wait_for(&mut server, end_of), Closed::Superseded("ros-1".into()));
+    assert_eq!(read_frame(&mut fourth), (0xFFFF_FF03, 0, b"\"ros-1\" is connected already".to_vec()));
+}
+
+#[test]
+fn silence_is_noticed_and_heartbeats_prevent_it() {
+    let mut server = endpoint("server");
+    let (_, address) = listen(&mut server, quick());
+    // One peer promises a heartbeat and falls silent; another promises nothing; a third is ours.
+    let (mut silent, mut modest) = (raw(address), raw(address));
+    silent.write_all(&hello("silent", "", 20)).unwrap();
+    modest.write_all(&hello("modest", "", 0)).unwrap();
+    let mut client = endpoint("client");
+    client.connect("server", address, quick());
+    let mut end = None;
+    let mut names = Vec::new();
+    until(&mut [&mut server, &mut client], |number, _, event| {
+        match event {
+            Event::Connected { peer, name, .. } if number == 0 => names.push((peer, name)),
+            Event::Closed { peer, reason, .. } => end = Some((peer, reason)),
+            _ => {}
+        }
+        end.is_some()
+    });
+    let (peer, reason) = end.unwrap();
+    assert_eq!(reason, Closed::Silent(Duration::from_millis(200)));
+    assert!(names.iter().any(|(known, name)| *known == peer && &**name == "silent"));
+    assert_eq!((server.peers(), server.totals().silent), (2, 1));
+    assert!(server.totals().heartbeats_in > 2 && client.totals().heartbeats_in > 2);
+    // The server's heartbeats reach those who do not send any.
+    assert_eq!(read_frame(&mut modest).0, 0xFFFF_FF01);
+    assert_eq!(read_frame(&mut modest), (0xFFFF_FF02, 0, Vec::new()));
+}
+
+#[test]
+fn a_process_that_slept_does_not_take_its_peers_for_dead() {
+    let (mut server, mut client) = (endpoint("server"), endpoint("client"));
+    crate::common::connected(&mut server, &mut client, &quick());
+    // The server sleeps longer than anybody may be silent, while the client's heartbeats pile up.
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(150) {
+        step(&mut client);
+    }
+    std::thread::sleep(Duration::from_millis(70));
+    let mut ended = false;
+    for _ in 0..30 {
+        ended |= step(&mut server).is_some_and(|event| end_of(event).is_some());
+    }
+    assert!(!ended);
+}
+
+#[test]
+fn who_takes_nothing_is_given_up() {
+    let limits = Limits { outbox_bytes_max: 1 << 20, ..Limits::default() };
+    let mut server = with_limits("server", limits);
+    let (_, address) = listen(&mut server, quick());
+    let mut lazy = raw(address);
+    lazy.write_all(&hello("lazy", "", 0)).unwrap();
+    let peer = wait_for(&mut server, |event| match event {
+        Event::Connected { peer, .. } => Some(peer),
+        _ => None,
+    });
+    while server.send(peer, 1, 0, &[&[0; 100_000]]).is_ok() {}
+    let (reason, unsent) = wait_for(&mut server, |event| match event {
+        Event::Closed { reason, unsent, .. } => Some((reason, unsent)),
+        _ => None,
+    });
+    assert_eq!(reason, Closed::Stalled(Duration::from_millis(200)));
+    assert!(unsent.bytes > 900_000 && unsent.messages >= 9, "{unsent:?}");
+    assert_eq!(server.totals().messages_unsent, unsent.messages);
+    assert_eq!(server.totals().stalled, 1);
+}
+
+#[test]
+fn a_peer_that_does_not_close_after_us_is_cut_off() {
+    let mut server = endpoint("server");
+    let (_, address) = listen(&mut server, quick());
+    let mut stubborn = raw(address);
+    stubborn.write_all(&hello("stubborn", "", 0)).unwrap();
+    let peer = wait_for(&mut server, |event| match event {
+        Event::Connected { peer, .. } => Some(peer),
+        _ => None,
+    });
+    server.send(peer, 9, 9, &[b"the last word"]).unwrap();
+    server.close(peer);
+    assert_eq!(wait_for(&mut server, end_of), Closed::NotDrained(Duration::from_millis(300)));
+    let mut rest = Vec::new();
+    stubborn.read_to_end(&mut rest).unwrap();
+    assert!(rest.ends_with(b"the last word"));
+}
+
+#[test]
+fn a_lost_server_is_found_again_by_all_its_clients() {
+    let options = Options { same_name: SameName::Replace, ..quick() };
+    let (mut server, mut client) = (endpoint("server"), endpoint("client"));
+    let (_, address) = listen(&mut server, options.clone());
+    let peer = client.connect("server", address, options.clone());
+    until(&mut [&mut server, &mut client], |number, _, event| {
+        number == 1 && matches!(event, Event::Connected { .. })
+    });
+    drop(server);
+    let (mut closed, mut failed) = (0, 0);
+    until(&mut [&mut client], |_, _, event| {
+        match event {
+            Event::Closed { retry: Some(_), .. } => closed += 1,
+            Event::Failed { reason, retry: Some(pause), .. } => {
+                assert!(matches!(reason, Closed::Broken(_) | Closed::Unreachable { .. }), "{reason:?}");
+                assert!(pause <= Duration::from_millis(20));
+                failed += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+        failed == 3
+    });
+    assert_eq!(closed, 1);
+    let mut server = endpoint("server");
+    server.listen(address, options).unwrap();
+    until(&mut [&mut server, &mut client], |number, client, event| {
+        if let (1, Event::Connected { peer: again, .. }) = (number, &event) {
+            assert_eq!(*again, peer, "the number stands for the peer, not for the connection");
+            assert_eq!(client.counters(peer).unwrap().connected, 2);
+            return true;
+        }
+        false
+    });
+}
+
+#[test]
+fn attempts_may_be_limited_and_hosts_without_addresses_are_named() {
+    let mut client = endpoint("client");
+    let few = Options {
+        backoff: Some(fanin_message::Backoff { attempts_max: Some(2), ..quick().backoff.unwrap() }),
+        ..quick()
+    };
+    client.connect("server", "no-such-host.invalid:1", few);
+    let mut retries = Vec::new();
+    until(&mut [&mut client], |_, _, event| {
+        let Event::Failed { reason: Closed::Unresolved { host, .. }, retry, .. } = event else {
+            panic!("{event:?}")
+        };
+        assert_eq!(&*host, "no-such-host.invalid:1");
+        retries.push(retry.is_some());
+        retries.len() == 3
+    });
+    assert_eq!(retries, [true, true, false]);
+    assert!(client.is_empty());
+}
+
+#[test]
+fn at_the_limit_of_peers_accepting_stops_and_goes_on_by_itself() {
+    let mut server = with_limits("server", Limits { peers_max: 2, ..Limits::default() });
+    let (listener, address) = listen(&mut server, Options { greeting: Greeting::Bare, ..quick() });
+    let mut peers: Vec<_> = (0..4).map(|_| raw(address)).collect();
+    let mut connected = 0;
+    until(&mut [&mut server], |_, _, event| {
+        match event {
+            Event::Connected { .. } => connected += 1,
+            Event::NotAccepting { listener: at, reason } => {
+                assert_eq!((at, reason), (listener, NotAccepting::Peers { max: 2 }));
+                return true;
+            }
+            other => panic!("{other:?}"),
+        }
+        false
+    });
+    assert_eq!(connected, 2);
+    // It waits without being busy: nothing is reported, and nothing wakes it.
+    assert!(server.poll(Some(Instant::now() + Duration::from_millis(50))).unwrap().is_none());
+    drop(peers.remove(0));
+    let (mut closed, mut again) = (0, 0);
+    until(&mut [&mut server], |_, _, event| {
+        closed += usize::from(matches!(event, Event::Closed { .. }));
+        again += usize::from(matches!(event, Event::Connected { .. }));
+        again == 1
+    });
+    assert_eq!(closed, 1);
+}
+
+#[test]
+fn silent_limits_do_not_hold_back_who_waits_for_ever() {
+    let forever = Timing { silence_max: Duration::ZERO, heartbeat: Duration::ZERO, ..quick().timing };
+    let mut server = endpoint("server");
+    let (_, address) = listen(&mut server, Options { timing: forever, ..quick() });
+    let mut silent = raw(address);
+    silent.write_all(&hello("silent", "", 1)).unwrap();
+    wait_for(&mut server, |event| matches!(event, Event::Connected { .. }).then_some(()));
+    assert!(server.poll(Some(Instant::now() + Duration::from_millis(250))).unwrap().is_none());
+    assert_eq!((server.peers(), server.totals().heartbeats_out), (1, 0));
+}

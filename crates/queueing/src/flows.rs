@@ -1,0 +1,354 @@
+//! How many flows traverse each port of a switch: counted by SYN and FIN, forgotten when idle.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use fanin_units::{Duration, Instant};
+
+/// The most flows that one switch can be told to follow.
+pub const FLOWS_MAX: u32 = 1 << 24;
+
+/// What a frame says about its flow: one direction of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FlowStage {
+    /// It opens it (SYN).
+    Opens,
+    /// It carries data. A flow that was forgotten, or opened before the switch started, counts again.
+    Carries,
+    /// It only acknowledges: a flow that is known is not idle, but none begins.
+    Acknowledges,
+    /// It closes it (FIN or RST).
+    Closes,
+}
+
+/// No entry.
+const NIL: u32 = u32::MAX;
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    flow: u64,
+    seen: Instant,
+    output: u32,
+    pool: u32,
+    /// The next one in the same bucket; of unused entries, the next unused one.
+    chained: u32,
+    /// Neighbours by age.
+    older: u32,
+    younger: u32,
+}
+
+/// The flows of one switch. Each frame costs the same, however many flows there are.
+///
+/// Where more flows come than it can follow, the one that was idle longest is forgotten and counted in [`Self::evicted`].
+#[derive(Debug, Clone)]
+pub struct FlowCounter {
+    entries: Vec<Entry>,
+    /// The first entry of each bucket; a power of two of them.
+    buckets: Vec<u32>,
+    unused: u32,
+    oldest: u32,
+    youngest: u32,
+    flows: u32,
+    flows_max: u32,
+    idle_max: Duration,
+    by_output: Vec<u32>,
+    by_pool: Vec<u32>,
+    evicted: u64,
+    aged: u64,
+}
+
+impl FlowCounter {
+    /// Follows up to `flows_max` flows (at most [`FLOWS_MAX`]) to `outputs` ports out of `pools` pools. One that shows
+    /// no frame for longer than `idle_max` is forgotten; with [`Duration::MAX`] only a FIN ends a flow, as in M21TCP §III.C.
+    pub fn new(outputs: usize, pools: usize, flows_max: u32, idle_max: Duration) -> Self {
+        Self {
+            entries: Vec::new(),
+            buckets: vec![NIL; 64],
+            unused: NIL,
+            oldest: NIL,
+            youngest: NIL,
+            flows: 0,
+            flows_max: flows_max.clamp(1, FLOWS_MAX),
+            idle_max,
+            by_output: vec![0; outputs],
+            by_pool: vec![0; pools],
+            evicted: 0,
+            aged: 0,
+        }
+    }
+
+    /// A frame of a flow, named by a number of the caller's, goes to an output out of a pool.
+    ///
+    /// # Panics
+    /// If there is no such output or pool.
+    #[inline]
+    pub fn handle_frame(&mut self, now: Instant, flow: u64, stage: FlowStage, output: usize, pool: usize) {
+        self.expire(now);
+        let (before, found) = self.find(flow);
+        match (stage, found) {
+            (FlowStage::Closes, NIL) | (FlowStage::Acknowledges, NIL) => {}
+            (FlowStage::Closes, found) => self.forget(before, found),
+            (_, NIL) => self.open(now, flow, output, pool),
+            (_, found) => self.touch(now, found, output, pool),
+        }
+    }
+
+    /// Flows to an output.
+    #[inline]
+    pub fn to_output(&self, output: usize) -> u32 {
+        self.by_output[output]
+    }
+
+    /// Flows that share a pool; 0 where there is none.
+    #[inline]
+    pub fn in_pool(&self, pool: usize) -> u32 {
+        self.by_pool.get(pool).copied().unwrap_or(0)
+    }
+
+    /// All flows.
+    pub const fn flows(&self) -> u32 {
+        self.flows
+    }
+
+    /// Flows that were forgotten because they were idle.
+    pub const fn aged(&self) -> u64 {
+        self.aged
+    }
+
+    /// Flows that were forgotten because there were too many.
+    pub const fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
+    /// Forgets what has been idle for too long.
+    #[inline]
+    pub fn expire(&mut self, now: Instant) {
+        while self.oldest != NIL {
+            let Entry { flow, seen, .. } = self.entries[self.oldest as usize];
+            if now.saturating_since(seen) <= self.idle_max {
+                return;
+            }
+            let (before, found) = self.find(flow);
+            self.forget(before, found);
+            self.aged += 1;
+        }
+    }
+
+    #[inline]
+    fn bucket(&self, flow: u64) -> usize {
+        let mixed = (flow ^ (flow >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> 40) as usize & (self.buckets.len() - 1)
+    }
+
+    /// The entry before the flow's own in its bucket, and its own.
+    #[inline]
+    fn find(&self, flow: u64) -> (u32, u32) {
+        let (mut before, mut found) = (NIL, self.buckets[self.bucket(flow)]);
+        while found != NIL && self.entries[found as usize].flow != flow {
+            (before, found) = (found, self.entries[found as usize].chained);
+        }
+        (before, found)
+    }
+
+    #[cold]
+    fn open(&mut self, now: Instant, flow: u64, output: usize, pool: usize) {
+        assert!(output < self.by_output.len(), "no output port {output}");
+        if self.flows == self.flows_max {
+            let (before, found) = self.find(self.entries[self.oldest as usize].flow);
+            self.forget(before, found);
+            self.evicted += 1;
+        }
+        if self.flows as usize == self.buckets.len() {
+            self.grow();
+        }
+        let bucket = self.bucket(flow);
+        let entry = Entry {
+            flow,
+            seen: now,
+            output: output as u32,
+            pool: pool as u32,
+            chained: self.buckets[bucket],
+            older: NIL,
+            younger: NIL,
+        };
+        let place = if self.unused == NIL {
+            self.entries.push(entry);
+            (self.entries.len() - 1) as u32
+        } else {
+            let place = self.unused;
+            self.unused = self.entries[place as usize].chained;
+            self.entries[place as usize] = entry;
+            place
+        };
+        self.buckets[bucket] = place;
+        self.append(place);
+        self.count(place, true);
+        self.flows += 1;
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.buckets = vec![NIL; self.buckets.len() * 2];
+        let mut place = self.oldest;
+        while place != NIL {
+            let bucket = self.bucket(self.entries[place as usize].flow);
+            self.entries[place as usize].chained = self.buckets[bucket];
+            self.buckets[bucket] = place;
+            place = self.entries[place as usize].younger;
+        }
+    }
+
+    #[inline]
+    fn touch(&mut self, now: Instant, place: u32, output: usize, pool: usize) {
+        let entry = &mut self.entries[place as usize];
+        entry.seen = now;
+        if entry.output as usize != output || entry.pool as usize != pool {
+            self.count(place, false);
+            let entry = &mut self.entries[place as usize];
+            (entry.output, entry.pool) = (output as u32, pool as u32);
+            self.count(place, true);
+        }
+        if self.youngest != place {
+            self.unlink(place);
+            self.append(place);
+        }
+    }
+
+    #[cold]
+    fn forget(&mut self, before: u32, place: u32) {
+        let Entry { flow, chained, .. } = self.entries[place as usize];
+        let bucket = self.bucket(flow);
+        match self.entries.get_mut(before as usize) {
+            Some(before) => before.chained = chained,
+            None => self.buckets[bucket] = chained,
+        }
+        self.unlink(place);
+        self.count(place, false);
+        self.entries[place as usize].chained = self.unused;
+        self.unused = place;
+        self.flows -= 1;
+    }
+
+    #[inline]
+    fn count(&mut self, place: u32, more: bool) {
+        let Entry { output, pool, .. } = self.entries[place as usize];
+        let of_pool = self.by_pool.get_mut(pool as usize);
+        for count in of_pool.into_iter().chain(self.by_output.get_mut(output as usize)) {
+            *count = if more { *count + 1 } else { *count - 1 };
+        }
+    }
+
+    #[inline]
+    fn append(&mut self, place: u32) {
+        let entry = &mut self.entries[place as usize];
+        (entry.older, entry.younger) = (self.youngest, NIL);
+        match self.entries.get_mut(self.youngest as usize) {
+            Some(youngest) => youngest.younger = place,
+            None => self.oldest = place,
+        }
+        self.youngest = place;
+    }
+
+    #[inline]
+    fn unlink(&mut self, place: u32) {
+        let Entry { older, younger, .. } = self.entries[place as usize];
+        match self.entries.get_mut(older as usize) {
+            Some(entry) => entry.younger = younger,
+            None => self.oldest = younger,
+        }
+        match self.entries.get_mut(younger as usize) {
+            Some(entry) => entry.older = older,
+            None => self.youngest = older,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::START + Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn opens_and_closes_and_opens_again_with_data() {
+        let mut flows = FlowCounter::new(2, 0, 100, Duration::MAX);
+        let mut frame = |flow, stage, output| {
+            flows.handle_frame(at(0), flow, stage, output, 0);
+            (flows.to_output(0), flows.to_output(1))
+        };
+        assert_eq!(frame(1, FlowStage::Opens, 0), (1, 0));
+        assert_eq!(frame(1, FlowStage::Opens, 0), (1, 0), "a SYN sent again is no second flow");
+        assert_eq!(frame(2, FlowStage::Opens, 1), (1, 1));
+        assert_eq!(frame(3, FlowStage::Acknowledges, 1), (1, 1), "the last ACK after a FIN opens nothing");
+        assert_eq!(frame(3, FlowStage::Carries, 1), (1, 2), "data of a flow that was not seen to open");
+        assert_eq!(frame(1, FlowStage::Closes, 0), (0, 2));
+        assert_eq!(frame(1, FlowStage::Closes, 0), (0, 2), "a FIN sent again");
+        assert_eq!(frame(2, FlowStage::Carries, 0), (1, 1), "a flow that takes another port");
+    }
+
+    #[test]
+    fn idle_flows_are_counted_out() {
+        let mut flows = FlowCounter::new(1, 1, 100, Duration::from_millis(10));
+        for flow in 0..5 {
+            flows.handle_frame(at(flow), flow, FlowStage::Opens, 0, 0);
+        }
+        flows.handle_frame(at(12), 2, FlowStage::Acknowledges, 0, 0);
+        assert_eq!((flows.to_output(0), flows.in_pool(0), flows.aged()), (3, 3, 2));
+        flows.expire(at(21));
+        assert_eq!((flows.to_output(0), flows.in_pool(0), flows.aged()), (1, 1, 4));
+    }
+
+    #[test]
+    fn agrees_with_a_map() {
+        let (flows_max, idle_max) = (90, Duration::from_millis(400));
+        let mut flows = FlowCounter::new(4, 2, flows_max, idle_max);
+        let mut naive: BTreeMap<u64, (Instant, usize, usize)> = BTreeMap::new();
+        let mut state = 1_u64;
+        let mut evicted = 0;
+        for step in 0..60_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let random = state >> 33;
+            // Times when all fit, and times when they do not.
+            let flow = (random % if step / 10_000 % 2 == 0 { 100 } else { 300 }) << (random % 3 * 20);
+            let (output, pool) = ((flow % 4) as usize, (random >> 8) as usize % 2);
+            let stage = match (random >> 12) % 8 {
+                0 => FlowStage::Opens,
+                1 => FlowStage::Closes,
+                2 => FlowStage::Acknowledges,
+                _ => FlowStage::Carries,
+            };
+            let now = at(step);
+            flows.handle_frame(now, flow, stage, output, pool);
+            naive.retain(|_, &mut (seen, ..)| now.saturating_since(seen) <= idle_max);
+            match stage {
+                FlowStage::Closes => {
+                    naive.remove(&flow);
+                }
+                FlowStage::Acknowledges if !naive.contains_key(&flow) => {}
+                _ => {
+                    if !naive.contains_key(&flow) && naive.len() == flows_max as usize {
+                        let oldest = *naive.iter().min_by_key(|(_, (seen, ..))| seen).unwrap().0;
+                        naive.remove(&oldest);
+                        evicted += 1;
+                    }
+                    naive.insert(flow, (now, output, pool));
+                }
+            }
+            assert_eq!(flows.flows() as usize, naive.len());
+            assert_eq!(flows.evicted(), evicted);
+            for port in 0..4 {
+                let expected = naive.values().filter(|&&(_, output, _)| output == port).count();
+                assert_eq!(flows.to_output(port) as usize, expected, "step {step}");
+            }
+            for side in 0..2 {
+                let expected = naive.values().filter(|&&(_, _, pool)| pool == side).count();
+                assert_eq!(flows.in_pool(side) as usize, expected, "step {step}");
+            }
+        }
+        assert!(evicted > 0 && flows.aged() > 0);
+    }
+}

@@ -1,0 +1,105 @@
+//! DCTCP's memory (RFC 8257 §3.3): which share of the bytes was marked.
+
+use super::config::DctcpParameters;
+use super::congestion::AckView;
+
+/// α and shares are counted in parts of this.
+pub(crate) const ONE: u64 = 1 << 30;
+
+/// The moving average α of the marked share, and the window of data that is being observed.
+#[derive(Clone, Debug)]
+pub(crate) struct Dctcp {
+    /// DCTCP.Alpha.
+    alpha: u32,
+    /// DCTCP.BytesAcked and DCTCP.BytesMarked, in units of the window.
+    acked: u32,
+    marked: u32,
+    /// DCTCP.WindowEnd.
+    window_end: u64,
+}
+
+impl Dctcp {
+    pub(crate) fn new(parameters: DctcpParameters) -> Self {
+        let alpha = (u64::from(parameters.alpha_initial) * ONE / 1_000_000).min(ONE) as u32;
+        Self { alpha, acked: 0, marked: 0, window_end: 0 }
+    }
+
+    /// α in parts of [`ONE`].
+    pub(crate) fn alpha(&self) -> u64 {
+        self.alpha.into()
+    }
+
+    /// RFC 8257 §3.3, steps 1 to 9.
+    #[inline]
+    pub(crate) fn handle_ack(&mut self, parameters: DctcpParameters, view: AckView) {
+        self.acked += view.acked;
+        if view.echo {
+            self.marked += view.acked;
+        }
+        if view.ack <= self.window_end {
+            return;
+        }
+        if self.acked > 0 {
+            // DCTCP.Alpha = DCTCP.Alpha * (1 - g) + g * M.
+            let share = u64::from(self.marked) * ONE / u64::from(self.acked);
+            let moved = (share as i64 - i64::from(self.alpha)) * i64::from(parameters.gain) / 1_000_000;
+            self.alpha = (i64::from(self.alpha) + moved).clamp(0, ONE as i64) as u32;
+        }
+        (self.acked, self.marked, self.window_end) = (0, 0, view.next);
+    }
+
+    /// RFC 8257 §3.3, step 10: cwnd = cwnd * (1 - DCTCP.Alpha / 2).
+    pub(crate) fn reduced(&self, cwnd: u32) -> u32 {
+        cwnd - ((u64::from(cwnd) * u64::from(self.alpha)) >> 31) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fanin_units::Instant;
+
+    use super::*;
+
+    const PARAMETERS: DctcpParameters =
+        DctcpParameters { gain: 62_500, alpha_initial: 1_000_000, window_min: 2 };
+
+    fn window(dctcp: &mut Dctcp, number: u64, marked: u32) {
+        // A window of 16 segments; the last acknowledgement passes its end.
+        for segment in 1..=16_u32 {
+            let ack = number * 16 + u64::from(segment);
+            let view =
+                AckView { now: Instant::START, acked: 1, ack, next: ack + 15, echo: segment <= marked };
+            dctcp.handle_ack(PARAMETERS, view);
+        }
+    }
+
+    #[test]
+    fn alpha_is_a_moving_average_of_the_marked_share() {
+        let mut dctcp = Dctcp::new(PARAMETERS);
+        assert_eq!(dctcp.alpha(), ONE);
+        // Nothing marked: 15/16 remain of each window.
+        let mut expected = 1.0;
+        for number in 0..40 {
+            window(&mut dctcp, number, 0);
+            expected *= 15.0 / 16.0;
+        }
+        let share = |dctcp: &Dctcp| dctcp.alpha() as f64 / ONE as f64;
+        assert!((share(&dctcp) / expected - 1.0).abs() < 0.08, "{} {expected}", share(&dctcp));
+        // A quarter of every window marked: it settles there.
+        for number in 40..200 {
+            window(&mut dctcp, number, 4);
+        }
+        assert!((share(&dctcp) - 0.25).abs() < 0.02, "{}", share(&dctcp));
+    }
+
+    #[test]
+    fn the_window_falls_by_half_of_alpha() {
+        let mut dctcp = Dctcp::new(PARAMETERS);
+        assert_eq!((dctcp.reduced(100), dctcp.reduced(3)), (50, 2));
+        dctcp.alpha = (ONE / 4) as u32;
+        assert_eq!(dctcp.reduced(80), 70);
+        assert_eq!(dctcp.reduced(80_000), 70_000);
+        dctcp.alpha = 0;
+        assert_eq!(dctcp.reduced(80), 80);
+    }
+}

@@ -1,0 +1,129 @@
+//! The figures of the techniques in force, each under its own key of the summary.
+
+use fanin_queueing::{Limit, M21Switch};
+use fanin_report::Summary;
+use fanin_scenario::{CongestionControl, Scenario};
+use serde_json::{Value, json};
+
+use crate::diatcp::{Diatcp, DiatcpCounters};
+use crate::fabric::PauseFigures;
+use crate::m21::{M21Counters, M21Switches};
+use crate::rings::RingFigures;
+use crate::world::{Workload, World};
+
+/// Fills in what the techniques that a scenario uses have to say, over the whole run.
+pub(crate) fn fill<W: Workload>(summary: &mut Summary, scenario: &Scenario, world: &World<W>) {
+    let mut add = |key: &str, figures: Value| {
+        summary.techniques.insert(key.to_owned(), figures);
+    };
+    if let Some(figures) = early_signals(world) {
+        add("ecn", figures);
+    }
+    if let Some(held) = &world.fabric.held {
+        add("pause", pause(held.figures(world.now), world.now));
+    }
+    if let Some(m21) = &world.fabric.m21 {
+        add("m21tcp", m21tcp(m21));
+    }
+    if let Some(figures) = world.fabric.ring_figures() {
+        add("daqring", rings(figures));
+    }
+    if let Some(pacer) = &world.pacer {
+        add("fastpass", pacer.figures());
+    }
+    if let Some(diatcp) = &world.diatcp {
+        add("diatcp", receivers(diatcp));
+    }
+    if scenario.transport.congestion_control == CongestionControl::Dctcp {
+        add("dctcp", dctcp(world));
+    }
+}
+
+/// What markers did to the frames that they looked at.
+fn early_signals<W: Workload>(world: &World<W>) -> Option<Value> {
+    let (mut offered, mut marked, mut dropped) = (0, 0, 0);
+    let mut any = false;
+    for memory in world.fabric.accounts().filter(|memory| memory.marks()) {
+        any = true;
+        for output in 0..memory.outputs_len() {
+            let counters = memory.counters(output);
+            offered += counters.enqueued.frames + counters.dropped_total().frames;
+            marked += counters.marked.frames;
+            dropped += counters.dropped_by(Limit::Early).frames;
+        }
+    }
+    let share = if offered == 0 { 0.0 } else { marked as f64 / offered as f64 };
+    any.then(
+        || json!({ "frames": offered, "marked": marked, "marked_share": share, "dropped_early": dropped }),
+    )
+}
+
+/// What the rings of destinations held and refused.
+fn rings(figures: RingFigures) -> Value {
+    json!({
+        "rings": figures.rings,
+        "frames": figures.frames,
+        "drops": figures.drops,
+        "frames_max": figures.frames_max,
+        "bytes_max": figures.bytes_max,
+        "memory_bytes": figures.memory_bytes,
+    })
+}
+
+/// How often and how long neighbours were stopped.
+fn pause(figures: PauseFigures, now: u64) -> Value {
+    let ms = |ps: u64| ps as f64 / 1e9;
+    json!({
+        "pauses": figures.pauses,
+        "resumes": figures.resumes,
+        "hosts_stopped": figures.hosts_stopped,
+        "switch_ports_stopped": figures.switch_ports_stopped,
+        "stop_ms_max": ms(figures.longest),
+        "stopped_share_max": figures.stopped_most as f64 / now.max(1) as f64,
+        "storms": figures.storms,
+        "input_bytes_max": figures.input_bytes_max,
+    })
+}
+
+/// What the switches granted, and how many flows they counted.
+fn m21tcp(m21: &M21Switches) -> Value {
+    let M21Counters { written, rewritten, window_min, below_segment } = m21.counters;
+    let mut figures = json!({
+        "flows_max": m21.switches().map(M21Switch::flows_most).max().unwrap_or(0),
+        "flows_aged": m21.switches().map(|switch| switch.flows().aged()).sum::<u64>(),
+        "windows_written": written,
+        "echoes_rewritten": rewritten,
+        "frames_below_segment": below_segment,
+    });
+    if window_min != u32::MAX {
+        figures["window_bytes_min"] = window_min.into();
+    }
+    figures
+}
+
+/// What the receivers granted and what telling it cost.
+fn receivers(diatcp: &Diatcp) -> Value {
+    let DiatcpCounters { updates, used_up, granted_max, debtors_max, late } = diatcp.counters;
+    json!({
+        "window_updates": updates,
+        "acks_at_once": used_up,
+        "granted_segments_max": granted_max,
+        "senders_max": debtors_max,
+        "answers_late": late,
+    })
+}
+
+/// The marked share as the senders of data see it at the end, and how often they reduced their windows.
+fn dctcp<W: Workload>(world: &World<W>) -> Value {
+    let stats =
+        (0..world.ends_len() as u32).map(|end| world.end_stats(end).0).filter(|stats| stats.segments > 1);
+    let (mut senders, mut sum, mut max, mut reductions) = (0_u64, 0_u64, 0, 0);
+    for stats in stats {
+        senders += 1;
+        sum += u64::from(stats.alpha_ppm);
+        max = max.max(stats.alpha_ppm);
+        reductions += stats.ecn_reductions;
+    }
+    let mean = if senders == 0 { 0.0 } else { sum as f64 / senders as f64 / 1e6 };
+    json!({ "alpha_mean": mean, "alpha_max": f64::from(max) / 1e6, "reductions": reductions })
+}

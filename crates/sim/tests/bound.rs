@@ -1,0 +1,97 @@
+//! No event is faster than its own ideal, whatever the system.
+
+use std::fmt::Write;
+
+use fanin_scenario::{Scenario, load_text};
+use fanin_sim::{Control, End, run};
+use proptest::prelude::*;
+
+/// Systems that run in milliseconds, as text of a scenario file.
+fn systems() -> impl Strategy<Value = String> {
+    let network = (1_u32..=40, 1_u32..=8, 1_u32..=3, 1_u32..=4, any::<bool>());
+    let sizes = (60_u32..=4_000, 0_u32..=50, 0_u32..=300, 1_u32..=100);
+    let stack =
+        prop::sample::select(vec!["linux-2.6.26", "linux-2.6.32", "linux-6", "ns3-newreno", "textbook"]);
+    let rates = (
+        prop::sample::select(vec!["100 Mb/s", "1 Gb/s", "10 Gb/s"]),
+        prop::sample::select(vec!["100 Mb/s", "1 Gb/s", "10 Gb/s"]),
+        prop::sample::select(vec!["1 Gb/s", "10 Gb/s"]),
+    );
+    let delays = (0_u32..=500, 0_u32..=200, 0_u32..=20);
+    let shaping = prop::option::of(8_u32..=200);
+    let policy = prop::sample::select(vec![
+        "fcfs",
+        "random",
+        "node-round-robin",
+        "node-load-balancing",
+        "unit-round-robin",
+    ]);
+    let buffer = prop::sample::select(vec!["30 kB", "200 kB", "5 MB"]);
+    (network, sizes, stack, rates, delays, shaping, policy, buffer).prop_map(
+        |(network, sizes, stack, rates, delays, shaping, policy, buffer)| {
+            let (readouts, fragments, racks, hosts, star) = network;
+            let (mean, sigma, deviation, percent) = sizes;
+            let racks = if star { 1 } else { racks };
+            // A share is one readout at least.
+            let percent = percent.max(100_u32.div_ceil(readouts));
+            let mut text = format!(
+                "[run]\nduration = \"20 ms\"\nwarmup = \"0 s\"\n[readout]\nhosts = {readouts}\nfragments_per_host = {fragments}\n\
+                 response_delay = \"{} us\"\nresponse_delay_sd = \"{} us\"\n\
+                 [readout.fragment_size]\ndistribution = \"log-normal\"\nmean = \"{mean} B\"\nsigma = 0.{sigma:02}\n\
+                 fragment_sd = \"{deviation} B\"\n[readout.link]\nrate = \"{}\"\n\
+                 [collectors]\nracks = {racks}\nhosts_per_rack = {hosts}\nunits_per_host = 3\nprocessing_time = \"2 ms\"\n\
+                 [supervisor]\nrate = \"500 Hz\"\npolicy = \"{policy}\"\n[transport]\nprofile = \"{stack}\"\n\
+                 [network]\ntopology = \"{}\"\nreadouts_per_group = 8\n[link]\nrate = \"{}\"\ndelay = \"{} us\"\n\
+                 [uplink]\nrate = \"{}\"\n[tor]\nbuffering = \"dedicated\"\nbuffer = \"{buffer}\"\nuplink_buffer = \"5 MB\"\n\
+                 [workload]\nfraction = \"{percent} %\"\n",
+                delays.0,
+                delays.1.min(delays.0),
+                rates.0,
+                if star { "star" } else { "racks" },
+                rates.1,
+                delays.2,
+                rates.2,
+            );
+            if let Some(credits) = shaping {
+                let credits = credits.max(fragments);
+                // Writing to a string cannot fail.
+                let _ = write!(text, "[shaping]\nmethod = \"credits\"\ncredits = {credits}\n");
+            }
+            text
+        },
+    )
+}
+
+fn scenario(text: &str) -> Scenario {
+    load_text("random", text, &[]).unwrap_or_else(|errors| panic!("{}", errors.render(false))).scenario
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 120, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_event_is_faster_than_its_ideal(text in systems(), seed in any::<u64>()) {
+        let outcome = run(&scenario(&text), seed, &Control::default()).expect("it can be simulated");
+        prop_assert_eq!(outcome.end, End::Complete);
+        prop_assert!(!outcome.records.events.is_empty());
+        for row in &outcome.records.events {
+            let (Some(time), Some(ideal)) = (row.collection_time_ps, row.ideal_ps) else {
+                panic!("an event without a time: {row:?}");
+            };
+            prop_assert!(time >= ideal, "{time} ps is less than {ideal} ps: {row:?}");
+            prop_assert!(ideal > 0);
+        }
+        let slowdown = outcome.summary.slowdown.expect("events have ideals");
+        prop_assert!(slowdown.p50 >= 1.0);
+    }
+}
+
+/// With nothing in the way a collection reaches its ideal.
+#[test]
+fn an_isolated_event_is_nearly_ideal() {
+    let alone = "extends = \"thesis-a-500hz\"\n[run]\nduration = \"1 s\"\nwarmup = \"500 ms\"\n[supervisor]\nrate = \"20 Hz\"\n\
+                 policy = \"node-round-robin\"\n[shaping]\nmethod = \"credits\"\ncredits = 480\n";
+    let outcome = run(&scenario(alone), 1, &Control::default()).expect("it can be simulated");
+    let slowdown = outcome.summary.slowdown.expect("events have ideals");
+    assert!(slowdown.p50 >= 1.0 && slowdown.max < 1.03, "{slowdown:?}");
+}

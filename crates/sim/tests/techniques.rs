@@ -1,0 +1,290 @@
+//! Every technique in whole runs: it loses nothing, is never faster than the wire, keeps its bounds and tells its figures.
+
+use fanin_report::Summary;
+use fanin_scenario::{Scenario, load_text};
+use fanin_sim::{Control, End, Outcome, run};
+
+fn preset(name: &str, sets: &[&str]) -> Scenario {
+    let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
+    match load_text("test", &format!("extends = \"{name}\""), &sets) {
+        Ok(loaded) => loaded.scenario,
+        Err(errors) => panic!("{}", errors.render(false)),
+    }
+}
+
+fn outcome(name: &str, sets: &[&str]) -> Outcome {
+    let outcome = run(&preset(name, sets), 1, &Control::default()).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(outcome.end, End::Complete, "{sets:?}");
+    for row in &outcome.records.events {
+        if let (Some(time), Some(ideal)) = (row.collection_time_ps, row.ideal_ps) {
+            assert!(time >= ideal, "faster than the wire: {row:?}");
+        }
+    }
+    outcome
+}
+
+fn figure(summary: &Summary, path: &str) -> f64 {
+    let (key, figure) = path.split_once('.').unwrap();
+    let section = summary.techniques.get(key).unwrap_or_else(|| panic!("no section {key}"));
+    section[figure].as_f64().unwrap_or_else(|| panic!("no {figure} in {section}"))
+}
+
+fn goodput_mbps(outcome: &Outcome) -> f64 {
+    outcome.summary.goodput_bps.as_ref().unwrap().total / 1e6
+}
+
+const SHORT: &str = "run.duration=500 ms";
+
+#[test]
+fn dctcp_keeps_the_queue_at_its_threshold() {
+    let sets = [
+        SHORT,
+        "workload.senders=4",
+        "transport.congestion_control=dctcp",
+        "tor.ecn.mode=threshold",
+        "tor.ecn.threshold=20",
+    ];
+    let dctcp = outcome("m21tcp-ffw", &sets);
+    let network = dctcp.summary.network.clone().unwrap();
+    assert_eq!(network.drops, Some(0));
+    assert!(network.ecn_marks.unwrap() > 100);
+    // K, and what four senders add in the round trip until the marks work.
+    assert!(network.queue_bytes_max.unwrap() < 60_000, "{network:?}");
+    assert!(goodput_mbps(&dctcp) > 800.0, "{}", goodput_mbps(&dctcp));
+    let alpha = figure(&dctcp.summary, "dctcp.alpha_mean");
+    assert!(alpha > 0.02 && alpha < 0.9, "{alpha}");
+    assert!(figure(&dctcp.summary, "dctcp.reductions") > 10.0);
+    assert_eq!(figure(&dctcp.summary, "ecn.marked"), network.ecn_marks.unwrap() as f64);
+    // The plain stack fills the whole buffer.
+    let plain = outcome("m21tcp-ffw", &[SHORT, "workload.senders=4"]);
+    assert!(plain.summary.network.unwrap().queue_bytes_max.unwrap() > 60_000);
+    assert!(plain.summary.techniques.is_empty());
+}
+
+#[test]
+fn red_marks_or_drops() {
+    let red = ["workload.senders=8", SHORT, "tor.ecn.min=15", "tor.ecn.max=25", "tor.ecn.gentle=true"];
+    let mut sets = red.to_vec();
+    sets.push("tor.ecn.mode=red-drop");
+    let drop = outcome("m21tcp-ffw", &sets);
+    assert!(figure(&drop.summary, "ecn.dropped_early") > 0.0);
+    assert_eq!(figure(&drop.summary, "ecn.marked"), 0.0);
+    for (weight, unit) in [("0.002", "packets"), ("1", "bytes")] {
+        let (weight, unit) = (format!("tor.ecn.weight={weight}"), format!("tor.ecn.unit={unit}"));
+        let mut sets = red.to_vec();
+        sets.extend(["tor.ecn.mode=red-mark", "transport.ecn=true", &weight, &unit]);
+        let mark = outcome("m21tcp-ffw", &sets);
+        assert!(figure(&mark.summary, "ecn.marked") > 0.0, "{sets:?}");
+        assert_eq!(
+            mark.summary.network.clone().unwrap().ecn_marks.unwrap() as f64,
+            figure(&mark.summary, "ecn.marked")
+        );
+    }
+}
+
+const M21: [&str; 3] = [SHORT, "transport.congestion_control=m21tcp", "tor.m21=true"];
+
+#[test]
+fn m21tcp_never_overflows_while_there_is_a_segment_for_each_flow() {
+    // 64 KiB hold 98 frames of 576 bytes on Ethernet (642 stored); 8 bytes of each segment are the option.
+    for senders in ["1", "8", "40", "98"] {
+        for framing in ["ethernet", "point-to-point"] {
+            for rewrite in ["true", "false"] {
+                let senders = format!("workload.senders={senders}");
+                let framing = format!("network.framing={framing}");
+                let rewrite = format!("transport.m21tcp.rewrite_echo={rewrite}");
+                let mut sets = M21.to_vec();
+                sets.extend([senders.as_str(), &framing, &rewrite, "tor.count_in_service=true"]);
+                let outcome = outcome("m21tcp-fbw", &sets);
+                let network = outcome.summary.network.clone().unwrap();
+                assert_eq!(network.drops, Some(0), "{sets:?}");
+                assert!(network.queue_bytes_max.unwrap() <= 65_536);
+                assert_eq!(outcome.summary.tcp.clone().unwrap().timeouts, Some(0), "{sets:?}");
+                assert!(figure(&outcome.summary, "m21tcp.window_bytes_min") >= 568.0);
+                assert_eq!(figure(&outcome.summary, "m21tcp.frames_below_segment"), 0.0);
+                let ideal = outcome.summary.ideal.clone().unwrap().goodput_bps.unwrap() / 1e6;
+                assert!(goodput_mbps(&outcome) > 0.75 * ideal, "{sets:?} {}", goodput_mbps(&outcome));
+            }
+        }
+    }
+}
+
+#[test]
+fn beyond_a_segment_for_each_flow_m21tcp_cannot_help() {
+    let mut sets = M21.to_vec();
+    sets.extend(["workload.senders=160", "workload.request_size=10 kB", "workload.service_delay_max=0 s"]);
+    let outcome = outcome("m21tcp-ffw", &sets);
+    assert!(figure(&outcome.summary, "m21tcp.frames_below_segment") > 0.0);
+    assert!(outcome.summary.network.clone().unwrap().drops.unwrap() > 0);
+}
+
+#[test]
+fn the_least_of_several_switches_arrives() {
+    let sets = [
+        "run.duration=100 ms",
+        "transport.congestion_control=m21tcp",
+        "collectors.hosts_per_rack=4",
+        "readout.hosts=32",
+        "readout.response_delay_sd=0 s",
+        "supervisor.rate=200 Hz",
+        "tor.m21=true",
+        "tor.buffer=1 MB",
+        "core.m21=true",
+        "core.buffering=dedicated",
+    ];
+    let window = |core: &str| {
+        let core = format!("core.buffer={core}");
+        let mut sets = sets.to_vec();
+        sets.push(&core);
+        let outcome = outcome("thesis-a-500hz", &sets);
+        figure(&outcome.summary, "m21tcp.window_bytes_min")
+    };
+    // A rack's port shares 1 MB among 32 readouts and the supervisor: 20 segments of 1440. The core has 16 readouts for
+    // four collectors on each uplink, and the supervisor's four connections.
+    assert_eq!(window("10 MB") / 1440.0, 19.0);
+    assert_eq!(window("500 kB") / 1440.0, 4.0);
+}
+
+#[test]
+fn diatcp_keeps_to_its_global_window() {
+    for (window, senders) in [("16", "16"), ("40", "16"), ("8", "16"), ("40", "64")] {
+        for aware in ["true", "false"] {
+            let window = format!("transport.diatcp.global_window={window}");
+            let senders = format!("workload.senders={senders}");
+            let aware = format!("transport.diatcp.deadline_aware={aware}");
+            let cc = "transport.congestion_control=diatcp";
+            let sets = [SHORT, cc, &window, &senders, &aware, "workload.deadline=30 ms"];
+            let outcome = outcome("incast", &sets);
+            let network = outcome.summary.network.clone().unwrap();
+            assert_eq!(network.drops, Some(0), "{sets:?}");
+            assert_eq!(outcome.summary.tcp.clone().unwrap().timeouts, Some(0), "{sets:?}");
+            let granted = figure(&outcome.summary, "diatcp.granted_segments_max");
+            assert_eq!(granted, f64::from(window.rsplit_once('=').unwrap().1.parse::<u32>().unwrap()));
+            // Equation (8): what is queued is at most what was granted.
+            assert!(network.queue_bytes_max.unwrap() as f64 <= granted * 1518.0, "{sets:?} {network:?}");
+            assert!(figure(&outcome.summary, "diatcp.window_updates") > 0.0);
+            // Its lower bound: ten segments fill the path of 126 us; eight leave a fifth of it idle.
+            let slowdown = outcome.summary.slowdown.clone().unwrap().mean;
+            let expected = if granted < 10.0 { 1.15..1.4 } else { 1.0..1.02 };
+            assert!(expected.contains(&slowdown), "{sets:?}: {slowdown}");
+        }
+    }
+}
+
+#[test]
+fn diatcp_behind_a_software_router() {
+    let sets = ["run.duration=200 ms", "transport.congestion_control=diatcp"];
+    let diatcp = outcome("icc15-router", &sets);
+    assert_eq!(diatcp.summary.network.clone().unwrap().drops, Some(0));
+    assert_eq!(figure(&diatcp.summary, "diatcp.senders_max"), 160.0);
+    // More frames come back than with plain TCP: windows are updated all the time.
+    let plain =
+        outcome("icc15-router", &["run.duration=200 ms", "shaping.credits=421", "shaping.method=credits"]);
+    let per_event = |outcome: &Outcome| {
+        let packets = outcome.summary.network.clone().unwrap().packets.unwrap() as f64;
+        packets / outcome.summary.events.clone().unwrap().collected as f64
+    };
+    assert!(per_event(&diatcp) > per_event(&plain), "{} {}", per_event(&diatcp), per_event(&plain));
+}
+
+#[test]
+fn pause_never_drops_within_its_bound() {
+    // 16 inputs, each with a threshold of 4 kB and 13 kB of headroom for links of 25 us.
+    for mode in ["pause", "priority"] {
+        let mode = format!("tor.pause.mode={mode}");
+        let sets = [SHORT, &mode, "tor.pause.xoff=4 kB", "tor.pause.xon=2 kB", "tor.buffer=280 kB"];
+        let pause = outcome("incast", &sets);
+        let network = pause.summary.network.clone().unwrap();
+        assert_eq!((network.drops, pause.summary.tcp.clone().unwrap().timeouts), (Some(0), Some(0)));
+        assert_eq!(network.pauses.unwrap() as f64, figure(&pause.summary, "pause.pauses"));
+        assert!(network.pauses.unwrap() > 100);
+        assert_eq!(figure(&pause.summary, "pause.hosts_stopped"), 16.0);
+        assert_eq!(figure(&pause.summary, "pause.storms"), 0.0);
+        let slowdown = pause.summary.slowdown.clone().unwrap().mean;
+        assert!((1.0..1.05).contains(&slowdown), "{slowdown}");
+    }
+    // Without it, the same buffer overflows.
+    let plain = outcome("incast", &[SHORT, "tor.buffer=64 kB"]);
+    assert!(plain.summary.network.unwrap().drops.unwrap() > 0);
+}
+
+/// A rack of four whose switch stops the core; buffers too small for a burst.
+const RACK: [&str; 9] = [
+    "run.duration=200 ms",
+    "run.warmup=0 s",
+    "collectors.hosts_per_rack=4",
+    "supervisor.rate=150 Hz",
+    "readout.response_delay_sd=0 s",
+    "tor.buffer=786 kB",
+    "tor.pause.xoff=300 kB",
+    "tor.pause.xon=200 kB",
+    "supervisor.policy=node-round-robin",
+];
+
+#[test]
+fn a_stopped_core_holds_up_everybody_behind_it() {
+    let run = |more: &[&str]| {
+        let mut sets = RACK.to_vec();
+        sets.extend(more);
+        outcome("thesis-a-500hz", &sets)
+    };
+    let time = |outcome: &Outcome| outcome.summary.collection_time_ms.clone().unwrap();
+    let pause = run(&["tor.pause.mode=pause"]);
+    assert_eq!(pause.summary.network.clone().unwrap().drops, Some(0));
+    assert_eq!(figure(&pause.summary, "pause.switch_ports_stopped"), 2.0, "one uplink from each core");
+    let priority = run(&["tor.pause.mode=priority"]);
+    assert_eq!(priority.summary.network.clone().unwrap().drops, Some(0));
+    // What limits each event by itself is as lossless and does not wait for others.
+    let credits = run(&["shaping.method=credits", "shaping.credits=480"]);
+    assert!(time(&pause).mean >= time(&credits).mean, "{:?} {:?}", time(&pause), time(&credits));
+    assert!(time(&priority).max < 200.0 && time(&pause).max < 200.0, "no time-out");
+    let plain = run(&[]);
+    assert!(plain.summary.network.clone().unwrap().drops.unwrap() > 0);
+    // Stops spread: a core with little memory stops the groups before it in turn.
+    let spread = run(&[
+        "tor.pause.mode=pause",
+        "core.pause.mode=pause",
+        "core.buffering=dedicated",
+        "core.buffer=4 MB",
+        "core.pause.xoff=60 kB",
+        "core.pause.xon=30 kB",
+    ]);
+    assert_eq!(spread.summary.network.clone().unwrap().drops, Some(0));
+    assert!(figure(&spread.summary, "pause.switch_ports_stopped") > 10.0);
+}
+
+#[test]
+fn minimum_rto_of_microseconds_repairs_at_once() {
+    let least = |rto: &str, sets: &[&str]| {
+        let rto = format!("transport.rto_min={rto}");
+        let mut all = vec![SHORT, "transport.timer_granularity=1 us", &rto];
+        all.extend(sets);
+        goodput_mbps(&outcome("incast", &all))
+    };
+    // Vasudevan et al. 2009: the collapse goes away with the minimum, randomised or not.
+    let (slow, fast) = (least("200 ms", &[]), least("200 us", &[]));
+    assert!(slow < 300.0 && fast > 700.0, "{slow} {fast}");
+    let spread = least("200 us", &["transport.rto_spread=0.5"]);
+    assert!(spread > 700.0, "{spread}");
+    let delayed = least("1 ms", &["transport.delayed_ack=true", "transport.delayed_ack_timeout=1 us"]);
+    assert!(delayed > 600.0, "{delayed}");
+}
+
+#[test]
+fn static_windows_fill_no_more_than_equation_7_says() {
+    for (senders, window) in [(2, 3), (8, 4), (16, 2), (40, 1), (16, 3)] {
+        let sets = [
+            SHORT.to_owned(),
+            "transport.congestion_control=static".to_owned(),
+            format!("transport.static_window={window}"),
+            format!("workload.senders={senders}"),
+        ];
+        let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+        let outcome = outcome("incast", &sets);
+        let network = outcome.summary.network.clone().unwrap();
+        // ICC'15 eqs (6) and (7), a packet as the frame that it is in a switch. 64 kB hold 42 of them.
+        let in_flight = senders * window * 1_518;
+        assert!(network.queue_bytes_max.unwrap() <= in_flight.min(64_000), "{sets:?} {network:?}");
+        assert_eq!(network.drops.unwrap() == 0, in_flight <= 64_000 + 10 * 1_518, "{sets:?} {network:?}");
+    }
+}

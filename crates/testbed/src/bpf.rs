@@ -1,0 +1,112 @@
+//! Congestion controls that this kernel does not have, loaded into it as BPF programs (`bpf/`).
+//!
+//! A congestion control is there for every namespace while its [`CongestionControl`] lives; connections that use it
+//! when it goes keep it until they end. They choose it by `TCP_CONGESTION`, by a route's `congctl`, or by
+//! `net.ipv4.tcp_congestion_control` of their namespace. Loading needs CAP_BPF and CAP_PERFMON.
+
+use std::ffi::OsStr;
+
+use libbpf_rs::{Link, MapCore, MapFlags, MapMut, Object, ObjectBuilder};
+use thiserror::Error;
+
+const STATIC_WINDOW: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/static_window.bpf.o"));
+const DCTCP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/dctcp.bpf.o"));
+
+/// A congestion control that is loaded; dropping it takes it out of the kernel.
+#[derive(Debug)]
+pub struct CongestionControl {
+    name: &'static str,
+    // Detaching comes before the object that the link belongs to.
+    _link: Link,
+    object: Object,
+}
+
+/// Why a program could not be loaded or changed.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// The kernel or libbpf refused.
+    #[error("the kernel refuses {name} ({doing}): {source}")]
+    Refused {
+        /// The congestion control.
+        name: &'static str,
+        /// At which step.
+        doing: &'static str,
+        /// What was said.
+        source: libbpf_rs::Error,
+    },
+    /// Another process has one of this name loaded: names are the whole machine's.
+    #[error("another run on this machine has {name} loaded: wait for it, or end it")]
+    Taken {
+        /// The congestion control.
+        name: &'static str,
+    },
+    /// A window of no segments, or more than a connection can have in flight.
+    #[error("a static window of {got} segments cannot be: 1 to {WINDOW_MAX}")]
+    Window {
+        /// What was asked for.
+        got: u32,
+    },
+}
+
+/// The largest static window, segments: 1 GiB of 1448 bytes, the most that a receive window can offer (RFC 7323).
+pub const WINDOW_MAX: u32 = (1 << 30) / 1448;
+
+impl CongestionControl {
+    /// A window of `segments` that never changes (ICC 2015, §IV.C), as `fanin_static`.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub fn static_window(segments: u32) -> Result<Self, LoadError> {
+        let mut control = Self::load("fanin_static", STATIC_WINDOW)?;
+        control.set_window(segments)?;
+        Ok(control)
+    }
+
+    /// DCTCP (RFC 8257), as `fanin_dctcp`; its connections ask for ECN by themselves.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub fn dctcp() -> Result<Self, LoadError> {
+        Self::load("fanin_dctcp", DCTCP)
+    }
+
+    /// What sockets and routes call it.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Changes a static window; every connection follows with its next acknowledgement.
+    ///
+    /// # Errors
+    /// [`LoadError`], also where this is no static window.
+    pub fn set_window(&mut self, segments: u32) -> Result<(), LoadError> {
+        if !(1..=WINDOW_MAX).contains(&segments) {
+            return Err(LoadError::Window { got: segments });
+        }
+        let refused = |source| LoadError::Refused { name: self.name, doing: "set its window", source };
+        let missing = || libbpf_rs::Error::from_raw_os_error(libc::ENOENT);
+        let map = self.object.maps_mut().find(|map| is_data(map)).ok_or_else(missing).map_err(refused)?;
+        map.update(&0_u32.to_ne_bytes(), &segments.to_ne_bytes(), MapFlags::ANY).map_err(refused)
+    }
+
+    fn load(name: &'static str, program: &[u8]) -> Result<Self, LoadError> {
+        let refused = |doing| move |source| LoadError::Refused { name, doing, source };
+        let mut builder = ObjectBuilder::default();
+        let mut object =
+            builder.open_memory(program).and_then(libbpf_rs::OpenObject::load).map_err(refused("load"))?;
+        let map = object.maps_mut().find(|map| map.name() == OsStr::new(name));
+        let missing = || libbpf_rs::Error::from_raw_os_error(libc::ENOENT);
+        let attached = map.ok_or_else(missing).and_then(|mut map| map.attach_struct_ops());
+        let link = attached.map_err(|source| match source.kind() {
+            libbpf_rs::ErrorKind::AlreadyExists => LoadError::Taken { name },
+            _ => LoadError::Refused { name, doing: "attach", source },
+        })?;
+        Ok(Self { name, _link: link, object })
+    }
+}
+
+/// The map that holds a program's writable variables.
+fn is_data(map: &MapMut<'_>) -> bool {
+    map.name().to_string_lossy().ends_with(".data")
+}

@@ -1,0 +1,148 @@
+//! What this machine's kernel offers for a live run.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::thread::{CapabilitySet, capabilities};
+
+/// One thing that a live run may need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Feature {
+    /// What it is.
+    pub name: &'static str,
+    /// Which of Fanin's means need it.
+    pub needed_for: &'static str,
+    /// How it was found.
+    pub how: &'static str,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is there; the text says more, such as a version.
+    There(String),
+    /// It is not; the text says what would bring it.
+    Missing(String),
+}
+
+impl Verdict {
+    /// Whether it is there.
+    #[must_use]
+    pub const fn is_there(&self) -> bool {
+        matches!(self, Self::There(_))
+    }
+}
+
+/// A feature, and the function that looks for it.
+type Row = (Feature, fn() -> Verdict);
+
+const fn row(name: &'static str, needed_for: &'static str, how: &'static str, look: fn() -> Verdict) -> Row {
+    (Feature { name, needed_for, how }, look)
+}
+
+const ROWS: [Row; 15] = [
+    row("CAP_NET_ADMIN", "every live network", "this process's capabilities", || {
+        capability(CapabilitySet::NET_ADMIN)
+    }),
+    row("CAP_SYS_ADMIN", "network namespaces", "this process's capabilities", || {
+        capability(CapabilitySet::SYS_ADMIN)
+    }),
+    row("CAP_BPF", "the software switch; BPF techniques", "this process's capabilities", || {
+        capability(CapabilitySet::BPF)
+    }),
+    row("CAP_PERFMON", "congestion control by BPF", "this process's capabilities", || {
+        capability(CapabilitySet::PERFMON)
+    }),
+    row("ip", "every live network", "ip -V", || command("ip", &["-V"], "iproute2")),
+    row("network namespaces", "a host each", "/proc/self/ns/net", || {
+        path("/proc/self/ns/net", "a kernel with CONFIG_NET_NS")
+    }),
+    row("AF_XDP", "the software switch's ports", "a socket is made", xdp_socket),
+    row("BTF", "BPF techniques", "/sys/kernel/btf/vmlinux", || {
+        path("/sys/kernel/btf/vmlinux", "a kernel with CONFIG_DEBUG_INFO_BTF")
+    }),
+    row("cgroup v2", "M21TCP (socket-operation programs)", "/proc/filesystems", || {
+        listed("/proc/filesystems", "cgroup2")
+    }),
+    row("cubic", "transport.congestion_control = \"cubic\"", "tcp_available_congestion_control", || {
+        congestion("cubic")
+    }),
+    row("reno", "transport.congestion_control = \"newreno\"", "tcp_available_congestion_control", || {
+        congestion("reno")
+    }),
+    row("bbr", "transport.congestion_control = \"bbr\"", "tcp_available_congestion_control", || {
+        congestion("bbr")
+    }),
+    row("minimum RTO", "transport.rto_min", "tcp_rto_min_us", || {
+        setting("net/ipv4/tcp_rto_min_us", "Linux 6.11")
+    }),
+    row("window shrinking", "DIATCP within a round-trip time", "tcp_shrink_window", || {
+        setting("net/ipv4/tcp_shrink_window", "Linux 6.5")
+    }),
+    row("huge pages", "rings of gigabytes without page faults", "nr_hugepages", || {
+        setting("vm/nr_hugepages", "CONFIG_HUGETLBFS")
+    }),
+];
+
+/// Looks for each feature; nothing is changed, and nothing needs root.
+#[must_use]
+pub fn check() -> Vec<(Feature, Verdict)> {
+    ROWS.iter().map(|(feature, look)| (*feature, look())).collect()
+}
+
+fn capability(wanted: CapabilitySet) -> Verdict {
+    match capabilities(None) {
+        Ok(sets) if sets.effective.contains(wanted) => Verdict::There("held".into()),
+        Ok(_) => Verdict::Missing("run as root, or give it to the command".into()),
+        Err(error) => Verdict::Missing(format!("cannot be read: {error}")),
+    }
+}
+
+fn command(name: &str, arguments: &[&str], package: &str) -> Verdict {
+    match Command::new(name).args(arguments).stdin(Stdio::null()).output() {
+        Ok(output) if output.status.success() => {
+            Verdict::There(String::from_utf8_lossy(&output.stdout).trim().into())
+        }
+        Ok(output) => Verdict::Missing(format!("{name} ends with {}", output.status)),
+        Err(error) => Verdict::Missing(format!("Debian package {package} ({error})")),
+    }
+}
+
+fn path(path: &str, brought_by: &str) -> Verdict {
+    if Path::new(path).exists() {
+        Verdict::There("there".into())
+    } else {
+        Verdict::Missing(brought_by.into())
+    }
+}
+
+fn setting(key: &str, brought_by: &str) -> Verdict {
+    match fs::read_to_string(Path::new("/proc/sys").join(key)) {
+        Ok(value) => Verdict::There(format!("now {}", value.trim())),
+        Err(_) => Verdict::Missing(brought_by.into()),
+    }
+}
+
+fn listed(file: &str, word: &str) -> Verdict {
+    match fs::read_to_string(file) {
+        Ok(text) if text.split_whitespace().any(|each| each == word) => Verdict::There("there".into()),
+        Ok(_) => Verdict::Missing(format!("not in {file}")),
+        Err(error) => Verdict::Missing(format!("{file}: {error}")),
+    }
+}
+
+fn congestion(name: &str) -> Verdict {
+    listed("/proc/sys/net/ipv4/tcp_available_congestion_control", name)
+}
+
+fn xdp_socket() -> Verdict {
+    const AF_XDP: u16 = 44;
+    let family = AddressFamily::from_raw(AF_XDP);
+    match socket_with(family, SocketType::RAW, SocketFlags::CLOEXEC, None) {
+        Ok(_) => Verdict::There("a socket was made".into()),
+        Err(rustix::io::Errno::PERM) => Verdict::Missing("CAP_NET_RAW: run as root".into()),
+        Err(error) => Verdict::Missing(format!("a kernel with CONFIG_XDP_SOCKETS ({error})")),
+    }
+}

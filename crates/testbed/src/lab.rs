@@ -1,0 +1,294 @@
+//! Building a plan, and removing it.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+
+use thiserror::Error;
+
+use crate::inside::InsideError;
+use crate::ip;
+use crate::offload::transmit_checksum_off;
+use crate::{Ledger, LedgerError, Namespace, Plan, Port, RunName, Setting};
+
+/// A network that stands; dropping it removes all of it.
+#[derive(Debug)]
+pub struct Lab {
+    ledger: Ledger,
+    namespaces: Vec<Namespace>,
+    removed: bool,
+}
+
+/// Why a network could not be built; what was built of it is removed again.
+#[derive(Debug, Error)]
+pub enum BuildError {
+    /// Namespaces take CAP_SYS_ADMIN and CAP_NET_ADMIN.
+    #[error("network namespaces need root (CAP_SYS_ADMIN and CAP_NET_ADMIN)")]
+    NotRoot,
+    /// The plan itself is wrong.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A command that is not there, or does not run.
+    #[error("the command {name} (Debian package {package}) cannot be run: {source}")]
+    Command {
+        /// Which.
+        name: &'static str,
+        /// What brings it.
+        package: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// `ip` refused a line.
+    #[error("ip refused `{line}`{}: {said}", namespace.as_ref().map(|name| format!(" in {name}")).unwrap_or_default())]
+    Refused {
+        /// Where; absent outside of all namespaces.
+        namespace: Option<String>,
+        /// What it was asked.
+        line: String,
+        /// What it said.
+        said: String,
+    },
+    /// A kernel setting.
+    #[error("{namespace}: {key} = {value} is refused: {source}")]
+    Setting {
+        /// Where.
+        namespace: String,
+        /// As `sysctl` has it.
+        key: String,
+        /// What was to be set.
+        value: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A device's offloads.
+    #[error("{namespace}: the checksum offload of {device} cannot be switched off: {source}")]
+    Offload {
+        /// Where.
+        namespace: String,
+        /// Which.
+        device: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A namespace that was just made.
+    #[error(transparent)]
+    Inside(#[from] InsideError),
+    /// What is written down about the run.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+}
+
+/// What is wrong with a plan.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PlanError {
+    /// Two nodes of one name.
+    #[error("two nodes are named {name}")]
+    SameName {
+        /// The name.
+        name: String,
+    },
+    /// A link's end at no node.
+    #[error("a link ends at node {got}, and the plan has {nodes}")]
+    NoNode {
+        /// Its place.
+        got: usize,
+        /// How many there are.
+        nodes: usize,
+    },
+    /// A device's name that the kernel would refuse, or that a node has twice.
+    #[error(
+        "{node}: no device can be called {got:?} there: 1 to 15 of a-z, 0-9, - and ., once a node, not lo"
+    )]
+    BadDevice {
+        /// Where.
+        node: String,
+        /// The name.
+        got: String,
+    },
+    /// Ethernet carries 68 to 9000 bytes here.
+    #[error("a link cannot have an MTU of {got}: 68 to 9000 bytes")]
+    BadMtu {
+        /// What was asked for.
+        got: u32,
+    },
+    /// A word of a route that `ip` would read as more than one.
+    #[error("{node}: {got:?} is not one word of a route")]
+    BadWord {
+        /// Where.
+        node: String,
+        /// The word.
+        got: String,
+    },
+    /// A setting outside of `net.`, which would not be the namespace's own.
+    #[error("{key} is not a setting of a network namespace: it would be the whole machine's")]
+    NotOurs {
+        /// The key.
+        key: String,
+    },
+}
+
+impl Lab {
+    /// Builds all of `plan`: namespaces, links, addresses, kernel settings, routes; every device up, loopback too,
+    /// its transmit checksum offload off.
+    ///
+    /// # Errors
+    /// [`BuildError`]; nothing is left of it then.
+    pub fn build(plan: &Plan) -> Result<Self, BuildError> {
+        check_plan(plan)?;
+        if !rustix::process::geteuid().is_root() {
+            return Err(BuildError::NotRoot);
+        }
+        let run = RunName::new();
+        let names: Vec<_> = plan.nodes.iter().map(|node| run.namespace(&node.name)).collect();
+        let ledger = Ledger::new(run, names)?;
+        ledger.write()?;
+        // From here on a failure drops the lab, which removes what there is.
+        let mut lab = Self { ledger, namespaces: Vec::new(), removed: false };
+        lab.create(plan)?;
+        lab.furnish(plan)?;
+        Ok(lab)
+    }
+
+    /// What the run is called.
+    #[must_use]
+    pub const fn run(&self) -> &RunName {
+        &self.ledger.run
+    }
+
+    /// The namespaces, in the order of [`Plan::nodes`].
+    #[must_use]
+    pub fn namespaces(&self) -> &[Namespace] {
+        &self.namespaces
+    }
+
+    /// Ends every process inside, and removes the network.
+    ///
+    /// # Errors
+    /// [`LedgerError`]: what is left then is found by [`crate::leftovers`] once this process is gone.
+    pub fn remove(mut self) -> Result<(), LedgerError> {
+        self.removed = true;
+        self.namespaces.clear();
+        self.ledger.work_off().map(|_| ())
+    }
+
+    fn create(&mut self, plan: &Plan) -> Result<(), BuildError> {
+        let names = &self.ledger.namespaces;
+        let mut lines: Vec<_> = names.iter().map(|name| format!("netns add {name}")).collect();
+        // Both ends are born inside: no device of ours ever stands in the machine's own namespace.
+        lines.extend(plan.links.iter().map(|link| {
+            let end = |port: &Port| format!("name {} netns {}", port.device, names[port.node]);
+            let (a, b, mtu) = (end(&link.a), end(&link.b), link.mtu);
+            format!("link add {a} mtu {mtu} type veth peer {b} mtu {mtu}")
+        }));
+        ip::batch(None, &lines)?;
+        for name in names {
+            self.namespaces.push(Namespace::open(name)?);
+        }
+        Ok(())
+    }
+
+    fn furnish(&self, plan: &Plan) -> Result<(), BuildError> {
+        let mut ports = vec![Vec::new(); plan.nodes.len()];
+        for port in plan.links.iter().flat_map(|link| [&link.a, &link.b]) {
+            ports[port.node].push(port);
+        }
+        for ((node, ports), namespace) in plan.nodes.iter().zip(&ports).zip(&self.namespaces) {
+            let name = namespace.name();
+            // Settings come first, so that devices and sockets are born with them; ports without an address need no
+            // neighbour discovery of their own.
+            namespace.run(|| write_settings(name, &node.settings))??;
+            let mut lines = vec!["link set lo up".to_owned()];
+            for port in ports {
+                if let Some(at) = port.address {
+                    lines.push(format!("address add {}/{} dev {}", at.address, at.prefix, port.device));
+                }
+                lines.push(format!("link set {} up", port.device));
+            }
+            for route in &node.routes {
+                lines.push(format!(
+                    "route replace {} dev {} {}",
+                    route.to,
+                    route.device,
+                    route.options.join(" ")
+                ));
+            }
+            namespace.run(|| {
+                for port in ports {
+                    transmit_checksum_off(&port.device).map_err(|source| BuildError::Offload {
+                        namespace: name.into(),
+                        device: port.device.clone(),
+                        source,
+                    })?;
+                }
+                Ok::<(), BuildError>(())
+            })??;
+            ip::batch(Some(name), &lines)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if !self.removed {
+            self.namespaces.clear();
+            // Nobody can be told here; what stays is in the ledger.
+            let _ = self.ledger.work_off();
+        }
+    }
+}
+
+fn check_plan(plan: &Plan) -> Result<(), PlanError> {
+    let mut names = HashSet::new();
+    if let Some(node) = plan.nodes.iter().find(|node| !names.insert(&node.name)) {
+        return Err(PlanError::SameName { name: node.name.to_string() });
+    }
+    let mut devices = HashSet::new();
+    for link in &plan.links {
+        if !(68..=9000).contains(&link.mtu) {
+            return Err(PlanError::BadMtu { got: link.mtu });
+        }
+        for port in [&link.a, &link.b] {
+            let nodes = plan.nodes.len();
+            let node = plan.nodes.get(port.node).ok_or(PlanError::NoNode { got: port.node, nodes })?;
+            let plain =
+                |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'.';
+            let device = port.device.as_str();
+            let good = (1..=15).contains(&device.len())
+                && device.bytes().all(plain)
+                && !["lo", ".", ".."].contains(&device);
+            if !good || device.starts_with('-') || !devices.insert((port.node, device)) {
+                return Err(PlanError::BadDevice { node: node.name.to_string(), got: device.into() });
+            }
+        }
+    }
+    for node in &plan.nodes {
+        let words =
+            node.routes.iter().flat_map(|route| [&route.to, &route.device].into_iter().chain(&route.options));
+        let split = |word: &&String| {
+            word.is_empty() || word.contains(|c: char| c.is_whitespace() || "#\"\\".contains(c))
+        };
+        if let Some(word) = words.into_iter().find(split) {
+            return Err(PlanError::BadWord { node: node.name.to_string(), got: word.clone() });
+        }
+    }
+    let mut keys = plan.nodes.iter().flat_map(|node| &node.settings).map(|setting| &setting.key);
+    match keys.find(|key| !key.starts_with("net.") || key.contains('/') || key.contains("..")) {
+        Some(key) => Err(PlanError::NotOurs { key: key.clone() }),
+        None => Ok(()),
+    }
+}
+
+/// On a thread that is inside: `/proc/sys/net` shows the namespace of whoever opens it.
+fn write_settings(namespace: &str, settings: &[Setting]) -> Result<(), BuildError> {
+    for Setting { key, value } in settings {
+        let path = format!("/proc/sys/{}", key.replace('.', "/"));
+        fs::write(path, value).map_err(|source| BuildError::Setting {
+            namespace: namespace.into(),
+            key: key.clone(),
+            value: value.clone(),
+            source,
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,219 @@
+//! What a run created, written down before it is created, so that a killed run can be cleaned up after.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::RunName;
+use crate::inside::DIRECTORY;
+use crate::name::PREFIX;
+
+/// Where the ledgers lie: on a file system that a reboot empties, as it does the namespaces.
+const LEDGERS: &str = "/run/fanin";
+
+/// What one run may have created.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ledger {
+    /// The run.
+    pub run: RunName,
+    /// The process that runs it.
+    pub pid: u32,
+    /// When that process started, in clock ticks since boot (`/proc/PID/stat`, field 22): ids are used again.
+    pub started: u64,
+    /// All its namespaces; devices, addresses and routes live and die with them.
+    pub namespaces: Vec<String>,
+}
+
+/// Why a ledger could not be written, read or worked off.
+#[derive(Debug, Error)]
+pub enum LedgerError {
+    /// A file.
+    #[error("{path}: {source}")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// It does not hold what a ledger holds, so that nothing of it can be trusted.
+    #[error("{path} is not a ledger of a run ({source}): look into it, and delete it by hand")]
+    Garbled {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// `ip netns del` refused.
+    #[error("the network namespace {namespace} cannot be removed: {said}")]
+    Stuck {
+        /// Which.
+        namespace: String,
+        /// What was said.
+        said: String,
+    },
+}
+
+/// What [`clean`] removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cleaned {
+    /// Dead runs.
+    pub runs: usize,
+    /// Their namespaces.
+    pub namespaces: usize,
+    /// Processes that were still inside, and were ended.
+    pub processes: usize,
+}
+
+impl Ledger {
+    /// Of this process.
+    pub(crate) fn new(run: RunName, namespaces: Vec<String>) -> Result<Self, LedgerError> {
+        let pid = std::process::id();
+        let path = PathBuf::from(format!("/proc/{pid}/stat"));
+        let gone = || io::Error::new(io::ErrorKind::InvalidData, "no start time in it");
+        let started = start_time(pid).ok_or_else(|| LedgerError::File { path, source: gone() })?;
+        Ok(Self { run, pid, started, namespaces })
+    }
+
+    pub(crate) fn write(&self) -> Result<(), LedgerError> {
+        let path = self.path();
+        let error = |source| LedgerError::File { path: path.clone(), source };
+        fs::create_dir_all(LEDGERS).map_err(error)?;
+        // Renamed into place: a ledger is whole or absent.
+        let draft = path.with_extension("new");
+        let text =
+            serde_json::to_vec(self).map_err(|source| LedgerError::Garbled { path: path.clone(), source })?;
+        fs::write(&draft, text).and_then(|()| fs::rename(&draft, &path)).map_err(error)
+    }
+
+    /// Whether the run's process is still alive.
+    #[must_use]
+    pub fn alive(&self) -> bool {
+        start_time(self.pid) == Some(self.started)
+    }
+
+    /// Ends what still runs inside, removes the namespaces, then the ledger itself.
+    pub(crate) fn work_off(&self) -> Result<Cleaned, LedgerError> {
+        let mut cleaned = Cleaned { runs: 1, ..Cleaned::default() };
+        for namespace in &self.namespaces {
+            // A ledger that names what no run creates is not followed.
+            if !namespace.starts_with(PREFIX)
+                || namespace.contains('/')
+                || !Path::new(DIRECTORY).join(namespace).exists()
+            {
+                continue;
+            }
+            cleaned.processes += end_processes(namespace);
+            let output = Command::new("ip").args(["netns", "del", namespace]).output();
+            match output {
+                Ok(output) if output.status.success() => cleaned.namespaces += 1,
+                Ok(output) => {
+                    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+                    return Err(LedgerError::Stuck { namespace: namespace.clone(), said });
+                }
+                Err(error) => {
+                    return Err(LedgerError::Stuck {
+                        namespace: namespace.clone(),
+                        said: format!("ip: {error}"),
+                    });
+                }
+            }
+        }
+        let path = self.path();
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(LedgerError::File { path, source })
+            }
+            _ => Ok(cleaned),
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        Path::new(LEDGERS).join(format!("{}.json", self.run))
+    }
+}
+
+/// The ledgers of runs whose process is gone, oldest name first.
+///
+/// # Errors
+/// [`LedgerError`]: a directory or file that cannot be read, or holds something else.
+pub fn leftovers() -> Result<Vec<Ledger>, LedgerError> {
+    let directory = PathBuf::from(LEDGERS);
+    let entries = match fs::read_dir(&directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(LedgerError::File { path: directory, source }),
+        Ok(entries) => entries,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|source| LedgerError::File { path: directory.clone(), source })?.path();
+        if path.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        let text = match fs::read(&path) {
+            // Its run ended while we looked.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(source) => return Err(LedgerError::File { path, source }),
+            Ok(text) => text,
+        };
+        let ledger: Ledger = serde_json::from_slice(&text)
+            .map_err(|source| LedgerError::Garbled { path: path.clone(), source })?;
+        if !ledger.alive() {
+            found.push(ledger);
+        }
+    }
+    found.sort_by(|a, b| a.run.cmp(&b.run));
+    Ok(found)
+}
+
+/// Removes what dead runs left behind; runs that are alive are not touched.
+///
+/// # Errors
+/// [`LedgerError`]; what was removed before stays removed, and another call goes on.
+pub fn clean() -> Result<Cleaned, LedgerError> {
+    let mut total = Cleaned::default();
+    for ledger in leftovers()? {
+        let cleaned = ledger.work_off()?;
+        total.runs += cleaned.runs;
+        total.namespaces += cleaned.namespaces;
+        total.processes += cleaned.processes;
+    }
+    Ok(total)
+}
+
+/// Ends the processes inside a namespace of ours: whoever is inside was started by the run.
+fn end_processes(namespace: &str) -> usize {
+    let Ok(output) = Command::new("ip").args(["netns", "pids", namespace]).output() else { return 0 };
+    let ids = String::from_utf8_lossy(&output.stdout);
+    let mut ended = 0;
+    for id in ids
+        .lines()
+        .filter_map(|line| line.trim().parse::<i32>().ok())
+        .filter_map(rustix::process::Pid::from_raw)
+    {
+        let signalled = rustix::process::kill_process(id, rustix::process::Signal::KILL);
+        ended += usize::from(signalled.is_ok());
+    }
+    ended
+}
+
+/// Field 22 of `/proc/PID/stat`; the second field is a name in brackets that may hold anything.
+fn start_time(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_has_another_ones_id_is_not_it() {
+        let ledger = Ledger::new(RunName::new(), Vec::new()).unwrap();
+        assert!(ledger.alive());
+        assert!(!Ledger { started: ledger.started + 1, ..ledger }.alive());
+    }
+}

@@ -1,0 +1,27 @@
+//! A network on one machine: each host a network namespace, each link a veth pair.
+//!
+//! [`Lab::build`] makes the namespaces, links, addresses and kernel settings that a [`Plan`] names, and removes them
+//! when it is dropped. Everything is named after the run and written into a [`Ledger`] before it is created, so that
+//! what a killed run left behind is found by [`leftovers`] and removed by [`clean`]; nothing else is ever touched.
+//! [`check`] says what this machine's kernel can do, and what each missing part would be needed for.
+//!
+//! Linux only; all but [`check`] and [`leftovers`] need root (CAP_NET_ADMIN and CAP_SYS_ADMIN).
+
+mod check;
+mod inside;
+mod ip;
+mod lab;
+mod ledger;
+mod name;
+mod offload;
+mod plan;
+
+#[cfg(feature = "bpf")]
+pub mod bpf;
+
+pub use check::{Feature, Verdict, check};
+pub use inside::{InsideError, Namespace};
+pub use lab::{BuildError, Lab, PlanError};
+pub use ledger::{Cleaned, Ledger, LedgerError, clean, leftovers};
+pub use name::{BadName, NodeName, RunName};
+pub use plan::{Address, Link, Node, Plan, Port, Route, Setting};

@@ -1,0 +1,103 @@
+//! What a run and its nodes are called.
+
+use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// What everything that a run creates begins with.
+pub(crate) const PREFIX: &str = "fanin-";
+/// The longest name of a node: `/run/netns/` holds files, and a longer name serves nobody.
+const NODE_NAME_MAX: usize = 40;
+
+/// The name of one run: `fanin-` and eight letters and digits that no other live run on this machine has.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct RunName(String);
+
+impl RunName {
+    /// A new name, from this process's id and the clock.
+    #[must_use]
+    pub fn new() -> Self {
+        let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+        // The lowest 22 bits tell processes apart (the kernel's largest pid_max), the others the moment.
+        let mixed = ((nanos >> 10) << 22) as u64 ^ u64::from(std::process::id());
+        let mut rest = mixed % 36_u64.pow(8);
+        let mut text = [b'0'; 8];
+        for letter in text.iter_mut().rev() {
+            *letter = b"0123456789abcdefghijklmnopqrstuvwxyz"[(rest % 36) as usize];
+            rest /= 36;
+        }
+        Self(format!("{PREFIX}{}", text.iter().map(|&letter| char::from(letter)).collect::<String>()))
+    }
+
+    /// The namespace of one of the run's nodes: `fanin-1k3x90ab-host7`.
+    #[must_use]
+    pub fn namespace(&self, node: &NodeName) -> String {
+        format!("{}-{node}", self.0)
+    }
+}
+
+impl Default for RunName {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Display for RunName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The name of a node: 1 to 40 of `a`–`z`, `0`–`9` and `-`, not beginning with `-`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct NodeName(String);
+
+/// A name that no node can have.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("a node cannot be named {got:?}: 1 to {NODE_NAME_MAX} of a-z, 0-9 and -, not beginning with -")]
+pub struct BadName {
+    /// The name that was given.
+    pub got: String,
+}
+
+impl NodeName {
+    /// Checks a name.
+    ///
+    /// # Errors
+    /// [`BadName`], for what a file name or a shell would read otherwise.
+    pub fn new(name: &str) -> Result<Self, BadName> {
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let good =
+            (1..=NODE_NAME_MAX).contains(&name.len()) && !name.starts_with('-') && name.bytes().all(plain);
+        if good { Ok(Self(name.into())) } else { Err(BadName { got: name.into() }) }
+    }
+}
+
+impl fmt::Display for NodeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_a_shell_or_a_file_system_would_read_otherwise_are_refused() {
+        for name in ["", "-v", "a b", "a/b", "..", "Host", "é", &"a".repeat(41)] {
+            assert_eq!(NodeName::new(name), Err(BadName { got: name.into() }), "{name}");
+        }
+        assert_eq!(NodeName::new("tor-7").map(|name| name.to_string()), Ok("tor-7".into()));
+    }
+
+    #[test]
+    fn runs_of_one_process_differ() {
+        let first = RunName::new();
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        assert_ne!(first, RunName::new());
+        assert!(first.to_string().starts_with(PREFIX) && first.to_string().len() == PREFIX.len() + 8);
+    }
+}

@@ -1,0 +1,84 @@
+//! What is to be built.
+
+use std::net::Ipv4Addr;
+
+use crate::NodeName;
+
+/// A network: nodes, and the links between them.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Hosts and switches; each becomes a network namespace.
+    pub nodes: Vec<Node>,
+    /// Each becomes a veth pair.
+    pub links: Vec<Link>,
+}
+
+/// One namespace.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Unique within the plan.
+    pub name: NodeName,
+    /// Kernel settings inside, in order.
+    pub settings: Vec<Setting>,
+    /// Routes inside, in order; they are set after all links are up.
+    pub routes: Vec<Route>,
+}
+
+impl Node {
+    /// A node without settings or routes of its own.
+    #[must_use]
+    pub const fn new(name: NodeName) -> Self {
+        Self { name, settings: Vec::new(), routes: Vec::new() }
+    }
+}
+
+/// One file below `/proc/sys` of a namespace, such as `net.ipv4.tcp_rto_min_us`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// With dots, as `sysctl` has it.
+    pub key: String,
+    /// What is written.
+    pub value: String,
+}
+
+/// A route of a node, with the options that `ip route` takes (`quickack`, `congctl`, `rto_min`, `features`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// `default` or a network.
+    pub to: String,
+    /// The device inside the node, and whatever `ip route` takes after it.
+    pub device: String,
+    /// Further words, such as `["quickack", "1"]`.
+    pub options: Vec<String>,
+}
+
+/// A veth pair between two nodes.
+#[derive(Clone, Debug)]
+pub struct Link {
+    /// One end.
+    pub a: Port,
+    /// The other end.
+    pub b: Port,
+    /// The largest IP packet, bytes (68 to 9000).
+    pub mtu: u32,
+}
+
+/// One end of a link.
+#[derive(Clone, Debug)]
+pub struct Port {
+    /// The node's place in [`Plan::nodes`].
+    pub node: usize,
+    /// What the device is called inside (1 to 15 bytes).
+    pub device: String,
+    /// Absent on a switch's port.
+    pub address: Option<Address>,
+}
+
+/// An address, and the length of its network's prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// The host's.
+    pub address: Ipv4Addr,
+    /// 0 to 32.
+    pub prefix: u8,
+}

@@ -1,0 +1,110 @@
+"""Counts the instructions of small fixed simulations and compares them with those on record.
+
+A slowdown is seen at once, whatever else the machine does. With `--record` the present counts become the record:
+do so in the commit that changes them on purpose, and say there why.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
+RECORD = ROOT / "crates" / "sim" / "examples" / "instructions.toml"
+CASES = ("incast", "collapse", "rack")
+# How far a count may be from the record, in percent, and how far with another compiler.
+PERCENT_MAX = 3
+PERCENT_MAX_OTHER_COMPILER = 15
+RUN_SECONDS_MAX = 300
+
+
+def compiler() -> str:
+    """Return the version and host of the compiler: counts of others differ by some percent."""
+    text = subprocess.run(("rustc", "-vV"), cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+    return f"{fields['release']} {fields['host']}"
+
+
+def build() -> None:
+    """Build in the release profile, whatever the environment says about it."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("CARGO_PROFILE_")}
+    own |= {"RUSTFLAGS": "", "CARGO_INCREMENTAL": "0"}
+    command = ("cargo", "build", "--release", "--locked", "-p", "fanin-sim", "--example", "instructions")
+    subprocess.run(command, cwd=ROOT, env=own, check=True)
+
+
+def count(case: str) -> tuple[int, int]:
+    """Run one case under valgrind; return its instructions and its packet-hops."""
+    program = TARGET / "release" / "examples" / "instructions"
+    command = ("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", str(program), case)
+    # An environment of its own: its size moves the stack.
+    log = subprocess.run(
+        command,
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        timeout=RUN_SECONDS_MAX,
+        check=False,
+    )
+    collected = re.search(r"Collected : (\d+)", log.stderr)
+    hops = re.search(r"packet-hops: (\d+)", log.stderr)
+    if log.returncode != 0 or not collected or not hops:
+        sys.exit(f"valgrind counted nothing for {case}:\n{log.stderr}")
+    return int(collected.group(1)), int(hops.group(1))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Count, and compare or record."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--record", action="store_true", help="make the present counts the record")
+    options = parser.parse_args(arguments)
+
+    present = compiler()
+    build()
+    counts = {case: count(case) for case in CASES}
+    if options.record:
+        lines = [
+            "# Instructions of small fixed simulations, as callgrind counts them; written by",
+            "# `python scripts/instructions.py --record`, compared by the step `instructions` of `make test`.",
+            f'compiler = "{present}"',
+        ]
+        for case, (instructions, hops) in counts.items():
+            lines += ["", f"[{case}]", f"instructions = {instructions}", f"packet_hops = {hops}"]
+        RECORD.write_text("\n".join(lines) + "\n")
+
+    record = tomllib.loads(RECORD.read_text())
+    percent_max = PERCENT_MAX
+    if record["compiler"] != present:
+        percent_max = PERCENT_MAX_OTHER_COMPILER
+        print(
+            f"SKIPPED the bound of {PERCENT_MAX} %: the record is of rustc {record['compiler']}, this is "
+            f"{present}; {percent_max} % are allowed"
+        )
+    failed = 0
+    for case, (instructions, hops) in counts.items():
+        before = record[case]["instructions"]
+        percent = 100 * (instructions - before) / before
+        verdict = "ok" if abs(percent) <= percent_max else "FAILED"
+        failed += verdict != "ok"
+        print(
+            f"{case:<9} {verdict:<6} {instructions} instructions, {instructions / hops:.0f} a packet-hop, "
+            f"{percent:+.2f} % of the record"
+        )
+        if hops != record[case]["packet_hops"]:
+            print(f"          it now takes {hops} packet-hops, on record are {record[case]['packet_hops']}")
+    if failed:
+        print(
+            f"More than {percent_max} % from {RECORD.relative_to(ROOT)}. Slower: find out why. Meant, or faster: "
+            "record it anew with `.venv/bin/python scripts/instructions.py --record`, and say why in the commit."
+        )
+    print(f"{len(counts) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
