@@ -12,6 +12,7 @@ use fanin_units::{Duration, Instant};
 use crate::Error;
 use crate::capture::Capture;
 use crate::diatcp::Diatcp;
+use crate::ictcp::Ictcp;
 use crate::network::{Network, NodeKind, Paths, PortIndex, Spread};
 use crate::speed::Meter;
 use crate::stack::stack;
@@ -149,12 +150,17 @@ fn simulate<W: Measured>(
     if transport.congestion_control == CongestionControl::Diatcp {
         let global = u32::try_from(transport.diatcp.global_window.get()).unwrap_or(u32::MAX);
         let (deadline, aware) = (scenario.workload.deadline, transport.diatcp.deadline_aware);
-        world.diatcp = Some(Box::new(Diatcp::new(global, config.mss, deadline, aware)));
+        world.share_receive_windows(Diatcp::new(global, config.mss, deadline, aware));
     }
     if let Some(held) = &mut world.fabric.held {
         held.bulk_ends = 2 * world.workload.bulk_connections();
     }
     connect(scenario, network, &mut world, &connections)?;
+    if transport.congestion_control == CongestionControl::Ictcp {
+        let bulk = world.workload.bulk_connections();
+        let rate = |port: PortIndex| network.links[port as usize / 2].rate;
+        world.adjust_windows(Box::new(Ictcp::new(config.mss)), bulk, rate);
+    }
     watch(scenario, network, &mut world);
     let captured = if control.capture { Some(captured_port(scenario, network)?) } else { None };
     if let Some(port) = captured {
