@@ -1,6 +1,8 @@
 //! The command line from outside: what it prints where, and its exit codes.
 
-use std::process::{Command, Output, Stdio};
+mod common;
+
+use common::{Folder, command, fanin, stderr, stdout};
 
 /// The presets that checks outside the project use.
 const PRESETS: [&str; 16] = [
@@ -15,24 +17,14 @@ const PRESETS: [&str; 16] = [
     "lcn15-all-to-all",
     "lcn15-all-to-one",
     "multihost",
+    "leaf-spine",
+    "leaf-spine-terabit",
     "m21tcp-ffw",
     "m21tcp-fbw",
     "incast",
     "replay",
     "phase2",
 ];
-
-fn fanin(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_fanin")).args(arguments).stdin(Stdio::null()).output().unwrap()
-}
-
-fn stdout(output: &Output) -> &str {
-    str::from_utf8(&output.stdout).unwrap()
-}
-
-fn stderr(output: &Output) -> &str {
-    str::from_utf8(&output.stderr).unwrap()
-}
 
 #[test]
 fn help_and_version_are_no_errors() {
@@ -105,10 +97,10 @@ fn what_show_prints_is_the_same_scenario_again() {
     let shown = fanin(&["scenario", "show", "thesis-b-1000hz", "--set", "shaping.credits=480"]);
     assert_eq!(shown.status.code(), Some(0));
     assert!(stdout(&shown).contains("credits = 480"), "{}", stdout(&shown));
-    let file = std::env::temp_dir().join(format!("fanin-shown-{}.toml", std::process::id()));
+    let folder = Folder::new("shown");
+    let file = folder.file("shown.toml");
     std::fs::write(&file, &shown.stdout).unwrap();
-    let again = fanin(&["scenario", "show", file.to_str().unwrap()]);
-    std::fs::remove_file(&file).unwrap();
+    let again = fanin(&["scenario", "show", &file]);
     assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
     let settings = |output| -> Vec<String> {
         let lines = stdout(output).lines().skip(1);
@@ -154,11 +146,10 @@ fn completions_know_the_commands() {
 
 #[test]
 fn man_pages_are_written_and_a_bad_folder_is_two() {
-    let dir = std::env::temp_dir().join(format!("fanin-man-{}", std::process::id()));
-    let output = fanin(&["man", dir.to_str().unwrap()]);
+    let folder = Folder::new("man");
+    let output = fanin(&["man", folder.path().to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0));
-    let page = std::fs::read_to_string(dir.join("fanin.1")).unwrap();
-    std::fs::remove_dir_all(&dir).unwrap();
+    let page = std::fs::read_to_string(folder.file("fanin.1")).unwrap();
     assert!(page.contains(".SH SYNOPSIS"));
 
     let output = fanin(&["man", "/dev/null/man"]);
@@ -168,12 +159,7 @@ fn man_pages_are_written_and_a_bad_folder_is_two() {
 
 #[test]
 fn a_closed_pipe_is_no_failure() {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_fanin"))
-        .args(["completions", "bash"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = command(&["completions", "bash"]).spawn().unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!(stderr(&output), "");

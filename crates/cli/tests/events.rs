@@ -1,40 +1,8 @@
 //! `fanin events` from outside: what it prints where, and its exit codes.
 
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+mod common;
 
-fn fanin(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_fanin")).args(arguments).stdin(Stdio::null()).output().unwrap()
-}
-
-fn stdout(output: &Output) -> &str {
-    str::from_utf8(&output.stdout).unwrap()
-}
-
-fn stderr(output: &Output) -> &str {
-    str::from_utf8(&output.stderr).unwrap()
-}
-
-/// A folder of its own for a test, removed behind it.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("fanin-events-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().to_owned()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use common::{Folder, fanin, stderr, stdout};
 
 #[test]
 fn info_tells_what_a_sample_holds() {

@@ -1,42 +1,11 @@
 //! `fanin plan` from outside.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+mod common;
 
+use std::process::Command;
+
+use common::{Folder, command, fanin, interrupt, stderr, stdout};
 use serde_json::Value;
-
-fn fanin(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_fanin")).args(arguments).stdin(Stdio::null()).output().unwrap()
-}
-
-fn stdout(output: &Output) -> &str {
-    str::from_utf8(&output.stdout).unwrap()
-}
-
-fn stderr(output: &Output) -> &str {
-    str::from_utf8(&output.stderr).unwrap()
-}
-
-/// A file name of this test process alone; removed when the test is over.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Self {
-        Self(std::env::temp_dir().join(format!("fanin-{}-{name}", std::process::id())))
-    }
-
-    fn text(&self) -> &str {
-        self.0.to_str().unwrap()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What was never made cannot be removed.
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
 
 #[test]
 fn the_table_says_what_the_scenario_does() {
@@ -86,11 +55,12 @@ fn has_no_null(value: &Value) -> bool {
 
 #[test]
 fn json_in_a_file_leaves_the_table_on_stdout() {
-    let file = Scratch::new("plan.json");
-    let output = fanin(&["plan", "incast", "--json", file.text()]);
+    let folder = Folder::new("plan");
+    let file = folder.file("plan.json");
+    let output = fanin(&["plan", "incast", "--json", &file]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stdout(&output).starts_with("Classical incast"));
-    let summary: Value = serde_json::from_str(&std::fs::read_to_string(&file.0).unwrap()).unwrap();
+    let summary: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
     assert_eq!(summary["scenario"]["name"], "incast");
 }
 
@@ -126,20 +96,10 @@ fn what_cannot_be_used_is_two() {
 #[test]
 fn ctrl_c_is_130() {
     // Opening a FIFO for writing blocks until somebody reads it, and nobody does.
-    let fifo = Scratch::new("fifo");
-    assert!(Command::new("mkfifo").arg(&fifo.0).status().unwrap().success());
-    let mut child = Command::new(env!("CARGO_BIN_EXE_fanin"))
-        .args(["plan", "incast", "--json", fifo.text()])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    // The handler is in place before the thread that serves it appears.
-    let threads = Path::new("/proc").join(child.id().to_string()).join("task");
-    while std::fs::read_dir(&threads).unwrap().count() < 2 {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    let signalled = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(signalled.success());
+    let folder = Folder::new("fifo");
+    let fifo = folder.file("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let mut child = command(&["plan", "incast", "--json", &fifo]).spawn().unwrap();
+    interrupt(&mut child);
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }

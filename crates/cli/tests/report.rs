@@ -1,41 +1,12 @@
 //! `fanin report` from outside.
 
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+mod common;
 
-fn fanin(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_fanin")).args(arguments).stdin(Stdio::null()).output().unwrap()
-}
-
-fn stderr(output: &Output) -> &str {
-    str::from_utf8(&output.stderr).unwrap()
-}
-
-/// A folder of this test process alone; removed when the test is over.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("fanin-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().to_owned()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What cannot be removed is the system's to clean.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use common::{Folder, fanin, stderr};
 
 #[test]
 fn plans_of_several_scenarios_meet_on_one_page() {
-    let scratch = Scratch::new("page");
+    let scratch = Folder::new("page");
     let (shallow, credits, page) =
         (scratch.file("shallow.json"), scratch.file("credits.json"), scratch.file("page.html"));
     for (file, sets) in [(&shallow, &[][..]), (&credits, &["--set", "shaping.credits=480"])] {
@@ -53,13 +24,13 @@ fn plans_of_several_scenarios_meet_on_one_page() {
 
 #[test]
 fn what_is_no_result_is_two() {
-    let scratch = Scratch::new("no-result");
+    let scratch = Folder::new("no-result");
     let (page, json) = (scratch.file("page.html"), scratch.file("other.json"));
     std::fs::write(&json, "{\"schema\": \"something/9\"}").unwrap();
     let cases: [(&[&str], &str); 4] = [
         (&["report", "--out", &page], "<RESULT>..."),
         (&["report", "/nowhere", "--out", &page], "/nowhere"),
-        (&["report", scratch.0.to_str().unwrap(), "--out", &page], "has no summary.json"),
+        (&["report", scratch.path().to_str().unwrap(), "--out", &page], "has no summary.json"),
         (&["report", &json, "--out", &page], "something/9"),
     ];
     for (arguments, expected) in cases {

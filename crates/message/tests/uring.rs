@@ -1,10 +1,14 @@
 //! The whole suite over one of the kernel's interfaces.
 
 mod common;
+#[path = "suite/encryption.rs"]
+mod encryption;
 #[path = "suite/exchange.rs"]
 mod exchange;
 #[path = "suite/hostile.rs"]
 mod hostile;
+#[path = "suite/soak.rs"]
+mod soak;
 
 /// Which one.
 pub(crate) const BACKEND: fanin_message::Backend = fanin_message::Backend::Uring;

@@ -74,7 +74,8 @@ impl<const WORDS: usize> Bitmap<WORDS> {
 
 /// The pending occurrences: a time in picoseconds and a number that says what occurs.
 pub(crate) struct Schedule {
-    heads: Box<[u32; BUCKETS]>,
+    /// First and last node of each bucket; the last is of no account where the first is [`NIL`].
+    buckets: Box<[(u32, u32); BUCKETS]>,
     near: Bitmap<{ BUCKETS / 64 }>,
     /// First and last node of each block.
     blocks: Box<[(u32, u32); BLOCKS]>,
@@ -101,7 +102,7 @@ impl Schedule {
     /// Speed is best when about one occurrence falls into a bucket; the order never depends on it.
     pub(crate) fn new(bucket_ps: u64, owned: u32) -> Self {
         Self {
-            heads: Box::new([NIL; BUCKETS]),
+            buckets: Box::new([(NIL, NIL); BUCKETS]),
             near: Bitmap::new(),
             blocks: Box::new([(NIL, NIL); BLOCKS]),
             outer: Bitmap::new(),
@@ -209,13 +210,17 @@ impl Schedule {
     #[inline]
     fn insert_near(&mut self, bucket: u64, time: u64, node: u32) {
         let slot = bucket as usize % BUCKETS;
-        let head = self.heads[slot];
+        let (head, tail) = self.buckets[slot];
         if head == NIL {
-            self.heads[slot] = node;
+            self.buckets[slot] = (node, node);
             self.near.set(slot);
+        } else if self.nodes[tail as usize].time <= time {
+            // Also where timers of a hundred thousand connections run out at one tick.
+            self.nodes[tail as usize].next = node;
+            self.buckets[slot].1 = node;
         } else if self.nodes[head as usize].time > time {
             self.nodes[node as usize].next = head;
-            self.heads[slot] = node;
+            self.buckets[slot].0 = node;
         } else {
             let mut before = head;
             loop {
@@ -234,14 +239,14 @@ impl Schedule {
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<(u64, u32)> {
         let Some(slot) = self.near.next(self.cursor as usize % BUCKETS) else { return self.pop_outer() };
-        let node = self.heads[slot];
+        let node = self.buckets[slot].0;
         let entry = &mut self.nodes[node as usize];
         let Node { time, what, next } = *entry;
         if node >= self.owned {
             entry.next = self.free;
             self.free = node;
         }
-        self.heads[slot] = next;
+        self.buckets[slot].0 = next;
         if next == NIL {
             self.near.clear(slot);
         }

@@ -9,6 +9,7 @@ use crate::diatcp::{Diatcp, DiatcpCounters};
 use crate::fabric::PauseFigures;
 use crate::ictcp::IctcpCounters;
 use crate::m21::{M21Counters, M21Switches};
+use crate::rings::RingFigures;
 use crate::world::{Workload, World};
 
 /// Fills in what the techniques that a scenario uses have to say, over the whole run.
@@ -33,6 +34,12 @@ pub(crate) fn fill<W: Workload>(summary: &mut Summary, scenario: &Scenario, worl
     }
     if scenario.transport.congestion_control == CongestionControl::Swift {
         add("swift", swift(world));
+    }
+    if let Some(figures) = world.fabric.ring_figures() {
+        add("daqring", rings(figures));
+    }
+    if let Some(pacer) = &world.pacer {
+        add("fastpass", pacer.figures());
     }
     if let Some(diatcp) = world.diatcp() {
         add("diatcp", receivers(diatcp));
@@ -59,6 +66,18 @@ fn early_signals<W: Workload>(world: &World<W>) -> Option<Value> {
     any.then(
         || json!({ "frames": offered, "marked": marked, "marked_share": share, "dropped_early": dropped }),
     )
+}
+
+/// What the rings of destinations held and refused.
+fn rings(figures: RingFigures) -> Value {
+    json!({
+        "rings": figures.rings,
+        "frames": figures.frames,
+        "drops": figures.drops,
+        "frames_max": figures.frames_max,
+        "bytes_max": figures.bytes_max,
+        "memory_bytes": figures.memory_bytes,
+    })
 }
 
 /// How often and how long neighbours were stopped.

@@ -436,7 +436,7 @@ mod tests {
             // Link 2 k joins switches, link 2 k + 1 a host to its switch.
             let into = [4 * place + 2];
             let along = (0..ahead).map(|step| 4 * at(place + step));
-            fabric.add_route(into.into_iter().chain(along).chain([4 * at(place + ahead) + 3]))
+            fabric.add_route(into.into_iter().chain(along).chain([4 * at(place + ahead) + 3]), None).unwrap()
         });
         let routes: Vec<Step> = routes.collect();
         (fabric, routes, network)
@@ -527,7 +527,8 @@ mod tests {
                 network.join(host, switch, rate, delay);
             }
             let mut fabric = Fabric::new(&network, 1, true).unwrap();
-            let routes: Vec<Step> = (0..5).map(|host| fabric.add_route([2 * host, 11].into_iter())).collect();
+            let routes: Vec<Step> =
+                (0..5).map(|host| fabric.add_route([2 * host, 11].into_iter(), None).unwrap()).collect();
             let (delivered, dropped, deadlock) = play(&mut fabric, &routes, 500);
             assert!(!deadlock);
             assert_eq!(delivered + dropped, 2_500);

@@ -1,0 +1,103 @@
+//! What every test of the command needs.
+
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each file of tests is a crate of its own and uses a part of this"
+)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// The command, ready to be started with other pipes.
+pub fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fanin"));
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Runs the command to its end.
+pub fn fanin(arguments: &[&str]) -> Output {
+    command(arguments).output().unwrap()
+}
+
+/// What it printed.
+pub fn stdout(output: &Output) -> &str {
+    str::from_utf8(&output.stdout).unwrap()
+}
+
+/// What it complained of.
+pub fn stderr(output: &Output) -> &str {
+    str::from_utf8(&output.stderr).unwrap()
+}
+
+/// How long anything may take to begin, however busy the machine is.
+const BEGIN_MAX: Duration = Duration::from_secs(60);
+
+/// Presses Ctrl-C, once the command is ready for it.
+pub fn interrupt(child: &mut Child) {
+    // The handler is in place before the thread that serves it appears.
+    let threads = Path::new("/proc").join(child.id().to_string()).join("task");
+    wait(child, || std::fs::read_dir(&threads).is_ok_and(|threads| threads.count() >= 2));
+    signal(child);
+}
+
+/// Presses Ctrl-C once the command has computed for so long: beyond reading its scenario.
+pub fn interrupt_after(child: &mut Child, busy: Duration) {
+    let stat = Path::new("/proc").join(child.id().to_string()).join("stat");
+    // A tick is a hundredth of a second on every Linux that Rust runs on.
+    let ticks = busy.as_millis() as u64 / 10;
+    wait(child, || {
+        let Ok(text) = std::fs::read_to_string(&stat) else { return false };
+        let Some((_, fields)) = text.rsplit_once(") ") else { return false };
+        // Fields 14 and 15 of proc(5): time in user and kernel mode; the rest begins with field 3.
+        let used: u64 =
+            fields.split(' ').skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+        used >= ticks
+    });
+    signal(child);
+}
+
+fn wait(child: &mut Child, is_ready: impl Fn() -> bool) {
+    let until = Instant::now() + BEGIN_MAX;
+    while !is_ready() {
+        assert_eq!(child.try_wait().unwrap(), None, "the command ended by itself");
+        assert!(Instant::now() < until, "the command did not begin");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn signal(child: &Child) {
+    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(status.success());
+}
+
+/// A folder of this test process alone; removed when the test is over.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// An empty folder; `name` tells the tests of one process apart.
+    pub fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("fanin-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The name of a file in it.
+    pub fn file(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What cannot be removed is the system's to clean.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,64 @@
+//! `fanin reproduce` from outside.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{command, fanin, interrupt_after, stderr, stdout};
+use serde_json::Value;
+
+#[test]
+fn claims_that_hold_end_with_zero() {
+    let output = fanin(&["reproduce", "I016", "--duration", "100 ms", "--json", "-"]);
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
+    let table: Value = serde_json::from_str(stdout(&output)).expect("JSON alone");
+    assert_eq!(table["schema"], "fanin.claims/1");
+    let claims = table["claims"].as_array().unwrap();
+    assert_eq!(claims.len(), 1);
+    assert_eq!((&claims[0]["id"], &claims[0]["status"]), (&"I016".into(), &"holds".into()));
+    assert!(claims[0]["got"].as_str().unwrap().ends_with(" ms"));
+    assert!(claims[0].get("why").is_none(), "a key that does not apply is absent");
+}
+
+#[test]
+fn what_is_explained_is_no_failure_and_the_table_says_why() {
+    let output = fanin(&["reproduce", "I013", "--duration", "100 ms"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).contains("because  "), "{}", stdout(&output));
+    assert!(stdout(&output).ends_with("1 claims: 0 hold, 1 do not for a known reason, 0 fail\n"));
+    let output = fanin(&["reproduce", "I013", "--duration", "100 ms", "--markdown"]);
+    assert!(stdout(&output).starts_with("| claim | says |"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("| explained: "), "{}", stdout(&output));
+}
+
+/// A claim that needs more time than it is given does not hold, and the exit code says so.
+#[test]
+fn a_claim_that_fails_is_one() {
+    let output = fanin(&["reproduce", "I011", "--duration", "1 ms", "--json", "-"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    assert!(stderr(&output).contains("I011"), "{}", stderr(&output));
+    let table: Value = serde_json::from_str(stdout(&output)).expect("JSON alone");
+    assert_eq!(table["claims"][0]["status"], "FAILS");
+}
+
+#[test]
+fn what_cannot_be_judged_is_two() {
+    for (arguments, expected) in [
+        (&["reproduce", "X9"][..], "no claim's number begins with X9"),
+        (&["reproduce", "I016", "--duration", "soon"], "soon"),
+        (&["reproduce", "I016", "--threads", "0"], "0 is not in 1"),
+        (&["reproduce", "I016", "--duration", "10 ms", "--json", "/dev/null/x"], "cannot write /dev/null/x"),
+    ] {
+        let output = fanin(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{arguments:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn ctrl_c_is_130() {
+    let mut child = command(&["reproduce", "T0", "--duration", "1000 s"]).spawn().unwrap();
+    interrupt_after(&mut child, Duration::from_millis(200));
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), stdout(&output)), (Some(130), ""), "{}", stderr(&output));
+}

@@ -1,0 +1,352 @@
+//! `fanin sim` from outside: exit codes, what stands where, files, sweeps, Ctrl-C.
+
+mod common;
+
+use std::path::Path;
+use std::time::Duration;
+
+use common::{Folder, command, fanin, interrupt_after, stderr, stdout};
+use serde_json::Value;
+
+/// A system that is simulated in a fraction of a second.
+const SMALL: &str = r#"
+title = "small"
+[run]
+duration = "50 ms"
+warmup = "10 ms"
+[readout]
+hosts = 16
+fragments_per_host = 4
+response_delay_sd = "100 us"
+[collectors]
+hosts_per_rack = 3
+units_per_host = 4
+processing_time = "5 ms"
+[supervisor]
+rate = "1 kHz"
+policy = "random"
+[network]
+readouts_per_group = 8
+[record]
+queues = ["tor->collector:*"]
+"#;
+
+/// The small system as a file.
+fn small(folder: &Folder) -> String {
+    let path = folder.file("small.toml");
+    std::fs::write(&path, SMALL).unwrap();
+    path
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("no JSON alone: {error}\n{text}"))
+}
+
+/// A summary without what differs from run to run.
+fn figures(summary: &Value) -> Value {
+    let mut summary = summary.clone();
+    summary.as_object_mut().unwrap().remove("speed");
+    summary
+}
+
+#[test]
+fn json_on_stdout_is_alone_and_follows_the_contract() {
+    let folder = Folder::new("sim-json");
+    let output = fanin(&["sim", &small(&folder), "--json", "-"]);
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
+    let summary = json(stdout(&output));
+    assert_eq!((&summary["schema"], &summary["kind"]), (&"fanin.summary/1".into(), &"sim".into()));
+    assert_eq!((&summary["events"]["assigned"], &summary["events"]["lost"]), (&50.into(), &0.into()));
+    for key in [
+        "/collection_time_ms/ideal",
+        "/slowdown/p99",
+        "/goodput_bps/total",
+        "/load/last_hop",
+        "/network/drops",
+        "/tcp/timeouts",
+        "/speed/packet_hops",
+        "/ideal/how",
+    ] {
+        assert!(summary.pointer(key).is_some_and(|value| !value.is_null()), "{key} is absent");
+    }
+    assert!(
+        summary["requests"].is_null() && !stdout(&output).contains("null"),
+        "a key that does not apply is absent"
+    );
+    assert!(summary["slowdown"]["p50"].as_f64().unwrap() >= 1.0);
+}
+
+#[test]
+fn a_barrier_fills_requests() {
+    let output = fanin(&[
+        "sim",
+        "incast",
+        "--set",
+        "run.duration=20 ms",
+        "--set",
+        "workload.senders=2",
+        "--set",
+        "workload.request_size=10 kB",
+        "--json",
+        "-",
+    ]);
+    let summary = json(stdout(&output));
+    assert!(summary["requests"]["completed"].as_u64().unwrap() > 10);
+    assert!(summary["events"].is_null());
+}
+
+#[test]
+fn without_json_a_summary_is_printed_and_quiet_prints_nothing() {
+    let folder = Folder::new("sim-text");
+    let path = small(&folder);
+    let output = fanin(&["sim", &path]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(
+        stdout(&output).contains("collection time") || stdout(&output).contains("Collection time"),
+        "{}",
+        stdout(&output)
+    );
+    assert!(!stdout(&output).contains('\x1b'), "a pipe gets no colours");
+    let output = fanin(&["sim", &path, "--quiet"]);
+    assert_eq!((output.status.code(), stdout(&output), stderr(&output)), (Some(0), "", ""));
+}
+
+#[test]
+fn the_seed_decides_and_repeats() {
+    let folder = Folder::new("sim-seed");
+    let path = small(&folder);
+    let run = |seed: &str| figures(&json(stdout(&fanin(&["sim", &path, "--seed", seed, "--json", "-"]))));
+    assert_eq!(run("7"), run("7"));
+    assert_ne!(run("7"), run("8"));
+    assert_eq!(run("7")["seed"], 7);
+}
+
+#[test]
+fn all_files_of_a_run_can_be_read_again() {
+    let folder = Folder::new("sim-out");
+    let (out, pcap) = (folder.file("out"), folder.file("link.pcapng"));
+    let output = fanin(&["sim", &small(&folder), "--out", &out, "--pcap", &pcap, "--json", "-"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let names =
+        ["summary.json", "events.parquet", "queues.parquet", "flows.parquet", "scenario.toml", "report.html"];
+    for name in names {
+        assert!(Path::new(&out).join(name).metadata().is_ok_and(|file| file.len() > 0), "{name} is missing");
+    }
+    let result = fanin_report::read(Path::new(&out)).unwrap();
+    // Those of the warm-up are there as well.
+    assert_eq!(result.records.events.len(), 60);
+    assert!(
+        result
+            .records
+            .events
+            .iter()
+            .all(|row| row.collection_time_ps >= row.ideal_ps && row.ideal_ps.is_some())
+    );
+    assert!(!result.records.queues.is_empty());
+    assert!(result.records.flows.len() >= 48, "{} flows", result.records.flows.len());
+    assert_eq!(
+        json(stdout(&output)),
+        json(&std::fs::read_to_string(Path::new(&out).join("summary.json")).unwrap())
+    );
+    let page = std::fs::read_to_string(Path::new(&out).join("report.html")).unwrap();
+    assert!(page.contains("<!DOCTYPE html>") && page.contains("small"));
+
+    // The resolved scenario is the same run again.
+    let resolved = Path::new(&out).join("scenario.toml");
+    let again = fanin(&["sim", resolved.to_str().unwrap(), "--json", "-"]);
+    assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
+    assert_eq!(
+        figures(&json(stdout(&again)))["collection_time_ms"],
+        json(stdout(&output))["collection_time_ms"]
+    );
+    frames(&std::fs::read(&pcap).unwrap());
+}
+
+/// Walks a pcapng file: blocks of the right length, an interface with nanoseconds, frames in the order of time that
+/// hold IPv4 and TCP.
+fn frames(bytes: &[u8]) {
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    assert_eq!((word(0), word(8)), (0x0a0d_0d0a, 0x1a2b_3c4d), "a section header in little-endian order");
+    let (mut at, mut interfaces, mut seen, mut last) = (0, 0, 0, 0);
+    while at < bytes.len() {
+        let (kind, length) = (word(at), word(at + 4) as usize);
+        assert!(
+            length >= 12 && length % 4 == 0 && word(at + length - 4) as usize == length,
+            "a block at {at}"
+        );
+        match kind {
+            1 => {
+                assert_eq!(word(at + 8) & 0xffff, 1, "Ethernet");
+                // if_tsresol: 10^-9.
+                assert!(
+                    bytes[at..at + length].windows(5).any(|option| option == [9, 0, 1, 0, 9]),
+                    "nanoseconds"
+                );
+                interfaces += 1;
+            }
+            6 => {
+                let time = u64::from(word(at + 12)) << 32 | u64::from(word(at + 16));
+                assert!(time >= last, "frames in the order of time");
+                last = time;
+                let frame = &bytes[at + 28..at + 28 + word(at + 20) as usize];
+                assert_eq!((&frame[12..14], frame[14], frame[23]), (&[8, 0][..], 0x45, 6), "IPv4 and TCP");
+                assert!(word(at + 24) >= word(at + 20));
+                seen += 1;
+            }
+            _ => {}
+        }
+        at += length;
+    }
+    assert_eq!((at, interfaces), (bytes.len(), 1));
+    assert!(seen > 1000, "{seen} frames");
+}
+
+#[test]
+fn a_sweep_is_in_order_and_the_same_on_any_number_of_threads() {
+    let folder = Folder::new("sim-sweep");
+    let path = small(&folder);
+    let run = |threads: &str, out: &str| {
+        let output = fanin(&[
+            "sim",
+            &path,
+            "--sweep",
+            "supervisor.rate=800 Hz,200 Hz",
+            "--sweep",
+            "supervisor.policy=fcfs,random",
+            "--threads",
+            threads,
+            "--out",
+            out,
+            "--json",
+            "-",
+        ]);
+        assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
+        json(stdout(&output))
+    };
+    let (one, many) = (folder.file("one"), folder.file("many"));
+    let (first, second) = (run("1", &one), run("4", &many));
+    let sets: Vec<String> =
+        first["points"].as_array().unwrap().iter().map(|point| point["set"].to_string()).collect();
+    assert_eq!(
+        sets,
+        [
+            r#"["supervisor.rate=800 Hz","supervisor.policy=fcfs"]"#,
+            r#"["supervisor.rate=800 Hz","supervisor.policy=random"]"#,
+            r#"["supervisor.rate=200 Hz","supervisor.policy=fcfs"]"#,
+            r#"["supervisor.rate=200 Hz","supervisor.policy=random"]"#,
+        ]
+    );
+    for (number, (a, b)) in
+        first["points"].as_array().unwrap().iter().zip(second["points"].as_array().unwrap()).enumerate()
+    {
+        assert_eq!(figures(&a["summary"]), figures(&b["summary"]));
+        let read =
+            |out: &str| fanin_report::read(&Path::new(out).join(format!("{number:03}"))).unwrap().records;
+        assert!(read(&one) == read(&many), "the records of point {number} differ");
+    }
+}
+
+#[test]
+fn ctrl_c_writes_what_was_measured() {
+    let folder = Folder::new("sim-stopped");
+    let out = folder.file("out");
+    let path = small(&folder);
+    let arguments = ["sim", &path, "--set", "run.duration=80000 s", "--out", &out, "--json", "-"];
+    let mut child = command(&arguments).spawn().unwrap();
+    interrupt_after(&mut child, Duration::from_millis(300));
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert_eq!(stderr(&output), "error: stopped; what was measured until then is written\n");
+    let summary = json(stdout(&output));
+    assert!(summary["events"]["collected"].as_u64().unwrap() > 0, "{summary}");
+    let result = fanin_report::read(Path::new(&out)).unwrap();
+    assert!(result.records.events.len() as u64 > summary["events"]["collected"].as_u64().unwrap());
+}
+
+#[test]
+fn ctrl_c_ends_a_sweep_with_the_points_that_are_whole() {
+    let folder = Folder::new("sim-sweep-stopped");
+    let path = small(&folder);
+    let out = folder.file("out");
+    let arguments = [
+        "sim",
+        &path,
+        "--sweep",
+        "run.duration=50 ms,80000 s,80001 s",
+        "--threads",
+        "2",
+        "--out",
+        &out,
+        "--json",
+        "-",
+    ];
+    let mut child = command(&arguments).spawn().unwrap();
+    // The first point takes a moment, the others would take a day.
+    interrupt_after(&mut child, Duration::from_secs(1));
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    let swept = json(stdout(&output));
+    let points = swept["points"].as_array().unwrap();
+    assert!(!points.is_empty() && points[0]["summary"]["events"]["collected"] == 50, "{swept}");
+    assert!(Path::new(&out).join("000/summary.json").exists());
+}
+
+#[test]
+fn a_run_that_cannot_move_ends_with_who_waits_for_whom() {
+    let output = fanin(&[
+        "sim",
+        "incast",
+        "--set",
+        "run.duration=5 s",
+        "--set",
+        "run.stall_limit=100 ms",
+        "--json",
+        "-",
+    ]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the client has waited since"), "{}", stderr(&output));
+    assert!(json(stdout(&output))["network"]["drops"].as_u64().unwrap() > 0, "what was measured is there");
+
+    let folder = Folder::new("sim-stalled");
+    let output = fanin(&[
+        "sim",
+        &small(&folder),
+        "--quiet",
+        "--set",
+        "tor.buffer=16 kB",
+        "--set",
+        "run.duration=5 s",
+        "--set",
+        "run.stall_limit=20 ms",
+    ]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("events are not finished"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("waits for"), "{}", stderr(&output));
+}
+
+#[test]
+fn what_cannot_be_simulated_is_refused_before_anything_runs() {
+    let folder = Folder::new("sim-refused");
+    let (path, out) = (small(&folder), folder.file("out"));
+    let cases: [(&[&str], &str); 9] = [
+        (&["sim"], "required"),
+        (&["sim", "incest"], "did you mean the preset `incast`?"),
+        (&["sim", &path, "--set", "shaping.method=credits", "--set", "shaping.credits=3"], "credits"),
+        (&["sim", &path, "--set", "tor.buffer=100 B"], "buffer"),
+        (
+            &["sim", &path, "--set", "record.capture=nowhere", "--pcap", "/dev/null/x"],
+            "no link is called \"nowhere\"",
+        ),
+        (&["sim", &path, "--pcap", "/dev/null/x"], "cannot write /dev/null/x"),
+        (&["sim", &path, "--sweep", "tor.buffer="], "write KEY=V1,V2"),
+        (&["sim", &path, "--sweep", "tor.bufer=1 MB"], "did you mean `buffer`?"),
+        (&["sim", &path, "--threads", "0"], "0 is not in 1"),
+    ];
+    for (arguments, expected) in cases {
+        let output = fanin(&[arguments, &["--out", &out]].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert_eq!(stdout(&output), "", "{arguments:?}");
+        assert!(stderr(&output).contains(expected), "{arguments:?}: {}", stderr(&output));
+        assert!(!Path::new(&out).exists(), "{arguments:?} wrote something");
+    }
+}
