@@ -65,7 +65,7 @@ fn every_result_is_checked_somewhere() {
                     .unwrap_or_else(|error| panic!("{file}: {error}"));
                 assert!(text.contains(id), "{file} does not name {id}");
             }
-            Remark(_) => assert!(!rows.contains(id), "{id} is a row"),
+            Remark(what) => assert!(!rows.contains(id), "{id} is a row, and not only a remark: {what}"),
             Waits(technique) => {
                 assert!(!rows.contains(id), "{id} is a row and need not wait for {technique}");
             }
