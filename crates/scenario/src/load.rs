@@ -77,7 +77,10 @@ fn finish(name: String, mut tree: Table, sets: &[String]) -> Result<Loaded, Erro
         }
     }
     derive(&mut tree);
-    let scenario = deserialise(&tree, &mut problems);
+    let mut scenario = deserialise(&tree, &mut problems);
+    if let Some(scenario) = &mut scenario {
+        find_sizes(scenario, &tree);
+    }
     if let Some(scenario) = &scenario
         && problems.is_empty()
     {
@@ -89,6 +92,19 @@ fn finish(name: String, mut tree: Table, sets: &[String]) -> Result<Loaded, Erro
             Ok(Loaded { scenario, name, warnings, tree })
         }
         _ => Err(Errors(problems)),
+    }
+}
+
+/// A file of fragment sizes lies beside the scenario file that names it; one that `--set` names, where it says.
+fn find_sizes(scenario: &mut Scenario, tree: &Table) {
+    let Some(path) = scenario.readout.fragment_size.path_mut() else { return };
+    let place = tree.find("readout.fragment_size").and_then(Node::place);
+    let beside = place.and_then(|place| {
+        let named = Path::new(&place.source.name);
+        named.is_file().then(|| named.parent()).flatten()
+    });
+    if let Some(folder) = beside.filter(|_| !path.starts_with("sample:")) {
+        *path = folder.join(&*path).display().to_string();
     }
 }
 
