@@ -9,8 +9,8 @@ use crate::file::{self, FileError};
 use crate::models::{self, SourceModel, TableError};
 use crate::{Events, ReadError, sample};
 
-/// The name of a sample that comes with the crate is written behind this.
-pub const SAMPLE: &str = "sample:";
+/// The samples that come with the crate, by name; a file of such a name goes first.
+const SAMPLES: [(&str, fn() -> Vec<u8>); 2] = [("km3net", sample::km3net), ("bes3", sample::bes3)];
 
 /// Tables of models are small.
 const TABLE_LIMIT: Bytes = Bytes::new(64_000_000);
@@ -28,18 +28,12 @@ pub struct EventSizes {
 #[derive(Debug, thiserror::Error)]
 pub enum SizesError {
     /// It cannot be read.
-    #[error("{path}: {error}")]
+    #[error("{path}: {error}; the samples that need no file are \"km3net\" and \"bes3\"")]
     File {
         /// The file.
         path: String,
         /// Why.
         error: FileError,
-    },
-    /// No sample of this name comes with the crate.
-    #[error("no sample is called {name:?}; there are \"sample:km3net\" and \"sample:bes3\"")]
-    NoSuchSample {
-        /// The name given.
-        name: String,
     },
     /// It contradicts its format.
     #[error("{path}: {error}")]
@@ -84,15 +78,14 @@ pub enum SizesError {
     },
 }
 
-/// The bytes of a raw-data file, or of a sample by its name.
-fn content(path: &str) -> Result<Vec<u8>, SizesError> {
-    match path.strip_prefix(SAMPLE) {
-        Some("km3net") => Ok(sample::km3net()),
-        Some("bes3") => Ok(sample::bes3()),
-        Some(name) => Err(SizesError::NoSuchSample { name: name.to_owned() }),
-        None => file::read(Path::new(path), file::LIMIT)
-            .map_err(|error| SizesError::File { path: path.to_owned(), error }),
-    }
+/// The sample that a path names, if there is no such file.
+fn sample_of(path: &str) -> Option<Vec<u8>> {
+    let sample = SAMPLES.iter().find(|(name, _)| *name == path && !Path::new(path).exists());
+    sample.map(|(_, content)| content())
+}
+
+fn read(path: &str, limit: Bytes) -> Result<Vec<u8>, SizesError> {
+    file::read(Path::new(path), limit).map_err(|error| SizesError::File { path: path.to_owned(), error })
 }
 
 fn fits(path: &str, sources: usize, hosts: u32, fragments: u32) -> Result<(), SizesError> {
@@ -105,13 +98,16 @@ fn fits(path: &str, sources: usize, hosts: u32, fragments: u32) -> Result<(), Si
 }
 
 impl EventSizes {
-    /// Reads the sizes in a raw-data file, or in a sample (`sample:km3net`), for so many readouts with so many fragments
+    /// Reads the sizes in a raw-data file, or in a sample (`km3net`, `bes3`), for so many readouts with so many fragments
     /// each.
     ///
     /// # Errors
     /// If the file cannot be read, contradicts its format, holds no event, or has more sources than there are places.
     pub fn read(path: &str, hosts: u32, fragments: u32) -> Result<Self, SizesError> {
-        let bytes = content(path)?;
+        let bytes = match sample_of(path) {
+            Some(bytes) => bytes,
+            None => read(path, file::LIMIT)?,
+        };
         let format = |error| SizesError::Format { path: path.to_owned(), error };
         let mut events: Vec<BTreeMap<u32, u64>> = Vec::new();
         for event in Events::open(&bytes).map_err(format)? {
@@ -152,18 +148,14 @@ impl EventSizes {
 /// # Errors
 /// If the file cannot be read, has a line that cannot be, no line, or more sources than there are places.
 pub fn read_models(path: &str, hosts: u32, fragments: u32) -> Result<Vec<SourceModel>, SizesError> {
-    let bytes = match path.strip_prefix(SAMPLE) {
-        // A sample has events, to which models are fitted.
-        Some(_) => {
-            let bytes = content(path)?;
-            let models =
-                models::fit(&bytes).map_err(|error| SizesError::Format { path: path.to_owned(), error })?;
-            fits(path, models.len(), hosts, fragments)?;
-            return Ok(models);
-        }
-        None => file::read(Path::new(path), TABLE_LIMIT)
-            .map_err(|error| SizesError::File { path: path.to_owned(), error })?,
-    };
+    // A sample has events, to which models are fitted.
+    if let Some(bytes) = sample_of(path) {
+        let models =
+            models::fit(&bytes).map_err(|error| SizesError::Format { path: path.to_owned(), error })?;
+        fits(path, models.len(), hosts, fragments)?;
+        return Ok(models);
+    }
+    let bytes = read(path, TABLE_LIMIT)?;
     let models = models::from_csv(&String::from_utf8_lossy(&bytes))
         .map_err(|error| SizesError::Table { path: path.to_owned(), error })?;
     if models.is_empty() {
@@ -188,7 +180,7 @@ mod tests {
 
     #[test]
     fn the_sample_has_its_true_sizes() {
-        let sizes = EventSizes::read("sample:km3net", 24, 19).unwrap();
+        let sizes = EventSizes::read("km3net", 24, 19).unwrap();
         assert_eq!((sizes.sources.len(), sizes.events.len()), (453, 2));
         let total: u64 = sizes.events.iter().flatten().sum();
         assert_eq!(total, 2_066_214);
@@ -199,20 +191,20 @@ mod tests {
     fn what_does_not_fit_is_refused() {
         let message = |result: Result<EventSizes, SizesError>| result.unwrap_err().to_string();
         assert_eq!(
-            message(EventSizes::read("sample:km3net", 24, 10)),
-            "sample:km3net has 453 sources, but 24 readouts with 10 fragments each hold 240; give more \
+            message(EventSizes::read("km3net", 24, 10)),
+            "km3net has 453 sources, but 24 readouts with 10 fragments each hold 240; give more \
              readout.hosts or readout.fragments_per_host"
         );
-        assert!(message(EventSizes::read("sample:lhc", 1, 1)).contains("\"sample:km3net\""));
         assert!(message(EventSizes::read("no such file", 1, 1)).starts_with("no such file: "));
+        assert!(message(EventSizes::read("lhc", 1, 1)).contains("\"km3net\""));
     }
 
     #[test]
     fn models_are_fitted_to_a_sample() {
-        let models = read_models("sample:bes3", 26, 2).unwrap();
+        let models = read_models("bes3", 26, 2).unwrap();
         assert_eq!(models.len(), 42);
         // Over the events themselves the models give back the mean that the file has.
-        let file = EventSizes::read("sample:bes3", 26, 2).unwrap().mean(52).get() as f64;
+        let file = EventSizes::read("bes3", 26, 2).unwrap().mean(52).get() as f64;
         let fitted = models_mean(&models, 0.0, 52).get() as f64;
         assert!((fitted / file - 1.0).abs() < 0.1, "{fitted} {file}");
     }

@@ -51,6 +51,7 @@ mod pool;
 mod socket;
 #[allow(unsafe_code)]
 mod sys;
+mod tls;
 mod wake;
 
 pub use assembler::{Assembler, Frame, Partial, Starved};
@@ -65,4 +66,5 @@ pub use options::{Address, Backend, Greeting, Options, SameName, Settings};
 pub use outbox::Unsent;
 pub use pool::Payload;
 pub use socket::{OptionError, OsError, SocketError, SocketOptions};
+pub use tls::{Tls, TlsError};
 pub use wake::Waker;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::backoff::Backoff;
 use crate::limits::{Limits, Timing};
 use crate::socket::SocketOptions;
+use crate::tls::Tls;
 
 /// Settings of an endpoint.
 #[derive(Debug, Clone, Default)]
@@ -63,6 +64,8 @@ pub struct Options {
     pub timing: Timing,
     /// Whether peers greet each other.
     pub greeting: Greeting,
+    /// Encryption with certificates on both sides; `None` for none.
+    pub tls: Option<Tls>,
     /// For connecting: how a lost or refused connection is tried again; `None` gives it up.
     pub backoff: Option<Backoff>,
     /// For listening: names that may connect; empty accepts all.
@@ -77,6 +80,7 @@ impl Default for Options {
             socket: SocketOptions::default(),
             timing: Timing::default(),
             greeting: Greeting::default(),
+            tls: None,
             backoff: Some(Backoff::default()),
             names: Vec::new(),
             same_name: SameName::default(),

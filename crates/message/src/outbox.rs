@@ -147,6 +147,11 @@ impl Outbox {
         }
     }
 
+    /// The first bytes of the queue.
+    pub(crate) fn first(&self) -> Option<&[u8]> {
+        self.pieces.front().map(|first| &first.piece.bytes()[self.sent..])
+    }
+
     /// The first bytes of the queue, where one piece is all there is.
     #[inline]
     pub(crate) fn single(&self) -> Option<&[u8]> {

@@ -1,6 +1,8 @@
 //! The whole suite over one of the kernel's interfaces.
 
 mod common;
+#[path = "suite/encryption.rs"]
+mod encryption;
 #[path = "suite/exchange.rs"]
 mod exchange;
 #[path = "suite/hostile.rs"]

@@ -160,6 +160,8 @@ pub struct Port<H> {
     wheel: Wheel,
     discipline: Discipline,
     shaper: Option<TokenBucket>,
+    /// What the wire adds to each frame, for token buckets only.
+    overhead: u32,
     frames: u64,
 }
 
@@ -183,8 +185,16 @@ impl<H: Copy + Default> Port<H> {
             wheel: Wheel::new(),
             discipline,
             shaper,
+            overhead: 0,
             frames: 0,
         })
+    }
+
+    /// The same port, whose token buckets charge so many bytes more for each frame than it stores: what the wire adds.
+    #[must_use]
+    pub const fn with_overhead(mut self, bytes: u32) -> Self {
+        self.overhead = bytes;
+        self
     }
 
     /// Adds a ring and returns its index; indices count up from zero and are never used again.
@@ -333,11 +343,11 @@ impl<H: Copy + Default> Port<H> {
         let ring = ring as usize;
         let Slot { frame, handle } = self.dequeue(now, ring);
         if let Some(shaper) = &mut self.shaper {
-            shaper.take(now, frame.bytes);
+            shaper.take(now, frame.bytes + self.overhead);
         }
         let state = &mut self.rings[ring];
         if state.shaped {
-            state.bucket.take(now, frame.bytes);
+            state.bucket.take(now, frame.bytes + self.overhead);
         }
         if state.queue.is_empty() {
             state.state = State::Idle;
@@ -431,6 +441,52 @@ impl<H: Copy + Default> Port<H> {
         Ok(())
     }
 
+    /// Changes the rate and burst of the port as a whole; what it has sent already still counts.
+    pub fn set_rate(&mut self, now: Instant, shaping: Option<(Rate, Bytes)>) -> Result<(), BucketError> {
+        match (shaping, &mut self.shaper) {
+            (Some((rate, burst)), Some(shaper)) => shaper.set(now, rate, burst)?,
+            (Some((rate, burst)), None) => self.shaper = Some(TokenBucket::new(rate, burst)?),
+            (None, shaper) => *shaper = None,
+        }
+        Ok(())
+    }
+
+    /// Changes a ring's place under [`Discipline::StrictPriority`].
+    pub fn set_priority(&mut self, now: Instant, ring: usize, priority: u8) {
+        self.rings[ring].priority = priority;
+        if self.rings[ring].state != State::Idle {
+            self.deactivate(ring);
+            self.activate(now, ring);
+        }
+    }
+
+    /// Makes a new ring of an empty one, with counters that start at zero: indices are never given back, so that who adds
+    /// and removes rings for a living uses them again.
+    ///
+    /// # Panics
+    /// If the ring holds a frame.
+    pub fn renew_ring(
+        &mut self,
+        now: Instant,
+        ring: usize,
+        settings: &RingSettings,
+    ) -> Result<(), RingError> {
+        assert!(self.rings[ring].queue.is_empty(), "ring {ring} is renewed while it holds frames");
+        let bucket = match settings.shaping {
+            Some((rate, burst)) => TokenBucket::new(rate, burst)?,
+            None => TokenBucket::new(TokenBucket::RATE_MAX, Bytes::ZERO)?,
+        };
+        self.set_capacity(ring, settings.frames_max, settings.bytes_max)?;
+        self.set_aqm(ring, settings.aqm.clone());
+        let state = &mut self.rings[ring];
+        (state.bucket, state.shaped, state.priority) =
+            (bucket, settings.shaping.is_some(), settings.priority);
+        (state.enqueued, state.bytes_max, state.frames_max, state.paused) = (Count::default(), 0, 0, false);
+        let rare = &mut self.rare[ring];
+        (rare.marked, rare.dropped, rare.emptied_at) = (Count::default(), Default::default(), now);
+        Ok(())
+    }
+
     /// Changes a ring's marking; averages start afresh.
     pub fn set_aqm(&mut self, ring: usize, aqm: Aqm) {
         self.rings[ring].has_aqm = !matches!(aqm, Aqm::None);
@@ -502,7 +558,7 @@ impl<H: Copy + Default> Port<H> {
         let state = &mut self.rings[ring];
         if state.shaped {
             let bytes = state.queue.front().map_or(0, |slot| slot.frame.bytes);
-            let at = state.bucket.ready_at(bytes);
+            let at = state.bucket.ready_at(bytes + self.overhead);
             if at > now {
                 state.state = State::Parked;
                 self.wheel.park(now, ring as u32, at);

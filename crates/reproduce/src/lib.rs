@@ -11,8 +11,10 @@ mod icc15;
 mod judge;
 mod lab;
 mod lcn15;
+mod m21tcp;
 mod multihost;
 mod thesis;
+mod windows;
 
 pub use judge::{Judged, Status};
 pub use lab::{Got, LabError, Point, Progress, reproduce};
@@ -39,6 +41,8 @@ pub struct Claim {
 pub fn claims() -> Vec<Claim> {
     let mut claims = thesis::claims();
     claims.extend(icc15::claims());
+    claims.extend(windows::claims());
+    claims.extend(m21tcp::claims());
     claims.extend(lcn15::claims());
     claims.extend(multihost::claims());
     claims

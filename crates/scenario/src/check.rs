@@ -115,6 +115,7 @@ impl Check<'_> {
             ("network.leaf_spine.planes", u64::from(s.network.leaf_spine.planes), 64),
             ("network.leaf_spine.pods", u64::from(s.network.leaf_spine.pods), 1_024),
             ("network.leaf_spine.spines", u64::from(s.network.leaf_spine.spines), 1_024),
+            ("live.shipping_max", u64::from(s.live.shipping_max), 65_535),
             ("shaping.fastpass.slot_mtus", u64::from(s.shaping.fastpass.slot_mtus), 64),
         ];
         for (path, count, max) in counts {

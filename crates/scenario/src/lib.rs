@@ -14,6 +14,7 @@
 
 mod check;
 mod de;
+mod document;
 mod errors;
 mod load;
 mod presets;
@@ -23,6 +24,7 @@ mod size;
 mod tree;
 mod types;
 
+pub use document::Document;
 pub use errors::{Errors, Problem, Warnings};
 pub use load::{Loaded, load, load_text};
 pub use presets::{Preset, preset, presets};

@@ -95,16 +95,16 @@ fn finish(name: String, mut tree: Table, sets: &[String]) -> Result<Loaded, Erro
     }
 }
 
-/// A file of fragment sizes lies beside the scenario file that names it; one that `--set` names, where it says.
+/// A file of fragment sizes lies beside the scenario file that names it; one that `--set` names, where it says. What is
+/// not there is left as it is: the name of a sample, or a mistake.
 fn find_sizes(scenario: &mut Scenario, tree: &Table) {
     let Some(path) = scenario.readout.fragment_size.path_mut() else { return };
     let place = tree.find("readout.fragment_size").and_then(Node::place);
-    let beside = place.and_then(|place| {
-        let named = Path::new(&place.source.name);
-        named.is_file().then(|| named.parent()).flatten()
-    });
-    if let Some(folder) = beside.filter(|_| !path.starts_with("sample:")) {
-        *path = folder.join(&*path).display().to_string();
+    let folder = place.and_then(|place| Path::new(&place.source.name).parent());
+    if let Some(found) = folder.and_then(|folder| folder.join(&*path).canonicalize().ok())
+        && found.is_file()
+    {
+        *path = found.display().to_string();
     }
 }
 

@@ -19,8 +19,16 @@ const SMALL_READ_BYTES_MAX: usize = 16 << 10;
 /// Received bytes that are being taken apart.
 pub(super) struct Fed {
     index: u32,
-    chunk: Chunk,
+    /// Where they lie; those of an encrypted connection lie in its own layer.
+    chunk: Option<Chunk>,
+    len: usize,
     used: usize,
+}
+
+impl Fed {
+    pub(super) fn decrypted(index: u32, len: usize) -> Self {
+        Self { index, chunk: None, len, used: 0 }
+    }
 }
 
 impl Endpoint {
@@ -61,7 +69,7 @@ impl Endpoint {
                     counters.reads += 1;
                     counters.bytes_in += chunk.len as u64;
                 }
-                self.fed = Some(Fed { index, chunk, used: 0 });
+                self.fed = Some(Fed { index, len: chunk.len, chunk: Some(chunk), used: 0 });
                 self.feed();
             }
             (0, chunk) => {
@@ -87,17 +95,24 @@ impl Endpoint {
 
     /// Take the next part of the received bytes.
     pub(super) fn feed(&mut self) {
-        let (Some(fed), Some(uring)) = (&mut self.fed, &mut self.uring) else { return };
+        let Some(fed) = &mut self.fed else { return };
         let slot = self.slots.at(fed.index);
-        let bytes = &uring.bytes(&fed.chunk)[fed.used..];
-        let (spaces, starved) = self.assembler.space_anyway(&mut slot.partial, bytes.len());
-        let mut left = bytes;
+        let mut left = fed.len - fed.used;
+        let (spaces, starved) = self.assembler.space_anyway(&mut slot.partial, left);
+        let mut taken = 0;
         for space in spaces {
-            let (here, rest) = left.split_at(left.len().min(space.len()));
-            space[..here.len()].copy_from_slice(here);
-            left = rest;
+            let here = left.min(space.len());
+            taken += match (&fed.chunk, &self.uring, &mut slot.tls) {
+                (Some(chunk), Some(uring), _) => {
+                    let at = fed.used + taken;
+                    space[..here].copy_from_slice(&uring.bytes(chunk)[at..at + here]);
+                    here
+                }
+                (_, _, Some(tls)) => tls.take(&mut space[..here]),
+                _ => here,
+            };
+            left -= here;
         }
-        let taken = bytes.len() - left.len();
         fed.used += taken;
         self.assembler.filled(&mut slot.partial, taken);
         slot.last_in = self.now;
@@ -106,11 +121,12 @@ impl Endpoint {
         }
         self.reading = Some(fed.index);
         let index = fed.index;
-        if fed.used == fed.chunk.len
-            && let Some(fed) = self.fed.take()
+        if fed.used == fed.len
+            && let Some(chunk) = self.fed.take().and_then(|fed| fed.chunk)
         {
-            uring.recycle(fed.chunk);
+            self.recycle(chunk);
         }
+        let slot = self.slots.at(index);
         if starved {
             self.starve(index);
         } else if slot.partial.needed() - slot.partial.got() > DIRECT_BYTES_MIN {
@@ -121,9 +137,9 @@ impl Endpoint {
     /// A connection has ended: what was received from it is given up, and what is under way is made to end.
     pub(super) fn drop_from_uring(&mut self, index: u32) {
         if self.fed.as_ref().is_some_and(|fed| fed.index == index)
-            && let Some(fed) = self.fed.take()
+            && let Some(chunk) = self.fed.take().and_then(|fed| fed.chunk)
         {
-            self.recycle(fed.chunk);
+            self.recycle(chunk);
         }
         let slot = self.slots.at(index);
         // The kernel holds the socket open for as long as a request on it lasts.
@@ -158,6 +174,7 @@ impl Endpoint {
         let Some(fd) = &slot.fd else { return false };
         let fit = slot.state == State::Open
             && slot.carrier == Carrier::Epoll
+            && slot.tls.is_none()
             && slot.small_reads >= SMALL_READS_MIN
             && !(slot.paused || slot.starved || slot.broken || slot.blocked.is_some())
             && slot.partial.needed() - slot.partial.got() <= DIRECT_BYTES_MIN;

@@ -246,6 +246,7 @@ impl Endpoint {
             return;
         }
         self.drop_from_uring(index);
+        self.end_encryption(index);
         let slot = self.slots.at(index);
         let had_descriptor = slot.fd.take().is_some();
         let unsent = slot.outbox.unsent();
@@ -268,7 +269,7 @@ impl Endpoint {
         slot.timer = None;
         (slot.blocked, slot.broken, slot.full, slot.starved, slot.paused) =
             (None, false, false, false, false);
-        slot.watch = None;
+        (slot.watch, slot.tls) = (None, None);
         slot.promised = Duration::ZERO;
         slot.outbox.clear(&mut self.spare);
         if self.reading == Some(index) {

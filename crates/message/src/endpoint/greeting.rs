@@ -15,6 +15,9 @@ use crate::options::{Greeting, SameName};
 impl Endpoint {
     /// TCP is connected: greet, or go on without.
     pub(super) fn greet(&mut self, index: u32) {
+        if !self.begin_encryption(index) {
+            return;
+        }
         let slot = self.slots.at(index);
         slot.state = State::Greeting(self.now + slot.options.timing.greeting_max);
         let accepted = matches!(slot.origin, Origin::Accepted(_));
@@ -69,6 +72,11 @@ impl Endpoint {
         let name: Arc<str> = hello.name.as_str().into();
         let slot = self.slots.at(index);
         slot.promised = hello.heartbeat;
+        if let (Some(tls), Origin::Accepted(_)) = (&slot.tls, &slot.origin)
+            && let Err(words) = tls.check_name(&hello.name)
+        {
+            return self.refuse(index, Closed::Tls(words.into()));
+        }
         let wrong =
             |expected: &str, got: &str| Closed::WrongName { expected: expected.into(), got: got.into() };
         match &slot.origin {

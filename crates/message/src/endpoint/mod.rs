@@ -2,6 +2,7 @@
 
 mod completion;
 mod connections;
+mod encrypted;
 mod greeting;
 mod slot;
 mod timers;

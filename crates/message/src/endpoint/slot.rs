@@ -10,6 +10,7 @@ use crate::counters::Counters;
 use crate::event::Listener;
 use crate::options::{Address, Options};
 use crate::outbox::Outbox;
+use crate::tls::Session;
 
 /// Where a connection is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +76,7 @@ pub(super) struct Slot {
     pub(super) origin: Origin,
     pub(super) options: Arc<Options>,
     pub(super) name: Arc<str>,
+    pub(super) tls: Option<Box<Session>>,
     pub(super) partial: Partial,
     pub(super) outbox: Outbox,
     pub(super) counters: Counters,
@@ -120,6 +122,7 @@ impl Slot {
             origin,
             options,
             name: "".into(),
+            tls: None,
             partial: Partial::default(),
             outbox: Outbox::default(),
             counters: Counters::default(),

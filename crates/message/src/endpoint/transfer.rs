@@ -26,6 +26,9 @@ impl Endpoint {
         if !slot.can_read() || slot.paused || slot.starved {
             return self.watch(index);
         }
+        if slot.tls.is_some() {
+            return self.handle_readable_encrypted(index);
+        }
         let Ok([first, second]) = self.assembler.space(&mut slot.partial) else {
             return self.starve(index);
         };
@@ -117,6 +120,10 @@ impl Endpoint {
         let clean = self.how_broken(index, Closed::Remote);
         let slot = self.slots.at(index);
         let waits = !slot.outbox.is_empty() && !slot.broken;
+        if slot.tls.as_ref().is_some_and(|tls| !tls.farewell) && clean == Closed::Remote {
+            // Somebody between the two may have cut the end off.
+            return self.end(index, Closed::Tls("the connection ended without TLS' farewell".into()));
+        }
         let reason = match slot.state {
             _ if clean != Closed::Remote => clean,
             // The peer has closed first; what waits is still sent to it.
@@ -185,7 +192,10 @@ impl Endpoint {
     #[inline]
     pub(super) fn push(&mut self, index: u32, header: Header, parts: &[&[u8]]) {
         let slot = self.slots.at(index);
-        let direct = header.size as usize >= DIRECT_BYTES_MIN && slot.outbox.is_empty() && !slot.broken;
+        let direct = header.size as usize >= DIRECT_BYTES_MIN
+            && slot.outbox.is_empty()
+            && !slot.broken
+            && slot.tls.is_none();
         let sent = if direct { self.send_directly(index, header, parts) } else { 0 };
         if sent == HEADER_BYTES + header.size as usize {
             return;
@@ -263,10 +273,17 @@ impl Endpoint {
             return;
         }
         let slot = self.slots.at(index);
-        let Some(fd) = &slot.fd else { return };
-        if slot.broken || matches!(slot.state, State::Connecting(_)) {
+        if slot.fd.is_none() || slot.broken || matches!(slot.state, State::Connecting(_)) {
             return;
         }
+        let blocked = if slot.tls.is_some() { self.write_encrypted(index) } else { self.write_plain(index) };
+        self.after_write(index, blocked);
+    }
+
+    /// Write what waits for a peer; tells whether the kernel took less than that.
+    fn write_plain(&mut self, index: u32) -> bool {
+        let slot = self.slots.at(index);
+        let Some(fd) = &slot.fd else { return false };
         let mut blocked = false;
         while !slot.outbox.is_empty() && !blocked {
             let (offered, result) = match slot.outbox.single() {
@@ -301,6 +318,12 @@ impl Endpoint {
                 }
             }
         }
+        blocked
+    }
+
+    /// What follows from a write.
+    fn after_write(&mut self, index: u32, blocked: bool) {
+        let slot = self.slots.at(index);
         if blocked && slot.blocked.is_none() {
             slot.blocked = Some(self.now);
         }
@@ -312,9 +335,15 @@ impl Endpoint {
         let broken = slot.broken;
         let sent = slot.outbox.is_empty();
         match slot.state {
-            State::Closing(Closing::HalfClosed, _) if sent || broken => self.end(index, Closed::Remote),
-            State::Closing(Closing::Draining, until) if sent => {
-                let _ = shutdown(fd, Shutdown::Write);
+            State::Closing(Closing::HalfClosed, _) if sent && !blocked || broken => {
+                self.end(index, Closed::Remote);
+            }
+            State::Closing(Closing::Draining, until) if sent && !blocked => {
+                self.end_encryption(index);
+                let slot = self.slots.at(index);
+                if let Some(fd) = &slot.fd {
+                    let _ = shutdown(fd, Shutdown::Write);
+                }
                 slot.state = State::Closing(Closing::Finishing, until);
             }
             _ if blocked => self.arm_next(index),

@@ -305,14 +305,18 @@ impl Fabric {
         };
         let Some(Waiting { frame, from }) = state.waiting[class].pop_front() else { return };
         let departure = now + port.time_to_send(frame.wire_bytes);
-        state.wakes = true;
-        schedule.insert(departure, TRANSMITTED << INDEX_BITS | index);
+        let switch = held.switch_of[index as usize];
+        let keeps_memory = switch != NIL && held.counts_in_service[switch as usize];
         if from != NIL {
             state.sending = Some((from, frame.wire_bytes, class));
         }
+        // Only where something is to be done then.
+        if keeps_memory || state.waiting.iter().any(|waiting| !waiting.is_empty()) {
+            state.wakes = true;
+            schedule.insert(departure, TRANSMITTED << INDEX_BITS | index);
+        }
         port.accept(schedule, departure, index, frame);
-        let switch = held.switch_of[index as usize];
-        if switch != NIL && !held.counts_in_service[switch as usize] {
+        if switch != NIL && !keeps_memory {
             self.release(schedule, now, index);
         }
     }

@@ -233,9 +233,8 @@ mod tests {
 
     #[test]
     fn each_source_may_have_a_model_of_its_own() {
-        let sets = [
-            "readout.fragment_size={ distribution = \"per-source\", path = \"sample:km3net\", sigma = 0.2 }",
-        ];
+        let sets =
+            ["readout.fragment_size={ distribution = \"per-source\", path = \"km3net\", sigma = 0.2 }"];
         let scenario = fanin_scenario::load("replay", &sets.map(str::to_owned)).unwrap().scenario;
         let data = Data::read(&scenario).unwrap();
         let readouts: Vec<_> =

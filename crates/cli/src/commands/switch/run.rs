@@ -1,0 +1,132 @@
+//! `fanin switch CONFIG`: runs the switch.
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use clap::{Args, ValueHint};
+use fanin_switch::config::ControlSpec;
+use fanin_switch::control::{Server, Settings};
+use fanin_switch::{Config, Ended, Running};
+use fanin_units::Bytes;
+
+use crate::commands::switch::target::read_token;
+use crate::failure::Failure;
+use crate::{interrupt, output};
+
+/// How often a stop is looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// What stands below the help.
+pub(super) const AFTER_HELP: &str = "Example: fanin switch switch.toml
+
+Ctrl-C or SIGTERM stops it: it takes nothing in any more, and ends when its queues have drained. The exit code is 0 then,
+and 1 where frames were left when the time to drain was over; a second Ctrl-C ends it at once. It needs root, or the
+capabilities CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF, which it gives up once its ports are open.";
+
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// The switch: its ports, rings and rules, as TOML.
+    #[arg(value_name = "CONFIG", value_hint = ValueHint::FilePath)]
+    config: PathBuf,
+    /// Only check the configuration.
+    #[arg(long)]
+    check: bool,
+    /// Say nothing while all is well.
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let loaded = fanin_switch::config::load(&arguments.config)?;
+    output::warn(&loaded.warnings);
+    let config = loaded.config;
+    if arguments.check {
+        if !arguments.quiet {
+            output::print(&format!("{} is a switch: {}\n", arguments.config.display(), outline(&config)))?;
+        }
+        return Ok(());
+    }
+    let stop = interrupt::flag();
+    let settings = control_settings(&config)?;
+    let running = Running::start(&config)?;
+    // Its threads come after the capabilities have gone, and so have none.
+    let server = match &settings {
+        Some(settings) => Some(Server::start(settings, running.operation())?),
+        None => None,
+    };
+    if !arguments.quiet {
+        output::print(&format!("{} is running: {}\n", config.switch.name, outline(&config)))?;
+        if let Some(address) = server.as_ref().and_then(Server::http_address) {
+            output::print(&format!("control and metrics at http://{address}\n"))?;
+        }
+    }
+    while !stop.load(Ordering::Relaxed) && !running.has_failed() {
+        std::thread::sleep(LOOK_EVERY);
+    }
+    let ended = running.stop();
+    if !arguments.quiet {
+        output::print(&text(&ended))?;
+    }
+    match ended.abandoned {
+        0 => Ok(()),
+        frames => Err(Failure::Undelivered { frames }),
+    }
+}
+
+/// Where it listens for its operators, where the configuration says so.
+fn control_settings(config: &Config) -> Result<Option<Settings>, Failure> {
+    let ControlSpec { socket, http, token_file } = &config.control;
+    if socket.is_none() && http.is_none() {
+        return Ok(None);
+    }
+    let token = token_file.as_ref().map(|path| read_token(&PathBuf::from(path))).transpose()?;
+    Ok(Some(Settings { socket: socket.as_ref().map(PathBuf::from), http: *http, token }))
+}
+
+/// A configuration in a few words.
+fn outline(config: &Config) -> String {
+    let many = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    format!(
+        "{}, {}, {}, {} of packet memory",
+        many(config.port.len(), "port"),
+        many(config.ring.len(), "ring"),
+        many(config.rule.len(), "rule"),
+        config.switch.memory
+    )
+}
+
+/// What it has done, as a table.
+fn text(ended: &Ended) -> String {
+    let mut lines = vec![format!(
+        "{:<20} {:>12} {:>12} {:>12} {:>12} {:>12}",
+        "port, ring", "frames in", "frames out", "dropped", "most frames", "most bytes"
+    )];
+    let total = |dropped: &[fanin_switch::Dropped]| -> u64 { dropped.iter().map(|d| d.tally.frames).sum() };
+    for port in &ended.snapshot.ports {
+        let dropped = total(&port.dropped) + total(&port.queue.dropped);
+        lines.push(format!(
+            "{:<20} {:>12} {:>12} {:>12} {:>12} {:>12}",
+            port.name,
+            port.received.frames,
+            port.sent.frames,
+            dropped,
+            port.queue.frames_max,
+            Bytes::new(port.queue.bytes_max).to_string()
+        ));
+        for ring in ended.snapshot.rings.iter().filter(|ring| ring.port == port.name) {
+            let queue = &ring.queue;
+            lines.push(format!(
+                "  {:<18} {:>12} {:>12} {:>12} {:>12} {:>12}",
+                ring.name,
+                queue.enqueued.frames,
+                queue.departed.frames,
+                total(&queue.dropped),
+                queue.frames_max,
+                Bytes::new(queue.bytes_max).to_string()
+            ));
+        }
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}

@@ -1,0 +1,110 @@
+//! Bytes in and out of encrypted connections.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use super::Endpoint;
+use super::completion::Fed;
+use super::slot::Origin;
+use crate::event::Closed;
+use crate::socket::OsError;
+use crate::tls::SessionError;
+
+impl Endpoint {
+    /// TCP is connected: begin with the encrypted layer, where there is to be one; tells whether it went well.
+    pub(super) fn begin_encryption(&mut self, index: u32) -> bool {
+        let slot = self.slots.at(index);
+        let Some(tls) = &slot.options.tls else { return true };
+        let session = match &slot.origin {
+            Origin::Accepted(_) => tls.accept(),
+            Origin::Outgoing(outgoing) => tls.connect(&outgoing.expects),
+        };
+        match session {
+            Ok(session) => {
+                slot.tls = Some(Box::new(session));
+                true
+            }
+            Err(words) => {
+                self.end(index, Closed::Tls(words.into()));
+                false
+            }
+        }
+    }
+
+    /// An encrypted connection has something to read.
+    pub(super) fn handle_readable_encrypted(&mut self, index: u32) {
+        let slot = self.slots.at(index);
+        let (Some(fd), Some(tls)) = (&slot.fd, &mut slot.tls) else { return };
+        let arrived = match tls.receive(fd.as_fd()) {
+            Ok(arrived) => arrived,
+            Err(SessionError::Tls(words)) => return self.end(index, Closed::Tls(words.into())),
+            Err(SessionError::Socket(error)) => {
+                let error = OsError(error.raw_os_error().unwrap_or(libc::EIO));
+                let reason = self.how_broken(index, Closed::Broken(error));
+                return self.end(index, reason);
+            }
+        };
+        let answers = tls.waits() || !slot.outbox.is_empty();
+        slot.last_in = self.now;
+        if let (true, Some(fd)) = (slot.renew, &slot.fd) {
+            slot.options.socket.renew(fd);
+        }
+        for counters in [&mut slot.counters, &mut self.totals] {
+            counters.reads += 1;
+            counters.bytes_in += arrived.readable as u64;
+        }
+        if arrived.readable > 0 {
+            self.fed = Some(Fed::decrypted(index, arrived.readable));
+            self.feed();
+        } else if arrived.ended || slot.tls.as_ref().is_some_and(|tls| tls.farewell) {
+            return self.handle_end_of_stream(index);
+        }
+        // The handshake has turns of its own.
+        if answers {
+            self.flush_slot(index);
+        }
+    }
+
+    /// Encrypt what waits for a peer, and write it, as far as the kernel takes it; tells whether it took less.
+    pub(super) fn write_encrypted(&mut self, index: u32) -> bool {
+        let slot = self.slots.at(index);
+        let (Some(fd), Some(tls)) = (&slot.fd, &mut slot.tls) else { return false };
+        loop {
+            if let Some(piece) = slot.outbox.first() {
+                let bytes = tls.put(piece);
+                let messages = slot.outbox.consume(bytes, &mut self.spare);
+                for counters in [&mut slot.counters, &mut self.totals] {
+                    counters.bytes_out += bytes as u64;
+                    counters.messages_out += messages;
+                }
+            }
+            if !tls.waits() {
+                // Nothing waits, or all of it for the peer's part of the handshake.
+                slot.blocked = None;
+                return false;
+            }
+            match tls.send(fd.as_fd()) {
+                Ok(_) => {
+                    (slot.last_out, slot.blocked) = (self.now, None);
+                    slot.counters.writes += 1;
+                    self.totals.writes += 1;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
+                Err(_) => {
+                    (slot.broken, slot.paused) = (true, false);
+                    return false;
+                }
+            }
+        }
+    }
+
+    /// The last words of the encrypted layer; whatever does not fit the kernel's buffer is left unsaid.
+    pub(super) fn end_encryption(&mut self, index: u32) {
+        let slot = self.slots.at(index);
+        if let (Some(fd), Some(tls)) = (&slot.fd, &mut slot.tls) {
+            tls.say_farewell();
+            let _ = tls.send(fd.as_fd());
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Other files of the house, read with the same errors: every problem with its line, column and what would be right.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+
+use crate::errors::{Errors, Problem};
+use crate::tree::{self, Node, Place, Source, Table, Value};
+
+/// A file larger than this is no configuration.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// A TOML file whose every key and value knows its place.
+#[derive(Debug, Clone)]
+pub struct Document {
+    tree: Table,
+}
+
+impl Document {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// Where it cannot be read, is too large or is not TOML.
+    pub fn load(path: &Path) -> Result<Self, Errors> {
+        let name = path.display().to_string();
+        let fail = |error: &dyn std::fmt::Display| {
+            Errors(vec![Problem::anywhere(format!("cannot read {name}: {error}"))])
+        };
+        let bytes = std::fs::metadata(path).map_err(|error| fail(&error))?.len();
+        if bytes > FILE_BYTES_MAX {
+            let what = format_args!("{bytes} bytes are no configuration; the limit is {FILE_BYTES_MAX}");
+            return Err(fail(&what));
+        }
+        let text = std::fs::read_to_string(path).map_err(|error| fail(&error))?;
+        Self::parse(&name, &text)
+    }
+
+    /// As [`Self::load`], from text that messages call `name`.
+    ///
+    /// # Errors
+    /// Every syntax error.
+    pub fn parse(name: &str, text: &str) -> Result<Self, Errors> {
+        let source = Source { name: name.to_owned(), text: text.to_owned(), is_outermost: true };
+        Ok(Self { tree: tree::parse(&Arc::new(source)).map_err(Errors)? })
+    }
+
+    /// The typed content. Each section, and each element of a list of sections, is read by itself first, so that one
+    /// mistake does not hide another; `T` therefore has a default for every key of the top level.
+    ///
+    /// # Errors
+    /// Everything that does not fit `T`: unknown keys with the near miss, wrong kinds and values.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, Errors> {
+        let mut problems = Vec::new();
+        let mut attempt = |key: &str, node: Node| {
+            if let Err(error) = T::deserialize(&Table(vec![(key.to_owned(), node)])) {
+                problems.push(error.into_problem());
+            }
+        };
+        for (key, node) in &self.tree.0 {
+            match &node.value {
+                Value::Array(items) if !items.is_empty() => {
+                    for item in items {
+                        let value = Value::Array(vec![item.clone()]);
+                        attempt(key, Node { value, ..node.clone() });
+                    }
+                }
+                _ => attempt(key, node.clone()),
+            }
+        }
+        if !problems.is_empty() {
+            return Err(Errors(problems));
+        }
+        T::deserialize(&self.tree).map_err(|error| Errors(vec![error.into_problem()]))
+    }
+
+    /// Whether something is written at a dotted path; elements of lists go by their number, as in `port.2.rate`.
+    pub fn has(&self, path: &str) -> bool {
+        self.tree.find(path).is_some()
+    }
+
+    /// A problem with what is written at a dotted path. Where nothing is, with what is written closest around it.
+    pub fn problem(&self, path: &str, message: impl Into<String>) -> Problem {
+        match self.place(path) {
+            Some(place) => Problem::at(place.clone(), message.into()),
+            None => Problem::anywhere(message.into()),
+        }
+    }
+
+    fn place(&self, mut path: &str) -> Option<&Place> {
+        loop {
+            if let Some(node) = self.tree.find(path) {
+                // The header of a section says more than the section's first value.
+                let of_table = matches!(node.value, Value::Table(_)).then_some(node.key.as_ref()).flatten();
+                return of_table.or_else(|| node.place());
+            }
+            path = path.rsplit_once('.')?.0;
+        }
+    }
+}
+
+impl Problem {
+    /// With words beside the caret.
+    #[must_use]
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = label.into();
+        self
+    }
+
+    /// With what would be right, or what to do.
+    #[must_use]
+    pub fn advise(mut self, help: impl Into<String>) -> Self {
+        self.help.push(help.into());
+        self
+    }
+
+    /// With a second place of the same document that plays a part.
+    #[must_use]
+    pub fn beside(mut self, document: &Document, path: &str, label: impl Into<String>) -> Self {
+        if let Some(place) = document.place(path) {
+            self.other = Some((place.clone(), label.into()));
+        }
+        self
+    }
+
+    /// With the name most like a wrong one, where one is like it at all.
+    #[must_use]
+    pub fn near<'a>(self, wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Self {
+        match crate::de::nearest(wrong, names.into_iter()) {
+            Some(name) => self.advise(format!("did you mean `{name}`?")),
+            None => self,
+        }
+    }
+}
+
+impl From<Vec<Problem>> for Errors {
+    fn from(problems: Vec<Problem>) -> Self {
+        Self(problems)
+    }
+}
+
+impl From<Vec<Problem>> for crate::Warnings {
+    fn from(problems: Vec<Problem>) -> Self {
+        Self(problems)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Default, serde::Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    struct File {
+        rate: Option<fanin_units::Rate>,
+        port: Vec<Port>,
+    }
+
+    #[derive(Debug, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Port {
+        name: String,
+    }
+
+    #[test]
+    fn every_mistake_is_found_and_placed() {
+        let text = "rate = 10\n\n[[port]]\nname = \"a\"\n\n[[port]]\nnane = \"b\"\n";
+        let errors = Document::parse("x.toml", text).unwrap().read::<File>().unwrap_err();
+        let places: Vec<_> = errors.problems().iter().map(|p| p.location().unwrap()).collect();
+        assert_eq!(places, [("x.toml", 1, 8), ("x.toml", 7, 1)]);
+        assert!(errors.render(false).contains("did you mean `name`?"), "{errors}");
+    }
+
+    #[test]
+    fn what_is_read_can_be_blamed_later() {
+        let text = "rate = \"1 Gb/s\"\n[[port]]\nname = \"a\"\n";
+        let document = Document::parse("x.toml", text).unwrap();
+        let file: File = document.read().unwrap();
+        assert_eq!((file.rate.unwrap().get(), file.port[0].name.as_str()), (1_000_000_000, "a"));
+        let problem = document.problem("port.0.name", "taken").beside(&document, "rate", "by this");
+        assert_eq!(problem.location(), Some(("x.toml", 3, 8)));
+        assert_eq!(document.problem("port.0.missing", "?").location().unwrap().1, 2);
+        assert!(document.has("port.0") && !document.has("port.1"));
+        let rendered = Errors::from(vec![problem.label("here").near("rat", ["rate"])]).render(false);
+        assert!(rendered.contains("by this") && rendered.contains("did you mean `rate`?"), "{rendered}");
+    }
+}

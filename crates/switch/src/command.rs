@@ -1,0 +1,267 @@
+//! Changing a switch that runs. A command travels over a bounded queue to every worker, which carries it out between two
+//! rounds; no frame that is queued is lost by it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use fanin_units::Rate;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::address::{Mac, Vlan};
+use crate::config::{Config, ImpairSpec, MarkSpec, Mistake, RingSpec, RuleSpec, StationSpec, StormSpec};
+use crate::snapshot::Snapshot;
+
+/// Commands that wait for a worker at a time.
+const QUEUE_LEN: usize = 64;
+/// A worker that has not answered after this is taken for dead.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What can be asked of a running switch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "command", content = "with")]
+pub enum Command {
+    /// A new ring. No rule sends anything to it yet.
+    AddRing(RingSpec),
+    /// Another capacity, rate, burst, priority, mark or alarm for the ring of this name. What is queued stays.
+    SetRing(RingSpec),
+    /// Takes a ring away once it has drained. No rule may name it any more.
+    RemoveRing {
+        /// Its name.
+        name: String,
+    },
+    /// A new rule, behind those of its priority.
+    AddRule(RuleSpec),
+    /// Takes a rule away.
+    RemoveRule {
+        /// Its name.
+        name: String,
+    },
+    /// Changes a port.
+    SetPort(PortChange),
+    /// A station that is neither learned nor forgotten.
+    AddStation(StationSpec),
+    /// Forgets a station.
+    RemoveStation {
+        /// Its address.
+        mac: Mac,
+        /// Its VLAN, where VLANs are kept apart.
+        vlan: Option<Vlan>,
+    },
+    /// Forgets all stations that were learned, or those of one port.
+    FlushStations {
+        /// The port's name.
+        port: Option<String>,
+    },
+    /// Starts all high-water marks afresh.
+    ResetMarks,
+    /// A picture of everything.
+    Snapshot {
+        /// With every station.
+        stations: bool,
+    },
+    /// The configuration as it is now.
+    Config,
+}
+
+/// What of a port can change while it runs; what is absent stays.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct PortChange {
+    /// The port.
+    pub name: String,
+    /// Its rate; a rate of zero takes the limit away.
+    pub rate: Option<Rate>,
+    /// Whether frames to unknown stations are flooded out of it.
+    pub flood: Option<bool>,
+    /// Storm control.
+    pub storm: Option<StormSpec>,
+    /// Marking in its queue of frames that no rule sends to a ring.
+    pub mark: Option<MarkSpec>,
+    /// Impairment. Frames on the way keep their times.
+    pub impair: Option<ImpairSpec>,
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    /// It is done.
+    Done,
+    /// What was asked for.
+    Snapshot(Box<Snapshot>),
+    /// What was asked for.
+    Config(Box<Config>),
+}
+
+/// Why a command was not carried out. Nothing has changed then.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CommandError {
+    /// Something in it is wrong.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Wrong(Vec<Mistake>),
+    /// There is no such thing.
+    #[error("there is no {what} `{name}`")]
+    Unknown {
+        /// A port, ring, rule or station.
+        what: &'static str,
+        /// The name given.
+        name: String,
+    },
+    /// There is one already.
+    #[error("there is a {what} `{name}` already")]
+    Exists {
+        /// A ring or rule.
+        what: &'static str,
+        /// The name given.
+        name: String,
+    },
+    /// A ring that rules name cannot go.
+    #[error("the rule `{rule}` sends frames to the ring `{ring}`: remove it first")]
+    InUse {
+        /// The ring.
+        ring: String,
+        /// The rule.
+        rule: String,
+    },
+    /// A ring cannot move to another port.
+    #[error("the ring `{ring}` belongs to port `{port}`; remove it and add another")]
+    Moved {
+        /// The ring.
+        ring: String,
+        /// Its port.
+        port: String,
+    },
+    /// Something of the switch is full.
+    #[error("{what}")]
+    Full {
+        /// What is full, and its limit.
+        what: String,
+    },
+    /// So many commands wait that this one is refused.
+    #[error("{QUEUE_LEN} commands wait already: try again")]
+    Busy,
+    /// The switch has stopped, or does not answer.
+    #[error("the switch has stopped")]
+    Stopped,
+}
+
+/// A command and who wants to know.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) command: Command,
+    pub(crate) reply: SyncSender<Result<Reply, CommandError>>,
+}
+
+/// Where a worker finds its commands.
+#[derive(Debug)]
+pub(crate) struct Commands {
+    queue: Receiver<Request>,
+    pending: Arc<AtomicBool>,
+}
+
+impl Commands {
+    /// The next command. Costs one load where there is none.
+    #[inline]
+    pub(crate) fn poll(&self) -> Option<Request> {
+        if !self.pending.load(Ordering::Acquire) {
+            return None;
+        }
+        self.poll_queue()
+    }
+
+    /// Whether there may be one.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.pending.load(Ordering::Acquire)
+    }
+
+    #[cold]
+    fn poll_queue(&self) -> Option<Request> {
+        match self.queue.try_recv() {
+            Ok(request) => Some(request),
+            Err(TryRecvError::Empty | TryRecvError::Disconnected) => {
+                self.pending.store(false, Ordering::Release);
+                // One may have come between the look and the store.
+                self.queue.try_recv().ok()
+            }
+        }
+    }
+}
+
+/// Wakes a worker that sleeps.
+pub(crate) type Wake = Box<dyn Fn() + Send + Sync>;
+
+struct Line {
+    queue: SyncSender<Request>,
+    pending: Arc<AtomicBool>,
+    wake: Wake,
+}
+
+/// The handle by which a running switch is controlled, from any thread.
+#[derive(Clone)]
+pub struct Control {
+    lines: Arc<Mutex<Vec<Line>>>,
+}
+
+impl std::fmt::Debug for Control {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Control").finish_non_exhaustive()
+    }
+}
+
+impl Control {
+    /// One queue for each worker, by how it is woken.
+    pub(crate) fn new(wakes: Vec<Wake>) -> (Self, Vec<Commands>) {
+        let (mut lines, mut ends) = (Vec::new(), Vec::new());
+        for wake in wakes {
+            let (queue, end) = sync_channel(QUEUE_LEN);
+            let pending = Arc::new(AtomicBool::new(false));
+            lines.push(Line { queue, pending: Arc::clone(&pending), wake });
+            ends.push(Commands { queue: end, pending });
+        }
+        (Self { lines: Arc::new(Mutex::new(lines)) }, ends)
+    }
+
+    /// Sends a command to every worker and waits for the answers. All workers see all commands in the same order.
+    ///
+    /// # Errors
+    /// Where it is wrong, or the switch has stopped.
+    pub fn send(&self, command: &Command) -> Result<Reply, CommandError> {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = Vec::new();
+        for line in lines.iter() {
+            let (reply, answer) = sync_channel(1);
+            let request = Request { command: command.clone(), reply };
+            // Only one command is under way at a time, so that the queue has room unless its worker is dead.
+            line.queue.try_send(request).map_err(|error| match error {
+                std::sync::mpsc::TrySendError::Full(_) => CommandError::Busy,
+                std::sync::mpsc::TrySendError::Disconnected(_) => CommandError::Stopped,
+            })?;
+            line.pending.store(true, Ordering::Release);
+            (line.wake)();
+            waiting.push(answer);
+        }
+        let mut joined: Option<Reply> = None;
+        for answer in waiting {
+            let reply = answer.recv_timeout(REPLY_TIMEOUT).map_err(|_| CommandError::Stopped)??;
+            match (&mut joined, reply) {
+                (Some(Reply::Snapshot(all)), Reply::Snapshot(more)) => all.merge(*more),
+                (Some(_), _) => {}
+                (none, reply) => *none = Some(reply),
+            }
+        }
+        joined.ok_or(CommandError::Stopped)
+    }
+
+    /// A picture of everything.
+    ///
+    /// # Errors
+    /// Where the switch has stopped.
+    pub fn snapshot(&self, stations: bool) -> Result<Snapshot, CommandError> {
+        match self.send(&Command::Snapshot { stations })? {
+            Reply::Snapshot(snapshot) => Ok(*snapshot),
+            Reply::Done | Reply::Config(_) => Err(CommandError::Stopped),
+        }
+    }
+}

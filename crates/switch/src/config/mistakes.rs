@@ -1,0 +1,377 @@
+//! What can be wrong with each part of a configuration, whether it stands in a file or comes in a command.
+
+use std::collections::HashSet;
+
+use fanin_queueing::{PauseThresholds, RING_FRAMES_MAX, TokenBucket};
+use fanin_scenario::{Document, Problem};
+use fanin_units::{Bytes, Duration, Rate, Ratio};
+
+use super::types::*;
+use super::{MEMORY_MAX, NAME_BYTES_MAX, WORKERS_MAX};
+
+/// The longest delay of an impairment.
+const DELAY_MAX: Duration = Duration::from_secs(10);
+/// The least memory: what drivers hold for a few ports.
+const MEMORY_MIN: Bytes = Bytes::new(1 << 20);
+/// The longest name of an interface (IFNAMSIZ without its end).
+const INTERFACE_BYTES_MAX: usize = 15;
+
+/// One thing that is wrong, relative to the part that it is about.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}{}", self.help.as_ref().map(|help| format!(": {help}")).unwrap_or_default())]
+pub struct Mistake {
+    /// The key; empty for the part as a whole.
+    pub key: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// What would be right.
+    pub help: Option<String>,
+}
+
+impl Mistake {
+    pub(crate) fn new(key: &'static str, message: impl Into<String>) -> Self {
+        Self { key, message: message.into(), help: None }
+    }
+
+    fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    pub(crate) fn at(self, document: &Document, path: &str) -> Problem {
+        let path = if self.key.is_empty() { path.to_owned() } else { format!("{path}.{}", self.key) };
+        let problem = document.problem(&path, self.message);
+        match self.help {
+            Some(help) => problem.advise(help),
+            None => problem,
+        }
+    }
+}
+
+/// A name that stands nowhere, with what stands there.
+fn unknown(key: &'static str, what: &str, name: &str, names: &[&str]) -> Mistake {
+    let folded = name.to_lowercase();
+    let near = names.iter().find(|other| {
+        let other = other.to_lowercase();
+        other.contains(&folded) || folded.contains(&other)
+    });
+    let mistake = Mistake::new(key, format!("there is no {what} `{name}`"));
+    match (near, names) {
+        (_, []) => mistake.help(format!("there are no {what}s at all")),
+        (Some(near), _) => mistake.help(format!("did you mean `{near}`?")),
+        (None, [first, ..]) => {
+            mistake.help(format!("there are {} {what}s, the first is `{first}`", names.len()))
+        }
+    }
+}
+
+fn check_name(name: &str, what: &str, mistakes: &mut Vec<Mistake>) {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
+    if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(is_plain) {
+        mistakes.push(
+            Mistake::new("name", format!("`{name}` is no name of a {what}"))
+                .help(format!("use 1 to {NAME_BYTES_MAX} letters, digits and the characters - _ . :")),
+        );
+    }
+}
+
+fn check_rate(key: &'static str, rate: Option<Rate>, burst: Bytes, mistakes: &mut Vec<Mistake>) {
+    if let Some(rate) = rate
+        && let Err(error) = TokenBucket::new(rate, burst)
+    {
+        mistakes.push(Mistake::new(key, error.to_string()));
+    }
+}
+
+fn check_share(key: &'static str, share: Ratio, mistakes: &mut Vec<Mistake>) {
+    if share > Ratio::ONE {
+        mistakes.push(Mistake::new(key, format!("a share is at most 1; got {share}")));
+    }
+}
+
+fn check_mark(mark: Option<MarkSpec>, mistakes: &mut Vec<Mistake>) {
+    if let Some(mark) = mark
+        && mark.bytes.is_some() == mark.frames.is_some()
+    {
+        mistakes.push(
+            Mistake::new("mark", "a threshold for marking is a number of bytes or of frames")
+                .help("write mark = { bytes = \"30 kB\" } or mark = { frames = 20 }"),
+        );
+    }
+}
+
+impl SwitchSpec {
+    pub(crate) fn mistakes(&self) -> Vec<Mistake> {
+        let mut mistakes = Vec::new();
+        if !(68..=9000).contains(&self.mtu.get()) {
+            let message = format!("an MTU lies between 68 B and 9000 B; got {}", self.mtu);
+            mistakes.push(Mistake::new("mtu", message));
+        }
+        if self.memory < MEMORY_MIN || self.memory > MEMORY_MAX {
+            let message =
+                format!("packet memory lies between {MEMORY_MIN} and {MEMORY_MAX}; got {}", self.memory);
+            mistakes.push(Mistake::new("memory", message));
+        }
+        let distinct: HashSet<_> = self.cores.iter().collect();
+        if distinct.len() < self.cores.len() {
+            mistakes.push(Mistake::new("cores", "a core is named twice").help("one worker runs on each"));
+        }
+        if self.cores.len() > WORKERS_MAX {
+            mistakes
+                .push(Mistake::new("cores", format!("{} cores; at most {WORKERS_MAX}", self.cores.len())));
+        }
+        if !(1..=1 << 24).contains(&self.mac_entries) {
+            mistakes.push(Mistake::new("mac_entries", "a switch knows 1 to 16777216 stations"));
+        }
+        if self.mac_age < Duration::from_secs(1) {
+            mistakes.push(Mistake::new(
+                "mac_age",
+                format!("stations are remembered for 1 s at least; got {}", self.mac_age),
+            ));
+        }
+        if self.mac_hold > self.mac_age {
+            mistakes
+                .push(Mistake::new("mac_hold", "a station cannot be held for longer than it is remembered"));
+        }
+        if self.drain > Duration::from_secs(600) {
+            mistakes.push(Mistake::new("drain", "a stop waits for 10 minutes at most"));
+        }
+        mistakes
+    }
+}
+
+impl PortSpec {
+    /// A port in memory, everything else as it is by default.
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            interface: None,
+            dpdk: None,
+            queues: None,
+            attach: Attach::Auto,
+            copy: Copying::Auto,
+            worker: None,
+            rate: None,
+            buffer: None,
+            discipline: DisciplineSpec::RoundRobin,
+            mark: None,
+            untagged: None,
+            tagged: Vec::new(),
+            flood: true,
+            reflect: false,
+            storm: StormSpec::default(),
+            pause: PauseSpec::default(),
+            m21: None,
+            impair: ImpairSpec::default(),
+        }
+    }
+
+    pub(crate) fn mistakes(&self, workers: usize, buffering: &BufferingSpec) -> Vec<Mistake> {
+        let mut mistakes = Vec::new();
+        check_name(&self.name, "port", &mut mistakes);
+        if let Some(interface) = &self.interface
+            && (interface.is_empty() || interface.len() > INTERFACE_BYTES_MAX)
+        {
+            mistakes.push(Mistake::new("interface", format!("`{interface}` is no name of an interface")));
+        }
+        if self.queues == Some(0) {
+            mistakes.push(Mistake::new("queues", "a port serves at least one queue"));
+        }
+        if let Some(worker) = self.worker
+            && usize::from(worker) >= workers
+        {
+            mistakes.push(
+                Mistake::new("worker", format!("there is no worker {worker}"))
+                    .help(format!("{workers} are configured, counted from 0: see switch.cores")),
+            );
+        }
+        check_rate("rate", self.rate, Bytes::ZERO, &mut mistakes);
+        check_mark(self.mark, &mut mistakes);
+        if self.untagged.is_some_and(|vlan| self.tagged.contains(&vlan)) {
+            mistakes.push(Mistake::new("tagged", "a VLAN is tagged or untagged on a port, not both"));
+        }
+        let burst = self.storm.burst.unwrap_or_default();
+        for rate in [self.storm.broadcast, self.storm.multicast, self.storm.unknown] {
+            check_rate("storm", rate, burst, &mut mistakes);
+        }
+        if let Err(error) = self.pause.thresholds() {
+            mistakes.push(Mistake::new("pause", error.to_string()));
+        }
+        if self.pause.xon.is_some() && self.pause.xoff.is_none() {
+            mistakes.push(Mistake::new("pause", "`xon` without `xoff` does nothing"));
+        }
+        if let Some(m21) = &self.m21 {
+            m21.check(buffering, &mut mistakes);
+        }
+        self.impair.check(&mut mistakes);
+        mistakes
+    }
+}
+
+impl PauseSpec {
+    /// The thresholds, where PAUSE frames are to be sent.
+    pub(crate) fn thresholds(&self) -> Result<Option<PauseThresholds>, fanin_queueing::PauseError> {
+        let Some(xoff) = self.xoff else { return Ok(None) };
+        PauseThresholds::new(xoff, self.xon.unwrap_or(Bytes::new(xoff.get() / 2))).map(Some)
+    }
+}
+
+impl M21Spec {
+    fn check(&self, buffering: &BufferingSpec, mistakes: &mut Vec<Mistake>) {
+        if self.mss.is_zero() || self.mss > Bytes::new(9000) {
+            mistakes
+                .push(Mistake::new("m21", format!("a segment's payload is 1 B to 9000 B; got {}", self.mss)));
+        }
+        if self.flows == 0 || self.flows > 1 << 20 {
+            mistakes.push(Mistake::new("m21", "1 to 1048576 flows can be counted"));
+        }
+        if self.age < Duration::from_millis(1) {
+            mistakes.push(Mistake::new(
+                "m21",
+                format!("a flow is remembered for 1 ms at least; got {}", self.age),
+            ));
+        }
+        if self.buffer.is_none() && buffering.scheme != Scheme::Dedicated {
+            mistakes.push(
+                Mistake::new("m21", "the stage must know the buffer that flows share")
+                    .help("give m21.buffer, or use the scheme `dedicated`"),
+            );
+        }
+    }
+}
+
+impl ImpairSpec {
+    fn check(&self, mistakes: &mut Vec<Mistake>) {
+        for share in [self.loss, self.duplicate, self.reorder] {
+            check_share("impair", share, mistakes);
+        }
+        if self.delay > DELAY_MAX || self.jitter > DELAY_MAX {
+            mistakes.push(Mistake::new("impair", format!("delay and jitter are {DELAY_MAX} at most")));
+        }
+        if !self.reorder.is_zero() && self.delay.is_zero() {
+            mistakes.push(
+                Mistake::new("impair", "without a delay there is nothing to overtake")
+                    .help("`reorder` lets frames skip the `delay`: give one"),
+            );
+        }
+        if self.frames == 0 || self.frames > 1 << 22 {
+            mistakes.push(Mistake::new("impair", "1 to 4194304 frames can be on the way"));
+        }
+    }
+}
+
+impl RingSpec {
+    /// The most frames that the ring holds, full-sized ones where bytes limit it.
+    pub(crate) fn frames_held(&self, mtu: Bytes) -> u64 {
+        let by_bytes = self.bytes.map_or(u64::MAX, |bytes| bytes.get().div_ceil(mtu.get() + 14));
+        self.frames.map_or(u64::MAX, |frames| frames.get()).min(by_bytes)
+    }
+
+    pub(crate) fn mistakes<'a>(&self, has_port: bool, ports: impl FnOnce() -> Vec<&'a str>) -> Vec<Mistake> {
+        let mut mistakes = Vec::new();
+        check_name(&self.name, "ring", &mut mistakes);
+        if !has_port {
+            mistakes.push(unknown("port", "port", &self.port, &ports()));
+        }
+        match (self.frames, self.bytes) {
+            (None, None) => mistakes.push(
+                Mistake::new("", format!("ring `{}` has no capacity", self.name))
+                    .help("give `frames = 14000`, or `bytes = \"27.3 MB\"`, or both"),
+            ),
+            (Some(frames), _) if frames.is_zero() || frames.get() > RING_FRAMES_MAX.into() => {
+                let message = format!("a ring holds 1 to {RING_FRAMES_MAX} frames; got {frames}");
+                mistakes.push(Mistake::new("frames", message));
+            }
+            (_, Some(bytes)) if bytes < Bytes::new(64) => {
+                mistakes.push(Mistake::new(
+                    "bytes",
+                    format!("a ring holds at least a frame of 64 B; got {bytes}"),
+                ));
+            }
+            _ => {}
+        }
+        if self.burst.is_some() && self.rate.is_none() {
+            mistakes.push(Mistake::new("burst", "a burst without a rate does nothing").help("give a `rate`"));
+        }
+        check_rate("rate", self.rate, self.burst.unwrap_or_default(), &mut mistakes);
+        check_mark(self.mark, &mut mistakes);
+        if let Some(alarm) = self.alarm {
+            check_share("alarm", alarm, &mut mistakes);
+        }
+        mistakes
+    }
+}
+
+impl RuleSpec {
+    /// Whether two rules match the same frames of the same output.
+    pub(crate) fn matches_as(&self, other: &Self) -> bool {
+        let plain = |rule: &Self| Self {
+            name: String::new(),
+            priority: 0,
+            ring: if rule.drop { None } else { rule.ring.clone() },
+            ..rule.clone()
+        };
+        plain(self) == plain(other)
+    }
+
+    pub(crate) fn mistakes<'a>(
+        &self,
+        ports: impl FnOnce() -> Vec<&'a str>,
+        rings: impl FnOnce() -> Vec<&'a str>,
+    ) -> Vec<Mistake> {
+        let mut mistakes = Vec::new();
+        check_name(&self.name, "rule", &mut mistakes);
+        match (&self.ring, self.drop) {
+            (None, false) => mistakes.push(
+                Mistake::new("", format!("rule `{}` does nothing", self.name))
+                    .help("give `ring = \"NAME\"`, or `drop = true`"),
+            ),
+            (Some(_), true) => {
+                mistakes.push(Mistake::new("drop", "a rule names a ring or drops frames, not both"));
+            }
+            (Some(ring), false) => {
+                let names = rings();
+                if !names.contains(&ring.as_str()) {
+                    mistakes.push(unknown("ring", "ring", ring, &names));
+                }
+            }
+            (None, true) => {}
+        }
+        if let Some(input) = &self.input {
+            let names = ports();
+            if !names.contains(&input.as_str()) {
+                mistakes.push(unknown("input", "port", input, &names));
+            }
+        }
+        if let (Some(source), Some(destination)) = (self.source_ip, self.destination_ip)
+            && source.address.is_ipv4() != destination.address.is_ipv4()
+        {
+            let message = "no frame goes from IPv4 to IPv6, or back";
+            mistakes.push(Mistake::new("destination_ip", message));
+        }
+        let has_ports = matches!(self.protocol, Some(Protocol::TCP | Protocol::UDP));
+        for (key, range) in [("source_port", self.source_port), ("destination_port", self.destination_port)] {
+            if range.is_some() && !has_ports {
+                mistakes.push(
+                    Mistake::new(key, "only TCP and UDP have ports")
+                        .help("add `protocol = \"tcp\"` or \"udp\""),
+                );
+            }
+        }
+        mistakes
+    }
+}
+
+impl StationSpec {
+    pub(crate) fn mistakes<'a>(&self, ports: impl FnOnce() -> Vec<&'a str>) -> Vec<Mistake> {
+        let mut mistakes = Vec::new();
+        if self.mac.is_group() || self.mac.to_u64() == 0 {
+            mistakes.push(Mistake::new("mac", format!("{} is no station's own address", self.mac)));
+        }
+        let names = ports();
+        if !names.contains(&self.port.as_str()) {
+            mistakes.push(unknown("port", "port", &self.port, &names));
+        }
+        mistakes
+    }
+}

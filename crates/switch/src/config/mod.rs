@@ -1,0 +1,317 @@
+//! The configuration: a TOML file, read once into types that cannot be wrong. What is wrong is told with line and column.
+
+mod mistakes;
+mod types;
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use fanin_queueing::Layout;
+use fanin_scenario::{Document, Errors, Problem, Warnings};
+use fanin_units::Bytes;
+
+pub use mistakes::Mistake;
+pub use types::*;
+
+/// The most ports of a switch.
+pub const PORTS_MAX: usize = 1024;
+/// The most workers.
+pub const WORKERS_MAX: usize = 64;
+/// The most packet memory.
+pub const MEMORY_MAX: Bytes = Bytes::new(64 << 30);
+/// The longest name of a port, ring or rule.
+pub const NAME_BYTES_MAX: usize = 64;
+
+/// A configuration that passed every check.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// It.
+    pub config: Config,
+    /// What is not wrong, but most likely not meant.
+    pub warnings: Warnings,
+}
+
+/// Reads and checks a file.
+///
+/// # Errors
+/// Everything that is wrong with it, each with line, column and what would be right.
+pub fn load(path: &Path) -> Result<Loaded, Errors> {
+    check(&Document::load(path)?)
+}
+
+/// As [`load`], from text that messages call `name`.
+///
+/// # Errors
+/// As for [`load`].
+pub fn load_text(name: &str, text: &str) -> Result<Loaded, Errors> {
+    check(&Document::parse(name, text)?)
+}
+
+fn check(document: &Document) -> Result<Loaded, Errors> {
+    let config: Config = document.read()?;
+    let mut problems = config.problems(document);
+    if config.port.is_empty() {
+        problems.push(
+            document
+                .problem("port", "a switch needs ports")
+                .advise("add a section [[port]] with name and interface for each"),
+        );
+    }
+    for (index, port) in config.port.iter().enumerate() {
+        let path = format!("port.{index}");
+        match (&port.interface, &port.dpdk) {
+            (None, None) => problems.push(
+                document
+                    .problem(&path, format!("port `{}` has no device", port.name))
+                    .advise("give it `interface = \"eth0\"`, or `dpdk = \"0000:03:00.0\"`"),
+            ),
+            (Some(_), Some(_)) => problems.push(
+                document.problem(&format!("{path}.dpdk"), "a port is one device, not two").beside(
+                    document,
+                    &format!("{path}.interface"),
+                    "the other",
+                ),
+            ),
+            _ => {}
+        }
+    }
+    if !problems.is_empty() {
+        return Err(Errors::from(problems));
+    }
+    let warnings = Warnings::from(config.warnings(document));
+    Ok(Loaded { config, warnings })
+}
+
+/// Where names were first used, by name.
+type Names<'a> = HashMap<&'a str, String>;
+
+impl Config {
+    /// Checks a configuration that does not come from a file, as tests and programs make them.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn checked(self) -> Result<Self, Errors> {
+        let nowhere = Document::parse("configuration", "")?;
+        let problems = self.problems(&nowhere);
+        if problems.is_empty() { Ok(self) } else { Err(Errors::from(problems)) }
+    }
+
+    /// Number of workers.
+    pub fn workers(&self) -> usize {
+        self.switch.cores.len().max(1)
+    }
+
+    /// The worker that serves a port: what it says, or else in turn.
+    pub fn worker_of(&self, port: usize) -> usize {
+        self.port[port].worker.map_or(port % self.workers(), usize::from)
+    }
+
+    /// The number of a port.
+    pub fn port_index(&self, name: &str) -> Option<usize> {
+        self.port.iter().position(|port| port.name == name)
+    }
+
+    /// Whether VLANs are kept apart.
+    pub fn has_vlans(&self) -> bool {
+        self.port.iter().any(|port| port.untagged.is_some() || !port.tagged.is_empty())
+    }
+
+    /// The buffering scheme for all ports.
+    pub fn layout(&self) -> Layout {
+        let spec = &self.buffering;
+        let ports = self.port.len();
+        let mut layout = match spec.scheme {
+            Scheme::Dedicated => {
+                Layout::dedicated(self.port.iter().map(|port| port.buffer.unwrap_or(spec.size)).collect())
+            }
+            Scheme::Shared => Layout::shared(ports, spec.size),
+            Scheme::DynamicThreshold => Layout::dynamic_threshold(ports, spec.size, spec.alpha),
+            Scheme::Unlimited => Layout::unlimited(ports),
+        };
+        if let (Some(limit), Scheme::Shared | Scheme::DynamicThreshold) = (spec.output_limit, spec.scheme) {
+            layout.output_limits = vec![limit; ports];
+        }
+        (layout.overhead, layout.cell) = (spec.overhead, spec.cell);
+        layout.watch_inputs = self.port.iter().any(|port| port.pause.xoff.is_some());
+        layout
+    }
+
+    fn problems(&self, document: &Document) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let mut add = |path: &str, mistakes: Vec<Mistake>| {
+            problems.extend(mistakes.into_iter().map(|mistake| mistake.at(document, path)));
+        };
+        add("switch", self.switch.mistakes());
+        let workers = self.workers();
+        for (index, port) in self.port.iter().enumerate() {
+            add(&format!("port.{index}"), port.mistakes(workers, &self.buffering));
+        }
+        for (index, ring) in self.ring.iter().enumerate() {
+            let port = self.port_index(&ring.port).map(|port| &self.port[port]);
+            add(&format!("ring.{index}"), ring.mistakes(port.is_some(), || self.port_names()));
+        }
+        for (index, rule) in self.rule.iter().enumerate() {
+            add(&format!("rule.{index}"), rule.mistakes(|| self.port_names(), || self.ring_names()));
+        }
+        for (index, station) in self.station.iter().enumerate() {
+            add(&format!("station.{index}"), station.mistakes(|| self.port_names()));
+        }
+        if self.port.len() > PORTS_MAX {
+            let message = format!("{} ports; at most {PORTS_MAX} are supported", self.port.len());
+            problems.push(document.problem("port", message));
+        } else if !self.port.is_empty()
+            && let Err(error) = self.layout().check()
+        {
+            problems.push(document.problem("buffering", error.to_string()));
+        }
+        self.add_sharing(document, &mut problems);
+        let mut stages = self.port.iter().enumerate().filter_map(|(index, port)| Some((index, port.m21?)));
+        if let Some((first, stage)) = stages.next() {
+            let same = |other: &M21Spec| M21Spec { buffer: stage.buffer, ..*other } == stage;
+            if let Some((index, _)) = stages.find(|(_, other)| !same(other)) {
+                problems.push(
+                    document
+                        .problem(
+                            &format!("port.{index}.m21"),
+                            "M21TCP stages of one switch differ in more than `buffer`",
+                        )
+                        .beside(document, &format!("port.{first}.m21"), "the first"),
+                );
+            }
+        }
+        self.add_duplicates(document, &mut problems);
+        problems
+    }
+
+    /// What several workers cannot do together.
+    fn add_sharing(&self, document: &Document, problems: &mut Vec<Problem>) {
+        if self.workers() == 1 {
+            return;
+        }
+        if matches!(self.buffering.scheme, Scheme::Shared | Scheme::DynamicThreshold) {
+            problems.push(
+                document
+                    .problem("buffering.scheme", "one pool cannot be shared by several workers")
+                    .beside(document, "switch.cores", "these are several")
+                    .advise("name one core, or use the scheme `dedicated` or `unlimited`"),
+            );
+        }
+        let needs = |port: &PortSpec| match (port.pause.xoff, port.m21) {
+            (Some(_), _) => Some(("pause", "PAUSE frames")),
+            (None, Some(_)) => Some(("m21", "the M21TCP stage")),
+            (None, None) => None,
+        };
+        for (index, port) in self.port.iter().enumerate() {
+            let Some((key, what)) = needs(port) else { continue };
+            problems.push(
+                document
+                    .problem(
+                        &format!("port.{index}.{key}"),
+                        format!("{what} of port `{}` need one view of all queues", port.name),
+                    )
+                    .beside(document, "switch.cores", "several workers have none")
+                    .advise("name one core"),
+            );
+        }
+    }
+
+    fn add_duplicates(&self, document: &Document, problems: &mut Vec<Problem>) {
+        let mut check =
+            |list: &str, key: &str, what: &str, names: &mut dyn Iterator<Item = (usize, &str)>| {
+                let mut seen: HashMap<String, String> = HashMap::new();
+                for (index, name) in names {
+                    let path = format!("{list}.{index}.{key}");
+                    if let Some(first) = seen.get(name) {
+                        let message = format!("two {what} `{name}`");
+                        problems.push(document.problem(&path, message).beside(document, first, "the first"));
+                    } else {
+                        seen.insert(name.to_owned(), path);
+                    }
+                }
+            };
+        let ports = &self.port;
+        check("port", "name", "ports are named", &mut named(ports.iter().map(|port| port.name.as_str())));
+        check("ring", "name", "rings are named", &mut named(self.ring.iter().map(|ring| ring.name.as_str())));
+        check("rule", "name", "rules are named", &mut named(self.rule.iter().map(|rule| rule.name.as_str())));
+        let interfaces =
+            ports.iter().enumerate().filter_map(|(n, port)| Some((n, port.interface.as_deref()?)));
+        check("port", "interface", "ports on the interface", &mut { interfaces });
+        let devices = ports.iter().enumerate().filter_map(|(n, port)| Some((n, port.dpdk.as_deref()?)));
+        check("port", "dpdk", "ports on the device", &mut { devices });
+        let mut stations = Names::new();
+        let texts: Vec<String> = self
+            .station
+            .iter()
+            .map(|station| format!("{} in VLAN {}", station.mac, station.vlan.map_or(1, |vlan| vlan.get())))
+            .collect();
+        for (index, text) in texts.iter().enumerate() {
+            if let Some(first) = stations.get(text.as_str()) {
+                let message = format!("the station {text} has two ports");
+                let path = format!("station.{index}.mac");
+                problems.push(document.problem(&path, message).beside(document, first, "the first"));
+            }
+            stations.insert(text, format!("station.{index}.mac"));
+        }
+        for (index, rule) in self.rule.iter().enumerate() {
+            let same = |other: &&RuleSpec| other.matches_as(rule) && other.priority >= rule.priority;
+            if let Some(first) = self.rule[..index].iter().position(|other| same(&other)) {
+                problems.push(
+                    document
+                        .problem(&format!("rule.{index}"), format!("rule `{}` never gets a frame", rule.name))
+                        .beside(
+                            document,
+                            &format!("rule.{first}"),
+                            "this one matches the same, and goes first",
+                        ),
+                );
+            }
+        }
+    }
+
+    fn warnings(&self, document: &Document) -> Vec<Problem> {
+        let mut warnings = Vec::new();
+        let frame =
+            u64::from(crate::pool::chunk_bytes(self.switch.mtu)) * crate::pool::chunks_of(self.switch.mtu);
+        let deep: u64 =
+            self.ring.iter().map(|ring| ring.frames_held(self.switch.mtu).saturating_mul(frame)).sum();
+        if deep > self.switch.memory.get() {
+            warnings.push(
+                document
+                    .problem("switch.memory", "the rings can hold more than there is packet memory")
+                    .label(format!("full rings take {}", Bytes::new(deep)))
+                    .advise("frames beyond that are dropped and counted as `memory`: give more, or make rings smaller"),
+            );
+        }
+        for (index, ring) in self.ring.iter().enumerate() {
+            let uses = |rule: &RuleSpec| rule.ring.as_deref() == Some(&ring.name);
+            if !self.rule.iter().any(uses) {
+                warnings.push(document.problem(
+                    &format!("ring.{index}"),
+                    format!("no rule sends frames to ring `{}`", ring.name),
+                ));
+            }
+        }
+        if self.buffering.scheme != Scheme::Dedicated {
+            for (index, _) in self.port.iter().enumerate().filter(|(_, port)| port.buffer.is_some()) {
+                warnings.push(
+                    document
+                        .problem(&format!("port.{index}.buffer"), "nothing reads this `buffer`")
+                        .advise("only the scheme `dedicated` gives each port memory of its own"),
+                );
+            }
+        }
+        warnings
+    }
+
+    fn port_names(&self) -> Vec<&str> {
+        self.port.iter().map(|port| port.name.as_str()).collect()
+    }
+
+    fn ring_names(&self) -> Vec<&str> {
+        self.ring.iter().map(|ring| ring.name.as_str()).collect()
+    }
+}
+
+fn named<'a>(names: impl Iterator<Item = &'a str>) -> impl Iterator<Item = (usize, &'a str)> {
+    names.enumerate().filter(|(_, name)| !name.is_empty())
+}

@@ -1,0 +1,59 @@
+//! The lossless software switch: ordinary Ethernet switching, with one deep queue in memory for each data collector.
+//!
+//! Jereczek, "A lossless switch for data acquisition networks" (LCN 2015), and Jereczek et al., "Approaching incast
+//! congestion with multi-host Ethernet controllers". Queues, buffering schemes, token buckets and markers are those of
+//! `fanin-queueing`, which the simulator uses too; this crate brings ports, forwarding and operation.
+//!
+//! - [`config`]: the TOML file; what is wrong is told with line and column.
+//! - [`Switch`]: the data path of one worker, without threads and clocks: `poll(now)` makes one round over its ports.
+//! - [`Driver`]: a set of ports whose frames move without being copied; [`MemoryPorts`] are in memory.
+//! - [`XdpPorts`]: AF_XDP, straight on the kernel's interfaces. [`Running`]: one thread for each worker.
+//! - [`Command`] and [`Snapshot`]: changing a running switch, and what it counts.
+//! - [`control`]: the same over a local socket and HTTP, with metrics; [`capture`]: frames as pcapng.
+//! - [`openflow`]: rules for a hardware switch that sends only some frames through this one.
+
+#![warn(missing_docs)]
+
+mod address;
+mod apply;
+pub mod capture;
+mod classify;
+mod command;
+pub mod config;
+pub mod control;
+mod driver;
+mod frame;
+mod impair;
+mod lane;
+mod lanes;
+mod m21;
+mod memory;
+pub mod openflow;
+mod output;
+mod pause;
+mod pool;
+mod random;
+mod run;
+mod schema;
+mod snapshot;
+mod stations;
+mod switch;
+mod sys;
+mod worker;
+mod xdp;
+
+pub use address::{AddressError, IpPrefix, Mac, MacPrefix, Vlan};
+pub use command::{Command, CommandError, Control, PortChange, Reply};
+pub use config::Config;
+pub use driver::{Driver, Received};
+pub use frame::{ETHERNET_BYTES, Ethernet, Network, TAG_BYTES, WIRE_BYTES, checksum, checksum_update};
+pub use m21::{M21_ECHO, M21_FORWARD, M21_KIND};
+pub use memory::{CirculatingPorts, MemoryPort, MemoryPorts};
+pub use pool::{Buffer, HEADROOM, Pool};
+pub use run::{Ended, Running, StartError};
+pub use snapshot::{
+    Cause, Dropped, HISTOGRAM_BUCKETS, Histogram, PortSnapshot, QueueSnapshot, RingSnapshot, RuleSnapshot,
+    Snapshot, Station, Tally, WorkerSnapshot,
+};
+pub use switch::{Activity, BURST, Switch};
+pub use xdp::{OpenError, XdpPorts};

@@ -1,0 +1,260 @@
+//! Ports in memory: for tests, benchmarks, and programs that bring their own frames.
+
+use std::collections::VecDeque;
+
+use crate::driver::{Driver, Received};
+use crate::pool::{Buffer, Pool};
+
+/// A port in memory. What is put in is received by the switch; what the switch sends can be taken out.
+#[derive(Debug)]
+pub struct MemoryPort {
+    pub(crate) incoming: VecDeque<Received<Buffer>>,
+    pub(crate) outgoing: VecDeque<Received<Buffer>>,
+    /// How many frames it still takes to send, as a full transmit ring does.
+    pub(crate) room: usize,
+    pub(crate) is_up: bool,
+}
+
+impl Default for MemoryPort {
+    fn default() -> Self {
+        Self { incoming: VecDeque::new(), outgoing: VecDeque::new(), room: usize::MAX, is_up: true }
+    }
+}
+
+/// Any number of ports in memory.
+#[derive(Debug)]
+pub struct MemoryPorts {
+    pool: Pool,
+    ports: Vec<MemoryPort>,
+}
+
+impl MemoryPorts {
+    /// So many ports over a worker's share of packet memory.
+    pub fn new(pool: Pool, ports: usize) -> Self {
+        Self { pool, ports: (0..ports).map(|_| MemoryPort::default()).collect() }
+    }
+
+    /// A frame comes in by a port; `false` where there is no memory for it.
+    pub fn inject(&mut self, port: usize, frame: &[u8]) -> bool {
+        let Some(handle) = self.pool.put(frame) else { return false };
+        self.ports[port].incoming.push_back(Received { handle, bytes: frame.len() as u32 });
+        true
+    }
+
+    /// The next frame that the switch has sent by a port.
+    pub fn take(&mut self, port: usize) -> Option<Vec<u8>> {
+        let frame = self.ports[port].outgoing.pop_front()?;
+        let mut bytes = Vec::with_capacity(frame.bytes as usize);
+        self.pool.copy_out(frame.handle, frame.bytes, &mut bytes);
+        self.pool.free(frame.handle, frame.bytes);
+        Some(bytes)
+    }
+
+    /// From now on a port takes only so many frames more to send.
+    pub fn set_room(&mut self, port: usize, frames: usize) {
+        self.ports[port].room = frames;
+    }
+
+    /// Connects or cuts a port's link.
+    pub fn set_up(&mut self, port: usize, is_up: bool) {
+        self.ports[port].is_up = is_up;
+    }
+
+    /// The packet memory.
+    pub const fn pool(&self) -> &Pool {
+        &self.pool
+    }
+}
+
+impl MemoryPort {
+    pub(crate) fn receive(&mut self, frames_max: usize, into: &mut Vec<Received<Buffer>>) {
+        let count = frames_max.min(self.incoming.len());
+        into.extend(self.incoming.drain(..count));
+    }
+
+    pub(crate) fn transmit(&mut self, frames: &[Received<Buffer>]) -> usize {
+        let count = if self.is_up { frames.len().min(self.room) } else { 0 };
+        self.room = self.room.saturating_sub(count);
+        self.outgoing.extend(&frames[..count]);
+        count
+    }
+}
+
+/// What every driver over a [`Pool`] does the same way.
+macro_rules! over_a_pool {
+    () => {
+        #[inline]
+        fn head(&self, handle: Buffer) -> &[u8] {
+            self.pool.head(handle)
+        }
+
+        #[inline]
+        fn head_mut(&mut self, handle: Buffer) -> &mut [u8] {
+            self.pool.head_mut(handle)
+        }
+
+        fn grow_front(&mut self, handle: &mut Buffer, bytes: u16) -> bool {
+            self.pool.grow_front(handle, bytes)
+        }
+
+        fn cut_front(&mut self, handle: &mut Buffer, bytes: u16) {
+            self.pool.cut_front(handle, bytes);
+        }
+
+        fn make(&mut self, frame: &[u8]) -> Option<Buffer> {
+            self.pool.put(frame)
+        }
+
+        fn copy_out(&self, frame: Received<Buffer>, into: &mut Vec<u8>) {
+            self.pool.copy_out(frame.handle, frame.bytes, into);
+        }
+
+        #[inline]
+        fn free(&mut self, frame: Received<Buffer>) {
+            self.pool.free(frame.handle, frame.bytes);
+        }
+
+        #[inline]
+        fn room(&self) -> usize {
+            self.pool.free_len()
+        }
+
+        fn poll_stray(&mut self, worker: usize) -> Option<Buffer> {
+            self.pool.poll_stranger(worker)
+        }
+
+        fn handle_stray(&mut self, handle: Buffer) {
+            self.pool.give_back(handle);
+        }
+
+        fn capacity(&self) -> usize {
+            self.pool.share_len()
+        }
+    };
+}
+pub(crate) use over_a_pool;
+
+impl Driver for MemoryPorts {
+    type Handle = Buffer;
+
+    fn ports_len(&self) -> usize {
+        self.ports.len()
+    }
+
+    fn receive(&mut self, port: usize, frames_max: usize, into: &mut Vec<Received<Buffer>>) {
+        let start = into.len();
+        self.ports[port].receive(frames_max, into);
+        for frame in &into[start..] {
+            self.pool.prefetch(frame.handle);
+        }
+    }
+
+    fn transmit(&mut self, port: usize, frames: &[Received<Buffer>]) -> usize {
+        self.ports[port].transmit(frames)
+    }
+
+    fn flush(&mut self, _: usize) {}
+
+    fn is_up(&mut self, port: usize) -> bool {
+        self.ports[port].is_up
+    }
+
+    over_a_pool!();
+}
+
+/// Ports in memory whose frames go round and round: what the switch sends by any port comes in again by the port that it
+/// came in by at first. For benchmarks: nothing but the switch costs time.
+#[derive(Debug)]
+pub struct CirculatingPorts {
+    pool: Pool,
+    incoming: Vec<VecDeque<Received<Buffer>>>,
+    /// The port of each frame, by its chunk.
+    origins: Vec<u16>,
+    /// What every frame's payload is written from when it comes in, as a device would; and read into when it goes.
+    payload: Option<(Vec<u8>, Vec<u8>)>,
+    /// Frames sent.
+    pub sent: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+}
+
+/// Bytes of a frame that circulating ports leave alone: its headers.
+const HEADERS: usize = 64;
+
+impl CirculatingPorts {
+    /// So many ports with these frames, each with the port that it comes in by. With `copies`, payloads are written when
+    /// a frame comes in and read when it goes, so that memory is used as devices use it.
+    ///
+    /// # Panics
+    /// If the pool is too small for the frames, or a frame is longer than a chunk.
+    pub fn new<'a>(
+        mut pool: Pool,
+        ports: usize,
+        frames: impl IntoIterator<Item = (usize, &'a [u8])>,
+        copies: bool,
+    ) -> Self {
+        let mut origins = vec![0; pool.bytes() / pool.chunk_bytes() as usize];
+        let mut incoming: Vec<VecDeque<_>> = (0..ports).map(|_| VecDeque::new()).collect();
+        for (port, frame) in frames {
+            let handle = pool.put(frame).expect("packet memory for all frames");
+            assert_eq!(handle.len() as usize, frame.len(), "a circulating frame lies in one chunk");
+            origins[pool.chunk_of(handle)] = port as u16;
+            incoming[port].push_back(Received { handle, bytes: frame.len() as u32 });
+        }
+        let room = pool.room() as usize;
+        let payload = copies.then(|| (vec![7; room], vec![0; room]));
+        Self { pool, incoming, origins, payload, sent: 0, sent_bytes: 0 }
+    }
+
+    /// Frames that wait to come in.
+    pub fn waiting(&self) -> usize {
+        self.incoming.iter().map(VecDeque::len).sum()
+    }
+}
+
+impl Driver for CirculatingPorts {
+    type Handle = Buffer;
+
+    fn ports_len(&self) -> usize {
+        self.incoming.len()
+    }
+
+    #[inline]
+    fn receive(&mut self, port: usize, frames_max: usize, into: &mut Vec<Received<Buffer>>) {
+        let incoming = &mut self.incoming[port];
+        let count = frames_max.min(incoming.len());
+        for frame in incoming.drain(..count) {
+            if let Some((payload, _)) = &self.payload {
+                let data = self.pool.head_mut(frame.handle);
+                if let Some(data) = data.get_mut(HEADERS..) {
+                    data.copy_from_slice(&payload[..data.len()]);
+                }
+            }
+            self.pool.prefetch(frame.handle);
+            into.push(frame);
+        }
+    }
+
+    #[inline]
+    fn transmit(&mut self, _: usize, frames: &[Received<Buffer>]) -> usize {
+        for frame in frames {
+            if let Some((_, sink)) = &mut self.payload {
+                let data = self.pool.head(frame.handle);
+                sink[..data.len()].copy_from_slice(data);
+            }
+            self.sent_bytes += u64::from(frame.bytes);
+            let origin = usize::from(self.origins[self.pool.chunk_of(frame.handle)]);
+            self.incoming[origin].push_back(*frame);
+        }
+        self.sent += frames.len() as u64;
+        frames.len()
+    }
+
+    fn flush(&mut self, _: usize) {}
+
+    fn is_up(&mut self, _: usize) -> bool {
+        true
+    }
+
+    over_a_pool!();
+}

@@ -1,0 +1,353 @@
+//! An output: its queues, what has left them and is not with the driver yet, and its bad way, where it has one.
+
+use fanin_queueing::{
+    Aqm, BucketError, Count, Departure, Depth, Discipline, NotCapable, Port, RING_FRAMES_MAX, RingError,
+    RingSettings, Threshold,
+};
+use fanin_units::{Bytes, Duration, Instant, Rate, Ratio};
+
+use crate::classify::Classifier;
+use crate::config::{DisciplineSpec, ImpairSpec, MarkSpec, PortSpec, RingSpec, Unmarkable};
+use crate::driver::Received;
+use crate::frame::WIRE_BYTES;
+use crate::impair::Impairment;
+use crate::snapshot::{Histogram, QueueSnapshot};
+
+/// The queue of frames that no rule sends to a ring.
+pub(crate) const PLAIN: usize = 0;
+/// How far a port may catch up when its worker comes late: what it could have sent before that is not made good.
+pub(crate) const LATE_MAX: Duration = Duration::from_millis(20);
+/// Descriptors that are reserved for all rings together when they are made; beyond that rings grow as they fill.
+const RESERVED_MAX: u64 = 1 << 22;
+
+/// A frame in a queue.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Held<H> {
+    pub(crate) handle: H,
+    /// The port that it came in by.
+    pub(crate) input: u16,
+}
+
+/// What the queues do not know about a ring.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RingState {
+    /// Absent for the plain queue and for rings that are being removed.
+    pub(crate) spec: Option<RingSpec>,
+    pub(crate) is_free: bool,
+    alarm_at: Option<(u64, u64)>,
+    pub(crate) alarm: bool,
+    pub(crate) alarms: u64,
+    watch: Watch,
+}
+
+/// High-water marks over periods, and a histogram.
+#[derive(Debug, Clone, Default)]
+struct Watch {
+    max: (u64, u64),
+    max_period: (u64, u64),
+    mark_seen: u64,
+    histogram: Histogram,
+}
+
+impl Watch {
+    fn end_period(&mut self, mark: (u64, u64)) {
+        self.max = (self.max.0.max(mark.0), self.max.1.max(mark.1));
+        self.max_period = mark;
+        self.mark_seen = 0;
+    }
+
+    fn fill(&self, queue: &mut QueueSnapshot) {
+        queue.frames_max = queue.frames_max.max(self.max.0);
+        queue.bytes_max = queue.bytes_max.max(self.max.1);
+        (queue.frames_max_period, queue.bytes_max_period) = self.max_period;
+        queue.histogram = self.histogram;
+    }
+}
+
+/// An output.
+#[derive(Debug)]
+pub(crate) struct Output<H> {
+    pub(crate) queue: Port<Held<H>>,
+    pub(crate) classifier: Classifier,
+    pub(crate) rings: Vec<RingState>,
+    /// Whether any of its queues marks, so that frames' ECN bits must be known.
+    pub(crate) marks: bool,
+    /// Up to when the queues have been served.
+    pub(crate) clock: Instant,
+    /// Frames that left the queues and that the driver had no room for, the next one last.
+    pub(crate) stash: Vec<Received<H>>,
+    pub(crate) impairment: Option<Impairment<H>>,
+    pub(crate) paused_until: Instant,
+}
+
+/// What an output gives for the driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Nothing before this.
+    At(Instant),
+    /// There is more at once.
+    Now,
+    /// Nothing unless something comes.
+    Never,
+}
+
+impl Next {
+    pub(crate) fn or(self, other: Option<Instant>) -> Self {
+        match (self, other) {
+            (Self::At(a), Some(b)) => Self::At(a.min(b)),
+            (Self::Never, Some(b)) => Self::At(b),
+            (next, _) => next,
+        }
+    }
+}
+
+pub(crate) fn aqm(mark: Option<MarkSpec>) -> Aqm {
+    let Some(mark) = mark else { return Aqm::None };
+    let depth = match (mark.bytes, mark.frames) {
+        (Some(bytes), _) => Depth::Bytes(bytes),
+        (None, Some(frames)) => Depth::Packets(frames),
+        (None, None) => return Aqm::None,
+    };
+    let not_capable = match mark.others {
+        Unmarkable::Pass => NotCapable::Pass,
+        Unmarkable::Drop => NotCapable::Drop,
+    };
+    Aqm::Threshold(Threshold { depth, not_capable })
+}
+
+impl RingSpec {
+    pub(crate) fn settings(&self, mtu: Bytes, reserved: &mut u64) -> RingSettings {
+        let frames_max = self.frames.map_or(RING_FRAMES_MAX, |frames| frames.get() as u32);
+        let wanted = self.frames_held(mtu).min(frames_max.into());
+        let frames_reserved = wanted.min(*reserved);
+        *reserved -= frames_reserved;
+        RingSettings {
+            frames_max,
+            bytes_max: self.bytes.unwrap_or(Bytes::MAX),
+            frames_reserved: frames_reserved as u32,
+            shaping: self.shaping(),
+            priority: self.priority,
+            aqm: aqm(self.mark),
+        }
+    }
+
+    pub(crate) fn shaping(&self) -> Option<(Rate, Bytes)> {
+        self.rate.map(|rate| (rate, self.burst.unwrap_or_default()))
+    }
+
+    /// The frames and bytes from which on there is an alarm.
+    fn alarm_at(&self) -> Option<(u64, u64)> {
+        let of = |share: Ratio, most: Option<u64>| {
+            most.map_or(u64::MAX, |most| share.checked_of(most).unwrap_or(most))
+        };
+        self.alarm
+            .map(|share| (of(share, self.frames.map(|f| f.get())), of(share, self.bytes.map(Bytes::get))))
+    }
+}
+
+/// Descriptors that can still be reserved.
+#[derive(Debug)]
+pub(crate) struct Reserve(pub(crate) u64);
+
+impl Default for Reserve {
+    fn default() -> Self {
+        Self(RESERVED_MAX)
+    }
+}
+
+/// Whether so many frames and bytes reach a level.
+const fn reaches(held: (u64, u64), level: (u64, u64)) -> bool {
+    held.0 >= level.0 || held.1 >= level.1
+}
+
+impl<H: Copy + Default> Output<H> {
+    pub(crate) fn new(spec: &PortSpec) -> Result<Self, BucketError> {
+        let discipline = match spec.discipline {
+            DisciplineSpec::RoundRobin => Discipline::RoundRobin,
+            DisciplineSpec::LongestFirst => Discipline::LongestFirst,
+            DisciplineSpec::StrictPriority => Discipline::StrictPriority,
+        };
+        let queue = Port::new(discipline, spec.rate.map(|rate| (rate, Bytes::ZERO)))?;
+        let mut output = Self {
+            queue: queue.with_overhead(WIRE_BYTES),
+            classifier: Classifier::default(),
+            rings: vec![RingState::default()],
+            marks: spec.mark.is_some(),
+            clock: Instant::START,
+            stash: Vec::new(),
+            impairment: None,
+            paused_until: Instant::START,
+        };
+        let plain = RingSettings { aqm: aqm(spec.mark), ..RingSettings::new(RING_FRAMES_MAX) };
+        let plain = output.queue.add_ring(&plain);
+        assert!(matches!(plain, Ok(PLAIN)), "the first ring of a port is the plain queue");
+        Ok(output)
+    }
+
+    /// Adds a ring, in the place of one that was removed if there is one.
+    pub(crate) fn add_ring(
+        &mut self,
+        spec: &RingSpec,
+        mtu: Bytes,
+        reserve: &mut Reserve,
+    ) -> Result<usize, RingError> {
+        let settings = spec.settings(mtu, &mut reserve.0);
+        let state = RingState { spec: Some(spec.clone()), alarm_at: spec.alarm_at(), ..RingState::default() };
+        self.marks |= spec.mark.is_some();
+        if let Some(ring) = self.rings.iter().position(|ring| ring.is_free) {
+            self.queue.renew_ring(self.clock, ring, &settings)?;
+            self.rings[ring] = state;
+            return Ok(ring);
+        }
+        let ring = self.queue.add_ring(&settings)?;
+        self.rings.push(state);
+        Ok(ring)
+    }
+
+    /// Changes a ring; what it holds stays.
+    pub(crate) fn set_ring(&mut self, ring: usize, spec: &RingSpec, mtu: Bytes) -> Result<(), RingError> {
+        let settings = spec.settings(mtu, &mut 0);
+        self.queue.set_capacity(ring, settings.frames_max, settings.bytes_max)?;
+        self.queue.set_shaping(self.clock, ring, settings.shaping)?;
+        self.queue.set_priority(self.clock, ring, settings.priority);
+        self.queue.set_aqm(ring, settings.aqm);
+        self.marks |= spec.mark.is_some();
+        let state = &mut self.rings[ring];
+        (state.alarm_at, state.spec) = (spec.alarm_at(), Some(spec.clone()));
+        Ok(())
+    }
+
+    /// Takes a ring's name away; it goes when it has drained.
+    pub(crate) fn remove_ring(&mut self, ring: usize) {
+        let state = &mut self.rings[ring];
+        (state.spec, state.alarm_at, state.alarm) = (None, None, false);
+        self.queue.set_paused(self.clock, ring, false);
+        self.free_drained();
+    }
+
+    pub(crate) fn free_drained(&mut self) {
+        for (ring, state) in self.rings.iter_mut().enumerate().skip(PLAIN + 1) {
+            state.is_free |= state.spec.is_none() && self.queue.held(ring).frames == 0;
+        }
+    }
+
+    pub(crate) fn ring(&self, name: &str) -> Option<usize> {
+        self.rings.iter().position(|ring| ring.spec.as_ref().is_some_and(|spec| spec.name == name))
+    }
+
+    /// Sets or takes away the bad way; frames on it come out as they would have.
+    pub(crate) fn set_impairment(&mut self, spec: ImpairSpec, random: crate::random::Random) {
+        match &mut self.impairment {
+            Some(impairment) => impairment.set(spec),
+            None if spec.is_none() => {}
+            none => *none = Some(Impairment::new(spec, random)),
+        }
+    }
+
+    /// The time at which something that happens now happens for the queues: not before what they have done already, and
+    /// not ahead of what they still have to do.
+    #[inline]
+    pub(crate) const fn time(&self) -> Instant {
+        self.clock
+    }
+
+    /// Lets frames that may leave by `now` leave, each at its own time, so that a worker that comes late keeps the rates.
+    #[inline]
+    pub(crate) fn poll(
+        &mut self,
+        now: Instant,
+        frames_max: usize,
+        mut out: impl FnMut(Instant, usize, u32, Held<H>),
+    ) -> Next {
+        let oldest = Instant::new(now.get().saturating_sub(LATE_MAX.get()));
+        let mut at = self.clock.max(oldest);
+        let mut frames = 0;
+        let next = loop {
+            if frames == frames_max {
+                break Next::Now;
+            }
+            match self.queue.poll_departure(at) {
+                Departure::Frame { ring, frame, handle } => {
+                    out(at, ring, frame.bytes, handle);
+                    frames += 1;
+                }
+                Departure::NotBefore(next) if next <= now => at = next,
+                Departure::NotBefore(next) => {
+                    at = now;
+                    break Next::At(next);
+                }
+                Departure::Empty => {
+                    at = now;
+                    break Next::Never;
+                }
+            }
+        };
+        self.clock = at;
+        next
+    }
+
+    /// Whether nothing is queued, stashed or on the way.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.queue.frames() == 0
+            && self.stash.is_empty()
+            && self.impairment.as_ref().is_none_or(|impairment| impairment.len() == 0)
+    }
+
+    /// Takes a sample of every ring's length, and raises alarms.
+    pub(crate) fn sample(&mut self, plain_frames: u64) {
+        for (ring, state) in self.rings.iter_mut().enumerate() {
+            if ring == PLAIN {
+                state.watch.histogram.add(plain_frames);
+                continue;
+            }
+            let held = self.queue.held(ring);
+            state.watch.histogram.add(held.frames);
+            let Some(level) = state.alarm_at else { continue };
+            // A peak between two samples counts, once.
+            let is_new = held.bytes_max > state.watch.mark_seen;
+            state.watch.mark_seen = held.bytes_max;
+            if reaches((held.frames, held.bytes), level)
+                || (is_new && reaches((held.frames_max, held.bytes_max), level))
+            {
+                state.alarms += u64::from(!state.alarm);
+                state.alarm = true;
+            } else if !reaches((held.frames * 10 / 9, held.bytes * 10 / 9), level) {
+                state.alarm = false;
+            }
+        }
+    }
+
+    /// Ends a period of the high-water marks.
+    pub(crate) fn end_period(&mut self, plain: (u64, u64)) {
+        for ring in 0..self.rings.len() {
+            let held = self.queue.held(ring);
+            let mark = if ring == PLAIN { plain } else { (held.frames_max, held.bytes_max) };
+            self.rings[ring].watch.end_period(mark);
+            self.queue.reset_marks(ring);
+        }
+    }
+
+    /// Starts all high-water marks afresh.
+    pub(crate) fn reset_marks(&mut self) {
+        for ring in 0..self.rings.len() {
+            self.queue.reset_marks(ring);
+            let watch = &mut self.rings[ring].watch;
+            (watch.max, watch.max_period, watch.mark_seen) = ((0, 0), (0, 0), 0);
+        }
+    }
+
+    /// A ring's picture; for the plain queue only what this output knows of it.
+    pub(crate) fn snapshot(&self, ring: usize) -> QueueSnapshot {
+        let mut queue = QueueSnapshot::new(self.queue.held(ring), &self.queue.counters(ring));
+        self.fill(ring, &mut queue);
+        queue
+    }
+
+    pub(crate) fn fill(&self, ring: usize, queue: &mut QueueSnapshot) {
+        self.rings[ring].watch.fill(queue);
+    }
+
+    pub(crate) fn marked(&self, ring: usize) -> Count {
+        self.queue.counters(ring).marked
+    }
+}

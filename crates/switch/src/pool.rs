@@ -1,0 +1,424 @@
+//! Packet memory: one mapping for all ports, cut into chunks. Frames stay where they were received and only their handles move.
+//!
+//! The layout is that of AF_XDP's UMEM: each chunk begins with 256 bytes that the kernel keeps free before the frame
+//! ("headroom"). A frame longer than a chunk goes on in others; where is written into that space.
+
+use std::io;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use fanin_units::Bytes;
+
+use crate::config::Hugepages;
+
+/// Free space at the start of a chunk (XDP_PACKET_HEADROOM).
+pub const HEADROOM: u32 = 256;
+/// Memory is mapped in units of a huge page.
+const HUGE: usize = 2 << 20;
+
+/// The size of the chunks for frames of this MTU: AF_XDP allows 2048 and 4096.
+pub(crate) const fn chunk_bytes(mtu: Bytes) -> u32 {
+    // 22 bytes: the Ethernet header with two tags.
+    if mtu.get() + 22 <= 2048 - HEADROOM as u64 { 2048 } else { 4096 }
+}
+
+/// How many chunks a full frame of this MTU takes.
+pub(crate) const fn chunks_of(mtu: Bytes) -> u64 {
+    (mtu.get() + 22).div_ceil((chunk_bytes(mtu) - HEADROOM) as u64)
+}
+
+/// Where a frame begins, and how much of it lies there. A frame with more bytes goes on in another chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Buffer {
+    chunk: u32,
+    offset: u16,
+    len: u16,
+}
+
+impl Buffer {
+    pub(crate) const fn new(chunk: u32, offset: u16, len: u16) -> Self {
+        Self { chunk, offset, len }
+    }
+
+    /// Bytes of the frame in this chunk.
+    #[inline]
+    pub(crate) const fn len(self) -> u32 {
+        self.len as u32
+    }
+}
+
+/// A mapping that lives as long as anybody uses it.
+#[derive(Debug)]
+struct Mapping {
+    base: NonNull<u8>,
+    bytes: usize,
+    huge: bool,
+}
+
+// SAFETY: the mapping is plain memory; who may touch which chunk is settled by handing out each chunk once.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    fn new(bytes: usize, hugepages: Hugepages) -> io::Result<Self> {
+        let map = |flags: libc::c_int| {
+            // SAFETY: an anonymous mapping at an address of the kernel's choice touches no memory of ours.
+            let base = unsafe {
+                libc::mmap(
+                    std::ptr::null_mut(),
+                    bytes,
+                    libc::PROT_READ | libc::PROT_WRITE,
+                    libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags,
+                    -1,
+                    0,
+                )
+            };
+            match NonNull::new(base.cast::<u8>()) {
+                Some(base) if base.as_ptr().cast() != libc::MAP_FAILED => Ok(base),
+                _ => Err(io::Error::last_os_error()),
+            }
+        };
+        if hugepages != Hugepages::Off {
+            match map(libc::MAP_HUGETLB | libc::MAP_POPULATE) {
+                Ok(base) => return Ok(Self { base, bytes, huge: true }),
+                Err(error) if hugepages == Hugepages::Require => return Err(error),
+                Err(_) => {}
+            }
+        }
+        let base = map(0)?;
+        // SAFETY: the range is the mapping just made. Transparent huge pages are a wish that may fail.
+        unsafe { libc::madvise(base.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
+        Ok(Self { base, bytes, huge: false })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the range is the mapping made in `new`, and nobody holds it any more.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// One worker's share of the packet memory: it sees all chunks, and gives out those of its own.
+#[derive(Debug)]
+pub struct Pool {
+    mapping: Arc<Mapping>,
+    shift: u32,
+    chunks: u32,
+    free: Vec<u32>,
+    /// Chunks that belong to other workers and are on their way back, by worker.
+    strangers: Vec<Vec<u32>>,
+    worker: usize,
+    chunks_each: u32,
+    /// In debug builds, whether each chunk is free, to catch a chunk freed twice.
+    #[cfg(debug_assertions)]
+    is_free: Vec<bool>,
+}
+
+impl Pool {
+    /// Memory of this size in chunks for this MTU, as one share for each worker.
+    ///
+    /// # Errors
+    /// Where the system has no such memory.
+    pub fn new(memory: Bytes, mtu: Bytes, hugepages: Hugepages, workers: usize) -> io::Result<Vec<Self>> {
+        let bytes = (memory.get() as usize).next_multiple_of(HUGE);
+        let mapping = Arc::new(Mapping::new(bytes, hugepages)?);
+        let chunk = chunk_bytes(mtu);
+        let chunks = (bytes / chunk as usize) as u32;
+        let each = chunks / workers as u32;
+        Ok((0..workers)
+            .map(|worker| {
+                let first = worker as u32 * each;
+                Self {
+                    mapping: Arc::clone(&mapping),
+                    shift: chunk.ilog2(),
+                    chunks,
+                    // The first chunks are given out first.
+                    free: (first..first + each).rev().collect(),
+                    strangers: vec![Vec::new(); workers],
+                    worker,
+                    chunks_each: each,
+                    #[cfg(debug_assertions)]
+                    is_free: (0..chunks).map(|chunk| chunk >= first && chunk < first + each).collect(),
+                }
+            })
+            .collect())
+    }
+
+    /// Chunks that are free in this share.
+    #[inline]
+    pub fn free_len(&self) -> usize {
+        self.free.len()
+    }
+
+    /// Chunks of this share, free or not.
+    pub const fn share_len(&self) -> usize {
+        self.chunks_each as usize
+    }
+
+    /// The size of a chunk.
+    pub const fn chunk_bytes(&self) -> u32 {
+        1 << self.shift
+    }
+
+    /// The most bytes of a frame in one chunk.
+    pub const fn room(&self) -> u32 {
+        self.chunk_bytes() - HEADROOM
+    }
+
+    /// Whether huge pages were there for it.
+    pub fn is_huge(&self) -> bool {
+        self.mapping.huge
+    }
+
+    pub(crate) fn base(&self) -> *mut u8 {
+        self.mapping.base.as_ptr()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.mapping.bytes
+    }
+
+    /// A free chunk.
+    #[inline]
+    pub(crate) fn take_chunk(&mut self) -> Option<u32> {
+        let chunk = self.free.pop()?;
+        #[cfg(debug_assertions)]
+        {
+            assert!(std::mem::take(&mut self.is_free[chunk as usize]), "chunk {chunk} given out twice");
+        }
+        Some(chunk)
+    }
+
+    /// Gives a chunk back.
+    #[inline]
+    pub(crate) fn give_chunk(&mut self, chunk: u32) {
+        let home = (chunk / self.chunks_each) as usize;
+        if home == self.worker {
+            #[cfg(debug_assertions)]
+            {
+                let was = std::mem::replace(&mut self.is_free[chunk as usize], true);
+                assert!(!was, "chunk {chunk} freed twice");
+            }
+            self.free.push(chunk);
+        } else {
+            self.strangers[home].push(chunk);
+        }
+    }
+
+    /// A chunk of another worker's, to be sent there.
+    #[inline]
+    pub(crate) fn poll_stranger(&mut self, worker: usize) -> Option<Buffer> {
+        self.strangers[worker].pop().map(|chunk| Buffer::new(chunk, 0, 0))
+    }
+
+    /// A chunk of ours that another worker has freed.
+    pub(crate) fn give_back(&mut self, buffer: Buffer) {
+        self.give_chunk(buffer.chunk);
+    }
+
+    #[inline]
+    fn at(&self, chunk: u32, offset: u32, len: u32) -> NonNull<u8> {
+        assert!(
+            chunk < self.chunks && offset + len <= self.chunk_bytes(),
+            "a buffer outside of packet memory"
+        );
+        // SAFETY: just checked to lie inside the mapping.
+        unsafe { self.mapping.base.add(((chunk as usize) << self.shift) + offset as usize) }
+    }
+
+    /// The part of a frame that lies in its first chunk.
+    #[inline]
+    pub fn head(&self, buffer: Buffer) -> &[u8] {
+        let start = self.at(buffer.chunk, buffer.offset.into(), buffer.len.into());
+        // SAFETY: inside the mapping, initialised (anonymous memory is zero), and not written to while `self` is borrowed:
+        // whoever holds a buffer is the only one to use its chunk.
+        unsafe { std::slice::from_raw_parts(start.as_ptr(), buffer.len.into()) }
+    }
+
+    /// As [`Self::head`], to be changed.
+    #[inline]
+    pub fn head_mut(&mut self, buffer: Buffer) -> &mut [u8] {
+        let start = self.at(buffer.chunk, buffer.offset.into(), buffer.len.into());
+        // SAFETY: as above, and `self` is borrowed for writing.
+        unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), buffer.len.into()) }
+    }
+
+    /// Brings the start of a frame into the cache.
+    #[inline]
+    pub fn prefetch(&self, buffer: Buffer) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            let start = self.at(buffer.chunk, buffer.offset.into(), buffer.len.into());
+            // SAFETY: a prefetch reads nothing that the program could see, and its address lies in the mapping.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(start.as_ptr().cast()) };
+        }
+    }
+
+    /// Where the rest of a frame lies whose first part is in `buffer`.
+    #[inline]
+    pub(crate) fn next(&self, buffer: Buffer) -> Buffer {
+        let [a, b, c, d, e, f, g, h] = *self.note(buffer);
+        Buffer {
+            chunk: u32::from_le_bytes([a, b, c, d]),
+            offset: u16::from_le_bytes([e, f]),
+            len: u16::from_le_bytes([g, h]),
+        }
+    }
+
+    pub(crate) fn set_next(&mut self, buffer: Buffer, next: Buffer) {
+        let start = self.at(buffer.chunk, 0, 8);
+        let mut note = [0; 8];
+        note[..4].copy_from_slice(&next.chunk.to_le_bytes());
+        note[4..6].copy_from_slice(&next.offset.to_le_bytes());
+        note[6..].copy_from_slice(&next.len.to_le_bytes());
+        // SAFETY: the first bytes of a chunk that we hold, in the headroom that neither the frame nor the kernel uses.
+        unsafe { start.cast::<[u8; 8]>().write_unaligned(note) };
+    }
+
+    fn note(&self, buffer: Buffer) -> &[u8; 8] {
+        let start = self.at(buffer.chunk, 0, 8);
+        // SAFETY: as in `set_next`; an array of bytes has no alignment.
+        unsafe { start.cast::<[u8; 8]>().as_ref() }
+    }
+
+    /// Where a buffer begins, counted from the start of packet memory.
+    #[inline]
+    pub(crate) const fn offset_of(&self, buffer: Buffer) -> u64 {
+        ((buffer.chunk as u64) << self.shift) + buffer.offset as u64
+    }
+
+    /// The number of a buffer's chunk.
+    #[inline]
+    pub(crate) const fn chunk_of(&self, buffer: Buffer) -> usize {
+        buffer.chunk as usize
+    }
+
+    /// Every part of a frame of so many bytes.
+    pub(crate) fn parts(&self, buffer: Buffer, bytes: u32) -> impl Iterator<Item = Buffer> + '_ {
+        let mut rest = bytes;
+        let mut next = Some(buffer);
+        std::iter::from_fn(move || {
+            let part = next?;
+            rest = rest.saturating_sub(part.len());
+            next = (rest > 0 && part.len() > 0).then(|| self.next(part));
+            Some(part)
+        })
+    }
+
+    /// Gives all of a frame of so many bytes back.
+    #[inline]
+    pub fn free(&mut self, buffer: Buffer, bytes: u32) {
+        let mut part = buffer;
+        let mut rest = bytes;
+        while rest > part.len() && part.len() > 0 {
+            let next = self.next(part);
+            rest -= part.len();
+            self.give_chunk(part.chunk);
+            part = next;
+        }
+        self.give_chunk(part.chunk);
+    }
+
+    /// Puts a frame into free chunks; `None`, and nothing taken, where there are too few.
+    pub fn put(&mut self, frame: &[u8]) -> Option<Buffer> {
+        let room = self.room() as usize;
+        if self.free.len() < frame.len().div_ceil(room).max(1) {
+            return None;
+        }
+        let mut first: Option<Buffer> = None;
+        let mut last: Option<Buffer> = None;
+        let mut rest = frame;
+        while first.is_none() || !rest.is_empty() {
+            let (part, more) = rest.split_at(rest.len().min(room));
+            let buffer = Buffer::new(self.take_chunk()?, HEADROOM as u16, part.len() as u16);
+            self.head_mut(buffer).copy_from_slice(part);
+            if let Some(last) = last {
+                self.set_next(last, buffer);
+            }
+            first = first.or(Some(buffer));
+            last = Some(buffer);
+            rest = more;
+        }
+        first
+    }
+
+    /// Adds all bytes of a frame to `into`.
+    pub fn copy_out(&self, buffer: Buffer, bytes: u32, into: &mut Vec<u8>) {
+        for part in self.parts(buffer, bytes) {
+            into.extend_from_slice(self.head(part));
+        }
+    }
+
+    /// Makes room for so many bytes at the front of a frame. `false` where the headroom is used up.
+    pub(crate) fn grow_front(&self, buffer: &mut Buffer, bytes: u16) -> bool {
+        // The first eight bytes of the chunk are ours.
+        let fits = buffer.offset >= bytes + 8;
+        if fits {
+            buffer.offset -= bytes;
+            buffer.len += bytes;
+        }
+        fits
+    }
+
+    /// Cuts so many bytes off the front of a frame, which must have them in its first chunk.
+    pub(crate) fn cut_front(&self, buffer: &mut Buffer, bytes: u16) {
+        assert!(buffer.len >= bytes, "a frame of {} bytes loses {bytes}", buffer.len);
+        buffer.offset += bytes;
+        buffer.len -= bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pool(mtu: u64) -> Pool {
+        Pool::new(Bytes::new(4 << 20), Bytes::new(mtu), Hugepages::Off, 1).unwrap().remove(0)
+    }
+
+    #[test]
+    fn frames_of_any_length_come_out_as_they_went_in() {
+        for (mtu, sizes) in [(1500, vec![0, 1, 60, 1514, 1792]), (9000, vec![60, 3840, 3841, 9018, 12_000])] {
+            let mut pool = pool(mtu);
+            let before = pool.free_len();
+            for size in sizes {
+                let frame: Vec<u8> = (0..size).map(|n: usize| (n * 7 % 251) as u8).collect();
+                let buffer = pool.put(&frame).unwrap();
+                let mut out = Vec::new();
+                pool.copy_out(buffer, size as u32, &mut out);
+                assert!(out == frame, "{size} bytes");
+                pool.free(buffer, size as u32);
+                assert_eq!(pool.free_len(), before);
+            }
+        }
+    }
+
+    #[test]
+    fn an_empty_pool_gives_nothing_and_loses_nothing() {
+        let mut pool = pool(9000);
+        let mut held = Vec::new();
+        while let Some(buffer) = pool.put(&[1; 9000]) {
+            held.push(buffer);
+        }
+        assert!(pool.free_len() < 3);
+        for buffer in held {
+            pool.free(buffer, 9000);
+        }
+        assert_eq!(pool.free_len(), pool.share_len());
+    }
+
+    #[test]
+    fn workers_have_shares_of_their_own() {
+        let mut pools = Pool::new(Bytes::new(4 << 20), Bytes::new(1500), Hugepages::Off, 2).unwrap();
+        let frame = pools[0].put(&[7; 100]).unwrap();
+        assert_eq!(pools[1].head(frame), [7; 100]);
+        pools[1].free(frame, 100);
+        let chunk = pools[1].poll_stranger(0).unwrap();
+        let before = pools[0].free_len();
+        pools[0].give_back(chunk);
+        assert_eq!(pools[0].free_len(), before + 1);
+    }
+}

@@ -1,0 +1,202 @@
+//! A switch that runs: its ports open, one thread for each worker.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+
+use fanin_scenario::Errors;
+
+use crate::capture::Captures;
+use crate::command::{Control, Wake};
+use crate::config::Config;
+use crate::control::Operation;
+use crate::driver::Driver;
+use crate::lanes::Lanes;
+use crate::snapshot::Snapshot;
+use crate::switch::Switch;
+use crate::sys::{self, Wakeup};
+use crate::worker::{Clock, Outcome, Worker};
+use crate::xdp::{OpenError, XdpPorts};
+
+/// Why a switch does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] Errors),
+    /// A port cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// Ports of DPDK, and this program is built without it.
+    #[error("port `{port}` needs DPDK; this program was built without it (cargo feature `dpdk`)")]
+    NoDpdk {
+        /// The port.
+        port: String,
+    },
+    /// The system refuses something else.
+    #[error("{what}: {error}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What it said.
+        error: io::Error,
+    },
+}
+
+impl StartError {
+    /// Whether a privilege or a feature of the system is missing, rather than something being wrong with the configuration.
+    pub fn is_unsupported(&self) -> bool {
+        match self {
+            Self::Config(_) => false,
+            Self::Open(error) => error.is_unsupported(),
+            Self::NoDpdk { .. } => true,
+            Self::System { .. } => true,
+        }
+    }
+}
+
+/// How a switch ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// What it had done.
+    pub snapshot: Snapshot,
+    /// Frames that were still queued when the time to drain was over.
+    pub abandoned: u64,
+}
+
+/// A switch that runs.
+#[derive(Debug)]
+pub struct Running {
+    control: Control,
+    captures: Captures,
+    stop: Arc<AtomicBool>,
+    wakeups: Vec<Arc<Wakeup>>,
+    threads: Vec<JoinHandle<Outcome>>,
+}
+
+impl Running {
+    /// Opens the ports, gives up all capabilities, and starts.
+    ///
+    /// The calling thread's capabilities are gone afterwards: whatever needs them comes first.
+    ///
+    /// # Errors
+    /// Where a port cannot be opened, or the system refuses a thread.
+    pub fn start(config: &Config) -> Result<Self, StartError> {
+        if let Some(port) = config.port.iter().find(|port| port.dpdk.is_some()) {
+            return Err(StartError::NoDpdk { port: port.name.clone() });
+        }
+        let ports = XdpPorts::open(config)?;
+        sys::drop_capabilities()
+            .map_err(|error| StartError::System { what: "giving up capabilities", error })?;
+        Self::over(config, ports)
+    }
+
+    /// Starts over drivers that are open, one for each worker.
+    ///
+    /// # Errors
+    /// Where the configuration is wrong, or the system refuses a thread.
+    pub fn over<D: Driver + Send + 'static>(config: &Config, drivers: Vec<D>) -> Result<Self, StartError> {
+        let clock = Clock::start();
+        let captures = Captures::new(drivers.len(), since_1970_ns());
+        let stop = Arc::new(AtomicBool::new(false));
+        let system = |what| move |error| StartError::System { what, error };
+        let mut wakeups = Vec::new();
+        let mut wakes: Vec<Wake> = Vec::new();
+        for _ in &drivers {
+            let wakeup = Arc::new(Wakeup::new().map_err(system("opening an eventfd"))?);
+            let other = Arc::clone(&wakeup);
+            wakes.push(Box::new(move || other.wake()));
+            wakeups.push(wakeup);
+        }
+        let (control, commands) = Control::new(wakes);
+        let mut running = Self {
+            control,
+            captures: captures.clone(),
+            stop: Arc::clone(&stop),
+            wakeups: wakeups.clone(),
+            threads: Vec::new(),
+        };
+        let owners: Vec<u16> = (0..config.port.len()).map(|port| config.worker_of(port) as u16).collect();
+        let mut lanes = if drivers.len() > 1 { Lanes::between(&wakeups, &owners) } else { Vec::new() };
+        lanes.reverse();
+        let receiving = Arc::new(AtomicUsize::new(drivers.len()));
+        let mut workers = Vec::new();
+        for ((number, driver), commands) in drivers.into_iter().enumerate().zip(commands) {
+            let mut switch = Switch::for_worker(config.clone().checked()?, driver, number)?;
+            switch.lanes = lanes.pop();
+            switch.attach(&captures);
+            workers.push(Worker {
+                switch,
+                receiving: Arc::clone(&receiving),
+                commands,
+                wakeup: Arc::clone(&wakeups[number]),
+                stop: Arc::clone(&stop),
+                clock,
+                core: config.switch.cores.get(number).copied(),
+            });
+        }
+        for (number, worker) in workers.into_iter().enumerate() {
+            let thread = std::thread::Builder::new()
+                .name(format!("switch-{number}"))
+                .spawn(move || worker.run())
+                .map_err(system("starting a worker"))?;
+            running.threads.push(thread);
+        }
+        Ok(running)
+    }
+
+    /// The handle by which it is controlled; it can be cloned.
+    pub const fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// What its control server needs.
+    pub fn operation(&self) -> Operation {
+        Operation::new(self.control.clone(), self.captures.clone())
+    }
+
+    /// Whether a worker has ended by itself, which only happens where it panicked.
+    pub fn has_failed(&self) -> bool {
+        self.threads.iter().any(JoinHandle::is_finished)
+    }
+
+    /// Stops taking frames in, lets the queues drain, and ends.
+    ///
+    /// # Panics
+    /// Where a worker has panicked.
+    pub fn stop(mut self) -> Ended {
+        self.tell();
+        let mut ended = Ended { snapshot: Snapshot::default(), abandoned: 0 };
+        for (number, thread) in std::mem::take(&mut self.threads).into_iter().enumerate() {
+            let outcome = thread.join().expect("a worker of the switch has panicked");
+            ended.abandoned += outcome.abandoned;
+            if number == 0 {
+                ended.snapshot = outcome.snapshot;
+            } else {
+                ended.snapshot.merge(outcome.snapshot);
+            }
+        }
+        ended
+    }
+
+    fn tell(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.wakeups.iter().for_each(|wakeup| wakeup.wake());
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.tell();
+        for thread in self.threads.drain(..) {
+            // A worker that panicked has said so already.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The date, in nanoseconds; 0 where the machine believes that 1970 is still to come.
+fn since_1970_ns() -> u64 {
+    std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_nanos() as u64)
+}

@@ -1,0 +1,348 @@
+//! What the switch has done and holds: one picture of everything that can be counted, as plain values.
+
+use fanin_queueing::{Count, Counters, Limit, Occupancy};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+pub use crate::stations::Station;
+
+/// Frames and the bytes in them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct Tally {
+    /// Frames.
+    pub frames: u64,
+    /// Their bytes, without check sequences.
+    pub bytes: u64,
+}
+
+impl Tally {
+    #[inline]
+    pub(crate) const fn add(&mut self, bytes: u32) {
+        self.frames += 1;
+        self.bytes += bytes as u64;
+    }
+}
+
+impl From<Count> for Tally {
+    fn from(count: Count) -> Self {
+        Self { frames: count.frames, bytes: count.bytes }
+    }
+}
+
+/// Why a frame is not on its way any more. Queues' own reasons are those of [`Limit`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Cause {
+    /// Too short for what it says it is, or a group as its source.
+    Malformed,
+    /// More bytes than the MTU allows.
+    TooLong,
+    /// Its VLAN does not exist on the port.
+    Vlan,
+    /// Its source was heard on another port a moment ago: in a tree that cannot be.
+    Loop,
+    /// Its destination is on the port that it came from, or is for bridges only: nobody misses it.
+    Filtered,
+    /// Storm control.
+    Storm,
+    /// A rule drops it.
+    Rule,
+    /// No packet memory was left for it.
+    Memory,
+    /// Another worker's queue was full.
+    Handover,
+    /// Nobody was there to send it to.
+    NoPort,
+    /// An impairment lost it, as it was asked to.
+    Impairment,
+    /// More frames were on an impaired way than it may hold.
+    ImpairmentLimit,
+    /// It was still queued when the time to drain was over.
+    Stopped,
+}
+
+impl Cause {
+    /// Every cause.
+    pub const ALL: [Self; 13] = [
+        Self::Malformed,
+        Self::TooLong,
+        Self::Vlan,
+        Self::Loop,
+        Self::Filtered,
+        Self::Storm,
+        Self::Rule,
+        Self::Memory,
+        Self::Handover,
+        Self::NoPort,
+        Self::Impairment,
+        Self::ImpairmentLimit,
+        Self::Stopped,
+    ];
+
+    /// A short name for a record or a metric's label.
+    pub const fn name(self) -> &'static str {
+        [
+            "malformed",
+            "too-long",
+            "vlan",
+            "loop",
+            "filtered",
+            "storm",
+            "rule",
+            "memory",
+            "handover",
+            "no-port",
+            "impairment",
+            "impairment-limit",
+            "stopped",
+        ][self as usize]
+    }
+}
+
+/// Frames dropped, by cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Drops([Tally; Cause::ALL.len()]);
+
+impl Drops {
+    #[cold]
+    pub(crate) fn add(&mut self, cause: Cause, bytes: u32) {
+        self.0[cause as usize].add(bytes);
+    }
+
+    pub(crate) fn list(&self) -> Vec<Dropped> {
+        let causes = Cause::ALL.into_iter().zip(self.0);
+        causes
+            .filter(|(_, tally)| tally.frames > 0)
+            .map(|(cause, tally)| Dropped::new(cause.name(), tally))
+            .collect()
+    }
+}
+
+/// Frames dropped for one cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Dropped {
+    /// The cause, by [`Cause::name`] or [`Limit::name`].
+    pub cause: &'static str,
+    /// How many.
+    #[serde(flatten)]
+    pub tally: Tally,
+}
+
+impl Dropped {
+    const fn new(cause: &'static str, tally: Tally) -> Self {
+        Self { cause, tally }
+    }
+}
+
+/// Boundaries between the buckets of an occupancy histogram, in frames: bucket n counts samples below 4^n.
+pub const HISTOGRAM_BUCKETS: usize = 14;
+
+/// Samples of how many frames a queue held, taken every 10 ms: bucket 0 counts those that found it empty, bucket n > 0
+/// those that found 4^(n-1) frames or more, and less than 4^n.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct Histogram {
+    /// Samples by bucket.
+    pub buckets: [u64; HISTOGRAM_BUCKETS],
+    /// The sum of all samples, in frames.
+    pub sum: u64,
+}
+
+impl Histogram {
+    pub(crate) fn add(&mut self, frames: u64) {
+        let bucket = if frames == 0 { 0 } else { frames.ilog2() as usize / 2 + 1 };
+        self.buckets[bucket.min(HISTOGRAM_BUCKETS - 1)] += 1;
+        self.sum += frames;
+    }
+
+    /// The frames below which the samples of a bucket lie; `None` for the last, which has no end.
+    pub fn bound(bucket: usize) -> Option<u64> {
+        (bucket + 1 < HISTOGRAM_BUCKETS).then(|| 1 << (2 * bucket))
+    }
+}
+
+/// A queue: what it holds, and what happened to it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct QueueSnapshot {
+    /// Frames held now.
+    pub frames: u64,
+    /// Bytes held now.
+    pub bytes: u64,
+    /// The most frames since the marks were reset.
+    pub frames_max: u64,
+    /// The most bytes since the marks were reset.
+    pub bytes_max: u64,
+    /// The most frames in the last whole period of 10 s.
+    pub frames_max_period: u64,
+    /// The most bytes in the last whole period of 10 s.
+    pub bytes_max_period: u64,
+    /// Frames taken in.
+    pub enqueued: Tally,
+    /// Frames that left.
+    pub departed: Tally,
+    /// Frames marked here; they are among those taken in.
+    pub marked: Tally,
+    /// Frames refused, by limit.
+    pub dropped: Vec<Dropped>,
+    /// How long it was over time.
+    pub histogram: Histogram,
+}
+
+impl QueueSnapshot {
+    pub(crate) fn new(held: Occupancy, counters: &Counters) -> Self {
+        Self {
+            frames: held.frames,
+            bytes: held.bytes,
+            frames_max: held.frames_max,
+            bytes_max: held.bytes_max,
+            enqueued: counters.enqueued.into(),
+            departed: counters.departed.into(),
+            marked: counters.marked.into(),
+            dropped: Limit::ALL
+                .into_iter()
+                .map(|limit| Dropped::new(limit.name(), counters.dropped_by(limit).into()))
+                .filter(|dropped| dropped.tally.frames > 0)
+                .collect(),
+            ..Self::default()
+        }
+    }
+}
+
+/// A port.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PortSnapshot {
+    /// Its name.
+    pub name: String,
+    /// Its number.
+    pub number: u16,
+    /// The worker that serves it.
+    pub worker: u16,
+    /// Whether it has a link.
+    pub is_up: bool,
+    /// Whether the other end has told it to pause.
+    pub is_paused: bool,
+    /// Frames that came in.
+    pub received: Tally,
+    /// Frames that the driver took to send.
+    pub sent: Tally,
+    /// Frames lost before the switch saw them, as far as the driver knows.
+    pub missed: u64,
+    /// Frames that came in here and went nowhere, or were lost on the way out, by cause. Queues count their own.
+    pub dropped: Vec<Dropped>,
+    /// Frames that came in here and were sent to many.
+    pub flooded: Tally,
+    /// PAUSE frames that came in.
+    pub pauses_received: u64,
+    /// PAUSE frames sent, those to go on among them.
+    pub pauses_sent: u64,
+    /// Frames held by its impairment.
+    pub delayed: u64,
+    /// Flows that its M21TCP stage counts; absent where it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub m21_flows: Option<u32>,
+    /// Its queue of frames that no rule sends to a ring.
+    pub queue: QueueSnapshot,
+}
+
+/// A ring.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RingSnapshot {
+    /// Its name.
+    pub name: String,
+    /// The name of its port.
+    pub port: String,
+    /// Whether it is above its alarm.
+    pub alarm: bool,
+    /// How often the alarm was raised.
+    pub alarms: u64,
+    /// Its queue.
+    pub queue: QueueSnapshot,
+}
+
+/// A rule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RuleSnapshot {
+    /// Its name.
+    pub name: String,
+    /// Frames that it decided about.
+    pub matched: Tally,
+}
+
+/// A worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct WorkerSnapshot {
+    /// Its number.
+    pub worker: u16,
+    /// Rounds over its ports.
+    pub rounds: u64,
+    /// Rounds in which a frame moved.
+    pub busy_rounds: u64,
+    /// Chunks of packet memory that are its own.
+    pub chunks: u64,
+    /// Chunks of them that are free: neither queued, nor lent to a driver.
+    pub chunks_free: u64,
+}
+
+/// Everything, at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct Snapshot {
+    /// The switch's name.
+    pub name: String,
+    /// How long it has been running, in ns.
+    pub uptime_ns: u64,
+    /// Ports, in the order of their numbers.
+    pub ports: Vec<PortSnapshot>,
+    /// Rings, in the order in which they were written.
+    pub rings: Vec<RingSnapshot>,
+    /// Rules, in the order in which they were written.
+    pub rules: Vec<RuleSnapshot>,
+    /// Number of stations known.
+    pub stations_len: u64,
+    /// The stations, where they were asked for.
+    pub stations: Vec<Station>,
+    /// Workers, in the order of their numbers.
+    pub workers: Vec<WorkerSnapshot>,
+}
+
+impl Snapshot {
+    /// Joins what another worker saw: each speaks for its own ports and rings; rules are added up.
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.ports.extend(other.ports);
+        self.ports.sort_by_key(|port| port.number);
+        self.rings.extend(other.rings);
+        for (mine, theirs) in self.rules.iter_mut().zip(other.rules) {
+            mine.matched.frames += theirs.matched.frames;
+            mine.matched.bytes += theirs.matched.bytes;
+        }
+        self.stations_len = self.stations_len.max(other.stations_len);
+        self.workers.extend(other.workers);
+    }
+
+    /// Frames dropped anywhere, except those that nobody was there for and those that an impairment lost on purpose.
+    pub fn drops(&self) -> u64 {
+        let unmissed = [Cause::Filtered, Cause::NoPort, Cause::Impairment].map(Cause::name);
+        let wanted = |dropped: &&Dropped| !unmissed.contains(&dropped.cause);
+        let ports = self.ports.iter().flat_map(|port| port.dropped.iter().chain(&port.queue.dropped));
+        let rings = self.rings.iter().flat_map(|ring| &ring.queue.dropped);
+        ports.chain(rings).filter(wanted).map(|dropped| dropped.tally.frames).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn histograms_have_the_bounds_they_name() {
+        for frames in [0, 1, 3, 4, 15, 16, 63, 1_000_000, 1 << 40] {
+            let mut histogram = Histogram::default();
+            histogram.add(frames);
+            let bucket = histogram.buckets.iter().position(|&count| count > 0).unwrap();
+            assert!(Histogram::bound(bucket).is_none_or(|bound| frames < bound), "{frames}");
+            assert!(
+                bucket == 0 || Histogram::bound(bucket - 1).is_some_and(|bound| frames >= bound),
+                "{frames}"
+            );
+        }
+        assert_eq!(Cause::ALL.map(|cause| cause as usize), core::array::from_fn(|n| n));
+    }
+}

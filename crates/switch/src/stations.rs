@@ -1,0 +1,356 @@
+//! Where stations are: learned from the frames that they send, forgotten when they fall silent.
+
+use fanin_units::{Duration, Instant};
+
+use crate::address::{Mac, Vlan};
+
+/// What became of a look at a frame's source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Learned {
+    /// It was known there.
+    Known,
+    /// It is new, or it has moved.
+    New,
+    /// It was heard elsewhere a moment ago, or belongs elsewhere for good: in a tree it cannot be here.
+    Elsewhere,
+    /// There is no room for it.
+    Full,
+}
+
+/// An entry as the outside sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+pub struct Station {
+    /// Its address.
+    pub mac: Mac,
+    /// Its VLAN; 0 where VLANs are not kept apart.
+    pub vlan: u16,
+    /// The number of its port.
+    pub port: u16,
+    /// Whether it was configured, not learned.
+    pub is_static: bool,
+    /// Whole seconds since it was last heard.
+    pub silent_s: u32,
+}
+
+/// Free places hold this; no station has an address of zero.
+const FREE: u64 = 0;
+const STATIC: u16 = 1;
+/// Places looked at for what has aged, each time.
+const SWEEP: usize = 64;
+
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// The address, with the VLAN in the upper 16 bits.
+    key: u64,
+    port: u16,
+    flags: u16,
+    /// When it was last heard, in units of 2^30 ps (about a millisecond).
+    heard: u32,
+}
+
+const EMPTY: Place = Place { key: FREE, port: 0, flags: 0, heard: 0 };
+
+/// The table. Open addressing with linear probing; at most half of the places are taken.
+#[derive(Debug, Clone)]
+pub(crate) struct Stations {
+    places: Vec<Place>,
+    len: usize,
+    len_max: usize,
+    age: u32,
+    hold: u32,
+    sweep: usize,
+}
+
+/// A time in the table's units: 2^30 ps; they pass the 32 bits after 53 days.
+#[inline]
+const fn ticks(time: Instant) -> u32 {
+    (time.get() >> 30) as u32
+}
+
+const fn span(duration: Duration) -> u32 {
+    let ticks = duration.get().div_ceil(1 << 30);
+    if ticks > (u32::MAX / 2) as u64 { u32::MAX / 2 } else { ticks as u32 }
+}
+
+#[inline]
+const fn key(mac: Mac, vlan: u16) -> u64 {
+    mac.to_u64() | (vlan as u64) << 48
+}
+
+impl Stations {
+    pub(crate) fn new(entries_max: u32, age: Duration, hold: Duration) -> Self {
+        let len_max = entries_max as usize;
+        let places = (len_max.max(8) * 2).next_power_of_two();
+        Self { places: vec![EMPTY; places], len: 0, len_max, age: span(age), hold: span(hold), sweep: 0 }
+    }
+
+    #[inline]
+    fn first_place(&self, key: u64) -> usize {
+        ((key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize) & (self.places.len() - 1)
+    }
+
+    /// The place of a key, or the free one where it would go.
+    #[inline]
+    fn place(&self, key: u64) -> usize {
+        let last = self.places.len() - 1;
+        let mut place = self.first_place(key);
+        loop {
+            let here = self.places[place].key;
+            if here == key || here == FREE {
+                return place;
+            }
+            place = (place + 1) & last;
+        }
+    }
+
+    /// The port of a station.
+    #[inline]
+    pub(crate) fn find(&self, mac: Mac, vlan: u16) -> Option<usize> {
+        let place = &self.places[self.place(key(mac, vlan))];
+        (place.key != FREE).then_some(place.port.into())
+    }
+
+    /// A frame came from this station by this port.
+    #[inline]
+    pub(crate) fn learn(&mut self, now: Instant, mac: Mac, vlan: u16, port: usize) -> Learned {
+        let now = ticks(now);
+        let index = self.place(key(mac, vlan));
+        let place = &mut self.places[index];
+        if place.key != FREE && usize::from(place.port) == port {
+            place.heard = now;
+            return Learned::Known;
+        }
+        self.learn_slowly(now, mac, vlan, port, index)
+    }
+
+    #[cold]
+    fn learn_slowly(&mut self, now: u32, mac: Mac, vlan: u16, port: usize, index: usize) -> Learned {
+        let place = &mut self.places[index];
+        if place.key == FREE {
+            if mac.to_u64() == 0 {
+                return Learned::Elsewhere;
+            }
+            if self.len >= self.len_max {
+                return Learned::Full;
+            }
+            *place = Place { key: key(mac, vlan), port: port as u16, flags: 0, heard: now };
+            self.len += 1;
+            return Learned::New;
+        }
+        // In a tree one station is heard through one port only; a loop brings its frames back through another.
+        if place.flags & STATIC != 0 || now.wrapping_sub(place.heard) < self.hold {
+            return Learned::Elsewhere;
+        }
+        (place.port, place.heard) = (port as u16, now);
+        Learned::New
+    }
+
+    /// Another worker learned a station.
+    pub(crate) fn set(&mut self, now: Instant, mac: Mac, vlan: u16, port: usize) {
+        let index = self.place(key(mac, vlan));
+        let place = &mut self.places[index];
+        if place.key == FREE {
+            if self.len >= self.len_max {
+                return;
+            }
+            self.len += 1;
+        } else if place.flags & STATIC != 0 {
+            return;
+        }
+        *place = Place { key: key(mac, vlan), port: port as u16, flags: 0, heard: ticks(now) };
+    }
+
+    /// Adds a station that is neither learned nor forgotten; `false` where there is no room.
+    pub(crate) fn add_static(&mut self, now: Instant, mac: Mac, vlan: u16, port: usize) -> bool {
+        let index = self.place(key(mac, vlan));
+        if self.places[index].key == FREE {
+            if self.len >= self.len_max {
+                return false;
+            }
+            self.len += 1;
+        }
+        self.places[index] =
+            Place { key: key(mac, vlan), port: port as u16, flags: STATIC, heard: ticks(now) };
+        true
+    }
+
+    /// Forgets a station; `false` where it was not known.
+    pub(crate) fn remove(&mut self, mac: Mac, vlan: u16) -> bool {
+        let index = self.place(key(mac, vlan));
+        let known = self.places[index].key != FREE;
+        if known {
+            self.free(index);
+        }
+        known
+    }
+
+    /// Forgets every learned station, or those of one port.
+    pub(crate) fn flush(&mut self, port: Option<usize>) -> usize {
+        let before = self.len;
+        let goes = |place: &Place| {
+            place.key != FREE
+                && place.flags & STATIC == 0
+                && port.is_none_or(|port| port == usize::from(place.port))
+        };
+        let mut index = 0;
+        while index < self.places.len() {
+            // Freeing moves others up, so that the same place is looked at again.
+            if goes(&self.places[index]) {
+                self.free(index);
+            } else {
+                index += 1;
+            }
+        }
+        // Entries that wrapped around the end may have moved behind the look.
+        let rest: Vec<usize> = (0..self.places.len()).filter(|&index| goes(&self.places[index])).collect();
+        if !rest.is_empty() {
+            self.flush(port);
+        }
+        before - self.len
+    }
+
+    /// Looks at some places, and forgets who has been silent for too long.
+    /// Only stations behind ports that `is_mine` names age here; of each that is forgotten `forgotten` is told.
+    pub(crate) fn age(
+        &mut self,
+        now: Instant,
+        is_mine: impl Fn(usize) -> bool,
+        mut forgotten: impl FnMut(Mac, u16),
+    ) {
+        let now = ticks(now);
+        for _ in 0..SWEEP.min(self.places.len()) {
+            let index = self.sweep & (self.places.len() - 1);
+            let place = &self.places[index];
+            let is_old = now.wrapping_sub(place.heard) > self.age && is_mine(place.port.into());
+            if place.key != FREE && place.flags & STATIC == 0 && is_old {
+                forgotten(Mac::from_u64(place.key), (place.key >> 48) as u16);
+                self.free(index);
+            } else {
+                self.sweep = self.sweep.wrapping_add(1);
+            }
+        }
+    }
+
+    /// Frees a place and closes the gap behind it (backward shift).
+    fn free(&mut self, mut index: usize) {
+        let last = self.places.len() - 1;
+        self.len -= 1;
+        let mut next = index;
+        loop {
+            next = (next + 1) & last;
+            if self.places[next].key == FREE {
+                break;
+            }
+            let home = self.first_place(self.places[next].key);
+            // Whether `home` lies cyclically in (index, next]: then the entry must stay.
+            if (next.wrapping_sub(home) & last) < (next.wrapping_sub(index) & last) {
+                continue;
+            }
+            self.places[index] = self.places[next];
+            index = next;
+        }
+        self.places[index] = EMPTY;
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Every entry.
+    pub(crate) fn iter(&self, now: Instant) -> impl Iterator<Item = Station> + '_ {
+        let now = ticks(now);
+        self.places.iter().filter(|place| place.key != FREE).map(move |place| Station {
+            mac: Mac::from_u64(place.key),
+            vlan: (place.key >> 48) as u16,
+            port: place.port,
+            is_static: place.flags & STATIC != 0,
+            silent_s: (u64::from(now.wrapping_sub(place.heard)) * (1 << 30) / 1_000_000_000_000) as u32,
+        })
+    }
+
+    /// The VLAN under which stations are kept.
+    #[inline]
+    pub(crate) fn vlan(vlan: Option<Vlan>) -> u16 {
+        vlan.map_or(0, Vlan::get)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn at(millis: u64) -> Instant {
+        Instant::START + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_station_moves_only_after_a_silence() {
+        let mut stations = Stations::new(8, SECOND * 300, Duration::from_millis(100));
+        let mac = Mac([2, 0, 0, 0, 0, 1]);
+        assert_eq!(stations.learn(at(0), mac, 0, 3), Learned::New);
+        assert_eq!(stations.learn(at(90), mac, 0, 3), Learned::Known);
+        assert_eq!(stations.learn(at(150), mac, 0, 4), Learned::Elsewhere);
+        assert_eq!(stations.find(mac, 0), Some(3));
+        assert_eq!(stations.learn(at(200), mac, 0, 4), Learned::New);
+        assert_eq!(stations.find(mac, 0), Some(4));
+        assert_eq!(stations.find(mac, 1), None);
+        assert!(stations.add_static(at(200), mac, 0, 5));
+        assert_eq!(stations.learn(at(9_000), mac, 0, 4), Learned::Elsewhere);
+    }
+
+    #[test]
+    fn a_full_table_says_so() {
+        let mut stations = Stations::new(2, SECOND, Duration::ZERO);
+        for n in 1..=2 {
+            assert_eq!(stations.learn(at(0), Mac::from_u64(n), 0, 0), Learned::New);
+        }
+        assert_eq!(stations.learn(at(0), Mac::from_u64(3), 0, 0), Learned::Full);
+        for _ in 0..8 {
+            stations.age(at(3_000), |_| true, |_, _| ());
+        }
+        assert_eq!(stations.learn(at(3_000), Mac::from_u64(3), 0, 0), Learned::New);
+    }
+
+    proptest! {
+        /// The table agrees with a plain map whatever is learned, removed and aged.
+        #[test]
+        fn agrees_with_a_plain_map(steps in prop::collection::vec((0..5u8, 1..40u64, 0..3u16, 0..4usize), 1..300)) {
+            let mut stations = Stations::new(24, SECOND * 2, Duration::ZERO);
+            let mut naive: HashMap<(u64, u16), (usize, u64)> = HashMap::new();
+            for (n, (what, mac, vlan, port)) in steps.into_iter().enumerate() {
+                let (millis, address) = (n as u64 * 20, Mac::from_u64(mac));
+                match what {
+                    0..=2 => {
+                        let full = naive.len() >= 24 && !naive.contains_key(&(mac, vlan));
+                        let learned = stations.learn(at(millis), address, vlan, port);
+                        prop_assert_eq!(learned == Learned::Full, full);
+                        if !full {
+                            naive.insert((mac, vlan), (port, millis));
+                        }
+                    }
+                    3 => prop_assert_eq!(stations.remove(address, vlan), naive.remove(&(mac, vlan)).is_some()),
+                    _ if port == 0 => {
+                        let before = naive.len();
+                        naive.retain(|_, (at, _)| *at != port);
+                        prop_assert_eq!(stations.flush(Some(port)), before - naive.len());
+                    }
+                    _ => {
+                        for _ in 0..8 {
+                            stations.age(at(millis), |_| true, |_, _| ());
+                        }
+                        naive.retain(|_, (_, heard)| ticks(at(millis)).wrapping_sub(ticks(at(*heard))) <= span(SECOND * 2));
+                    }
+                }
+                prop_assert_eq!(stations.len(), naive.len());
+                for (&(mac, vlan), &(port, _)) in &naive {
+                    prop_assert_eq!(stations.find(Mac::from_u64(mac), vlan), Some(port));
+                }
+                prop_assert_eq!(stations.iter(at(millis)).count(), naive.len());
+            }
+        }
+    }
+}

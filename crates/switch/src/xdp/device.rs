@@ -1,0 +1,106 @@
+//! What has to be known of, and done to, a network interface of the kernel.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+const ETHTOOL_GCHANNELS: u32 = 0x3c;
+
+/// `struct ethtool_channels` of linux/ethtool.h.
+#[repr(C)]
+#[derive(Default)]
+struct Channels {
+    command: u32,
+    _max: [u32; 4],
+    rx: u32,
+    _tx: u32,
+    _other: u32,
+    combined: u32,
+}
+
+/// An interface that the switch uses.
+#[derive(Debug)]
+pub(super) struct Device {
+    name: CString,
+    pub(super) index: u32,
+    socket: OwnedFd,
+    /// While this is open the interface takes in frames to any station.
+    _promiscuous: OwnedFd,
+}
+
+fn socket(family: libc::c_int, kind: libc::c_int) -> io::Result<OwnedFd> {
+    // SAFETY: opens a descriptor and touches no memory.
+    let socket = unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, 0) };
+    if socket < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: just opened for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(socket) })
+}
+
+fn request(name: &CStr) -> libc::ifreq {
+    // SAFETY: plain bytes, for which zero is a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, &from) in request.ifr_name.iter_mut().zip(name.to_bytes()) {
+        *to = from as libc::c_char;
+    }
+    request
+}
+
+impl Device {
+    pub(super) fn open(name: &str) -> io::Result<Self> {
+        let name = CString::new(name)?;
+        // SAFETY: a string with its end.
+        let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+        if index == 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let packet = socket(libc::AF_PACKET, libc::SOCK_RAW)?;
+        let wish = libc::packet_mreq {
+            mr_ifindex: index as libc::c_int,
+            mr_type: libc::PACKET_MR_PROMISC as libc::c_ushort,
+            mr_alen: 0,
+            mr_address: [0; 8],
+        };
+        super::set_option(&packet, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &wish)?;
+        let socket = socket(libc::AF_INET, libc::SOCK_DGRAM)?;
+        Ok(Self { name, index, socket, _promiscuous: packet })
+    }
+
+    fn ioctl(&self, command: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
+        // SAFETY: these requests read and write a `struct ifreq`, and what its pointer, if any, points to.
+        let result =
+            unsafe { libc::ioctl(self.socket.as_raw_fd(), command as _, std::ptr::from_mut(request)) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Whether it is up and has a link.
+    pub(super) fn is_up(&self) -> bool {
+        let mut request = request(&self.name);
+        if self.ioctl(libc::SIOCGIFFLAGS, &mut request).is_err() {
+            return false;
+        }
+        // SAFETY: the call has filled in the flags.
+        let flags = libc::c_int::from(unsafe { request.ifr_ifru.ifru_flags });
+        flags & (libc::IFF_UP | libc::IFF_RUNNING) == libc::IFF_UP | libc::IFF_RUNNING
+    }
+
+    /// Its MTU.
+    pub(super) fn mtu(&self) -> io::Result<u32> {
+        let mut request = request(&self.name);
+        self.ioctl(libc::SIOCGIFMTU, &mut request)?;
+        // SAFETY: the call has filled in the MTU.
+        Ok(unsafe { request.ifr_ifru.ifru_mtu } as u32)
+    }
+
+    /// How many receive queues it has; one where it does not say.
+    pub(super) fn queues(&self) -> u32 {
+        let mut channels = Channels { command: ETHTOOL_GCHANNELS, ..Channels::default() };
+        let mut request = request(&self.name);
+        request.ifr_ifru.ifru_data = std::ptr::from_mut(&mut channels).cast();
+        match self.ioctl(libc::SIOCETHTOOL, &mut request) {
+            Ok(()) => (channels.rx + channels.combined).max(1),
+            Err(_) => 1,
+        }
+    }
+}

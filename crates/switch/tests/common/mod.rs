@@ -1,0 +1,290 @@
+//! A network of namespaces around a switch: each host has one, the switch has one, and a veth pair joins them.
+
+#![allow(dead_code, reason = "each user takes what it needs")]
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::process::Command;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use fanin_switch::config::PortSpec;
+use fanin_switch::{Config, Running, StartError};
+
+/// Where a host listens.
+pub(crate) const PORT: u16 = 5000;
+
+/// The namespaces; they go when this is dropped.
+pub(crate) struct Lab {
+    prefix: String,
+    hosts: usize,
+}
+
+fn command(words: &str) -> Result<(), String> {
+    let mut parts = words.split_whitespace();
+    let program = parts.next().unwrap_or_default();
+    let output = Command::new(program).args(parts).output().map_err(|error| format!("{program}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("{words}: {}", String::from_utf8_lossy(&output.stderr).trim()))
+}
+
+impl Lab {
+    /// So many hosts, 10.77.0.1 and so on, whose other ends in the switch's namespace are called p0 and so on.
+    ///
+    /// `None` where this cannot be: that has been said on standard error then. With FANIN_REQUIRE_PRIVILEGES=1 it panics.
+    pub(crate) fn new(name: &str, hosts: usize, mtu: u32) -> Option<Self> {
+        let lab = Self { prefix: format!("sw-{name}-{}", std::process::id()), hosts };
+        match lab.build(mtu) {
+            Ok(()) => Some(lab),
+            Err(error) => {
+                let required = std::env::var_os("FANIN_REQUIRE_PRIVILEGES").is_some_and(|value| value == "1");
+                assert!(!required, "this test needs root, ip and ethtool: {error}");
+                eprintln!("skipped: {error}");
+                None
+            }
+        }
+    }
+
+    fn build(&self, mtu: u32) -> Result<(), String> {
+        let switch = self.switch();
+        command(&format!("ip netns add {switch}"))?;
+        quiet_namespace(&switch)?;
+        for host in 0..self.hosts {
+            let name = self.host(host);
+            command(&format!("ip netns add {name}"))?;
+            quiet_namespace(&name)?;
+            command(&format!(
+                "ip -n {name} link add eth0 mtu {mtu} type veth peer name p{host} mtu {mtu} netns {switch}"
+            ))?;
+            // Without this frames carry no checksums, and are as long as 64 kB.
+            command(&format!("ip netns exec {name} ethtool -K eth0 tx off"))?;
+            command(&format!("ip -n {name} addr add {}/24 dev eth0", address(host)))?;
+            command(&format!("ip -n {name} link set eth0 up"))?;
+            command(&format!("ip -n {switch} link set p{host} up"))?;
+        }
+        Ok(())
+    }
+
+    /// The switch's namespace.
+    pub(crate) fn switch(&self) -> String {
+        format!("{}-s", self.prefix)
+    }
+
+    /// A host's namespace.
+    pub(crate) fn host(&self, host: usize) -> String {
+        format!("{}-{host}", self.prefix)
+    }
+
+    /// A configuration with all ports and nothing else.
+    pub(crate) fn config(&self) -> Config {
+        let mut config = Config::default();
+        config.port = (0..self.hosts)
+            .map(|host| PortSpec {
+                interface: Some(format!("p{host}")),
+                ..PortSpec::new(&format!("p{host}"))
+            })
+            .collect();
+        config
+    }
+
+    /// Starts a switch in its namespace. A thread of its own does it, because it loses its capabilities.
+    pub(crate) fn start(&self, config: &Config) -> Result<Running, StartError> {
+        let config = config.clone();
+        inside(&self.switch(), move || Running::start(&config))
+            .join()
+            .expect("the switch starts or says why not")
+    }
+
+    /// What a host does, in a thread of its own.
+    pub(crate) fn on<T: Send + 'static>(
+        &self,
+        host: usize,
+        task: impl FnOnce() -> T + Send + 'static,
+    ) -> JoinHandle<T> {
+        inside(&self.host(host), task)
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        for name in (0..self.hosts).map(|host| self.host(host)).chain([self.switch()]) {
+            let _ = command(&format!("ip netns del {name}"));
+        }
+    }
+}
+
+fn quiet_namespace(name: &str) -> Result<(), String> {
+    // No address resolution of IPv6 among what the tests count.
+    inside(name, || std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1"))
+        .join()
+        .map_err(|_| "a thread panicked".to_owned())?
+        .map_err(|error| format!("disabling IPv6 in {name}: {error}"))
+}
+
+/// Runs a task in a thread in a namespace.
+pub(crate) fn inside<T: Send + 'static>(
+    name: &str,
+    task: impl FnOnce() -> T + Send + 'static,
+) -> JoinHandle<T> {
+    let path = format!("/run/netns/{name}");
+    std::thread::spawn(move || {
+        let file = File::open(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+        // SAFETY: moves the calling thread, which is ours alone, into the namespace.
+        let result = unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) };
+        assert_eq!(result, 0, "{path}: {}", std::io::Error::last_os_error());
+        task()
+    })
+}
+
+/// A host's address.
+pub(crate) fn address(host: usize) -> Ipv4Addr {
+    Ipv4Addr::new(10, 77, (host / 250) as u8, (host % 250 + 1) as u8)
+}
+
+/// Chooses a socket's congestion control.
+pub(crate) fn set_congestion_control(socket: &impl AsRawFd, name: &str) {
+    let text = CString::new(name).expect("a plain name");
+    // SAFETY: the kernel reads the bytes of the name.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_CONGESTION,
+            text.as_ptr().cast(),
+            name.len() as libc::socklen_t,
+        )
+    };
+    assert_eq!(result, 0, "{name}: {}", std::io::Error::last_os_error());
+}
+
+/// Connects to a host; the first frames may be lost while links come up.
+pub(crate) fn connect(host: usize) -> TcpStream {
+    let to = SocketAddr::from((address(host), PORT));
+    let began = Instant::now();
+    loop {
+        match TcpStream::connect_timeout(&to, Duration::from_secs(2)) {
+            Ok(stream) => {
+                stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket takes a time-out");
+                stream.set_nodelay(true).expect("a socket takes an option");
+                return stream;
+            }
+            Err(error) => assert!(began.elapsed() < Duration::from_secs(10), "{to}: {error}"),
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The byte at a place of a stream that nobody gets right by chance.
+pub(crate) fn pattern(seed: u64, place: u64) -> u8 {
+    ((place ^ seed.wrapping_mul(0x9e37_79b9)).wrapping_mul(0x2545_f491_4f6c_dd1d) >> 56) as u8
+}
+
+/// Sends so many bytes of a pattern to whoever connects first.
+pub(crate) fn serve_pattern(listener: &TcpListener, seed: u64, bytes: u64) {
+    let (mut stream, _) = listener.accept().expect("somebody connects");
+    let block: Vec<u8> = (0..bytes).map(|place| pattern(seed, place)).collect();
+    stream.write_all(&block).expect("the other side reads");
+}
+
+/// Reads so many bytes of a pattern; `false` where any is wrong.
+pub(crate) fn read_pattern(stream: &mut TcpStream, seed: u64, bytes: u64) -> bool {
+    let mut all = vec![0; bytes as usize];
+    stream.read_exact(&mut all).expect("everything arrives");
+    all.iter().zip(0..).all(|(&byte, place)| byte == pattern(seed, place))
+}
+
+/// What a barrier-synchronised client has seen.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Incast {
+    /// Answers' bytes a second, in bit/s.
+    pub(crate) goodput: u64,
+    /// Segments that the senders sent again.
+    pub(crate) retransmits: u64,
+    /// Time-outs that they suffered.
+    pub(crate) timeouts: u64,
+}
+
+/// Every host but the first answers `bytes` to each request of the first, which asks all at once and waits for all.
+pub(crate) fn incast(lab: &Lab, senders: usize, bytes: usize, time: Duration) -> Incast {
+    let mut servers = Vec::new();
+    for host in 1..=senders {
+        let (ready, listens) = std::sync::mpsc::channel();
+        servers.push(lab.on(host, move || {
+            let listener =
+                TcpListener::bind(SocketAddr::from((address(host), PORT))).expect("an address of our own");
+            set_congestion_control(&listener, "cubic");
+            ready.send(()).expect("the test waits");
+            let (mut stream, _) = listener.accept().expect("the client connects");
+            stream.set_nodelay(true).expect("a socket takes an option");
+            stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket takes a time-out");
+            let block = vec![7; bytes];
+            let mut request = [0];
+            while stream.read(&mut request).is_ok_and(|read| read > 0) {
+                if stream.write_all(&block).is_err() {
+                    break;
+                }
+            }
+            counts(&stream)
+        }));
+        listens.recv().expect("a server listens");
+    }
+    let goodput = lab
+        .on(0, move || {
+            let mut streams: Vec<TcpStream> = (1..=senders).map(connect).collect();
+            let mut block = vec![0; bytes];
+            let mut received = 0u64;
+            // The first rounds open the windows.
+            let mut began = Instant::now();
+            let mut warm = false;
+            while began.elapsed() < time {
+                if !warm && began.elapsed() > time / 5 {
+                    (warm, received, began) = (true, 0, Instant::now());
+                }
+                for stream in &mut streams {
+                    stream.write_all(&[1]).expect("the server is there");
+                }
+                for stream in &mut streams {
+                    stream.read_exact(&mut block).expect("the answer arrives");
+                    received += bytes as u64;
+                }
+            }
+            received * 8_000_000 / began.elapsed().as_micros() as u64
+        })
+        .join()
+        .expect("the client finishes");
+    let (mut retransmits, mut timeouts) = (0, 0);
+    for server in servers {
+        let (again, late) = server.join().expect("the server finishes");
+        (retransmits, timeouts) = (retransmits + again, timeouts + late);
+    }
+    Incast { goodput, retransmits, timeouts }
+}
+
+/// Where `tcpi_total_retrans` and, since Linux 6.7, `tcpi_total_rto` stand in `struct tcp_info`.
+const TOTAL_RETRANSMITS: usize = 100;
+const TOTAL_TIMEOUTS: usize = 240;
+
+/// Segments that a connection sent again, and its time-outs.
+fn counts(stream: &TcpStream) -> (u64, u64) {
+    let mut info = [0u8; 512];
+    let mut bytes = info.len() as libc::socklen_t;
+    // SAFETY: the kernel writes at most as many bytes as it is told.
+    let result = unsafe {
+        libc::getsockopt(
+            stream.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut bytes,
+        )
+    };
+    assert_eq!(result, 0, "TCP_INFO: {}", std::io::Error::last_os_error());
+    let word = |at: usize| u32::from_ne_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
+    let timeouts = u16::from_ne_bytes([info[TOTAL_TIMEOUTS], info[TOTAL_TIMEOUTS + 1]]);
+    (word(TOTAL_RETRANSMITS).into(), timeouts.into())
+}

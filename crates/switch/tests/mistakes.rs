@@ -1,0 +1,148 @@
+//! What is wrong with a configuration is told with its place, and with what would be right.
+
+use fanin_switch::config::load_text;
+
+const GOOD: &str = r#"
+[switch]
+mtu = "9000 B"
+memory = "256 MB"
+mac_hold = "50 ms"
+
+[buffering]
+scheme = "dedicated"
+size = "64 kB"
+
+[[port]]
+name = "uplink"
+interface = "eth0"
+rate = "10 Gb/s"
+storm = { broadcast = "10 Mb/s" }
+pause = { react = true, xoff = "1 MB" }
+
+[[port]]
+name = "rack"
+interface = "eth1"
+untagged = 7
+tagged = [8, 9]
+impair = { delay = "1 ms", jitter = "10 us", loss = "0.1 %", reorder = "1 %" }
+mark = { bytes = "30 kB" }
+
+[[ring]]
+name = "dcm-1"
+port = "rack"
+frames = 14000
+rate = "0.78 Gb/s"
+alarm = "80 %"
+
+[[rule]]
+name = "to-dcm-1"
+ring = "dcm-1"
+destination_ip = "10.0.0.7"
+protocol = "tcp"
+source_port = "5000-5063"
+priority = 10
+
+[[station]]
+mac = "02:00:00:00:00:07"
+port = "rack"
+vlan = 8
+"#;
+
+/// A change to the good one, and a problem that there is then: text of its line, and words of the message.
+const WRONG: &[(&str, &str, &str, &str)] = &[
+    ("mtu = \"9000 B\"", "mtu = \"9001 B\"", "mtu", "between 68 B and 9000 B"),
+    ("mtu = \"9000 B\"", "mtu = 9000", "mtu", "needs a unit"),
+    ("memory = \"256 MB\"", "memory = \"256 kB\"", "memory", "packet memory lies between"),
+    ("mac_hold = \"50 ms\"", "mac_hold = \"1 h\"", "mac_hold", "longer than it is remembered"),
+    ("mac_hold", "mac_holt", "mac_holt", "did you mean `mac_hold`?"),
+    ("scheme = \"dedicated\"", "scheme = \"dedicate\"", "scheme", "did you mean `dedicated`?"),
+    ("interface = \"eth1\"", "interface = \"eth0\"", "eth0", "two ports on the interface `eth0`"),
+    ("interface = \"eth1\"", "", "[[port]]", "has no device"),
+    (
+        "interface = \"eth1\"",
+        "interface = \"a-name-that-is-too-long\"",
+        "interface",
+        "no name of an interface",
+    ),
+    ("name = \"rack\"", "name = \"uplink\"", "uplink", "two ports are named `uplink`"),
+    ("name = \"rack\"", "name = \"the rack\"", "the rack", "is no name of a port"),
+    ("rate = \"10 Gb/s\"", "rate = \"10 b/s\"", "rate", "rate lies between"),
+    ("xoff = \"1 MB\"", "xoff = \"1 MB\", xon = \"2 MB\"", "pause", "must lie below"),
+    ("xoff = \"1 MB\"", "xon = \"2 MB\"", "pause", "does nothing"),
+    ("tagged = [8, 9]", "tagged = [7]", "tagged", "not both"),
+    ("tagged = [8, 9]", "tagged = [4095]", "tagged", "1 to 4094"),
+    ("delay = \"1 ms\", ", "", "impair", "nothing to overtake"),
+    ("loss = \"0.1 %\"", "loss = \"101 %\"", "impair", "at most 1"),
+    ("mark = { bytes = \"30 kB\" }", "mark = {}", "mark", "bytes or of frames"),
+    ("frames = 14000", "", "[[ring]]", "has no capacity"),
+    ("frames = 14000", "frames = 0", "frames", "1 to 16777216 frames"),
+    ("rate = \"0.78 Gb/s\"", "burst = \"3 kB\"", "burst", "without a rate"),
+    ("port = \"rack\"\nframes", "port = \"rick\"\nframes", "rick", "there is no port `rick`"),
+    ("ring = \"dcm-1\"", "ring = \"dcm-2\"", "dcm-2", "there is no ring `dcm-2`"),
+    ("ring = \"dcm-1\"", "", "[[rule]]", "does nothing"),
+    ("ring = \"dcm-1\"", "ring = \"dcm-1\"\ndrop = true", "drop", "not both"),
+    ("protocol = \"tcp\"", "", "source_port", "only TCP and UDP have ports"),
+    ("protocol = \"tcp\"", "protocol = \"tpc\"", "tpc", "\"tcp\", \"udp\""),
+    ("\"5000-5063\"", "\"5063-5000\"", "5063-5000", "a range such as"),
+    ("\"10.0.0.7\"", "\"10.0.0.7/24\"", "10.0.0.7/24", "is no IP address or prefix"),
+    ("02:00:00:00:00:07", "ff:ff:ff:ff:ff:ff", "mac", "no station's own address"),
+    ("vlan = 8", "vlan = 0", "vlan", "1 to 4094"),
+];
+
+#[test]
+fn a_good_configuration_has_no_problems() {
+    let loaded = load_text("switch.toml", GOOD).unwrap_or_else(|errors| panic!("{errors}"));
+    assert!(loaded.warnings.problems().is_empty(), "{}", loaded.warnings.render(false));
+    assert!(loaded.config.has_vlans());
+}
+
+#[test]
+fn every_mistake_is_told_at_its_place() {
+    for &(from, to, at, words) in WRONG {
+        assert!(GOOD.contains(from), "{from}");
+        let text = GOOD.replacen(from, to, 1);
+        let errors = match load_text("switch.toml", &text) {
+            Ok(_) => panic!("`{to}` was taken"),
+            Err(errors) => errors,
+        };
+        let is_there = |problem: &fanin_scenario::Problem| {
+            let (_, line, column) =
+                problem.location().unwrap_or_else(|| panic!("`{to}`: no place: {errors}"));
+            let shown = text.lines().nth(line - 1).unwrap_or_default();
+            shown.contains(at) && column <= shown.len()
+        };
+        assert!(errors.problems().iter().any(is_there), "`{to}` is told elsewhere: {errors}");
+        let said = errors.render(false);
+        assert!(said.contains(words), "`{to}`: {said}");
+    }
+}
+
+#[test]
+fn several_mistakes_are_told_at_once() {
+    let text = GOOD.replace("\"eth0\"", "0").replace("frames = 14000", "frames = \"many\"");
+    assert_eq!(load_text("switch.toml", &text).unwrap_err().problems().len(), 2);
+}
+
+#[test]
+fn what_several_workers_cannot_share_is_refused() {
+    let text = GOOD.replace("mtu = \"9000 B\"", "cores = [0, 1]").replace("\"dedicated\"", "\"shared\"");
+    let said = load_text("switch.toml", &text).unwrap_err().render(false);
+    assert!(
+        said.contains("cannot be shared by several workers") && said.contains("one view of all queues"),
+        "{said}"
+    );
+}
+
+#[test]
+fn rings_beyond_the_memory_are_warned_of() {
+    let text = GOOD.replace("memory = \"256 MB\"", "memory = \"16 MB\"");
+    let warnings = load_text("switch.toml", &text).unwrap().warnings.render(false);
+    assert!(warnings.contains("more than there is packet memory"), "{warnings}");
+}
+
+#[test]
+fn settings_survive_a_round_trip() {
+    let config = load_text("switch.toml", GOOD).unwrap().config;
+    let text = toml::to_string(&config).unwrap();
+    assert_eq!(load_text("again.toml", &text).unwrap_or_else(|errors| panic!("{errors}")).config, config);
+}

@@ -1,0 +1,363 @@
+//! The switch against a naive reference: random frames, rules and reconfigurations.
+//!
+//! What is checked after every step: no frame is lost while its queue is below capacity, none is reordered within a flow,
+//! none comes out of a wrong port, none is modified, and the books balance.
+
+use std::collections::{HashMap, VecDeque};
+
+use fanin_switch::config::{PortSpec, RingSpec, RuleSpec, Scheme};
+use fanin_switch::{Command, Config, Mac, MemoryPorts, Pool, Switch};
+use fanin_units::{Bytes, Duration, Instant, Packets, Rate};
+use proptest::prelude::*;
+
+const PORTS: usize = 4;
+
+fn station(number: u8) -> [u8; 6] {
+    [2, 0, 0, 0, 0, number]
+}
+
+/// A frame of UDP over IPv4 whose payload says which it is.
+fn frame(from: u8, to: u8, port: u16, number: u32, bytes: usize) -> Vec<u8> {
+    let mut frame = Vec::with_capacity(bytes);
+    frame.extend(station(to));
+    frame.extend(station(from));
+    frame.extend([8, 0, 0x45, 0]);
+    frame.extend(((bytes - 14) as u16).to_be_bytes());
+    frame.extend([0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, from, 10, 0, 0, to]);
+    frame.extend(9u16.to_be_bytes());
+    frame.extend(port.to_be_bytes());
+    frame.extend([0; 4]);
+    frame.extend(number.to_be_bytes());
+    frame.resize(bytes, from ^ to);
+    frame
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// A frame from the station of one port to that of another.
+    Send {
+        from: u8,
+        to: u8,
+        port: u16,
+        bytes: usize,
+    },
+    /// The switch makes a round.
+    Poll,
+    /// Time passes.
+    Wait(u64),
+    /// A port takes only so many frames more, or all it gets.
+    Room {
+        port: usize,
+        frames: Option<usize>,
+    },
+    AddRing {
+        ring: u8,
+        port: usize,
+        frames: u64,
+        rate: Option<u64>,
+    },
+    SetRing {
+        ring: u8,
+        frames: u64,
+        rate: Option<u64>,
+    },
+    RemoveRing {
+        ring: u8,
+    },
+    AddRule {
+        rule: u8,
+        ring: Option<u8>,
+        to: Option<u8>,
+        port: Option<u16>,
+        priority: u16,
+    },
+    RemoveRule {
+        rule: u8,
+    },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let station = 0..PORTS as u8;
+    let rate = || prop::option::of(prop::sample::select(vec![1_000_000u64, 100_000_000, 5_000_000_000]));
+    prop_oneof![
+        12 => (station.clone(), station.clone(), 0..3u16, 60..1515usize)
+            .prop_map(|(from, to, port, bytes)| Step::Send { from, to, port, bytes }),
+        6 => Just(Step::Poll),
+        4 => prop_oneof![0..2_000_000u64, 0..20_000_000_000u64].prop_map(Step::Wait),
+        1 => (0..PORTS, prop::option::of(0..5usize)).prop_map(|(port, frames)| Step::Room { port, frames }),
+        1 => (0..4u8, 0..PORTS, 1..40u64, rate())
+            .prop_map(|(ring, port, frames, rate)| Step::AddRing { ring, port, frames, rate }),
+        1 => (0..4u8, 1..40u64, rate()).prop_map(|(ring, frames, rate)| Step::SetRing { ring, frames, rate }),
+        1 => (0..4u8).prop_map(|ring| Step::RemoveRing { ring }),
+        1 => (0..4u8, prop::option::of(0..4u8), prop::option::of(station), prop::option::of(0..3u16), 0..3u16)
+            .prop_map(|(rule, ring, to, port, priority)| Step::AddRule { rule, ring, to, port, priority }),
+        1 => (0..4u8).prop_map(|rule| Step::RemoveRule { rule }),
+    ]
+}
+
+/// What the reference knows of a queue.
+#[derive(Debug, Default)]
+struct Queue {
+    frames: VecDeque<Vec<u8>>,
+}
+
+/// The switch as one would explain it: a map of stations, lists of rules, lists of frames.
+#[derive(Debug, Default)]
+struct Naive {
+    stations: HashMap<u8, usize>,
+    rules: Vec<RuleSpec>,
+    rings: Vec<RingSpec>,
+    /// By port and ring; the plain queue has no name.
+    queues: HashMap<(usize, String), Queue>,
+    /// Queues of removed rings, which still drain.
+    drains: Vec<(usize, Queue)>,
+    refused: u64,
+    dropped_by_rule: u64,
+    plain_max: u64,
+}
+
+impl Naive {
+    fn ring_of(&self, output: usize, frame: &[u8]) -> Option<Option<String>> {
+        let port = u16::from_be_bytes([frame[36], frame[37]]);
+        let mut best: Option<&RuleSpec> = None;
+        for rule in &self.rules {
+            let is_here = rule.ring.as_ref().is_none_or(|name| {
+                self.rings.iter().any(|ring| ring.name == *name && ring.port == format!("p{output}"))
+            });
+            let matches = rule.destination_mac.is_none_or(|mac| mac.address.0 == frame[..6])
+                && rule.destination_port.is_none_or(|range| range.first <= port && port <= range.last);
+            if is_here && matches && best.is_none_or(|other| rule.priority > other.priority) {
+                best = Some(rule);
+            }
+        }
+        match best {
+            Some(rule) if rule.drop => None,
+            Some(rule) => Some(rule.ring.clone()),
+            None => Some(None),
+        }
+    }
+
+    fn receive(&mut self, input: usize, frame: &[u8]) {
+        self.stations.insert(frame[11], input);
+        let outputs: Vec<usize> = match self.stations.get(&frame[5]) {
+            Some(&output) => vec![output],
+            None => (0..PORTS).collect(),
+        };
+        for output in outputs.into_iter().filter(|&output| output != input) {
+            let Some(ring) = self.ring_of(output, frame) else {
+                self.dropped_by_rule += 1;
+                continue;
+            };
+            let name = ring.unwrap_or_default();
+            let queue = self.queues.entry((output, name.clone())).or_default();
+            let held: u64 = queue.frames.iter().map(|frame| frame.len() as u64).sum();
+            let full = match self.rings.iter().find(|ring| ring.name == name) {
+                Some(ring) => {
+                    queue.frames.len() as u64 >= ring.frames.map_or(u64::MAX, |frames| frames.get())
+                }
+                None => held + frame.len() as u64 > self.plain_max,
+            };
+            if full {
+                self.refused += 1;
+            } else {
+                queue.frames.push_back(frame.to_vec());
+            }
+        }
+    }
+
+    /// A frame came out of a port: it must be the first of one of that port's queues.
+    fn sent(&mut self, output: usize, frame: &[u8]) -> bool {
+        let drains = self.drains.iter_mut().filter(|(port, _)| *port == output).map(|(_, queue)| queue);
+        let queues = self.queues.iter_mut().filter(|((port, _), _)| *port == output).map(|(_, queue)| queue);
+        for queue in drains.chain(queues) {
+            if queue.frames.front().is_some_and(|first| first == frame) {
+                queue.frames.pop_front();
+                return true;
+            }
+        }
+        false
+    }
+
+    fn held(&self) -> usize {
+        let drains = self.drains.iter().map(|(_, queue)| queue.frames.len());
+        drains.chain(self.queues.values().map(|queue| queue.frames.len())).sum()
+    }
+}
+
+fn ring_spec(ring: u8, port: usize, frames: u64, rate: Option<u64>) -> RingSpec {
+    RingSpec {
+        frames: Some(Packets::new(frames)),
+        rate: rate.map(Rate::new),
+        ..RingSpec::new(&format!("r{ring}"), &format!("p{port}"))
+    }
+}
+
+fn config() -> Config {
+    let mut config = Config {
+        port: (0..PORTS).map(|port| PortSpec::new(&format!("p{port}"))).collect(),
+        ..Config::default()
+    };
+    config.switch.memory = Bytes::new(4 << 20);
+    config.switch.mac_hold = Duration::ZERO;
+    config.buffering.scheme = Scheme::Dedicated;
+    config.buffering.size = Bytes::new(20_000);
+    config
+}
+
+fn switch(config: Config) -> Switch<MemoryPorts> {
+    let pool = Pool::new(config.switch.memory, config.switch.mtu, fanin_switch::config::Hugepages::Off, 1)
+        .unwrap()
+        .remove(0);
+    let ports = MemoryPorts::new(pool, config.port.len());
+    Switch::new(config, ports).unwrap()
+}
+
+fn run(steps: &[Step]) -> Result<(), TestCaseError> {
+    let mut switch = switch(config());
+    let memory = switch.driver().pool().free_len();
+    let mut naive = Naive { plain_max: 20_000, ..Naive::default() };
+    let mut now = Instant::START + Duration::from_micros(1);
+    let mut number = 0;
+    let mut waiting: Vec<VecDeque<Vec<u8>>> = vec![VecDeque::new(); PORTS];
+    let collect = |switch: &mut Switch<MemoryPorts>, naive: &mut Naive| {
+        for port in 0..PORTS {
+            while let Some(frame) = switch.driver_mut().take(port) {
+                prop_assert!(
+                    naive.sent(port, &frame),
+                    "port {port} sent what is not next in any of its queues"
+                );
+            }
+        }
+        Ok(())
+    };
+    for step in steps {
+        match step {
+            &Step::Send { from, to, port, bytes } if from != to => {
+                let frame = frame(from, to, port, number, bytes);
+                number += 1;
+                prop_assert!(switch.driver_mut().inject(from.into(), &frame));
+                waiting[usize::from(from)].push_back(frame);
+            }
+            Step::Send { .. } => {}
+            Step::Poll => {
+                // What leaves in this round leaves before what comes in with it; a second look takes nothing new in.
+                switch.poll(now, false);
+                collect(&mut switch, &mut naive)?;
+                switch.poll(now, true);
+                // Nothing left in between but what that first half of the round sent.
+                collect(&mut switch, &mut naive)?;
+                for (port, frames) in waiting.iter_mut().enumerate() {
+                    for frame in frames.drain(..frames.len().min(fanin_switch::BURST)) {
+                        naive.receive(port, &frame);
+                    }
+                }
+            }
+            Step::Wait(picos) => now = now + Duration::new(*picos),
+            Step::Room { port, frames } => {
+                switch.driver_mut().set_room(*port, frames.unwrap_or(usize::MAX));
+            }
+            &Step::AddRing { ring, port, frames, rate } => {
+                let spec = ring_spec(ring, port, frames, rate);
+                let exists = naive.rings.iter().any(|other| other.name == spec.name);
+                let done = switch.handle_command(Command::AddRing(spec.clone()));
+                prop_assert_eq!(done.is_ok(), !exists, "{:?}", done);
+                if !exists {
+                    naive.rings.push(spec);
+                }
+            }
+            &Step::SetRing { ring, frames, rate } => {
+                let known = naive.rings.iter_mut().find(|other| other.name == format!("r{ring}"));
+                let port = known.as_ref().map_or(0, |ring| ring.port[1..].parse().unwrap());
+                let spec = ring_spec(ring, port, frames, rate);
+                prop_assert_eq!(
+                    switch.handle_command(Command::SetRing(spec.clone())).is_ok(),
+                    known.is_some()
+                );
+                if let Some(known) = known {
+                    *known = spec;
+                }
+            }
+            Step::RemoveRing { ring } => {
+                let name = format!("r{ring}");
+                let found = naive.rings.iter().position(|other| other.name == name);
+                let used = naive.rules.iter().any(|rule| rule.ring.as_deref() == Some(&name));
+                let done = switch.handle_command(Command::RemoveRing { name: name.clone() });
+                prop_assert_eq!(done.is_ok(), found.is_some() && !used);
+                if let (Some(index), false) = (found, used) {
+                    let port = naive.rings.remove(index).port[1..].parse().unwrap();
+                    if let Some(queue) = naive.queues.remove(&(port, name)) {
+                        naive.drains.push((port, queue));
+                    }
+                }
+            }
+            &Step::AddRule { rule, ring, to, port, priority } => {
+                let name = format!("rule{rule}");
+                let ring = ring.map(|ring| format!("r{ring}"));
+                let spec = RuleSpec {
+                    name: name.clone(),
+                    drop: ring.is_none(),
+                    ring: ring.clone(),
+                    priority,
+                    destination_mac: to.map(|to| Mac(station(to)).to_string().parse().unwrap()),
+                    protocol: Some(fanin_switch::config::Protocol::UDP),
+                    destination_port: port
+                        .map(|port| fanin_switch::config::PortRange { first: port, last: port }),
+                    ..RuleSpec::default()
+                };
+                let exists = naive.rules.iter().any(|rule| rule.name == name);
+                let has_ring = ring.is_none_or(|ring| naive.rings.iter().any(|other| other.name == ring));
+                let done = switch.handle_command(Command::AddRule(spec.clone()));
+                prop_assert_eq!(done.is_ok(), !exists && has_ring, "{:?}", done);
+                if done.is_ok() {
+                    naive.rules.push(spec);
+                }
+            }
+            Step::RemoveRule { rule } => {
+                let name = format!("rule{rule}");
+                let before = naive.rules.len();
+                naive.rules.retain(|rule| rule.name != name);
+                let done = switch.handle_command(Command::RemoveRule { name });
+                prop_assert_eq!(done.is_ok(), naive.rules.len() < before);
+            }
+        }
+        let snapshot = switch.snapshot(false);
+        let by_rule: u64 = snapshot
+            .ports
+            .iter()
+            .flat_map(|port| &port.dropped)
+            .filter(|dropped| dropped.cause == "rule")
+            .map(|dropped| dropped.tally.frames)
+            .sum();
+        prop_assert_eq!(by_rule, naive.dropped_by_rule);
+        prop_assert_eq!(switch.frames_held() as usize, naive.held(), "frames are held that should not be");
+    }
+    // Everything that was let in comes out, once its rate allows.
+    for port in 0..PORTS {
+        switch.driver_mut().set_room(port, usize::MAX);
+    }
+    for frames in &mut waiting {
+        for _ in frames.drain(..) {}
+    }
+    let mut rounds = 0;
+    while !switch.is_drained() {
+        let activity = switch.poll(now, false);
+        collect(&mut switch, &mut naive)?;
+        now = activity.next.unwrap_or(now).max(now + Duration::from_nanos(1));
+        rounds += 1;
+        prop_assert!(rounds < 100_000, "does not drain");
+    }
+    prop_assert_eq!(naive.held(), 0, "frames were lost that had been let in");
+    // What was put in and never polled is still with the ports; nothing else is.
+    let snapshot = switch.snapshot(false);
+    let unpolled = u64::from(number) - snapshot.ports.iter().map(|port| port.received.frames).sum::<u64>();
+    prop_assert_eq!(switch.driver().pool().free_len() as u64, memory as u64 - unpolled, "memory has leaked");
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+    #[test]
+    fn does_what_a_naive_switch_does(steps in prop::collection::vec(step(), 1..250)) {
+        run(&steps)?;
+    }
+}

@@ -1,0 +1,134 @@
+//! The switch over AF_XDP between namespaces, with the kernel's own TCP at both ends.
+
+mod common;
+
+use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
+
+use common::{Lab, PORT, address, connect, incast, read_pattern, serve_pattern};
+use fanin_switch::config::{RingSpec, RuleSpec};
+use fanin_switch::{Command, Config};
+use fanin_units::{Bytes, Rate};
+
+/// Every host sends to its neighbour at the same time; every byte is checked.
+fn everybody_talks(lab: &Lab, hosts: usize, bytes: u64) {
+    let mut servers = Vec::new();
+    for host in 0..hosts {
+        let (ready, listens) = std::sync::mpsc::channel();
+        servers.push(lab.on(host, move || {
+            let listener =
+                TcpListener::bind(SocketAddr::from((address(host), PORT))).expect("an address of our own");
+            ready.send(()).expect("the test waits");
+            serve_pattern(&listener, host as u64, bytes);
+        }));
+        listens.recv().expect("a server listens");
+    }
+    let clients: Vec<_> = (0..hosts)
+        .map(|host| {
+            lab.on(host, move || {
+                let server = (host + 1) % hosts;
+                read_pattern(&mut connect(server), server as u64, bytes)
+            })
+        })
+        .collect();
+    for (host, client) in clients.into_iter().enumerate() {
+        assert!(client.join().expect("the client finishes"), "host {host} received wrong bytes");
+    }
+    for server in servers {
+        server.join().expect("the server finishes");
+    }
+}
+
+fn with_ring(mut config: Config, port: usize, rate: u64) -> Config {
+    config.ring.push(RingSpec {
+        bytes: Some(Bytes::new(16_000_000)),
+        rate: Some(Rate::new(rate)),
+        ..RingSpec::new("deep", &format!("p{port}"))
+    });
+    config.rule.push(RuleSpec {
+        name: "to-the-collector".to_owned(),
+        ring: Some("deep".to_owned()),
+        destination_ip: Some(address(port).to_string().parse().unwrap()),
+        ..RuleSpec::default()
+    });
+    config
+}
+
+#[test]
+fn four_hosts_talk_and_every_byte_is_right() {
+    let Some(lab) = Lab::new("four", 4, 1500) else { return };
+    let running = lab.start(&lab.config()).expect("the switch starts");
+    everybody_talks(&lab, 4, 400_000);
+    let snapshot = running.control().snapshot(true).unwrap();
+    assert_eq!(snapshot.stations.iter().filter(|station| station.port < 4).count(), 4);
+    let ended = running.stop();
+    assert_eq!((ended.abandoned, ended.snapshot.drops()), (0, 0), "{:#?}", ended.snapshot);
+    for port in &ended.snapshot.ports {
+        assert!(port.sent.bytes > 400_000 && port.received.bytes > 400_000, "{port:#?}");
+    }
+    // The program has gone with the switch, and the next one starts at once: nothing is left behind.
+    let again = lab.start(&lab.config()).expect("a second switch starts where the first was");
+    everybody_talks(&lab, 4, 20_000);
+    assert_eq!(again.stop().snapshot.drops(), 0);
+}
+
+#[test]
+fn jumbo_frames_pass_in_parts() {
+    let Some(lab) = Lab::new("jumbo", 2, 9000) else { return };
+    let mut config = lab.config();
+    config.switch.mtu = Bytes::new(9000);
+    let running = lab.start(&config).expect("the switch starts");
+    everybody_talks(&lab, 2, 1_000_000);
+    let ended = running.stop();
+    assert_eq!(ended.snapshot.drops(), 0, "{:#?}", ended.snapshot);
+    let port = &ended.snapshot.ports[0];
+    assert!(port.received.bytes / port.received.frames > 2_000, "frames were small: {port:#?}");
+}
+
+#[test]
+fn rings_change_under_traffic_without_losing_a_frame() {
+    let Some(lab) = Lab::new("live", 3, 1500) else { return };
+    let running = lab.start(&with_ring(lab.config(), 1, 50_000_000)).expect("the switch starts");
+    let control = running.control().clone();
+    let changes = std::thread::spawn(move || {
+        for round in 0..40u64 {
+            let rate = Rate::new(40_000_000 + 10_000_000 * (round % 5));
+            let ring = RingSpec {
+                bytes: Some(Bytes::new(16_000_000)),
+                rate: Some(rate),
+                ..RingSpec::new("deep", "p1")
+            };
+            control.send(&Command::SetRing(ring)).expect("a ring changes");
+            let name = format!("more-{}", round % 3);
+            let extra = RingSpec { bytes: Some(Bytes::new(1_000_000)), ..RingSpec::new(&name, "p2") };
+            control.send(&Command::AddRing(extra)).expect("a ring is added");
+            control.send(&Command::RemoveRing { name }).expect("a ring is removed");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    });
+    everybody_talks(&lab, 3, 1_500_000);
+    changes.join().expect("the changes are made");
+    let ended = running.stop();
+    assert_eq!(ended.snapshot.drops(), 0, "{:#?}", ended.snapshot);
+    assert!(ended.snapshot.rings[0].queue.departed.bytes > 1_500_000);
+}
+
+#[test]
+fn incast_collapses_in_a_shallow_buffer_and_not_in_a_ring() {
+    const SENDERS: usize = 16;
+    let Some(lab) = Lab::new("incast", SENDERS + 1, 1500) else { return };
+    let mut shallow = lab.config();
+    shallow.port[0].rate = Some(Rate::new(100_000_000));
+    shallow.port[0].buffer = Some(Bytes::new(64_000));
+    let running = lab.start(&shallow).expect("the switch starts");
+    let collapsed = incast(&lab, SENDERS, 10_000, Duration::from_secs(2));
+    let dropped = running.stop().snapshot.drops();
+    let running = lab.start(&with_ring(lab.config(), 0, 100_000_000)).expect("the switch starts");
+    let lossless = incast(&lab, SENDERS, 10_000, Duration::from_secs(2));
+    let ended = running.stop();
+    println!("64 kB: {collapsed:?}, {dropped} drops; ring: {lossless:?}");
+    assert!(dropped > 0 && collapsed.retransmits > 0, "64 kB were enough: {collapsed:?}");
+    let missed: u64 = ended.snapshot.ports.iter().map(|port| port.missed).sum();
+    assert_eq!((ended.snapshot.drops(), missed), (0, 0), "{lossless:?} {:#?}", ended.snapshot);
+    assert!(lossless.retransmits < collapsed.retransmits, "{collapsed:?} {lossless:?}");
+}
