@@ -43,12 +43,56 @@ pub(crate) enum Failure {
     /// The switch does not start.
     #[error(transparent)]
     Switch(#[from] fanin_switch::StartError),
+    /// Nobody can control the switch as the configuration says.
+    #[error(transparent)]
+    Control(#[from] fanin_switch::control::StartError),
+    /// A running switch does not answer, or refuses.
+    #[error(transparent)]
+    Client(#[from] fanin_switch::control::ClientError),
+    /// Neither a path nor an address.
+    #[error("`{got}` is neither the path of a socket, which has a `/`, nor IP:PORT")]
+    NoAddress {
+        /// What was given.
+        got: String,
+    },
+    /// The token cannot be read.
+    #[error("cannot read the token in {}: {error}", path.display())]
+    NoToken {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Not KEY=VALUE.
+    #[error("`{got}` has no `=`; write for example rate=\"344 Mb/s\"")]
+    NoChange {
+        /// What was given.
+        got: String,
+    },
     /// The switch stopped with frames in its queues.
     #[error("{frames} frames were still queued when the time to drain was over (switch.drain)")]
     Undelivered {
         /// Frames.
         frames: u64,
     },
+    /// A process of a live system is told what cannot be.
+    #[error(transparent)]
+    Config(#[from] fanin_node::config::ConfigError),
+    /// It cannot be told which process of a live system this is.
+    #[error(transparent)]
+    Index(#[from] fanin_node::config::IndexError),
+    /// A process of a live system cannot work.
+    #[error(transparent)]
+    Process(#[from] fanin_node::process::ProcessError),
+    /// A live system cannot be started.
+    #[error(transparent)]
+    Launch(#[from] fanin_node::launch::LaunchError),
+    /// The journals of a live system cannot be read.
+    #[error(transparent)]
+    Journal(#[from] fanin_node::journal::JournalError),
+    /// A live system did not keep what it promises.
+    #[error("the audit failed: {0}")]
+    Audit(#[from] fanin_node::audit::Finding),
     /// A result cannot be written.
     #[error(transparent)]
     Result(#[from] fanin_report::WriteError),
@@ -106,13 +150,26 @@ impl Failure {
             | Self::Check { .. }
             | Self::Undelivered { .. } => 1,
             Self::Switch(error) if error.is_unsupported() => 3,
+            Self::Process(error) if !error.is_permanent() => 1,
+            Self::Audit(_) | Self::Launch(fanin_node::launch::LaunchError::Ended { .. }) => 1,
+            Self::Launch(fanin_node::launch::LaunchError::NotReady { .. }) => 1,
             Self::Stopped => INTERRUPTED as u8,
             Self::Scenario(_)
             | Self::Switch(_)
+            | Self::Control(_)
+            | Self::Client(_)
+            | Self::NoAddress { .. }
+            | Self::NoToken { .. }
+            | Self::NoChange { .. }
             | Self::Events { .. }
             | Self::Plan(_)
             | Self::Catalogue(_)
             | Self::Sim(_)
+            | Self::Config(_)
+            | Self::Index(_)
+            | Self::Process(_)
+            | Self::Launch(_)
+            | Self::Journal(_)
             | Self::Result(_)
             | Self::NoClaim { .. }
             | Self::Read(_)

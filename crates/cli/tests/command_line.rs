@@ -17,6 +17,8 @@ const PRESETS: [&str; 16] = [
     "lcn15-all-to-all",
     "lcn15-all-to-one",
     "multihost",
+    "leaf-spine",
+    "leaf-spine-terabit",
     "m21tcp-ffw",
     "m21tcp-fbw",
     "incast",

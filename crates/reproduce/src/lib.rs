@@ -10,10 +10,14 @@
 mod icc15;
 mod judge;
 mod lab;
+mod lcn15;
+mod m21tcp;
+mod multihost;
 mod thesis;
+mod windows;
 
 pub use judge::{Judged, Status};
-pub use lab::{Got, LabError, Point, Progress, reproduce};
+pub use lab::{DURATION, Got, LabError, Point, Progress, reproduce};
 
 /// One checkable result of a paper.
 pub struct Claim {
@@ -33,10 +37,14 @@ pub struct Claim {
     pub known: Option<&'static str>,
 }
 
-/// All claims of the thesis and of ICC'15 that a simulation can check, in the papers' order.
+/// All claims of the papers that a simulation can check, paper by paper in their order.
 pub fn claims() -> Vec<Claim> {
     let mut claims = thesis::claims();
     claims.extend(icc15::claims());
+    claims.extend(windows::claims());
+    claims.extend(m21tcp::claims());
+    claims.extend(lcn15::claims());
+    claims.extend(multihost::claims());
     claims
 }
 

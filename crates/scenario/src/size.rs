@@ -177,6 +177,26 @@ impl JsonSchema for SizeModel {
 }
 
 impl SizeModel {
+    /// The size of a fragment, for two numbers from the standard normal distribution: one for its event, one of its
+    /// own. At least one byte, for its header; `None` where a file has to be read for it.
+    pub fn draw(&self, event: f64, own: f64) -> Option<Bytes> {
+        // The event's relative size is log-normal with mean 1.
+        let relative = |sigma: Ratio| (sigma.as_f64() * event - sigma.as_f64() * sigma.as_f64() / 2.0).exp();
+        let size = match *self {
+            Self::Fixed(bytes) => return Some(bytes),
+            Self::LogNormal { mean, sigma, fragment_sd } => {
+                mean.get() as f64 * relative(sigma) + fragment_sd.get() as f64 * own
+            }
+            Self::Polynomial { offset, slope, square, sigma, rms } => {
+                let x = relative(sigma);
+                let base = offset.get() as f64 + slope.get() as f64 * x + square.get() as f64 * x * x;
+                base * (1.0 + rms.as_f64() * own)
+            }
+            Self::File { .. } => return None,
+        };
+        Some(Bytes::new(size.round().max(1.0) as u64))
+    }
+
     /// The mean size of a fragment; `None` where a file has to be read for it.
     pub fn mean(&self) -> Option<Bytes> {
         match *self {

@@ -26,6 +26,12 @@ pub enum Error {
     /// A switch's memory cannot be.
     #[error("a switch cannot be: {0}")]
     Memory(#[from] fanin_queueing::LayoutError),
+    /// A ring of a software switch cannot be.
+    #[error("daqring: {0}")]
+    Ring(#[from] fanin_queueing::RingError),
+    /// A token bucket cannot be.
+    #[error("daqring: {0}")]
+    Bucket(#[from] fanin_queueing::BucketError),
     /// Its thresholds to stop its neighbours cannot be.
     #[error("pause: {0}")]
     Pause(#[from] fanin_queueing::PauseError),

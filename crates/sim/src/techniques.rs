@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::diatcp::{Diatcp, DiatcpCounters};
 use crate::fabric::PauseFigures;
 use crate::m21::{M21Counters, M21Switches};
+use crate::rings::RingFigures;
 use crate::world::{Workload, World};
 
 /// Fills in what the techniques that a scenario uses have to say, over the whole run.
@@ -23,6 +24,12 @@ pub(crate) fn fill<W: Workload>(summary: &mut Summary, scenario: &Scenario, worl
     }
     if let Some(m21) = &world.fabric.m21 {
         add("m21tcp", m21tcp(m21));
+    }
+    if let Some(figures) = world.fabric.ring_figures() {
+        add("daqring", rings(figures));
+    }
+    if let Some(pacer) = &world.pacer {
+        add("fastpass", pacer.figures());
     }
     if let Some(diatcp) = &world.diatcp {
         add("diatcp", receivers(diatcp));
@@ -49,6 +56,18 @@ fn early_signals<W: Workload>(world: &World<W>) -> Option<Value> {
     any.then(
         || json!({ "frames": offered, "marked": marked, "marked_share": share, "dropped_early": dropped }),
     )
+}
+
+/// What the rings of destinations held and refused.
+fn rings(figures: RingFigures) -> Value {
+    json!({
+        "rings": figures.rings,
+        "frames": figures.frames,
+        "drops": figures.drops,
+        "frames_max": figures.frames_max,
+        "bytes_max": figures.bytes_max,
+        "memory_bytes": figures.memory_bytes,
+    })
 }
 
 /// How often and how long neighbours were stopped.

@@ -8,9 +8,10 @@ use crate::Error;
 use crate::capture::Tapped;
 use crate::diatcp::{Awaits, Diatcp};
 use crate::fabric::{
-    ARRIVAL, DEADLOCK_CHECK, Fabric, Frame, Hop, INDEX_BITS, NIL, Queue, SIGNAL, Step, TRANSMITTED,
+    ARRIVAL, DEADLOCK_CHECK, Fabric, Frame, Hop, INDEX_BITS, NIL, Queue, RINGS, SIGNAL, Step, TRANSMITTED,
 };
 use crate::network::{Network, PortIndex};
+use crate::pacer::{PACING, Pacer};
 use crate::prefetch::prefetch;
 use crate::schedule::Schedule;
 use crate::tcp::{self, Endpoint, Stats};
@@ -210,6 +211,8 @@ pub(crate) struct World<W: Workload> {
     pub(crate) diatcp: Option<Box<Diatcp>>,
     /// The round-trip time that connections know from before the run, if they carried data before.
     pub(crate) warm_rtt: Option<Duration>,
+    /// Hosts that wait for timeslots, and who gives them.
+    pub(crate) pacer: Option<Box<Pacer>>,
 }
 
 impl<W: Workload> World<W> {
@@ -248,6 +251,7 @@ impl<W: Workload> World<W> {
             check_done: false,
             diatcp: None,
             warm_rtt: None,
+            pacer: None,
         })
     }
 
@@ -295,6 +299,9 @@ impl<W: Workload> World<W> {
         if let Some(watch) = &self.watch {
             self.schedule.insert(watch.next, SAMPLE << INDEX_BITS);
             self.housekeeping += 1;
+        }
+        if let Some(pacer) = &self.pacer {
+            pacer.start(&mut self.schedule);
         }
         self.grant_windows();
         self.workload.start(Instant::new(self.now), &mut self.outbox);
@@ -355,6 +362,8 @@ impl<W: Workload> World<W> {
                         return Ending::Stalled;
                     }
                 }
+                PACING => self.pace(index),
+                RINGS => self.fabric.look_at_rings(&mut self.schedule, self.now, index),
                 TRANSMITTED => self.fabric.handle_transmitted(&mut self.schedule, self.now, index),
                 SIGNAL => self.fabric.handle_signal(&mut self.schedule, self.now, index),
                 DEADLOCK_CHECK => {
@@ -584,6 +593,13 @@ impl<W: Workload> World<W> {
         let stack = &self.stacks[usize::from(end.stack)];
         while let Some(segment) = end.endpoint.poll_transmit(stack, now) {
             self.payload.sent += u64::from(segment.payload);
+            if let Some(pacer) = &mut self.pacer
+                && !pacer.is_given_up()
+            {
+                let wire_bytes = self.fabric.wire_bytes(&segment);
+                pacer.enqueue(self.now, index, end.peer, end.route, segment, wire_bytes);
+                continue;
+            }
             let wire_bytes = self.fabric.send(&mut self.schedule, self.now, &segment, end.route, end.peer);
             self.frames_sent += 1;
             self.wire_bytes_sent += u64::from(wire_bytes);
@@ -596,6 +612,24 @@ impl<W: Workload> World<W> {
         if end.is_traced {
             self.trace(index);
         }
+        if let Some(pacer) = &mut self.pacer {
+            pacer.ask(&mut self.schedule, &mut self.fabric, self.now, index);
+        }
+    }
+
+    /// Something of the arbiter's has come: packets whose timeslot it is go.
+    fn pace(&mut self, index: u32) {
+        let Some(pacer) = &mut self.pacer else { return };
+        let (now, frames, bytes) = (self.now, &mut self.frames_sent, &mut self.wire_bytes_sent);
+        pacer.handle(&mut self.schedule, &mut self.fabric, now, index, |schedule, fabric, waiting| {
+            *bytes += u64::from(fabric.send(schedule, now, &waiting.segment, waiting.route, waiting.end));
+            *frames += 1;
+        });
+    }
+
+    /// The paths by which the ends send, in order.
+    pub(crate) fn routes(&self) -> Vec<Step> {
+        self.ends.iter().map(|end| end.route).collect()
     }
 
     #[cold]
@@ -690,7 +724,8 @@ impl<W: Workload> World<W> {
     /// If the simulator lost or invented something.
     pub(crate) fn assert_conserved(&self) {
         self.fabric.assert_conserved();
-        let in_flight = self.fabric.payload_in_flight();
+        let waiting = self.pacer.as_ref().map_or(0, |pacer| pacer.payload);
+        let in_flight = self.fabric.payload_in_flight() + waiting;
         let PayloadBytes { sent, arrived, dropped } = self.payload;
         assert_eq!(sent, arrived + dropped + in_flight, "payload is unaccounted for");
         for end in &self.ends {

@@ -269,3 +269,22 @@ fn minimum_rto_of_microseconds_repairs_at_once() {
     let delayed = least("1 ms", &["transport.delayed_ack=true", "transport.delayed_ack_timeout=1 us"]);
     assert!(delayed > 600.0, "{delayed}");
 }
+
+#[test]
+fn static_windows_fill_no_more_than_equation_7_says() {
+    for (senders, window) in [(2, 3), (8, 4), (16, 2), (40, 1), (16, 3)] {
+        let sets = [
+            SHORT.to_owned(),
+            "transport.congestion_control=static".to_owned(),
+            format!("transport.static_window={window}"),
+            format!("workload.senders={senders}"),
+        ];
+        let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+        let outcome = outcome("incast", &sets);
+        let network = outcome.summary.network.clone().unwrap();
+        // ICC'15 eqs (6) and (7), a packet as the frame that it is in a switch. 64 kB hold 42 of them.
+        let in_flight = senders * window * 1_518;
+        assert!(network.queue_bytes_max.unwrap() <= in_flight.min(64_000), "{sets:?} {network:?}");
+        assert_eq!(network.drops.unwrap() == 0, in_flight <= 64_000 + 10 * 1_518, "{sets:?} {network:?}");
+    }
+}

@@ -39,6 +39,12 @@ impl<D: Driver> Switch<D> {
     /// # Errors
     /// Where it is wrong; nothing has changed then.
     pub fn handle_command(&mut self, command: Command) -> Result<Reply, CommandError> {
+        let reply = self.carry_out(command);
+        self.find_captured();
+        reply
+    }
+
+    fn carry_out(&mut self, command: Command) -> Result<Reply, CommandError> {
         match command {
             Command::AddRing(spec) => self.add_ring(spec),
             Command::SetRing(spec) => self.set_ring(spec),
@@ -267,6 +273,7 @@ impl<D: Driver> Switch<D> {
             pauses_received: input.pauser.received,
             pauses_sent: input.pauser.sent,
             delayed: output.impairment.as_ref().map_or(0, |way| way.len() as u64),
+            m21_flows: self.m21.as_ref().and_then(|m21| m21.flows(port)),
             queue,
         }
     }

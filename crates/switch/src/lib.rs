@@ -9,25 +9,32 @@
 //! - [`Driver`]: a set of ports whose frames move without being copied; [`MemoryPorts`] are in memory.
 //! - [`XdpPorts`]: AF_XDP, straight on the kernel's interfaces. [`Running`]: one thread for each worker.
 //! - [`Command`] and [`Snapshot`]: changing a running switch, and what it counts.
+//! - [`control`]: the same over a local socket and HTTP, with metrics; [`capture`]: frames as pcapng.
+//! - [`openflow`]: rules for a hardware switch that sends only some frames through this one.
 
 #![warn(missing_docs)]
 
 mod address;
 mod apply;
+pub mod capture;
 mod classify;
 mod command;
 pub mod config;
+pub mod control;
 mod driver;
 mod frame;
 mod impair;
 mod lane;
 mod lanes;
+mod m21;
 mod memory;
+pub mod openflow;
 mod output;
 mod pause;
 mod pool;
 mod random;
 mod run;
+mod schema;
 mod snapshot;
 mod stations;
 mod switch;
@@ -40,7 +47,8 @@ pub use command::{Command, CommandError, Control, PortChange, Reply};
 pub use config::Config;
 pub use driver::{Driver, Received};
 pub use frame::{ETHERNET_BYTES, Ethernet, Network, TAG_BYTES, WIRE_BYTES, checksum, checksum_update};
-pub use memory::{MemoryPort, MemoryPorts};
+pub use m21::{M21_ECHO, M21_FORWARD, M21_KIND};
+pub use memory::{CirculatingPorts, MemoryPort, MemoryPorts};
 pub use pool::{Buffer, HEADROOM, Pool};
 pub use run::{Ended, Running, StartError};
 pub use snapshot::{

@@ -161,3 +161,100 @@ impl Driver for MemoryPorts {
 
     over_a_pool!();
 }
+
+/// Ports in memory whose frames go round and round: what the switch sends by any port comes in again by the port that it
+/// came in by at first. For benchmarks: nothing but the switch costs time.
+#[derive(Debug)]
+pub struct CirculatingPorts {
+    pool: Pool,
+    incoming: Vec<VecDeque<Received<Buffer>>>,
+    /// The port of each frame, by its chunk.
+    origins: Vec<u16>,
+    /// What every frame's payload is written from when it comes in, as a device would; and read into when it goes.
+    payload: Option<(Vec<u8>, Vec<u8>)>,
+    /// Frames sent.
+    pub sent: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+}
+
+/// Bytes of a frame that circulating ports leave alone: its headers.
+const HEADERS: usize = 64;
+
+impl CirculatingPorts {
+    /// So many ports with these frames, each with the port that it comes in by. With `copies`, payloads are written when
+    /// a frame comes in and read when it goes, so that memory is used as devices use it.
+    ///
+    /// # Panics
+    /// If the pool is too small for the frames, or a frame is longer than a chunk.
+    pub fn new<'a>(
+        mut pool: Pool,
+        ports: usize,
+        frames: impl IntoIterator<Item = (usize, &'a [u8])>,
+        copies: bool,
+    ) -> Self {
+        let mut origins = vec![0; pool.bytes() / pool.chunk_bytes() as usize];
+        let mut incoming: Vec<VecDeque<_>> = (0..ports).map(|_| VecDeque::new()).collect();
+        for (port, frame) in frames {
+            let handle = pool.put(frame).expect("packet memory for all frames");
+            assert_eq!(handle.len() as usize, frame.len(), "a circulating frame lies in one chunk");
+            origins[pool.chunk_of(handle)] = port as u16;
+            incoming[port].push_back(Received { handle, bytes: frame.len() as u32 });
+        }
+        let room = pool.room() as usize;
+        let payload = copies.then(|| (vec![7; room], vec![0; room]));
+        Self { pool, incoming, origins, payload, sent: 0, sent_bytes: 0 }
+    }
+
+    /// Frames that wait to come in.
+    pub fn waiting(&self) -> usize {
+        self.incoming.iter().map(VecDeque::len).sum()
+    }
+}
+
+impl Driver for CirculatingPorts {
+    type Handle = Buffer;
+
+    fn ports_len(&self) -> usize {
+        self.incoming.len()
+    }
+
+    #[inline]
+    fn receive(&mut self, port: usize, frames_max: usize, into: &mut Vec<Received<Buffer>>) {
+        let incoming = &mut self.incoming[port];
+        let count = frames_max.min(incoming.len());
+        for frame in incoming.drain(..count) {
+            if let Some((payload, _)) = &self.payload {
+                let data = self.pool.head_mut(frame.handle);
+                if let Some(data) = data.get_mut(HEADERS..) {
+                    data.copy_from_slice(&payload[..data.len()]);
+                }
+            }
+            self.pool.prefetch(frame.handle);
+            into.push(frame);
+        }
+    }
+
+    #[inline]
+    fn transmit(&mut self, _: usize, frames: &[Received<Buffer>]) -> usize {
+        for frame in frames {
+            if let Some((_, sink)) = &mut self.payload {
+                let data = self.pool.head(frame.handle);
+                sink[..data.len()].copy_from_slice(data);
+            }
+            self.sent_bytes += u64::from(frame.bytes);
+            let origin = usize::from(self.origins[self.pool.chunk_of(frame.handle)]);
+            self.incoming[origin].push_back(*frame);
+        }
+        self.sent += frames.len() as u64;
+        frames.len()
+    }
+
+    fn flush(&mut self, _: usize) {}
+
+    fn is_up(&mut self, _: usize) -> bool {
+        true
+    }
+
+    over_a_pool!();
+}

@@ -290,6 +290,12 @@ impl Pool {
         ((buffer.chunk as u64) << self.shift) + buffer.offset as u64
     }
 
+    /// The number of a buffer's chunk.
+    #[inline]
+    pub(crate) const fn chunk_of(&self, buffer: Buffer) -> usize {
+        buffer.chunk as usize
+    }
+
     /// Every part of a frame of so many bytes.
     pub(crate) fn parts(&self, buffer: Buffer, bytes: u32) -> impl Iterator<Item = Buffer> + '_ {
         let mut rest = bytes;

@@ -1,12 +1,13 @@
 //! What the switch has done and holds: one picture of everything that can be counted, as plain values.
 
 use fanin_queueing::{Count, Counters, Limit, Occupancy};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use crate::stations::Station;
 
 /// Frames and the bytes in them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Tally {
     /// Frames.
     pub frames: u64,
@@ -118,7 +119,7 @@ impl Drops {
 }
 
 /// Frames dropped for one cause.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Dropped {
     /// The cause, by [`Cause::name`] or [`Limit::name`].
     pub cause: &'static str,
@@ -138,7 +139,7 @@ pub const HISTOGRAM_BUCKETS: usize = 14;
 
 /// Samples of how many frames a queue held, taken every 10 ms: bucket 0 counts those that found it empty, bucket n > 0
 /// those that found 4^(n-1) frames or more, and less than 4^n.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Histogram {
     /// Samples by bucket.
     pub buckets: [u64; HISTOGRAM_BUCKETS],
@@ -160,7 +161,7 @@ impl Histogram {
 }
 
 /// A queue: what it holds, and what happened to it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct QueueSnapshot {
     /// Frames held now.
     pub frames: u64,
@@ -207,7 +208,7 @@ impl QueueSnapshot {
 }
 
 /// A port.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PortSnapshot {
     /// Its name.
     pub name: String,
@@ -235,12 +236,15 @@ pub struct PortSnapshot {
     pub pauses_sent: u64,
     /// Frames held by its impairment.
     pub delayed: u64,
+    /// Flows that its M21TCP stage counts; absent where it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub m21_flows: Option<u32>,
     /// Its queue of frames that no rule sends to a ring.
     pub queue: QueueSnapshot,
 }
 
 /// A ring.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RingSnapshot {
     /// Its name.
     pub name: String,
@@ -255,7 +259,7 @@ pub struct RingSnapshot {
 }
 
 /// A rule.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RuleSnapshot {
     /// Its name.
     pub name: String,
@@ -264,7 +268,7 @@ pub struct RuleSnapshot {
 }
 
 /// A worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct WorkerSnapshot {
     /// Its number.
     pub worker: u16,
@@ -279,7 +283,7 @@ pub struct WorkerSnapshot {
 }
 
 /// Everything, at one moment.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Snapshot {
     /// The switch's name.
     pub name: String,
@@ -313,11 +317,10 @@ impl Snapshot {
         self.workers.extend(other.workers);
     }
 
-    /// Frames dropped anywhere, except those that nobody misses and those that an impairment lost on purpose.
+    /// Frames dropped anywhere, except those that nobody was there for and those that an impairment lost on purpose.
     pub fn drops(&self) -> u64 {
-        let wanted = |dropped: &&Dropped| {
-            dropped.cause != Cause::Filtered.name() && dropped.cause != Cause::Impairment.name()
-        };
+        let unmissed = [Cause::Filtered, Cause::NoPort, Cause::Impairment].map(Cause::name);
+        let wanted = |dropped: &&Dropped| !unmissed.contains(&dropped.cause);
         let ports = self.ports.iter().flat_map(|port| port.dropped.iter().chain(&port.queue.dropped));
         let rings = self.rings.iter().flat_map(|ring| &ring.queue.dropped);
         ports.chain(rings).filter(wanted).map(|dropped| dropped.tally.frames).sum()

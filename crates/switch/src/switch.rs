@@ -5,12 +5,14 @@ use fanin_scenario::Errors;
 use fanin_units::{Duration, Instant};
 
 use crate::address::Mac;
+use crate::capture::{Captures, Passing, Tap};
 use crate::classify::{Action, Classifier, Key};
 use crate::config::{Config, PortSpec, StormSpec};
 use crate::driver::{Driver, Received};
 use crate::frame::{ETHERTYPE_VLAN, Ethernet, Network, TAG_BYTES, mark_congestion};
 use crate::impair::Fate;
 use crate::lanes::{Lanes, Message};
+use crate::m21::M21;
 use crate::output::{Held, Next, Output, PLAIN, Reserve};
 use crate::pause::Pauser;
 use crate::random::Random;
@@ -47,6 +49,8 @@ pub(crate) struct Input {
     tagged: Vec<u16>,
     pub(crate) is_up: bool,
     pub(crate) floods: bool,
+    /// Everything goes back by this port.
+    reflects: bool,
     pub(crate) pauser: Pauser,
     pub(crate) sent: Tally,
 }
@@ -104,6 +108,7 @@ impl Input {
             tagged: spec.tagged.iter().map(|vlan| vlan.get()).collect(),
             is_up: true,
             floods: spec.flood,
+            reflects: spec.reflect,
             pauser: Pauser::new(spec, index),
             sent: Tally::default(),
         }
@@ -128,6 +133,7 @@ pub struct Switch<D: Driver> {
     /// What is queued of each port's frames, where PAUSE frames are sent.
     held_by_input: Vec<u64>,
     pub(crate) sends_pauses: bool,
+    pub(crate) m21: Option<M21>,
     pub(crate) stations: Stations,
     pub(crate) has_vlans: bool,
     payload_max: u32,
@@ -144,6 +150,7 @@ pub struct Switch<D: Driver> {
     pub(crate) rounds: u64,
     pub(crate) busy_rounds: u64,
     pub(crate) now: Instant,
+    tap: Tap,
     /// To the other workers, where there are any.
     pub(crate) lanes: Option<Lanes<D::Handle>>,
 }
@@ -192,6 +199,7 @@ impl<D: Driver> Switch<D> {
             memory,
             held_by_input: vec![0; ports],
             sends_pauses: config.port.iter().any(|port| port.pause.xoff.is_some()),
+            m21: M21::new(&config),
             stations: Stations::new(spec.mac_entries, spec.mac_age, spec.mac_hold),
             has_vlans,
             payload_max: spec.mtu.get() as u32,
@@ -203,11 +211,13 @@ impl<D: Driver> Switch<D> {
             scratch: Vec::new(),
             tick_at: Instant::START,
             sample_at: Instant::START,
-            link_at: Instant::START,
+            // Links that have just come up are not seen yet: every port has one until the first look.
+            link_at: Instant::START + LINK_EVERY,
             period_at: Instant::START + PERIOD,
             rounds: 0,
             busy_rounds: 0,
             now: Instant::START,
+            tap: Captures::new(worker + 1, 0).tap(worker),
             lanes: None,
             config,
         };
@@ -221,6 +231,17 @@ impl<D: Driver> Switch<D> {
         }
         switch.rebuild_rules();
         Ok(switch)
+    }
+
+    /// Lets these captures look at this worker's frames.
+    pub fn attach(&mut self, captures: &Captures) {
+        self.tap = captures.tap(self.worker);
+    }
+
+    /// Looks again where captures find their port or ring.
+    pub(crate) fn find_captured(&mut self) {
+        let (config, outputs, mine) = (&self.config, &self.outputs, &self.mine);
+        self.tap.find(|point| Passing::of(point, config, mine, |port, ring| outputs[port].ring(ring)));
     }
 
     /// The driver.
@@ -284,6 +305,9 @@ impl<D: Driver> Switch<D> {
         if now >= self.tick_at {
             self.tick(now);
         }
+        if self.tap.poll() {
+            self.find_captured();
+        }
         let mut frames = 0;
         let mut next: Next = Next::Never;
         for place in 0..self.mine.len() {
@@ -327,6 +351,11 @@ impl<D: Driver> Switch<D> {
         let mut received = std::mem::take(&mut self.received);
         received.clear();
         self.driver.receive(port, BURST, &mut received);
+        if self.tap.is_active() {
+            for &frame in &received {
+                self.tap.copy(now, Passing::Port(port), frame, &self.driver);
+            }
+        }
         for &frame in &received {
             self.forward(now, port, frame);
         }
@@ -370,6 +399,9 @@ impl<D: Driver> Switch<D> {
         if frame.bytes - ethernet.payload as u32 > self.payload_max + TAG_BYTES as u32 {
             return self.drop_in(input, frame, Cause::TooLong);
         }
+        if self.inputs[input].reflects {
+            return self.hand_over(now, input, input, vlan, frame, &ethernet);
+        }
         match self.stations.learn(now, ethernet.source, vlan, input) {
             Learned::Known | Learned::Full => {}
             Learned::New => {
@@ -403,7 +435,8 @@ impl<D: Driver> Switch<D> {
         let is_unknown = !ethernet.destination.is_group();
         let reaches = |(port, other): (usize, &Input)| {
             let carries = !self.has_vlans || other.carries(vlan);
-            (port != input && other.is_up && carries && (other.floods || !is_unknown)).then_some(port)
+            (port != input && other.is_up && carries && !other.reflects && (other.floods || !is_unknown))
+                .then_some(port)
         };
         let outputs: Vec<usize> = self.inputs.iter().enumerate().filter_map(reaches).collect();
         let Some((&last, others)) = outputs.split_last() else {
@@ -571,6 +604,10 @@ impl<D: Driver> Switch<D> {
     ) {
         // What comes from another worker's port is on the books of ours.
         let blame = if self.lanes.is_some() && !self.mine.contains(&input) { output } else { input };
+        if let Some(m21) = &mut self.m21 {
+            let head = self.driver.head_mut(frame.handle);
+            m21.handle_frame(now, input, output, head, frame.bytes, ethernet);
+        }
         let out = &mut self.outputs[output];
         let mut network = None;
         let head = self.driver.head(frame.handle);
@@ -616,6 +653,9 @@ impl<D: Driver> Switch<D> {
             Verdict::Accepted { marked } => {
                 if marked {
                     mark_congestion(self.driver.head_mut(frame.handle), ethernet);
+                }
+                if self.tap.is_active() {
+                    self.tap.copy(now, Passing::Ring(output, ring), frame, &self.driver);
                 }
                 if self.sends_pauses {
                     self.held_by_input[input] += u64::from(frame.bytes);
@@ -718,7 +758,13 @@ impl<D: Driver> Switch<D> {
     /// Hands the batch to the driver.
     #[inline]
     fn give(&mut self, port: usize) -> usize {
+        if self.tap.is_active() {
+            self.tap.leaving(self.now, port, &self.batch, &self.driver);
+        }
         let taken = self.driver.transmit(port, &self.batch);
+        if self.tap.is_active() {
+            self.tap.left(taken);
+        }
         let sent = &mut self.inputs[port].sent;
         sent.frames += taken as u64;
         sent.bytes += self.batch[..taken].iter().map(|frame| u64::from(frame.bytes)).sum::<u64>();

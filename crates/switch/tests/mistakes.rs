@@ -48,7 +48,7 @@ port = "rack"
 vlan = 8
 "#;
 
-/// A change to the good one, and what the first problem then is: its line's text, and words of the message.
+/// A change to the good one, and a problem that there is then: text of its line, and words of the message.
 const WRONG: &[(&str, &str, &str, &str)] = &[
     ("mtu = \"9000 B\"", "mtu = \"9001 B\"", "mtu", "between 68 B and 9000 B"),
     ("mtu = \"9000 B\"", "mtu = 9000", "mtu", "needs a unit"),
@@ -105,10 +105,13 @@ fn every_mistake_is_told_at_its_place() {
             Ok(_) => panic!("`{to}` was taken"),
             Err(errors) => errors,
         };
-        let problem = &errors.problems()[0];
-        let (_, line, column) = problem.location().unwrap_or_else(|| panic!("`{to}`: no place: {errors}"));
-        let shown = text.lines().nth(line - 1).unwrap_or_default();
-        assert!(shown.contains(at) && column <= shown.len(), "`{to}` is told at `{shown}`: {errors}");
+        let is_there = |problem: &fanin_scenario::Problem| {
+            let (_, line, column) =
+                problem.location().unwrap_or_else(|| panic!("`{to}`: no place: {errors}"));
+            let shown = text.lines().nth(line - 1).unwrap_or_default();
+            shown.contains(at) && column <= shown.len()
+        };
+        assert!(errors.problems().iter().any(is_there), "`{to}` is told elsewhere: {errors}");
         let said = errors.render(false);
         assert!(said.contains(words), "`{to}`: {said}");
     }

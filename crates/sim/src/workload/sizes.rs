@@ -89,6 +89,13 @@ impl Sizes {
     }
 }
 
+impl Sizes {
+    /// All fragments of an event together.
+    pub(crate) fn event_bytes(&self, event: L1Id) -> Bytes {
+        self.size(event, FragmentSet::first(self.fragments))
+    }
+}
+
 impl FragmentSource<Bytes> for Sizes {
     fn read(&mut self, event: L1Id, wanted: FragmentSet) -> (Bytes, FragmentSet) {
         let here = FragmentSet::first(self.fragments);

@@ -165,6 +165,20 @@ impl Config {
             problems.push(document.problem("buffering", error.to_string()));
         }
         self.add_sharing(document, &mut problems);
+        let mut stages = self.port.iter().enumerate().filter_map(|(index, port)| Some((index, port.m21?)));
+        if let Some((first, stage)) = stages.next() {
+            let same = |other: &M21Spec| M21Spec { buffer: stage.buffer, ..*other } == stage;
+            if let Some((index, _)) = stages.find(|(_, other)| !same(other)) {
+                problems.push(
+                    document
+                        .problem(
+                            &format!("port.{index}.m21"),
+                            "M21TCP stages of one switch differ in more than `buffer`",
+                        )
+                        .beside(document, &format!("port.{first}.m21"), "the first"),
+                );
+            }
+        }
         self.add_duplicates(document, &mut problems);
         problems
     }
@@ -182,12 +196,18 @@ impl Config {
                     .advise("name one core, or use the scheme `dedicated` or `unlimited`"),
             );
         }
-        for (index, port) in self.port.iter().enumerate().filter(|(_, port)| port.pause.xoff.is_some()) {
+        let needs = |port: &PortSpec| match (port.pause.xoff, port.m21) {
+            (Some(_), _) => Some(("pause", "PAUSE frames")),
+            (None, Some(_)) => Some(("m21", "the M21TCP stage")),
+            (None, None) => None,
+        };
+        for (index, port) in self.port.iter().enumerate() {
+            let Some((key, what)) = needs(port) else { continue };
             problems.push(
                 document
                     .problem(
-                        &format!("port.{index}.pause"),
-                        format!("PAUSE frames of port `{}` need one view of all queues", port.name),
+                        &format!("port.{index}.{key}"),
+                        format!("{what} of port `{}` need one view of all queues", port.name),
                     )
                     .beside(document, "switch.cores", "several workers have none")
                     .advise("name one core"),

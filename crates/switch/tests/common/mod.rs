@@ -205,6 +205,8 @@ pub(crate) struct Incast {
     pub(crate) goodput: u64,
     /// Segments that the senders sent again.
     pub(crate) retransmits: u64,
+    /// Time-outs that they suffered.
+    pub(crate) timeouts: u64,
 }
 
 /// Every host but the first answers `bytes` to each request of the first, which asks all at once and waits for all.
@@ -227,7 +229,7 @@ pub(crate) fn incast(lab: &Lab, senders: usize, bytes: usize, time: Duration) ->
                     break;
                 }
             }
-            retransmits(&stream)
+            counts(&stream)
         }));
         listens.recv().expect("a server listens");
     }
@@ -255,25 +257,34 @@ pub(crate) fn incast(lab: &Lab, senders: usize, bytes: usize, time: Duration) ->
         })
         .join()
         .expect("the client finishes");
-    let retransmits = servers.into_iter().map(|server| server.join().expect("the server finishes")).sum();
-    Incast { goodput, retransmits }
+    let (mut retransmits, mut timeouts) = (0, 0);
+    for server in servers {
+        let (again, late) = server.join().expect("the server finishes");
+        (retransmits, timeouts) = (retransmits + again, timeouts + late);
+    }
+    Incast { goodput, retransmits, timeouts }
 }
 
-/// `tcpi_total_retrans` of a connection.
-fn retransmits(stream: &TcpStream) -> u64 {
-    // SAFETY: plain numbers, for which zero is a value.
-    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
-    let mut bytes = size_of::<libc::tcp_info>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most as many bytes as the structure has.
+/// Where `tcpi_total_retrans` and, since Linux 6.7, `tcpi_total_rto` stand in `struct tcp_info`.
+const TOTAL_RETRANSMITS: usize = 100;
+const TOTAL_TIMEOUTS: usize = 240;
+
+/// Segments that a connection sent again, and its time-outs.
+fn counts(stream: &TcpStream) -> (u64, u64) {
+    let mut info = [0u8; 512];
+    let mut bytes = info.len() as libc::socklen_t;
+    // SAFETY: the kernel writes at most as many bytes as it is told.
     let result = unsafe {
         libc::getsockopt(
             stream.as_raw_fd(),
             libc::IPPROTO_TCP,
             libc::TCP_INFO,
-            std::ptr::from_mut(&mut info).cast(),
+            info.as_mut_ptr().cast(),
             &raw mut bytes,
         )
     };
     assert_eq!(result, 0, "TCP_INFO: {}", std::io::Error::last_os_error());
-    info.tcpi_total_retrans.into()
+    let word = |at: usize| u32::from_ne_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
+    let timeouts = u16::from_ne_bytes([info[TOTAL_TIMEOUTS], info[TOTAL_TIMEOUTS + 1]]);
+    (word(TOTAL_RETRANSMITS).into(), timeouts.into())
 }

@@ -1,0 +1,170 @@
+//! `fanin switch` from outside: mistakes, missing privileges, a graceful stop, and what is left after a crash.
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{Folder, fanin, stderr, stdout};
+
+const CONFIG: &str = "
+[switch]
+name = \"test\"
+memory = \"8 MB\"
+
+[[port]]
+name = \"one\"
+interface = \"p0\"
+
+[[port]]
+name = \"two\"
+interface = \"p1\"
+";
+
+fn config(folder: &Folder, text: &str) -> String {
+    let path = folder.file("switch.toml");
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn a_configuration_is_checked_without_starting_anything() {
+    let folder = Folder::new("switch-check");
+    let good = fanin(&["switch", &config(&folder, CONFIG), "--check"]);
+    assert_eq!(good.status.code(), Some(0), "{}", stderr(&good));
+    assert!(stdout(&good).contains("2 ports, 0 rings, 0 rules, 8 MB of packet memory"), "{}", stdout(&good));
+    let bad = fanin(&[
+        "switch",
+        &config(&folder, &CONFIG.replace("interface = \"p1\"", "interfac = \"p1\"")),
+        "--check",
+    ]);
+    assert_eq!(bad.status.code(), Some(2));
+    assert!(
+        stderr(&bad).contains("did you mean `interface`?") && stderr(&bad).contains("switch.toml:12:1"),
+        "{}",
+        stderr(&bad)
+    );
+    assert_eq!(stdout(&bad), "");
+    assert_eq!(fanin(&["switch", "there-is-no-such-file.toml"]).status.code(), Some(2));
+}
+
+#[test]
+fn without_privileges_it_says_so_in_one_sentence() {
+    let folder = Folder::new("switch-privileges");
+    let path = config(
+        &folder,
+        &CONFIG.replace("\"p0\"", "\"lo\"").replace("[[port]]\nname = \"two\"\ninterface = \"p1\"\n", ""),
+    );
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fanin"));
+    command.args(["switch", &path]);
+    // Root has every privilege: then it is somebody else who asks.
+    if Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout == b"0\n") {
+        command.uid(65_534).gid(65_534);
+    }
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(error) => return eprintln!("skipped: nobody may not run the program: {error}"),
+    };
+    if stderr(&output).contains("cannot read") {
+        return eprintln!("skipped: nobody may not read the configuration");
+    }
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
+    assert!(stderr(&output).contains("needs root"), "{}", stderr(&output));
+}
+
+fn run(words: &str) -> Output {
+    let mut parts = words.split_whitespace();
+    Command::new(parts.next().unwrap())
+        .args(parts)
+        .output()
+        .unwrap_or_else(|error| panic!("{words}: {error}"))
+}
+
+/// A namespace with two veth pairs, which goes when this is dropped.
+struct Namespace(String);
+
+impl Namespace {
+    fn new(name: &str) -> Option<Self> {
+        let namespace = Self(format!("switch-{name}-{}", std::process::id()));
+        let added = Command::new("ip").args(["netns", "add", &namespace.0]).output();
+        if !added.as_ref().is_ok_and(|output| output.status.success()) {
+            let required = std::env::var_os("FANIN_REQUIRE_PRIVILEGES").is_some_and(|value| value == "1");
+            assert!(!required, "this test needs root and ip: {added:?}");
+            eprintln!("skipped: no namespace can be made: {added:?}");
+            return None;
+        }
+        for port in ["p0", "p1"] {
+            let made = run(&format!("ip -n {} link add {port} type veth peer name {port}x", namespace.0));
+            assert!(made.status.success(), "{}", stderr(&made));
+            for end in [port.to_owned(), format!("{port}x")] {
+                run(&format!("ip -n {} link set {end} up", namespace.0));
+            }
+        }
+        Some(namespace)
+    }
+
+    /// Starts the switch and waits until it says that it runs.
+    fn start(&self, path: &str) -> Child {
+        let mut child = Command::new("ip")
+            .args(["netns", "exec", &self.0, env!("CARGO_BIN_EXE_fanin"), "switch", path])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.contains("test is running: 2 ports"), "{line:?} {:?}", child.wait_with_output());
+        child
+    }
+
+    fn has_program(&self) -> bool {
+        stdout(&run(&format!("ip -n {} -d link show p0", self.0))).contains("xdp")
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        run(&format!("ip netns del {}", self.0));
+    }
+}
+
+fn signal(child: &Child, name: &str) {
+    let sent = run(&format!("kill -{name} {}", child.id()));
+    assert!(sent.status.success(), "{}", stderr(&sent));
+}
+
+#[test]
+fn it_stops_gracefully_and_leaves_nothing_after_a_crash() {
+    let folder = Folder::new("switch-stop");
+    let Some(namespace) = Namespace::new("stop") else { return };
+    let path = config(&folder, CONFIG);
+
+    let child = namespace.start(&path);
+    assert!(namespace.has_program());
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    for set in ["CapEff", "CapPrm"] {
+        let line = status.lines().find(|line| line.starts_with(set)).unwrap();
+        assert!(line.trim_end().ends_with("0000000000000000"), "capabilities are kept: {line}");
+    }
+    signal(&child, "TERM");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).contains("frames out") && stdout(&output).contains("two"), "{}", stdout(&output));
+    assert!(!namespace.has_program());
+
+    // A crash: the program goes with the process, and another switch starts where it was.
+    let mut crashed = namespace.start(&path);
+    signal(&crashed, "KILL");
+    crashed.wait().unwrap();
+    let began = Instant::now();
+    while namespace.has_program() {
+        assert!(began.elapsed() < Duration::from_secs(5), "the redirect program outlives its switch");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let child = namespace.start(&path);
+    signal(&child, "INT");
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
+}

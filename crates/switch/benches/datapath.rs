@@ -1,0 +1,204 @@
+//! What a frame costs: classify, daqring, token bucket, output, over ports in memory; beside limits measured in the same run.
+//!
+//! `cargo bench -p fanin-switch`. Times are CPU time of this thread, the best of several passes: other programs on the machine
+//! disturb caches, but are not counted.
+
+use std::hint::black_box;
+
+use fanin_switch::config::{Hugepages, PortSpec, RingSpec, RuleSpec, StationSpec};
+use fanin_switch::{CirculatingPorts, Config, Driver, Mac, Pool, Switch};
+use fanin_units::{Bytes, Duration, Instant, Packets, Rate};
+
+const PORTS: usize = 12;
+const PASSES: usize = 7;
+
+/// CPU time of this thread, in ns.
+fn cpu_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+fn mac(kind: u8, number: usize) -> [u8; 6] {
+    let [.., high, low] = number.to_be_bytes();
+    [2, kind, 0, 0, high, low]
+}
+
+/// TCP over IPv4 from a source behind `port` to a collector.
+fn frame(port: usize, collector: usize, bytes: usize) -> Vec<u8> {
+    let mut frame = Vec::with_capacity(bytes);
+    frame.extend(mac(2, collector));
+    frame.extend(mac(1, port));
+    frame.extend([8, 0, 0x45, 0]);
+    frame.extend(((bytes - 14) as u16).to_be_bytes());
+    frame.extend([0, 0, 0x40, 0, 64, 6, 0, 0, 10, 1, 0, port as u8]);
+    let [.., high, low] = collector.to_be_bytes();
+    frame.extend([10, 2, high, low, 0x13, 0x88, 0x1f, 0x90]);
+    frame.resize(bytes, 0);
+    frame
+}
+
+/// A switch with so many rings, of each of which so many frames are always on the way.
+struct Bench {
+    switch: Switch<CirculatingPorts>,
+    now: Instant,
+    step: Duration,
+}
+
+impl Bench {
+    fn new(rings: usize, depth: usize, bytes: usize, copies: bool) -> Self {
+        let mut config = Config {
+            port: (0..PORTS).map(|port| PortSpec::new(&format!("p{port}"))).collect(),
+            ..Config::default()
+        };
+        config.switch.memory = Bytes::new(((rings * depth + 4096) * 2048) as u64);
+        config.switch.mac_entries = 65_536;
+        let rate = Rate::new(780_000_000);
+        for ring in 0..rings {
+            let name = format!("r{ring}");
+            let port = format!("p{}", ring % PORTS);
+            config.ring.push(RingSpec {
+                frames: Some(Packets::new(4 * depth as u64)),
+                rate: Some(rate),
+                ..RingSpec::new(&name, &port)
+            });
+            let [.., high, low] = ring.to_be_bytes();
+            config.rule.push(RuleSpec {
+                name: name.clone(),
+                ring: Some(name),
+                destination_ip: Some(format!("10.2.{high}.{low}").parse().expect("an address")),
+                ..RuleSpec::default()
+            });
+            config.station.push(StationSpec { mac: Mac(mac(2, ring)), port, vlan: None });
+        }
+        let pool =
+            Pool::new(config.switch.memory, config.switch.mtu, Hugepages::Try, 1).expect("memory").remove(0);
+        // Frames for all rings in turn, from all other ports in turn.
+        let frames: Vec<(usize, Vec<u8>)> = (0..rings * depth)
+            .map(|number| {
+                let ring = number % rings;
+                let port = (ring % PORTS + 1 + number / rings % (PORTS - 1)) % PORTS;
+                (port, frame(port, ring, bytes))
+            })
+            .collect();
+        let ports = CirculatingPorts::new(
+            pool,
+            PORTS,
+            frames.iter().map(|(port, frame)| (*port, frame.as_slice())),
+            copies,
+        );
+        let switch = Switch::new(config, ports).expect("a configuration");
+        // In each step so much time passes that a port sends about 32 frames.
+        let ring_gap = rate.time_to_send(Bytes::new(bytes as u64 + 24));
+        let step = ring_gap.checked_mul_ratio(32 * PORTS as u64, rings as u64).expect("a time");
+        let mut bench = Self { switch, now: Instant::START + Duration::from_secs(1), step };
+        // First all frames go into the rings, then time goes on.
+        while bench.switch.driver().waiting() > 0 {
+            bench.switch.poll(bench.now, true);
+        }
+        bench.run((rings * depth) as u64);
+        bench
+    }
+
+    /// Lets so many frames pass. Returns ns a frame.
+    fn run(&mut self, frames: u64) -> f64 {
+        let before = self.switch.driver().sent;
+        let began = cpu_ns();
+        while self.switch.driver().sent - before < frames {
+            self.now = self.now + self.step;
+            self.switch.poll(self.now, true);
+        }
+        let passed = self.switch.driver().sent - before;
+        (cpu_ns() - began) as f64 / passed as f64
+    }
+
+    fn best(&mut self, frames: u64) -> f64 {
+        let best = (0..PASSES).map(|_| self.run(frames)).fold(f64::MAX, f64::min);
+        let snapshot = self.switch.snapshot(false);
+        assert_eq!(snapshot.drops(), 0, "the benchmark lost frames");
+        assert!(snapshot.rings.iter().all(|ring| ring.queue.departed.frames > 0), "a ring was idle");
+        best
+    }
+}
+
+/// The ports alone: frames are taken from one and given to the next, and nothing is looked at.
+fn ports_alone(bytes: usize, count: usize, copies: bool) -> f64 {
+    let memory = Bytes::new(((count + 4096) * 2048) as u64);
+    let pool = Pool::new(memory, Bytes::new(1500), Hugepages::Try, 1).expect("memory").remove(0);
+    let frames: Vec<_> = (0..count).map(|number| (number % PORTS, frame(number % PORTS, 0, bytes))).collect();
+    let mut ports = CirculatingPorts::new(
+        pool,
+        PORTS,
+        frames.iter().map(|(port, frame)| (*port, frame.as_slice())),
+        copies,
+    );
+    let mut batch = Vec::new();
+    let mut best = f64::MAX;
+    for _ in 0..PASSES {
+        let (before, began) = (ports.sent, cpu_ns());
+        while ports.sent - before < 2_000_000 {
+            for port in 0..PORTS {
+                batch.clear();
+                ports.receive(port, fanin_switch::BURST, &mut batch);
+                black_box(&batch);
+                ports.transmit((port + 1) % PORTS, &batch);
+            }
+        }
+        best = best.min((cpu_ns() - began) as f64 / (ports.sent - before) as f64);
+    }
+    best
+}
+
+/// One copy of a frame's bytes between two places that are not in the cache.
+fn memcpy(bytes: usize) -> f64 {
+    const SPAN: usize = 256 << 20;
+    let (from, mut to) = (vec![1u8; SPAN], vec![0u8; SPAN]);
+    let mut best = f64::MAX;
+    for _ in 0..3 {
+        let (began, count) = (cpu_ns(), SPAN / 2048);
+        for place in 0..count {
+            let at = place * 2048;
+            to[at..at + bytes].copy_from_slice(&from[at..at + bytes]);
+        }
+        black_box(&to);
+        best = best.min((cpu_ns() - began) as f64 / count as f64);
+    }
+    best
+}
+
+#[expect(clippy::print_stdout, reason = "a benchmark says what it measured")]
+fn main() {
+    // `cargo test --benches` only asks whether it runs.
+    let quick = !std::env::args().any(|argument| argument == "--bench");
+    let frames = if quick { 20_000 } else { 4_000_000 };
+    let alone = ports_alone(64, 144 * 64, false);
+    println!("64 B, ports alone (limit)      {alone:7.1} ns/frame {:8.1} Mframes/s", 1e3 / alone);
+    let mut first = None;
+    for rings in [16, 144, 1024, 4096] {
+        // The same frames on the way for any number of rings.
+        let depth = (16_384 / rings).max(4);
+        let cost = Bench::new(rings, depth, 64, false).best(frames);
+        let base = *first.get_or_insert(cost);
+        println!(
+            "64 B, {rings:>4} rings               {cost:7.1} ns/frame {:8.1} Mframes/s, {:.2} x the ports alone, {:+.0} % over 16 rings",
+            1e3 / cost,
+            cost / alone,
+            (cost / base - 1.0) * 100.0
+        );
+        if quick {
+            return;
+        }
+    }
+    let copy = memcpy(1514);
+    println!("1514 B, one copy in DRAM        {copy:7.1} ns/frame {:8.1} Gb/s", 1514.0 * 8.0 / copy);
+    let count = 144 * 1024;
+    let alone = ports_alone(1514, count, true);
+    println!("1514 B, ports alone, in and out {alone:7.1} ns/frame {:8.1} Gb/s", 1514.0 * 8.0 / alone);
+    let cost = Bench::new(144, 1024, 1514, true).best(frames / 4);
+    println!(
+        "1514 B, 144 rings of 1.5 MB     {cost:7.1} ns/frame {:8.1} Gb/s, {:.2} x the ports alone",
+        1514.0 * 8.0 / cost,
+        cost / alone
+    );
+}
