@@ -77,6 +77,12 @@ pub struct Endpoint {
     resolved: (mpsc::Sender<Resolved>, mpsc::Receiver<Resolved>),
 }
 
+/// An endpoint may be made in one thread and polled in another.
+const _: fn(Endpoint) = |endpoint| {
+    fn may_move<T: Send>(_: T) {}
+    may_move(endpoint);
+};
+
 struct Listening {
     fd: Option<OwnedFd>,
     options: Arc<Options>,
