@@ -66,6 +66,9 @@ pub struct Endpoint {
     events: VecDeque<Event>,
     /// The connection whose bytes are being taken apart.
     reading: Option<u32>,
+    /// The last read filled all the space that it was given.
+    more: bool,
+    reads_in_turn: u8,
     /// Connections with something to send.
     dirty: Vec<u32>,
     /// Connections that wait for memory.
@@ -171,6 +174,8 @@ impl Endpoint {
             spare: Spare::default(),
             events: VecDeque::new(),
             reading: None,
+            more: false,
+            reads_in_turn: 0,
             dirty: Vec::new(),
             starved: Vec::new(),
             timers: BinaryHeap::new(),
@@ -251,6 +256,7 @@ impl Endpoint {
                 continue;
             }
             if let Some(ready) = self.epoll.next() {
+                self.reads_in_turn = 0;
                 self.handle_ready(ready);
                 continue;
             }
