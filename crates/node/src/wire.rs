@@ -144,7 +144,7 @@ impl Wire {
         let timing = Timing { heartbeat: silence / 5, silence_max: silence, ..Timing::default() };
         let options = Options { timing, ..Options::default() };
         let mut wire = Self {
-            endpoint: Endpoint::new(Settings { name: name(me), limits })?,
+            endpoint: Endpoint::new(Settings { name: name(me), limits, ..Settings::default() })?,
             me,
             system: system.clone(),
             sources,

@@ -1,4 +1,6 @@
-//! Claims of ICC'15, §III and §IV. What needs DIATCP or buffer tuning in the kernel waits for its technique.
+//! Claims of ICC'15, §III and §IV. What needs DIATCP waits for it.
+
+use fanin_report::IoRow;
 
 use crate::judge::{ms, near, percent};
 use crate::{Claim, Got, Judged, Point};
@@ -6,6 +8,9 @@ use crate::{Claim, Got, Judged, Point};
 const ONE: &str = "icc15-1dcm";
 const N147: &str = "icc15-147";
 const RACK: &str = "icc15-39dcm";
+const ROUTER: &str = "icc15-router";
+/// An event of the measured time in the set-ups with one collector, which collect about sixty a second.
+const EVENT: u64 = 100;
 
 fn credits(preset: &'static str, credits: u32) -> Point {
     Point::new(preset).set("shaping.credits", credits)
@@ -17,6 +22,22 @@ fn fixed_window(preset: &'static str) -> Point {
 
 fn means(got: &[&Got]) -> Vec<f64> {
     got.iter().map(|got| got.mean_ms()).collect()
+}
+
+/// A run of which one event's traffic is recorded.
+fn with_io(point: Point) -> Point {
+    point.set("record.events", format_args!("[{EVENT}]")).set("run.duration", "2 s")
+}
+
+/// Bytes from the collector to the readouts, and how long after the last data the last of them left, in milliseconds.
+fn reverse(got: &Got) -> (f64, f64) {
+    let last =
+        |bytes: fn(&IoRow) -> u64| got.io.windows(2).rev().find(|pair| bytes(&pair[1]) > bytes(&pair[0]));
+    let at = |pair: &[IoRow]| pair[1].since_request_ps as f64 / 1e9;
+    match (last(|row| row.to_collector_bytes), last(|row| row.from_collector_bytes)) {
+        (Some(data), Some(reverse)) => (reverse[1].from_collector_bytes as f64, at(reverse) - at(data)),
+        _ => (f64::NAN, f64::NAN),
+    }
 }
 
 pub(crate) fn claims() -> Vec<Claim> {
@@ -85,6 +106,30 @@ pub(crate) fn claims() -> Vec<Claim> {
             ),
         },
         Claim {
+            id: "I012",
+            place: "ICC'15 §IV.C.1, eqs (3), (4)",
+            says: "windows that add up to less than the BDP and the buffer lose nothing, larger ones do",
+            expected: "no drop with 2 packets each (441 kB of 25 + 500 kB), drops with 4 (882 kB)",
+            points: [2, 4].map(|n| fixed_window(N147).set("transport.static_window", n)).to_vec(),
+            judge: |got| {
+                let drops: Vec<u64> = got.iter().map(|got| got.drops()).collect();
+                Judged::new(drops[0] == 0 && drops[1] > 0, format!("{} / {} drops", drops[0], drops[1]))
+            },
+            known: None,
+        },
+        Claim {
+            id: "I014",
+            place: "ICC'15 §IV.C.1",
+            says: "39 collectors' windows of two packets need about 17 MB of VOQ in the core at most",
+            expected: "no queue above 17 MB and its headers (39 × 147 × 2 × 1518 B), no drop",
+            points: vec![fixed_window(RACK)],
+            judge: |got| {
+                let (most, drops) = (got[0].queue_bytes_max(), got[0].drops());
+                Judged::new(most <= 39 * 147 * 2 * 1518 && drops == 0, format!("{most} B, {drops} drops"))
+            },
+            known: None,
+        },
+        Claim {
             id: "I016",
             place: "ICC'15 §IV.C.2, fig. 6a",
             says: "one event with 396 credits: the last answer after 16.84 ms",
@@ -97,6 +142,62 @@ pub(crate) fn claims() -> Vec<Claim> {
             known: None,
         },
         Claim {
+            id: "I017",
+            place: "ICC'15 §IV.C.2, fig. 6b",
+            says: "with a static window the collector sends 20 kB more in acknowledgements for one event",
+            expected: "20 kB ± 30 % more than with 396 credits",
+            points: vec![with_io(fixed_window(N147)), with_io(credits(N147, 396))],
+            judge: |got| {
+                let (fixed, shaped) = (reverse(got[0]).0, reverse(got[1]).0);
+                let more = fixed - shaped;
+                Judged::new(near(more, 20_000.0, 0.3), format!("{fixed:.0} B − {shaped:.0} B = {more:.0} B"))
+            },
+            known: None,
+        },
+        Claim {
+            id: "I018",
+            place: "ICC'15 §IV.C.2",
+            says: "with a static window acknowledgements go on for 1.3 ms after the last data",
+            expected: "1.3 ms ± 30 %, and less with credits",
+            points: vec![with_io(fixed_window(N147)), with_io(credits(N147, 396))],
+            judge: |got| {
+                let (fixed, shaped) = (reverse(got[0]).1, reverse(got[1]).1);
+                Judged::new(near(fixed, 1.3, 0.3) && shaped < fixed, ms(&[fixed, shaped]))
+            },
+            known: None,
+        },
+        Claim {
+            id: "I019",
+            place: "ICC'15 §IV.C.2, fig. 7",
+            says: "the core's queues are lower and steadier with a static window than with credits",
+            expected: "a lower maximum and a lower standard deviation of the queue towards the rack",
+            points: [fixed_window(N147), credits(N147, 396)]
+                .map(|point| {
+                    point
+                        .set("record.queues", "[\"core->tor:*\"]")
+                        .set("record.queue_interval", "20 us")
+                        .set("run.duration", "1 s")
+                })
+                .to_vec(),
+            judge: |got| {
+                let of = |got: &Got| {
+                    let sizes: Vec<f64> = got.watched.values().flatten().map(|&bytes| bytes as f64).collect();
+                    let mean = sizes.iter().sum::<f64>() / sizes.len().max(1) as f64;
+                    let square = sizes.iter().map(|size| (size - mean).powi(2)).sum::<f64>();
+                    (got.watched_bytes_max, (square / sizes.len().max(1) as f64).sqrt())
+                };
+                let (fixed, shaped) = (of(got[0]), of(got[1]));
+                Judged::new(
+                    fixed.0 < shaped.0 && fixed.1 < shaped.1,
+                    format!(
+                        "at most {} / {} B, deviation {:.0} / {:.0} B",
+                        fixed.0, shaped.0, fixed.1, shaped.1
+                    ),
+                )
+            },
+            known: None,
+        },
+        Claim {
             id: "I020",
             place: "ICC'15 §IV.C.3, fig. 8",
             says: "no event with a time-out under a static window or credits, all of them under CUBIC",
@@ -105,6 +206,18 @@ pub(crate) fn claims() -> Vec<Claim> {
             judge: |got| {
                 let shares: Vec<f64> = got.iter().map(|got| got.share_with_timeouts(1)).collect();
                 Judged::new(shares[0] <= 0.001 && shares[1] <= 0.001 && shares[2] >= 0.95, percent(&shares))
+            },
+            known: None,
+        },
+        Claim {
+            id: "I021",
+            place: "ICC'15 §IV.C.3, fig. 8",
+            says: "the mean latency is slightly higher with a static window than with credits",
+            expected: "higher, by less than 10 %",
+            points: vec![fixed_window(N147), credits(N147, 396)],
+            judge: |got| {
+                let m = means(got);
+                Judged::new(m[0] > m[1] && m[0] < 1.1 * m[1], ms(&m))
             },
             known: None,
         },
@@ -129,10 +242,37 @@ pub(crate) fn claims() -> Vec<Claim> {
             place: "ICC'15 §IV.D.3, fig. 10",
             says: "behind a software router, 421 credits: the last answer after 18.48 ms",
             expected: "18.48 ms ± 3 %",
-            points: vec![credits("icc15-router", 421)],
+            points: vec![credits(ROUTER, 421)],
             judge: |got| {
                 let m = means(got);
                 Judged::new(near(m[0], 18.48, 0.03), format!("{:.2} ms", m[0]))
+            },
+            known: None,
+        },
+        Claim {
+            id: "I026",
+            place: "ICC'15 §IV.D.3, fig. 10",
+            says: "behind a software router a static window takes 22.19 ms, 3 ms more than the others",
+            expected: "above the one with 421 credits by more than 1 ms",
+            points: vec![fixed_window(ROUTER), credits(ROUTER, 421)],
+            judge: |got| {
+                let m = means(got);
+                Judged::new(m[0] > m[1] + 1.0, ms(&m))
+            },
+            known: None,
+        },
+        Claim {
+            id: "I027",
+            place: "ICC'15 §IV.D.4, fig. 11",
+            says: "behind a software router: no time-out with a static window or credits, some under CUBIC",
+            expected: "0, 0, more than 0 (DIATCP is another row's)",
+            points: vec![fixed_window(ROUTER), credits(ROUTER, 421), Point::new(ROUTER)],
+            judge: |got| {
+                let t: Vec<u64> = got.iter().map(|got| got.timeouts_total()).collect();
+                Judged::new(
+                    t[0] == 0 && t[1] == 0 && t[2] > 0,
+                    format!("{} / {} / {} time-outs", t[0], t[1], t[2]),
+                )
             },
             known: None,
         },

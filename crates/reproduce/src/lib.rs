@@ -17,7 +17,7 @@ mod thesis;
 mod windows;
 
 pub use judge::{Judged, Status};
-pub use lab::{Got, LabError, Point, Progress, reproduce};
+pub use lab::{DURATION, Got, LabError, Point, Progress, reproduce};
 
 /// One checkable result of a paper.
 pub struct Claim {

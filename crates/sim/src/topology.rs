@@ -255,6 +255,7 @@ mod tests {
     use crate::network::{NodeKind, Paths, Spread};
     use fanin_scenario::LeafSpine;
 
+    // T048: each group of 16 readouts is two of 8, one behind each core (thesis §5.1.4).
     #[test]
     fn the_thesis_network_balances_its_cores() {
         let (network, roles) = build(&Scenario::default()).unwrap();
