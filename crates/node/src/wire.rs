@@ -9,7 +9,7 @@ use fanin_message::{
 };
 
 use crate::codec::{DecodeError, decode, encode};
-use crate::config::{System, listen_address};
+use crate::config::{ConfigError, System, listen_address};
 use crate::data::Data;
 use crate::source::Sources;
 
@@ -76,6 +76,9 @@ pub enum WireError {
         /// Why.
         error: SocketError,
     },
+    /// Its certificate cannot be used.
+    #[error(transparent)]
+    Tls(#[from] ConfigError),
     /// The kernel's waiting failed.
     #[error("waiting for messages failed: {0}")]
     Poll(#[from] std::io::Error),
@@ -142,7 +145,7 @@ impl Wire {
         };
         let silence = crate::clock::std_duration(system.scenario().live.silence_max);
         let timing = Timing { heartbeat: silence / 5, silence_max: silence, ..Timing::default() };
-        let options = Options { timing, ..Options::default() };
+        let options = Options { timing, tls: system.tls(&name(me))?, ..Options::default() };
         let mut wire = Self {
             endpoint: Endpoint::new(Settings { name: name(me), limits, ..Settings::default() })?,
             me,
