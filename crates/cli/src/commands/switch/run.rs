@@ -18,7 +18,7 @@ use crate::{interrupt, output};
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What stands below the help.
-pub(super) const AFTER_HELP: &str = "Example: fanin switch switch.toml
+pub(super) const AFTER_HELP: &str = "Example: fanin switch CONFIG
 
 Ctrl-C or SIGTERM stops it: it takes nothing in any more, and ends when its queues have drained. The exit code is 0 then,
 and 1 where frames were left when the time to drain was over; a second Ctrl-C ends it at once. It needs root, or the
