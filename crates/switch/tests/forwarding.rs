@@ -123,7 +123,7 @@ fn rates_are_of_bytes_and_not_of_frames() {
             let end = bed.now + time;
             let (mut bytes, mut sent) = (0u64, 0u32);
             while bed.now < end {
-                while bed.switch.frames_held() < 64 {
+                while bed.switch.frames_held() < 512 {
                     bed.put(0, &frame(10, 11, sent, sizes[sent as usize % sizes.len()]));
                     sent += 1;
                     bed.settle();

@@ -13,6 +13,8 @@ pub struct Config {
     pub switch: SwitchSpec,
     /// How packet memory is divided among frames that no rule sends to a ring.
     pub buffering: BufferingSpec,
+    /// DPDK, where ports are its devices.
+    pub dpdk: DpdkSpec,
     /// The ports, in the order of their numbers.
     pub port: Vec<PortSpec>,
     /// The deep queues.
@@ -68,6 +70,14 @@ impl Default for SwitchSpec {
             mac_hold: Duration::from_millis(100),
         }
     }
+}
+
+/// DPDK, for ports that are its devices.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DpdkSpec {
+    /// What its environment is started with, such as `["--no-huge", "-m", "512", "--vdev=net_null0"]`.
+    pub arguments: Vec<String>,
 }
 
 /// Whether packet memory consists of huge pages.
