@@ -50,6 +50,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "commands.md": command_page,
     "scenario.md": lambda: fanin("scenario", "reference"),
     "scenario.schema.json": lambda: fanin("scenario", "schema"),
+    "switch-api.json": lambda: fanin("switch", "api"),
 }
 
 

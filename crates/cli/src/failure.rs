@@ -43,6 +43,32 @@ pub(crate) enum Failure {
     /// The switch does not start.
     #[error(transparent)]
     Switch(#[from] fanin_switch::StartError),
+    /// Nobody can control the switch as the configuration says.
+    #[error(transparent)]
+    Control(#[from] fanin_switch::control::StartError),
+    /// A running switch does not answer, or refuses.
+    #[error(transparent)]
+    Client(#[from] fanin_switch::control::ClientError),
+    /// Neither a path nor an address.
+    #[error("`{got}` is neither the path of a socket, which has a `/`, nor IP:PORT")]
+    NoAddress {
+        /// What was given.
+        got: String,
+    },
+    /// The token cannot be read.
+    #[error("cannot read the token in {}: {error}", path.display())]
+    NoToken {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Not KEY=VALUE.
+    #[error("`{got}` has no `=`; write for example rate=\"344 Mb/s\"")]
+    NoChange {
+        /// What was given.
+        got: String,
+    },
     /// The switch stopped with frames in its queues.
     #[error("{frames} frames were still queued when the time to drain was over (switch.drain)")]
     Undelivered {
@@ -109,6 +135,11 @@ impl Failure {
             Self::Stopped => INTERRUPTED as u8,
             Self::Scenario(_)
             | Self::Switch(_)
+            | Self::Control(_)
+            | Self::Client(_)
+            | Self::NoAddress { .. }
+            | Self::NoToken { .. }
+            | Self::NoChange { .. }
             | Self::Events { .. }
             | Self::Plan(_)
             | Self::Catalogue(_)

@@ -24,6 +24,7 @@ pub struct Capture<W: Write> {
 const SECTION_HEADER: u32 = 0x0A0D_0D0A;
 const BYTE_ORDER_MAGIC: u32 = 0x1A2B_3C4D;
 const INTERFACE_DESCRIPTION: u32 = 1;
+const INTERFACE_STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
 const LINKTYPE_ETHERNET: u16 = 1;
 
@@ -32,6 +33,7 @@ const SHB_USERAPPL: u16 = 4;
 const IF_NAME: u16 = 2;
 const IF_SPEED: u16 = 8;
 const IF_TSRESOL: u16 = 9;
+const ISB_IFDROP: u16 = 5;
 
 /// Stamps count 10^-9 seconds.
 const NANOSECONDS: u8 = 9;
@@ -107,6 +109,26 @@ impl<W: Write> Capture<W> {
         self.end()
     }
 
+    /// Writes how many frames of an interface the capture lacks until `at`, because they came faster than they were kept.
+    ///
+    /// # Errors
+    /// Where writing fails.
+    pub fn write_dropped(&mut self, interface: InterfaceId, at: Instant, dropped: u64) -> io::Result<()> {
+        let stamp = self.epoch_ns.saturating_add(at.get() / 1_000);
+        self.begin(INTERFACE_STATISTICS);
+        self.put(&interface.0.to_le_bytes());
+        self.put(&((stamp >> 32) as u32).to_le_bytes());
+        self.put(&(stamp as u32).to_le_bytes());
+        self.option(ISB_IFDROP, &dropped.to_le_bytes());
+        self.option(OPTION_END, &[]);
+        self.end()
+    }
+
+    /// The writer, for instance to take out what has been written so far.
+    pub fn writer_mut(&mut self) -> &mut W {
+        &mut self.out
+    }
+
     /// Flushes and gives the writer back.
     ///
     /// # Errors
@@ -174,6 +196,7 @@ mod tests {
         let hop = capture.add_interface("tor→collector-1", gigabit, Bytes::new(40)).unwrap();
         capture.write_frame(trunk, Instant::new(1_234), &segment_head(1), 1054).unwrap();
         capture.write_frame(hop, Instant::new(2_000_123_456_789), &segment_head(1001), 1054).unwrap();
+        capture.write_dropped(hop, Instant::new(2_000_123_456_789), 7).unwrap();
         capture.finish().unwrap()
     }
 
@@ -196,7 +219,8 @@ mod tests {
         let capture = capture();
         let blocks = blocks(&capture);
         let kinds: Vec<u32> = blocks.iter().map(|block| block.0).collect();
-        assert_eq!(kinds, [SECTION_HEADER, 1, 1, 6, 6]);
+        assert_eq!(kinds, [SECTION_HEADER, 1, 1, 6, 6, 5]);
+        assert_eq!(blocks[5].1[12..24], [5, 0, 8, 0, 7, 0, 0, 0, 0, 0, 0, 0]);
         let (_, body) = blocks[4];
         assert_eq!(body[..4], 1u32.to_le_bytes());
         let stamp: u64 = 1_700_000_002_000_123_456;

@@ -39,6 +39,12 @@ impl<D: Driver> Switch<D> {
     /// # Errors
     /// Where it is wrong; nothing has changed then.
     pub fn handle_command(&mut self, command: Command) -> Result<Reply, CommandError> {
+        let reply = self.carry_out(command);
+        self.find_captured();
+        reply
+    }
+
+    fn carry_out(&mut self, command: Command) -> Result<Reply, CommandError> {
         match command {
             Command::AddRing(spec) => self.add_ring(spec),
             Command::SetRing(spec) => self.set_ring(spec),

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fanin_units::Rate;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::address::{Mac, Vlan};
@@ -19,7 +20,7 @@ const QUEUE_LEN: usize = 64;
 const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What can be asked of a running switch.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "command", content = "with")]
 pub enum Command {
     /// A new ring. No rule sends anything to it yet.
@@ -66,7 +67,7 @@ pub enum Command {
 }
 
 /// What of a port can change while it runs; what is absent stays.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PortChange {
     /// The port.

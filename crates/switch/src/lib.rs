@@ -9,14 +9,18 @@
 //! - [`Driver`]: a set of ports whose frames move without being copied; [`MemoryPorts`] are in memory.
 //! - [`XdpPorts`]: AF_XDP, straight on the kernel's interfaces. [`Running`]: one thread for each worker.
 //! - [`Command`] and [`Snapshot`]: changing a running switch, and what it counts.
+//! - [`control`]: the same over a local socket and HTTP, with metrics; [`capture`]: frames as pcapng.
+//! - [`openflow`]: rules for a hardware switch that sends only some frames through this one.
 
 #![warn(missing_docs)]
 
 mod address;
 mod apply;
+pub mod capture;
 mod classify;
 mod command;
 pub mod config;
+pub mod control;
 #[cfg(feature = "dpdk")]
 mod dpdk;
 mod driver;
@@ -26,11 +30,13 @@ mod lane;
 mod lanes;
 mod m21;
 mod memory;
+pub mod openflow;
 mod output;
 mod pause;
 mod pool;
 mod random;
 mod run;
+mod schema;
 mod snapshot;
 mod stations;
 mod switch;

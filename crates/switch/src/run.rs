@@ -7,8 +7,10 @@ use std::thread::JoinHandle;
 
 use fanin_scenario::Errors;
 
+use crate::capture::Captures;
 use crate::command::{Control, Wake};
 use crate::config::Config;
+use crate::control::Operation;
 use crate::driver::Driver;
 use crate::lanes::Lanes;
 use crate::snapshot::Snapshot;
@@ -73,6 +75,7 @@ pub struct Ended {
 #[derive(Debug)]
 pub struct Running {
     control: Control,
+    captures: Captures,
     stop: Arc<AtomicBool>,
     wakeups: Vec<Arc<Wakeup>>,
     threads: Vec<JoinHandle<Outcome>>,
@@ -109,6 +112,7 @@ impl Running {
     /// Where the configuration is wrong, or the system refuses a thread.
     pub fn over<D: Driver + Send + 'static>(config: &Config, drivers: Vec<D>) -> Result<Self, StartError> {
         let clock = Clock::start();
+        let captures = Captures::new(drivers.len(), since_1970_ns());
         let stop = Arc::new(AtomicBool::new(false));
         let system = |what| move |error| StartError::System { what, error };
         let mut wakeups = Vec::new();
@@ -120,8 +124,13 @@ impl Running {
             wakeups.push(wakeup);
         }
         let (control, commands) = Control::new(wakes);
-        let mut running =
-            Self { control, stop: Arc::clone(&stop), wakeups: wakeups.clone(), threads: Vec::new() };
+        let mut running = Self {
+            control,
+            captures: captures.clone(),
+            stop: Arc::clone(&stop),
+            wakeups: wakeups.clone(),
+            threads: Vec::new(),
+        };
         let owners: Vec<u16> = (0..config.port.len()).map(|port| config.worker_of(port) as u16).collect();
         let mut lanes = if drivers.len() > 1 { Lanes::between(&wakeups, &owners) } else { Vec::new() };
         lanes.reverse();
@@ -130,6 +139,7 @@ impl Running {
         for ((number, driver), commands) in drivers.into_iter().enumerate().zip(commands) {
             let mut switch = Switch::for_worker(config.clone().checked()?, driver, number)?;
             switch.lanes = lanes.pop();
+            switch.attach(&captures);
             workers.push(Worker {
                 switch,
                 receiving: Arc::clone(&receiving),
@@ -153,6 +163,11 @@ impl Running {
     /// The handle by which it is controlled; it can be cloned.
     pub const fn control(&self) -> &Control {
         &self.control
+    }
+
+    /// What its control server needs.
+    pub fn operation(&self) -> Operation {
+        Operation::new(self.control.clone(), self.captures.clone())
     }
 
     /// Whether a worker has ended by itself, which only happens where it panicked.
@@ -193,4 +208,9 @@ impl Drop for Running {
             let _ = thread.join();
         }
     }
+}
+
+/// The date, in nanoseconds; 0 where the machine believes that 1970 is still to come.
+fn since_1970_ns() -> u64 {
+    std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_nanos() as u64)
 }

@@ -1,12 +1,13 @@
 //! What the switch has done and holds: one picture of everything that can be counted, as plain values.
 
 use fanin_queueing::{Count, Counters, Limit, Occupancy};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use crate::stations::Station;
 
 /// Frames and the bytes in them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Tally {
     /// Frames.
     pub frames: u64,
@@ -118,7 +119,7 @@ impl Drops {
 }
 
 /// Frames dropped for one cause.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Dropped {
     /// The cause, by [`Cause::name`] or [`Limit::name`].
     pub cause: &'static str,
@@ -138,7 +139,7 @@ pub const HISTOGRAM_BUCKETS: usize = 14;
 
 /// Samples of how many frames a queue held, taken every 10 ms: bucket 0 counts those that found it empty, bucket n > 0
 /// those that found 4^(n-1) frames or more, and less than 4^n.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Histogram {
     /// Samples by bucket.
     pub buckets: [u64; HISTOGRAM_BUCKETS],
@@ -160,7 +161,7 @@ impl Histogram {
 }
 
 /// A queue: what it holds, and what happened to it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct QueueSnapshot {
     /// Frames held now.
     pub frames: u64,
@@ -207,7 +208,7 @@ impl QueueSnapshot {
 }
 
 /// A port.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PortSnapshot {
     /// Its name.
     pub name: String,
@@ -243,7 +244,7 @@ pub struct PortSnapshot {
 }
 
 /// A ring.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RingSnapshot {
     /// Its name.
     pub name: String,
@@ -258,7 +259,7 @@ pub struct RingSnapshot {
 }
 
 /// A rule.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RuleSnapshot {
     /// Its name.
     pub name: String,
@@ -267,7 +268,7 @@ pub struct RuleSnapshot {
 }
 
 /// A worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct WorkerSnapshot {
     /// Its number.
     pub worker: u16,
@@ -282,7 +283,7 @@ pub struct WorkerSnapshot {
 }
 
 /// Everything, at one moment.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Snapshot {
     /// The switch's name.
     pub name: String,

@@ -18,7 +18,7 @@ pub(crate) enum Learned {
 }
 
 /// An entry as the outside sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct Station {
     /// Its address.
     pub mac: Mac,

@@ -5,6 +5,7 @@ use fanin_scenario::Errors;
 use fanin_units::{Duration, Instant};
 
 use crate::address::Mac;
+use crate::capture::{Captures, Passing, Tap};
 use crate::classify::{Action, Classifier, Key};
 use crate::config::{Config, PortSpec, StormSpec};
 use crate::driver::{Driver, Received};
@@ -48,6 +49,8 @@ pub(crate) struct Input {
     tagged: Vec<u16>,
     pub(crate) is_up: bool,
     pub(crate) floods: bool,
+    /// Everything goes back by this port.
+    reflects: bool,
     pub(crate) pauser: Pauser,
     pub(crate) sent: Tally,
 }
@@ -105,6 +108,7 @@ impl Input {
             tagged: spec.tagged.iter().map(|vlan| vlan.get()).collect(),
             is_up: true,
             floods: spec.flood,
+            reflects: spec.reflect,
             pauser: Pauser::new(spec, index),
             sent: Tally::default(),
         }
@@ -146,6 +150,7 @@ pub struct Switch<D: Driver> {
     pub(crate) rounds: u64,
     pub(crate) busy_rounds: u64,
     pub(crate) now: Instant,
+    tap: Tap,
     /// To the other workers, where there are any.
     pub(crate) lanes: Option<Lanes<D::Handle>>,
 }
@@ -212,6 +217,7 @@ impl<D: Driver> Switch<D> {
             rounds: 0,
             busy_rounds: 0,
             now: Instant::START,
+            tap: Captures::new(worker + 1, 0).tap(worker),
             lanes: None,
             config,
         };
@@ -225,6 +231,17 @@ impl<D: Driver> Switch<D> {
         }
         switch.rebuild_rules();
         Ok(switch)
+    }
+
+    /// Lets these captures look at this worker's frames.
+    pub fn attach(&mut self, captures: &Captures) {
+        self.tap = captures.tap(self.worker);
+    }
+
+    /// Looks again where captures find their port or ring.
+    pub(crate) fn find_captured(&mut self) {
+        let (config, outputs, mine) = (&self.config, &self.outputs, &self.mine);
+        self.tap.find(|point| Passing::of(point, config, mine, |port, ring| outputs[port].ring(ring)));
     }
 
     /// The driver.
@@ -288,6 +305,9 @@ impl<D: Driver> Switch<D> {
         if now >= self.tick_at {
             self.tick(now);
         }
+        if self.tap.poll() {
+            self.find_captured();
+        }
         let mut frames = 0;
         let mut next: Next = Next::Never;
         for place in 0..self.mine.len() {
@@ -331,6 +351,11 @@ impl<D: Driver> Switch<D> {
         let mut received = std::mem::take(&mut self.received);
         received.clear();
         self.driver.receive(port, BURST, &mut received);
+        if self.tap.is_active() {
+            for &frame in &received {
+                self.tap.copy(now, Passing::Port(port), frame, &self.driver);
+            }
+        }
         for &frame in &received {
             self.forward(now, port, frame);
         }
@@ -374,6 +399,9 @@ impl<D: Driver> Switch<D> {
         if frame.bytes - ethernet.payload as u32 > self.payload_max + TAG_BYTES as u32 {
             return self.drop_in(input, frame, Cause::TooLong);
         }
+        if self.inputs[input].reflects {
+            return self.hand_over(now, input, input, vlan, frame, &ethernet);
+        }
         match self.stations.learn(now, ethernet.source, vlan, input) {
             Learned::Known | Learned::Full => {}
             Learned::New => {
@@ -407,7 +435,8 @@ impl<D: Driver> Switch<D> {
         let is_unknown = !ethernet.destination.is_group();
         let reaches = |(port, other): (usize, &Input)| {
             let carries = !self.has_vlans || other.carries(vlan);
-            (port != input && other.is_up && carries && (other.floods || !is_unknown)).then_some(port)
+            (port != input && other.is_up && carries && !other.reflects && (other.floods || !is_unknown))
+                .then_some(port)
         };
         let outputs: Vec<usize> = self.inputs.iter().enumerate().filter_map(reaches).collect();
         let Some((&last, others)) = outputs.split_last() else {
@@ -625,6 +654,9 @@ impl<D: Driver> Switch<D> {
                 if marked {
                     mark_congestion(self.driver.head_mut(frame.handle), ethernet);
                 }
+                if self.tap.is_active() {
+                    self.tap.copy(now, Passing::Ring(output, ring), frame, &self.driver);
+                }
                 if self.sends_pauses {
                     self.held_by_input[input] += u64::from(frame.bytes);
                 }
@@ -726,7 +758,13 @@ impl<D: Driver> Switch<D> {
     /// Hands the batch to the driver.
     #[inline]
     fn give(&mut self, port: usize) -> usize {
+        if self.tap.is_active() {
+            self.tap.leaving(self.now, port, &self.batch, &self.driver);
+        }
         let taken = self.driver.transmit(port, &self.batch);
+        if self.tap.is_active() {
+            self.tap.left(taken);
+        }
         let sent = &mut self.inputs[port].sent;
         sent.frames += taken as u64;
         sent.bytes += self.batch[..taken].iter().map(|frame| u64::from(frame.bytes)).sum::<u64>();

@@ -96,6 +96,7 @@ fn stations_are_learned_and_only_strangers_are_flooded() {
     bed.settle();
     assert_eq!((bed.take(0).len(), bed.take(1).len(), bed.take(2).len()), (0, 1, 1), "a stranger is flooded");
     bed.put(1, &frame(11, 10, 2, 60));
+    bed.settle();
     bed.put(0, &frame(10, 11, 3, 60));
     bed.settle();
     assert_eq!(

@@ -158,6 +158,7 @@ impl PortSpec {
             untagged: None,
             tagged: Vec::new(),
             flood: true,
+            reflect: false,
             storm: StormSpec::default(),
             pause: PauseSpec::default(),
             m21: None,

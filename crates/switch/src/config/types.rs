@@ -1,16 +1,21 @@
 //! What a configuration says. The same types travel in [`crate::Command`], so that what can be written can be changed.
 
+use std::net::SocketAddr;
+
 use fanin_units::{Bytes, Duration, Packets, Rate, Ratio};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::address::{IpPrefix, Mac, MacPrefix, Vlan};
 
 /// A whole configuration.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// The switch as a whole.
     pub switch: SwitchSpec,
+    /// Who may look and change while it runs, and where.
+    pub control: ControlSpec,
     /// How packet memory is divided among frames that no rule sends to a ring.
     pub buffering: BufferingSpec,
     /// DPDK, where ports are its devices.
@@ -26,7 +31,7 @@ pub struct Config {
 }
 
 /// The switch as a whole.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SwitchSpec {
     /// What it is called in its own output.
@@ -73,15 +78,28 @@ impl Default for SwitchSpec {
 }
 
 /// DPDK, for ports that are its devices.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DpdkSpec {
     /// What its environment is started with, such as `["--no-huge", "-m", "512", "--vdev=net_null0"]`.
     pub arguments: Vec<String>,
 }
 
+/// Control of the running switch: off unless an address is given.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ControlSpec {
+    /// The path of a local socket, which only the user that runs the switch can open.
+    pub socket: Option<String>,
+    /// Address and port of the HTTP interface, metrics among it: `127.0.0.1:9414`. Other than loopback addresses need a
+    /// token.
+    pub http: Option<SocketAddr>,
+    /// A file that holds the token which HTTP clients must show.
+    pub token_file: Option<String>,
+}
+
 /// Whether packet memory consists of huge pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Hugepages {
     /// No.
@@ -93,7 +111,7 @@ pub enum Hugepages {
 }
 
 /// What a worker does while there is nothing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Idle {
     /// Polls on for a moment, then sleeps until a frame comes or a frame may leave.
@@ -103,7 +121,7 @@ pub enum Idle {
 }
 
 /// How packet memory is divided among the frames that no rule sends to a ring.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BufferingSpec {
     /// The scheme.
@@ -134,7 +152,7 @@ impl Default for BufferingSpec {
 }
 
 /// A buffering scheme of `fanin-queueing`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheme {
     /// Each output has memory of its own.
@@ -148,7 +166,7 @@ pub enum Scheme {
 }
 
 /// A port.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PortSpec {
     /// Its name, unique.
@@ -192,6 +210,10 @@ pub struct PortSpec {
     /// Whether frames to unknown stations are flooded out of this port too.
     #[serde(default = "yes")]
     pub flood: bool,
+    /// Whether every frame that comes in goes out again by this port, through its rings: for the hybrid with an OpenFlow
+    /// switch, which decides where frames go.
+    #[serde(default)]
+    pub reflect: bool,
     /// Limits on what this port may have flooded.
     #[serde(default)]
     pub storm: StormSpec,
@@ -211,7 +233,7 @@ const fn yes() -> bool {
 }
 
 /// Where the kernel runs the redirect program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Attach {
     /// In the driver, or where it has no such place, in the kernel's general one.
@@ -224,7 +246,7 @@ pub enum Attach {
 }
 
 /// Whether the driver of an interface copies frames.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Copying {
     /// Only where it must.
@@ -237,7 +259,7 @@ pub enum Copying {
 }
 
 /// Which of a port's queues goes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DisciplineSpec {
     /// In turn, a frame each.
@@ -250,7 +272,7 @@ pub enum DisciplineSpec {
 }
 
 /// Explicit congestion notification on the length of a queue as a frame finds it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MarkSpec {
     /// Frames that find more bytes than this are marked.
@@ -265,7 +287,7 @@ pub struct MarkSpec {
 }
 
 /// What becomes of frames that should be marked and cannot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unmarkable {
     /// They pass.
@@ -276,7 +298,7 @@ pub enum Unmarkable {
 }
 
 /// Storm control: what a port may send to many at once. None is no limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StormSpec {
     /// Frames to all stations.
@@ -290,7 +312,7 @@ pub struct StormSpec {
 }
 
 /// PAUSE frames of IEEE 802.3x on one port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PauseSpec {
     /// Whether PAUSE frames that come in hold back what goes out.
@@ -302,7 +324,7 @@ pub struct PauseSpec {
 }
 
 /// The M21TCP stage of one output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct M21Spec {
     /// The buffer that the flows share; the output's own under the `dedicated` scheme.
@@ -330,7 +352,7 @@ impl Default for M21Spec {
 }
 
 /// What happens to frames on the way out of a port, in this order: loss, duplication, then delay with jitter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ImpairSpec {
     /// Every frame comes so much later.
@@ -368,7 +390,7 @@ impl ImpairSpec {
 }
 
 /// A deep queue ("daqring") of one output, with a rate of its own.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RingSpec {
     /// Its name, unique.
@@ -417,7 +439,7 @@ impl RingSpec {
 
 /// Which frames go to a ring. What is not said matches anything; among rules that match, the highest priority wins, and
 /// among equals the first. A rule only chooses among the queues of the port that a frame leaves through anyway.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RuleSpec {
     /// Its name, unique.
@@ -544,7 +566,7 @@ impl<'de> Deserialize<'de> for PortRange {
 }
 
 /// A station whose port is known: never learned, never forgotten, and refused on any other port.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StationSpec {
     /// Its address.

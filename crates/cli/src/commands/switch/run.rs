@@ -1,26 +1,31 @@
-//! `fanin switch`: the lossless software switch.
+//! `fanin switch CONFIG`: runs the switch.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
+use fanin_switch::config::ControlSpec;
+use fanin_switch::control::{Server, Settings};
 use fanin_switch::{Config, Ended, Running};
 use fanin_units::Bytes;
 
+use crate::commands::switch::target::read_token;
 use crate::failure::Failure;
 use crate::{interrupt, output};
 
 /// How often a stop is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-#[derive(Debug, Args)]
-#[command(after_help = "Example: fanin switch --example > switch.toml && fanin switch switch.toml --check
+/// What stands below the help.
+pub(super) const AFTER_HELP: &str = "Example: fanin switch --example > switch.toml && fanin switch switch.toml --check
 
 Ctrl-C or SIGTERM stops it: it takes nothing in any more, and ends when its queues have drained. The exit code is 0 then,
 and 1 where frames were left when the time to drain was over; a second Ctrl-C ends it at once. It needs root, or the
-capabilities CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF, which it gives up once its ports are open.")]
-pub(crate) struct Arguments {
+capabilities CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF, which it gives up once its ports are open.";
+
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
     /// The switch: its ports, rings and rules, as TOML.
     #[arg(value_name = "CONFIG", value_hint = ValueHint::FilePath, required_unless_present = "example")]
     config: Option<PathBuf>,
@@ -35,7 +40,7 @@ pub(crate) struct Arguments {
     quiet: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let Some(path) = &arguments.config else {
         return output::print(fanin_switch::config::EXAMPLE);
     };
@@ -49,9 +54,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Ok(());
     }
     let stop = interrupt::flag();
+    let settings = control_settings(&config)?;
     let running = Running::start(&config)?;
+    // Its threads come after the capabilities have gone, and so have none.
+    let server = match &settings {
+        Some(settings) => Some(Server::start(settings, running.operation())?),
+        None => None,
+    };
     if !arguments.quiet {
         output::print(&format!("{} is running: {}\n", config.switch.name, outline(&config)))?;
+        if let Some(address) = server.as_ref().and_then(Server::http_address) {
+            output::print(&format!("control and metrics at http://{address}\n"))?;
+        }
     }
     while !stop.load(Ordering::Relaxed) && !running.has_failed() {
         std::thread::sleep(LOOK_EVERY);
@@ -64,6 +78,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         0 => Ok(()),
         frames => Err(Failure::Undelivered { frames }),
     }
+}
+
+/// Where it listens for its operators, where the configuration says so.
+fn control_settings(config: &Config) -> Result<Option<Settings>, Failure> {
+    let ControlSpec { socket, http, token_file } = &config.control;
+    if socket.is_none() && http.is_none() {
+        return Ok(None);
+    }
+    let token = token_file.as_ref().map(|path| read_token(&PathBuf::from(path))).transpose()?;
+    Ok(Some(Settings { socket: socket.as_ref().map(PathBuf::from), http: *http, token }))
 }
 
 /// A configuration in a few words.

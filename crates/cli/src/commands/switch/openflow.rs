@@ -1,0 +1,62 @@
+//! `fanin switch openflow`: the hybrid of the multi-host paper, an OpenFlow switch beside the software switch.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+use fanin_switch::openflow::{self, Hybrid};
+
+use crate::failure::Failure;
+use crate::output;
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example: fanin switch openflow --example > hybrid.toml && fanin switch openflow hybrid.toml"
+)]
+pub(crate) struct Arguments {
+    /// A description of the switch, its collectors and its host ports (`--example` prints one).
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required_unless_present = "example")]
+    file: Option<PathBuf>,
+    /// What to print.
+    #[arg(long = "as", value_name = "FORM", value_enum, default_value_t = Form::Commands)]
+    form: Form,
+    /// Use only the first of the file's host ports; 0 redirects nothing.
+    #[arg(long, value_name = "N")]
+    host_ports: Option<usize>,
+    /// Print the commands that take the rules back.
+    #[arg(long, conflicts_with = "form")]
+    remove: bool,
+    /// Print a description to start from.
+    #[arg(long, conflicts_with_all = ["file", "form", "host_ports", "remove"])]
+    example: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// A shell script of ovs-vsctl and ovs-ofctl calls.
+    Commands,
+    /// The rules alone, a file for `ovs-ofctl --bundle add-flows`.
+    Flows,
+    /// The rules as JSON with OXM names, for other controllers.
+    Json,
+    /// The OVSDB transaction that numbers the ports, for `ovsdb-client transact`.
+    Ovsdb,
+    /// The configuration of the software switch at the other end of the host ports, for `fanin switch`.
+    Switch,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let Some(file) = &arguments.file else {
+        return output::print(openflow::EXAMPLE);
+    };
+    let (hybrid, warnings) = Hybrid::load(file, arguments.host_ports)?;
+    output::warn(&warnings);
+    let text = match arguments.form {
+        _ if arguments.remove => openflow::removal(&hybrid),
+        Form::Commands => openflow::commands(&hybrid),
+        Form::Flows => openflow::flows(&hybrid),
+        Form::Json => openflow::json(&hybrid),
+        Form::Ovsdb => openflow::ovsdb(&hybrid),
+        Form::Switch => openflow::switch_config(&hybrid),
+    };
+    output::print(&text)
+}

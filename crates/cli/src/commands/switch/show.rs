@@ -1,0 +1,250 @@
+//! `fanin switch show`: what a running switch has, holds and has done.
+
+use clap::{Args, ValueEnum};
+use fanin_switch::control::Client;
+use fanin_units::Bytes;
+use serde_json::Value;
+
+use crate::commands::switch::target::Target;
+use crate::failure::Failure;
+use crate::output;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example: fanin switch show rings --at ADDRESS")]
+pub(super) struct Arguments {
+    /// What to show.
+    #[arg(value_enum)]
+    what: What,
+    /// Print everything that is known as JSON, instead of a table.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// Deep queues: what they hold, the most that they held, limits, and drops.
+    Rings,
+    /// Ports: link, frames in and out, drops by cause, and the queue of frames that no rule sends to a ring.
+    Ports,
+    /// Stations and their ports.
+    Mac,
+    /// Rules and how many frames they decided about.
+    Rules,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let client = arguments.target.client()?;
+    let path = match arguments.what {
+        What::Rings => "/v1/rings",
+        What::Ports => "/v1/ports",
+        What::Mac => "/v1/stations",
+        What::Rules => "/v1/rules",
+    };
+    let items = client.read(path)?;
+    if arguments.json {
+        return output::print(&format!("{items:#}\n"));
+    }
+    let rows: Vec<Vec<String>> = match arguments.what {
+        What::Rings => each(&items).map(ring).collect(),
+        What::Ports => each(&items).map(port).collect(),
+        What::Rules => each(&items).map(rule).collect(),
+        What::Mac => stations(&client, &items)?,
+    };
+    let header: &[&str] = match arguments.what {
+        What::Rings => &[
+            "ring",
+            "port",
+            "frames",
+            "bytes",
+            "most frames",
+            "most bytes",
+            "capacity",
+            "rate",
+            "in",
+            "out",
+            "dropped",
+            "alarm",
+        ],
+        What::Ports => &[
+            "port",
+            "link",
+            "frames in",
+            "bytes in",
+            "frames out",
+            "bytes out",
+            "queued",
+            "most queued",
+            "dropped",
+            "causes",
+        ],
+        What::Rules => &["rule", "ring", "priority", "matches", "frames", "bytes"],
+        What::Mac => &["station", "vlan", "port", "kind", "silent"],
+    };
+    output::print(&table(header, &rows))
+}
+
+fn each(items: &Value) -> impl Iterator<Item = &Value> {
+    items.as_array().into_iter().flatten()
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_default()
+}
+
+/// A text as it is, anything else as JSON writes it; nothing for null.
+fn word(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn bytes(value: &Value) -> String {
+    Bytes::new(number(value)).to_string()
+}
+
+fn dropped(list: &Value) -> u64 {
+    each(list).map(|dropped| number(&dropped["frames"])).sum()
+}
+
+fn ring(item: &Value) -> Vec<String> {
+    let (spec, state) = (&item["spec"], &item["state"]);
+    let queue = &state["queue"];
+    let limits: Vec<String> = ["frames", "bytes"]
+        .iter()
+        .map(|key| &spec[*key])
+        .filter(|limit| !limit.is_null())
+        .map(word)
+        .collect();
+    let alarm = match (&spec["alarm"], state["alarm"].as_bool()) {
+        (Value::Null, _) => "-".to_owned(),
+        (_, Some(true)) => format!("RAISED ({})", number(&state["alarms"])),
+        _ => format!("no ({})", number(&state["alarms"])),
+    };
+    vec![
+        word(&item["name"]),
+        word(&spec["port"]),
+        number(&queue["frames"]).to_string(),
+        bytes(&queue["bytes"]),
+        number(&queue["frames_max"]).to_string(),
+        bytes(&queue["bytes_max"]),
+        if limits.is_empty() { "-".to_owned() } else { limits.join(", ") },
+        word(&spec["rate"]),
+        number(&queue["enqueued"]["frames"]).to_string(),
+        number(&queue["departed"]["frames"]).to_string(),
+        dropped(&queue["dropped"]).to_string(),
+        alarm,
+    ]
+}
+
+fn port(item: &Value) -> Vec<String> {
+    let state = &item["state"];
+    let link = match (state["is_up"].as_bool(), state["is_paused"].as_bool()) {
+        (Some(true), Some(true)) => "paused",
+        (Some(true), _) => "up",
+        _ => "down",
+    };
+    let queue = &state["queue"];
+    let causes: Vec<String> = each(&state["dropped"])
+        .chain(each(&queue["dropped"]))
+        .map(|dropped| format!("{} {}", word(&dropped["cause"]), number(&dropped["frames"])))
+        .collect();
+    vec![
+        word(&item["name"]),
+        link.to_owned(),
+        number(&state["received"]["frames"]).to_string(),
+        bytes(&state["received"]["bytes"]),
+        number(&state["sent"]["frames"]).to_string(),
+        bytes(&state["sent"]["bytes"]),
+        number(&queue["frames"]).to_string(),
+        number(&queue["frames_max"]).to_string(),
+        (dropped(&state["dropped"]) + dropped(&queue["dropped"])).to_string(),
+        if causes.is_empty() { "-".to_owned() } else { causes.join(", ") },
+    ]
+}
+
+fn rule(item: &Value) -> Vec<String> {
+    let (spec, matched) = (&item["spec"], &item["state"]["matched"]);
+    let ring = if spec["drop"] == true { "(drop)".to_owned() } else { word(&spec["ring"]) };
+    let matches: Vec<String> = spec
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(key, value)| {
+            !value.is_null() && !["name", "ring", "drop", "priority"].contains(&key.as_str())
+        })
+        .map(|(key, value)| format!("{key} {}", word(value)))
+        .collect();
+    vec![
+        word(&item["name"]),
+        ring,
+        number(&spec["priority"]).to_string(),
+        if matches.is_empty() { "everything".to_owned() } else { matches.join(", ") },
+        number(&matched["frames"]).to_string(),
+        bytes(&matched["bytes"]),
+    ]
+}
+
+/// Stations name their port by its number; people know its name.
+fn stations(client: &Client, items: &Value) -> Result<Vec<Vec<String>>, Failure> {
+    let ports = client.read("/v1/ports")?;
+    let name = |wanted: u64| {
+        let port = each(&ports).find(|port| number(&port["state"]["number"]) == wanted);
+        port.map_or_else(|| wanted.to_string(), |port| word(&port["name"]))
+    };
+    let mut rows: Vec<Vec<String>> = each(items)
+        .map(|station| {
+            let is_static = station["is_static"] == true;
+            vec![
+                word(&station["mac"]),
+                number(&station["vlan"]).to_string(),
+                name(number(&station["port"])),
+                if is_static { "static" } else { "learned" }.to_owned(),
+                if is_static { "-".to_owned() } else { format!("{} s", number(&station["silent_s"])) },
+            ]
+        })
+        .collect();
+    rows.sort();
+    Ok(rows)
+}
+
+/// Columns as wide as what stands in them; numbers to the right.
+fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+    let mut lines = vec![header.iter().map(|&name| name.to_owned()).collect::<Vec<_>>()];
+    lines.extend_from_slice(rows);
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..header.len()).map(width).collect();
+    let is_number = |column: usize| {
+        rows.iter().all(|row| row[column].starts_with(|c: char| c.is_ascii_digit())) && !rows.is_empty()
+    };
+    let right: Vec<bool> = (0..header.len()).map(|column| column > 0 && is_number(column)).collect();
+    let mut text = String::new();
+    for line in &lines {
+        let cells: Vec<String> = line
+            .iter()
+            .enumerate()
+            .map(|(n, cell)| {
+                let width = widths[n];
+                if right[n] { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+            })
+            .collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_aligned() {
+        let rows = [vec!["a".to_owned(), "7".to_owned()], vec!["long".to_owned(), "12 kB".to_owned()]];
+        assert_eq!(table(&["ring", "bytes"], &rows), "ring  bytes\na         7\nlong  12 kB\n");
+        assert_eq!(table(&["ring", "bytes"], &[]), "ring  bytes\n");
+    }
+}

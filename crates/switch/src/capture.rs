@@ -1,0 +1,436 @@
+//! Copies of frames for whoever wants to look: of one port in both directions, or of what one ring takes in.
+//!
+//! The data path looks once a round whether somebody captures. While somebody does, it copies frames into buffers that
+//! the other side has given it; where none is left the copy is dropped and counted, and the frame goes its way.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant as Clock};
+
+use fanin_report::{Capture, InterfaceId};
+use fanin_units::{Bytes, Instant, Rate};
+
+use crate::config::Config;
+use crate::driver::{Driver, Received};
+
+/// Captures at a time.
+pub const CAPTURES_MAX: usize = 4;
+/// The longest capture, in seconds.
+pub const SECONDS_MAX: u64 = 600;
+/// How long a capture lasts that does not say, in seconds.
+pub const SECONDS_DEFAULT: u64 = 10;
+/// The largest capture, in bytes of its file.
+pub const BYTES_MAX: u64 = 1 << 30;
+/// How large a capture becomes that does not say.
+pub const BYTES_DEFAULT: u64 = 64 << 20;
+/// The most bytes that are kept of a frame; more than any frame has.
+pub const SNAP_MAX: u64 = 16 << 10;
+/// Copies that wait for one capture, by worker.
+const COPIES_MAX: usize = 1024;
+/// As much is given out at a time.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// What is captured, and how much of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CaptureSpec {
+    /// Where.
+    pub point: Point,
+    /// How long at most, up to [`SECONDS_MAX`].
+    pub seconds: u64,
+    /// How large it may become, up to [`BYTES_MAX`].
+    pub bytes: u64,
+    /// How much of each frame is kept, up to [`SNAP_MAX`].
+    pub snap: u64,
+}
+
+/// Where frames are copied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Point {
+    /// A port, by its name: what comes in, as it came in, and what goes out.
+    Port(String),
+    /// A ring, by its name: what it takes in.
+    Ring(String),
+}
+
+/// Where a frame passes, as the data path knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Passing {
+    /// By a port.
+    Port(usize),
+    /// Into a ring of a port.
+    Ring(usize, usize),
+}
+
+impl Passing {
+    /// Where a point lies, if it exists and one of these ports is its own. `ring` finds a ring of a port.
+    pub(crate) fn of(
+        point: &Point,
+        config: &Config,
+        mine: &[usize],
+        ring: impl Fn(usize, &str) -> Option<usize>,
+    ) -> Option<Self> {
+        let port = match point {
+            Point::Port(name) => config.port_index(name)?,
+            Point::Ring(name) => {
+                config.port_index(&config.ring.iter().find(|ring| ring.name == *name)?.port)?
+            }
+        };
+        if !mine.contains(&port) {
+            return None;
+        }
+        Some(match point {
+            Point::Port(_) => Self::Port(port),
+            Point::Ring(name) => Self::Ring(port, ring(port, name)?),
+        })
+    }
+}
+
+/// [`CAPTURES_MAX`] captures are under way already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{CAPTURES_MAX} captures are under way: wait until one ends")]
+pub struct TooManyCaptures;
+
+/// All captures of one switch, from the side of those who look.
+#[derive(Debug, Clone)]
+pub struct Captures {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    workers: usize,
+    epoch_ns: u64,
+    /// Counts changes of `sessions`, so that the data path needs the lock only after one.
+    generation: AtomicU64,
+    sessions: Mutex<Vec<Arc<Session>>>,
+    copied: AtomicU64,
+    dropped: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Session {
+    spec: CaptureSpec,
+    /// What each worker needs; it takes it once.
+    ends: Mutex<Vec<Option<End>>>,
+    /// Frames that were not copied since no buffer was left.
+    dropped: AtomicU64,
+}
+
+/// The data path's end: buffers come empty and leave full.
+#[derive(Debug)]
+struct End {
+    empty: Receiver<Vec<u8>>,
+    full: SyncSender<Copied>,
+}
+
+/// The other end.
+#[derive(Debug)]
+struct Outlet {
+    empty: SyncSender<Vec<u8>>,
+    full: Receiver<Copied>,
+}
+
+#[derive(Debug)]
+struct Copied {
+    at: Instant,
+    /// 0: what came in or was queued, 1: what went out.
+    interface: usize,
+    length: u32,
+    bytes: Vec<u8>,
+}
+
+impl Captures {
+    /// For a switch with so many workers, whose clock started `epoch_ns` nanoseconds after 1970.
+    pub fn new(workers: usize, epoch_ns: u64) -> Self {
+        let shared = Shared {
+            workers,
+            epoch_ns,
+            generation: AtomicU64::new(0),
+            sessions: Mutex::default(),
+            copied: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Begins a capture; it ends when the stream is dropped, or says so.
+    ///
+    /// # Errors
+    /// If there are too many.
+    pub fn start(&self, spec: CaptureSpec) -> Result<Stream, TooManyCaptures> {
+        let mut sessions = self.shared.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        if sessions.len() >= CAPTURES_MAX {
+            return Err(TooManyCaptures);
+        }
+        let (mut ends, mut outlets) = (Vec::new(), Vec::new());
+        for _ in 0..self.shared.workers {
+            let (give, empty) = sync_channel(COPIES_MAX);
+            let (full, take) = sync_channel(COPIES_MAX);
+            for _ in 0..COPIES_MAX {
+                // There is room for all of them. Buffers get their memory when they are first used.
+                let _ = give.try_send(Vec::new());
+            }
+            ends.push(Some(End { empty, full }));
+            outlets.push(Outlet { empty: give, full: take });
+        }
+        let session = Arc::new(Session { spec, ends: Mutex::new(ends), dropped: AtomicU64::new(0) });
+        sessions.push(Arc::clone(&session));
+        drop(sessions);
+        self.shared.generation.fetch_add(1, Ordering::Release);
+        Ok(Stream::new(Arc::clone(&self.shared), session, outlets))
+    }
+
+    /// The data path's side, for one worker.
+    pub(crate) fn tap(&self, worker: usize) -> Tap {
+        Tap { shared: Arc::clone(&self.shared), worker, seen: 0, active: Vec::new() }
+    }
+
+    /// Captures under way.
+    pub fn len(&self) -> usize {
+        self.shared.sessions.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Whether nobody captures.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Frames copied for captures since the switch started.
+    pub fn copied(&self) -> u64 {
+        self.shared.copied.load(Ordering::Relaxed)
+    }
+
+    /// Frames that should have been copied and were not, since they came faster than somebody took them.
+    pub fn dropped(&self) -> u64 {
+        self.shared.dropped.load(Ordering::Relaxed)
+    }
+}
+
+/// The data path's side of all captures.
+#[derive(Debug)]
+pub(crate) struct Tap {
+    shared: Arc<Shared>,
+    worker: usize,
+    seen: u64,
+    active: Vec<Active>,
+}
+
+#[derive(Debug)]
+struct Active {
+    session: Arc<Session>,
+    end: End,
+    /// Where it copies; nothing where its port or ring does not exist, or belongs to another worker.
+    place: Option<Passing>,
+    /// Buffers that were not needed after all.
+    spare: Vec<Vec<u8>>,
+    /// Copies of frames that the driver has not taken yet.
+    leaving: Vec<Option<Copied>>,
+}
+
+impl Tap {
+    /// Whether somebody captures.
+    #[inline]
+    pub(crate) const fn is_active(&self) -> bool {
+        !self.active.is_empty()
+    }
+
+    /// Called once a round; where it says so, [`Self::find`] is due. Costs one load where nothing has changed.
+    #[inline]
+    pub(crate) fn poll(&mut self) -> bool {
+        self.shared.generation.load(Ordering::Acquire) != self.seen && self.renew()
+    }
+
+    #[cold]
+    fn renew(&mut self) -> bool {
+        // Who holds the lock changes something, and counts it: then the next round looks again.
+        let Ok(sessions) = self.shared.sessions.try_lock() else { return false };
+        self.seen = self.shared.generation.load(Ordering::Acquire);
+        self.active.retain(|active| sessions.iter().any(|session| Arc::ptr_eq(session, &active.session)));
+        for session in sessions.iter() {
+            match session.ends.try_lock() {
+                Ok(mut ends) => {
+                    if let Some(end) = ends[self.worker].take() {
+                        self.active.push(Active {
+                            session: Arc::clone(session),
+                            end,
+                            place: None,
+                            spare: Vec::new(),
+                            leaving: Vec::new(),
+                        });
+                    }
+                }
+                // Another worker takes its own at this moment.
+                Err(_) => self.seen = self.seen.wrapping_sub(1),
+            }
+        }
+        true
+    }
+
+    /// Called after every change of ports or rings.
+    pub(crate) fn find(&mut self, find: impl Fn(&Point) -> Option<Passing>) {
+        for active in &mut self.active {
+            active.place = find(&active.session.spec.point);
+        }
+    }
+
+    /// Copies a frame where somebody captures it.
+    #[cold]
+    pub(crate) fn copy<D: Driver>(
+        &mut self,
+        now: Instant,
+        passing: Passing,
+        frame: Received<D::Handle>,
+        driver: &D,
+    ) {
+        for active in &mut self.active {
+            if active.place == Some(passing) {
+                let copied = active.copy(now, 0, frame, driver);
+                active.hand_on(copied, &self.shared);
+            }
+        }
+    }
+
+    /// Copies frames that are about to leave by a port. [`Self::left`] says how many of them did.
+    #[cold]
+    pub(crate) fn leaving<D: Driver>(
+        &mut self,
+        now: Instant,
+        port: usize,
+        frames: &[Received<D::Handle>],
+        driver: &D,
+    ) {
+        for active in self.active.iter_mut().filter(|active| active.place == Some(Passing::Port(port))) {
+            for &frame in frames {
+                let copied = active.copy(now, 1, frame, driver);
+                active.leaving.push(copied);
+            }
+        }
+    }
+
+    /// The first so many of the frames that were about to leave have left.
+    #[cold]
+    pub(crate) fn left(&mut self, count: usize) {
+        for active in &mut self.active {
+            let mut leaving = std::mem::take(&mut active.leaving);
+            for (place, copied) in leaving.drain(..).enumerate() {
+                if place < count {
+                    active.hand_on(copied, &self.shared);
+                } else if let Some(copied) = copied {
+                    active.spare.push(copied.bytes);
+                }
+            }
+            active.leaving = leaving;
+        }
+    }
+}
+
+impl Active {
+    /// A copy, or nothing where no buffer is left.
+    fn copy<D: Driver>(
+        &mut self,
+        at: Instant,
+        interface: usize,
+        frame: Received<D::Handle>,
+        driver: &D,
+    ) -> Option<Copied> {
+        let mut bytes = self.spare.pop().or_else(|| self.end.empty.try_recv().ok())?;
+        bytes.clear();
+        driver.copy_out(frame, &mut bytes);
+        bytes.truncate(self.session.spec.snap as usize);
+        Some(Copied { at, interface, length: frame.bytes, bytes })
+    }
+
+    fn hand_on(&mut self, copied: Option<Copied>, shared: &Shared) {
+        match copied {
+            Some(copied) => {
+                // As many places as buffers: there is always room, unless the other side has gone.
+                let _ = self.end.full.try_send(copied);
+                shared.copied.fetch_add(1, Ordering::Relaxed);
+            }
+            None => {
+                self.session.dropped.fetch_add(1, Ordering::Relaxed);
+                shared.dropped.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// A capture while it is made: bytes of a pcapng file.
+#[derive(Debug)]
+pub struct Stream {
+    shared: Arc<Shared>,
+    session: Arc<Session>,
+    outlets: Vec<Outlet>,
+    file: Capture<Vec<u8>>,
+    interfaces: Vec<InterfaceId>,
+    until: Clock,
+    bytes: u64,
+    last: Instant,
+    has_ended: bool,
+}
+
+impl Stream {
+    fn new(shared: Arc<Shared>, session: Arc<Session>, outlets: Vec<Outlet>) -> Self {
+        let names = match &session.spec.point {
+            Point::Port(name) => vec![format!("{name} in"), format!("{name} out")],
+            Point::Ring(name) => vec![format!("ring {name}")],
+        };
+        const IN_MEMORY: &str = "memory takes what is written";
+        let application = concat!("fanin switch ", env!("CARGO_PKG_VERSION"));
+        let mut file = Capture::new(Vec::new(), application, shared.epoch_ns).expect(IN_MEMORY);
+        let snap = Bytes::new(session.spec.snap);
+        let interfaces =
+            names.iter().map(|name| file.add_interface(name, Rate::ZERO, snap).expect(IN_MEMORY)).collect();
+        let until = Clock::now() + Duration::from_secs(session.spec.seconds.min(SECONDS_MAX));
+        let last = Instant::START;
+        Self { shared, session, outlets, file, interfaces, until, bytes: 0, last, has_ended: false }
+    }
+
+    /// What was asked for.
+    pub fn spec(&self) -> &CaptureSpec {
+        &self.session.spec
+    }
+
+    /// The next part of the file, empty where nothing has been copied since; `None` once it is complete. Never waits.
+    pub fn poll_bytes(&mut self) -> Option<Vec<u8>> {
+        if self.has_ended {
+            return None;
+        }
+        let mut is_full = false;
+        'outlets: for outlet in &self.outlets {
+            while let Ok(copied) = outlet.full.try_recv() {
+                let room = 64 + copied.bytes.len() as u64;
+                if self.bytes + self.file.writer_mut().len() as u64 + room > self.session.spec.bytes {
+                    is_full = true;
+                    break 'outlets;
+                }
+                let id = self.interfaces[copied.interface];
+                self.last = self.last.max(copied.at);
+                // Writing to memory cannot fail.
+                let _ = self.file.write_frame(id, copied.at, &copied.bytes, copied.length);
+                let _ = outlet.empty.try_send(copied.bytes);
+                if self.file.writer_mut().len() >= CHUNK_BYTES {
+                    break 'outlets;
+                }
+            }
+        }
+        if is_full || Clock::now() >= self.until {
+            self.has_ended = true;
+            let dropped = self.session.dropped.load(Ordering::Relaxed);
+            let _ = self.file.write_dropped(self.interfaces[0], self.last, dropped);
+        }
+        let bytes = std::mem::take(self.file.writer_mut());
+        self.bytes += bytes.len() as u64;
+        Some(bytes)
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let mut sessions = self.shared.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.retain(|session| !Arc::ptr_eq(session, &self.session));
+        drop(sessions);
+        self.shared.generation.fetch_add(1, Ordering::Release);
+    }
+}

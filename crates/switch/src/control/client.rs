@@ -1,0 +1,260 @@
+//! A client for one request at a time, over the local socket or HTTP.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::time::Duration;
+
+use hyper::body::{Body, Bytes, Incoming};
+use hyper::client::conn::http1;
+use hyper::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST, HeaderValue};
+use hyper::{Method, Request};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+
+use crate::control::body::{Outgoing, collect};
+use crate::control::query::encode;
+
+/// A switch that does not answer for so long is not there.
+const TIMEOUT: Duration = Duration::from_secs(15);
+/// An answer larger than this is none of a switch.
+const ANSWER_BYTES_MAX: usize = 256 << 20;
+
+/// Where a switch listens.
+#[derive(Debug, Clone)]
+pub enum Address {
+    /// Its local socket.
+    Socket(PathBuf),
+    /// HTTP, with the token where it wants one.
+    Http(SocketAddr, Option<String>),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Socket(path) => write!(out, "{}", path.display()),
+            Self::Http(address, _) => write!(out, "http://{address}"),
+        }
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nobody listens there.
+    #[error("no switch answers at {address}: {error}")]
+    Connect {
+        /// Where.
+        address: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// What came is no answer.
+    #[error("what listens at {address} does not answer as a switch does: {reason}")]
+    Protocol {
+        /// Where.
+        address: String,
+        /// What was wrong.
+        reason: String,
+    },
+    /// Nothing came.
+    #[error("the switch at {address} has not answered for {} s", TIMEOUT.as_secs())]
+    Silent {
+        /// Where.
+        address: String,
+    },
+    /// The switch refuses.
+    #[error("{detail} (status {status})")]
+    Refused {
+        /// The status of HTTP.
+        status: u16,
+        /// Why.
+        detail: String,
+    },
+    /// What came cannot be written.
+    #[error("cannot write: {0}")]
+    Write(io::Error),
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Response {
+    /// The status of HTTP.
+    pub status: u16,
+    /// The kind of the body.
+    pub kind: String,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// Asks a switch.
+#[derive(Debug, Clone)]
+pub struct Client {
+    address: Address,
+}
+
+impl Client {
+    /// For the switch that listens there.
+    pub fn new(address: Address) -> Self {
+        Self { address }
+    }
+
+    /// Escapes a name for use in a path or as a parameter.
+    pub fn escape(name: &str) -> String {
+        encode(name)
+    }
+
+    /// Asks for something and reads the JSON that comes.
+    ///
+    /// # Errors
+    /// Where there is no answer, or a refusal.
+    pub fn read(&self, path: &str) -> Result<Value, ClientError> {
+        let response = self.send("GET", path, None)?;
+        serde_json::from_slice(&response.body).map_err(|error| self.strange(error))
+    }
+
+    /// Sends a request with or without a body of JSON.
+    ///
+    /// # Errors
+    /// Where there is no answer, or a refusal.
+    ///
+    /// # Panics
+    /// If the method or the path is none.
+    pub fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Response, ClientError> {
+        let response = self.exchange(method, path, body)?;
+        if response.status >= 400 {
+            return Err(refused(response.status, &response.body));
+        }
+        Ok(response)
+    }
+
+    /// As [`Self::send`], but a refusal is an answer as well.
+    ///
+    /// # Errors
+    /// Where there is no answer.
+    ///
+    /// # Panics
+    /// If the method or the path is none.
+    pub fn exchange(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Response, ClientError> {
+        self.wait(async {
+            let response = self.request(method, path, body).await?;
+            let status = response.status().as_u16();
+            let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+            let kind = kind.unwrap_or_default().to_owned();
+            let body = match timeout(TIMEOUT, collect(response.into_body(), ANSWER_BYTES_MAX)).await {
+                Ok(Ok(body)) => body,
+                Ok(Err(error)) => return Err(self.strange(format_args!("{error:?}"))),
+                Err(_) => return Err(self.silent()),
+            };
+            Ok(Response { status, kind, body })
+        })
+    }
+
+    /// Asks for something that comes bit by bit, and writes it as it comes until it ends. Returns how many bytes there were.
+    ///
+    /// # Errors
+    /// Where there is no answer, or a refusal, or it cannot be written.
+    ///
+    /// # Panics
+    /// If the path is none.
+    pub fn download(&self, path: &str, mut into: impl Write) -> Result<u64, ClientError> {
+        self.wait(async {
+            let response = self.request("GET", path, None).await?;
+            let status = response.status().as_u16();
+            if status >= 400 {
+                let body = collect(response.into_body(), ANSWER_BYTES_MAX).await.unwrap_or_default();
+                return Err(refused(status, &body));
+            }
+            let mut written = 0;
+            let mut body = pin!(response.into_body());
+            while let Some(frame) = std::future::poll_fn(|context| body.as_mut().poll_frame(context)).await {
+                let Ok(bytes) = frame.map_err(|error| self.strange(error))?.into_data() else { continue };
+                into.write_all(&bytes).map_err(ClientError::Write)?;
+                written += bytes.len() as u64;
+            }
+            into.flush().map_err(ClientError::Write)?;
+            Ok(written)
+        })
+    }
+
+    fn wait<T>(&self, work: impl Future<Output = Result<T, ClientError>>) -> Result<T, ClientError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime
+            .map_err(|error| ClientError::Connect { address: self.address.to_string(), error })?
+            .block_on(work)
+    }
+
+    async fn request(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<hyper::Response<Incoming>, ClientError> {
+        let connect = |error| ClientError::Connect { address: self.address.to_string(), error };
+        let mut request = Request::new(Outgoing::Whole(Bytes::new()));
+        *request.method_mut() = Method::from_bytes(method.as_bytes()).expect("a method");
+        *request.uri_mut() = path.parse().expect("a path");
+        let headers = request.headers_mut();
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        let mut host = "localhost".to_owned();
+        if let Address::Http(address, token) = &self.address {
+            host = address.to_string();
+            if let Some(token) = token {
+                let value = HeaderValue::try_from(format!("Bearer {token}"));
+                headers.insert(AUTHORIZATION, value.map_err(|error| self.strange(error))?);
+            }
+        }
+        headers.insert(HOST, HeaderValue::try_from(host).expect("an address"));
+        if let Some(body) = body {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            *request.body_mut() = Outgoing::Whole(Bytes::from(body.to_string()));
+        }
+        let answer = async {
+            match &self.address {
+                Address::Socket(path) => {
+                    self.ask(tokio::net::UnixStream::connect(path).await.map_err(connect)?, request).await
+                }
+                Address::Http(address, _) => {
+                    self.ask(tokio::net::TcpStream::connect(address).await.map_err(connect)?, request).await
+                }
+            }
+        };
+        timeout(TIMEOUT, answer).await.map_err(|_| self.silent())?
+    }
+
+    async fn ask<S>(
+        &self,
+        stream: S,
+        request: Request<Outgoing>,
+    ) -> Result<hyper::Response<Incoming>, ClientError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (mut sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(|error| self.strange(error))?;
+        // What goes wrong with the connection is told to whoever waits for the answer.
+        tokio::spawn(async move {
+            let _ = connection.await;
+        });
+        sender.send_request(request).await.map_err(|error| self.strange(error))
+    }
+
+    fn strange(&self, reason: impl fmt::Display) -> ClientError {
+        ClientError::Protocol { address: self.address.to_string(), reason: reason.to_string() }
+    }
+
+    fn silent(&self) -> ClientError {
+        ClientError::Silent { address: self.address.to_string() }
+    }
+}
+
+fn refused(status: u16, body: &[u8]) -> ClientError {
+    let problem: Option<Value> = serde_json::from_slice(body).ok();
+    let detail =
+        problem.as_ref().and_then(|problem| problem["detail"].as_str()).unwrap_or("the switch refuses");
+    ClientError::Refused { status, detail: detail.to_owned() }
+}

@@ -1,0 +1,347 @@
+//! Everything that can be asked, as one table. Requests are answered from it, and the OpenAPI description is made from it.
+
+use hyper::Method;
+use schemars::{Schema, SchemaGenerator};
+
+use crate::capture::{BYTES_DEFAULT, BYTES_MAX, SECONDS_DEFAULT, SECONDS_MAX, SNAP_MAX};
+use crate::config::{Config, RingSpec, RuleSpec, StationSpec};
+use crate::control::answer::{Answer, Refusal};
+use crate::control::handlers::{
+    self as handle, Health, PortItem, PortPatch, RingItem, RingPatch, RuleItem, Version,
+};
+use crate::control::operation::Operation;
+use crate::control::query::{Kind, Parameter, Query, decode};
+use crate::snapshot::{Snapshot, Station};
+
+/// A request that passed the gate: its route, its parameters and its body.
+#[derive(Debug)]
+pub(crate) struct Call {
+    /// The variable part of the path, decoded; empty where it has none.
+    pub(crate) name: String,
+    pub(crate) query: Query,
+    pub(crate) body: Vec<u8>,
+}
+
+/// What can be asked.
+pub(crate) struct Route {
+    pub(crate) method: Method,
+    /// A part in braces stands for a name.
+    pub(crate) path: &'static str,
+    /// Its name in clients that are made from the description.
+    pub(crate) id: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) query: &'static [Parameter],
+    pub(crate) body: Option<fn(&mut SchemaGenerator) -> Schema>,
+    pub(crate) answer: Content,
+    /// The status of a good answer.
+    pub(crate) status: u16,
+    /// What may go wrong beside what may go wrong with any request.
+    pub(crate) refusals: &'static [u16],
+    /// Whether it is answered without a token.
+    pub(crate) is_open: bool,
+    pub(crate) handle: fn(&Operation, &Call) -> Result<Answer, Refusal>,
+}
+
+/// What an answer consists of.
+#[derive(Clone, Copy)]
+pub(crate) enum Content {
+    Nothing,
+    Json(fn(&mut SchemaGenerator) -> Schema),
+    Text(&'static str),
+}
+
+/// The kind of a capture.
+pub(crate) const PCAPNG: &str = "application/x-pcapng";
+/// The kind of metrics (OpenMetrics 1.0).
+pub(crate) const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+const VLAN: Parameter = Parameter {
+    name: "vlan",
+    about: "The station's VLAN, where VLANs are kept apart.",
+    kind: Kind::Number { min: 0, max: 4094, default: 0 },
+};
+const OF_PORT: Parameter = Parameter { name: "port", about: "Only those of this port.", kind: Kind::Text };
+
+const CAPTURE: &[Parameter] = &[
+    Parameter {
+        name: "port",
+        about: "The port to capture, both directions; this or `ring`.",
+        kind: Kind::Text,
+    },
+    Parameter {
+        name: "ring",
+        about: "The ring to capture, frames that it takes in; this or `port`.",
+        kind: Kind::Text,
+    },
+    Parameter {
+        name: "seconds",
+        about: "How long to capture at most.",
+        kind: Kind::Number { min: 1, max: SECONDS_MAX, default: SECONDS_DEFAULT },
+    },
+    Parameter {
+        name: "bytes",
+        about: "How large the capture may become.",
+        kind: Kind::Number { min: 1024, max: BYTES_MAX, default: BYTES_DEFAULT },
+    },
+    Parameter {
+        name: "snap",
+        about: "How many bytes of each frame are kept.",
+        kind: Kind::Number { min: 14, max: SNAP_MAX, default: SNAP_MAX },
+    },
+];
+
+/// A route with what most routes have.
+fn get(path: &'static str, id: &'static str, about: &'static str, answer: Content, handle: Handler) -> Route {
+    Route {
+        method: Method::GET,
+        path,
+        id,
+        about,
+        query: &[],
+        body: None,
+        answer,
+        status: 200,
+        refusals: &[],
+        is_open: false,
+        handle,
+    }
+}
+
+type Handler = fn(&Operation, &Call) -> Result<Answer, Refusal>;
+
+/// The table.
+pub(crate) fn routes() -> Vec<Route> {
+    use Content::{Json, Nothing, Text};
+    vec![
+        Route {
+            is_open: true,
+            ..get(
+                "/healthz",
+                "health",
+                "Whether the data path answers.",
+                Json(schema::<Health>),
+                handle::health,
+            )
+        },
+        get(
+            "/metrics",
+            "metrics",
+            "Metrics in the text format of OpenMetrics.",
+            Text(OPENMETRICS),
+            handle::metrics,
+        ),
+        get("/v1/openapi.json", "openapi", "This description.", Json(any), handle::openapi),
+        get("/v1/version", "version", "What runs here.", Json(schema::<Version>), handle::version),
+        get(
+            "/v1/config",
+            "config",
+            "The configuration as it is now.",
+            Json(schema::<Config>),
+            handle::config,
+        ),
+        get(
+            "/v1/snapshot",
+            "snapshot",
+            "All counters and marks at one moment.",
+            Json(schema::<Snapshot>),
+            handle::snapshot,
+        ),
+        get("/v1/ports", "ports", "All ports.", Json(schema::<Vec<PortItem>>), handle::ports),
+        Route {
+            refusals: &[404],
+            ..get("/v1/ports/{name}", "port", "One port.", Json(schema::<PortItem>), handle::port)
+        },
+        Route {
+            method: Method::PATCH,
+            body: Some(schema::<PortPatch>),
+            refusals: &[404, 409, 422],
+            ..get(
+                "/v1/ports/{name}",
+                "change_port",
+                "Changes a port; what is absent stays.",
+                Json(schema::<PortItem>),
+                handle::change_port,
+            )
+        },
+        get("/v1/rings", "rings", "All rings.", Json(schema::<Vec<RingItem>>), handle::rings),
+        Route {
+            method: Method::POST,
+            body: Some(schema::<RingSpec>),
+            status: 201,
+            refusals: &[404, 409, 422],
+            ..get("/v1/rings", "add_ring", "Adds a ring.", Json(schema::<RingItem>), handle::add_ring)
+        },
+        Route {
+            refusals: &[404],
+            ..get("/v1/rings/{name}", "ring", "One ring.", Json(schema::<RingItem>), handle::ring)
+        },
+        Route {
+            method: Method::PATCH,
+            body: Some(schema::<RingPatch>),
+            refusals: &[404, 409, 422],
+            ..get(
+                "/v1/rings/{name}",
+                "change_ring",
+                "Changes a ring; what is absent stays, null takes a limit away. Nothing that is queued is lost.",
+                Json(schema::<RingItem>),
+                handle::change_ring,
+            )
+        },
+        Route {
+            method: Method::DELETE,
+            status: 204,
+            refusals: &[404, 409],
+            ..get(
+                "/v1/rings/{name}",
+                "remove_ring",
+                "Removes a ring that no rule names, once it has drained.",
+                Nothing,
+                handle::remove_ring,
+            )
+        },
+        get(
+            "/v1/rules",
+            "rules",
+            "All rules, in the order in which they were written.",
+            Json(schema::<Vec<RuleItem>>),
+            handle::rules,
+        ),
+        Route {
+            method: Method::POST,
+            body: Some(schema::<RuleSpec>),
+            status: 201,
+            refusals: &[404, 409, 422],
+            ..get(
+                "/v1/rules",
+                "add_rule",
+                "Adds a rule, behind those of its priority.",
+                Json(schema::<RuleItem>),
+                handle::add_rule,
+            )
+        },
+        Route {
+            refusals: &[404],
+            ..get("/v1/rules/{name}", "rule", "One rule.", Json(schema::<RuleItem>), handle::rule)
+        },
+        Route {
+            method: Method::DELETE,
+            status: 204,
+            refusals: &[404, 409],
+            ..get("/v1/rules/{name}", "remove_rule", "Removes a rule.", Nothing, handle::remove_rule)
+        },
+        Route {
+            query: &[OF_PORT],
+            refusals: &[404],
+            ..get(
+                "/v1/stations",
+                "stations",
+                "The stations that are known.",
+                Json(schema::<Vec<Station>>),
+                handle::stations,
+            )
+        },
+        Route {
+            method: Method::POST,
+            body: Some(schema::<StationSpec>),
+            status: 204,
+            refusals: &[404, 409, 422],
+            ..get(
+                "/v1/stations",
+                "add_station",
+                "Adds a station that is neither learned nor forgotten.",
+                Nothing,
+                handle::add_station,
+            )
+        },
+        Route {
+            method: Method::DELETE,
+            query: &[OF_PORT],
+            status: 204,
+            refusals: &[404],
+            ..get(
+                "/v1/stations",
+                "flush_stations",
+                "Forgets the stations that were learned.",
+                Nothing,
+                handle::flush_stations,
+            )
+        },
+        Route {
+            method: Method::DELETE,
+            query: &[VLAN],
+            status: 204,
+            refusals: &[404, 422],
+            ..get(
+                "/v1/stations/{name}",
+                "remove_station",
+                "Forgets a station, named by its address.",
+                Nothing,
+                handle::remove_station,
+            )
+        },
+        Route {
+            method: Method::POST,
+            status: 204,
+            ..get(
+                "/v1/marks/reset",
+                "reset_marks",
+                "Starts all high-water marks afresh.",
+                Nothing,
+                handle::reset_marks,
+            )
+        },
+        Route {
+            query: CAPTURE,
+            refusals: &[404, 429],
+            ..get(
+                "/v1/capture",
+                "capture",
+                "Captures a port or a ring as pcapng. The data path never waits: copies that find no room are counted in the capture's statistics.",
+                Text(PCAPNG),
+                handle::capture,
+            )
+        },
+    ]
+}
+
+fn schema<T: schemars::JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+fn any(_: &mut SchemaGenerator) -> Schema {
+    schemars::json_schema!({"type": "object"})
+}
+
+/// What a path leads to.
+pub(crate) enum Found<'a> {
+    /// A route, and the name in its path.
+    Route(&'a Route, String),
+    /// The path exists, with these methods only.
+    Methods(Vec<&'a Method>),
+    /// Nothing.
+    Nothing,
+}
+
+/// Finds the route of a request.
+///
+/// # Errors
+/// Where a name in the path is not percent-encoded.
+pub(crate) fn find<'a>(routes: &'a [Route], method: &Method, path: &str) -> Result<Found<'a>, Refusal> {
+    let mut methods = Vec::new();
+    for route in routes {
+        let name = match route.path.strip_suffix("{name}") {
+            // A name is one part of the path, and not empty.
+            Some(prefix) => match path.strip_prefix(prefix) {
+                Some(name) if !name.is_empty() && !name.contains('/') => name,
+                _ => continue,
+            },
+            None if route.path == path => "",
+            None => continue,
+        };
+        if route.method == method || (*method == Method::HEAD && route.method == Method::GET) {
+            return Ok(Found::Route(route, decode(name, false)?));
+        }
+        methods.push(&route.method);
+    }
+    Ok(if methods.is_empty() { Found::Nothing } else { Found::Methods(methods) })
+}

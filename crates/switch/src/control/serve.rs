@@ -1,0 +1,483 @@
+//! Connections: who may ask, how many at a time, how much and for how long.
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::UnixListener as StdUnixListener;
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{
+    ALLOW, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE,
+};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::time::{sleep, timeout};
+
+use crate::capture::Stream;
+use crate::control::answer::{Answer, Refusal};
+use crate::control::body::{BODY_BYTES_MAX, BodyError, Outgoing, collect};
+use crate::control::operation::Operation;
+use crate::control::query::Query;
+use crate::control::routes::{Call, Found, PCAPNG, Route, find, routes};
+use crate::control::{Settings, StartError, TOKEN_BYTES_MIN};
+
+/// Connections at a time, on each of the two listeners.
+const CONNECTIONS_MAX: usize = 32;
+/// Requests that wait for the data path at a time.
+const WAITING_MAX: usize = 4;
+/// How long a request's head may take, and the silence before it.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a request's body may take.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a connection lasts, however often it is used; a capture adds its own time.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(120);
+/// The most bytes of a request's head.
+const HEAD_BYTES_MAX: usize = 16 << 10;
+/// A capture looks for copies so often.
+const CAPTURE_EVERY: Duration = Duration::from_millis(5);
+/// Parts of a capture that wait for a slow client; beyond them, copies are dropped and counted.
+const CAPTURE_PARTS_MAX: usize = 16;
+/// How long alarms may stay unnoticed.
+const ALARM_EVERY: Duration = Duration::from_secs(1);
+
+/// The sockets, before anything is answered on them.
+pub(super) struct Listeners {
+    socket: Option<StdUnixListener>,
+    http: Option<std::net::TcpListener>,
+    token: Option<String>,
+}
+
+struct Shared {
+    operation: Operation,
+    routes: Vec<Route>,
+    token: Option<String>,
+    waiting: Semaphore,
+}
+
+/// Where a request comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Via {
+    /// The local socket: whoever may open it may do everything.
+    Socket,
+    /// HTTP.
+    Http,
+}
+
+/// Opens the sockets, and says where HTTP is served.
+pub(super) fn listen(settings: &Settings) -> Result<(Listeners, Option<SocketAddr>), StartError> {
+    if let Some(token) = &settings.token
+        && (token.len() < TOKEN_BYTES_MIN || !token.bytes().all(|byte| byte.is_ascii_graphic()))
+    {
+        return Err(StartError::Token { got: token.len() });
+    }
+    let mut listeners = Listeners { socket: None, http: None, token: settings.token.clone() };
+    let mut address = None;
+    if let Some(wanted) = settings.http {
+        if settings.token.is_none() && !wanted.ip().is_loopback() {
+            return Err(StartError::Open { address: wanted });
+        }
+        let fail = |error| StartError::Listen { place: wanted.to_string(), error };
+        let listener = std::net::TcpListener::bind(wanted).map_err(fail)?;
+        listener.set_nonblocking(true).map_err(fail)?;
+        address = Some(listener.local_addr().map_err(fail)?);
+        listeners.http = Some(listener);
+    }
+    if let Some(path) = &settings.socket {
+        listeners.socket = Some(listen_at(path)?);
+    }
+    Ok((listeners, address))
+}
+
+/// Opens a local socket that only its owner can use. One that a switch left behind is replaced, one in use is not.
+fn listen_at(path: &Path) -> Result<StdUnixListener, StartError> {
+    let fail = |error| StartError::Listen { place: path.display().to_string(), error };
+    if let Ok(found) = std::fs::symlink_metadata(path) {
+        if !found.file_type().is_socket() {
+            return Err(StartError::NoSocket { path: path.to_owned() });
+        }
+        if std::os::unix::net::UnixStream::connect(path).is_ok() {
+            return Err(StartError::Taken { path: path.to_owned() });
+        }
+        std::fs::remove_file(path).map_err(fail)?;
+    }
+    // It appears under its name only when nobody else can use it any more.
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{}", std::process::id()));
+    let hidden = path.with_file_name(name);
+    let listener = StdUnixListener::bind(&hidden).map_err(fail)?;
+    let ready = std::fs::set_permissions(&hidden, std::fs::Permissions::from_mode(0o600))
+        .and_then(|()| listener.set_nonblocking(true))
+        .and_then(|()| std::fs::rename(&hidden, path));
+    if let Err(error) = ready {
+        let _ = std::fs::remove_file(&hidden);
+        return Err(fail(error));
+    }
+    Ok(listener)
+}
+
+/// Answers until it is told to stop.
+pub(super) fn run(listeners: Listeners, operation: Operation, stopped: oneshot::Receiver<()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(WAITING_MAX)
+        .build()
+        .expect("a runtime needs nothing but memory and an epoll instance");
+    let Listeners { socket, http, token } = listeners;
+    let shared =
+        Arc::new(Shared { operation, routes: routes(), token, waiting: Semaphore::new(WAITING_MAX) });
+    runtime.block_on(async {
+        if let Some(socket) = socket.and_then(|socket| UnixListener::from_std(socket).ok()) {
+            let shared = Arc::clone(&shared);
+            tokio::spawn(async move {
+                let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+                loop {
+                    match socket.accept().await {
+                        Ok((stream, _)) => admit(stream, Via::Socket, &shared, &places),
+                        // No file descriptor is left, for instance: later perhaps.
+                        Err(_) => sleep(CAPTURE_EVERY * 20).await,
+                    }
+                }
+            });
+        }
+        if let Some(http) = http.and_then(|http| TcpListener::from_std(http).ok()) {
+            let shared = Arc::clone(&shared);
+            tokio::spawn(async move {
+                let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+                loop {
+                    match http.accept().await {
+                        Ok((stream, _)) => admit(stream, Via::Http, &shared, &places),
+                        Err(_) => sleep(CAPTURE_EVERY * 20).await,
+                    }
+                }
+            });
+        }
+        tokio::spawn(watch_alarms(Arc::clone(&shared)));
+        // Sent, or dropped with its server: either way it is over.
+        let _ = stopped.await;
+    });
+    // Handlers wait for the data path for a limited time only; nobody needs their answers any more.
+    runtime.shutdown_background();
+}
+
+fn admit<S>(stream: S, via: Via, shared: &Arc<Shared>, places: &Arc<Semaphore>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    match Arc::clone(places).try_acquire_owned() {
+        Ok(place) => {
+            let shared = Arc::clone(shared);
+            tokio::spawn(async move {
+                serve(stream, via, shared).await;
+                drop(place);
+            });
+        }
+        Err(_) => {
+            tokio::spawn(async move {
+                let mut stream = stream;
+                let text = "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\n\
+                            content-length: 0\r\n\r\n";
+                let _ = timeout(Duration::from_secs(1), stream.write_all(text.as_bytes())).await;
+            });
+        }
+    }
+}
+
+/// Serves one connection, for a limited time.
+async fn serve<S>(stream: S, via: Via, shared: Arc<Shared>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let start = Instant::now();
+    let allowed_ms = Arc::new(AtomicU64::new(CONNECTION_TIMEOUT.as_millis() as u64));
+    let more = Arc::clone(&allowed_ms);
+    let service = service_fn(move |request| {
+        let (shared, more) = (Arc::clone(&shared), Arc::clone(&more));
+        async move { Ok::<_, std::convert::Infallible>(respond(request, via, &shared, &more).await) }
+    });
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(HEAD_BYTES_MAX);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    loop {
+        let left = Duration::from_millis(allowed_ms.load(Ordering::Relaxed)).saturating_sub(start.elapsed());
+        if left.is_zero() {
+            return;
+        }
+        // A client's mistakes end its connection; nobody else has to know.
+        if timeout(left, connection.as_mut()).await.is_ok() {
+            return;
+        }
+    }
+}
+
+async fn respond(
+    request: Request<Incoming>,
+    via: Via,
+    shared: &Arc<Shared>,
+    more: &AtomicU64,
+) -> Response<Outgoing> {
+    match answer(request, via, shared).await {
+        Ok((answer, status, is_head)) => good(answer, status, is_head, more),
+        Err(Failed { refusal, allow }) => {
+            let text = serde_json::to_string(&refusal).expect("a refusal is JSON");
+            let mut response = Response::new(Outgoing::Whole(Bytes::from(text)));
+            *response.status_mut() = refusal.status();
+            let headers = response.headers_mut();
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+            match refusal.status() {
+                StatusCode::UNAUTHORIZED => {
+                    headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+                }
+                StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
+                    headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+                }
+                _ => {}
+            }
+            if let Some(value) = allow.and_then(|methods| HeaderValue::from_str(&methods).ok()) {
+                headers.insert(ALLOW, value);
+            }
+            response
+        }
+    }
+}
+
+struct Failed {
+    refusal: Refusal,
+    allow: Option<String>,
+}
+
+impl From<Refusal> for Failed {
+    fn from(refusal: Refusal) -> Self {
+        Self { refusal, allow: None }
+    }
+}
+
+fn refuse(status: StatusCode, detail: impl std::fmt::Display) -> Failed {
+    Refusal::new(status, detail).into()
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    via: Via,
+    shared: &Arc<Shared>,
+) -> Result<(Answer, u16, bool), Failed> {
+    let (index, name) = match find(&shared.routes, request.method(), request.uri().path())? {
+        Found::Route(route, name) => {
+            let index =
+                shared.routes.iter().position(|other| std::ptr::eq(other, route)).expect("of this table");
+            (index, name)
+        }
+        Found::Methods(methods) => {
+            may_ask(&request, via, shared, false)?;
+            let mut names: Vec<&str> = methods.iter().map(|method| method.as_str()).collect();
+            if names.contains(&"GET") {
+                names.push("HEAD");
+            }
+            let allow = names.join(", ");
+            let detail = format!("{} can be asked with {allow}", request.uri().path());
+            let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, detail);
+            return Err(Failed { refusal, allow: Some(allow) });
+        }
+        Found::Nothing => {
+            may_ask(&request, via, shared, false)?;
+            let detail =
+                format!("there is nothing at {}; /v1/openapi.json says what there is", request.uri().path());
+            return Err(refuse(StatusCode::NOT_FOUND, detail));
+        }
+    };
+    let route = &shared.routes[index];
+    may_ask(&request, via, shared, route.is_open)?;
+    let query = Query::parse(request.uri().query(), route.query)?;
+    let is_head = *request.method() == Method::HEAD;
+    let body = if route.body.is_some() {
+        let kind =
+            request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("nothing");
+        if !kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
+            let detail = format!("the body is application/json; got {kind}");
+            return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+        }
+        match timeout(BODY_TIMEOUT, collect(request.into_body(), BODY_BYTES_MAX)).await {
+            Ok(Ok(body)) => body,
+            Ok(Err(BodyError::TooLarge)) => {
+                let detail = format!("a body has at most {BODY_BYTES_MAX} bytes");
+                return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, detail));
+            }
+            Ok(Err(BodyError::Broken)) => {
+                return Err(refuse(StatusCode::BAD_REQUEST, "the body broke off"));
+            }
+            Err(_) => {
+                let detail = format!("the body took longer than {} s", BODY_TIMEOUT.as_secs());
+                return Err(refuse(StatusCode::REQUEST_TIMEOUT, detail));
+            }
+        }
+    } else {
+        Vec::new()
+    };
+    // Handlers wait for the data path; so few at a time that the others can still be told so.
+    let Ok(_place) = timeout(HEAD_TIMEOUT, shared.waiting.acquire()).await else {
+        return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, "too many requests wait for the data path"));
+    };
+    let status = route.status;
+    let shared = Arc::clone(shared);
+    let call = Call { name, query, body };
+    let handled =
+        tokio::task::spawn_blocking(move || (shared.routes[index].handle)(&shared.operation, &call)).await;
+    match handled {
+        Ok(answer) => Ok((answer?, status, is_head)),
+        Err(_) => Err(refuse(StatusCode::INTERNAL_SERVER_ERROR, "this request met a mistake of the switch")),
+    }
+}
+
+/// Whether a request may be answered: with the token where there is one, and otherwise from this machine, but not from
+/// pages that a browser on it shows.
+fn may_ask(request: &Request<Incoming>, via: Via, shared: &Shared, is_open: bool) -> Result<(), Failed> {
+    if via == Via::Socket {
+        return Ok(());
+    }
+    let headers = request.headers();
+    if headers.contains_key(ORIGIN) {
+        return Err(refuse(StatusCode::FORBIDDEN, "pages of a browser may not control a switch"));
+    }
+    let Some(token) = &shared.token else {
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        // Any name can be made to lead to this machine, an address cannot.
+        if !is_loopback(host) {
+            let detail = format!(
+                "without a token a switch answers to 127.0.0.1, [::1] and localhost, not to `{host}`"
+            );
+            return Err(refuse(StatusCode::FORBIDDEN, detail));
+        }
+        return Ok(());
+    };
+    if is_open {
+        return Ok(());
+    }
+    let shown = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+    match shown {
+        Some(shown) if is_equal(shown, token.as_bytes()) => Ok(()),
+        Some(_) => Err(refuse(StatusCode::UNAUTHORIZED, "this is not the token")),
+        None => Err(refuse(StatusCode::UNAUTHORIZED, "show the token: `Authorization: Bearer …`")),
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    name.eq_ignore_ascii_case("localhost")
+        || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// Compares in a time that does not tell where two texts differ.
+fn is_equal(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
+}
+
+fn good(answer: Answer, status: u16, is_head: bool, more: &AtomicU64) -> Response<Outgoing> {
+    let (kind, body) = match answer {
+        Answer::Json(status, text) => {
+            let mut response = Response::new(Outgoing::Whole(Bytes::from(text)));
+            *response.status_mut() = status;
+            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            return response;
+        }
+        Answer::Done => {
+            let mut response = Response::new(Outgoing::Whole(Bytes::new()));
+            *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::NO_CONTENT);
+            return response;
+        }
+        Answer::Text(kind, text) => (kind, Outgoing::Whole(Bytes::from(text))),
+        // Nobody would take what a capture gives.
+        Answer::Capture(_) if is_head => (PCAPNG, Outgoing::Whole(Bytes::new())),
+        Answer::Capture(stream) => {
+            more.fetch_add(stream.spec().seconds * 1000, Ordering::Relaxed);
+            let (parts, queue) = mpsc::channel(CAPTURE_PARTS_MAX);
+            tokio::spawn(send_capture(stream, parts));
+            (PCAPNG, Outgoing::Stream(queue))
+        }
+    };
+    let mut response = Response::new(body);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+/// Hands a capture on, part by part, until it is over or nobody takes it any more.
+async fn send_capture(mut stream: Stream, parts: mpsc::Sender<Bytes>) {
+    while let Some(bytes) = stream.poll_bytes() {
+        if bytes.is_empty() {
+            if parts.is_closed() {
+                return;
+            }
+            sleep(CAPTURE_EVERY).await;
+        } else if parts.send(Bytes::from(bytes)).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Says on standard error which rings have risen above their alarm, and which have fallen below it.
+async fn watch_alarms(shared: Arc<Shared>) {
+    let mut raised: Vec<String> = Vec::new();
+    loop {
+        sleep(ALARM_EVERY).await;
+        let operation = shared.operation.clone();
+        let Ok(Ok(snapshot)) = tokio::task::spawn_blocking(move || operation.snapshot(false)).await else {
+            continue;
+        };
+        for ring in &snapshot.rings {
+            let was_raised = raised.contains(&ring.name);
+            if ring.alarm && !was_raised {
+                eprintln!(
+                    "alarm: ring `{}` holds {} frames, {} bytes; at most {} frames, {} bytes since its marks were reset",
+                    ring.name,
+                    ring.queue.frames,
+                    ring.queue.bytes,
+                    ring.queue.frames_max,
+                    ring.queue.bytes_max
+                );
+                raised.push(ring.name.clone());
+            } else if !ring.alarm && was_raised {
+                eprintln!("alarm over: ring `{}` holds {} frames", ring.name, ring.queue.frames);
+                raised.retain(|name| *name != ring.name);
+            }
+        }
+        raised.retain(|name| snapshot.rings.iter().any(|ring| ring.name == *name));
+    }
+}
+
+impl std::fmt::Debug for Listeners {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Not the token.
+        out.debug_struct("Listeners")
+            .field("socket", &self.socket)
+            .field("http", &self.http)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_this_machine_are_known() {
+        for host in ["localhost", "localhost:9414", "127.0.0.1:80", "127.3.0.1", "[::1]:9414", "[::1]"] {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in
+            ["", "evil.example:9414", "10.0.0.1:80", "127.0.0.1.evil.example", "[::2]:80", "localhost.evil"]
+        {
+            assert!(!is_loopback(host), "{host}");
+        }
+        assert!(is_equal(b"abc", b"abc") && !is_equal(b"abc", b"abd") && !is_equal(b"abc", b"ab"));
+    }
+}

@@ -1,0 +1,261 @@
+//! From a description to rules, and what a match means.
+
+use crate::address::{IpPrefix, MacPrefix, Vlan};
+use crate::config::{PortRange, Protocol};
+use crate::openflow::check::Hybrid;
+use crate::openflow::spec::{CollectorSpec, FlowSpec, Others};
+
+/// More rules than this are refused: hardware tables are small, and such a description is a mistake.
+pub const RULES_MAX: usize = 65_536;
+
+/// A rule of an OpenFlow table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// Where in the order of things it stands.
+    pub stage: Stage,
+    /// Which frames.
+    pub matches: Match,
+    /// What becomes of them.
+    pub action: Action,
+}
+
+/// The priorities of our rules, the lowest first; all but the lowest count from
+/// [`OpenflowSpec::priority`](super::OpenflowSpec) on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Everything else.
+    Others,
+    /// To stations whose port is known.
+    Known,
+    /// To collectors, what is not redirected.
+    Direct,
+    /// To a host port.
+    Redirect,
+    /// What must not be redirected, or come from a host port.
+    Refuse,
+    /// From a host port to the collector.
+    Return,
+}
+
+/// IPv4 or IPv6.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IpVersion {
+    /// Version 4.
+    V4,
+    /// Version 6.
+    V6,
+}
+
+/// A TCP or UDP port, of which only the bits of the mask count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PortMask {
+    /// The port.
+    pub value: u16,
+    /// Bits that count; all of them for one port.
+    pub mask: u16,
+}
+
+/// Which frames a rule concerns; what is not said matches anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Match {
+    /// The OpenFlow port that it came in by.
+    pub input: Option<u32>,
+    /// Source station.
+    pub source_mac: Option<MacPrefix>,
+    /// Destination station.
+    pub destination_mac: Option<MacPrefix>,
+    /// VLAN of its tag.
+    pub vlan: Option<Vlan>,
+    /// IPv4 or IPv6; set wherever anything below is.
+    pub ip: Option<IpVersion>,
+    /// Source address.
+    pub source_ip: Option<IpPrefix>,
+    /// Destination address.
+    pub destination_ip: Option<IpPrefix>,
+    /// What IP carries; set wherever a port is.
+    pub protocol: Option<Protocol>,
+    /// Source port.
+    pub source_port: Option<PortMask>,
+    /// Destination port.
+    pub destination_port: Option<PortMask>,
+}
+
+/// What becomes of a frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// It is dropped.
+    Drop,
+    /// It is sent out of these ports, but never out of the one that it came in by.
+    Output(Vec<u32>),
+    /// The switch's own learning decides.
+    Normal,
+}
+
+/// All rules, the highest priority first. No two of one stage that overlap differ in what they do.
+///
+/// # Errors
+/// How many there would be, where that is more than [`RULES_MAX`].
+pub(crate) fn rules(hybrid: &Hybrid) -> Result<Vec<Rule>, usize> {
+    let spec = hybrid.spec();
+    let mut rules = Vec::new();
+    let mut add = |stage, matches, action| rules.push(Rule { stage, matches, action });
+    for port in hybrid.host_ports() {
+        for collector in &spec.collector {
+            let matches = Match { input: Some(port.number), ..destination(collector) };
+            add(Stage::Return, matches, Action::Output(vec![hybrid.number(&collector.port)]));
+        }
+        let matches = Match { input: Some(port.number), ..Match::default() };
+        add(Stage::Refuse, matches, Action::Drop);
+    }
+    for (index, collector) in spec.collector.iter().enumerate() {
+        let Some(host_port) = hybrid.host_port_of(index) else { continue };
+        let input = Some(hybrid.number(&collector.port));
+        add(Stage::Refuse, Match { input, ..destination(collector) }, Action::Drop);
+        let any = FlowSpec::default();
+        let flows: Vec<&FlowSpec> =
+            if spec.flow.is_empty() { vec![&any] } else { spec.flow.iter().collect() };
+        let meant =
+            |flow: &&FlowSpec| flow.collectors.is_empty() || flow.collectors.contains(&collector.name);
+        let mut redirected: Vec<Match> = Vec::new();
+        for flow in flows.into_iter().filter(meant) {
+            for matches in expand(collector, flow, spec.openflow.port_masks) {
+                // Two flows may share some of their ports.
+                if !redirected.contains(&matches) {
+                    redirected.push(matches);
+                }
+            }
+        }
+        for matches in redirected {
+            add(Stage::Redirect, matches, Action::Output(vec![host_port.number]));
+        }
+    }
+    for collector in &spec.collector {
+        add(Stage::Direct, destination(collector), Action::Output(vec![hybrid.number(&collector.port)]));
+    }
+    for host in &spec.host {
+        let destination_mac = Some(MacPrefix { address: host.mac, bits: 48 });
+        let matches = Match { destination_mac, ..Match::default() };
+        add(Stage::Known, matches, Action::Output(vec![hybrid.number(&host.port)]));
+    }
+    match spec.openflow.others {
+        Others::Normal => add(Stage::Others, Match::default(), Action::Normal),
+        Others::Flood => {
+            let all = spec.port.iter().map(|port| port.number).collect();
+            add(Stage::Others, Match::default(), Action::Output(all));
+        }
+        Others::Nothing => {}
+    }
+    rules.sort_by_key(|rule| std::cmp::Reverse(rule.stage));
+    if rules.len() > RULES_MAX { Err(rules.len()) } else { Ok(rules) }
+}
+
+/// What tells that a frame is for a collector.
+fn destination(collector: &CollectorSpec) -> Match {
+    let ip = collector.ip.map(version);
+    Match { destination_mac: collector.mac, ip, destination_ip: collector.ip, ..Match::default() }
+}
+
+fn version(prefix: IpPrefix) -> IpVersion {
+    if prefix.address.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 }
+}
+
+/// One flow to one collector, as matches that OpenFlow can express: it needs to know the version of IP before it looks at
+/// addresses, and the protocol before it looks at ports.
+fn expand(collector: &CollectorSpec, flow: &FlowSpec, masks: bool) -> Vec<Match> {
+    // Only the narrower of two prefixes matters; where they are apart, no frame matches.
+    let destination_ip = match (collector.ip, flow.destination_ip) {
+        (Some(a), Some(b)) if !overlap(a, b) => return Vec::new(),
+        (Some(a), Some(b)) => Some(if a.bits >= b.bits { a } else { b }),
+        (a, b) => a.or(b),
+    };
+    let ports = flow.source_port.is_some() || flow.destination_port.is_some();
+    let protocols = match flow.protocol {
+        Some(protocol) => vec![Some(protocol)],
+        None if ports => vec![Some(Protocol::TCP), Some(Protocol::UDP)],
+        None => vec![None],
+    };
+    let said = [flow.source_ip, destination_ip].into_iter().flatten().map(version).next();
+    let mut found = Vec::new();
+    for protocol in protocols {
+        let versions = match (said, protocol) {
+            (Some(version), _) => vec![Some(version)],
+            (None, Some(Protocol(1))) => vec![Some(IpVersion::V4)],
+            (None, Some(Protocol(58))) => vec![Some(IpVersion::V6)],
+            (None, Some(_)) => vec![Some(IpVersion::V4), Some(IpVersion::V6)],
+            (None, None) => vec![None],
+        };
+        for ip in versions {
+            for source_port in port_matches(flow.source_port, masks) {
+                for destination_port in port_matches(flow.destination_port, masks) {
+                    found.push(Match {
+                        input: None,
+                        source_mac: flow.source_mac,
+                        destination_mac: collector.mac,
+                        vlan: flow.vlan,
+                        ip,
+                        source_ip: flow.source_ip,
+                        destination_ip,
+                        protocol,
+                        source_port,
+                        destination_port,
+                    });
+                    if found.len() > RULES_MAX {
+                        return found;
+                    }
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Whether an address can lie in both.
+pub(crate) fn overlap(a: IpPrefix, b: IpPrefix) -> bool {
+    let ((value_a, mask_a), (value_b, mask_b)) = (a.value_and_mask(), b.value_and_mask());
+    version(a) == version(b) && (value_a ^ value_b) & mask_a & mask_b == 0
+}
+
+fn port_matches(range: Option<PortRange>, masks: bool) -> Vec<Option<PortMask>> {
+    match range {
+        None => vec![None],
+        Some(range) if masks => port_masks(range).into_iter().map(Some).collect(),
+        Some(range) => {
+            (range.first..=range.last).map(|value| Some(PortMask { value, mask: u16::MAX })).collect()
+        }
+    }
+}
+
+/// The fewest value-and-mask pairs that are a range together: at most 30.
+fn port_masks(range: PortRange) -> Vec<PortMask> {
+    let (mut first, last) = (u32::from(range.first), u32::from(range.last));
+    let mut found = Vec::new();
+    while first <= last {
+        // The largest block that begins here and does not pass the end.
+        let mut size = if first == 0 { 1 << 16 } else { first & first.wrapping_neg() };
+        while first + size - 1 > last {
+            size /= 2;
+        }
+        found.push(PortMask { value: first as u16, mask: (0x1_0000 - size) as u16 });
+        first += size;
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_cover_a_range_and_nothing_else() {
+        for (first, last) in
+            [(0, 65535), (5000, 5063), (1, 65534), (7, 7), (0, 0), (65535, 65535), (1023, 4097)]
+        {
+            let masks = port_masks(PortRange { first, last });
+            assert!(masks.len() <= 30, "{first}-{last}: {}", masks.len());
+            for port in 0..=u16::MAX {
+                let hits = masks.iter().filter(|m| port & m.mask == m.value).count();
+                assert_eq!(hits, usize::from((first..=last).contains(&port)), "{port} of {first}-{last}");
+            }
+        }
+    }
+}

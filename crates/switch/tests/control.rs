@@ -1,0 +1,500 @@
+//! Control of a running switch from outside: what it answers, and what it does with hostile clients.
+
+#[path = "../examples/busy/traffic.rs"]
+mod traffic;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use fanin_switch::Running;
+use fanin_switch::capture::{CAPTURES_MAX, CaptureSpec, Point};
+use fanin_switch::control::{Address, Client, Server, Settings, StartError, description};
+use serde_json::{Value, json};
+
+use traffic::{Counts, SOURCES, Traffic};
+
+const WAIT_MAX: Duration = Duration::from_secs(20);
+
+/// A switch with traffic, and a server on a free port and on a socket of its own.
+struct Busy {
+    running: Running,
+    server: Server,
+    counts: Arc<Counts>,
+    socket: PathBuf,
+    http: SocketAddr,
+}
+
+fn socket_path() -> PathBuf {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("fanin-control-{}-{number}.sock", std::process::id()))
+}
+
+impl Busy {
+    fn new(token: Option<&str>) -> Self {
+        let config = traffic::config();
+        let counts = Arc::new(Counts::default());
+        let ports = Traffic::new(&config, 5_000, Arc::clone(&counts));
+        let running = Running::over(&config, vec![ports]).unwrap();
+        let socket = socket_path();
+        let settings = Settings {
+            socket: Some(socket.clone()),
+            http: Some("127.0.0.1:0".parse().unwrap()),
+            token: token.map(str::to_owned),
+        };
+        let server = Server::start(&settings, running.operation()).unwrap();
+        let http = server.http_address().unwrap();
+        Self { running, server, counts, socket, http }
+    }
+
+    fn client(&self) -> Client {
+        Client::new(Address::Socket(self.socket.clone()))
+    }
+
+    /// Status and detail of a request that is refused.
+    fn refusal(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, String) {
+        let response = self.client().exchange(method, path, body).unwrap();
+        assert_eq!(response.kind, "application/problem+json", "{method} {path} {body:?}");
+        let problem: Value = serde_json::from_slice(&response.body).unwrap();
+        assert_eq!(problem["status"], response.status);
+        (response.status, problem["detail"].as_str().unwrap().to_owned())
+    }
+
+    /// Sends bytes over TCP and reads until the other side closes.
+    fn raw(&self, request: &[u8]) -> String {
+        let mut stream = TcpStream::connect(self.http).unwrap();
+        stream.set_read_timeout(Some(WAIT_MAX)).unwrap();
+        // The other side may close before it has read all of it.
+        let _ = stream.write_all(request);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    /// Stops everything; no frame may have been lost, whatever was asked.
+    fn stop(self) {
+        self.server.stop();
+        assert!(!self.socket.exists());
+        let ended = self.running.stop();
+        let [sent, arrived, reordered, wrong] =
+            [&self.counts.sent, &self.counts.arrived, &self.counts.reordered, &self.counts.wrong]
+                .map(|count| count.load(Ordering::Relaxed));
+        assert_eq!((arrived, reordered, wrong, ended.snapshot.drops()), (sent, 0, 0, 0));
+        assert!(sent > 0);
+    }
+}
+
+fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+    let end = Instant::now() + WAIT_MAX;
+    while !condition() {
+        assert!(Instant::now() < end, "waited {WAIT_MAX:?} for {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn rings_and_rules_change_while_frames_pass() {
+    let busy = Busy::new(None);
+    let client = busy.client();
+    assert_eq!(client.read("/healthz").unwrap()["status"], "ok");
+    assert_eq!(client.read("/v1/rings").unwrap().as_array().unwrap().len(), 4);
+
+    let ring = json!({"name": "deep:one", "port": "collector-8", "bytes": "1 MiB", "rate": "1 Gb/s"});
+    let response = client.send("POST", "/v1/rings", Some(&ring)).unwrap();
+    assert_eq!(response.status, 201);
+    let rule = json!({"name": "r", "ring": "deep:one", "source_port": "5000-5063", "protocol": "tcp", "priority": 9});
+    assert_eq!(client.send("POST", "/v1/rules", Some(&rule)).unwrap().status, 201);
+    assert_eq!(client.read("/v1/rules/r").unwrap()["spec"]["source_port"], "5000-5063");
+
+    let change = json!({"rate": null, "bytes": "2 MiB", "priority": 3});
+    let response = client.send("PATCH", "/v1/rings/deep%3Aone", Some(&change)).unwrap();
+    let item: Value = serde_json::from_slice(&response.body).unwrap();
+    assert_eq!((&item["spec"]["rate"], &item["spec"]["bytes"]), (&Value::Null, &json!("2 MiB")));
+    assert_eq!(item["spec"]["priority"], 3);
+
+    let (status, detail) = busy.refusal("DELETE", "/v1/rings/deep%3Aone", None);
+    assert_eq!(
+        (status, detail.contains("the rule `r` sends frames to the ring `deep:one`")),
+        (409, true),
+        "{detail}"
+    );
+    assert_eq!(client.send("DELETE", "/v1/rules/r", None).unwrap().status, 204);
+    assert_eq!(client.send("DELETE", "/v1/rings/deep%3Aone", None).unwrap().status, 204);
+    assert_eq!(busy.refusal("GET", "/v1/rings/deep%3Aone", None).0, 404);
+
+    let change = json!({"rate": "5 Gb/s", "flood": false});
+    client.send("PATCH", "/v1/ports/collector-9", Some(&change)).unwrap();
+    assert_eq!(client.read("/v1/ports/collector-9").unwrap()["spec"]["rate"], "5 Gb/s");
+    assert_eq!(client.read("/v1/config").unwrap()["ring"].as_array().unwrap().len(), 4);
+
+    let station = json!({"mac": "02:00:00:00:00:77", "port": "source-0"});
+    assert_eq!(client.send("POST", "/v1/stations", Some(&station)).unwrap().status, 204);
+    let known = client.read("/v1/stations?port=source-0").unwrap();
+    assert!(known.as_array().unwrap().iter().any(|s| s["mac"] == "02:00:00:00:00:77"), "{known}");
+    client.send("DELETE", "/v1/stations/02:00:00:00:00:77", None).unwrap();
+    assert_eq!(busy.refusal("DELETE", "/v1/stations/02:00:00:00:00:77", None).0, 404);
+    client.send("DELETE", "/v1/stations", None).unwrap();
+    busy.stop();
+}
+
+#[test]
+fn marks_and_alarms() {
+    let busy = Busy::new(None);
+    let client = busy.client();
+    let state = |name: &str| client.read(&format!("/v1/rings/{name}")).unwrap()["state"].clone();
+    // Slower than its traffic for a moment: it fills beyond the share of its alarm.
+    client.send("PATCH", "/v1/rings/ring-8", Some(&json!({"rate": "100 kb/s", "alarm": 0.001}))).unwrap();
+    wait_for("the alarm", || state("ring-8")["alarm"] == true);
+    client.send("PATCH", "/v1/rings/ring-8", Some(&json!({"rate": "10 Gb/s"}))).unwrap();
+    wait_for("its end", || state("ring-8")["alarm"] == false);
+    assert!(state("ring-8")["alarms"].as_u64().unwrap() >= 1);
+    assert!(state("ring-8")["queue"]["frames_max"].as_u64().unwrap() > 8);
+    client.send("POST", "/v1/marks/reset", None).unwrap();
+    wait_for("fresh marks", || state("ring-8")["queue"]["frames_max"].as_u64().unwrap() < 8);
+    busy.stop();
+}
+
+#[test]
+fn mistakes_are_answered_with_what_was_wrong() {
+    let busy = Busy::new(None);
+    let ring = |more: &str| {
+        let text = format!(r#"{{"name": "x", "port": "collector-8", "bytes": "1 MiB"{more}}}"#);
+        Some(serde_json::from_str::<Value>(&text).unwrap())
+    };
+    for (method, path, body, status, part) in [
+        ("GET", "/v1/ring", None, 404, "/v1/openapi.json says what there is"),
+        ("GET", "/v1/rings/", None, 404, "there is nothing at /v1/rings/"),
+        ("GET", "/v1/rings/a/b", None, 404, "there is nothing at"),
+        ("GET", "/v1/rings/%ff", None, 400, "not percent-encoded"),
+        ("GET", "/v1/rings/nine", None, 404, "there is no ring `nine`"),
+        ("PUT", "/v1/rings", None, 405, "can be asked with GET, POST, HEAD"),
+        ("GET", "/v1/rings?all=1", None, 400, "unknown parameter `all`; known here: none"),
+        ("POST", "/v1/rings", Some(json!([])), 422, "the body is not what it should be"),
+        (
+            "POST",
+            "/v1/rings",
+            ring(r#", "ratee": "1 Gb/s""#),
+            422,
+            "unknown field `ratee`, expected one of `name`, `port`",
+        ),
+        ("POST", "/v1/rings", ring(r#", "rate": "1 GB/s""#), 422, "unknown unit"),
+        ("POST", "/v1/rings", ring(r#", "rate": 5"#), 422, "rate"),
+        ("POST", "/v1/rings", Some(json!({"name": "x", "port": "nowhere"})), 422, "nowhere"),
+        (
+            "POST",
+            "/v1/rings",
+            Some(json!({"name": "ring-8", "port": "collector-8"})),
+            409,
+            "there is a ring `ring-8` already",
+        ),
+        ("POST", "/v1/rules", Some(json!({"name": "x", "ring": "no"})), 422, "no"),
+        ("PATCH", "/v1/rings/nine", Some(json!({})), 404, "there is no ring `nine`"),
+        ("PATCH", "/v1/rings/ring-8", Some(json!({"port": "collector-9"})), 422, "unknown field `port`"),
+        ("PATCH", "/v1/ports/nine", Some(json!({})), 404, "there is no port `nine`"),
+        ("DELETE", "/v1/stations/xy", None, 422, "`xy` is no Ethernet address"),
+        ("GET", "/v1/capture", None, 400, "name a port or a ring"),
+        ("GET", "/v1/capture?port=collector-8&ring=ring-8", None, 400, "one of them"),
+        ("GET", "/v1/capture?port=nine", None, 404, "there is no port `nine`"),
+        ("GET", "/v1/capture?port=collector-8&seconds=601", None, 400, "from 1 to 600; got `601`"),
+    ] {
+        let (got, detail) = busy.refusal(method, path, body.as_ref());
+        assert_eq!(got, status, "{method} {path}: {detail}");
+        assert!(detail.contains(part), "{method} {path}: {detail}");
+    }
+    busy.stop();
+}
+
+fn request(body: &[u8], more: &str) -> Vec<u8> {
+    let head = format!(
+        "POST /v1/rings HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n{more}\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body].concat()
+}
+
+#[test]
+fn hostile_requests_end_in_an_answer_or_a_closed_connection() {
+    let busy = Busy::new(None);
+    for (request, part) in [
+        (request(&vec![b' '; 70_000], ""), "413 "),
+        (b"POST /v1/rings HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 99999999999\r\nconnection: close\r\n\r\n".to_vec(), "413 "),
+        (request(&[b'['; 20_000], ""), "422 "),
+        (request(b"{\"name\": ", ""), "EOF while parsing"),
+        (request(b"\xff\xfe", ""), "400 "),
+        (request(br#"{"name":"a","name":"b","port":"collector-8"}"#, ""), "duplicate field `name`"),
+        (request(b"{}", "origin: https://evil.example\r\n"), "403 "),
+        (b"POST /v1/rings HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}".to_vec(), "415 "),
+        (b"GET /v1/rings HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n".to_vec(), "403 "),
+        (b"GET /v1/rings HTTP/1.1\r\nconnection: close\r\n\r\n".to_vec(), "403 "),
+        ([b"GET /".to_vec(), vec![b'a'; 40_000], b" HTTP/1.1\r\n\r\n".to_vec()].concat(), "HTTP/1.1 4"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec(), ""),
+        (b"BREW /pot HTCPCP/1.0\r\n\r\n".to_vec(), ""),
+    ] {
+        let answer = busy.raw(&request);
+        assert!(answer.contains(part), "{:?}…: {answer}", String::from_utf8_lossy(&request[..60.min(request.len())]));
+        assert!(!answer.contains("500 "), "{answer}");
+    }
+    // Who opens connections and says nothing is given no more than his share, and the local socket has its own.
+    let silent: Vec<TcpStream> = (0..32).map(|_| TcpStream::connect(busy.http).unwrap()).collect();
+    wait_for("a refusal", || busy.raw(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").contains("503 "));
+    assert_eq!(busy.client().read("/healthz").unwrap()["status"], "ok");
+    drop(silent);
+    let healthy = || {
+        busy.raw(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").contains("200 OK")
+    };
+    wait_for("an answer again", healthy);
+    busy.stop();
+}
+
+#[test]
+fn a_token_is_asked_for_over_http_only() {
+    let token = "correct-horse-battery";
+    let busy = Busy::new(Some(token));
+    assert!(busy.client().read("/v1/rings").is_ok());
+    for shown in [None, Some("correct-horse-batterz".to_owned()), Some(String::new())] {
+        let client = Client::new(Address::Http(busy.http, shown));
+        assert_eq!(client.exchange("GET", "/v1/rings", None).unwrap().status, 401);
+        assert_eq!(client.exchange("GET", "/metrics", None).unwrap().status, 401);
+        assert_eq!(client.exchange("GET", "/nowhere", None).unwrap().status, 401);
+        assert_eq!(client.exchange("GET", "/healthz", None).unwrap().status, 200);
+    }
+    let client = Client::new(Address::Http(busy.http, Some(token.to_owned())));
+    assert_eq!(client.exchange("GET", "/v1/rings", None).unwrap().status, 200);
+    busy.stop();
+}
+
+#[test]
+fn places_to_listen_are_checked() {
+    let busy = Busy::new(None);
+    let start = |settings: Settings| Server::start(&settings, busy.running.operation());
+    let open = Settings { http: Some("0.0.0.0:0".parse().unwrap()), ..Settings::default() };
+    assert!(matches!(start(open.clone()), Err(StartError::Open { .. })));
+    let short = Settings { token: Some("short".to_owned()), ..open.clone() };
+    assert!(matches!(start(short), Err(StartError::Token { got: 5 })));
+    start(Settings { token: Some("0123456789abcdef".to_owned()), ..open }).unwrap().stop();
+    let taken = Settings { http: Some(busy.http), ..Settings::default() };
+    assert!(matches!(start(taken), Err(StartError::Listen { .. })));
+    let at = |path: &PathBuf| Settings { socket: Some(path.clone()), ..Settings::default() };
+    assert!(matches!(start(at(&busy.socket)), Err(StartError::Taken { .. })));
+    let file = socket_path();
+    std::fs::write(&file, "precious").unwrap();
+    assert!(matches!(start(at(&file)), Err(StartError::NoSocket { .. })));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
+    std::fs::remove_file(&file).unwrap();
+    // What a switch that was killed left behind is replaced, and is its owner's alone.
+    drop(std::os::unix::net::UnixListener::bind(&file).unwrap());
+    let server = start(at(&file)).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    server.stop();
+    busy.stop();
+}
+
+/// Families of metrics by name: their type, and their samples without values.
+fn families(text: &str) -> BTreeMap<String, (String, Vec<String>)> {
+    let mut families: BTreeMap<String, (String, Vec<String>)> = BTreeMap::new();
+    let mut helped = BTreeSet::new();
+    let mut current = String::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.splitn(4, ' ').collect();
+        match words.as_slice() {
+            ["#", "HELP", name, help] => {
+                assert!(help.len() > 10, "{line}");
+                assert!(helped.insert((*name).to_owned()), "described twice: {line}");
+            }
+            ["#", "TYPE", name, kind] => {
+                current = (*name).to_owned();
+                assert!(helped.contains(&current), "{line}");
+                assert!(
+                    families.insert(current.clone(), ((*kind).to_owned(), Vec::new())).is_none(),
+                    "{line}"
+                );
+            }
+            ["#", "EOF"] => {}
+            _ => {
+                let (series, value) = line.rsplit_once(' ').unwrap();
+                assert!(value.parse::<f64>().is_ok(), "{line}");
+                assert!(series.starts_with(&current), "{line}");
+                let samples = &mut families.get_mut(&current).unwrap().1;
+                assert!(!samples.contains(&series.to_owned()), "twice: {line}");
+                samples.push(series.to_owned());
+            }
+        }
+    }
+    families
+}
+
+#[test]
+fn metrics_are_what_prometheus_reads() {
+    let busy = Busy::new(None);
+    wait_for("traffic", || busy.counts.arrived.load(Ordering::Relaxed) > 100);
+    let response = busy.client().send("GET", "/metrics", None).unwrap();
+    assert!(response.kind.starts_with("application/openmetrics-text; version=1.0.0"), "{}", response.kind);
+    let text = String::from_utf8(response.body).unwrap();
+    assert!(text.ends_with("# EOF\n"));
+    let families = families(&text);
+    assert!(families.keys().all(|name| name.starts_with("fanin_switch")), "{families:?}");
+    let has = |family: &str, series: &str| families[family].1.contains(&series.to_owned());
+    assert!(has(
+        "fanin_switch_port_received_frames",
+        "fanin_switch_port_received_frames_total{port=\"source-0\"}"
+    ));
+    assert!(has(
+        "fanin_switch_queue_bytes",
+        "fanin_switch_queue_bytes{port=\"collector-8\",ring=\"ring-8\"}"
+    ));
+    assert!(has("fanin_switch_rule_matched_bytes", "fanin_switch_rule_matched_bytes_total{rule=\"rule-8\"}"));
+    assert!(
+        has(
+            "fanin_switch_queue_occupancy_frames",
+            "fanin_switch_queue_occupancy_frames_bucket{le=\"+Inf\",port=\"collector-8\",ring=\"ring-8\"}"
+        ) || has(
+            "fanin_switch_queue_occupancy_frames",
+            "fanin_switch_queue_occupancy_frames_bucket{port=\"collector-8\",ring=\"ring-8\",le=\"+Inf\"}"
+        ),
+        "{text}"
+    );
+    let value = |series: &str| -> f64 {
+        let line = text.lines().find(|line| line.starts_with(series)).unwrap();
+        line.rsplit_once(' ').unwrap().1.parse().unwrap()
+    };
+    assert!((value("fanin_switch_ring_rate_bytes_per_second{port=\"collector-8\"") - 1.25e9).abs() < 1.0);
+    assert!(value("fanin_switch_rule_matched_frames_total{rule=\"rule-8\"}") > 0.0);
+
+    // Every metric that the dashboard asks for exists.
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/switch/grafana-dashboard.json");
+    let dashboard: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let mut asked = 0;
+    for panel in dashboard["panels"].as_array().unwrap() {
+        for target in panel["targets"].as_array().into_iter().flatten() {
+            let query = target["expr"].as_str().unwrap();
+            for word in query.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
+                if word.starts_with("fanin_") {
+                    let family = families.keys().find(|name| {
+                        let rest = word.strip_prefix(name.as_str());
+                        rest.is_some_and(|rest| {
+                            ["", "_total", "_bucket", "_sum", "_count", "_info"].contains(&rest)
+                        })
+                    });
+                    let (kind, _) = &families[family.unwrap_or_else(|| panic!("no metric {word}: {query}"))];
+                    assert_eq!(kind == "counter", word.ends_with("_total"), "{word}");
+                    asked += 1;
+                }
+            }
+        }
+    }
+    assert!(asked >= 12, "{asked}");
+    busy.stop();
+}
+
+/// The packet blocks of a capture: interface, length of the frame, and what is kept of it; and the count of missing ones.
+fn packets(mut file: &[u8]) -> (Vec<(u32, u32, Vec<u8>)>, Option<u64>) {
+    let word = |bytes: &[u8], at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    let (mut packets, mut missing) = (Vec::new(), None);
+    assert_eq!(word(file, 0), 0x0a0d_0d0a);
+    while !file.is_empty() {
+        let length = word(file, 4) as usize;
+        assert_eq!(word(file, length - 4) as usize, length);
+        let body = &file[8..length - 4];
+        match word(file, 0) {
+            6 => {
+                packets.push((word(body, 0), word(body, 16), body[20..20 + word(body, 12) as usize].to_vec()))
+            }
+            5 => missing = Some(u64::from(word(body, 16))),
+            _ => {}
+        }
+        file = &file[length..];
+    }
+    (packets, missing)
+}
+
+#[test]
+fn captures_hold_the_frames_of_their_port_or_ring() {
+    let busy = Busy::new(None);
+    let mut file = Vec::new();
+    busy.client().download("/v1/capture?port=collector-8&seconds=1&snap=40", &mut file).unwrap();
+    let (found, missing) = packets(&file);
+    assert_eq!(missing, Some(0));
+    assert!(found.len() > 100, "{}", found.len());
+    for (interface, length, bytes) in &found {
+        assert_eq!((*interface, bytes.len(), bytes[..6].to_vec()), (1, 40, traffic::station(8).0.to_vec()));
+        assert!(*length >= 64);
+    }
+    let mut file = Vec::new();
+    busy.client().download("/v1/capture?ring=ring-9&seconds=60&bytes=20000", &mut file).unwrap();
+    let (found, _) = packets(&file);
+    assert!(file.len() > 15_000 && file.len() <= 20_200, "{}", file.len());
+    assert!(
+        found
+            .iter()
+            .all(|(_, length, bytes)| *length as usize == bytes.len() && bytes[..6] == traffic::station(9).0)
+    );
+    // The reader of the field agrees, where it is installed.
+    let path = socket_path().with_extension("pcapng");
+    std::fs::write(&path, &file).unwrap();
+    let output = std::process::Command::new("tcpdump").args(["-n", "-r"]).arg(&path).output();
+    std::fs::remove_file(&path).unwrap();
+    if let Ok(output) = output {
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout)
+                .lines()
+                .filter(|l| l.contains("88b5") || l.contains("length"))
+                .count(),
+            found.len()
+        );
+    }
+    let mut file = Vec::new();
+    busy.client().download("/v1/capture?port=source-3&seconds=1", &mut file).unwrap();
+    assert!(
+        packets(&file)
+            .0
+            .iter()
+            .all(|(interface, _, bytes)| *interface == 0 && bytes[6..12] == traffic::station(3).0)
+    );
+    assert_eq!(SOURCES, 8);
+    busy.stop();
+}
+
+#[test]
+fn a_capture_that_nobody_reads_costs_only_itself() {
+    let busy = Busy::new(None);
+    let operation = busy.running.operation();
+    let spec =
+        CaptureSpec { point: Point::Port("source-0".to_owned()), seconds: 60, bytes: 1 << 20, snap: 64 };
+    let mut streams: Vec<_> =
+        (0..CAPTURES_MAX).map(|_| operation.captures().start(spec.clone()).unwrap()).collect();
+    assert!(operation.captures().start(spec).is_err());
+    let (status, detail) = busy.refusal("GET", "/v1/capture?port=source-0", None);
+    assert_eq!((status, detail.contains("4 captures are under way")), (429, true), "{detail}");
+    let before = busy.counts.arrived.load(Ordering::Relaxed);
+    wait_for("a copy without a buffer", || operation.captures().dropped() > 0);
+    assert!(busy.counts.arrived.load(Ordering::Relaxed) > before);
+    let mut file = Vec::new();
+    while file.len() < 10_000 {
+        file.extend(streams[0].poll_bytes().unwrap());
+    }
+    drop(streams);
+    assert!(operation.captures().is_empty());
+    let mut file = Vec::new();
+    busy.client().download("/v1/capture?port=source-0&seconds=1", &mut file).unwrap();
+    assert!(packets(&file).0.len() > 10);
+    busy.stop();
+}
+
+#[test]
+fn the_description_names_every_schema_that_it_uses() {
+    let description = description();
+    let schemas = description["components"]["schemas"].as_object().unwrap();
+    let text = description.to_string();
+    for part in text.split("#/components/schemas/").skip(1) {
+        let name = part.split('"').next().unwrap();
+        assert!(schemas.contains_key(name), "{name}");
+    }
+    assert!(text.matches("operationId").count() > 20);
+}

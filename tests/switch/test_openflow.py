@@ -1,0 +1,482 @@
+"""The hybrid beside a real Open vSwitch: userspace datapath, namespaces, the kernel's own TCP.
+
+Everything runs under a name of its own and goes away with the test, also after a failure.
+"""
+
+import contextlib
+import ctypes
+import hashlib
+import json
+import os
+import random
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+CLONE_NEWNET = 0x40000000
+PACKET_OUTGOING = 4
+ETH_P_ALL = 3
+WAIT_SECONDS_MAX = 20
+TOOLS = (
+    "ovs-vswitchd",
+    "ovsdb-server",
+    "ovsdb-tool",
+    "ovsdb-client",
+    "ovs-vsctl",
+    "ovs-ofctl",
+    "ethtool",
+    "ip",
+)
+SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
+BYTES = 1_000_000
+REDIRECTED, DIRECT = 5001, 6001
+# Ports of the switch with their OpenFlow numbers, and the stations behind them.
+STATIONS = {"r1": 1, "r2": 2, "c1": 3, "c2": 4}
+HOST_PORTS = {"pep0": 11, "pep1": 12}
+
+
+def missing() -> str | None:
+    """Return why these tests cannot run, if they cannot."""
+    if os.geteuid() != 0:
+        return "needs root for network namespaces"
+    for tool in TOOLS:
+        if shutil.which(tool) is None:
+            return f"{tool} is missing: apt-get install openvswitch-switch ethtool iproute2"
+    return None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _able() -> None:
+    reason = missing()
+    if reason is None:
+        return
+    if os.environ.get("FANIN_REQUIRE_PRIVILEGES") == "1":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def binary() -> str:
+    path = os.environ.get("FANIN_BIN")
+    assert path, "set FANIN_BIN to the fanin binary"
+    return path
+
+
+def mac(station: str) -> str:
+    return f"02:00:00:00:00:{STATIONS[station]:02x}"
+
+
+def address(station: str) -> str:
+    return f"10.77.0.{STATIONS[station]}"
+
+
+@contextlib.contextmanager
+def inside(namespace: str) -> Iterator[None]:
+    """Enter a network namespace with this thread; sockets made there stay there."""
+    with open("/proc/thread-self/ns/net") as home, open(f"/run/netns/{namespace}") as there:
+        assert LIBC.setns(there.fileno(), CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
+        try:
+            yield
+        finally:
+            assert LIBC.setns(home.fileno(), CLONE_NEWNET) == 0
+
+
+def wait_for(what: str, condition: Callable[[], object]) -> None:
+    """Wait until something is so, for a limited time."""
+    end = time.monotonic() + WAIT_SECONDS_MAX
+    while not condition():
+        assert time.monotonic() < end, f"waited {WAIT_SECONDS_MAX} s for {what}"
+        time.sleep(0.02)
+
+
+class Tap:
+    """Counts the frames that arrive at an interface, and sends them back where it is told to."""
+
+    def __init__(self, namespace: str, interface: str, *, reflect: bool) -> None:
+        self.frames: list[bytes] = []
+        self.reflect = reflect
+        self.stopped = threading.Event()
+        with inside(namespace):
+            self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
+        self.socket.bind((interface, ETH_P_ALL))
+        self.socket.settimeout(0.1)
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self) -> None:
+        while not self.stopped.is_set():
+            try:
+                frame, where = self.socket.recvfrom(65536)
+            except TimeoutError:
+                continue
+            except OSError:
+                return
+            if where[2] == PACKET_OUTGOING:
+                continue
+            self.frames.append(frame)
+            if self.reflect:
+                with contextlib.suppress(OSError):
+                    self.socket.send(frame)
+
+    def close(self) -> None:
+        self.stopped.set()
+        self.thread.join()
+        self.socket.close()
+
+
+@dataclass
+class Network:
+    """Open vSwitch in a namespace, stations and the software switch's host around it."""
+
+    prefix: str
+    folder: Path
+    binary: str
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    namespaces: list[str] = field(default_factory=list)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        folder = str(self.folder)
+        return os.environ | {
+            "OVS_RUNDIR": folder,
+            "OVS_LOGDIR": folder,
+            "OVS_DBDIR": folder,
+            "OVS_SYSCONFDIR": folder,
+        }
+
+    def call(self, *command: str, stdin: str | None = None) -> str:
+        done = subprocess.run(
+            command,
+            env=self.environment,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
+        return done.stdout
+
+    def start(self, *command: str) -> None:
+        with (self.folder / f"{len(self.processes)}.log").open("wb") as log:
+            process = subprocess.Popen(
+                command, env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        self.processes.append(process)
+
+    def space(self, name: str) -> str:
+        return f"{self.prefix}-{name}"
+
+    def build(self) -> None:
+        for name in ("sw", "host", *STATIONS):
+            self.call("ip", "netns", "add", self.space(name))
+            self.namespaces.append(self.space(name))
+            self.call("ip", "-n", self.space(name), "link", "set", "lo", "up")
+        switch = self.space("sw")
+        for name in (*STATIONS, *HOST_PORTS):
+            there, port = (self.space(name), "eth0") if name in STATIONS else (self.space("host"), name)
+            mine = f"p-{name}" if name in STATIONS else name
+            self.call(
+                *(
+                    "ip",
+                    "link",
+                    "add",
+                    mine,
+                    "netns",
+                    switch,
+                    "type",
+                    "veth",
+                    "peer",
+                    "name",
+                    port,
+                    "netns",
+                    there,
+                )
+            )
+            for space, interface in ((switch, mine), (there, port)):
+                self.call("ip", "netns", "exec", space, "ethtool", "-K", interface, "tx", "off")
+                self.call("ip", "-n", space, "link", "set", interface, "up")
+                path = f"/proc/sys/net/ipv6/conf/{interface}/disable_ipv6"
+                self.call("ip", "netns", "exec", space, "sh", "-c", f"echo 1 > {path}")
+            if name in STATIONS:
+                self.call("ip", "-n", there, "link", "set", port, "address", mac(name))
+                self.call("ip", "-n", there, "address", "add", f"{address(name)}/24", "dev", port)
+        self.call("ovsdb-tool", "create", str(self.folder / "conf.db"), str(SCHEMA))
+        socket_path = self.folder / "db.sock"
+        self.start(
+            "ovsdb-server", "--no-chdir", str(self.folder / "conf.db"), f"--remote=punix:{socket_path}"
+        )
+        wait_for("ovsdb-server", socket_path.exists)
+        self.call("ovs-vsctl", "--no-wait", "init")
+        self.start("ip", "netns", "exec", switch, "ovs-vswitchd", "--no-chdir", f"unix:{socket_path}")
+        self.call(
+            "ovs-vsctl", "--timeout=20", "add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev"
+        )
+
+    def description(self, flows: str) -> Path:
+        parts = ['[openflow]\nbridge = "br0"\n', '[ring]\nbytes = "16 MiB"\n']
+        for name, number in STATIONS.items():
+            parts.append(f'[[port]]\nname = "p-{name}"\nnumber = {number}\n')
+            kind = "collector" if name.startswith("c") else "host"
+            parts.append(f'[[{kind}]]\nname = "{name}"\nport = "p-{name}"\nmac = "{mac(name)}"\n')
+        for name, number in HOST_PORTS.items():
+            parts.append(f'[[host_port]]\nname = "{name}"\nnumber = {number}\n')
+        path = self.folder / "hybrid.toml"
+        path.write_text("".join(parts) + flows)
+        return path
+
+    def apply(self, description: Path, *options: str) -> None:
+        """Run the script that the command prints, as an operator would."""
+        self.call("sh", stdin=self.call(self.binary, "switch", "openflow", str(description), *options))
+
+    def rules(self) -> list[str]:
+        text = self.call("ovs-ofctl", "-O", "OpenFlow13", "dump-flows", "br0", "cookie=0xfa41/-1")
+        return [line for line in text.splitlines() if "cookie" in line]
+
+    def close(self) -> None:
+        for process in reversed(self.processes):
+            process.terminate()
+            try:
+                process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        for name in self.namespaces:
+            subprocess.run(["ip", "netns", "delete", name], capture_output=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory: pytest.TempPathFactory, binary: str) -> Iterator[Network]:
+    network = Network(f"swops{os.getpid()}", tmp_path_factory.mktemp("ovs"), binary)
+    try:
+        network.build()
+        yield network
+    finally:
+        network.close()
+
+
+@pytest.fixture
+def host(network: Network) -> Iterator[dict[str, Tap]]:
+    """Stand in for the software switch: whatever comes by a host port goes back by it."""
+    taps = {name: Tap(network.space("host"), name, reflect=True) for name in HOST_PORTS}
+    yield taps
+    for tap in taps.values():
+        tap.close()
+
+
+def transfer(network: Network, readout: str, collector: str, port: int) -> None:
+    """Let a collector ask a readout for a megabyte, and compare what came."""
+    data = random.Random(port).randbytes(BYTES)
+    with inside(network.space(readout)):
+        server = socket.create_server((address(readout), port))
+    server.settimeout(WAIT_SECONDS_MAX)
+
+    def serve() -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.settimeout(WAIT_SECONDS_MAX)
+            assert connection.recv(1) == b"?"
+            connection.sendall(data)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    with inside(network.space(collector)):
+        client = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    with server, client:
+        client.settimeout(WAIT_SECONDS_MAX)
+        client.connect((address(readout), port))
+        client.sendall(b"?")
+        got = b"".join(iter(lambda: client.recv(1 << 16), b""))
+        thread.join()
+    assert hashlib.sha256(got).digest() == hashlib.sha256(data).digest()
+
+
+def tcp_frames(tap: Tap, source: str, destination: str) -> int:
+    """Count the TCP frames with payload from one station to another."""
+    addresses = bytes.fromhex((mac(destination) + mac(source)).replace(":", ""))
+    return sum(
+        frame[:12] == addresses and frame[12:14] == b"\x08\x00" and len(frame) > 100 for frame in tap.frames
+    )
+
+
+FLOWS = '[[flow]]\nprotocol = "tcp"\nsource_port = "5000-5063"\n'
+# Segments of 1448 bytes and more cannot be in fewer frames.
+FRAMES_MIN = BYTES // 1460
+
+
+def test_only_what_is_named_makes_the_detour(network: Network, host: dict[str, Tap]) -> None:
+    description = network.description(FLOWS)
+    network.apply(description)
+    first = len(network.rules())
+    # A second time changes nothing, and two host ports share the collectors.
+    network.apply(description)
+    assert len(network.rules()) == first > 10
+    transfer(network, "r1", "c1", REDIRECTED)
+    transfer(network, "r2", "c2", REDIRECTED)
+    assert tcp_frames(host["pep0"], "r1", "c1") >= FRAMES_MIN
+    assert tcp_frames(host["pep1"], "r2", "c2") >= FRAMES_MIN
+    assert tcp_frames(host["pep1"], "r1", "c1") == tcp_frames(host["pep0"], "r2", "c2") == 0
+    # Requests and acknowledgements to the readouts go straight, as does everything on other ports.
+    assert tcp_frames(host["pep0"], "c1", "r1") == 0
+    before = tcp_frames(host["pep1"], "r1", "c2")
+    transfer(network, "r1", "c2", DIRECT)
+    assert tcp_frames(host["pep1"], "r1", "c2") == before == 0
+
+
+@pytest.mark.parametrize("host_ports", [0, 1, 2])
+def test_collectors_are_spread_over_the_host_ports(
+    network: Network, host: dict[str, Tap], host_ports: int
+) -> None:
+    network.apply(network.description(""), "--host-ports", str(host_ports))
+    transfer(network, "r1", "c1", DIRECT)
+    transfer(network, "r1", "c2", DIRECT)
+    through = {
+        name: [tcp_frames(tap, "r1", collector) >= FRAMES_MIN for collector in ("c1", "c2")]
+        for name, tap in host.items()
+    }
+    assert (
+        through
+        == {
+            0: {"pep0": [False, False], "pep1": [False, False]},
+            1: {"pep0": [True, True], "pep1": [False, False]},
+            2: {"pep0": [True, False], "pep1": [False, True]},
+        }[host_ports]
+    )
+
+
+def frame(source: str, destination: str, mark: int) -> bytes:
+    """Make a frame of a kind of its own that a test knows again."""
+    return (
+        bytes.fromhex((destination + source).replace(":", ""))
+        + b"\x88\xb5"
+        + mark.to_bytes(4, "big")
+        + bytes(60)
+    )
+
+
+def test_no_frame_goes_round(network: Network, host: dict[str, Tap]) -> None:
+    network.apply(network.description(""))
+    taps = {name: Tap(network.space(name), "eth0", reflect=False) for name in STATIONS}
+    senders = {}
+    for space, interface in [
+        *((name, "eth0") for name in STATIONS),
+        *(("host", name) for name in HOST_PORTS),
+    ]:
+        with inside(network.space(space)):
+            sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+        sender.bind((interface, 0))
+        senders[interface if space == "host" else space] = sender
+    everyone, stranger = "ff:ff:ff:ff:ff:ff", "02:00:00:00:00:99"
+    # From where, to whom, and where it arrives.
+    cases = [
+        ("r1", mac("c1"), {"c1"}),
+        ("r1", everyone, {"r2", "c1", "c2"}),
+        ("r1", stranger, {"r2", "c1", "c2"}),
+        ("c2", mac("c1"), {"c1"}),
+        # From the side where the collector is attached, as a rack switch that floods would send it.
+        ("c1", mac("c1"), set()),
+        # What the software switch sends by itself.
+        ("pep0", everyone, set()),
+        ("pep0", mac("r1"), set()),
+        ("pep0", stranger, set()),
+        ("pep1", mac("c1"), {"c1"}),
+    ]
+    try:
+        for mark, (source, destination, _) in enumerate(cases):
+            senders[source].send(frame(mac("r1") if source in HOST_PORTS else mac(source), destination, mark))
+
+        def arrived(mark: int) -> list[str]:
+            kind = b"\x88\xb5" + mark.to_bytes(4, "big")
+            return sorted(name for name, tap in taps.items() for f in tap.frames if f[12:18] == kind)
+
+        wait_for("the last frame", lambda: arrived(len(cases) - 1))
+        # Had one gone round, it would have come again many times by now.
+        time.sleep(0.3)
+        for mark, (source, destination, expected) in enumerate(cases):
+            assert arrived(mark) == sorted(expected), f"from {source} to {destination}"
+        # Floods do not reach the software switch; the frame from r1 to c1 did, once.
+        kinds = [f[14:18] for tap in host.values() for f in tap.frames if f[12:14] == b"\x88\xb5"]
+        assert sorted(kinds) == [(0).to_bytes(4, "big"), (3).to_bytes(4, "big")]
+    finally:
+        for tap in taps.values():
+            tap.close()
+        for sender in senders.values():
+            sender.close()
+
+
+def test_the_rules_can_be_taken_back(network: Network, host: dict[str, Tap]) -> None:
+    description = network.description(FLOWS)
+    network.apply(description)
+    assert network.rules()
+    network.apply(description, "--remove")
+    assert network.rules() == []
+    transfer(network, "r1", "c1", REDIRECTED)
+    assert all(tcp_frames(tap, "r1", "c1") == 0 for tap in host.values())
+
+
+def test_the_database_takes_the_transaction(network: Network) -> None:
+    description = network.description(FLOWS)
+    network.apply(description)
+    request = network.call(network.binary, "switch", "openflow", str(description), "--as", "ovsdb")
+    socket_path = f"unix:{network.folder / 'db.sock'}"
+    answer = json.loads(network.call("ovsdb-client", "transact", socket_path, request))
+    assert len(answer) == 2 * (len(STATIONS) + len(HOST_PORTS))
+    assert all(result in ({}, {"count": 1}) for result in answer)
+    # A port that does not exist is not passed over in silence.
+    wrong = request.replace('"p-r1"', '"p-r9"')
+    assert "timed out" in network.call("ovsdb-client", "transact", socket_path, wrong)
+
+
+def test_every_form_of_rules_means_the_same(network: Network) -> None:
+    """Rules as JSON, put together again by their names in OXM, are the rules that the switch shows."""
+    network.apply(network.description(FLOWS))
+    listed = json.loads(
+        network.call(
+            network.binary, "switch", "openflow", str(network.folder / "hybrid.toml"), "--as", "json"
+        )
+    )
+    assert len(listed) == len(network.rules())
+    shown = {
+        int(part.split("=")[1])
+        for rule in network.rules()
+        for part in rule.replace(",", " ").split()
+        if part.startswith("priority=")
+    }
+    assert {rule["priority"] for rule in listed} == shown
+
+
+def test_our_switch_keeps_the_queues_behind_the_host_ports(network: Network) -> None:
+    description = network.description(FLOWS)
+    network.apply(description)
+    config = network.call(network.binary, "switch", "openflow", str(description), "--as", "switch")
+    control = network.folder / "switch.sock"
+    path = network.folder / "switch.toml"
+    path.write_text(f'{config}\n[control]\nsocket = "{control}"\n')
+    network.start("ip", "netns", "exec", network.space("host"), network.binary, "switch", str(path))
+    try:
+        wait_for("the switch", lambda: control.exists() or network.processes[-1].poll() is not None)
+        log = network.folder / f"{len(network.processes) - 1}.log"
+        assert control.exists(), log.read_text()
+        transfer(network, "r1", "c1", REDIRECTED)
+        transfer(network, "r2", "c2", REDIRECTED)
+        transfer(network, "r1", "c2", DIRECT)
+        shown = network.call(network.binary, "switch", "show", "rings", "--json", "--at", str(control))
+        rings = {ring["name"]: ring["state"] for ring in json.loads(shown)}
+        assert set(rings) == {"c1", "c2"}
+        for name, port in (("c1", "pep0"), ("c2", "pep1")):
+            queue = rings[name]["queue"]
+            # One transfer each: the frames to c2 on other ports went straight.
+            assert FRAMES_MIN <= queue["departed"]["frames"] < 2 * FRAMES_MIN
+            assert (rings[name]["port"], queue["dropped"]) == (port, [])
+    finally:
+        network.processes[-1].terminate()
+        network.processes[-1].wait(timeout=20)
