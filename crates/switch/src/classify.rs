@@ -88,7 +88,9 @@ struct Group {
 
 impl Classifier {
     /// Rules with their numbers and what they do, in the order in which they were written.
-    pub(crate) fn new<'a>(rules: impl IntoIterator<Item = (u32, &'a RuleSpec, Action, Option<usize>)>) -> Self {
+    pub(crate) fn new<'a>(
+        rules: impl IntoIterator<Item = (u32, &'a RuleSpec, Action, Option<usize>)>,
+    ) -> Self {
         let mut entries = Vec::new();
         for (number, rule, action, input) in rules {
             let found = Match { rule: number, action };
@@ -145,8 +147,7 @@ impl Classifier {
 
 impl Group {
     fn new(mask: &Words, entries: &[Entry]) -> Self {
-        let used: Vec<(u8, u64)> =
-            (0..WORDS as u8).zip(*mask).filter(|&(_, of_word)| of_word != 0).collect();
+        let used: Vec<(u8, u64)> = (0..WORDS as u8).zip(*mask).filter(|&(_, of_word)| of_word != 0).collect();
         let mine = || entries.iter().enumerate().filter(|(_, entry)| entry.mask == *mask);
         let places = (mine().count() * 2).next_power_of_two();
         let stride = (used.len() + 1).next_power_of_two();
@@ -171,14 +172,16 @@ impl Group {
     fn place(&self, words: &Words) -> usize {
         let mut hash = 0u64;
         for &(word, mask) in &self.used {
-            hash = (hash.rotate_left(5) ^ (words[usize::from(word)] & mask)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            hash =
+                (hash.rotate_left(5) ^ (words[usize::from(word)] & mask)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         }
         let last = self.table.len() - 1;
         let mut place = ((hash >> 32) as usize * self.stride) & last;
         loop {
             let slot = &self.table[place..place + self.stride];
             let mut values = slot[1..].iter().zip(&self.used);
-            if slot[0] == 0 || values.all(|(&value, &(word, mask))| value == words[usize::from(word)] & mask) {
+            if slot[0] == 0 || values.all(|(&value, &(word, mask))| value == words[usize::from(word)] & mask)
+            {
                 return place;
             }
             place = (place + self.stride) & last;

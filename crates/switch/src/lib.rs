@@ -24,8 +24,10 @@ pub mod control;
 #[cfg(feature = "dpdk")]
 mod dpdk;
 mod driver;
+mod egress;
 mod frame;
 mod impair;
+mod ingress;
 mod lane;
 mod lanes;
 mod m21;
