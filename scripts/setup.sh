@@ -21,6 +21,7 @@ has cargo || stop "cargo is missing: install Rust from https://rustup.rs (curl h
 system_build=('has cc|gcc libc6-dev|the linker')
 system_test=(
     'has git|git|the checks of the tracked files'
+    'has ethtool|ethtool|true frames between namespaces'
     'has python3|python3|the Python package and the checks'
     'has valgrind|valgrind|counting instructions'
     'has ip && has tc && has ss|iproute2|networks of namespaces'
