@@ -3,6 +3,8 @@
 //! 8 readouts, 4 collectors, events of 2.07 MB: two KM3NeT slices each, 906 fragments. Every fragment's checksum is
 //! checked by its collector; units decide at once and reject, so that nothing is stored. `cargo bench -p fanin-node`.
 
+#![allow(clippy::print_stdout, reason = "what it measured is what it is for")]
+
 #[path = "../examples/process.rs"]
 #[allow(dead_code, reason = "the example has a main function of its own")]
 mod process;

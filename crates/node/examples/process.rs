@@ -8,7 +8,7 @@ use fanin_node::process::{self, ProcessError, Signals};
 use fanin_node::roles::processor;
 
 /// Runs the process that the arguments name.
-pub fn run() -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) fn run() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [node, role, config, options @ ..] = arguments.as_slice() else {
         return Err("write: node ROLE CONFIG --index N [--unit N] [--metrics ADDRESS]".into());

@@ -197,9 +197,9 @@ fn read_file(
         audit.missing += u64::from(missing);
         let found = on_disk.entry(L1Id(event.id.l1_id)).or_default();
         if is_debug {
-            found.debug += 1
+            found.debug += 1;
         } else {
-            found.physics += 1
+            found.physics += 1;
         }
         found.missing.push(missing);
     }

@@ -235,7 +235,7 @@ fn name(kind: u32) -> Result<&'static str, DecodeError> {
     NAMES.get(place as usize).copied().ok_or(DecodeError::Type(kind))
 }
 
-fn code<T: PartialEq>(all: &[T], one: T) -> u16 {
+fn code<T: PartialEq + Copy>(all: &[T], one: T) -> u16 {
     all.iter().position(|other| *other == one).expect("every case has a code") as u16
 }
 

@@ -192,7 +192,7 @@ pub fn run(system: &System, role: Role, index: u16, signals: &Signals) -> Result
             drive(system, Peer::Readout(index), clock, signals, |_| ReadoutNode::new(system, index))
         }
         Role::Collector => drive(system, Peer::Collector(index), clock, signals, |wake| {
-            CollectorNode::new(system, index, wake)
+            CollectorNode::new(system, index, &wake)
         }),
         Role::Logger => {
             drive(system, Peer::Logger(index), clock, signals, |wake| LoggerNode::new(system, index, wake))

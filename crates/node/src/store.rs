@@ -8,7 +8,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -17,6 +17,7 @@ use fanin_events::atlas::{EventHeader, FileEnd, FileHeader, WriteError, Writer};
 use fanin_events::{Events, Fragment};
 
 use crate::data::{Data, check, fragments};
+use crate::process::Wake;
 
 /// A group is not made larger than this.
 const GROUP_BYTES_MAX: u64 = 64 << 20;
@@ -66,7 +67,7 @@ impl Store {
     ///
     /// # Errors
     /// If the folder or the files in it cannot be used.
-    pub fn start(config: StoreConfig, wake: Arc<dyn Fn() + Send + Sync>) -> io::Result<Self> {
+    pub fn start(config: StoreConfig, wake: Wake) -> io::Result<Self> {
         std::fs::create_dir_all(&config.folder)?;
         let next_number = recover(&config)?;
         let (jobs, todo) = channel();
@@ -126,7 +127,7 @@ struct StoreThread {
     files: [Option<Open>; 2],
     todo: Receiver<WriteJob<Data>>,
     done: Sender<Stored>,
-    wake: Arc<dyn Fn() + Send + Sync>,
+    wake: Wake,
     /// While the disk is full: how much has to fit before it is not.
     full: Option<u64>,
 }
@@ -165,10 +166,7 @@ impl StoreThread {
                 if bytes >= GROUP_BYTES_MAX {
                     break;
                 }
-                next = match self.todo.try_recv() {
-                    Ok(job) => Some(job),
-                    Err(TryRecvError::Empty | TryRecvError::Disconnected) => None,
-                };
+                next = self.todo.try_recv().ok();
             }
             if !group.is_empty() {
                 self.write(&group);

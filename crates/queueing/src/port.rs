@@ -292,6 +292,13 @@ impl<H: Copy + Default> Port<H> {
         Verdict::Accepted { marked }
     }
 
+    /// Looks at a ring without doing anything, so that what the next arrival needs is on its way to the cache. The answer
+    /// says nothing.
+    #[inline]
+    pub fn touch(&self, ring: usize) -> u64 {
+        self.rings[ring].bytes
+    }
+
     /// As [`Self::handle_arrival`] for many frames; `refused` is told of each that was not taken.
     pub fn handle_arrivals(
         &mut self,

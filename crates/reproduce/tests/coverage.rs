@@ -46,7 +46,7 @@ const RESULTS: &[(&str, Where)] = &[
     ("I005", SameAs("I009")),
     ("I008", Row), ("I009", Row), ("I010", Row), ("I011", Row), ("I012", Row), ("I013", Row), ("I014", Row),
     ("I016", Row), ("I017", Row), ("I018", Row), ("I019", Row), ("I020", Row), ("I021", Row), ("I022", Row),
-    ("I023", Row), ("I025", Row), ("I026", Row), ("I027", Row),
+    ("I023", Row), ("I025", Row), ("I026", Row), ("I027", Row), ("I028", Row),
 ];
 
 #[test]
@@ -64,7 +64,7 @@ fn every_result_is_checked_somewhere() {
             }
             Remark(what) => assert!(!rows.contains(id), "{id} is a row, and not only a remark: {what}"),
             Waits(technique) => {
-                assert!(!rows.contains(id), "{id} is a row and need not wait for {technique}")
+                assert!(!rows.contains(id), "{id} is a row and need not wait for {technique}");
             }
         }
     }

@@ -20,6 +20,12 @@ pub enum Error {
         /// The name given.
         name: String,
     },
+    /// Sizes of fragments cannot be taken from a file.
+    #[error("readout.fragment_size: {reason}")]
+    FragmentSizes {
+        /// The file, and what is wrong with it.
+        reason: String,
+    },
     /// The network cannot be.
     #[error(transparent)]
     Network(#[from] NetworkError),

@@ -182,7 +182,7 @@ fn mistakes_are_answered_with_what_was_wrong() {
             422,
             "unknown field `ratee`, expected one of `name`, `port`",
         ),
-        ("POST", "/v1/rings", ring(r#", "rate": "1 GB/s""#), 422, "unknown unit"),
+        ("POST", "/v1/rings", ring(r#", "rate": "1 gb/s""#), 422, "unknown unit"),
         ("POST", "/v1/rings", ring(r#", "rate": 5"#), 422, "rate"),
         ("POST", "/v1/rings", Some(json!({"name": "x", "port": "nowhere"})), 422, "nowhere"),
         (

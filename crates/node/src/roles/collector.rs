@@ -33,7 +33,7 @@ impl CollectorNode {
     ///
     /// # Errors
     /// If the scenario does not allow it, or the processors cannot be served.
-    pub fn new(system: &System, place: u16, wake: Wake) -> Result<Self, ProcessError> {
+    pub fn new(system: &System, place: u16, wake: &Wake) -> Result<Self, ProcessError> {
         let scenario = system.scenario();
         settings::check(scenario)?;
         let (_, sources) = supply(scenario, &system.scenario_folder)?;
@@ -77,7 +77,7 @@ impl CollectorNode {
 }
 
 /// Starts the processors of a collector.
-fn serve(system: &System, place: u16, wake: Wake) -> Result<Server, ProcessError> {
+fn serve(system: &System, place: u16, wake: &Wake) -> Result<Server, ProcessError> {
     let own = |what| move |error| ProcessError::Own { what, error };
     let program = std::env::current_exe().map_err(own("cannot find this program"))?;
     let (path, parent) = (system.path.clone(), std::process::id());
@@ -89,7 +89,7 @@ fn serve(system: &System, place: u16, wake: Wake) -> Result<Server, ProcessError
         command
     });
     let units = system.scenario().collectors.units_per_host as u16;
-    Server::start(&system.socket(place), units, Some(launcher), wake).map_err(own("cannot serve processors"))
+    Server::start(&system.socket(place), units, Some(&launcher), wake).map_err(own("cannot serve processors"))
 }
 
 impl Node for CollectorNode {

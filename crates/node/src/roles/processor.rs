@@ -47,7 +47,7 @@ pub fn run(system: &System, collector: u16, unit: Option<u16>) -> Result<(), Pro
     let socket = system.socket(collector);
     if let Some((program, arguments)) = system.scenario().live.processor.split_first() {
         let mut command = Command::new(program);
-        command.args(arguments).env(COLLECTOR, &socket).current_dir(&system.scenario_folder_or_here());
+        command.args(arguments).env(COLLECTOR, &socket).current_dir(system.scenario_folder_or_here());
         if let Some(unit) = unit {
             command.env(UNIT, unit.to_string());
         }

@@ -19,6 +19,7 @@ use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::{ANY_UNIT, DECISION, EVENT, Frame, HELLO, MEMORY, VERSION};
 use crate::data::Data;
+use crate::process::Wake;
 use crate::shared::Area;
 
 /// A unit that connects has to introduce itself within this time.
@@ -104,12 +105,7 @@ impl Server {
     ///
     /// # Errors
     /// If the socket or the threads cannot be made.
-    pub fn start(
-        path: &Path,
-        units: u16,
-        launcher: Option<Launcher>,
-        wake: Arc<dyn Fn() + Send + Sync>,
-    ) -> io::Result<Self> {
+    pub fn start(path: &Path, units: u16, launcher: Option<&Launcher>, wake: &Wake) -> io::Result<Self> {
         // Of an earlier life; two collectors of one number are told apart by their ports long before this.
         let _ = std::fs::remove_file(path);
         let listener = UnixListener::bind(path)?;
@@ -132,8 +128,8 @@ impl Server {
                 desks: Arc::clone(&desks),
                 stopping: Arc::clone(&stopping),
                 happenings: sender.clone(),
-                wake: Arc::clone(&wake),
-                launcher: launcher.clone(),
+                wake: Arc::clone(wake),
+                launcher: launcher.cloned(),
             };
             threads
                 .push(std::thread::Builder::new().name(format!("unit {unit}")).spawn(move || thread.run())?);
@@ -210,7 +206,7 @@ struct UnitThread {
     desks: Arc<Vec<Desk>>,
     stopping: Arc<AtomicBool>,
     happenings: Sender<Happening>,
-    wake: Arc<dyn Fn() + Send + Sync>,
+    wake: Wake,
     launcher: Option<Launcher>,
 }
 

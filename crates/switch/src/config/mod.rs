@@ -13,6 +13,9 @@ use fanin_units::Bytes;
 pub use mistakes::Mistake;
 pub use types::*;
 
+/// A configuration to begin with.
+pub const EXAMPLE: &str = include_str!("example.toml");
+
 /// The most ports of a switch.
 pub const PORTS_MAX: usize = 1024;
 /// The most workers.
@@ -55,6 +58,16 @@ fn check(document: &Document) -> Result<Loaded, Errors> {
             document
                 .problem("port", "a switch needs ports")
                 .advise("add a section [[port]] with name and interface for each"),
+        );
+    }
+    if let Some(dpdk) = config.port.iter().position(|port| port.dpdk.is_some())
+        && let Some(kernel) = config.port.iter().position(|port| port.interface.is_some())
+    {
+        problems.push(
+            document
+                .problem(&format!("port.{dpdk}.dpdk"), "frames cannot move between DPDK's memory and AF_XDP's")
+                .beside(document, &format!("port.{kernel}.interface"), "this port is the kernel's")
+                .advise("use one kind for all ports; DPDK takes an interface of the kernel's as --vdev=net_af_xdp0,iface=eth0"),
         );
     }
     for (index, port) in config.port.iter().enumerate() {
