@@ -178,11 +178,11 @@ pub(crate) fn claims() -> Vec<Claim> {
             id: "I021",
             place: "ICC'15 §IV.C.3, fig. 8",
             says: "the mean latency is slightly higher with a static window than with credits",
-            expected: "higher, by less than 10 %",
+            expected: "higher by 0.5 to 10 %",
             points: vec![fixed_window(N147), credits(N147, 396)],
             judge: |got| {
                 let m = means(got);
-                Judged::new(m[0] > m[1] && m[0] < 1.1 * m[1], ms(&m))
+                Judged::new(m[0] > 1.005 * m[1] && m[0] < 1.1 * m[1], ms(&m))
             },
             known: Some(
                 "equal here: the paper blames the host's work on all connections at once, and hosts take no time to process",

@@ -14,9 +14,11 @@ pub(super) fn claims() -> Vec<Claim> {
             points: sizes
                 .iter()
                 .map(|size| {
+                    // The largest of some thousand events decides.
                     ordered(variable(Point::new(preset)))
                         .set("supervisor.policy", policy)
                         .set("tor.buffer", size)
+                        .set("run.duration", "5 s")
                 })
                 .collect(),
             judge,
