@@ -28,13 +28,14 @@ struct Pair {
     demand: u32,
     /// Its last turn; none yet is zero.
     last: u64,
-    destination: u32,
+    lane: u32,
 }
 
-/// Pairs that wait for one destination's link, by their last turn.
+/// Pairs that wait for one destination's link, and for the same link before it, by their last turn: once either is taken,
+/// nobody in the lane has to be looked at.
 #[derive(Debug, Clone, Default)]
-struct Destination {
-    link: u32,
+struct Lane {
+    links: [u32; 2],
     waiting: BTreeSet<(u64, u32)>,
     is_active: bool,
 }
@@ -45,10 +46,10 @@ pub struct Arbiter {
     slot: u64,
     links: Vec<Link>,
     pairs: Vec<Pair>,
-    destinations: Vec<Destination>,
-    /// The destination of each link that is the last on some way.
-    destination_of: BTreeMap<u32, u32>,
-    /// Destinations that somebody waits for.
+    lanes: Vec<Lane>,
+    /// The lane of each two links that are the last on some way.
+    lane_of: BTreeMap<[u32; 2], u32>,
+    /// Lanes in which somebody waits.
     active: Vec<u32>,
     turns: u64,
     order: BinaryHeap<Reverse<(u64, u32)>>,
@@ -61,8 +62,8 @@ impl Arbiter {
             slot: slot.get(),
             links: Vec::new(),
             pairs: Vec::new(),
-            destinations: Vec::new(),
-            destination_of: BTreeMap::new(),
+            lanes: Vec::new(),
+            lane_of: BTreeMap::new(),
             active: Vec::new(),
             turns: 0,
             order: BinaryHeap::new(),
@@ -83,12 +84,15 @@ impl Arbiter {
     /// If the way is empty or names a link that was not added.
     pub fn add_pair(&mut self, path: &[u32]) -> u32 {
         assert!(path.iter().all(|&link| (link as usize) < self.links.len()), "a link that does not exist");
-        let link = *path.last().expect("a way has a link");
-        let destination = *self.destination_of.entry(link).or_insert_with(|| {
-            self.destinations.push(Destination { link, ..Destination::default() });
-            (self.destinations.len() - 1) as u32
+        let last = *path.last().expect("a way has a link");
+        // The link before is the source's own where there are only two: then it is nobody else's.
+        let before = if path.len() > 2 { path[path.len() - 2] } else { last };
+        let links = [last, before];
+        let lane = *self.lane_of.entry(links).or_insert_with(|| {
+            self.lanes.push(Lane { links, ..Lane::default() });
+            (self.lanes.len() - 1) as u32
         });
-        self.pairs.push(Pair { path: path.to_vec(), demand: 0, last: 0, destination });
+        self.pairs.push(Pair { path: path.to_vec(), demand: 0, last: 0, lane });
         (self.pairs.len() - 1) as u32
     }
 
@@ -96,11 +100,11 @@ impl Arbiter {
     pub fn handle_demand(&mut self, pair: u32, slots: u32) {
         let waiting = &mut self.pairs[pair as usize];
         if waiting.demand == 0 && slots > 0 {
-            let destination = &mut self.destinations[waiting.destination as usize];
-            destination.waiting.insert((waiting.last, pair));
-            if !destination.is_active {
-                destination.is_active = true;
-                self.active.push(waiting.destination);
+            let lane = &mut self.lanes[waiting.lane as usize];
+            lane.waiting.insert((waiting.last, pair));
+            if !lane.is_active {
+                lane.is_active = true;
+                self.active.push(waiting.lane);
             }
         }
         waiting.demand += slots;
@@ -121,9 +125,9 @@ impl Arbiter {
         for pair in &mut self.pairs {
             pair.demand = 0;
         }
-        for destination in &mut self.destinations {
-            destination.waiting.clear();
-            destination.is_active = false;
+        for lane in &mut self.lanes {
+            lane.waiting.clear();
+            lane.is_active = false;
         }
         self.active.clear();
     }
@@ -136,47 +140,49 @@ impl Arbiter {
         let end = start + self.slot;
         // A pair has one turn in a timeslot: what had one stands behind this.
         let turns_before = (self.turns + 1, 0);
-        let Self { links, pairs, destinations, active, order, .. } = self;
+        let Self { links, pairs, lanes, active, order, .. } = self;
         let is_free = |link: &Link| link.busy_until.max(start) + link.time.min(end - start) <= end;
-        // Of each destination the first that waits; the next of it only when that has had its chance. Merged, this is the
-        // order of all pairs.
+        let is_open =
+            |links: &[Link], lane: &Lane| lane.links.iter().all(|&link| is_free(&links[link as usize]));
+        // Of each lane the first that waits; the next of it only when that has had its chance. Merged, this is the order
+        // of all pairs.
         order.clear();
-        for &destination in active.iter() {
-            let Destination { link, waiting, .. } = &destinations[destination as usize];
-            if is_free(&links[*link as usize])
-                && let Some(&(last, pair)) = waiting.first()
+        for &lane in active.iter() {
+            let lane = &lanes[lane as usize];
+            if is_open(links, lane)
+                && let Some(&(last, pair)) = lane.waiting.first()
             {
                 order.push(Reverse((last, pair)));
             }
         }
         while let Some(Reverse((last, number))) = order.pop() {
             let pair = &mut pairs[number as usize];
-            let destination = &mut destinations[pair.destination as usize];
+            let lane = &mut lanes[pair.lane as usize];
             if pair.path.iter().all(|&link| is_free(&links[link as usize])) {
                 for &link in &pair.path {
                     let link = &mut links[link as usize];
                     link.busy_until = link.busy_until.max(start) + link.time;
                 }
                 self.turns += 1;
-                destination.waiting.remove(&(last, number));
+                lane.waiting.remove(&(last, number));
                 pair.last = self.turns;
                 pair.demand -= 1;
                 if pair.demand > 0 {
-                    destination.waiting.insert((pair.last, number));
+                    lane.waiting.insert((pair.last, number));
                 }
                 allocated(number);
             }
-            let mut others = destination.waiting.range((Excluded((last, number)), Excluded(turns_before)));
-            if is_free(&links[destination.link as usize])
-                && let Some(&following) = others.next()
+            if is_open(links, lane)
+                && let Some(&following) =
+                    lane.waiting.range((Excluded((last, number)), Excluded(turns_before))).next()
             {
                 order.push(Reverse(following));
             }
         }
-        active.retain(|&destination| {
-            let destination = &mut destinations[destination as usize];
-            destination.is_active = !destination.waiting.is_empty();
-            destination.is_active
+        active.retain(|&lane| {
+            let lane = &mut lanes[lane as usize];
+            lane.is_active = !lane.waiting.is_empty();
+            lane.is_active
         });
     }
 }

@@ -20,6 +20,11 @@ const NOISE_BYTES: usize = 8 << 20;
 /// Why there are no fragments.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
+    /// Models of single sources draw sizes for simulations, not data.
+    #[error(
+        "readout.fragment_size: models for each source serve simulations; give a raw-data file, or a distribution of sizes"
+    )]
+    PerSource,
     /// The file cannot be read.
     #[error("live.replay: {0}")]
     File(#[from] file::FileError),
@@ -132,6 +137,11 @@ impl Replay {
 /// If the file cannot be read, or does not fit the readouts.
 pub fn supply(scenario: &Scenario, folder: &Path) -> Result<(Supply, Sources), SourceError> {
     let readouts = scenario.readout.hosts as usize;
+    if scenario.live.replay.is_empty()
+        && matches!(scenario.readout.fragment_size, SizeModel::PerSource { .. })
+    {
+        return Err(SourceError::PerSource);
+    }
     let path = match &scenario.readout.fragment_size {
         SizeModel::File { path } if scenario.live.replay.is_empty() => path,
         _ => &scenario.live.replay,

@@ -262,13 +262,19 @@ fn plan_default(scenario: &fanin_scenario::Scenario) -> Plan {
 fn sizes_from_a_file_have_to_be_given() {
     let text = "[readout]\nfragment_size = { distribution = 'file', path = 'run.root' }\n";
     let loaded = fanin_scenario::load_text("test", text, &[]).unwrap();
-    assert_eq!(
-        plan(&loaded.scenario, &Options::default()),
-        Err(PlanError::FragmentSizeUnknown { path: "run.root".to_owned() })
-    );
+    let error = plan(&loaded.scenario, &Options::default()).unwrap_err();
+    assert!(error.to_string().starts_with("readout.fragment_size: run.root: "), "{error}");
     let options = Options { fragment_mean: Some(Bytes::new(1_100)), ..Options::default() };
     let plan = plan(&loaded.scenario, &options).unwrap();
     assert_eq!(plan.find("event_payload").unwrap().value.to_string(), "2112 kB");
+}
+
+#[test]
+fn a_sample_has_the_mean_of_its_events() {
+    let loaded = fanin_scenario::load("replay", &[]).unwrap();
+    let plan = plan(&loaded.scenario, &Options::default()).unwrap();
+    // 24 hosts with 19 fragments of 2265 B each, the mean over all places.
+    assert_eq!(plan.find("event_payload").unwrap().value.to_string(), "1032840 B");
 }
 
 #[test]

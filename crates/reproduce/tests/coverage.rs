@@ -1,5 +1,4 @@
-//! Every result of the thesis and of ICC'15 that a simulation can check is a row, a test that names it, or waits for a
-//! technique that is not simulated yet.
+//! Every result of the thesis and of ICC'15 that a simulation can check is a row, or a test that names it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,11 +13,9 @@ enum Where {
     SameAs(&'static str),
     /// It is no result but a remark on others, which are rows.
     Remark(&'static str),
-    /// It needs a technique that is not simulated yet.
-    Waits(&'static str),
 }
 
-use Where::{Remark, Row, SameAs, Test, Waits};
+use Where::{Remark, Row, SameAs, Test};
 
 const SCENARIO: &str = "crates/scenario/tests/presets.rs";
 const BOUND: &str = "crates/sim/tests/bound.rs";
@@ -40,9 +37,9 @@ const RESULTS: &[(&str, Where)] = &[
     // The summary of §6.6 contradicts §6.3, where the measurements are.
     ("T068", SameAs("T067")),
     ("T069", Row), ("T070", Row), ("T071", Row), ("T072", Row), ("T073", Row), ("T074", Row), ("T075", Row),
-    ("T076", Waits("fastpass")), ("T077", Waits("fastpass")), ("T078", Waits("fastpass")),
-    ("T080", Waits("fastpass")), ("T081", Waits("fastpass")), ("T084", Waits("fastpass")),
-    ("T085", Waits("fastpass")),
+    ("T076", Row), ("T077", Row), ("T078", Row),
+    ("T080", Row), ("T081", Row), ("T084", Row),
+    ("T085", Row),
     ("T086", Row), ("T087", Row), ("T088", Row), ("T089", Row), ("T090", Row), ("T091", Row), ("T093", Row),
     ("T095", Row), ("T096", Row),
     // The port's size is inferred from the onset of drops.

@@ -10,7 +10,7 @@ pub enum Error {
     #[error("{key}: {what} is not simulated")]
     Unsupported {
         /// The scenario's key.
-        key: &'static str,
+        key: String,
         /// What it asks for.
         what: String,
     },
@@ -19,6 +19,12 @@ pub enum Error {
     NoSuchLink {
         /// The name given.
         name: String,
+    },
+    /// Sizes of fragments cannot be taken from a file.
+    #[error("readout.fragment_size: {reason}")]
+    FragmentSizes {
+        /// The file, and what is wrong with it.
+        reason: String,
     },
     /// The network cannot be.
     #[error(transparent)]
@@ -53,7 +59,7 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn unsupported(key: &'static str, what: impl Into<String>) -> Self {
-        Self::Unsupported { key, what: what.into() }
+    pub(crate) fn unsupported(key: impl Into<String>, what: impl Into<String>) -> Self {
+        Self::Unsupported { key: key.into(), what: what.into() }
     }
 }

@@ -71,10 +71,10 @@ fn soak(seed: u64) {
                     check(stream, &payload);
                     waiting.push((peer, stream, payload.clone()));
                     // Some payloads are kept for a while, so that buffers cannot be used again at once.
-                    if random.next() % 7 == 0 && held.len() < 5 {
+                    if random.next().is_multiple_of(7) && held.len() < 5 {
                         held.push(payload);
                     }
-                    if random.next() % 40 == 0 {
+                    if random.next().is_multiple_of(40) {
                         server.pause(peer);
                         paused.push(peer);
                     }
@@ -104,7 +104,7 @@ fn soak(seed: u64) {
             }
             sent.is_err() && blocked.contains(peer)
         });
-        if random.next() % 4 == 0 {
+        if random.next().is_multiple_of(4) {
             held.clear();
             paused.drain(..).for_each(|peer| server.resume(peer));
         }
@@ -118,7 +118,7 @@ fn soak(seed: u64) {
                     *got += 1;
                     if *got == MESSAGES {
                         client.close(peer);
-                    } else if random.next() % 2000 == 0 {
+                    } else if random.next().is_multiple_of(2000) {
                         client.set_options(peer, options.socket.clone()).unwrap();
                     }
                 }

@@ -40,6 +40,11 @@ fn usable(point: Point) -> Point {
     point.set("tor.buffer", buffer)
 }
 
+/// With the stack of the thesis' own simulation, Linux 2.6.26 (§5.1.1), and the memory with which it agreed.
+fn simulated(point: Point) -> Point {
+    usable(point).set("transport.profile", "linux-2.6.26")
+}
+
 /// First come, first served in the order that it takes by itself: where nothing disturbs it the units of a host move
 /// apart within seconds (thesis §6.5), whatever the order in which they announced themselves.
 fn ordered(point: Point) -> Point {

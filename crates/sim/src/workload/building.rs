@@ -22,7 +22,7 @@ use crate::run::{Measured, Wanted};
 use crate::topology::Roles;
 use crate::workload::building::push::Push;
 use crate::workload::building::shifter::Shifter;
-use crate::workload::sizes::Sizes;
+use crate::workload::sizes::{Data, Sizes};
 use crate::world::{EndIndex, Outbox, Workload};
 
 /// How many lines a diagnosis has at most.
@@ -174,15 +174,14 @@ fn answer_bytes(payload: Bytes) -> u64 {
 
 /// Whether a readout could run out of memory in this run. Where all that the trigger can accept in it fits, nothing is
 /// kept, which is quicker and the same.
-fn memory_matters(scenario: &Scenario) -> bool {
+fn memory_matters(scenario: &Scenario, mean: Bytes) -> bool {
     /// How much larger than its mean a fragment is taken to be.
     const LARGEST: f64 = 16.0;
     let readout = &scenario.readout;
     let seconds = (scenario.run.warmup + scenario.run.duration).as_secs_f64();
     // On demand, no more than the links carry.
     let carried = readout.link.rate.get() as f64 / 8.0 * f64::from(readout.links_per_host) * seconds;
-    let mean = readout.fragment_size.mean().map(|mean| mean.get() as f64);
-    let event = mean.unwrap_or(f64::INFINITY) * f64::from(readout.fragments_per_host) * LARGEST;
+    let event = mean.get() as f64 * f64::from(readout.fragments_per_host) * LARGEST;
     let accepted = match scenario.supervisor.arrivals {
         scenario::Arrivals::OnDemand => carried * LARGEST,
         // A Poisson process hardly ever gives twice as many as it should, and a hundred more.
@@ -209,7 +208,9 @@ impl Building {
             ShapingMethod::None | ShapingMethod::Fastpass | ShapingMethod::BarrelShifter => None,
         };
         let shares_hosts = scenario.workload.kind == WorkloadKind::AllToAll;
-        let keeps_fragments = memory_matters(scenario);
+        let data = Data::read(scenario)?;
+        let mean = data.mean(scenario);
+        let keeps_fragments = memory_matters(scenario, mean);
         let supervisor = Supervisor::new(SupervisorConfig {
             units: vec![units; collectors as usize],
             readouts: small("readout.hosts", readouts)?,
@@ -240,7 +241,8 @@ impl Building {
                 seed: seed(Kind::Readout, place),
                 ..ReadoutConfig::default()
             };
-            Ok(Readout::new(config, Sizes::new(&scenario.readout.fragment_size, fragments, run, place)?)?)
+            let sizes = Sizes::new(&scenario.readout.fragment_size, &data, fragments, run, place);
+            Ok(Readout::new(config, sizes)?)
         };
         let collector = |place: u64| -> Result<_, Error> {
             Ok(Collector::new(CollectorConfig {
@@ -315,8 +317,7 @@ impl Building {
             ideal_bytes: 0,
         };
         building.ends = building.number_ends();
-        building.state_ideal(scenario);
-        let mean = scenario.readout.fragment_size.mean().unwrap_or_default();
+        building.state_ideal(scenario, mean);
         let answer = answer_bytes(mean * u64::from(fragments));
         building.shifter =
             Shifter::new(scenario, &building.ideal, readouts as u32, collectors as u32, answer).map(Box::new);
@@ -324,8 +325,7 @@ impl Building {
     }
 
     /// The ideal of an event of mean size.
-    fn state_ideal(&mut self, scenario: &Scenario) {
-        let Some(mean) = scenario.readout.fragment_size.mean() else { return };
+    fn state_ideal(&mut self, scenario: &Scenario, mean: Bytes) {
         let fraction =
             scenario.workload.steps.last().map_or(scenario.workload.fraction, |step| step.fraction);
         let remote = self.readouts.len() as u64 - u64::from(self.shares_hosts);
