@@ -63,9 +63,6 @@ fn every_result_is_checked_somewhere() {
                 assert!(text.contains(id), "{file} does not name {id}");
             }
             Remark(what) => assert!(!rows.contains(id), "{id} is a row, and not only a remark: {what}"),
-            Waits(technique) => {
-                assert!(!rows.contains(id), "{id} is a row and need not wait for {technique}");
-            }
         }
     }
     let listed: BTreeSet<&str> = RESULTS.iter().map(|&(id, _)| id).collect();
