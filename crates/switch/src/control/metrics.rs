@@ -130,7 +130,12 @@ impl Picture {
     fn switch(&self, encoder: &mut DescriptorEncoder<'_>) -> Result {
         let labels: Labels<'_> = &[("name", &self.snapshot.name), ("version", env!("CARGO_PKG_VERSION"))];
         encoder
-            .encode_descriptor("fanin_switch", "What runs here, and which version of it.", None, MetricType::Info)?
+            .encode_descriptor(
+                "fanin_switch",
+                "What runs here, and which version of it.",
+                None,
+                MetricType::Info,
+            )?
             .encode_info(&labels)?;
         let uptime = self.snapshot.uptime_ns as f64 / 1e9;
         gauge(
