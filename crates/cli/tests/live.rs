@@ -41,7 +41,7 @@ const SMALL: [&str; 14] = [
 fn a_replay_is_built_stored_and_identical() {
     let folder = folder("replay");
     let out = folder.to_str().unwrap();
-    let run = |more: &[&str]| fanin(&[&["run", "replay", "--out", out], &SMALL[..], more].concat());
+    let run = |more: &[&str]| fanin(&[&["run", "replay", "--out", out][..], &SMALL[..], more].concat());
     let output = run(&["--json", "-"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -74,7 +74,7 @@ impl Place for Loopback {
         let first = ephemeral_first();
         let count = first.saturating_sub(PORTS_FIRST);
         let start = u32::from(count).max(1);
-        let start = (std::process::id().wrapping_mul(64) + self.tried) % start;
+        let start = (std::process::id().wrapping_mul(64).wrapping_add(self.tried)) % start;
         for place in 0..u32::from(count) {
             let port = PORTS_FIRST + ((start + place) % u32::from(count)) as u16;
             if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {

@@ -78,7 +78,7 @@ pub enum WireError {
     },
     /// Its certificate cannot be used.
     #[error(transparent)]
-    Tls(#[from] ConfigError),
+    Tls(#[from] Box<ConfigError>),
     /// The kernel's waiting failed.
     #[error("waiting for messages failed: {0}")]
     Poll(#[from] std::io::Error),
@@ -145,7 +145,7 @@ impl Wire {
         };
         let silence = crate::clock::std_duration(system.scenario().live.silence_max);
         let timing = Timing { heartbeat: silence / 5, silence_max: silence, ..Timing::default() };
-        let options = Options { timing, tls: system.tls(&name(me))?, ..Options::default() };
+        let options = Options { timing, tls: system.tls(&name(me)).map_err(Box::new)?, ..Options::default() };
         let mut wire = Self {
             endpoint: Endpoint::new(Settings { name: name(me), limits, ..Settings::default() })?,
             me,

@@ -61,7 +61,7 @@ fn the_manifest_has_a_pod_for_each_process_of_its_system() {
         let of_kind = |kind: &str| {
             let is =
                 |document: &&&str| document.contains(&format!("kind: {kind}\nmetadata:\n  name: {role}\n"));
-            **documents.iter().find(is).unwrap_or_else(|| panic!("no {kind} {role}"))
+            *documents.iter().find(is).unwrap_or_else(|| panic!("no {kind} {role}"))
         };
         let set = of_kind("StatefulSet");
         let replicas = format!("  replicas: {}\n", system.count(role));

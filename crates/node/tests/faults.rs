@@ -169,7 +169,7 @@ fn talk(address: SocketAddr, name: &str, messages: &[(u32, u32, Vec<u8>)]) {
         match event {
             Event::Connected { peer, .. } => {
                 for (kind, stream, body) in messages {
-                    let _ = endpoint.send(peer, *kind, *stream, &[body]);
+                    let _ = endpoint.send(peer, *kind, *stream, &[body.as_slice()]);
                 }
             }
             Event::Closed { .. } | Event::Failed { .. } => return,
