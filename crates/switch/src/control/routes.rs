@@ -130,7 +130,7 @@ pub(crate) fn routes() -> Vec<Route> {
             Text(OPENMETRICS),
             handle::metrics,
         ),
-        get("/v1/openapi.json", "openapi", "This description.", Json(any), handle::openapi),
+        get("/v1/openapi.json", "openapi", "This description.", Json(object), handle::openapi),
         get("/v1/version", "version", "What runs here.", Json(schema::<Version>), handle::version),
         get(
             "/v1/config",
@@ -308,7 +308,7 @@ fn schema<T: schemars::JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
 
-fn any(_: &mut SchemaGenerator) -> Schema {
+fn object(_: &mut SchemaGenerator) -> Schema {
     schemars::json_schema!({"type": "object"})
 }
 
