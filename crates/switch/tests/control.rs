@@ -49,6 +49,7 @@ impl Busy {
         };
         let server = Server::start(&settings, running.operation()).unwrap();
         let http = server.http_address().unwrap();
+        wait_for("traffic", || counts.arrived.load(Ordering::Relaxed) > 0);
         Self { running, server, counts, socket, http }
     }
 
