@@ -45,7 +45,7 @@ fn a_running_switch_is_shown_changed_and_captured() {
     assert!(stdout(&rules).contains("destination_mac 02:00:00:00:00:08"), "{}", stdout(&rules));
     let stations = fanin(&["switch", "show", "mac", "--at", &socket]);
     assert!(
-        stdout(&stations).contains("02:00:00:00:00:0b  0     collector-11  static  -"),
+        stdout(&stations).contains("02:00:00:00:00:0b     0  collector-11  static  -"),
         "{}",
         stdout(&stations)
     );
