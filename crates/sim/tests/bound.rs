@@ -103,12 +103,14 @@ fn isolated_collections_of_the_thesis_take_their_ideal_time() {
     for (fraction, expected_ms) in [("0.0625", 1.528), ("1", 18.448)] {
         let text = format!(
             "extends = \"thesis-a-500hz\"\n[run]\nduration = \"1 s\"\nwarmup = \"500 ms\"\n[supervisor]\nrate = \"20 Hz\"\n\
-             policy = \"node-round-robin\"\n[workload]\nfraction = {fraction}\n[tor]\nbuffer = \"4 MB\"\n"
+             policy = \"node-round-robin\"\n[workload]\nfraction = {fraction}\n[tor]\nbuffer = \"4 MB\"\n\
+             [readout]\nresponse_delay_sd = \"0 s\"\n"
         );
         let outcome = run(&scenario(&text), 1, &Control::default()).expect("it can be simulated");
         let times = outcome.summary.collection_time_ms.expect("events were collected");
         let ideal = times.ideal.expect("events have ideals");
-        assert!((ideal / expected_ms - 1.0).abs() < 0.005, "the ideal is {ideal} ms, not {expected_ms} ms");
+        // These figures leave out the way of the first answer through the switches, 19 us.
+        assert!((ideal / expected_ms - 1.0).abs() < 0.015, "the ideal is {ideal} ms, not {expected_ms} ms");
         assert!((times.mean / ideal - 1.0).abs() < 0.03, "{} ms of {ideal} ms", times.mean);
     }
 }
