@@ -11,17 +11,23 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 PYTHON := .venv/bin/python
 
-.PHONY: help run test lint docs bench lock clean setup-build setup-test
+.PHONY: help run test lint docs bench lock clean setup-bench setup-build setup-test
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-run: setup-build ## build, and plan the ATLAS scenario (another: SCENARIO=name-or-path)
+run: setup-build ## build, plan the ATLAS scenario (another: SCENARIO=name-or-path), and run a real system with real data
 	@cargo build --release --quiet -p fanin-cli
 	@mkdir -p out
 	@$(TARGET)/release/fanin plan $(SCENARIO) --json out/plan.json
 	@$(TARGET)/release/fanin report out/plan.json --out out/report.html
-	@echo; echo "The same as a page: out/report.html, and as JSON: out/plan.json. More: $(TARGET)/release/fanin --help"
+	@echo; echo "The same as a page: out/report.html, and as JSON: out/plan.json."
+	@echo; echo "Now a real system on this machine, with real data of a neutrino telescope, for ten seconds:"; echo
+	@$(TARGET)/release/fanin run replay --out out/run
+	@for file in out/run/live/data/*.data; do \
+		$(TARGET)/release/fanin events verify $$file --against km3net --cycle > out/run/verify.txt || { cat out/run/verify.txt; exit 1; }; \
+	done; echo "Every stored fragment is, byte for byte, the replayed one: fanin events verify FILE --against km3net --cycle"
+	@echo "More: $(TARGET)/release/fanin --help"
 
 test: setup-test ## every check and test; the last line says how many passed
 	@$(PYTHON) scripts/test.py
@@ -34,7 +40,7 @@ docs: setup-test ## the API pages, and the pages that are generated from the cod
 	@cargo doc --workspace --no-deps --quiet
 	@echo "API pages: $(TARGET)/doc/fanin_units/index.html"
 
-bench: setup-build ## the benchmarks of every crate that has some
+bench: setup-bench ## the benchmarks of every crate that has some
 	@cargo bench --workspace --exclude fanin-python
 
 lock: setup-test ## pin the Python tools again, with hashes
@@ -45,6 +51,9 @@ lock: setup-test ## pin the Python tools again, with hashes
 clean: ## remove what was built and measured
 	rm -rf .venv out python/fanin/*.so .mypy_cache .pytest_cache .ruff_cache
 	if command -v cargo >/dev/null; then cargo clean; else rm -rf target; fi
+
+setup-bench:
+	@scripts/setup.sh bench
 
 setup-build:
 	@scripts/setup.sh build

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Installs what a target needs and this machine lacks, and says so once; silent when nothing is missing.
 #   scripts/setup.sh build    what a release build needs
-#   scripts/setup.sh test     that, and what the checks and the Python package need
+#   scripts/setup.sh bench    that, and the peers that benchmarks run beside
+#   scripts/setup.sh test     what a build needs, and what the checks and the Python package need
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-goal="${1:?usage: scripts/setup.sh build|test}"
+goal="${1:?usage: scripts/setup.sh build|bench|test}"
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 stop() { say "$@"; exit 2; }
@@ -29,11 +30,16 @@ system_test=(
     'test -e /usr/include/libelf.h -a -e /usr/include/zlib.h|libelf-dev zlib1g-dev|loading BPF programs'
     'has make && has pkg-config|make pkg-config|building the loader of BPF programs'
     'python3 -c "import ensurepip, venv"|python3-venv|the Python tools, in .venv'
-    'has ethtool|ethtool|the tests in network namespaces'
     'has ovs-vswitchd|openvswitch-switch|the test of OpenFlow rules'
+)
+system_bench=(
+    'has c++|g++|the peers of benchmarks'
+    'test -e /usr/include/boost/asio.hpp|libboost-dev|a Boost.ASIO server to compare with'
+    'test -e /usr/include/zmq.h|libzmq3-dev|a ZeroMQ server to compare with'
 )
 
 needs=("${system_build[@]}")
+[[ "$goal" == bench ]] && needs+=("${system_bench[@]}")
 [[ "$goal" == test ]] && needs+=("${system_test[@]}")
 
 packages=()

@@ -12,6 +12,7 @@
 """
 
 from fanin import _fanin
+from fanin.processor import collect, processor
 from fanin.scenario import Problem, Scenario, ScenarioError, ScenarioWarning, presets, problems
 from fanin.units import Quantity, bytes, duration, frequency, packets, rate, ratio
 
@@ -24,11 +25,13 @@ __all__ = [
     "ScenarioError",
     "ScenarioWarning",
     "bytes",
+    "collect",
     "duration",
     "frequency",
     "packets",
     "presets",
     "problems",
+    "processor",
     "rate",
     "ratio",
     "version",

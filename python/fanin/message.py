@@ -1,7 +1,7 @@
 """Framed messages over TCP with asyncio, for scripts and monitors that take part in a live system.
 
-The wire format is that of the Rust crate `fanin-message`: three little-endian 32-bit fields (type, stream, size), then
-the payload; greetings with names come first, heartbeats in between::
+The wire format is that of the Rust crate `fanin-message`: three little-endian 32-bit fields (type, stream,
+size), then the payload; greetings with names come first, heartbeats in between::
 
     async with await connect("127.0.0.1", port, name="monitor", expects="supervisor") as connection:
         await connection.send(100, 0, b"status?")
@@ -148,22 +148,24 @@ class Connection:
     async def send(self, kind: int, stream: int, *parts: bytes | memoryview) -> None:
         """Send a message whose payload is all `parts` together; wait while too much waits to be sent already.
 
-        Raise `OversizeError` where it exceeds the limit of its type, and `ConnectionError` where nobody is there.
+        Raise `OversizeError` where it exceeds the limit of its type, `ConnectionError` where nobody is there.
         """
         if not 0 <= kind < RESERVED_KINDS:
             raise ValueError(f"the type {kind:#x} is reserved for the protocol itself")
         size = sum(len(memoryview(part).cast("B")) for part in parts)
         if size > self.options.size_max(kind):
             limit = self.options.size_max(kind)
-            raise OversizeError(f"a message of type {kind:#x} has {size} bytes, and at most {limit} are allowed")
+            raise OversizeError(
+                f"a message of type {kind:#x} has {size} bytes, and at most {limit} are allowed"
+            )
         self._writer.writelines([HEADER.pack(kind, stream, size), *parts])
         await self._writer.drain()
 
     async def receive(self) -> Message | None:
         """Return the next message, or `None` where the peer has closed the connection.
 
-        Raise a `MessageError` where the connection cannot go on. A call that is cancelled in the middle of a message
-        leaves the connection useless.
+        Raise a `MessageError` or `ConnectionError` where the connection cannot go on. A call that is
+        cancelled in the middle of a message leaves the connection useless.
         """
         while (message := await self._frame()) is not None:
             if message.kind < RESERVED_KINDS:
@@ -205,14 +207,18 @@ class Connection:
             header = await self._read(HEADER.size)
         except asyncio.IncompleteReadError as error:
             if error.partial:
-                raise TruncatedError(f"the connection ended after {len(error.partial)} bytes of a header") from None
+                raise TruncatedError(
+                    f"the connection ended after {len(error.partial)} bytes of a header"
+                ) from None
             return None
         kind, stream, size = HEADER.unpack(header)
         if greeting and kind not in (HELLO, REFUSAL):
             raise GreetingError(f"the first message has type {kind:#x}, and a greeting is expected")
         limit = self.options.size_max(kind)
         if size > limit:
-            raise OversizeError(f"a message of type {kind:#x} claims {size} bytes, and at most {limit} are allowed")
+            raise OversizeError(
+                f"a message of type {kind:#x} claims {size} bytes, and at most {limit} are allowed"
+            )
         try:
             return Message(kind, stream, await self._read(size))
         except asyncio.IncompleteReadError as error:
@@ -223,7 +229,8 @@ class Connection:
         if self._silence is None:
             return await self._reader.readexactly(size)
         # The whole message may take longer than the silence that is allowed; its parts may not.
-        parts, left = [], size
+        parts: list[bytes] = []
+        left = size
         while left:
             try:
                 part = await asyncio.wait_for(self._reader.read(left), self._silence)
@@ -276,8 +283,8 @@ async def connect(
 ) -> Connection:
     """Connect as `name` to the peer called `expects` (empty: whoever answers).
 
-    Raise `OSError` where there is no connection, `GreetingError` or `RefusedError` where it is not the right one.
-    With `tls`, the peer's certificate is checked for `expects`.
+    Raise `OSError` where there is no connection, `GreetingError` or `RefusedError` where it is not the right
+    one. With `tls`, the peer's certificate is checked for `expects`.
     """
     options = options or Options()
     server_name = (expects or host) if tls else None
@@ -309,8 +316,8 @@ async def serve(
 ) -> asyncio.Server:
     """Serve as `name`: call `handler` with each connection that greets well, and close it when that returns.
 
-    `names` says who may connect; empty means everybody. Connections that do not greet well are refused with a reason;
-    a `MessageError` or `ConnectionError` that leaves the handler ends its connection, and nothing else.
+    `names` says who may connect; empty means everybody. Connections that do not greet well are refused with
+    a reason; a `MessageError` or `ConnectionError` that leaves the handler ends its connection, nothing else.
     """
     settings = options or Options()
 

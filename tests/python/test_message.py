@@ -30,7 +30,7 @@ def echo() -> Iterator[tuple[str, int]]:
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     build = ["cargo", "build", "--quiet", "--package", "fanin-message", "--example", "echo"]
     subprocess.run(build, cwd=ROOT, check=True)
-    command = [target / "debug" / "examples" / "echo", "rust"]
+    command = [str(target / "debug" / "examples" / "echo"), "rust"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             assert process.stdout is not None
@@ -41,12 +41,12 @@ def echo() -> Iterator[tuple[str, int]]:
 
 
 @asynccontextmanager
-async def echo_in_python(options: Options = QUICK, **arguments: frozenset[str]) -> AsyncIterator[int]:
+async def echo_in_python(options: Options = QUICK, names: frozenset[str] = frozenset()) -> AsyncIterator[int]:
     async def answer(connection: Connection) -> None:
         async for got in connection:
             await connection.send(got.kind, got.stream, got.payload)
 
-    server = await serve(answer, name="python", options=options, **arguments)
+    server = await serve(answer, name="python", options=options, names=names)
     async with server:
         yield server.sockets[0].getsockname()[1]
 
@@ -55,7 +55,10 @@ def test_messages_of_all_sizes_come_back_from_rust(echo: tuple[str, int]) -> Non
     async def test() -> None:
         async with await connect(*echo, name="python", expects="rust") as connection:
             assert connection.name == "rust"
-            bodies = [bytes(range(256)) * (size // 256) + bytes(size % 256) for size in (0, 1, 4097, 200_000, 3_000_000)]
+            bodies = [
+                bytes(range(256)) * (size // 256) + bytes(size % 256)
+                for size in (0, 1, 4097, 200_000, 3_000_000)
+            ]
             for number, body in enumerate(bodies):
                 await connection.send(7, number, body[:3], memoryview(body)[3:])
             for number, body in enumerate(bodies):
@@ -66,7 +69,7 @@ def test_messages_of_all_sizes_come_back_from_rust(echo: tuple[str, int]) -> Non
 
 def test_rust_checks_names_and_says_why(echo: tuple[str, int]) -> None:
     async def test() -> None:
-        with pytest.raises(message.RefusedError, match="'?somebody'? is not served here|\"somebody\" is not served"):
+        with pytest.raises(message.RefusedError, match='"somebody" is not served here'):
             await connect(*echo, name="python", expects="somebody")
 
     run(test)
@@ -110,6 +113,7 @@ def test_python_serves_python() -> None:
 def test_bytes_that_make_no_sense_are_named(sent: bytes, error: type[Exception], words: str) -> None:
     async def test() -> None:
         async def misbehave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readexactly(message.HEADER.size + len(message.pack_hello("", "", 0)))
             hello = message.pack_hello("bad", "", 0)
             writer.write(message.HEADER.pack(message.HELLO, 0, len(hello)) + hello + sent)
             writer.close()
@@ -137,7 +141,7 @@ def test_silence_is_noticed() -> None:
         async with server:
             port = server.sockets[0].getsockname()[1]
             async with await connect("127.0.0.1", port, options=QUICK) as connection:
-                with pytest.raises(message.SilentError, match="0.2 s"):
+                with pytest.raises(message.SilentError, match=r"0\.2 s"):
                     await connection.receive()
 
     run(test)
@@ -161,17 +165,21 @@ def test_a_missing_greeting_is_named() -> None:
 def test_what_is_sent_is_checked() -> None:
     async def test() -> None:
         options = Options(heartbeat=0.0, by_kind={5: 10})
-        async with echo_in_python(options) as port:
-            async with await connect("127.0.0.1", port, options=options) as connection:
-                with pytest.raises(message.OversizeError, match="has 11 bytes, and at most 10"):
-                    await connection.send(5, 0, bytes(11))
-                with pytest.raises(ValueError, match="reserved"):
-                    await connection.send(message.HELLO, 0)
+        async with (
+            echo_in_python(options) as port,
+            await connect("127.0.0.1", port, options=options) as connection,
+        ):
+            with pytest.raises(message.OversizeError, match="has 11 bytes, and at most 10"):
+                await connection.send(5, 0, bytes(11))
+            with pytest.raises(ValueError, match="reserved"):
+                await connection.send(message.HELLO, 0)
 
     run(test)
 
 
-@pytest.mark.parametrize("payload", [b"", b"FNIN", b"FNIN\x02\0\0\0\0\0\0\0\0\0", b"FNIN\x01\0\0\0\0\0\x05\0abc\0\0"])
+@pytest.mark.parametrize(
+    "payload", [b"", b"FNIN", b"FNIN\x02\0\0\0\0\0\0\0\0\0", b"FNIN\x01\0\0\0\0\0\x05\0abc\0\0"]
+)
 def test_garbled_greetings_are_refused(payload: bytes) -> None:
     with pytest.raises(message.GreetingError):
         message.unpack_hello(payload)

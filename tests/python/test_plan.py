@@ -30,7 +30,7 @@ def test_options_reach_the_planner() -> None:
     assert "cost" not in scenario.plan()["plan"]
     assert scenario.plan(cost=True)["plan"]["cost"]["sweep"]
     # Event sizes vary in this one, so that a rarer event needs a larger buffer.
-    varying = fanin.Scenario.load("replay")
+    varying = fanin.Scenario.load("phase2")
     assert needed(varying.plan(quantile="99.99 %")) > needed(varying.plan(quantile="90 %"))
 
 

@@ -75,6 +75,24 @@ pub(crate) enum Failure {
         /// Frames.
         frames: u64,
     },
+    /// A process of a live system is told what cannot be.
+    #[error(transparent)]
+    Config(#[from] fanin_node::config::ConfigError),
+    /// It cannot be told which process of a live system this is.
+    #[error(transparent)]
+    Index(#[from] fanin_node::config::IndexError),
+    /// A process of a live system cannot work.
+    #[error(transparent)]
+    Process(#[from] fanin_node::process::ProcessError),
+    /// A live system cannot be started.
+    #[error(transparent)]
+    Launch(#[from] fanin_node::launch::LaunchError),
+    /// The journals of a live system cannot be read.
+    #[error(transparent)]
+    Journal(#[from] fanin_node::journal::JournalError),
+    /// A live system did not keep what it promises.
+    #[error("the audit failed: {0}")]
+    Audit(#[from] fanin_node::audit::Finding),
     /// A result cannot be written.
     #[error(transparent)]
     Result(#[from] fanin_report::WriteError),
@@ -132,6 +150,9 @@ impl Failure {
             | Self::Check { .. }
             | Self::Undelivered { .. } => 1,
             Self::Switch(error) if error.is_unsupported() => 3,
+            Self::Process(error) if !error.is_permanent() => 1,
+            Self::Audit(_) | Self::Launch(fanin_node::launch::LaunchError::Ended { .. }) => 1,
+            Self::Launch(fanin_node::launch::LaunchError::NotReady { .. }) => 1,
             Self::Stopped => INTERRUPTED as u8,
             Self::Scenario(_)
             | Self::Switch(_)
@@ -144,6 +165,11 @@ impl Failure {
             | Self::Plan(_)
             | Self::Catalogue(_)
             | Self::Sim(_)
+            | Self::Config(_)
+            | Self::Index(_)
+            | Self::Process(_)
+            | Self::Launch(_)
+            | Self::Journal(_)
             | Self::Result(_)
             | Self::NoClaim { .. }
             | Self::Read(_)

@@ -16,7 +16,10 @@ use crate::commands::Cli;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    interrupt::install();
+    // The processes of a live system have signals of their own.
+    if !matches!(cli.command, commands::Command::Node(_)) {
+        interrupt::install();
+    }
     match commands::run(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),

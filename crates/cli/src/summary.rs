@@ -23,8 +23,12 @@ pub(crate) fn text(summary: &Summary) -> String {
     if let Some(events) = &summary.events {
         let mut parts =
             vec![format!("{} assigned", events.assigned), format!("{} collected", events.collected)];
-        let optional =
-            [("accepted", events.accepted), ("rejected", events.rejected), ("stored", events.stored)];
+        let optional = [
+            ("accepted", events.accepted),
+            ("rejected", events.rejected),
+            ("stored", events.stored),
+            ("debug", events.debug),
+        ];
         parts
             .extend(optional.iter().filter_map(|(word, count)| count.map(|count| format!("{count} {word}"))));
         parts.push(format!("{} lost", events.lost));

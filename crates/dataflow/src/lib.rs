@@ -41,6 +41,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod arbiter;
 mod audit;
 mod bitset;
 mod clear;
@@ -54,10 +55,12 @@ mod policy;
 mod random;
 mod readout;
 mod record;
+mod shift;
 mod supervisor;
 mod timers;
 mod unit;
 
+pub use arbiter::Arbiter;
 pub use audit::{AuditError, Auditor, Totals};
 pub use clear::ClearConfig;
 pub use collector::{
@@ -73,6 +76,7 @@ pub use policy::{Assignment, Layout, Policy, TieBreak};
 pub use random::{Delay, Random};
 pub use readout::{Readout, ReadoutConfig, ReadoutCounters, ReadoutError};
 pub use record::{Record, What};
+pub use shift::{BarrierCounters, LinearShift, PhaseBarrier, ShiftHost};
 pub use supervisor::{
     Arrivals, Backpressure, StartOrder, Supervisor, SupervisorConfig, SupervisorCounters, SupervisorError,
 };

@@ -31,6 +31,7 @@ pub mod mdf;
 pub mod models;
 pub mod rdh;
 pub mod sample;
+pub mod sizes;
 pub mod summary;
 mod verify;
 mod words;

@@ -11,9 +11,13 @@ use crate::frame::{HEADER_BYTES, Header, Oversize};
 use crate::limits::Limits;
 use crate::pool::{Block, Payload, Pool};
 
+/// Where a connection's last message was a large one, no more than this is read in front of the next: what is read
+/// before its size is known has to be copied.
+const AHEAD_BYTES_MAX: usize = 4096;
+
 /// What a header claims is believed up to this many bytes, …
 const TRUSTED_BYTES: usize = 64 << 10;
-/// … and up to so many times what has arrived: memory is taken for bytes that come, not for bytes that are announced.
+/// … up to so many times what has arrived, and up to the size of the message before: memory is taken for bytes that come, not for bytes that are announced.
 const TRUSTED_FACTOR: usize = 64;
 
 /// A message that has arrived.
@@ -32,6 +36,8 @@ pub struct Frame {
 pub struct Partial {
     header: [u8; HEADER_BYTES],
     held: u8,
+    /// Size of the last message, where that was a large one; zero otherwise.
+    large: u32,
     message: Option<Message>,
 }
 
@@ -45,6 +51,11 @@ impl Partial {
     /// Bytes of an unfinished frame that are here, header included; zero between frames.
     pub fn got(&self) -> u64 {
         self.message.as_ref().map_or(u64::from(self.held), |message| (HEADER_BYTES + message.filled) as u64)
+    }
+
+    /// Whether the header of an unfinished message is here.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.message.is_some()
     }
 
     /// Bytes of the unfinished frame in all, as far as they are known: 12 for one whose header is not complete.
@@ -109,14 +120,16 @@ impl Assembler {
                 && rest.len() < self.block_bytes
                 && let Some(block) = writable(&mut self.block, &self.pool, self.block_bytes)
             {
-                return Ok([rest, &mut block[..]]);
+                let ahead = if partial.large > 0 { AHEAD_BYTES_MAX } else { block.len() };
+                return Ok([rest, &mut block[..ahead]]);
             }
             return Ok([rest, &mut []]);
         }
         let block = writable(&mut self.block, &self.pool, self.block_bytes).ok_or(Starved)?;
         let held = usize::from(partial.held);
         block[..held].copy_from_slice(&partial.header[..held]);
-        Ok([&mut block[held..], &mut []])
+        let end = if partial.large > 0 { AHEAD_BYTES_MAX } else { block.len() };
+        Ok([&mut block[held..end], &mut []])
     }
 
     /// Where bytes go that are here already, `bytes` of them or more, whatever the limit says; tells also whether that
@@ -195,6 +208,7 @@ impl Assembler {
             self.begin(header, partial);
             return Ok(None);
         }
+        partial.large = 0;
         let start = self.start + HEADER_BYTES;
         self.start = start + size;
         let payload = match size {
@@ -235,7 +249,10 @@ impl Assembler {
         let size = header.size as usize;
         // What was read has to go somewhere, even where the limit is reached: it is one block at most, and nothing
         // more is read for as long as that holds.
-        let mut own = match self.pool.take(believed(size, bytes.len())) {
+        // Who has sent a large message is believed to send another one of that size.
+        let wanted = believed(size, bytes.len()).max(size.min(partial.large as usize));
+        partial.large = if size >= self.block_bytes { header.size } else { 0 };
+        let mut own = match self.pool.take(wanted) {
             Some(own) => own,
             None => self.pool.take_anyway(bytes.len()),
         };

@@ -1,91 +1,15 @@
-//! The framing, fed with arbitrary bytes in arbitrary pieces.
+//! The framing, fed with arbitrary bytes in arbitrary pieces, and compared with the plainest reader there is.
 
-use fanin_message::{Assembler, Frame, Header, Limits, Oversize, Partial};
+#[path = "common/plain.rs"]
+#[allow(unreachable_pub, reason = "the fuzz target uses it too")]
+mod plain;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use fanin_message::Header;
+use plain::{check, compare};
 use proptest::prelude::*;
-
-/// Feed `bytes` in pieces of the given sizes, over and over; the frames, and how it ended.
-fn feed(
-    assembler: &mut Assembler,
-    limits: &Limits,
-    bytes: &[u8],
-    pieces: &[usize],
-) -> (Vec<Frame>, Result<(u64, u64), Oversize>) {
-    let (mut partial, mut frames, mut left) = (Partial::default(), Vec::new(), bytes);
-    let mut sizes = pieces.iter().copied().cycle();
-    while !left.is_empty() {
-        let space = assembler.space(&mut partial).expect("memory");
-        assert!(space.iter().any(|space| !space.is_empty()), "nowhere to read to");
-        let mut piece = sizes.next().unwrap_or(1).clamp(1, left.len());
-        let mut filled = 0;
-        for space in space {
-            let here = piece.min(space.len());
-            space[..here].copy_from_slice(&left[..here]);
-            left = &left[here..];
-            piece -= here;
-            filled += here;
-        }
-        assembler.filled(&mut partial, filled);
-        loop {
-            match assembler.next_frame(&mut partial, limits) {
-                Ok(Some(frame)) => frames.push(frame),
-                Ok(None) => break,
-                Err(oversize) => {
-                    assembler.discard(&mut partial);
-                    return (frames, Err(oversize));
-                }
-            }
-        }
-    }
-    let end = (partial.got(), partial.needed());
-    assembler.forget(&mut partial);
-    (frames, Ok(end))
-}
-
-/// The same, written as plainly as it can be.
-fn naive(limits: &Limits, mut bytes: &[u8]) -> (Vec<(u32, u32, Vec<u8>)>, Result<u64, Oversize>) {
-    let mut frames = Vec::new();
-    while let Some((header, rest)) = bytes.split_first_chunk() {
-        let Header { kind, stream, size } = Header::from_bytes(header);
-        if size > limits.size_max(kind) {
-            return (frames, Err(Oversize { kind, size, limit: limits.size_max(kind) }));
-        }
-        if rest.len() < size as usize {
-            break;
-        }
-        let (payload, rest) = rest.split_at(size as usize);
-        frames.push((kind, stream, payload.to_vec()));
-        bytes = rest;
-    }
-    (frames, Ok(bytes.len() as u64))
-}
-
-fn limits() -> Limits {
-    Limits {
-        message_bytes_max: 300_000,
-        by_kind: vec![(3, 50)],
-        receive_block_bytes: 4096,
-        ..Limits::default()
-    }
-}
-
-fn compare(bytes: &[u8], pieces: &[usize], keep: bool) -> Result<(), TestCaseError> {
-    let limits = limits();
-    let mut assembler = Assembler::standalone(&limits).unwrap();
-    let (frames, end) = feed(&mut assembler, &limits, bytes, pieces);
-    let (expected, expected_end) = naive(&limits, bytes);
-    prop_assert_eq!(frames.len(), expected.len());
-    for (frame, (kind, stream, payload)) in frames.iter().zip(&expected) {
-        prop_assert_eq!((frame.kind, frame.stream), (*kind, *stream));
-        prop_assert!(frame.payload[..] == payload[..]);
-    }
-    prop_assert_eq!(end.map(|(got, _)| got), expected_end);
-    // Whether earlier frames are still held or not makes no difference to later ones.
-    if keep {
-        let again = feed(&mut assembler, &limits, bytes, &[usize::MAX]).0;
-        prop_assert_eq!(frames, again);
-    }
-    Ok(())
-}
 
 fn message() -> impl Strategy<Value = Vec<u8>> {
     let size = prop_oneof![6 => 0usize..60, 3 => 60usize..9000, 1 => 60_000usize..200_000];
@@ -109,11 +33,10 @@ proptest! {
         messages in prop::collection::vec(message(), 1..12),
         pieces in pieces(),
         cut in any::<prop::sample::Index>(),
-        keep in any::<bool>(),
     ) {
         let bytes = messages.concat();
-        compare(&bytes, &pieces, keep)?;
-        compare(&bytes[..cut.index(bytes.len())], &pieces, keep)?;
+        compare(&bytes, &pieces);
+        compare(&bytes[..cut.index(bytes.len())], &pieces);
     }
 
     #[test]
@@ -121,7 +44,7 @@ proptest! {
         bytes in prop::collection::vec(prop_oneof![4 => Just(0u8), 3 => 0u8..8, 1 => any::<u8>()], 0..3000),
         pieces in pieces(),
     ) {
-        compare(&bytes, &pieces, true)?;
+        compare(&bytes, &pieces);
     }
 }
 
@@ -135,6 +58,44 @@ fn every_split_of_a_few_frames_in_two_is_the_same() {
     bytes.extend([7; 50]);
     bytes.extend(header(3, 51));
     for at in 1..bytes.len() {
-        compare(&bytes, &[at, usize::MAX], true).unwrap();
+        compare(&bytes, &[at, usize::MAX]);
+    }
+}
+
+/// The fuzz target, without a fuzzer: the corpus, and random mutations of it for as long as `FANIN_FUZZ_SECONDS` says.
+#[test]
+fn the_corpus_and_its_mutations_are_read_as_the_plain_reader_reads_them() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/frame");
+    let mut seeds: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    seeds.sort();
+    let seeds: Vec<Vec<u8>> = seeds.iter().map(|path| std::fs::read(path).unwrap()).collect();
+    assert!(seeds.len() >= 4, "the corpus is not there");
+    seeds.iter().for_each(|seed| check(seed));
+    let seconds = std::env::var("FANIN_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let mut state = 1u64;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 33) as usize) % below.max(1)
+    };
+    while Instant::now() < end {
+        let mut input = seeds[random(seeds.len())].clone();
+        for _ in 0..=random(4) {
+            let at = random(input.len());
+            match random(6) {
+                0 => input[at] ^= 1 << random(8),
+                1 => input[at] = [0, 1, 3, 50, 255][random(5)],
+                2 => input.truncate(at),
+                3 => drop(input.drain(at..(at + random(20)).min(input.len()))),
+                4 => input.splice(at..at, vec![random(256) as u8; random(20)]).for_each(drop),
+                _ => input.extend_from_within(at..),
+            }
+            if input.is_empty() {
+                break;
+            }
+        }
+        let copy = input.clone();
+        let result = std::panic::catch_unwind(|| check(&input));
+        assert!(result.is_ok(), "this input shows it, as a file for `fuzz/corpus/frame`: {copy:02x?}");
     }
 }

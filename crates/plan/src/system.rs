@@ -1,5 +1,6 @@
 //! A scenario as the arithmetic sees it: answers, events, round trip, links and rates.
 
+use fanin_events::sizes::{self, EventSizes};
 use fanin_scenario::{Arrivals, Link, Policy, Scenario, SizeModel, Switch, Topology, WorkloadKind};
 use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
 
@@ -15,13 +16,11 @@ const IDENTIFIER: u64 = 4;
 /// Why a scenario cannot be planned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// Fragment sizes come from a file that the planner does not read.
-    #[error(
-        "fragment sizes come from {path}: the planner needs their mean, which only reading the file gives"
-    )]
+    /// Fragment sizes come from a file that cannot be read; their mean can be given instead.
+    #[error("readout.fragment_size: {reason}")]
     FragmentSizeUnknown {
-        /// The file.
-        path: String,
+        /// The file, and what is wrong with it.
+        reason: String,
     },
     /// Numbers of the scenario multiply to more than a quantity holds.
     #[error("{what} is beyond what can be computed with")]
@@ -247,7 +246,7 @@ fn checked(bytes: Bytes, times: u64, what: &'static str) -> Result<Bytes, PlanEr
 fn framing(s: &Scenario) -> Framing {
     let framing =
         Framing::ETHERNET.with_mtu(s.transport.mtu.get()).with_mss(s.transport.segment_payload().get());
-    if s.transport.timestamps { framing.with_timestamps() } else { framing }
+    Framing { options: s.transport.option_bytes().get(), ..framing }
 }
 
 /// Payload of one host's answer, and how many fragments that is.
@@ -262,12 +261,25 @@ fn answer_payload(s: &Scenario, fragment_mean: Option<Bytes>) -> Result<(Bytes, 
     }
     let mean = match (&s.readout.fragment_size, fragment_mean) {
         (_, Some(mean)) => mean,
-        (SizeModel::File { path }, None) => {
-            return Err(PlanError::FragmentSizeUnknown { path: path.clone() });
-        }
-        (model, None) => model.mean().unwrap_or_default(),
+        (model, None) => match model.mean() {
+            Some(mean) => mean,
+            None => mean_of_file(s, model)?,
+        },
     };
     Ok((checked(mean, fragments, "the size of an answer")?, fragments))
+}
+
+/// The mean size of a fragment, from the file that says so.
+fn mean_of_file(s: &Scenario, model: &SizeModel) -> Result<Bytes, PlanError> {
+    let (hosts, fragments) = (s.readout.hosts, s.readout.fragments_per_host);
+    let places = u64::from(hosts) * u64::from(fragments);
+    let mean = match model {
+        SizeModel::PerSource { path, sigma } => sizes::read_models(path, hosts, fragments)
+            .map(|models| sizes::models_mean(&models, sigma.as_f64(), places)),
+        model => EventSizes::read(model.path().unwrap_or_default(), hosts, fragments)
+            .map(|sizes| sizes.mean(places)),
+    };
+    mean.map_err(|error| PlanError::FragmentSizeUnknown { reason: error.to_string() })
 }
 
 fn steps(s: &Scenario, senders: u64) -> Vec<Collection> {

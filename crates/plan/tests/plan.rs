@@ -131,8 +131,13 @@ fn losses_are_predicted_where_the_papers_saw_them() {
         ("m21tcp-ffw", &[DCTCP, MARKS, FIRST_WINDOW, "workload.senders=64"], Loses),
         // Classical incast, and M21TCP with room for a segment each.
         ("incast", &[], Loses),
-        // Equation (1) charges one header a flow: rounded up to whole segments, 64 KiB overflow by 4 to 7 % (M006).
-        ("m21tcp-ffw", &["transport.congestion_control=m21tcp", "tor.m21=true"], Loses),
+        ("m21tcp-ffw", &["transport.congestion_control=m21tcp", "tor.m21=true"], Fits),
+        // Equation (1) charges one header a flow: seven packets of each overflow 64 KiB (M006).
+        (
+            "m21tcp-ffw",
+            &["transport.congestion_control=m21tcp", "tor.m21=true", "transport.m21tcp.charge=flow"],
+            Loses,
+        ),
         (
             "m21tcp-ffw",
             &["transport.congestion_control=m21tcp", "tor.m21=true", "workload.senders=200"],
@@ -257,13 +262,19 @@ fn plan_default(scenario: &fanin_scenario::Scenario) -> Plan {
 fn sizes_from_a_file_have_to_be_given() {
     let text = "[readout]\nfragment_size = { distribution = 'file', path = 'run.root' }\n";
     let loaded = fanin_scenario::load_text("test", text, &[]).unwrap();
-    assert_eq!(
-        plan(&loaded.scenario, &Options::default()),
-        Err(PlanError::FragmentSizeUnknown { path: "run.root".to_owned() })
-    );
+    let error = plan(&loaded.scenario, &Options::default()).unwrap_err();
+    assert!(error.to_string().starts_with("readout.fragment_size: run.root: "), "{error}");
     let options = Options { fragment_mean: Some(Bytes::new(1_100)), ..Options::default() };
     let plan = plan(&loaded.scenario, &options).unwrap();
     assert_eq!(plan.find("event_payload").unwrap().value.to_string(), "2112 kB");
+}
+
+#[test]
+fn a_sample_has_the_mean_of_its_events() {
+    let loaded = fanin_scenario::load("replay", &[]).unwrap();
+    let plan = plan(&loaded.scenario, &Options::default()).unwrap();
+    // 24 hosts with 19 fragments of 2265 B each, the mean over all places.
+    assert_eq!(plan.find("event_payload").unwrap().value.to_string(), "1032840 B");
 }
 
 #[test]

@@ -118,6 +118,7 @@ pub fn events<'a>(rows: impl IntoIterator<Item = &'a EventRow>, decided: bool) -
                 stored += 1;
             }
             Outcome::Lost => figures.lost += 1,
+            Outcome::Debug => figures.debug = Some(figures.debug.unwrap_or(0) + 1),
         }
     }
     if decided {

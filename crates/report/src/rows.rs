@@ -21,12 +21,21 @@ pub enum Outcome {
     Stored,
     /// Given up: some fragment never came, or the collector died.
     Lost,
+    /// Written by a logger undecided, in the debug stream: its processing unit or its collector was lost.
+    Debug,
 }
 
 impl Outcome {
     /// Every outcome, in the order an event goes through them.
-    pub const ALL: [Self; 6] =
-        [Self::Assigned, Self::Collected, Self::Accepted, Self::Rejected, Self::Stored, Self::Lost];
+    pub const ALL: [Self; 7] = [
+        Self::Assigned,
+        Self::Collected,
+        Self::Accepted,
+        Self::Rejected,
+        Self::Stored,
+        Self::Lost,
+        Self::Debug,
+    ];
 
     /// The word that stands in the table.
     pub const fn name(self) -> &'static str {
@@ -37,6 +46,7 @@ impl Outcome {
             Self::Rejected => "rejected",
             Self::Stored => "stored",
             Self::Lost => "lost",
+            Self::Debug => "debug",
         }
     }
 }

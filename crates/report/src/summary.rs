@@ -71,6 +71,9 @@ pub struct Events {
     /// Written by a logger.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored: Option<u64>,
+    /// Written by a logger undecided, because a processing unit or a collector was lost; absent where none was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub debug: Option<u64>,
     /// Given up.
     pub lost: u64,
     /// Collected once more than they should be.

@@ -7,13 +7,18 @@
 
 #![forbid(unsafe_code)]
 
+mod diatcp;
 mod icc15;
 mod judge;
 mod lab;
+mod lcn15;
+mod m21tcp;
+mod multihost;
+mod pause;
 mod thesis;
 
 pub use judge::{Judged, Status};
-pub use lab::{Got, LabError, Point, Progress, reproduce};
+pub use lab::{DURATION, Got, LabError, Point, Progress, reproduce};
 
 /// One checkable result of a paper.
 pub struct Claim {
@@ -33,10 +38,15 @@ pub struct Claim {
     pub known: Option<&'static str>,
 }
 
-/// All claims of the thesis and of ICC'15 that a simulation can check, in the papers' order.
+/// All claims of the papers that a simulation can check, paper by paper in their order.
 pub fn claims() -> Vec<Claim> {
     let mut claims = thesis::claims();
     claims.extend(icc15::claims());
+    claims.extend(diatcp::claims());
+    claims.extend(m21tcp::claims());
+    claims.extend(lcn15::claims());
+    claims.extend(multihost::claims());
+    claims.extend(pause::claims());
     claims
 }
 

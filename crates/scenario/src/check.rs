@@ -1,5 +1,7 @@
 //! Combinations that cannot be: each is refused with the setting to blame and what would be right.
 
+mod setups;
+
 use std::collections::BTreeSet;
 
 use fanin_units::{Bytes, Duration, Rate, Ratio};
@@ -34,6 +36,9 @@ pub(crate) fn check(scenario: &Scenario, tree: &Table) -> Vec<Problem> {
     check.transport();
     check.workload();
     check.shaping();
+    check.patterns();
+    check.schedules();
+    check.readout_memory();
     check.network();
     for (name, switch) in switches_used(scenario) {
         check.switch(name, switch);
@@ -110,6 +115,7 @@ impl Check<'_> {
             ("network.leaf_spine.planes", u64::from(s.network.leaf_spine.planes), 64),
             ("network.leaf_spine.pods", u64::from(s.network.leaf_spine.pods), 1_024),
             ("network.leaf_spine.spines", u64::from(s.network.leaf_spine.spines), 1_024),
+            ("live.shipping_max", u64::from(s.live.shipping_max), 65_535),
             ("shaping.fastpass.slot_mtus", u64::from(s.shaping.fastpass.slot_mtus), 64),
         ];
         for (path, count, max) in counts {
@@ -312,6 +318,8 @@ impl Check<'_> {
                 );
             }
         }
+        self.share("transport.swift.beta", t.swift.beta);
+        self.share("transport.swift.decrease_max", t.swift.decrease_max);
         self.share("transport.dctcp.gain", t.dctcp.gain);
         if t.dctcp.gain.is_zero() && t.congestion_control == CongestionControl::Dctcp {
             let message = "with a gain of zero DCTCP never learns the share of marks".to_owned();
@@ -451,6 +459,8 @@ impl Check<'_> {
             Topology::Star => {
                 let hosts = if s.is_barrier() {
                     u64::from(s.workload.senders) + 1
+                } else if s.workload.kind == WorkloadKind::AllToAll {
+                    u64::from(s.readout.hosts)
                 } else {
                     u64::from(s.readout.hosts) + s.collectors_total()
                 };
@@ -506,14 +516,27 @@ impl Check<'_> {
             }
             Topology::LeafSpine => {
                 let l = &s.network.leaf_spine;
+                // The supervisor and the loggers hang on the leaves of the first pod.
+                let services = 1 + u64::from(s.logger.hosts);
                 let hosts = u64::from(s.readout.hosts.div_ceil(l.pods.max(1)))
-                    + u64::from(s.collectors.racks.div_ceil(l.pods.max(1)));
+                    + u64::from(s.collectors.racks.div_ceil(l.pods.max(1)))
+                    + services;
                 let leaf = hosts + u64::from(l.spines);
+                if s.readout.links_per_host != 1 {
+                    self.fail(
+                        "readout.links_per_host",
+                        "a host has one link into each plane".to_owned(),
+                        "more than one",
+                        Some(("network.leaf_spine.planes", "planes")),
+                        "give as many planes as a host has links".to_owned(),
+                    );
+                }
                 if leaf > u64::from(l.ports) {
                     self.fail(
                         "network.leaf_spine.pods",
                         format!(
-                            "a pod of {hosts} readouts and racks and {} spines needs {leaf} ports, but a switch has {}",
+                            "a pod of {hosts} readouts, racks, supervisor and loggers and {} spines needs {leaf} ports, but a \
+                             switch has {}",
                             l.spines, l.ports
                         ),
                         "pods",
@@ -612,7 +635,10 @@ impl Check<'_> {
             );
         }
         self.signals(name, switch);
-        if switch.buffering == Buffering::Daqring {
+        let beside = name == "core"
+            && self.scenario.network.topology == Topology::Hybrid
+            && self.scenario.network.hybrid.host_ports > 0;
+        if switch.buffering == Buffering::Daqring || beside {
             self.daqring(name, switch, frame);
         }
     }
@@ -666,6 +692,7 @@ impl Check<'_> {
     fn daqring(&mut self, name: &str, switch: &Switch, frame: Bytes) {
         let path = |key: &str| format!("{name}.daqring.{key}");
         let ring = &switch.daqring;
+        self.flows(name, ring);
         if ring.frames == 0 {
             let message = "a ring that holds no frame".to_owned();
             self.fail(&path("frames"), message, "zero", None, "LCN'15 uses 4096".to_owned());
@@ -711,6 +738,7 @@ fn rows(s: &Scenario) -> Vec<(&'static str, bool, &'static str)> {
             "transport.congestion_control is not \"static\"",
         ),
         ("transport.dctcp", cc == CongestionControl::Dctcp, "transport.congestion_control is not \"dctcp\""),
+        ("transport.swift", cc == CongestionControl::Swift, "transport.congestion_control is not \"swift\""),
         (
             "transport.m21tcp",
             cc == CongestionControl::M21tcp,
@@ -725,6 +753,11 @@ fn rows(s: &Scenario) -> Vec<(&'static str, bool, &'static str)> {
             "shaping.fastpass",
             s.shaping.method == ShapingMethod::Fastpass,
             "shaping.method is not \"fastpass\"",
+        ),
+        (
+            "shaping.barrel_shifter",
+            s.shaping.method == ShapingMethod::BarrelShifter,
+            "shaping.method is not \"barrel-shifter\"",
         ),
         ("network.leaf_spine", topology == Topology::LeafSpine, "network.topology is not \"leaf-spine\""),
         ("network.hybrid", topology == Topology::Hybrid, "network.topology is not \"hybrid\""),

@@ -77,7 +77,10 @@ fn finish(name: String, mut tree: Table, sets: &[String]) -> Result<Loaded, Erro
         }
     }
     derive(&mut tree);
-    let scenario = deserialise(&tree, &mut problems);
+    let mut scenario = deserialise(&tree, &mut problems);
+    if let Some(scenario) = &mut scenario {
+        find_sizes(scenario, &tree);
+    }
     if let Some(scenario) = &scenario
         && problems.is_empty()
     {
@@ -89,6 +92,19 @@ fn finish(name: String, mut tree: Table, sets: &[String]) -> Result<Loaded, Erro
             Ok(Loaded { scenario, name, warnings, tree })
         }
         _ => Err(Errors(problems)),
+    }
+}
+
+/// A file of fragment sizes lies beside the scenario file that names it; one that `--set` names, where it says. What is
+/// not there is left as it is: the name of a sample, or a mistake.
+fn find_sizes(scenario: &mut Scenario, tree: &Table) {
+    let Some(path) = scenario.readout.fragment_size.path_mut() else { return };
+    let place = tree.find("readout.fragment_size").and_then(Node::place);
+    let folder = place.and_then(|place| Path::new(&place.source.name).parent());
+    if let Some(found) = folder.and_then(|folder| folder.join(&*path).canonicalize().ok())
+        && found.is_file()
+    {
+        *path = found.display().to_string();
     }
 }
 

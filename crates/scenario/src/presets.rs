@@ -30,6 +30,8 @@ const PRESETS: &[Preset] = table![
     "lcn15-all-to-all",
     "lcn15-all-to-one",
     "multihost",
+    "leaf-spine",
+    "leaf-spine-terabit",
     "m21tcp-ffw",
     "m21tcp-fbw",
     "incast",

@@ -35,10 +35,17 @@ pub enum SizeModel {
         /// Standard deviation of one fragment, as a share of its mean.
         rms: Ratio,
     },
-    /// The fragments of the events in a raw-data file, over and over.
+    /// The fragments of the events in a raw-data file, over and over, the sources dealt out in ascending order.
     File {
-        /// The file, relative to the scenario file.
+        /// The file, relative to the scenario file; or a sample, `km3net` or `bes3`.
         path: String,
+    },
+    /// Each source by a size model of its own (as CMS has them of its front-end drivers), in ascending order.
+    PerSource {
+        /// A table of models, relative to the scenario file; or a sample, to which models are fitted.
+        path: String,
+        /// Scale parameter σ of the relative event size, log-normal with mean 1.
+        sigma: Ratio,
     },
 }
 
@@ -49,6 +56,7 @@ enum Table {
     LogNormal { mean: Bytes, sigma: Ratio, fragment_sd: Bytes },
     Polynomial { offset: Bytes, slope: Bytes, square: Bytes, sigma: Ratio, rms: Ratio },
     File { path: String },
+    PerSource { path: String, sigma: Ratio },
 }
 
 /// All keys of all table forms: what is read before it is known which form it is.
@@ -74,6 +82,7 @@ enum Distribution {
     LogNormal,
     Polynomial,
     File,
+    PerSource,
 }
 
 impl Flat {
@@ -94,6 +103,7 @@ impl Flat {
                 ("polynomial", &["offset", "slope", "square", "sigma", "rms"], &["offset", "slope"])
             }
             Distribution::File => ("file", &["path"], &["path"]),
+            Distribution::PerSource => ("per-source", &["path", "sigma"], &["path"]),
         };
         for (key, is_given) in given {
             if is_given && !used.contains(&key) {
@@ -121,6 +131,7 @@ impl Flat {
                 rms: self.rms.unwrap_or_default(),
             },
             Distribution::File => SizeModel::File { path: self.path.unwrap_or_default() },
+            Distribution::PerSource => SizeModel::PerSource { path: self.path.unwrap_or_default(), sigma },
         })
     }
 }
@@ -160,6 +171,7 @@ impl Serialize for SizeModel {
                 Table::Polynomial { offset, slope, square, sigma, rms }.serialize(out)
             }
             Self::File { path } => Table::File { path }.serialize(out),
+            Self::PerSource { path, sigma } => Table::PerSource { path, sigma }.serialize(out),
         }
     }
 }
@@ -177,6 +189,42 @@ impl JsonSchema for SizeModel {
 }
 
 impl SizeModel {
+    /// The file that sizes are taken from, if they are.
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            Self::File { path } | Self::PerSource { path, .. } => Some(path),
+            Self::Fixed(_) | Self::LogNormal { .. } | Self::Polynomial { .. } => None,
+        }
+    }
+
+    /// The file that sizes are taken from, to be found elsewhere.
+    pub(crate) fn path_mut(&mut self) -> Option<&mut String> {
+        match self {
+            Self::File { path } | Self::PerSource { path, .. } => Some(path),
+            Self::Fixed(_) | Self::LogNormal { .. } | Self::Polynomial { .. } => None,
+        }
+    }
+
+    /// The size of a fragment, for two numbers from the standard normal distribution: one for its event, one of its
+    /// own. At least one byte, for its header; `None` where a file has to be read for it.
+    pub fn draw(&self, event: f64, own: f64) -> Option<Bytes> {
+        // The event's relative size is log-normal with mean 1.
+        let relative = |sigma: Ratio| (sigma.as_f64() * event - sigma.as_f64() * sigma.as_f64() / 2.0).exp();
+        let size = match *self {
+            Self::Fixed(bytes) => return Some(bytes),
+            Self::LogNormal { mean, sigma, fragment_sd } => {
+                mean.get() as f64 * relative(sigma) + fragment_sd.get() as f64 * own
+            }
+            Self::Polynomial { offset, slope, square, sigma, rms } => {
+                let x = relative(sigma);
+                let base = offset.get() as f64 + slope.get() as f64 * x + square.get() as f64 * x * x;
+                base * (1.0 + rms.as_f64() * own)
+            }
+            Self::File { .. } | Self::PerSource { .. } => return None,
+        };
+        Some(Bytes::new(size.round().max(1.0) as u64))
+    }
+
     /// The mean size of a fragment; `None` where a file has to be read for it.
     pub fn mean(&self) -> Option<Bytes> {
         match *self {
@@ -188,7 +236,7 @@ impl SizeModel {
                 let square = square.get() as f64 * second;
                 Some(offset.saturating_add(slope).saturating_add(Bytes::new(square as u64)))
             }
-            Self::File { .. } => None,
+            Self::File { .. } | Self::PerSource { .. } => None,
         }
     }
 }

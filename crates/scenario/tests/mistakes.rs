@@ -101,7 +101,7 @@ fn impossible_combinations_point_at_the_setting_to_blame() {
         "[network]\ntopology = 'leaf-spine'\nleaf_spine = { pods = 2, ports = 40 }\n",
         3,
         23,
-        &["needs 83 ports, but a switch has 40"],
+        &["needs 85 ports, but a switch has 40"],
     );
     one(
         "[network]\ntopology = 'leaf-spine'\nleaf_spine = { pods = 50, ports = 40 }\n",

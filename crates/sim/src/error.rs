@@ -10,7 +10,7 @@ pub enum Error {
     #[error("{key}: {what} is not simulated")]
     Unsupported {
         /// The scenario's key.
-        key: &'static str,
+        key: String,
         /// What it asks for.
         what: String,
     },
@@ -20,12 +20,24 @@ pub enum Error {
         /// The name given.
         name: String,
     },
+    /// Sizes of fragments cannot be taken from a file.
+    #[error("readout.fragment_size: {reason}")]
+    FragmentSizes {
+        /// The file, and what is wrong with it.
+        reason: String,
+    },
     /// The network cannot be.
     #[error(transparent)]
     Network(#[from] NetworkError),
     /// A switch's memory cannot be.
     #[error("a switch cannot be: {0}")]
     Memory(#[from] fanin_queueing::LayoutError),
+    /// A ring of a software switch cannot be.
+    #[error("daqring: {0}")]
+    Ring(#[from] fanin_queueing::RingError),
+    /// A token bucket cannot be.
+    #[error("daqring: {0}")]
+    Bucket(#[from] fanin_queueing::BucketError),
     /// Its thresholds to stop its neighbours cannot be.
     #[error("pause: {0}")]
     Pause(#[from] fanin_queueing::PauseError),
@@ -47,7 +59,7 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn unsupported(key: &'static str, what: impl Into<String>) -> Self {
-        Self::Unsupported { key, what: what.into() }
+    pub(crate) fn unsupported(key: impl Into<String>, what: impl Into<String>) -> Self {
+        Self::Unsupported { key: key.into(), what: what.into() }
     }
 }

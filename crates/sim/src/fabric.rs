@@ -14,6 +14,7 @@ use crate::m21::M21Switches;
 use crate::memories::{Memories, Place, Plain};
 use crate::network::{Network, NodeKind, PortIndex};
 use crate::random::{Kind, Purpose, Random, host, seed};
+use crate::rings::{RINGED, RingFigures, RingedPort};
 use crate::schedule::Schedule;
 use crate::tcp::{Flags, Segment};
 
@@ -25,14 +26,17 @@ pub(crate) use held::{DEADLOCK_CHECK, HeldPorts, PauseFigures, SIGNAL, TRANSMITT
 pub(crate) const NIL: u32 = u32::MAX;
 
 /// What an occurrence is: the upper bits of its number say which kind, the rest of them which one.
-pub(crate) const INDEX_BITS: u32 = 29;
+pub(crate) const INDEX_BITS: u32 = 28;
 
 /// A frame arrives over the link of a port.
 pub(crate) const ARRIVAL: u32 = 0;
 
+/// A port with rings may send.
+pub(crate) const RINGS: u32 = 8;
+
 /// A frame on its way: what is looked at on every hop. It is copied from ring to ring, so that a port's frames lie one
 /// behind the other in memory; its segment stays where it is.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Frame {
     /// When its last bit arrives at the far end of the present link, in picoseconds.
     pub(crate) arrival: u64,
@@ -254,8 +258,12 @@ pub(crate) struct Fabric {
     /// What follows the first step of each path. Paths that end alike share their ends, so that even of many paths all
     /// stays in the cache.
     steps: Vec<Step>,
-    /// Where in `steps` each stands.
-    known_steps: BTreeMap<Step, u32>,
+    /// Where in `steps` each stands, by the ring that its frames wait in too.
+    known_steps: BTreeMap<(Step, u16), u32>,
+    /// Ports whose frames wait in rings.
+    ringed: Vec<RingedPort>,
+    /// For each of `steps`, the ring that its frames wait in there; empty where no port has rings.
+    rings: Vec<u16>,
     link_bytes: u32,
     ip_bytes_min: u32,
     /// The part of a frame's bytes on the wire that a switch does not store.
@@ -264,8 +272,9 @@ pub(crate) struct Fabric {
 
 impl Fabric {
     pub(crate) fn new(network: &Network, run: u64, exact: bool) -> Result<Self, Error> {
-        let Memories { memories, plain, ample, places, nodes, switch_of, held, m21 } =
+        let Memories { memories, plain, ample, places, nodes, switch_of, held, m21, ringed } =
             Memories::new(network, exact)?;
+        let unstored_bytes = network.framing.link_bytes - network.framing.stored_bytes;
         let port = |index: PortIndex| {
             let link = &network.links[index as usize / 2];
             let Plain { limit, overhead, counts_in_service, switch } = plain[index as usize];
@@ -315,33 +324,53 @@ impl Fabric {
             is_doubtful: false,
             steps: Vec::new(),
             known_steps: BTreeMap::new(),
+            ringed: ringed
+                .iter()
+                .map(|(port, settings)| RingedPort::new(*port, settings, unstored_bytes))
+                .collect::<Result<_, _>>()?,
+            rings: Vec::new(),
             link_bytes: network.framing.link_bytes,
             ip_bytes_min: network.framing.ip_bytes_min,
-            unstored_bytes: network.framing.link_bytes - network.framing.stored_bytes,
+            unstored_bytes,
         })
     }
 
-    /// Stores a path; returns its first step.
-    ///
-    /// # Panics
-    /// If it is empty: two hosts on one node.
-    pub(crate) fn add_route(&mut self, ports: impl Iterator<Item = PortIndex>) -> Step {
+    /// Stores a path; returns its first step. Where it passes ports with rings, its frames wait in those of
+    /// `destination`, or in the ring of all others. A path of no step may be stored, and not be used.
+    pub(crate) fn add_route(
+        &mut self,
+        ports: impl Iterator<Item = PortIndex>,
+        destination: Option<u32>,
+    ) -> Result<Step, Error> {
         let ports: Vec<PortIndex> = ports.collect();
-        let (&first, rest) = ports.split_first().expect("a path from a node to itself");
+        let Some((&first, rest)) = ports.split_first() else {
+            return Ok(Step { port: NIL, next: NIL });
+        };
         let mut next = NIL;
         for &port in rest.iter().rev() {
             let step = Step { port, next };
-            next = *self.known_steps.entry(step).or_insert_with(|| {
+            let memory = self.ports[port as usize].place.memory;
+            let ring = if memory != NIL && memory & RINGED != 0 {
+                self.ringed[(memory & !RINGED) as usize].ring(destination)?
+            } else {
+                0
+            };
+            let ring = u16::try_from(ring).expect("a port has 65536 rings at most");
+            next = *self.known_steps.entry((step, ring)).or_insert_with(|| {
                 self.steps.push(step);
+                if !self.ringed.is_empty() {
+                    self.rings.push(ring);
+                }
                 (self.steps.len() - 1) as u32
             });
         }
-        Step { port: first, next }
+        Ok(Step { port: first, next })
     }
 
     /// The steps of a path.
     fn path(&self, route: Step) -> impl Iterator<Item = Step> + Clone {
-        std::iter::successors(Some(route), |step| self.steps.get(step.next as usize).copied())
+        let first = (route.port != NIL).then_some(route);
+        std::iter::successors(first, |step| self.steps.get(step.next as usize).copied())
     }
 
     /// Where a path passes through switches: each one's number, and the ports in and out.
@@ -378,6 +407,26 @@ impl Fabric {
             .sum()
     }
 
+    /// The ports of a path.
+    pub(crate) fn ports_on(&self, route: Step) -> impl Iterator<Item = PortIndex> {
+        self.path(route).map(|step| step.port)
+    }
+
+    /// Lets a host's link be busy with a message that is no frame of the simulation; returns for how long it was
+    /// before.
+    pub(crate) fn occupy(&mut self, port: PortIndex, now: u64, wire_bytes: u32) -> u64 {
+        let port = &mut self.ports[port as usize];
+        let backlog = port.departure.saturating_sub(now);
+        port.departure = now + backlog + port.time_to_send(wire_bytes);
+        backlog
+    }
+
+    /// Bytes on the wire of a segment.
+    #[inline]
+    pub(crate) fn wire_bytes(&self, segment: &Segment) -> u32 {
+        self.link_bytes + segment.ip_bytes().max(self.ip_bytes_min)
+    }
+
     /// The frame that will arrive next over a port's link.
     #[inline]
     pub(crate) fn first(&self, port: PortIndex) -> Option<&Frame> {
@@ -404,7 +453,7 @@ impl Fabric {
         route: Step,
         end: u32,
     ) -> u32 {
-        let wire_bytes = self.link_bytes + segment.ip_bytes().max(self.ip_bytes_min);
+        let wire_bytes = self.wire_bytes(segment);
         let place = match self.free.pop() {
             Some(place) => {
                 self.segments[place as usize] = *segment;
@@ -458,7 +507,7 @@ impl Fabric {
         let Some(&Step { port: index, next }) = self.steps.get(frame.next as usize) else {
             return Hop::Delivered(frame);
         };
-        frame.next = next;
+        let step = std::mem::replace(&mut frame.next, next);
         if self.is_special
             && let Some(hop) = self.arrive_specially(schedule, now, [from, index], frame)
         {
@@ -485,6 +534,9 @@ impl Fabric {
             port.accept(schedule, departure, index, frame);
             return Hop::Forwarded { to: index, is_next: port.leads_to_host & (port.len == 1) };
         }
+        if memory & RINGED != 0 {
+            return self.arrive_at_rings(schedule, now, memory & !RINGED, step, frame);
+        }
         let ecn = match frame.segment >> 30 {
             0 => Ecn::NotCapable,
             1 => Ecn::Capable,
@@ -510,6 +562,68 @@ impl Fabric {
             }
             Passage::Dropped(_) => Hop::Dropped(frame),
         }
+    }
+
+    #[inline(never)]
+    fn arrive_at_rings(
+        &mut self,
+        schedule: &mut Schedule,
+        now: u64,
+        number: u32,
+        step: u32,
+        frame: Frame,
+    ) -> Hop {
+        let ringed = &mut self.ringed[number as usize];
+        let ring = usize::from(self.rings[step as usize]);
+        let payload = self.segments[frame.segment()].payload;
+        let to = ringed.port;
+        if !ringed.handle_arrival(now, ring, frame, payload) {
+            self.ports[to as usize].drops += 1;
+            return Hop::Dropped(frame);
+        }
+        self.serve_rings(schedule, now, number);
+        Hop::Forwarded { to, is_next: false }
+    }
+
+    /// The time has come at which a port with rings was to be looked at.
+    pub(crate) fn look_at_rings(&mut self, schedule: &mut Schedule, now: u64, number: u32) {
+        let ringed = &mut self.ringed[number as usize];
+        // A look that an earlier one has overtaken does nothing.
+        if ringed.look_at <= now {
+            ringed.look_at = u64::MAX;
+            self.serve_rings(schedule, now, number);
+        }
+    }
+
+    /// Sends a frame if the link is free, and sees to it that the port is looked at again when the next may go.
+    fn serve_rings(&mut self, schedule: &mut Schedule, now: u64, number: u32) {
+        let ringed = &mut self.ringed[number as usize];
+        let index = ringed.port;
+        let port = &mut self.ports[index as usize];
+        let mut look_at = port.departure;
+        if port.departure <= now {
+            match ringed.poll_departure(now) {
+                Ok(frame) => {
+                    ringed.payload -= u64::from(self.segments[frame.segment()].payload);
+                    let departure = now + port.time_to_send(frame.wire_bytes);
+                    port.accept(schedule, departure, index, frame);
+                    look_at = departure;
+                }
+                Err(Some(at)) => look_at = at,
+                Err(None) => return,
+            }
+        }
+        if ringed.frames() > 0 && look_at < ringed.look_at {
+            ringed.look_at = look_at;
+            schedule.insert(look_at, RINGS << INDEX_BITS | number);
+        }
+    }
+
+    /// What the rings of destinations did; `None` where there are none.
+    pub(crate) fn ring_figures(&self) -> Option<RingFigures> {
+        let mut figures = RingFigures::default();
+        self.ringed.iter().for_each(|ringed| ringed.add_to(&mut figures));
+        (!self.ringed.is_empty()).then_some(figures)
     }
 
     /// What a switch does beside queueing: M21TCP's option. Where ports can be stopped, the queueing too.
@@ -556,6 +670,10 @@ impl Fabric {
             }
             return Queue { bytes, frames, drops: port.drops, marks: 0 };
         }
+        if memory & RINGED != 0 {
+            let ringed = &self.ringed[(memory & !RINGED) as usize];
+            return Queue { bytes: ringed.bytes(), frames: ringed.frames(), drops: port.drops, marks: 0 };
+        }
         let memory = &mut self.memories[memory as usize];
         let held = *memory.queue(Instant::new(now), usize::from(output));
         let counters = memory.memory().counters(usize::from(output));
@@ -568,7 +686,9 @@ impl Fabric {
         let in_memories = self.accounts().map(|memory| {
             (0..memory.outputs_len()).map(|output| memory.output(output).bytes_max).max().unwrap_or(0)
         });
-        in_memories.chain(self.ports.iter().filter(|port| port.is_plain).map(|port| port.held_max)).max()
+        let in_rings = self.ringed.iter().map(RingedPort::bytes_max);
+        let plain = self.ports.iter().filter(|port| port.is_plain).map(|port| port.held_max);
+        in_memories.chain(plain).chain(in_rings).max()
     }
 
     /// Starts all high-water marks afresh.
@@ -576,6 +696,7 @@ impl Fabric {
         for memory in &mut self.memories {
             memory.reset_marks(Instant::new(now));
         }
+        self.ringed.iter_mut().for_each(RingedPort::reset_marks);
         if let Some(held) = &mut self.held {
             held.reset_marks();
         }
@@ -609,7 +730,8 @@ impl Fabric {
     pub(crate) fn payload_in_flight(&self) -> u64 {
         let payload = |frame: &Frame| u64::from(self.segments[frame.segment()].payload);
         let held = self.held.iter().flat_map(|held| held.waiting());
-        self.ports.iter().flat_map(Port::waiting).chain(held).map(payload).sum()
+        let in_rings: u64 = self.ringed.iter().map(|ringed| ringed.payload).sum();
+        self.ports.iter().flat_map(Port::waiting).chain(held).map(payload).sum::<u64>() + in_rings
     }
 
     /// Asserts that no link carried more than its rate, that every port kept its order, and that every segment's
@@ -628,6 +750,7 @@ impl Fabric {
             assert!(arrivals.is_sorted(), "frames overtake each other on port {index}");
             in_flight += arrivals.len();
         }
+        in_flight += self.ringed.iter().map(|ringed| ringed.frames() as usize).sum::<usize>();
         assert_eq!(in_flight + self.free.len(), self.segments.len(), "frames are unaccounted for");
     }
 }

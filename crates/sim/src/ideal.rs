@@ -27,6 +27,8 @@ pub(crate) struct Ideal {
     request_bytes: u64,
     /// Propagation and switching delays there and back.
     fixed: Duration,
+    /// Of these, the answer's.
+    fixed_back: Duration,
     /// The links that a request takes.
     there: Vec<Rate>,
     /// The links that an answer takes before the last one.
@@ -101,13 +103,15 @@ impl Ideal {
             response,
             request_bytes,
             fixed: Duration::ZERO,
+            fixed_back: Duration::ZERO,
             there: Vec::new(),
             before: Vec::new(),
         };
         let mut shortest = Duration::new(u64::MAX);
         let is_first = |&index: &usize| index == 0 || roles.racks.get(index) != roles.racks.get(index - 1);
         for collector in (0..roles.collectors.len()).filter(is_first).map(|index| roles.collectors[index]) {
-            for &readout in &roles.readouts {
+            // Where every host is both, a collector asks all but its own.
+            for &readout in roles.readouts.iter().filter(|&&readout| readout != collector) {
                 let there: Vec<PortIndex> = paths.find(collector, readout, Spread::Flow(0))?.collect();
                 let back: Vec<PortIndex> = paths.find(readout, collector, Spread::Flow(0))?.collect();
                 let (&last, before) = back.split_last().expect("a path has a link");
@@ -116,6 +120,7 @@ impl Ideal {
                 let near = Self {
                     rate: link(last).rate,
                     fixed: there.iter().chain(before).map(pass).sum::<Duration>() + link(last).delay,
+                    fixed_back: before.iter().map(pass).sum::<Duration>() + link(last).delay,
                     there: rates(&there),
                     before: rates(before),
                     ..ideal.clone()
@@ -128,6 +133,12 @@ impl Ideal {
             }
         }
         Ok(ideal)
+    }
+
+    /// Where nothing is requested, nothing but the answer's own delay and way comes before its bytes.
+    pub(crate) fn without_request(&mut self) {
+        self.there.clear();
+        self.fixed = self.fixed_back;
     }
 
     /// Bytes on the wire of one answer of so many bytes.

@@ -3,13 +3,14 @@
 use fanin_queueing::{
     Aqm, Depth, FifoMemory, InService, Layout, Link, Memory, NotCapable, PoolBy, Red, RedSettings, Threshold,
 };
-use fanin_scenario::{Buffering, Ecn, EcnMode, PauseMode, PoolCharge, QueueUnit, Switch};
+use fanin_scenario::{Buffering, Daqrings, Ecn, EcnMode, PauseMode, PoolCharge, QueueUnit, Switch};
 use fanin_units::{Bytes, Packets};
 
 use crate::Error;
 use crate::fabric::HeldPorts;
 use crate::m21::{M21Switches, accounting};
 use crate::network::{M21, Network, NodeIndex, NodeKind, PortIndex, SwitchKind};
+use crate::rings::RINGED;
 
 /// Where a port stands at its two ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,6 +54,8 @@ pub(crate) struct Memories {
     pub(crate) places: Vec<Place>,
     /// The node of each memory.
     pub(crate) nodes: Vec<NodeIndex>,
+    /// Ports whose frames wait in rings, and the settings of these.
+    pub(crate) ringed: Vec<(PortIndex, Daqrings)>,
     /// By [`PortIndex`]: the number of the switch that it belongs to; `u32::MAX` at a host.
     pub(crate) switch_of: Vec<u32>,
     /// All ports as they are where some can be stopped. There are no other memories then.
@@ -80,22 +83,39 @@ impl Memories {
             // A link's two directions are each other's way back.
             places[port].input = places[port ^ 1].output;
         }
+        let (mut memories, mut nodes, mut ample, mut ringed) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut m21 = network.m21.as_ref().map(|m21| M21Switches::new(&m21.settings, m21.mss));
-        let (mut memories, mut nodes, mut ample) = (Vec::new(), Vec::new(), Vec::new());
         let unlimited = Plain { limit: u64::MAX, overhead: 0, counts_in_service: true, switch: u32::MAX };
         let mut plain = vec![unlimited; places.len()];
-        let stops = network.switches_used().any(|kind| kind.settings.pause.mode != PauseMode::Off);
+        let stopping = network.switches_used().find(|kind| kind.settings.pause.mode != PauseMode::Off);
+        let stops = stopping.is_some();
         let mut switch_of = vec![u32::MAX; places.len()];
         let mut held = Vec::new();
         for (node, ports) in ports_of.iter().enumerate() {
             let NodeKind::Switch { like } = network.nodes[node].kind else { continue };
-            let SwitchKind { settings, has_uplinks } = &network.switches[like];
+            let SwitchKind { settings, has_uplinks, section } = &network.switches[like];
             let to_switch =
                 |&port: &PortIndex| network.nodes[network.destination(port) as usize].kind != NodeKind::Host;
             let is_uplink: Vec<bool> = ports.iter().map(|port| *has_uplinks && to_switch(port)).collect();
             let wire = Bytes::new(u64::from(network.framing.link_bytes - network.framing.stored_bytes));
             let links: Vec<Link> =
                 ports.iter().map(|&port| Link::new(network.links[port as usize / 2].rate, wire)).collect();
+            if settings.buffering == Buffering::Daqring {
+                refuse_signals(settings, section, stopping.map(|kind| kind.section))?;
+                if let (Some(switches), Some(M21 { settings: m21, .. })) = (&mut m21, &network.m21) {
+                    switches.add(None, m21);
+                }
+                let switch = ample.len() as u32;
+                ample.push(u64::MAX);
+                for &port in ports {
+                    switch_of[port as usize] = switch;
+                    places[port as usize].memory = RINGED | ringed.len() as u32;
+                    plain[port as usize].switch = switch;
+                    ringed.push((port, settings.daqring.clone()));
+                }
+                continue;
+            }
             let layout = layout(settings, &is_uplink)?;
             layout.check()?;
             if let (Some(switches), Some(M21 { settings: m21, mss })) = (&mut m21, &network.m21) {
@@ -144,7 +164,7 @@ impl Memories {
             nodes.push(node as NodeIndex);
         }
         let held = if stops { Some(HeldPorts::new(network, held, switch_of.clone())?) } else { None };
-        Ok(Self { memories, plain, ample, places, nodes, switch_of, held, m21 })
+        Ok(Self { memories, plain, ample, places, nodes, switch_of, held, m21, ringed })
     }
 }
 
@@ -161,6 +181,23 @@ fn shared_limit(layout: &Layout) -> u64 {
         .map(|limit| limit.get())
         .min()
         .unwrap_or(u64::MAX)
+}
+
+/// Signals that a switch with rings does not give; `stopping` is the section of a switch that sends PAUSE.
+fn refuse_signals(switch: &Switch, section: &str, stopping: Option<&str>) -> Result<(), Error> {
+    if let Some(stopping) = stopping {
+        return Err(Error::unsupported(format!("{stopping}.pause.mode"), "PAUSE in a network with daqrings"));
+    }
+    if switch.m21 {
+        return Err(Error::unsupported(
+            format!("{section}.m21"),
+            "the M21TCP option of a switch with daqrings",
+        ));
+    }
+    if switch.ecn.mode != EcnMode::Off {
+        return Err(Error::unsupported(format!("{section}.ecn.mode"), "early marking in daqrings"));
+    }
+    Ok(())
 }
 
 /// The early signals of one output; a full frame takes `frame_bytes`.
@@ -227,7 +264,7 @@ fn layout(switch: &Switch, is_uplink: &[bool]) -> Result<Layout, Error> {
                 ..Layout::unlimited(ports)
             }
         }
-        Buffering::Daqring => return Err(Error::unsupported("buffering", "daqring")),
+        Buffering::Daqring => unreachable!("rings have no layout"),
     };
     layout.overhead = switch.frame_overhead;
     Ok(layout)

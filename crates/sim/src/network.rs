@@ -31,6 +31,8 @@ pub struct SwitchKind {
     pub settings: Switch,
     /// Whether its links to other switches are uplinks, as those of a rack's switch; a core router has none.
     pub has_uplinks: bool,
+    /// The scenario's section that describes it.
+    pub section: &'static str,
 }
 
 /// A host or a switch.
@@ -269,7 +271,7 @@ impl<'a> Paths<'a> {
             let name = |node: NodeIndex| self.network.nodes[node as usize].name.clone();
             return Err(NetworkError::NoPath { from: name(from), to: name(to) });
         }
-        let mut node = from;
+        let (mut node, mut spread) = (from, spread);
         Ok(std::iter::from_fn(move || {
             let left = self.distance[node as usize];
             if left == 0 {
@@ -278,10 +280,11 @@ impl<'a> Paths<'a> {
             let closer =
                 |&&port: &&PortIndex| self.distance[self.network.destination(port) as usize] == left - 1;
             let choices = self.leaving[node as usize].iter().filter(closer).count() as u64;
-            let chosen = match spread {
+            let chosen = match &mut spread {
                 _ if choices == 1 => 0,
-                Spread::Flow(flow) => mix(flow ^ u64::from(node).rotate_left(32)) % choices,
-                Spread::Destination(number) => number % choices,
+                Spread::Flow(flow) => mix(*flow ^ u64::from(node).rotate_left(32)) % choices,
+                // As the digits of a number: the next choice does not repeat this one.
+                Spread::Destination(number) => std::mem::replace(number, *number / choices) % choices,
             };
             let port = *self.leaving[node as usize].iter().filter(closer).nth(chosen as usize)?;
             node = self.network.destination(port);

@@ -41,6 +41,8 @@ pub(crate) enum Kind {
     Switch = 4,
     /// No host: an event, the same for all.
     Event = 5,
+    /// The central arbiter.
+    Arbiter = 6,
 }
 
 #[cfg(test)]

@@ -6,13 +6,16 @@ use std::sync::atomic::AtomicBool;
 use fanin_report::{
     EventRow, FlowRow, IoRow, Kind, QueueRow, Records, ScenarioName, Span, Summary, WindowRow,
 };
-use fanin_scenario::{CongestionControl, FlowDistribution, Scenario, WindowState};
+use fanin_scenario::{CongestionControl, Scenario, ShapingMethod, WindowState};
 use fanin_units::{Duration, Instant};
 
 use crate::Error;
 use crate::capture::Capture;
+use crate::connect::connect;
 use crate::diatcp::Diatcp;
-use crate::network::{Network, NodeKind, Paths, PortIndex, Spread};
+use crate::ictcp::Ictcp;
+use crate::network::{Network, NodeKind, PortIndex};
+use crate::pacer::Pacer;
 use crate::speed::Meter;
 use crate::stack::stack;
 use crate::topology::{self, Roles};
@@ -94,6 +97,8 @@ pub(crate) struct Wanted {
     pub(crate) nodes: [u32; 2],
     /// The workload's numbers for the hosts.
     pub(crate) hosts: [u32; 2],
+    /// The roles at both ends and their places among their kind, as rules for flows name them.
+    pub(crate) roles: [(&'static str, u32); 2],
 }
 
 /// What a workload tells of itself beside its behaviour.
@@ -149,12 +154,21 @@ fn simulate<W: Measured>(
     if transport.congestion_control == CongestionControl::Diatcp {
         let global = u32::try_from(transport.diatcp.global_window.get()).unwrap_or(u32::MAX);
         let (deadline, aware) = (scenario.workload.deadline, transport.diatcp.deadline_aware);
-        world.diatcp = Some(Box::new(Diatcp::new(global, config.mss, deadline, aware)));
+        world.share_receive_windows(Diatcp::new(global, config.mss, deadline, aware));
     }
     if let Some(held) = &mut world.fabric.held {
         held.bulk_ends = 2 * world.workload.bulk_connections();
     }
-    connect(scenario, network, &mut world, &connections)?;
+    connect(scenario, network, roles, &mut world, &connections)?;
+    if transport.congestion_control == CongestionControl::Ictcp {
+        let bulk = world.workload.bulk_connections();
+        let rate = |port: PortIndex| network.links[port as usize / 2].rate;
+        world.adjust_windows(Box::new(Ictcp::new(config.mss)), bulk, rate);
+    }
+    if scenario.shaping.method == ShapingMethod::Fastpass {
+        let pacer = Pacer::new(scenario, network, roles, &world.fabric, &world.routes(), seed);
+        world.pacer = Some(Box::new(pacer));
+    }
     watch(scenario, network, &mut world);
     let captured = if control.capture { Some(captured_port(scenario, network)?) } else { None };
     if let Some(port) = captured {
@@ -247,36 +261,6 @@ fn deadlock<W: Workload>(network: &Network, world: &World<W>) -> String {
 /// The round-trip time that old connections know: the links' and the readout's.
 fn warm_rtt(scenario: &Scenario) -> Duration {
     scenario.link.delay * 8 + Duration::from_micros(100)
-}
-
-fn connect<W: Workload>(
-    scenario: &Scenario,
-    network: &Network,
-    world: &mut World<W>,
-    connections: &[Wanted],
-) -> Result<(), Error> {
-    // Paths to one node are looked for in a row.
-    let mut order: Vec<(u32, usize, usize)> = connections
-        .iter()
-        .enumerate()
-        .flat_map(|(number, wanted)| [(wanted.nodes[1], number, 0), (wanted.nodes[0], number, 1)])
-        .collect();
-    order.sort_unstable();
-    let mut paths = Paths::new(network)?;
-    let mut routes = vec![[None; 2]; connections.len()];
-    for (to, number, side) in order {
-        let spread = match scenario.network.flow_distribution {
-            FlowDistribution::Ecmp => Spread::Flow(2 * number as u64 + side as u64),
-            FlowDistribution::PerDestination => Spread::Destination(u64::from(to)),
-        };
-        let from = connections[number].nodes[side];
-        routes[number][side] = Some(world.fabric.add_route(paths.find(from, to, spread)?));
-    }
-    world.reserve(connections.len());
-    for (wanted, routes) in connections.iter().zip(routes) {
-        world.connect(routes.map(|route| route.expect("both sides are found")), wanted.hosts, [0, 0]);
-    }
-    Ok(())
 }
 
 /// Sets up what the scenario wants to see.

@@ -2,7 +2,9 @@
 //!
 //! A further topology is one more function here that adds nodes and links, and a line in [`build`].
 
-use fanin_scenario::{CongestionControl, Framing as Wanted, Link, Scenario, Switch, Topology};
+use fanin_scenario::{
+    Buffering, CongestionControl, Framing as Wanted, Link, Scenario, Switch, Topology, WorkloadKind,
+};
 
 use crate::Error;
 use crate::network::{M21, Network, NodeIndex, SwitchKind};
@@ -13,6 +15,9 @@ mod class {
     pub(super) const TOR: usize = 0;
     pub(super) const CORE: usize = 1;
     pub(super) const AGGREGATION: usize = 2;
+    pub(super) const LEAF: usize = 3;
+    pub(super) const SPINE: usize = 4;
+    pub(super) const SOFTWARE: usize = 5;
 }
 
 /// The nodes of a network by role.
@@ -28,6 +33,8 @@ pub struct Roles {
     pub racks: Vec<u32>,
     /// Logger hosts.
     pub loggers: Vec<NodeIndex>,
+    /// The software switch beside the core of a hybrid, through which redirected flows go.
+    pub software: Option<NodeIndex>,
 }
 
 /// Builds the network of a scenario.
@@ -35,9 +42,20 @@ pub struct Roles {
 /// # Errors
 /// [`Error::Unsupported`] where the scenario asks for what cannot be simulated yet.
 pub fn build(scenario: &Scenario) -> Result<(Network, Roles), Error> {
-    let kind = |settings: &Switch, has_uplinks| SwitchKind { settings: settings.clone(), has_uplinks };
-    let switches =
-        vec![kind(&scenario.tor, true), kind(&scenario.core, false), kind(&scenario.aggregation, true)];
+    let kind = |settings: &Switch, has_uplinks, section| SwitchKind {
+        settings: settings.clone(),
+        has_uplinks,
+        section,
+    };
+    let software = Switch { buffering: Buffering::Daqring, ..scenario.core.clone() };
+    let switches = vec![
+        kind(&scenario.tor, true, "tor"),
+        kind(&scenario.core, false, "core"),
+        kind(&scenario.aggregation, true, "aggregation"),
+        kind(&scenario.leaf, true, "leaf"),
+        kind(&scenario.spine, false, "spine"),
+        kind(&software, false, "core"),
+    ];
     let mut network = Network { switches, ..Network::default() };
     network.framing = match scenario.network.framing {
         Wanted::Ethernet => Framing::ETHERNET,
@@ -53,8 +71,8 @@ pub fn build(scenario: &Scenario) -> Result<(Network, Roles), Error> {
     let roles = match scenario.network.topology {
         Topology::Star => star(scenario, &mut network),
         Topology::Racks => racks(scenario, &mut network),
-        Topology::LeafSpine => return Err(Error::unsupported("network.topology", "leaf-spine")),
-        Topology::Hybrid => return Err(Error::unsupported("network.topology", "hybrid")),
+        Topology::LeafSpine => leaf_spine(scenario, &mut network),
+        Topology::Hybrid => hybrid(scenario, &mut network),
     };
     Ok((network, roles))
 }
@@ -72,6 +90,9 @@ fn hosts(network: &mut Network, name: &str, count: u32) -> Vec<NodeIndex> {
 fn star(scenario: &Scenario, network: &mut Network) -> Roles {
     let tor = network.add_switch("tor:0".into(), class::TOR);
     let collectors = u32::try_from(scenario.collectors_total()).unwrap_or(u32::MAX);
+    if scenario.workload.kind == WorkloadKind::AllToAll {
+        return all_to_all(scenario, network, tor, collectors);
+    }
     let mut roles = Roles {
         collectors: hosts(network, "collector", collectors),
         readouts: hosts(network, "readout", scenario.senders()),
@@ -143,6 +164,79 @@ fn racks(scenario: &Scenario, network: &mut Network) -> Roles {
     roles
 }
 
+/// LCN'15, evaluation: every readout host is a collector too, or several, which are dealt out among them and share its
+/// links.
+fn all_to_all(scenario: &Scenario, network: &mut Network, tor: NodeIndex, collectors: u32) -> Roles {
+    let mut roles = Roles { readouts: hosts(network, "readout", scenario.readout.hosts), ..Roles::default() };
+    for &node in &roles.readouts {
+        for _ in 0..scenario.readout.links_per_host {
+            join(network, node, tor, &scenario.readout.link);
+        }
+    }
+    roles.collectors = roles.readouts.iter().cycle().take(collectors as usize).copied().collect();
+    roles.racks = roles.collectors.iter().map(|_| 0).collect();
+    services(scenario, network, &mut roles, &[tor]);
+    roles
+}
+
+/// Racks behind one shallow switch, and a software switch beside it on its host ports (multi-host paper §IV.A).
+fn hybrid(scenario: &Scenario, network: &mut Network) -> Roles {
+    let mut roles = racks(scenario, network);
+    let settings = &scenario.network.hybrid;
+    if settings.host_ports > 0 {
+        let hardware = network.nodes.iter().position(|node| node.name == "core:0").expect("there is a core");
+        let software = network.add_switch("software:0".into(), class::SOFTWARE);
+        for _ in 0..settings.host_ports {
+            join(network, hardware as NodeIndex, software, &settings.link);
+        }
+        roles.software = Some(software);
+    }
+    roles
+}
+
+/// Parallel leaf-spine planes with pods (multi-host paper §II.B, figure 2): a pod's readouts and racks share a leaf
+/// switch in every plane, and every leaf is joined to all spines of its plane. A host has one link into each plane.
+fn leaf_spine(scenario: &Scenario, network: &mut Network) -> Roles {
+    let settings = &scenario.network.leaf_spine;
+    let (planes, pods, spines) = (settings.planes, settings.pods, settings.spines);
+    let leaves: Vec<_> =
+        (0..planes * pods).map(|leaf| network.add_switch(format!("leaf:{leaf}"), class::LEAF)).collect();
+    for plane in 0..planes {
+        for spine in 0..spines {
+            let name = format!("spine:{}", plane * spines + spine);
+            let spine = network.add_switch(name, class::SPINE);
+            for pod in 0..pods {
+                join(network, leaves[(plane * pods + pod) as usize], spine, &scenario.uplink);
+            }
+        }
+    }
+    let leaves_of = |pod: u32| (0..planes).map(move |plane| (plane * pods + pod) as usize);
+    let mut roles = Roles::default();
+    let racks_per_pod = scenario.collectors.racks.div_ceil(pods);
+    for rack in 0..scenario.collectors.racks {
+        let tor = network.add_switch(format!("tor:{rack}"), class::TOR);
+        for _ in 0..scenario.collectors.hosts_per_rack {
+            let node = network.add_host(format!("collector:{}", roles.collectors.len()));
+            join(network, tor, node, &scenario.link);
+            roles.collectors.push(node);
+            roles.racks.push(rack);
+        }
+        for leaf in leaves_of(rack / racks_per_pod) {
+            join(network, leaves[leaf], tor, &scenario.uplink);
+        }
+    }
+    roles.readouts = hosts(network, "readout", scenario.readout.hosts);
+    let readouts_per_pod = scenario.readout.hosts.div_ceil(pods);
+    for (readout, &node) in (0..).zip(&roles.readouts) {
+        for leaf in leaves_of(readout / readouts_per_pod) {
+            join(network, node, leaves[leaf], &scenario.readout.link);
+        }
+    }
+    let first: Vec<NodeIndex> = leaves_of(0).map(|leaf| leaves[leaf]).collect();
+    services(scenario, network, &mut roles, &first);
+    roles
+}
+
 /// The supervisor and the loggers, joined to every one of `switches`, so that nothing of theirs passes through a rack.
 fn services(scenario: &Scenario, network: &mut Network, roles: &mut Roles, switches: &[NodeIndex]) {
     if scenario.is_barrier() {
@@ -162,8 +256,10 @@ fn services(scenario: &Scenario, network: &mut Network, roles: &mut Roles, switc
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::{Paths, Spread};
+    use crate::network::{NodeKind, Paths, Spread};
+    use fanin_scenario::LeafSpine;
 
+    // T048: each group of 16 readouts is two of 8, one behind each core (thesis §5.1.4).
     #[test]
     fn the_thesis_network_balances_its_cores() {
         let (network, roles) = build(&Scenario::default()).unwrap();
@@ -180,6 +276,46 @@ mod tests {
             let path = paths.find(readout, roles.supervisor.unwrap(), Spread::Flow(1)).unwrap();
             assert_eq!(path.count(), 3);
         }
+    }
+
+    #[test]
+    fn planes_and_spines_share_the_flows() {
+        let mut scenario = Scenario::default();
+        scenario.network.topology = Topology::LeafSpine;
+        scenario.network.leaf_spine = LeafSpine { planes: 4, pods: 3, spines: 2, ports: 40 };
+        scenario.readout.hosts = 18;
+        scenario.collectors.racks = 9;
+        scenario.collectors.hosts_per_rack = 8;
+        let (network, roles) = build(&scenario).unwrap();
+        let switches = network.nodes.iter().filter(|node| node.kind != NodeKind::Host).count();
+        assert_eq!(switches, 4 * (3 + 2) + 9);
+        let mut paths = Paths::new(&network).unwrap();
+        let (mut through, mut within) = (std::collections::BTreeMap::new(), 0);
+        for (number, &collector) in roles.collectors.iter().enumerate() {
+            let spread = Spread::Destination(number as u64);
+            let path: Vec<_> = paths.find(roles.readouts[0], collector, spread).unwrap().collect();
+            if path.len() == 3 {
+                within += 1;
+                continue;
+            }
+            // Readout, leaf, spine, leaf, switch of the rack, collector.
+            assert_eq!(path.len(), 5);
+            *through.entry(network.destination(path[1])).or_insert(0) += 1;
+        }
+        // A third of the racks is in the readout's own pod; the others are shared out evenly among all eight spines.
+        assert_eq!((within, through.len()), (24, 8));
+        assert!(through.values().all(|&count| count == 6), "{through:?}");
+    }
+
+    #[test]
+    fn in_all_to_all_every_host_is_both() {
+        let scenario = fanin_scenario::load("lcn15-all-to-all", &[]).unwrap().scenario;
+        let (network, roles) = build(&scenario).unwrap();
+        assert_eq!((roles.readouts.len(), roles.collectors.len()), (12, 144));
+        // Twelve hosts, the supervisor, the logger and the switch.
+        assert_eq!(network.nodes.len(), 15);
+        let on = |host: NodeIndex| roles.collectors.iter().filter(|&&node| node == host).count();
+        assert!(roles.readouts.iter().all(|&host| on(host) == 12));
     }
 
     #[test]

@@ -2,15 +2,17 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fanin_units::{Duration, Instant};
+use fanin_units::{Duration, Instant, Rate};
 
 use crate::Error;
 use crate::capture::Tapped;
 use crate::diatcp::{Awaits, Diatcp};
 use crate::fabric::{
-    ARRIVAL, DEADLOCK_CHECK, Fabric, Frame, Hop, INDEX_BITS, NIL, Queue, SIGNAL, Step, TRANSMITTED,
+    ARRIVAL, DEADLOCK_CHECK, Fabric, Frame, Hop, INDEX_BITS, NIL, Queue, RINGS, SIGNAL, Step, TRANSMITTED,
 };
+use crate::ictcp::Ictcp;
 use crate::network::{Network, PortIndex};
+use crate::pacer::{PACING, Pacer};
 use crate::prefetch::prefetch;
 use crate::schedule::Schedule;
 use crate::tcp::{self, Endpoint, Stats};
@@ -206,10 +208,16 @@ pub(crate) struct World<W: Workload> {
     patience: u64,
     moved: u64,
     check_done: bool,
+    /// Whether receivers steer: one of the following is there.
+    steers: bool,
+    /// Receivers that adjust windows by throughput, if they do.
+    pub(crate) ictcp: Option<Box<Ictcp>>,
     /// Receivers that share their windows out, if they do.
-    pub(crate) diatcp: Option<Box<Diatcp>>,
+    diatcp: Option<Box<Diatcp>>,
     /// The round-trip time that connections know from before the run, if they carried data before.
     pub(crate) warm_rtt: Option<Duration>,
+    /// Hosts that wait for timeslots, and who gives them.
+    pub(crate) pacer: Option<Box<Pacer>>,
 }
 
 impl<W: Workload> World<W> {
@@ -246,8 +254,11 @@ impl<W: Workload> World<W> {
             patience: u64::MAX,
             moved: 0,
             check_done: false,
+            steers: false,
+            ictcp: None,
             diatcp: None,
             warm_rtt: None,
+            pacer: None,
         })
     }
 
@@ -295,6 +306,9 @@ impl<W: Workload> World<W> {
         if let Some(watch) = &self.watch {
             self.schedule.insert(watch.next, SAMPLE << INDEX_BITS);
             self.housekeeping += 1;
+        }
+        if let Some(pacer) = &self.pacer {
+            pacer.start(&mut self.schedule);
         }
         self.grant_windows();
         self.workload.start(Instant::new(self.now), &mut self.outbox);
@@ -355,6 +369,8 @@ impl<W: Workload> World<W> {
                         return Ending::Stalled;
                     }
                 }
+                PACING => self.pace(index),
+                RINGS => self.fabric.look_at_rings(&mut self.schedule, self.now, index),
                 TRANSMITTED => self.fabric.handle_transmitted(&mut self.schedule, self.now, index),
                 SIGNAL => self.fabric.handle_signal(&mut self.schedule, self.now, index),
                 DEADLOCK_CHECK => {
@@ -444,12 +460,16 @@ impl<W: Workload> World<W> {
         let index = frame.end;
         let now = Instant::new(self.now);
         let segment = &self.fabric.segments[frame.segment()];
-        self.payload.arrived += u64::from(segment.payload);
+        let payload = u32::from(segment.payload);
+        self.payload.arrived += u64::from(payload);
         let end = &mut self.ends[index as usize];
         end.endpoint.handle_segment(&self.stacks[usize::from(end.stack)], now, segment);
         self.fabric.remove(frame);
-        if self.diatcp.is_some() {
+        if self.steers {
             self.tell_used_up(index);
+            if payload > 0 {
+                self.adjust_window(index, payload, frame.wire_bytes);
+            }
         }
         let end = &mut self.ends[index as usize];
         let delivered = end.endpoint.delivered();
@@ -539,6 +559,45 @@ impl<W: Workload> World<W> {
         }
     }
 
+    /// From now on receivers share their windows out.
+    pub(crate) fn share_receive_windows(&mut self, diatcp: Diatcp) {
+        self.diatcp = Some(Box::new(diatcp));
+        self.steers = true;
+    }
+
+    /// What receivers did that share their windows out.
+    pub(crate) fn diatcp(&self) -> Option<&Diatcp> {
+        self.diatcp.as_deref()
+    }
+
+    /// From now on the receivers of the first so many connections, which are their first ends, adjust their windows by
+    /// throughput; `rate` is that of their links.
+    pub(crate) fn adjust_windows(
+        &mut self,
+        mut ictcp: Box<Ictcp>,
+        connections: u32,
+        rate: impl Fn(PortIndex) -> Rate,
+    ) {
+        for index in (0..2 * connections).step_by(2) {
+            let end = &mut self.ends[index as usize];
+            let window = ictcp.add(end.host, index, rate(end.route.port));
+            end.endpoint.set_window_clamp(window);
+        }
+        self.ictcp = Some(ictcp);
+        self.steers = true;
+    }
+
+    /// Data have come: the window of their connection may change, which the next acknowledgement says.
+    #[cold]
+    fn adjust_window(&mut self, index: EndIndex, bytes: u32, wire_bytes: u32) {
+        let Some(ictcp) = &mut self.ictcp else { return };
+        let end = &mut self.ends[index as usize];
+        let rtt = end.endpoint.stats(&self.stacks[usize::from(end.stack)]).srtt.get();
+        if let Some(window) = ictcp.handle_data(self.now, [end.host, index], bytes, wire_bytes, rtt) {
+            end.endpoint.set_window_clamp(window);
+        }
+    }
+
     /// A window of which nothing is left is renewed at once: a delayed acknowledgement would stop the sender.
     #[cold]
     fn tell_used_up(&mut self, index: EndIndex) {
@@ -584,6 +643,13 @@ impl<W: Workload> World<W> {
         let stack = &self.stacks[usize::from(end.stack)];
         while let Some(segment) = end.endpoint.poll_transmit(stack, now) {
             self.payload.sent += u64::from(segment.payload);
+            if let Some(pacer) = &mut self.pacer
+                && !pacer.is_given_up()
+            {
+                let wire_bytes = self.fabric.wire_bytes(&segment);
+                pacer.enqueue(self.now, index, end.peer, end.route, segment, wire_bytes);
+                continue;
+            }
             let wire_bytes = self.fabric.send(&mut self.schedule, self.now, &segment, end.route, end.peer);
             self.frames_sent += 1;
             self.wire_bytes_sent += u64::from(wire_bytes);
@@ -596,6 +662,24 @@ impl<W: Workload> World<W> {
         if end.is_traced {
             self.trace(index);
         }
+        if let Some(pacer) = &mut self.pacer {
+            pacer.ask(&mut self.schedule, &mut self.fabric, self.now, index);
+        }
+    }
+
+    /// Something of the arbiter's has come: packets whose timeslot it is go.
+    fn pace(&mut self, index: u32) {
+        let Some(pacer) = &mut self.pacer else { return };
+        let (now, frames, bytes) = (self.now, &mut self.frames_sent, &mut self.wire_bytes_sent);
+        pacer.handle(&mut self.schedule, &mut self.fabric, now, index, |schedule, fabric, waiting| {
+            *bytes += u64::from(fabric.send(schedule, now, &waiting.segment, waiting.route, waiting.end));
+            *frames += 1;
+        });
+    }
+
+    /// The paths by which the ends send, in order.
+    pub(crate) fn routes(&self) -> Vec<Step> {
+        self.ends.iter().map(|end| end.route).collect()
     }
 
     #[cold]
@@ -690,7 +774,8 @@ impl<W: Workload> World<W> {
     /// If the simulator lost or invented something.
     pub(crate) fn assert_conserved(&self) {
         self.fabric.assert_conserved();
-        let in_flight = self.fabric.payload_in_flight();
+        let waiting = self.pacer.as_ref().map_or(0, |pacer| pacer.payload);
+        let in_flight = self.fabric.payload_in_flight() + waiting;
         let PayloadBytes { sent, arrived, dropped } = self.payload;
         assert_eq!(sent, arrived + dropped + in_flight, "payload is unaccounted for");
         for end in &self.ends {

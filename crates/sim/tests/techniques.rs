@@ -269,3 +269,65 @@ fn minimum_rto_of_microseconds_repairs_at_once() {
     let delayed = least("1 ms", &["transport.delayed_ack=true", "transport.delayed_ack_timeout=1 us"]);
     assert!(delayed > 600.0, "{delayed}");
 }
+
+#[test]
+fn static_windows_fill_no_more_than_equation_7_says() {
+    for (senders, window) in [(2, 3), (8, 4), (16, 2), (40, 1), (16, 3)] {
+        let sets = [
+            SHORT.to_owned(),
+            "transport.congestion_control=static".to_owned(),
+            format!("transport.static_window={window}"),
+            format!("workload.senders={senders}"),
+        ];
+        let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+        let outcome = outcome("incast", &sets);
+        let network = outcome.summary.network.clone().unwrap();
+        // ICC'15 eqs (6) and (7), a packet as the frame that it is in a switch. 64 kB hold 42 of them.
+        let in_flight = senders * window * 1_518;
+        assert!(network.queue_bytes_max.unwrap() <= in_flight.min(64_000), "{sets:?} {network:?}");
+        assert_eq!(network.drops.unwrap() == 0, in_flight <= 64_000 + 10 * 1_518, "{sets:?} {network:?}");
+    }
+}
+
+#[test]
+fn ictcp_keeps_the_windows_to_what_the_link_takes() {
+    // 16 times two segments fit, and so does the round trip; 64 times two do not.
+    let ictcp = |senders: &str| outcome("incast", &[SHORT, "transport.congestion_control=ictcp", senders]);
+    for senders in ["workload.senders=2", "workload.senders=16"] {
+        let few = ictcp(senders);
+        assert_eq!(few.summary.network.clone().unwrap().drops, Some(0), "{senders}");
+        let slowdown = few.summary.slowdown.clone().unwrap().mean;
+        assert!((1.0..1.35).contains(&slowdown), "{senders}: {slowdown}");
+        assert!(figure(&few.summary, "ictcp.window_segments_max") >= 2.0);
+    }
+    assert!(figure(&ictcp("workload.senders=2").summary, "ictcp.increases") > 0.0);
+    assert!(ictcp("workload.senders=64").summary.network.unwrap().drops.unwrap() > 0);
+}
+
+#[test]
+fn swift_keeps_the_delay_near_its_target() {
+    for (target, senders) in [("200 us", 2_u32), ("400 us", 8)] {
+        let target_set = format!("transport.swift.target={target}");
+        let senders_set = format!("workload.senders={senders}");
+        let sets = [
+            "run.duration=1 s",
+            "transport.congestion_control=swift",
+            "transport.swift.scaling=0 s",
+            "tor.buffer=1 MB",
+            &target_set,
+            &senders_set,
+        ];
+        let swift = outcome("incast", &sets);
+        let network = swift.summary.network.clone().unwrap();
+        assert_eq!(network.drops, Some(0));
+        let delay = figure(&swift.summary, "swift.delay_us_mean");
+        assert!(delay < 500.0, "{delay}");
+        // The queue holds the target's worth of the link and what initial windows bring.
+        assert!(network.queue_bytes_max.unwrap() < 300_000, "{network:?}");
+        let slowdown = swift.summary.slowdown.clone().unwrap().mean;
+        assert!((1.0..1.1).contains(&slowdown), "{slowdown}");
+        // Without it the windows grow and fill the buffer.
+        let plain = outcome("incast", &["run.duration=1 s", "tor.buffer=1 MB", &senders_set]);
+        assert!(plain.summary.network.unwrap().queue_bytes_max > network.queue_bytes_max);
+    }
+}

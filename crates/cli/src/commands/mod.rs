@@ -3,9 +3,11 @@
 mod completions;
 mod events;
 mod man;
+mod node;
 mod plan;
 mod report;
 mod reproduce;
+mod run;
 mod scenario;
 mod sim;
 mod switch;
@@ -55,6 +57,10 @@ pub(crate) enum Command {
     Plan(plan::Arguments),
     /// Simulate a scenario packet by packet, or a sweep of it.
     Sim(sim::Arguments),
+    /// Run a scenario for real: every role a process, on the kernel's own TCP.
+    Run(run::Arguments),
+    /// Run one process of a live system, on this host.
+    Node(node::Arguments),
     /// Run the lossless software switch.
     Switch(switch::Arguments),
     /// Lay the papers' checkable results beside what the simulator gives.
@@ -77,6 +83,8 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Node(arguments) => node::run(&arguments),
         Command::Switch(arguments) => switch::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),

@@ -4,6 +4,7 @@ mod config;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -17,6 +18,9 @@ use crate::{
     Assignment, Delay, Done, Hello, L1Id, Layout, Message, Outcome, Payload, Peer, Random, Record, Selection,
     Unexpected, What,
 };
+
+/// How many clear messages are sent again to a readout that connects: those that it may have missed.
+const CLEARS_KEPT_MAX: usize = 256;
 
 /// The supervisor of one data-acquisition system.
 pub struct Supervisor<P> {
@@ -46,6 +50,10 @@ pub struct Supervisor<P> {
     due: Option<Instant>,
     xoff_since: Option<Instant>,
     clear: Option<ClearBatch>,
+    /// The latest clears, for readouts that were away.
+    cleared: VecDeque<Arc<[L1Id]>>,
+    /// No new event is assigned any more.
+    is_stopping: bool,
     out: VecDeque<(Peer, Message<P>)>,
     records: VecDeque<Record>,
     counters: SupervisorCounters,
@@ -100,6 +108,8 @@ impl<P: Payload> Supervisor<P> {
             due: None,
             xoff_since: None,
             clear: config.clear.map(ClearBatch::new),
+            cleared: VecDeque::new(),
+            is_stopping: false,
             out: VecDeque::new(),
             records: VecDeque::new(),
             counters: SupervisorCounters::default(),
@@ -133,12 +143,31 @@ impl<P: Payload> Supervisor<P> {
         Ok(())
     }
 
+    /// These events were finished with in an earlier life, and the readouts may not have heard of it: they are told.
+    /// For after [`Self::restore`].
+    pub fn restore_clears(&mut self, now: Instant, events: impl IntoIterator<Item = L1Id>) {
+        if let Some(clear) = &mut self.clear {
+            events.into_iter().for_each(|event| clear.add(now, event));
+        }
+    }
+
+    /// No new event is assigned from now on; those of lost collectors still are.
+    pub fn handle_stop(&mut self, now: Instant) {
+        self.is_stopping = true;
+        self.due = None;
+        self.triggers.clear();
+        self.pump(now);
+    }
+
     /// A connection stands. A collector is counted on only after its [`Message::Hello`].
     pub fn handle_connected(&mut self, now: Instant, peer: Peer) {
         match peer {
             Peer::Readout(readout) => {
                 if let Some(state) = self.readouts.get_mut(usize::from(readout)) {
                     state.up = true;
+                    // Deleting twice does no harm; not deleting fills its memory.
+                    let missed = self.cleared.iter().cloned();
+                    self.out.extend(missed.map(|events| (peer, Message::Clear(events))));
                 }
             }
             // A new connection while the old one seems to stand: the old one is dead.
@@ -241,6 +270,9 @@ impl<P: Payload> Supervisor<P> {
     /// The Level-1 trigger accepted an event ([`Arrivals::External`]); false means that it was not taken, because
     /// as many are held as may be.
     pub fn handle_trigger(&mut self, now: Instant, region: Selection, result: P) -> bool {
+        if self.is_stopping {
+            return false;
+        }
         let held = self.triggers.len() as u64;
         let ids = self.config.events_max.unwrap_or(u64::MAX);
         if held >= u64::from(self.config.triggers_max) || self.ticks + held >= ids {
@@ -439,7 +471,10 @@ impl<P: Payload> Supervisor<P> {
 
     /// When the next new event falls due, as far as it is known.
     fn set_due(&mut self, now: Instant) {
-        if self.due.is_some() || self.config.events_max.is_some_and(|max| self.counters.assigned >= max) {
+        if self.is_stopping
+            || self.due.is_some()
+            || self.config.events_max.is_some_and(|max| self.counters.assigned >= max)
+        {
             return;
         }
         let Some(origin) = self.origin else { return };
@@ -560,6 +595,10 @@ impl<P: Payload> Supervisor<P> {
         for &event in events.iter() {
             self.record(now, event, What::Cleared);
         }
+        if self.cleared.len() >= CLEARS_KEPT_MAX {
+            self.cleared.pop_front();
+        }
+        self.cleared.push_back(events);
     }
 
     fn record(&mut self, at: Instant, event: L1Id, what: What) {

@@ -319,6 +319,17 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
+    /// Goes on with a file that has so many events and bytes already: one that an earlier process began, or one whose
+    /// last events could not be brought to disk and were cut off again. Nothing is written.
+    pub const fn resume(out: W, events: u32, bytes: u64) -> Self {
+        Self { out, event: Vec::new(), events, bytes }
+    }
+
+    /// Events in the file so far.
+    pub const fn written_events(&self) -> u32 {
+        self.events
+    }
+
     /// Bytes written so far: what a logger needs to know when to begin the next file.
     pub const fn written_bytes(&self) -> u64 {
         self.bytes

@@ -31,16 +31,15 @@ pub(crate) fn kinds() -> Vec<Kind> {
     } else {
         println!("The kernel offers no io_uring that is new enough: only epoll is measured.");
     }
-    let peers: [(&str, &str, &[&str], &[&str], bool); 4] = [
-        ("epoll.c", "bare epoll loop", &[], &[], false),
-        ("asio.cpp", "ASIO, two reads", &["two-reads"], &["-lpthread"], false),
-        ("asio.cpp", "ASIO, buffered", &["buffered"], &["-lpthread"], false),
-        ("zeromq.c", "ZeroMQ ROUTER", &[], &["-lzmq"], true),
-    ];
-    for (source, name, arguments, libraries, zmtp) in peers {
-        match build(source, libraries) {
+    for (source, name, argument, library, zmtp) in [
+        ("epoll.c", "bare epoll loop", None, None, false),
+        ("asio.cpp", "ASIO, two reads", Some("two-reads"), Some("-lpthread"), false),
+        ("asio.cpp", "ASIO, buffered", Some("buffered"), Some("-lpthread"), false),
+        ("zeromq.c", "ZeroMQ ROUTER", None, Some("-lzmq"), true),
+    ] {
+        match build(source, library) {
             Ok(program) => {
-                let arguments = arguments.iter().map(ToString::to_string).collect();
+                let arguments = argument.into_iter().map(String::from).collect();
                 kinds.push(Kind { name, program, arguments, zmtp });
             }
             Err(error) => println!("{name} is left out: {error}"),
@@ -49,7 +48,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
     kinds
 }
 
-fn build(source: &str, libraries: &[&str]) -> Result<PathBuf, String> {
+fn build(source: &str, library: Option<&str>) -> Result<PathBuf, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("message-peers");
     fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let source_path = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers").join(source);
@@ -63,7 +62,7 @@ fn build(source: &str, libraries: &[&str]) -> Result<PathBuf, String> {
         .args(["-O2", "-o"])
         .arg(&program)
         .arg(&source_path)
-        .args(libraries)
+        .args(library)
         .output()
         .map_err(|error| format!("{compiler}: {error}"))?;
     if output.status.success() {

@@ -17,13 +17,14 @@ pub(crate) fn endpoint(name: &str) -> Endpoint {
     with_limits(name, fanin_message::Limits::default())
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "tests make them in place")]
 pub(crate) fn with_limits(name: &str, limits: fanin_message::Limits) -> Endpoint {
     let settings = |backend| Settings { name: name.into(), limits: limits.clone(), backend };
     match Endpoint::new(settings(crate::BACKEND)) {
         Err(SetupError::Uring(error)) => {
             let required = std::env::var_os("FANIN_REQUIRE_PRIVILEGES").is_some_and(|value| value == "1");
             assert!(!required, "no io_uring: {error}");
-            println!("skipped over io_uring, done over epoll: {error}");
+            eprintln!("skipped over io_uring, done over epoll: {error}");
             Endpoint::new(settings(Backend::Epoll)).unwrap()
         }
         endpoint => endpoint.unwrap(),

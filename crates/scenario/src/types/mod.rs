@@ -1,5 +1,6 @@
 //! What a scenario file can say, one file a section, each key with its unit, range, default and source.
 
+mod live;
 mod network;
 mod roles;
 mod run;
@@ -8,16 +9,19 @@ mod switch;
 mod transport;
 mod workload;
 
+pub use live::{Live, Processors};
 pub use network::{FlowDistribution, Framing, Hybrid, LeafSpine, Link, Network, Topology};
 pub use roles::{Arrivals, Collectors, Logger, Policy, Readout, SizeModel, StartOrder, Supervisor, TieBreak};
 pub use run::{Record, Run};
-pub use shaping::{CreditDiscipline, Fastpass, RequestOrder, Shaping, ShapingMethod};
+pub use shaping::{BarrelShifter, Barrier, CreditDiscipline, Fastpass, RequestOrder, Shaping, ShapingMethod};
 pub use switch::{
     Buffering, DaqringService, Daqrings, Ecn, EcnMode, Limit, NotCapable, Pause, PauseMode, PoolCharge,
     QueueUnit, Switch,
 };
 pub(crate) use transport::profile_defaults;
-pub use transport::{CongestionControl, Dctcp, Diatcp, M21Charge, M21tcp, Profile, Transport, WindowState};
+pub use transport::{
+    CongestionControl, Dctcp, Diatcp, M21Charge, M21tcp, Profile, Swift, Transport, WindowState,
+};
 pub use workload::{Step, Workload, WorkloadKind};
 
 use schemars::JsonSchema;
@@ -65,6 +69,8 @@ pub struct Scenario {
     pub leaf: Switch,
     /// The spine switches of a leaf-spine network.
     pub spine: Switch,
+    /// What only real processes have.
+    pub live: Live,
     /// What is written down beside the summary.
     pub record: Record,
 }
@@ -90,6 +96,7 @@ impl Default for Scenario {
             aggregation: Switch::deep(),
             leaf: Switch::deep(),
             spine: Switch::deep(),
+            live: Live::default(),
             record: Record::default(),
         }
     }

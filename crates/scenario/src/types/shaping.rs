@@ -57,6 +57,14 @@ pub struct Fastpass {
     pub delay_sd: Duration,
     /// Largest difference between any two clocks.
     pub clock_error: Duration,
+    /// Whether switches and hosts let the arbiter's messages pass all others; if not, they wait in the hosts' queues.
+    pub priority: bool,
+    /// When the arbiter dies; zero: never.
+    pub fail_at: Duration,
+    /// Time from the arbiter's death until hosts have noticed and done something about it.
+    pub failover: Duration,
+    /// Whether a second arbiter then takes over; without one, hosts send unscheduled from then on.
+    pub standby: bool,
 }
 
 impl Default for Fastpass {
@@ -67,6 +75,55 @@ impl Default for Fastpass {
             delay: Duration::from_micros(100),
             delay_sd: Duration::from_micros(50),
             clock_error: Duration::ZERO,
+            priority: true,
+            fail_at: Duration::ZERO,
+            failover: Duration::from_millis(10),
+            standby: true,
+        }
+    }
+}
+
+/// What ends a phase of a barrel shifter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Barrier {
+    /// All transfers of the phase are reported complete to the supervisor, who lets all go on.
+    Complete,
+    /// The clock: every phase lasts `slot`.
+    Clock,
+}
+
+/// The barrel shifter: in phase k, readout i sends to collector (i + k) mod N (LHCb and CMS event builders).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct BarrelShifter {
+    /// What ends a phase.
+    pub barrier: Barrier,
+    /// Length of a phase that the clock ends; zero: as long as the largest answer takes on the slowest link.
+    pub slot: Duration,
+    /// Events that a pair of hosts may exchange in one phase.
+    #[schemars(range(min = 1, max = 1024))]
+    pub events: u32,
+    /// How long a barrier waits for a host before that is taken for dead, and its place in the turn stays empty.
+    pub timeout: Duration,
+    /// Readouts that die.
+    pub failed_readouts: Vec<u32>,
+    /// Collectors that die.
+    pub failed_collectors: Vec<u32>,
+    /// When they die.
+    pub fail_at: Duration,
+}
+
+impl Default for BarrelShifter {
+    fn default() -> Self {
+        Self {
+            barrier: Barrier::Complete,
+            slot: Duration::ZERO,
+            events: 1,
+            timeout: Duration::from_millis(100),
+            failed_readouts: Vec::new(),
+            failed_collectors: Vec::new(),
+            fail_at: Duration::ZERO,
         }
     }
 }
@@ -88,6 +145,8 @@ pub struct Shaping {
     pub utilisation: Ratio,
     /// The central arbiter.
     pub fastpass: Fastpass,
+    /// The barrel shifter.
+    pub barrel_shifter: BarrelShifter,
 }
 
 impl Default for Shaping {
@@ -99,6 +158,7 @@ impl Default for Shaping {
             request_order: RequestOrder::Fixed,
             utilisation: Ratio::ONE,
             fastpass: Fastpass::default(),
+            barrel_shifter: BarrelShifter::default(),
         }
     }
 }

@@ -223,6 +223,20 @@ pub struct Daqrings {
     pub burst: Bytes,
     /// Which ring of a port is served next.
     pub service: DaqringService,
+    /// The flows that are sensitive to incast and have rings, one for each destination: rules such as
+    /// `"readout->collector"` or `"readout:3->collector:*"`. All others share one ring without a rate.
+    pub flows: Vec<String>,
+}
+
+impl Daqrings {
+    /// Whether a rule of `flows` names the connection of these two ends, such as `readout` 3 and `collector` 0.
+    pub fn names(&self, from: (&str, u32), to: (&str, u32)) -> bool {
+        let fits = |pattern: &str, (kind, number): (&str, u32)| match pattern.trim().split_once(':') {
+            None => pattern.trim() == kind,
+            Some((wanted, which)) => wanted == kind && (which == "*" || which.parse() == Ok(number)),
+        };
+        self.flows.iter().any(|rule| rule.split_once("->").is_some_and(|(a, b)| fits(a, from) && fits(b, to)))
+    }
 }
 
 impl Default for Daqrings {
@@ -233,6 +247,7 @@ impl Default for Daqrings {
             rate: Rate::ZERO,
             burst: Bytes::new(3036),
             service: DaqringService::RoundRobin,
+            flows: vec!["readout->collector".to_owned()],
         }
     }
 }

@@ -305,14 +305,18 @@ impl Fabric {
         };
         let Some(Waiting { frame, from }) = state.waiting[class].pop_front() else { return };
         let departure = now + port.time_to_send(frame.wire_bytes);
-        state.wakes = true;
-        schedule.insert(departure, TRANSMITTED << INDEX_BITS | index);
+        let switch = held.switch_of[index as usize];
+        let keeps_memory = switch != NIL && held.counts_in_service[switch as usize];
         if from != NIL {
             state.sending = Some((from, frame.wire_bytes, class));
         }
+        // Only where something is to be done then.
+        if keeps_memory || state.waiting.iter().any(|waiting| !waiting.is_empty()) {
+            state.wakes = true;
+            schedule.insert(departure, TRANSMITTED << INDEX_BITS | index);
+        }
         port.accept(schedule, departure, index, frame);
-        let switch = held.switch_of[index as usize];
-        if switch != NIL && !held.counts_in_service[switch as usize] {
+        if switch != NIL && !keeps_memory {
             self.release(schedule, now, index);
         }
     }
@@ -416,7 +420,7 @@ mod tests {
         let mut settings = Switch { buffer: Bytes::new(200_000), ..Switch::default() };
         settings.pause.mode = mode;
         (settings.pause.xoff, settings.pause.xon) = (Bytes::new(xoff), Bytes::new(xoff / 2));
-        let kinds = vec![SwitchKind { settings, has_uplinks: false }];
+        let kinds = vec![SwitchKind { settings, has_uplinks: false, section: "tor" }];
         let mut network = Network { switches: kinds, ..Network::default() };
         let (rate, delay) = (Rate::new(1_000_000_000), Duration::from_micros(1));
         let nodes: Vec<_> =
@@ -432,7 +436,7 @@ mod tests {
             // Link 2 k joins switches, link 2 k + 1 a host to its switch.
             let into = [4 * place + 2];
             let along = (0..ahead).map(|step| 4 * at(place + step));
-            fabric.add_route(into.into_iter().chain(along).chain([4 * at(place + ahead) + 3]))
+            fabric.add_route(into.into_iter().chain(along).chain([4 * at(place + ahead) + 3]), None).unwrap()
         });
         let routes: Vec<Step> = routes.collect();
         (fabric, routes, network)
@@ -515,7 +519,11 @@ mod tests {
         let reaction = Switch::default().pause.reaction;
         let headroom = fanin_queueing::pause_headroom(rate, delay, reaction, Bytes::new(1538)).get();
         for (xoff, spare) in [(10_000, headroom), (40_000, headroom), (10_000, headroom / 8)] {
-            let kinds = vec![SwitchKind { settings: settings(xoff, 5 * (xoff + spare)), has_uplinks: false }];
+            let kinds = vec![SwitchKind {
+                settings: settings(xoff, 5 * (xoff + spare)),
+                has_uplinks: false,
+                section: "tor",
+            }];
             let mut network = Network { switches: kinds, ..Network::default() };
             let switch = network.add_switch("switch:0".into(), 0);
             for place in 0..6 {
@@ -523,7 +531,8 @@ mod tests {
                 network.join(host, switch, rate, delay);
             }
             let mut fabric = Fabric::new(&network, 1, true).unwrap();
-            let routes: Vec<Step> = (0..5).map(|host| fabric.add_route([2 * host, 11].into_iter())).collect();
+            let routes: Vec<Step> =
+                (0..5).map(|host| fabric.add_route([2 * host, 11].into_iter(), None).unwrap()).collect();
             let (delivered, dropped, deadlock) = play(&mut fabric, &routes, 500);
             assert!(!deadlock);
             assert_eq!(delivered + dropped, 2_500);

@@ -209,8 +209,11 @@ impl Workload for Barrier {
 impl Measured for Barrier {
     fn connections(&self, roles: &Roles) -> Vec<Wanted> {
         let client = roles.collectors[0];
-        let connect =
-            |(server, &node): (usize, &u32)| Wanted { nodes: [client, node], hosts: [0, server as u32 + 1] };
+        let connect = |(server, &node): (usize, &u32)| Wanted {
+            nodes: [client, node],
+            hosts: [0, server as u32 + 1],
+            roles: [("collector", 0), ("readout", server as u32)],
+        };
         roles.readouts.iter().enumerate().map(connect).collect()
     }
 

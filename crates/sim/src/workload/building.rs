@@ -1,13 +1,17 @@
 //! Event building: the roles of `fanin-dataflow` on simulated TCP.
 
+mod push;
+mod settings;
+mod shifter;
+
 use fanin_dataflow::{
-    Arrivals, ClearConfig, Collector, CollectorConfig, Delay, Discipline, Logger, LoggerConfig, Message,
-    Outcome, Peer, Policy, Readout, ReadoutConfig, Record, RequestOrder, Selection, StartOrder, Step,
-    Supervisor, SupervisorConfig, TieBreak, Unexpected, UnitModel, What, WriteModel,
+    Arrivals, ClearConfig, Collector, CollectorConfig, Discipline, FragmentSet, L1Id, Logger, LoggerConfig,
+    Message, Outcome, Peer, Readout, ReadoutConfig, Record, RequestOrder, StartOrder, Supervisor,
+    SupervisorConfig, Unexpected, UnitModel, What, WriteModel,
 };
 use fanin_report::{EventRow, Outcome as RowOutcome, Span, Summary};
 use fanin_scenario as scenario;
-use fanin_scenario::{Scenario, ShapingMethod};
+use fanin_scenario::{Scenario, ShapingMethod, WorkloadKind};
 use fanin_units::{Bytes, Duration, Instant, Ratio};
 
 use crate::Error;
@@ -17,13 +21,59 @@ use crate::network::Network;
 use crate::random::{Kind, Purpose, host, seed};
 use crate::run::{Measured, Wanted};
 use crate::topology::Roles;
-use crate::workload::sizes::Sizes;
+use crate::workload::building::push::Push;
+use crate::workload::building::settings::{distributed, memory_matters, policy, small, steps};
+use crate::workload::building::shifter::Shifter;
+use crate::workload::sizes::{Data, Sizes};
 use crate::world::{EndIndex, Outbox, Workload};
 
 /// How many lines a diagnosis has at most.
 const DIAGNOSIS_LINES_MAX: usize = 12;
 
+/// What travels: messages of the roles, and words of those who schedule them.
+pub(crate) enum Travel {
+    /// From role to role.
+    Role(Message<Bytes>),
+    /// Beside the roles.
+    Word(Word),
+}
+
+/// A word that no role knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Word {
+    /// Supervisor to readout that pushes: an event goes to this collector.
+    Destination {
+        /// The event.
+        event: L1Id,
+        /// Its collector.
+        collector: u16,
+    },
+    /// Barrier to readout: a phase begins.
+    Go {
+        /// Which.
+        phase: u64,
+    },
+    /// Readout to collector: that was all of a phase.
+    End {
+        /// Which.
+        phase: u64,
+    },
+    /// Readout to barrier: it has sent what it had.
+    Sent {
+        /// In which phase.
+        phase: u64,
+        /// Whether that was anything.
+        anything: bool,
+    },
+    /// Collector to barrier: it has received all.
+    Received {
+        /// In which phase.
+        phase: u64,
+    },
+}
+
 /// One role of the system.
+#[derive(Clone, Copy)]
 enum Role {
     Supervisor,
     Readout(u16),
@@ -59,53 +109,25 @@ pub(crate) struct Building {
     messages: u64,
     is_stopping: bool,
     credits: Option<u32>,
+    /// Fragments of each readout.
+    fragments: u16,
+    /// Readout hosts that are also collectors: a collector asks all but its own.
+    shares_hosts: bool,
+    /// Whether readouts are given fragments as the trigger accepts events, and keep them until they are told otherwise.
+    keeps_fragments: bool,
+    push: Option<Push>,
+    shifter: Option<Box<Shifter>>,
+    /// Hosts that have died.
+    dead: Vec<bool>,
     how: String,
     ideal_time: Duration,
     ideal_bytes: u64,
 }
 
-fn distributed(mean: Duration, sd: Duration) -> Delay {
-    if sd.is_zero() { Delay::Constant(mean) } else { Delay::Normal { mean, sd } }
-}
-
-/// A number of hosts or fragments as the roles count them.
-fn small(key: &'static str, number: u64) -> Result<u16, Error> {
-    u16::try_from(number).map_err(|_| Error::unsupported(key, format!("a number of {number}")))
-}
-
-fn policy(supervisor: &scenario::Supervisor) -> Policy {
-    match supervisor.policy {
-        scenario::Policy::Fcfs => Policy::Fcfs,
-        scenario::Policy::Random => Policy::Random,
-        scenario::Policy::NodeRoundRobin => Policy::NodeRoundRobin,
-        scenario::Policy::NodeLoadBalancing => Policy::NodeLoadBalancing(match supervisor.tie_break {
-            scenario::TieBreak::LeastRecent => TieBreak::Rotating,
-            scenario::TieBreak::Lowest => TieBreak::Lowest,
-            scenario::TieBreak::Random => TieBreak::Random,
-        }),
-        scenario::Policy::UnitRoundRobin => Policy::UnitRoundRobin,
-    }
-}
-
-/// What the units do: the scenario's steps, or one over its fraction.
-fn steps(scenario: &Scenario) -> Vec<Step> {
-    let collect = |fraction: Ratio| {
-        if fraction == Ratio::ONE { Selection::Rest } else { Selection::Readouts(fraction) }
-    };
-    if scenario.workload.steps.is_empty() {
-        let collectors = &scenario.collectors;
-        return vec![Step {
-            collect: collect(scenario.workload.fraction),
-            processing: distributed(collectors.processing_time, collectors.processing_time_sd),
-            accept: scenario.logger.accept,
-        }];
-    }
-    let step = |step: &scenario::Step| Step {
-        collect: collect(step.fraction),
-        processing: Delay::Constant(step.processing_time),
-        accept: step.accept,
-    };
-    scenario.workload.steps.iter().map(step).collect()
+/// Bytes of an answer with so much payload.
+fn answer_bytes(payload: Bytes) -> u64 {
+    let (event, missing) = (L1Id(0), FragmentSet::EMPTY);
+    Message::Answer { tag: 0, event, missing, payload }.wire_bytes().get()
 }
 
 impl Building {
@@ -121,13 +143,14 @@ impl Building {
         let fragments = small("readout.fragments_per_host", u64::from(scenario.readout.fragments_per_host))?;
         let loggers = small("logger.hosts", roles.loggers.len() as u64)?;
         let credits = match scenario.shaping.method {
-            ShapingMethod::None => None,
             ShapingMethod::Credits => Some(scenario.shaping.credits),
-            ShapingMethod::Fastpass => return Err(Error::unsupported("shaping.method", "fastpass")),
-            ShapingMethod::BarrelShifter => {
-                return Err(Error::unsupported("shaping.method", "barrel-shifter"));
-            }
+            // The arbiter sits below TCP, the shifter between the readouts and their connections.
+            ShapingMethod::None | ShapingMethod::Fastpass | ShapingMethod::BarrelShifter => None,
         };
+        let shares_hosts = scenario.workload.kind == WorkloadKind::AllToAll;
+        let data = Data::read(scenario)?;
+        let mean = data.mean(scenario);
+        let keeps_fragments = memory_matters(scenario, mean);
         let supervisor = Supervisor::new(SupervisorConfig {
             units: vec![units; collectors as usize],
             readouts: small("readout.hosts", readouts)?,
@@ -152,14 +175,21 @@ impl Building {
         })?;
         let response = distributed(scenario.readout.response_delay, scenario.readout.response_delay_sd);
         let readout = |place: u64| -> Result<_, Error> {
-            let config =
-                ReadoutConfig { response, seed: seed(Kind::Readout, place), ..ReadoutConfig::default() };
-            Ok(Readout::new(config, Sizes::new(&scenario.readout.fragment_size, fragments, run, place)?)?)
+            let config = ReadoutConfig {
+                response,
+                memory: keeps_fragments.then_some(scenario.readout.memory),
+                seed: seed(Kind::Readout, place),
+                ..ReadoutConfig::default()
+            };
+            let sizes = Sizes::new(&scenario.readout.fragment_size, &data, fragments, run, place);
+            Ok(Readout::new(config, sizes)?)
         };
         let collector = |place: u64| -> Result<_, Error> {
             Ok(Collector::new(CollectorConfig {
                 units,
-                readouts: vec![fragments; readouts as usize],
+                readouts: (0..readouts)
+                    .map(|readout| if shares_hosts && readout == place % readouts { 0 } else { fragments })
+                    .collect(),
                 loggers,
                 credits,
                 discipline: match scenario.shaping.discipline {
@@ -177,6 +207,12 @@ impl Building {
                 },
                 model: UnitModel::Steps(steps(scenario)),
                 clear: None,
+                // Whoever schedules the hosts knows at once who is gone.
+                readout_wait: if scenario.shaping.method == ShapingMethod::BarrelShifter {
+                    Duration::ZERO
+                } else {
+                    CollectorConfig::default().readout_wait
+                },
                 seed: seed(Kind::Collector, place),
                 ..CollectorConfig::default()
             })?)
@@ -184,13 +220,14 @@ impl Building {
         // The disk is as fast as the link, and no slower: the simulation is about the network.
         let write = WriteModel::Timed { rate: scenario.logger.link.rate, latency: Duration::ZERO };
         let logger = |_| Logger::new(LoggerConfig { write, ..LoggerConfig::default() });
-        let request: Message<Bytes> = Message::Request {
-            tag: 0,
-            event: fanin_dataflow::L1Id(0),
-            fragments: fanin_dataflow::FragmentSet::first(fragments),
-        };
+        let request: Message<Bytes> =
+            Message::Request { tag: 0, event: L1Id(0), fragments: FragmentSet::first(fragments) };
         let request_bytes = request.wire_bytes().get();
-        let ideal = Ideal::new(scenario, network, roles, scenario.readout.response_delay, request_bytes)?;
+        let mut ideal = Ideal::new(scenario, network, roles, scenario.readout.response_delay, request_bytes)?;
+        let push = (scenario.workload.kind == WorkloadKind::Push).then(Push::default);
+        if push.is_some() {
+            ideal.without_request();
+        }
         let mut building = Self {
             supervisor,
             readouts: (0..readouts).map(readout).collect::<Result<_, _>>()?,
@@ -209,29 +246,32 @@ impl Building {
             messages: 0,
             is_stopping: false,
             credits,
+            fragments,
+            shares_hosts,
+            keeps_fragments,
+            push,
+            shifter: None,
+            dead: vec![false; 1 + (readouts + collectors) as usize + usize::from(loggers)],
             how: String::new(),
             ideal_time: Duration::ZERO,
             ideal_bytes: 0,
         };
         building.ends = building.number_ends();
-        building.state_ideal(scenario);
+        building.state_ideal(scenario, mean);
+        let answer = answer_bytes(mean * u64::from(fragments));
+        building.shifter =
+            Shifter::new(scenario, &building.ideal, readouts as u32, collectors as u32, answer).map(Box::new);
         Ok(building)
     }
 
     /// The ideal of an event of mean size.
-    fn state_ideal(&mut self, scenario: &Scenario) {
-        let Some(mean) = scenario.readout.fragment_size.mean() else { return };
+    fn state_ideal(&mut self, scenario: &Scenario, mean: Bytes) {
         let fraction =
             scenario.workload.steps.last().map_or(scenario.workload.fraction, |step| step.fraction);
-        let readouts = (self.readouts.len() as u64 * fraction.get()).div_ceil(Ratio::ONE.get());
+        let remote = self.readouts.len() as u64 - u64::from(self.shares_hosts);
+        let readouts = (remote * fraction.get()).div_ceil(Ratio::ONE.get());
         let payload = mean * u64::from(scenario.readout.fragments_per_host);
-        let answer = Message::Answer {
-            tag: 0,
-            event: fanin_dataflow::L1Id(0),
-            missing: fanin_dataflow::FragmentSet::EMPTY,
-            payload,
-        };
-        let wire_bytes = self.ideal.wire_bytes(answer.wire_bytes().get()) * readouts;
+        let wire_bytes = self.ideal.wire_bytes(answer_bytes(payload)) * readouts;
         self.ideal_bytes = (payload * readouts).get();
         self.ideal_time = self.ideal.time(wire_bytes);
         self.how = self.ideal.how(payload * readouts, wire_bytes);
@@ -277,6 +317,17 @@ impl Building {
         }
     }
 
+    /// The host of a role that somebody talks to.
+    fn host(&self, peer: Peer) -> u32 {
+        let (readouts, collectors) = (self.readouts.len() as u32, self.collectors.len() as u32);
+        match peer {
+            Peer::Supervisor => 0,
+            Peer::Readout(place) => 1 + u32::from(place),
+            Peer::Collector(place) => 1 + readouts + u32::from(place),
+            Peer::Logger(place) => 1 + readouts + collectors + u32::from(place),
+        }
+    }
+
     /// The end at `from` of its connection to `to`.
     #[inline]
     fn end(&self, from: &Role, to: Peer) -> EndIndex {
@@ -301,9 +352,14 @@ impl Building {
         }
     }
 
+    /// Whether a readout is on another host than a collector.
+    fn is_remote(&self, collector: u16, readout: u16) -> bool {
+        !self.shares_hosts || usize::from(collector) % self.readouts.len() != usize::from(readout)
+    }
+
     /// Sends what a role has to send, and takes its records.
     #[inline]
-    fn drain(&mut self, now: Instant, role: &Role, outbox: &mut Outbox<Message<Bytes>>) {
+    fn drain(&mut self, now: Instant, role: &Role, outbox: &mut Outbox<Travel>) {
         loop {
             let next = match *role {
                 Role::Supervisor => self.supervisor.poll_transmit(),
@@ -322,7 +378,11 @@ impl Building {
                 let wire_bytes = self.ideal.wire_bytes(bytes);
                 self.answers[event.0 as usize].add(wire_bytes, bytes, now - at);
             }
-            outbox.send(self.end(role, peer), bytes, message);
+            if self.push.is_some() || self.shifter.is_some() {
+                self.send_scheduled(now, role, peer, bytes, message, outbox);
+            } else {
+                outbox.send(self.end(role, peer), bytes, Travel::Role(message));
+            }
         }
         loop {
             let next = match *role {
@@ -336,9 +396,48 @@ impl Building {
         }
     }
 
-    fn note(&mut self, record: &Record, outbox: &mut Outbox<Message<Bytes>>) {
+    /// Sends a message where somebody else has a say in when, or whether.
+    fn send_scheduled(
+        &mut self,
+        now: Instant,
+        role: &Role,
+        peer: Peer,
+        bytes: u64,
+        message: Message<Bytes>,
+        outbox: &mut Outbox<Travel>,
+    ) {
+        match (role, peer, &message) {
+            (&Role::Collector(collector), Peer::Readout(readout), &Message::Request { tag, event, .. })
+                if self.push.is_some() =>
+            {
+                self.expect(now, collector, readout, event, tag, outbox);
+                return;
+            }
+            (Role::Supervisor, Peer::Collector(collector), &Message::Assign { event, .. })
+                if self.push.is_some() =>
+            {
+                self.tell_destination(event, collector, outbox);
+            }
+            (&Role::Readout(readout), Peer::Collector(collector), Message::Answer { .. })
+                if self.shifter.is_some() =>
+            {
+                self.hold(now, readout, collector, bytes, message);
+                return;
+            }
+            _ => {}
+        }
+        outbox.send(self.end(role, peer), bytes, Travel::Role(message));
+    }
+
+    fn note(&mut self, record: &Record, outbox: &mut Outbox<Travel>) {
         let Record { at, event, what } = *record;
         if let What::Assigned { collector, unit, .. } = what {
+            if let Some(row) = self.rows.get_mut(event.0 as usize) {
+                // Of a collector that died.
+                (row.collector, row.unit) = (u32::from(collector), u32::from(unit));
+                self.answers[event.0 as usize] = Answers::NONE;
+                return;
+            }
             assert_eq!(event.0, self.rows.len() as u64, "events are assigned once and in order");
             self.assigned += 1;
             self.answers.push(Answers::NONE);
@@ -350,6 +449,9 @@ impl Building {
                 unit: u32::from(unit),
                 ..EventRow::default()
             });
+            if self.keeps_fragments {
+                self.keep_fragments(at, event, outbox);
+            }
             return;
         }
         let Some(row) = self.rows.get_mut(event.0 as usize) else { return };
@@ -360,9 +462,15 @@ impl Building {
                     self.tap(event.0, true, outbox);
                 }
             }
-            What::Collected { began, bytes, .. } => {
-                // A time that was collected in steps is their sum.
-                let time = row.collection_time_ps.unwrap_or(0) + (at - began).get();
+            What::Collected { began, bytes, missing, .. } => {
+                // A time that was collected in steps is their sum. What is pushed is on its way from the assignment on.
+                let time = match self.push {
+                    Some(_) => row.collection_time_ps.unwrap_or(at.get() - row.assigned_ps),
+                    None => row.collection_time_ps.unwrap_or(0) + (at - began).get(),
+                };
+                if let Some(shifter) = &mut self.shifter {
+                    shifter.incomplete += u64::from(missing > 0);
+                }
                 row.collection_time_ps = Some(time);
                 row.last_byte_ps = Some(at.get());
                 row.size_bytes = bytes.get();
@@ -382,8 +490,19 @@ impl Building {
         }
     }
 
+    /// The trigger accepted an event: its fragments arrive at all readouts.
+    fn keep_fragments(&mut self, now: Instant, event: L1Id, outbox: &mut Outbox<Travel>) {
+        for place in 0..self.readouts.len() {
+            let readout = &mut self.readouts[place];
+            let bytes = readout.source().event_bytes(event);
+            assert!(readout.handle_fragments(now, event, bytes), "a readout refuses an event in order");
+            // Where that filled its memory, it says so.
+            self.drain(now, &Role::Readout(place as u16), outbox);
+        }
+    }
+
     /// Begins or ends to watch the link of an event's collector, if the event is one to be watched.
-    fn tap(&self, event: u64, on: bool, outbox: &mut Outbox<Message<Bytes>>) {
+    fn tap(&self, event: u64, on: bool, outbox: &mut Outbox<Travel>) {
         if self.watched.contains(&event) {
             let collector = self.rows[event as usize].collector as u16;
             outbox.tap(self.end(&Role::Collector(collector), Peer::Readout(0)), on);
@@ -399,9 +518,9 @@ fn expected(result: Result<(), Unexpected>) {
 }
 
 impl Workload for Building {
-    type Message = Message<Bytes>;
+    type Message = Travel;
 
-    fn start(&mut self, now: Instant, outbox: &mut Outbox<Message<Bytes>>) {
+    fn start(&mut self, now: Instant, outbox: &mut Outbox<Travel>) {
         for end in 0..self.ends.len() {
             let (host, peer) = self.ends[end];
             match self.role(host) {
@@ -415,35 +534,64 @@ impl Workload for Building {
             let role = self.role(host);
             self.drain(now, &role, outbox);
         }
+        self.shift_on(outbox);
     }
 
     #[inline]
-    fn handle_message(
-        &mut self,
-        now: Instant,
-        end: EndIndex,
-        message: Message<Bytes>,
-        outbox: &mut Outbox<Message<Bytes>>,
-    ) {
-        self.messages += 1;
+    fn handle_message(&mut self, now: Instant, end: EndIndex, message: Travel, outbox: &mut Outbox<Travel>) {
         let (host, peer) = self.ends[end as usize];
         let role = self.role(host);
+        if self.shifter.is_some() && (self.dead[host as usize] || self.dead[self.host(peer) as usize]) {
+            return;
+        }
+        let message = match message {
+            Travel::Role(message) => message,
+            Travel::Word(word) => {
+                match (role, word) {
+                    (Role::Readout(readout), Word::Destination { event, collector }) => {
+                        self.handle_destination(now, readout, event, collector);
+                    }
+                    (Role::Supervisor, word) => self.handle_report(now, peer, word, outbox),
+                    (role, word) => self.handle_word(now, &role, word, outbox),
+                }
+                self.drain(now, &role, outbox);
+                return;
+            }
+        };
+        self.messages += 1;
         if let (&Message::Request { event, .. }, &Role::Readout(place)) = (&message, &role) {
             self.asked[usize::from(place)].push((event.0, now));
         }
         expected(match role {
+            // Once it was stopped for good, no readout makes it go on.
+            Role::Supervisor if self.is_stopping && matches!(message, Message::Flow { .. }) => Ok(()),
             Role::Supervisor => self.supervisor.handle_message(now, peer, message),
             Role::Readout(place) => self.readouts[usize::from(place)].handle_message(now, peer, message),
-            Role::Collector(place) => self.collectors[usize::from(place)].handle_message(now, peer, message),
+            Role::Collector(place) => {
+                let message = match peer {
+                    Peer::Readout(readout) => self.arrived(readout, message),
+                    _ => Some(message),
+                };
+                let Some(message) = message else { return };
+                self.collectors[usize::from(place)].handle_message(now, peer, message)
+            }
             Role::Logger(place) => self.loggers[usize::from(place)].handle_message(now, peer, message),
         });
         self.drain(now, &role, outbox);
     }
 
-    fn handle_deadline(&mut self, now: Instant, host: u32, outbox: &mut Outbox<Message<Bytes>>) {
+    fn handle_deadline(&mut self, now: Instant, host: u32, outbox: &mut Outbox<Travel>) {
+        if self.dead[host as usize] {
+            return;
+        }
         let role = self.role(host);
         match role {
-            Role::Supervisor => self.supervisor.handle_deadline(now),
+            Role::Supervisor => {
+                self.supervisor.handle_deadline(now);
+                if self.shifter.is_some() {
+                    self.handle_shift_deadline(now, outbox);
+                }
+            }
             Role::Readout(place) => self.readouts[usize::from(place)].handle_deadline(now),
             Role::Collector(place) => self.collectors[usize::from(place)].handle_deadline(now),
             Role::Logger(place) => self.loggers[usize::from(place)].handle_deadline(now),
@@ -453,8 +601,14 @@ impl Workload for Building {
 
     #[inline]
     fn poll_deadline(&mut self, host: u32) -> Instant {
+        if self.dead[host as usize] {
+            return Instant::FAR_FUTURE;
+        }
         match self.role(host) {
-            Role::Supervisor => self.supervisor.poll_deadline(),
+            Role::Supervisor => {
+                let shift = self.shifter.as_ref().and_then(|shifter| shifter.poll_deadline());
+                [self.supervisor.poll_deadline(), shift].into_iter().flatten().min()
+            }
             Role::Readout(place) => self.readouts[usize::from(place)].poll_deadline(),
             Role::Collector(place) => self.collectors[usize::from(place)].poll_deadline(),
             Role::Logger(place) => self.loggers[usize::from(place)].poll_deadline(),
@@ -462,16 +616,11 @@ impl Workload for Building {
         .unwrap_or(Instant::FAR_FUTURE)
     }
 
-    fn handle_timeout(
-        &mut self,
-        _now: Instant,
-        _end: EndIndex,
-        messages: &mut dyn Iterator<Item = &Message<Bytes>>,
-    ) {
+    fn handle_timeout(&mut self, _now: Instant, _end: EndIndex, messages: &mut dyn Iterator<Item = &Travel>) {
         // An event that waits for two messages of this stream suffers once.
         self.held_up.clear();
         for message in messages {
-            if let Message::Answer { event, .. } | Message::Request { event, .. } = message
+            if let Travel::Role(Message::Answer { event, .. } | Message::Request { event, .. }) = message
                 && !self.held_up.contains(&event.0)
             {
                 self.held_up.push(event.0);
@@ -480,10 +629,10 @@ impl Workload for Building {
         }
     }
 
-    fn awaits(&self, message: &Message<Bytes>) -> Awaits {
+    fn awaits(&self, message: &Travel) -> Awaits {
         match message {
-            Message::Request { .. } => Awaits::Opens,
-            Message::Answer { .. } => Awaits::Closes,
+            Travel::Role(Message::Request { .. }) => Awaits::Opens,
+            Travel::Role(Message::Answer { .. }) => Awaits::Closes,
             _ => Awaits::Nothing,
         }
     }
@@ -541,11 +690,18 @@ impl Measured for Building {
             .chain(&roles.loggers)
             .copied()
             .collect();
-        let hosts = |pair: &[(u32, Peer)]| [pair[0].0, pair[1].0];
-        self.ends
-            .chunks_exact(2)
-            .map(|pair| Wanted { nodes: hosts(pair).map(|host| nodes[host as usize]), hosts: hosts(pair) })
-            .collect()
+        let name = |peer: Peer| match peer {
+            Peer::Supervisor => ("supervisor", 0),
+            Peer::Readout(place) => ("readout", u32::from(place)),
+            Peer::Collector(place) => ("collector", u32::from(place)),
+            Peer::Logger(place) => ("logger", u32::from(place)),
+        };
+        let wanted = |pair: &[(u32, Peer)]| {
+            let hosts = [pair[0].0, pair[1].0];
+            let nodes = hosts.map(|host| nodes[host as usize]);
+            Wanted { nodes, hosts, roles: [name(pair[1].1), name(pair[0].1)] }
+        };
+        self.ends.chunks_exact(2).map(wanted).collect()
     }
 
     fn bulk_connections(&self) -> u32 {
@@ -591,6 +747,21 @@ impl Measured for Building {
                 credits: Some(u64::from(credits)),
                 wait_ms_mean: (requests > 0).then(|| waited / requests as f64),
             });
+        }
+        if let Some(shifter) = &self.shifter {
+            summary.techniques.insert("barrel_shifter".to_owned(), shifter.figures(span.until));
+        }
+        if self.keeps_fragments {
+            let (mut held_max, mut xoffs, mut xoff_ms) = (0, 0, 0.0);
+            for readout in &self.readouts {
+                let counters = readout.counters();
+                held_max = held_max.max(counters.held_max);
+                xoffs += counters.xoffs;
+                xoff_ms += counters.xoff_time.as_millis_f64();
+            }
+            let figures =
+                serde_json::json!({ "held_bytes_max": held_max, "xoffs": xoffs, "xoff_ms": xoff_ms });
+            summary.techniques.insert("readout".to_owned(), figures);
         }
         if self.ideal_bytes > 0 {
             summary.ideal = Some(fanin_report::Ideal {

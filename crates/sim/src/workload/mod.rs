@@ -22,10 +22,8 @@ pub(crate) fn plan(scenario: &Scenario, network: &Network, roles: &Roles, seed: 
         WorkloadKind::FixedFragment | WorkloadKind::FixedBlock => {
             Ok(Plan::Barrier(Box::new(barrier::Barrier::new(scenario, network, roles, seed)?)))
         }
-        WorkloadKind::EventBuilding => {
+        WorkloadKind::EventBuilding | WorkloadKind::Push | WorkloadKind::AllToAll => {
             Ok(Plan::Building(Box::new(building::Building::new(scenario, network, roles, seed)?)))
         }
-        WorkloadKind::Push => Err(Error::unsupported("workload.kind", "push")),
-        WorkloadKind::AllToAll => Err(Error::unsupported("workload.kind", "all-to-all")),
     }
 }

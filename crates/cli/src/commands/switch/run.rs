@@ -25,6 +25,7 @@ and 1 where frames were left when the time to drain was over; a second Ctrl-C en
 capabilities CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF, which it gives up once its ports are open.";
 
 #[derive(Debug, Args)]
+#[group(id = "run")]
 pub(super) struct Arguments {
     /// The switch: its ports, rings and rules, as TOML.
     #[arg(value_name = "CONFIG", value_hint = ValueHint::FilePath, required_unless_present = "example")]

@@ -1,0 +1,94 @@
+//! `fanin node`: one process of a live system.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+use fanin_node::config::{LogFormat, Role, System};
+use fanin_node::process::{Signals, run as run_process};
+use fanin_node::roles::processor;
+
+use crate::failure::Failure;
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The file names the scenario and says which host is which; docs/running.md describes it. SIGTERM ends the
+process when it has finished what it has, SIGHUP makes it read the file again.
+
+Example: fanin node readout SYSTEM.toml --index 3 --metrics 0.0.0.0:9100"
+)]
+pub(crate) struct Arguments {
+    /// What the process does.
+    #[arg(value_enum)]
+    role: RoleName,
+    /// The file that describes the system.
+    #[arg(value_name = "CONFIG", value_hint = ValueHint::FilePath)]
+    config: PathBuf,
+    /// Which process of its role this is, from 0 (for a processor: of which collector). By default what the host's
+    /// name says.
+    #[arg(long, env = "FANIN_INDEX", value_name = "N")]
+    index: Option<u16>,
+    /// Which unit of its collector a processor is, from 0. By default one that has none.
+    #[arg(long, value_name = "N")]
+    unit: Option<u16>,
+    /// Serve /metrics and /healthz here, in place of the file's `metrics.listen`.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    metrics: Option<SocketAddr>,
+    /// How log lines look, in place of the file's `log.format`.
+    #[arg(long, value_enum)]
+    log: Option<LogName>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum RoleName {
+    /// Assigns events to processing units.
+    Supervisor,
+    /// Holds fragments until told to delete them.
+    Readout,
+    /// Builds events for the processors of its host.
+    Collector,
+    /// Decides about events; collectors start theirs by themselves.
+    Processor,
+    /// Stores events.
+    Logger,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LogName {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    processor::end_with_parent()?;
+    let mut system = System::load(&arguments.config)?;
+    system.metrics = arguments.metrics.or(system.metrics);
+    let role = match arguments.role {
+        RoleName::Supervisor => Role::Supervisor,
+        RoleName::Readout => Role::Readout,
+        RoleName::Collector => Role::Collector,
+        RoleName::Processor => Role::Processor,
+        RoleName::Logger => Role::Logger,
+    };
+    let format = match arguments.log {
+        Some(LogName::Text) => LogFormat::Text,
+        Some(LogName::Json) => LogFormat::Json,
+        None => system.log_format,
+    };
+    fanin_node::log::install(format, system.log_level);
+    let index = match arguments.index {
+        Some(index) => index,
+        None => system.index_here(role, &host_name())?,
+    };
+    if role == Role::Processor {
+        return Ok(processor::run(&system, index, arguments.unit)?);
+    }
+    let signals = Signals::install()?;
+    Ok(run_process(&system, role, index, &signals)?)
+}
+
+fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
+}

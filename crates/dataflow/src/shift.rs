@@ -1,0 +1,330 @@
+//! Event building by linear shift: hosts send to one another in turns, separated by barriers.
+//!
+//! The event builders of CMS ("barrel shifter"; G. Antchev et al., "The CMS event builder demonstrator and results with
+//! Myrinet", Comput. Phys. Commun. 140, 2001) and LHCb ("linear shift"; F. Pisani et al., "Design and commissioning of
+//! the first 32-Tbit/s event-builder", IEEE Trans. Nucl. Sci. 70, 2023) work like this: in phase `k` source `i` sends to destination `(i + k) mod N`, so that no two sources ever share a destination's link. Where there are fewer
+//! hosts on one side, or some have died, their places in the turn stay empty ("ghost nodes"): the bandwidth of these
+//! phases is lost, and nobody else's turn moves.
+
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use fanin_units::{Duration, Instant};
+
+use crate::timers::later;
+
+/// Who sends to whom in which phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinearShift {
+    sources: u32,
+    destinations: u32,
+}
+
+impl LinearShift {
+    /// A turn in which each of so many sources sends to each of so many destinations once.
+    ///
+    /// # Panics
+    /// Without a source or without a destination.
+    pub fn new(sources: u32, destinations: u32) -> Self {
+        assert!(sources > 0 && destinations > 0, "a shift needs a host on either side");
+        Self { sources, destinations }
+    }
+
+    /// Phases of a turn.
+    pub fn phases(&self) -> u32 {
+        self.sources.max(self.destinations)
+    }
+
+    /// Where a source sends to in a phase, counted on and on; `None` where its place is empty.
+    pub fn destination(&self, phase: u64, source: u32) -> Option<u32> {
+        let phases = u64::from(self.phases());
+        let destination = ((u64::from(source) + phase) % phases) as u32;
+        (source < self.sources && destination < self.destinations).then_some(destination)
+    }
+
+    /// Who sends to a destination in a phase.
+    pub fn source(&self, phase: u64, destination: u32) -> Option<u32> {
+        let phases = u64::from(self.phases());
+        let source = ((u64::from(destination) + phases - phase % phases) % phases) as u32;
+        (destination < self.destinations && source < self.sources).then_some(source)
+    }
+}
+
+/// A host of a shift.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShiftHost {
+    /// Sends.
+    Source(u32),
+    /// Receives.
+    Destination(u32),
+}
+
+/// What the barrier still waits for from a source's pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pending {
+    /// Word that the source has sent all it had for its destination.
+    Sending,
+    /// Word that the destination has it.
+    Receiving,
+    /// Nothing.
+    Nothing,
+}
+
+/// What a barrier counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BarrierCounters {
+    /// Phases completed.
+    pub phases: u64,
+    /// Transfers: a source had something for its destination.
+    pub transfers: u64,
+    /// Places in the turn that stayed empty: no host, or nothing to send.
+    pub empty: u64,
+    /// Hosts that were taken for dead.
+    pub excluded: u64,
+}
+
+/// The barrier between phases: lets all sources go on when every transfer of a phase is reported complete.
+///
+/// Sources say when they have sent, destinations when they have received. A host that says nothing for the time-out is
+/// taken for dead, and the shift goes on without it.
+#[derive(Debug, Clone)]
+pub struct PhaseBarrier {
+    shift: LinearShift,
+    timeout: Duration,
+    phase: u64,
+    began: Instant,
+    pending: Vec<Pending>,
+    pending_count: u32,
+    sources: Vec<bool>,
+    destinations: Vec<bool>,
+    begun: bool,
+    excluded: VecDeque<ShiftHost>,
+    counters: BarrierCounters,
+}
+
+impl PhaseBarrier {
+    /// A barrier before the first phase; a host may be silent for as long as `timeout`.
+    pub fn new(now: Instant, shift: LinearShift, timeout: Duration) -> Self {
+        let mut barrier = Self {
+            shift,
+            timeout,
+            phase: 0,
+            began: now,
+            pending: vec![Pending::Nothing; shift.sources as usize],
+            pending_count: 0,
+            sources: vec![true; shift.sources as usize],
+            destinations: vec![true; shift.destinations as usize],
+            begun: false,
+            excluded: VecDeque::new(),
+            counters: BarrierCounters::default(),
+        };
+        barrier.begin(now, 0);
+        barrier
+    }
+
+    /// The present phase.
+    pub fn phase(&self) -> u64 {
+        self.phase
+    }
+
+    /// What it counted so far.
+    pub fn counters(&self) -> &BarrierCounters {
+        &self.counters
+    }
+
+    /// The pairs of live hosts of the present phase.
+    pub fn pairs(&self) -> impl Iterator<Item = (u32, u32)> {
+        (0..self.shift.sources).filter_map(|source| Some((source, self.partner(source)?)))
+    }
+
+    /// Whether a phase has begun since this was last asked: its sources may send.
+    pub fn poll_begun(&mut self) -> bool {
+        core::mem::take(&mut self.begun)
+    }
+
+    /// A host that is to be taken for dead.
+    pub fn poll_excluded(&mut self) -> Option<ShiftHost> {
+        self.excluded.pop_front()
+    }
+
+    /// When [`Self::handle_deadline`] has to be called, if nothing else happens before.
+    pub fn poll_deadline(&self) -> Option<Instant> {
+        (self.pending_count > 0).then(|| later(self.began, self.timeout))
+    }
+
+    /// A source has sent what it had in a phase; whether that was anything. Late words do no harm.
+    pub fn handle_sent(&mut self, now: Instant, phase: u64, source: u32, anything: bool) {
+        if phase != self.phase || self.pending.get(source as usize) != Some(&Pending::Sending) {
+            return;
+        }
+        if anything {
+            self.counters.transfers += 1;
+            self.pending[source as usize] = Pending::Receiving;
+        } else {
+            self.counters.empty += 1;
+            self.settle(source);
+        }
+        self.advance(now);
+    }
+
+    /// A destination has received all that its source had in a phase.
+    pub fn handle_received(&mut self, now: Instant, phase: u64, destination: u32) {
+        if phase != self.phase {
+            return;
+        }
+        // It may be quicker than the word of the source; then nothing was empty.
+        if let Some(source) = self.shift.source(phase, destination) {
+            if self.pending[source as usize] == Pending::Sending {
+                self.counters.transfers += 1;
+            }
+            self.settle(source);
+        }
+        self.advance(now);
+    }
+
+    /// A time that [`Self::poll_deadline`] named has come: who has been silent is taken for dead.
+    pub fn handle_deadline(&mut self, now: Instant) {
+        if self.poll_deadline().is_none_or(|deadline| deadline > now) {
+            return;
+        }
+        for source in 0..self.shift.sources {
+            match self.pending[source as usize] {
+                Pending::Nothing => continue,
+                Pending::Sending => self.exclude(ShiftHost::Source(source)),
+                Pending::Receiving => {
+                    let destination = self.shift.destination(self.phase, source).expect("it has a partner");
+                    self.exclude(ShiftHost::Destination(destination));
+                }
+            }
+            self.settle(source);
+        }
+        self.advance(now);
+    }
+
+    fn exclude(&mut self, host: ShiftHost) {
+        match host {
+            ShiftHost::Source(source) => self.sources[source as usize] = false,
+            ShiftHost::Destination(destination) => self.destinations[destination as usize] = false,
+        }
+        self.counters.excluded += 1;
+        self.excluded.push_back(host);
+    }
+
+    /// The live destination of a live source in the present phase.
+    fn partner(&self, source: u32) -> Option<u32> {
+        let destination = self.shift.destination(self.phase, source)?;
+        (self.sources[source as usize] && self.destinations[destination as usize]).then_some(destination)
+    }
+
+    fn settle(&mut self, source: u32) {
+        let pending = &mut self.pending[source as usize];
+        if *pending != Pending::Nothing {
+            *pending = Pending::Nothing;
+            self.pending_count -= 1;
+        }
+    }
+
+    fn advance(&mut self, now: Instant) {
+        if self.pending_count > 0 {
+            return;
+        }
+        self.counters.phases += 1;
+        self.begin(now, self.phase + 1);
+    }
+
+    /// Begins a phase, or the next one in which a pair is alive; where none is left, nothing begins any more.
+    fn begin(&mut self, now: Instant, phase: u64) {
+        for phase in phase..phase + u64::from(self.shift.phases()) {
+            self.phase = phase;
+            for source in 0..self.shift.sources {
+                if self.partner(source).is_some() {
+                    self.pending[source as usize] = Pending::Sending;
+                    self.pending_count += 1;
+                }
+            }
+            let places = u64::from(self.shift.phases());
+            self.counters.empty += places - u64::from(self.pending_count);
+            if self.pending_count > 0 {
+                (self.began, self.begun) = (now, true);
+                return;
+            }
+            self.counters.phases += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn four_hosts_take_turns() {
+        let shift = LinearShift::new(4, 4);
+        let phase = |k: u64| -> Vec<u32> { (0..4).map(|i| shift.destination(k, i).unwrap()).collect() };
+        assert_eq!([phase(0), phase(1), phase(5)], [[0, 1, 2, 3], [1, 2, 3, 0], [1, 2, 3, 0]].map(Vec::from));
+    }
+
+    proptest! {
+        /// In no phase does a host send or receive twice, and in a turn every pair meets once.
+        #[test]
+        fn every_pair_meets_once_in_a_turn(sources in 1u32..40, destinations in 1u32..40, first in 0u64..1000) {
+            let shift = LinearShift::new(sources, destinations);
+            let mut met = BTreeSet::new();
+            for phase in first..first + u64::from(shift.phases()) {
+                let mut busy = BTreeSet::new();
+                for source in 0..sources {
+                    if let Some(destination) = shift.destination(phase, source) {
+                        prop_assert!(busy.insert(destination), "two senders for {}", destination);
+                        prop_assert_eq!(shift.source(phase, destination), Some(source));
+                        prop_assert!(met.insert((source, destination)));
+                    }
+                }
+            }
+            prop_assert_eq!(met.len() as u32, sources * destinations);
+        }
+    }
+
+    fn at(us: u64) -> Instant {
+        Instant::START + Duration::from_micros(us)
+    }
+
+    #[test]
+    fn a_phase_ends_with_its_last_transfer() {
+        let mut barrier = PhaseBarrier::new(at(0), LinearShift::new(2, 2), Duration::from_millis(1));
+        assert!(barrier.poll_begun() && !barrier.poll_begun());
+        assert_eq!(barrier.pairs().collect::<Vec<_>>(), [(0, 0), (1, 1)]);
+        barrier.handle_sent(at(1), 0, 0, true);
+        barrier.handle_sent(at(1), 0, 1, false);
+        barrier.handle_sent(at(2), 0, 0, true);
+        assert_eq!((barrier.phase(), barrier.poll_begun()), (0, false));
+        barrier.handle_received(at(3), 0, 0);
+        assert_eq!((barrier.phase(), barrier.poll_begun()), (1, true));
+        // A word of the phase before changes nothing.
+        barrier.handle_received(at(4), 0, 1);
+        assert_eq!(barrier.pairs().collect::<Vec<_>>(), [(0, 1), (1, 0)]);
+        assert_eq!((barrier.counters().transfers, barrier.counters().empty), (1, 1));
+    }
+
+    #[test]
+    fn the_silent_are_left_behind() {
+        let mut barrier = PhaseBarrier::new(at(0), LinearShift::new(3, 2), Duration::from_millis(1));
+        // Source 0 says nothing; destination 1 does not receive; source 2 has no partner in phase 0.
+        barrier.handle_sent(at(5), 0, 1, true);
+        assert_eq!(barrier.poll_deadline(), Some(at(1000)));
+        barrier.handle_deadline(at(999));
+        assert_eq!(barrier.phase(), 0);
+        barrier.handle_deadline(at(1000));
+        let gone: Vec<_> = std::iter::from_fn(|| barrier.poll_excluded()).collect();
+        assert_eq!(gone, [ShiftHost::Source(0), ShiftHost::Destination(1)]);
+        // Phase 1 would be 0 to 1 and 2 to 0: one pair is left.
+        assert_eq!((barrier.phase(), barrier.pairs().collect::<Vec<_>>()), (1, vec![(2, 0)]));
+        // With the last destination gone there is nothing more to wait for.
+        barrier.handle_sent(at(1001), 1, 2, true);
+        barrier.handle_deadline(at(3000));
+        assert_eq!((barrier.pairs().count(), barrier.poll_deadline()), (0, None));
+        assert_eq!(barrier.counters().excluded, 3);
+    }
+}

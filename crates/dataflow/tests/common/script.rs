@@ -1,0 +1,88 @@
+//! One script, two worlds: what a system goes through, and what must be true afterwards. The state machines go through
+//! it in memory (`tests/conformance.rs` here), real processes on real sockets (`tests/conformance.rs` of the node).
+#![allow(dead_code, unreachable_pub, reason = "each world uses its part")]
+
+/// Collectors of the system; each has two units.
+pub const COLLECTORS: u16 = 2;
+/// Readouts of the system.
+pub const READOUTS: u16 = 4;
+/// Loggers of the system.
+pub const LOGGERS: u16 = 2;
+/// Events a second.
+pub const RATE_HZ: u64 = 150;
+
+/// A process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    Supervisor,
+    Readout(u16),
+    Collector(u16),
+    Logger(u16),
+}
+
+/// What happens next.
+#[derive(Debug, Clone, Copy)]
+pub enum Step {
+    /// So many milliseconds go by.
+    Run(u64),
+    /// A process dies; another takes its place within a second.
+    Crash(Who),
+    /// One of a collector's processing units dies.
+    UnitLost(u16),
+    /// The connections of a collector to a readout are cut.
+    Cut { collector: u16, readout: u16 },
+}
+
+/// What must be true at the end, besides what is always true: no event lost, none doubled without a reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expect {
+    /// Everything was decided, and nothing missing.
+    Clean,
+    /// Some events went to the debug stream.
+    Debug,
+    /// No more than what is always true.
+    Sound,
+}
+
+/// A script.
+#[derive(Debug)]
+pub struct Script {
+    pub name: &'static str,
+    pub steps: &'static [Step],
+    pub expect: Expect,
+}
+
+use Step::{Crash, Cut, Run, UnitLost};
+
+/// All scripts: each starts a system, lets it run, hurts it, and stops it in order.
+pub const SCRIPTS: &[Script] = &[
+    Script { name: "calm", steps: &[Run(700)], expect: Expect::Clean },
+    Script {
+        name: "units",
+        steps: &[Run(300), UnitLost(0), Run(200), UnitLost(1), Run(200), UnitLost(0), Run(600)],
+        expect: Expect::Sound,
+    },
+    Script {
+        name: "collector",
+        steps: &[Run(400), Crash(Who::Collector(0)), Run(1500)],
+        expect: Expect::Sound,
+    },
+    Script { name: "logger", steps: &[Run(400), Crash(Who::Logger(1)), Run(1500)], expect: Expect::Sound },
+    Script { name: "readout", steps: &[Run(400), Crash(Who::Readout(2)), Run(1500)], expect: Expect::Sound },
+    Script {
+        name: "supervisor",
+        steps: &[Run(400), Crash(Who::Supervisor), Run(1500), Crash(Who::Supervisor), Run(1500)],
+        expect: Expect::Sound,
+    },
+    Script {
+        name: "cut",
+        steps: &[
+            Run(400),
+            Cut { collector: 1, readout: 3 },
+            Run(300),
+            Cut { collector: 0, readout: 0 },
+            Run(800),
+        ],
+        expect: Expect::Sound,
+    },
+];

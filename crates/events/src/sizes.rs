@@ -1,0 +1,211 @@
+//! What the fragments of real events weigh, for those who simulate or plan with them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use fanin_units::Bytes;
+
+use crate::file::{self, FileError};
+use crate::models::{self, SourceModel, TableError};
+use crate::{Events, ReadError, sample};
+
+/// The samples that come with the crate, by name; a file of such a name goes first.
+const SAMPLES: [(&str, fn() -> Vec<u8>); 2] = [("km3net", sample::km3net), ("bes3", sample::bes3)];
+
+/// Tables of models are small.
+const TABLE_LIMIT: Bytes = Bytes::new(64_000_000);
+
+/// The sizes of the fragments of a file, event by event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventSizes {
+    /// The sources, in ascending order.
+    pub sources: Vec<u32>,
+    /// Of each event, the bytes of each source's fragments, in the order of `sources`; 0 where it has none.
+    pub events: Vec<Vec<u64>>,
+}
+
+/// Why sizes cannot be taken from a file.
+#[derive(Debug, thiserror::Error)]
+pub enum SizesError {
+    /// It cannot be read.
+    #[error("{path}: {error}; the samples that need no file are \"km3net\" and \"bes3\"")]
+    File {
+        /// The file.
+        path: String,
+        /// Why.
+        error: FileError,
+    },
+    /// It contradicts its format.
+    #[error("{path}: {error}")]
+    Format {
+        /// The file.
+        path: String,
+        /// Where and how.
+        error: ReadError,
+    },
+    /// A table of models has a line that cannot be read.
+    #[error("{path}: {error}")]
+    Table {
+        /// The file.
+        path: String,
+        /// Which, and why.
+        error: TableError,
+    },
+    /// There is nothing in it.
+    #[error("{path} holds no {what}")]
+    Empty {
+        /// The file.
+        path: String,
+        /// What it should hold.
+        what: &'static str,
+    },
+    /// There are more sources than places for their fragments.
+    #[error(
+        "{path} has {sources} sources, but {hosts} readouts with {fragments} fragments each hold {places}; give \
+         more readout.hosts or readout.fragments_per_host"
+    )]
+    TooManySources {
+        /// The file.
+        path: String,
+        /// How many sources it has.
+        sources: usize,
+        /// Readout hosts.
+        hosts: u32,
+        /// Fragments on each.
+        fragments: u32,
+        /// The product.
+        places: u64,
+    },
+}
+
+/// The sample that a path names, if there is no such file.
+fn sample_of(path: &str) -> Option<Vec<u8>> {
+    let sample = SAMPLES.iter().find(|(name, _)| *name == path && !Path::new(path).exists());
+    sample.map(|(_, content)| content())
+}
+
+fn read(path: &str, limit: Bytes) -> Result<Vec<u8>, SizesError> {
+    file::read(Path::new(path), limit).map_err(|error| SizesError::File { path: path.to_owned(), error })
+}
+
+fn fits(path: &str, sources: usize, hosts: u32, fragments: u32) -> Result<(), SizesError> {
+    let places = u64::from(hosts) * u64::from(fragments);
+    if sources as u64 > places {
+        let path = path.to_owned();
+        return Err(SizesError::TooManySources { path, sources, hosts, fragments, places });
+    }
+    Ok(())
+}
+
+impl EventSizes {
+    /// Reads the sizes in a raw-data file, or in a sample (`km3net`, `bes3`), for so many readouts with so many fragments
+    /// each.
+    ///
+    /// # Errors
+    /// If the file cannot be read, contradicts its format, holds no event, or has more sources than there are places.
+    pub fn read(path: &str, hosts: u32, fragments: u32) -> Result<Self, SizesError> {
+        let bytes = match sample_of(path) {
+            Some(bytes) => bytes,
+            None => read(path, file::LIMIT)?,
+        };
+        let format = |error| SizesError::Format { path: path.to_owned(), error };
+        let mut events: Vec<BTreeMap<u32, u64>> = Vec::new();
+        for event in Events::open(&bytes).map_err(format)? {
+            let mut sizes = BTreeMap::new();
+            for fragment in event.map_err(format)?.fragments {
+                *sizes.entry(fragment.source).or_insert(0) += fragment.bytes.len() as u64;
+            }
+            events.push(sizes);
+        }
+        let sources: Vec<u32> = events
+            .iter()
+            .flat_map(|event| event.keys().copied())
+            .collect::<std::collections::BTreeSet<_>>()
+            .into_iter()
+            .collect();
+        if sources.is_empty() {
+            return Err(SizesError::Empty { path: path.to_owned(), what: "event with fragments" });
+        }
+        fits(path, sources.len(), hosts, fragments)?;
+        let of = |event: &BTreeMap<u32, u64>| -> Vec<u64> {
+            sources.iter().map(|source| event.get(source).copied().unwrap_or(0)).collect()
+        };
+        let events = events.iter().map(of).collect();
+        Ok(Self { sources, events })
+    }
+
+    /// The mean size of a fragment where so many places hold them; places without a source count.
+    pub fn mean(&self, places: u64) -> Bytes {
+        let total: u128 = self.events.iter().flatten().map(|&size| u128::from(size)).sum();
+        let count = self.events.len() as u128 * u128::from(places.max(1));
+        Bytes::new((total / count.max(1)) as u64)
+    }
+}
+
+/// Reads a table of size models, one line a source (see [`models::from_csv`]), for so many readouts with so many
+/// fragments each.
+///
+/// # Errors
+/// If the file cannot be read, has a line that cannot be, no line, or more sources than there are places.
+pub fn read_models(path: &str, hosts: u32, fragments: u32) -> Result<Vec<SourceModel>, SizesError> {
+    // A sample has events, to which models are fitted.
+    if let Some(bytes) = sample_of(path) {
+        let models =
+            models::fit(&bytes).map_err(|error| SizesError::Format { path: path.to_owned(), error })?;
+        fits(path, models.len(), hosts, fragments)?;
+        return Ok(models);
+    }
+    let bytes = read(path, TABLE_LIMIT)?;
+    let models = models::from_csv(&String::from_utf8_lossy(&bytes))
+        .map_err(|error| SizesError::Table { path: path.to_owned(), error })?;
+    if models.is_empty() {
+        return Err(SizesError::Empty { path: path.to_owned(), what: "size model" });
+    }
+    fits(path, models.len(), hosts, fragments)?;
+    Ok(models)
+}
+
+/// The mean size of a fragment by size models, where so many places hold them.
+pub fn models_mean(models: &[SourceModel], sigma: f64, places: u64) -> Bytes {
+    // E[x] = 1 and E[x²] = exp(σ²) for the log-normal relative size x.
+    let second = (sigma * sigma).exp();
+    let total: f64 =
+        models.iter().map(|model| (model.offset + model.slope + model.square * second).max(0.0)).sum();
+    Bytes::new((total / places.max(1) as f64).round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sample_has_its_true_sizes() {
+        let sizes = EventSizes::read("km3net", 24, 19).unwrap();
+        assert_eq!((sizes.sources.len(), sizes.events.len()), (453, 2));
+        let total: u64 = sizes.events.iter().flatten().sum();
+        assert_eq!(total, 2_066_214);
+        assert_eq!(sizes.mean(456), Bytes::new(2_066_214 / 2 / 456));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let message = |result: Result<EventSizes, SizesError>| result.unwrap_err().to_string();
+        assert_eq!(
+            message(EventSizes::read("km3net", 24, 10)),
+            "km3net has 453 sources, but 24 readouts with 10 fragments each hold 240; give more \
+             readout.hosts or readout.fragments_per_host"
+        );
+        assert!(message(EventSizes::read("no such file", 1, 1)).starts_with("no such file: "));
+        assert!(message(EventSizes::read("lhc", 1, 1)).contains("\"km3net\""));
+    }
+
+    #[test]
+    fn models_are_fitted_to_a_sample() {
+        let models = read_models("bes3", 26, 2).unwrap();
+        assert_eq!(models.len(), 42);
+        // Over the events themselves the models give back the mean that the file has.
+        let file = EventSizes::read("bes3", 26, 2).unwrap().mean(52).get() as f64;
+        let fitted = models_mean(&models, 0.0, 52).get() as f64;
+        assert!((fitted / file - 1.0).abs() < 0.1, "{fitted} {file}");
+    }
+}

@@ -1,0 +1,48 @@
+//! Time as the state machines have it: picoseconds since the process began.
+
+use std::time::{Duration as StdDuration, Instant as StdInstant, SystemTime, UNIX_EPOCH};
+
+use fanin_units::Instant;
+
+/// The clock of a process.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    start: StdInstant,
+    epoch_us: u64,
+}
+
+impl Clock {
+    /// A clock that starts now.
+    pub fn start() -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        // Whole microseconds, so that the name of the epoch is exact.
+        let rest = StdDuration::from_nanos(u64::from(now.subsec_nanos() % 1000));
+        let start = StdInstant::now();
+        Self { start: start.checked_sub(rest).unwrap_or(start), epoch_us: now.as_micros() as u64 }
+    }
+
+    /// When it started, in microseconds since 1970.
+    pub fn epoch_us(&self) -> u64 {
+        self.epoch_us
+    }
+
+    /// The time now.
+    pub fn now(&self) -> Instant {
+        let ps = self.start.elapsed().as_nanos().saturating_mul(1000);
+        Instant::new(u64::try_from(ps).unwrap_or(u64::MAX - 1))
+    }
+
+    /// A time of this clock as the system has it; `None` for one that never comes.
+    pub fn system(&self, at: Instant) -> Option<StdInstant> {
+        if at == Instant::FAR_FUTURE {
+            return None;
+        }
+        // Rounded up: a deadline must not seem to be in the future when it is reported.
+        self.start.checked_add(StdDuration::from_nanos(at.get().div_ceil(1000)))
+    }
+}
+
+/// A span of time as the system has it.
+pub fn std_duration(duration: fanin_units::Duration) -> StdDuration {
+    StdDuration::from_nanos(duration.as_nanos())
+}

@@ -1,0 +1,378 @@
+//! Messages of the data flow as bytes, and back. Nothing that arrives is trusted.
+//!
+//! All numbers are little-endian. The fields of each kind, in this order, take exactly as many bytes as
+//! [`Message::wire_bytes`] says, so that a simulated network carries what a real one does.
+
+use std::sync::Arc;
+
+use fanin_dataflow::{Done, FragmentSet, Hello, L1Id, Message, Outcome, Selection, Stream, Wanted};
+use fanin_units::{Bytes, Ratio};
+
+use crate::data::{Chunk, Data};
+
+/// In the place of an outcome: there is none.
+const NO_OUTCOME: u16 = u16::MAX;
+/// In the name of a fragment in a list: the readout's last.
+const LAST: u32 = 1 << 31;
+/// In the flags of an assignment: it is to be stored without processing.
+const DIRECT: u16 = 1 << 8;
+
+const OUTCOMES: [Outcome; 4] = [Outcome::Rejected, Outcome::Accepted, Outcome::Stored, Outcome::Debug];
+const STREAMS: [Stream; 2] = [Stream::Physics, Stream::Debug];
+
+/// A message that contradicts itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// No message has this type.
+    #[error("message type {0} is none of 1 to 15")]
+    Type(u32),
+    /// It ends before its fields do.
+    #[error("{message}: {needed} more bytes are needed for {field}, and {left} are left")]
+    Short {
+        /// The kind of message.
+        message: &'static str,
+        /// What should stand there.
+        field: &'static str,
+        /// Bytes that it takes.
+        needed: u64,
+        /// Bytes that are left.
+        left: u64,
+    },
+    /// It goes on behind its fields.
+    #[error("{message}: {left} bytes are left behind its last field")]
+    Long {
+        /// The kind of message.
+        message: &'static str,
+        /// How many.
+        left: usize,
+    },
+    /// A field has a value that means nothing.
+    #[error("{message}: {field} is {got}")]
+    Value {
+        /// The kind of message.
+        message: &'static str,
+        /// The field.
+        field: &'static str,
+        /// What stands in it.
+        got: u64,
+    },
+}
+
+/// Writes the fields of a message, and gives back the payload that goes behind them.
+///
+/// # Panics
+/// If a list of wanted fragments names none of a readout, which has no form on the wire.
+pub fn encode(message: Message<Data>, out: &mut Vec<u8>) -> Data {
+    let l1 = |out: &mut Vec<u8>, event: L1Id| out.extend_from_slice(&event.0.to_le_bytes());
+    let short = |out: &mut Vec<u8>, value: u16| out.extend_from_slice(&value.to_le_bytes());
+    let word = |out: &mut Vec<u8>, value: u32| out.extend_from_slice(&value.to_le_bytes());
+    match message {
+        Message::Hello(hello) => {
+            let Hello { idle, busy, done } = *hello;
+            for count in [idle.len(), busy.len(), done.len()] {
+                word(out, count as u32);
+            }
+            idle.iter().for_each(|&unit| short(out, unit));
+            busy.iter().for_each(|&event| l1(out, event));
+            for Done { event, outcome } in done {
+                l1(out, event);
+                short(out, code(&OUTCOMES, outcome));
+            }
+        }
+        Message::Welcome(events) => events.iter().for_each(|&event| l1(out, event)),
+        Message::Ready { done, .. } => {
+            l1(out, done.map_or(L1Id(0), |done| done.event));
+            short(out, done.map_or(NO_OUTCOME, |done| code(&OUTCOMES, done.outcome)));
+        }
+        Message::Done(Done { event, outcome }) => {
+            l1(out, event);
+            short(out, code(&OUTCOMES, outcome));
+        }
+        Message::Assign { event, direct, region, result, .. } => {
+            l1(out, event);
+            let (kind, count) = match &region {
+                Selection::Rest => (0, 0),
+                Selection::Region => (1, 0),
+                Selection::Readouts(_) => (2, 0),
+                Selection::Fragments(_) => (3, 0),
+                Selection::List(list) => (4, list.len() as u16),
+            };
+            short(out, kind | if direct { DIRECT } else { 0 });
+            short(out, count);
+            match &region {
+                Selection::Rest | Selection::Region => {}
+                Selection::Readouts(share) | Selection::Fragments(share) => word(out, share.get() as u32),
+                Selection::List(list) => list.iter().for_each(|wanted| {
+                    assert!(!wanted.fragments.is_empty(), "a list names no fragment of a readout");
+                    short(out, wanted.readout);
+                    names(out, wanted.fragments, LAST);
+                }),
+            }
+            return result;
+        }
+        Message::Request { event, fragments, .. } => {
+            l1(out, event);
+            names(out, fragments, 0);
+        }
+        Message::Answer { event, missing, payload, .. } => {
+            l1(out, event);
+            short(out, missing.len());
+            names(out, missing, 0);
+            return payload;
+        }
+        Message::Clear(events) => events.iter().for_each(|&event| l1(out, event)),
+        Message::Flow { stop } => short(out, u16::from(stop)),
+        Message::Offer { event, size } => {
+            l1(out, event);
+            out.extend_from_slice(&size.get().to_le_bytes());
+        }
+        Message::Grant { event }
+        | Message::Refuse { event }
+        | Message::Withdraw { event }
+        | Message::Stored { event } => {
+            l1(out, event);
+            short(out, 0);
+        }
+        Message::Event { event, stream, missing, payload } => {
+            l1(out, event);
+            short(out, code(&STREAMS, stream));
+            word(out, missing);
+            return payload;
+        }
+    }
+    Data::default()
+}
+
+/// Reads a message: the type and the stream of its frame's header, and what stands behind that.
+///
+/// # Errors
+/// If it contradicts itself.
+pub fn decode(kind: u32, stream: u32, body: &Chunk) -> Result<Message<Data>, DecodeError> {
+    let mut fields = Fields { message: name(kind)?, bytes: body, at: 0 };
+    let unit =
+        |fields: &Fields<'_>| u16::try_from(stream).map_err(|_| fields.value("the unit", u64::from(stream)));
+    let message = match kind {
+        1 => {
+            let counts = [fields.word("a count")?, fields.word("a count")?, fields.word("a count")?];
+            // What the lists take is known before any memory is taken for them.
+            let sizes = counts.iter().zip([2, 8, 10]).map(|(&count, size)| u64::from(count) * size);
+            fields.needs("its lists", sizes.sum())?;
+            let idle = (0..counts[0]).map(|_| fields.short("a unit")).collect::<Result<_, _>>()?;
+            let busy = (0..counts[1]).map(|_| fields.event()).collect::<Result<_, _>>()?;
+            let done = (0..counts[2]).map(|_| fields.done()).collect::<Result<_, _>>()?;
+            Message::Hello(Box::new(Hello { idle, busy, done }))
+        }
+        2 => Message::Welcome(fields.events()?.into()),
+        3 => {
+            let unit = unit(&fields)?;
+            let event = fields.event()?;
+            let done = match fields.short("the outcome")? {
+                NO_OUTCOME => None,
+                outcome => Some(Done { event, outcome: fields.one_of(&OUTCOMES, "the outcome", outcome)? }),
+            };
+            Message::Ready { unit, done }
+        }
+        4 => Message::Done(fields.done()?),
+        5 => {
+            let unit = unit(&fields)?;
+            let event = fields.event()?;
+            let flags = fields.short("the flags")?;
+            let count = fields.short("the length of the list")?;
+            let region = fields.region(flags & !DIRECT, count)?;
+            let result = fields.rest(body);
+            Message::Assign { event, unit, direct: flags & DIRECT != 0, region, result }
+        }
+        6 => {
+            let event = fields.event()?;
+            let mut fragments = FragmentSet::EMPTY;
+            while !fields.is_at_end() {
+                fragments = fields.name(fragments)?;
+            }
+            Message::Request { tag: stream, event, fragments }
+        }
+        7 => {
+            let event = fields.event()?;
+            let count = fields.short("the number of missing fragments")?;
+            fields.needs("the missing fragments", u64::from(count) * 4)?;
+            let mut missing = FragmentSet::EMPTY;
+            for _ in 0..count {
+                missing = fields.name(missing)?;
+            }
+            Message::Answer { tag: stream, event, missing, payload: fields.rest(body) }
+        }
+        8 => Message::Clear(fields.events()?.into()),
+        9 => match fields.short("the flag")? {
+            flag @ (0 | 1) => Message::Flow { stop: flag == 1 },
+            flag => return Err(fields.value("the flag", u64::from(flag))),
+        },
+        10 => Message::Offer { event: fields.event()?, size: Bytes::new(fields.long("the size")?) },
+        11 => Message::Grant { event: fields.event_alone()? },
+        12 => Message::Refuse { event: fields.event_alone()? },
+        13 => Message::Withdraw { event: fields.event_alone()? },
+        14 => {
+            let event = fields.event()?;
+            let stream = fields.short("the stream")?;
+            let stream = fields.one_of(&STREAMS, "the stream", stream)?;
+            let missing = fields.word("the number of missing fragments")?;
+            Message::Event { event, stream, missing, payload: fields.rest(body) }
+        }
+        15 => Message::Stored { event: fields.event_alone()? },
+        _ => return Err(DecodeError::Type(kind)),
+    };
+    if !fields.is_at_end() {
+        return Err(DecodeError::Long { message: fields.message, left: fields.bytes.len() - fields.at });
+    }
+    Ok(message)
+}
+
+const NAMES: [&str; 15] = [
+    "hello", "welcome", "ready", "done", "assign", "request", "answer", "clear", "flow", "offer", "grant",
+    "refuse", "withdraw", "event", "stored",
+];
+
+fn name(kind: u32) -> Result<&'static str, DecodeError> {
+    let place = kind.checked_sub(1).ok_or(DecodeError::Type(kind))?;
+    NAMES.get(place as usize).copied().ok_or(DecodeError::Type(kind))
+}
+
+fn code<T: PartialEq + Copy>(all: &[T], one: T) -> u16 {
+    all.iter().position(|other| *other == one).expect("every case has a code") as u16
+}
+
+fn names(out: &mut Vec<u8>, fragments: FragmentSet, last: u32) {
+    let count = fragments.len();
+    for (place, fragment) in fragments.iter().enumerate() {
+        let flag = if place + 1 == usize::from(count) { last } else { 0 };
+        out.extend_from_slice(&(u32::from(fragment) | flag).to_le_bytes());
+    }
+}
+
+struct Fields<'a> {
+    message: &'static str,
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Fields<'_> {
+    fn is_at_end(&self) -> bool {
+        self.at == self.bytes.len()
+    }
+
+    fn needs(&self, field: &'static str, needed: u64) -> Result<(), DecodeError> {
+        let left = (self.bytes.len() - self.at) as u64;
+        if left < needed {
+            Err(DecodeError::Short { message: self.message, field, needed, left })
+        } else {
+            Ok(())
+        }
+    }
+
+    fn take<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], DecodeError> {
+        self.needs(field, N as u64)?;
+        let mut value = [0; N];
+        value.copy_from_slice(&self.bytes[self.at..self.at + N]);
+        self.at += N;
+        Ok(value)
+    }
+
+    fn short(&mut self, field: &'static str) -> Result<u16, DecodeError> {
+        self.take(field).map(u16::from_le_bytes)
+    }
+
+    fn word(&mut self, field: &'static str) -> Result<u32, DecodeError> {
+        self.take(field).map(u32::from_le_bytes)
+    }
+
+    fn long(&mut self, field: &'static str) -> Result<u64, DecodeError> {
+        self.take(field).map(u64::from_le_bytes)
+    }
+
+    fn value(&self, field: &'static str, got: u64) -> DecodeError {
+        DecodeError::Value { message: self.message, field, got }
+    }
+
+    fn one_of<T: Copy>(&self, all: &[T], field: &'static str, code: u16) -> Result<T, DecodeError> {
+        all.get(usize::from(code)).copied().ok_or_else(|| self.value(field, u64::from(code)))
+    }
+
+    fn event(&mut self) -> Result<L1Id, DecodeError> {
+        self.long("an L1 ID").map(L1Id)
+    }
+
+    fn event_alone(&mut self) -> Result<L1Id, DecodeError> {
+        let event = self.event()?;
+        match self.short("the status")? {
+            0 => Ok(event),
+            status => Err(self.value("the status", u64::from(status))),
+        }
+    }
+
+    fn done(&mut self) -> Result<Done, DecodeError> {
+        let event = self.event()?;
+        let outcome = self.short("an outcome")?;
+        Ok(Done { event, outcome: self.one_of(&OUTCOMES, "an outcome", outcome)? })
+    }
+
+    fn events(&mut self) -> Result<Vec<L1Id>, DecodeError> {
+        let mut events = Vec::with_capacity((self.bytes.len() - self.at) / 8);
+        while !self.is_at_end() {
+            events.push(self.event()?);
+        }
+        Ok(events)
+    }
+
+    /// Adds the fragment that is named next; each is named once.
+    fn name(&mut self, set: FragmentSet) -> Result<FragmentSet, DecodeError> {
+        let fragment = self.word("a fragment")?;
+        self.add(set, fragment)
+    }
+
+    fn add(&self, set: FragmentSet, fragment: u32) -> Result<FragmentSet, DecodeError> {
+        let wrong = || self.value("a fragment", u64::from(fragment));
+        let number = u16::try_from(fragment).ok().filter(|&n| n < FragmentSet::FRAGMENTS_MAX);
+        let number = number.filter(|&number| !set.contains(number)).ok_or_else(wrong)?;
+        Ok(set.union(FragmentSet::from_bits(1 << number)))
+    }
+
+    fn region(&mut self, kind: u16, count: u16) -> Result<Selection, DecodeError> {
+        if kind != 4 && count != 0 {
+            return Err(self.value("the length of the list", u64::from(count)));
+        }
+        Ok(match kind {
+            0 => Selection::Rest,
+            1 => Selection::Region,
+            2 => Selection::Readouts(self.share()?),
+            3 => Selection::Fragments(self.share()?),
+            4 => {
+                // Each takes a readout and a fragment at least.
+                self.needs("the list", u64::from(count) * 6)?;
+                let mut list = Vec::with_capacity(usize::from(count));
+                for _ in 0..count {
+                    let readout = self.short("a readout")?;
+                    let mut fragments = FragmentSet::EMPTY;
+                    loop {
+                        let named = self.word("a fragment")?;
+                        fragments = self.add(fragments, named & !LAST)?;
+                        if named & LAST != 0 {
+                            break;
+                        }
+                    }
+                    list.push(Wanted { readout, fragments });
+                }
+                Selection::List(Arc::from(list))
+            }
+            kind => return Err(self.value("the kind of selection", u64::from(kind))),
+        })
+    }
+
+    fn share(&mut self) -> Result<Ratio, DecodeError> {
+        let share = u64::from(self.word("a share")?);
+        if share > Ratio::ONE.get() { Err(self.value("a share", share)) } else { Ok(Ratio::new(share)) }
+    }
+
+    fn rest(&mut self, body: &Chunk) -> Data {
+        let rest = body.slice(self.at..self.bytes.len());
+        self.at = self.bytes.len();
+        Data::new(rest)
+    }
+}

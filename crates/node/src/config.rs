@@ -1,0 +1,531 @@
+//! What a process of the live system is told: the scenario, and who is where.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use fanin_dataflow::Peer;
+use fanin_message::{Tls, TlsError};
+use fanin_scenario::{Loaded, Scenario};
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+
+/// Systems of more processes than this are not described by one file.
+const HOSTS_MAX: usize = 100_000;
+
+/// What a process does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Assigns events to processing units.
+    Supervisor,
+    /// Holds fragments.
+    Readout,
+    /// Builds events.
+    Collector,
+    /// Decides about events, for the collector on its host.
+    Processor,
+    /// Stores events.
+    Logger,
+}
+
+impl Role {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Supervisor, Self::Readout, Self::Collector, Self::Processor, Self::Logger];
+
+    /// The name in commands, files and metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Supervisor => "supervisor",
+            Self::Readout => "readout",
+            Self::Collector => "collector",
+            Self::Processor => "processor",
+            Self::Logger => "logger",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+impl FromStr for Role {
+    type Err = UnknownRole;
+
+    fn from_str(text: &str) -> Result<Self, UnknownRole> {
+        Self::ALL.into_iter().find(|role| role.name() == text).ok_or(UnknownRole)
+    }
+}
+
+/// A word that is no role.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a role; one of supervisor, readout, collector, processor, logger is needed")]
+pub struct UnknownRole;
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line, for collectors of logs.
+    Json,
+}
+
+/// The file, as it stands on disk.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    scenario: Spanned<String>,
+    #[serde(default)]
+    set: Vec<String>,
+    #[serde(default = "here")]
+    folder: PathBuf,
+    data: Option<PathBuf>,
+    #[serde(default)]
+    run: u32,
+    hosts: Hosts,
+    tls: Option<TlsFiles>,
+    #[serde(default)]
+    metrics: Metrics,
+    #[serde(default)]
+    log: Log,
+}
+
+fn here() -> PathBuf {
+    PathBuf::from(".")
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Hosts {
+    supervisor: Spanned<String>,
+    readouts: Spanned<Vec<String>>,
+    collectors: Spanned<Vec<String>>,
+    #[serde(default = "nobody")]
+    loggers: Spanned<Vec<String>>,
+}
+
+fn nobody() -> Spanned<Vec<String>> {
+    Spanned::new(0..0, Vec::new())
+}
+
+/// Where a process finds its certificate; `{process}` stands for its name, such as `readout-3`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsFiles {
+    /// Its certificate, and those between it and the authority (PEM).
+    pub certificates: String,
+    /// The key of its certificate (PEM).
+    pub key: String,
+    /// The authorities whose certificates it believes (PEM).
+    pub authorities: String,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Metrics {
+    listen: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Log {
+    format: LogFormat,
+    level: Option<String>,
+}
+
+/// A system that processes can run: its scenario, and the map of its hosts.
+#[derive(Debug, Clone)]
+pub struct System {
+    /// The file that says all this.
+    pub path: PathBuf,
+    /// What the system is.
+    pub loaded: Loaded,
+    /// Where a relative file of the scenario is sought.
+    pub scenario_folder: PathBuf,
+    /// Where journals and sockets go.
+    pub folder: PathBuf,
+    /// Where stored events go.
+    pub data: PathBuf,
+    /// The number of the run, as it stands in stored events.
+    pub run: u32,
+    /// Host and port of the supervisor.
+    pub supervisor: String,
+    /// Host and port of each readout.
+    pub readouts: Vec<String>,
+    /// The host of each collector.
+    pub collectors: Vec<String>,
+    /// Host and port of each logger.
+    pub loggers: Vec<String>,
+    /// How connections are encrypted, if they are.
+    pub tls: Option<TlsFiles>,
+    /// Where each process serves its metrics; nowhere unless given.
+    pub metrics: Option<SocketAddr>,
+    /// How log lines look.
+    pub log_format: LogFormat,
+    /// The least important lines that are written.
+    pub log_level: tracing::Level,
+}
+
+/// Why a file describes no system.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The system does not give it.
+    #[error("cannot read {}: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// It is no TOML, or has a key that nothing reads; the text says where.
+    #[error("{}: {text}", path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// Line, caret and reason.
+        text: String,
+    },
+    /// A value cannot be.
+    #[error("{}:{line}:{column}: {message}\n  | {text}\n  = help: {help}", path.display())]
+    Value {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The column, from 1.
+        column: usize,
+        /// The line itself.
+        text: String,
+        /// What is wrong.
+        message: String,
+        /// What would be right.
+        help: String,
+    },
+    /// The files for encryption are not what they should be.
+    #[error("[tls] of {process}: {error}")]
+    Tls {
+        /// Whose.
+        process: String,
+        /// What is wrong.
+        error: TlsError,
+    },
+    /// The scenario is wrong.
+    #[error("{0}")]
+    Scenario(#[from] fanin_scenario::Errors),
+}
+
+impl System {
+    /// Reads a system's file, and the scenario that it names.
+    ///
+    /// # Errors
+    /// What is wrong with them, and where.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let read = |error| ConfigError::Read { path: path.to_owned(), error };
+        let text = std::fs::read_to_string(path).map_err(read)?;
+        Self::parse(path, &text)
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
+        let file: File = toml::from_str(text)
+            .map_err(|error| ConfigError::Syntax { path: path.to_owned(), text: error.to_string() })?;
+        let wrong = |span: std::ops::Range<usize>, message: String, help: String| {
+            let before = &text[..span.start.min(text.len())];
+            let line = before.matches('\n').count();
+            let column = before.chars().rev().take_while(|&c| c != '\n').count() + 1;
+            let text = text.lines().nth(line).unwrap_or_default().to_owned();
+            ConfigError::Value { path: path.to_owned(), line: line + 1, column, text, message, help }
+        };
+        let beside = path.parent().unwrap_or(Path::new("")).to_owned();
+        let scenario = file.scenario.get_ref();
+        let scenario_path = beside.join(scenario);
+        let (source, scenario_folder) = if scenario_path.is_file() {
+            let folder = scenario_path.parent().unwrap_or(Path::new("")).to_owned();
+            (scenario_path.to_string_lossy().into_owned(), folder)
+        } else {
+            (scenario.clone(), beside.clone())
+        };
+        let loaded = fanin_scenario::load(&source, &file.set)?;
+        let wanted = &loaded.scenario;
+        let hosts = |key: &str, list: &Spanned<Vec<String>>, count: u64, of: &str| {
+            let found = expand(list.get_ref()).map_err(|(got, why)| {
+                let help = "write names such as \"ros-[0-23]:7000\" or \"10.0.0.7:7000\"".to_owned();
+                wrong(list.span(), format!("`hosts.{key}` holds {got:?}: {why}"), help)
+            })?;
+            if found.len() as u64 != count {
+                let message = format!("`hosts.{key}` names {}, and the scenario has {count}", found.len());
+                return Err(wrong(list.span(), message, format!("name {count} hosts, or set `{of}`")));
+            }
+            Ok(found)
+        };
+        let readouts =
+            hosts("readouts", &file.hosts.readouts, u64::from(wanted.readout.hosts), "readout.hosts")?;
+        let collectors = hosts(
+            "collectors",
+            &file.hosts.collectors,
+            wanted.collectors_total(),
+            "collectors.hosts_per_rack",
+        )?;
+        let loggers = hosts("loggers", &file.hosts.loggers, u64::from(wanted.logger.hosts), "logger.hosts")?;
+        let ports =
+            [("readouts", &readouts, &file.hosts.readouts), ("loggers", &loggers, &file.hosts.loggers)];
+        for (key, found, list) in ports {
+            if let Some(host) = found.iter().find(|host| port(host).is_none()) {
+                let message = format!("`hosts.{key}` holds {host:?}, which has no port");
+                return Err(wrong(list.span(), message, "write host:port".to_owned()));
+            }
+        }
+        let supervisor = file.hosts.supervisor.get_ref().clone();
+        if port(&supervisor).is_none() {
+            let message = format!("`hosts.supervisor` is {supervisor:?}, which has no port");
+            return Err(wrong(file.hosts.supervisor.span(), message, "write host:port".to_owned()));
+        }
+        let level = file.log.level.as_deref().unwrap_or("info");
+        let nowhere = || 0..0;
+        let log_level = level.parse().map_err(|_| {
+            let help = "one of error, warn, info, debug, trace".to_owned();
+            wrong(nowhere(), format!("`log.level` is {level:?}"), help)
+        })?;
+        let metrics = file.metrics.listen.as_deref().map(|address| {
+            address.parse().map_err(|_| {
+                let help = "write an address and port, such as \"0.0.0.0:9100\"".to_owned();
+                wrong(nowhere(), format!("`metrics.listen` is {address:?}"), help)
+            })
+        });
+        Ok(Self {
+            path: path.to_owned(),
+            scenario_folder,
+            data: file.data.map_or_else(|| beside.join(&file.folder).join("data"), |data| beside.join(data)),
+            folder: beside.join(file.folder),
+            run: file.run,
+            supervisor,
+            readouts,
+            collectors,
+            loggers,
+            tls: file.tls,
+            metrics: metrics.transpose()?,
+            log_format: file.log.format,
+            log_level,
+            loaded,
+        })
+    }
+
+    /// The scenario.
+    pub fn scenario(&self) -> &Scenario {
+        &self.loaded.scenario
+    }
+
+    /// How many processes of a role there are; processors count for each collector.
+    pub fn count(&self, role: Role) -> usize {
+        match role {
+            Role::Supervisor => 1,
+            Role::Readout => self.readouts.len(),
+            Role::Collector | Role::Processor => self.collectors.len(),
+            Role::Logger => self.loggers.len(),
+        }
+    }
+
+    /// Where a process that listens is found: host and port.
+    pub fn address(&self, peer: Peer) -> Option<&str> {
+        match peer {
+            Peer::Supervisor => Some(&self.supervisor),
+            Peer::Readout(place) => self.readouts.get(usize::from(place)).map(String::as_str),
+            Peer::Logger(place) => self.loggers.get(usize::from(place)).map(String::as_str),
+            Peer::Collector(_) => None,
+        }
+    }
+
+    /// The certificate of a process and what it believes, read from the files; a relative path starts at the
+    /// system's file.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or is not what it should be.
+    pub fn tls(&self, process: &str) -> Result<Option<Tls>, ConfigError> {
+        let Some(files) = &self.tls else { return Ok(None) };
+        let read = |name: &str| {
+            let beside = self.path.parent().unwrap_or(Path::new(""));
+            let path = beside.join(name.replace("{process}", process));
+            std::fs::read(&path).map_err(|error| ConfigError::Read { path, error })
+        };
+        let (certificates, key) = (read(&files.certificates)?, read(&files.key)?);
+        let tls = Tls::from_pem(&certificates, &key, &read(&files.authorities)?);
+        tls.map(Some).map_err(|error| ConfigError::Tls { process: process.to_owned(), error })
+    }
+
+    /// The journal of a process.
+    pub fn journal(&self, process: &str) -> PathBuf {
+        self.folder.join(format!("{process}.journal"))
+    }
+
+    /// The socket on which a collector waits for its processors.
+    pub fn socket(&self, collector: u16) -> PathBuf {
+        self.folder.join(format!("collector-{collector}.socket"))
+    }
+
+    /// Where commands of the scenario are run: in its folder.
+    pub fn scenario_folder_or_here(&self) -> PathBuf {
+        let folder = &self.scenario_folder;
+        if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.clone() }
+    }
+
+    /// Which process of a role this one is, where its command does not say so: the only one there is, the one on this
+    /// host, or the one whose number the host's name ends with, as in a Kubernetes StatefulSet.
+    ///
+    /// # Errors
+    /// If it cannot be told.
+    pub fn index_here(&self, role: Role, host_name: &str) -> Result<u16, IndexError> {
+        let count = self.count(role);
+        if count == 1 {
+            return Ok(0);
+        }
+        let all = match role {
+            Role::Readout => &self.readouts,
+            Role::Logger => &self.loggers,
+            Role::Supervisor | Role::Collector | Role::Processor => &self.collectors,
+        };
+        let short = |name: &str| name.split(['.', ':']).next().unwrap_or_default().to_owned();
+        let here: Vec<usize> =
+            (0..all.len()).filter(|&place| short(&all[place]) == short(host_name)).collect();
+        let ordinal = short(host_name).rsplit('-').next().and_then(|end| end.parse::<usize>().ok());
+        let index = match here[..] {
+            [one] => Some(one),
+            _ => ordinal.filter(|&ordinal| ordinal < count && here.is_empty()),
+        };
+        index.map(|index| index as u16).ok_or_else(|| IndexError { role, count, host: host_name.to_owned() })
+    }
+}
+
+/// It cannot be told which process this is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "there are {count} processes of the role {role}, and the host name {host:?} does not say which this is; give --index"
+)]
+pub struct IndexError {
+    role: Role,
+    count: usize,
+    host: String,
+}
+
+/// The port in `host:port`.
+pub fn port(address: &str) -> Option<u16> {
+    address.rsplit_once(':').and_then(|(host, port)| port.parse().ok().filter(|_| !host.is_empty()))
+}
+
+/// Where a process listens that others find at `address`: there, if it is an IP address, otherwise everywhere.
+pub fn listen_address(address: &str) -> Option<SocketAddr> {
+    if let Ok(address) = address.parse() {
+        return Some(address);
+    }
+    Some(SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port(address)?))
+}
+
+/// Names with a range of numbers in brackets, one by one.
+fn expand(list: &[String]) -> Result<Vec<String>, (String, &'static str)> {
+    let mut all = Vec::new();
+    for name in list {
+        let fail = |why| (name.clone(), why);
+        if name.is_empty() {
+            return Err(fail("a name is empty"));
+        }
+        let range = name.split_once('[').and_then(|(before, rest)| {
+            let (range, after) = rest.split_once(']')?;
+            range.split_once('-').map(|range| (before, range, after))
+        });
+        match range {
+            // An IPv6 address stands in brackets too, but has no such range.
+            Some((before, (from, to), after)) => {
+                let number = |text: &str| text.parse::<u32>().map_err(|_| fail("a range is written [0-23]"));
+                let (first, last) = (number(from)?, number(to)?);
+                if first > last || (last - first) as usize >= HOSTS_MAX {
+                    return Err(fail("a range goes from a lower to a higher number"));
+                }
+                let width = from.len();
+                all.extend((first..=last).map(|n| format!("{before}{n:0width$}{after}")));
+            }
+            None => all.push(name.clone()),
+        }
+    }
+    Ok(all)
+}
+
+/// A file for a system whose processes are all on this machine.
+pub fn loopback_file(
+    scenario: &Path,
+    run: u32,
+    supervisor: SocketAddr,
+    readouts: &[SocketAddr],
+    collectors: usize,
+    loggers: &[SocketAddr],
+) -> String {
+    let list = |all: &[SocketAddr]| {
+        all.iter().map(|address| format!("\"{address}\"")).collect::<Vec<_>>().join(", ")
+    };
+    let scenario = toml::Value::String(scenario.to_string_lossy().into_owned());
+    format!(
+        "scenario = {scenario}\nrun = {run}\n\n[hosts]\nsupervisor = \"{supervisor}\"\nreadouts = [{}]\n\
+         collectors = [{}]\nloggers = [{}]\n",
+        list(readouts),
+        vec!["\"127.0.0.1\""; collectors].join(", "),
+        list(loggers)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "scenario = \"replay\"\n[hosts]\nsupervisor = \"daq:7000\"\nreadouts = [\"ros-[00-23]:7100\"]\n\
+                        collectors = [\"dcm-[0-3]\"]\nloggers = [\"sfo-a:7200\", \"sfo-b:7200\"]\n";
+
+    fn parse(text: &str) -> Result<System, String> {
+        System::parse(Path::new("system.toml"), text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_host_map_is_expanded() {
+        let system = parse(GOOD).unwrap();
+        assert_eq!((system.readouts.len(), system.readouts[7].as_str()), (24, "ros-07:7100"));
+        assert_eq!(system.collectors[3], "dcm-3");
+        assert_eq!(system.address(Peer::Logger(1)), Some("sfo-b:7200"));
+        assert_eq!(system.index_here(Role::Readout, "ros-07.daq.example"), Ok(7));
+        assert_eq!(system.index_here(Role::Logger, "logger-1"), Ok(1));
+        assert_eq!(system.index_here(Role::Supervisor, "anything"), Ok(0));
+        assert!(system.index_here(Role::Collector, "dcm-9").unwrap_err().to_string().contains("--index"));
+    }
+
+    #[test]
+    fn mistakes_are_shown_where_they_stand() {
+        let wrong = |from: &str, to: &str| parse(&GOOD.replace(from, to)).unwrap_err();
+        let text = wrong("ros-[00-23]:7100", "ros-[00-22]:7100");
+        assert!(
+            text.contains("system.toml:4:12: `hosts.readouts` names 23, and the scenario has 24"),
+            "{text}"
+        );
+        assert!(text.contains("set `readout.hosts`"), "{text}");
+        let text = wrong("sfo-b:7200", "sfo-b");
+        assert!(text.contains("holds \"sfo-b\", which has no port"), "{text}");
+        let text = wrong("ros-[00-23]", "ros-[23-0]");
+        assert!(text.contains("a range goes from a lower to a higher number"), "{text}");
+        let text = wrong("loggers =", "logers =");
+        assert!(text.contains("line 6") && text.contains("`logers`") && text.contains("`loggers`"), "{text}");
+        let text = wrong("\"replay\"", "\"repley\"");
+        assert!(text.contains("did you mean the preset `replay`?"), "{text}");
+    }
+
+    #[test]
+    fn a_loopback_file_is_a_system() {
+        let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let readouts: Vec<_> = (0..24).map(|n| address(8000 + n)).collect();
+        let loggers = [address(9000), address(9001)];
+        let system =
+            parse(&loopback_file(Path::new("replay"), 3, address(7000), &readouts, 4, &loggers)).unwrap();
+        assert_eq!((system.run, system.readouts[23].as_str()), (3, "127.0.0.1:8023"));
+        assert_eq!(listen_address(&system.supervisor), Some(address(7000)));
+        assert_eq!(listen_address("ros-1:77").map(|address| address.port()), Some(77));
+    }
+}

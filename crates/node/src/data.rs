@@ -1,0 +1,249 @@
+//! What live messages carry: fragments, each with its source, status, size and checksum in front of it.
+//!
+//! A fragment is checksummed once, where its bytes first come into memory; whoever takes them over checks them again.
+
+use fanin_dataflow::{FragmentSet, Payload};
+pub use fanin_message::Payload as Chunk;
+use fanin_units::Bytes;
+
+/// Bytes in front of each fragment: source, status, size and checksum, 32 bits each, little-endian.
+pub const FRAGMENT_HEADER_BYTES: usize = 16;
+
+/// The status of a fragment that never came: a time-out, and a dummy in its place (`fanin_events::atlas::status`).
+pub const MISSING: u32 = fanin_events::atlas::status::MISSING;
+
+/// What the state machines carry about: pieces of messages, which are never copied together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Data {
+    parts: Vec<Chunk>,
+    missing: Vec<(u16, FragmentSet)>,
+    size: u64,
+}
+
+impl Data {
+    /// One piece.
+    pub fn new(chunk: Chunk) -> Self {
+        let size = chunk.len() as u64;
+        Self { parts: if size == 0 { Vec::new() } else { vec![chunk] }, missing: Vec::new(), size }
+    }
+
+    /// The pieces, in the order in which they came.
+    pub fn parts(&self) -> &[Chunk] {
+        &self.parts
+    }
+
+    /// The fragments of readouts that never came.
+    pub fn missing(&self) -> &[(u16, FragmentSet)] {
+        &self.missing
+    }
+
+    /// The fragments that came; the first error ends it.
+    pub fn fragments(&self) -> impl Iterator<Item = Result<Fragment<'_>, FragmentError>> {
+        self.parts.iter().flat_map(|part| fragments(part))
+    }
+
+    /// Appends a header for each fragment that never came, under the names that `source` gives them.
+    pub fn encode_missing(&self, source: &impl Fn(u16, u16) -> u32, out: &mut Vec<u8>) {
+        for &(readout, set) in &self.missing {
+            for fragment in set.iter() {
+                append(out, source(readout, fragment), MISSING, &[]);
+            }
+        }
+    }
+}
+
+impl Payload for Data {
+    fn size(&self) -> Bytes {
+        Bytes::new(self.size)
+    }
+
+    fn append(&mut self, _readout: u16, part: Self) {
+        self.size += part.size;
+        self.parts.extend(part.parts);
+        self.missing.extend(part.missing);
+    }
+
+    fn mark_missing(&mut self, readout: u16, fragments: FragmentSet) {
+        self.size += u64::from(fragments.len()) * FRAGMENT_HEADER_BYTES as u64;
+        self.missing.push((readout, fragments));
+    }
+}
+
+/// One fragment within a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fragment<'a> {
+    /// The source that it came from.
+    pub source: u32,
+    /// What is known about it; 0 is nothing to report, [`MISSING`] that it never came.
+    pub status: u32,
+    /// CRC-32 (IEEE) of its bytes, made by the readout.
+    pub checksum: u32,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+}
+
+impl Fragment<'_> {
+    /// Whether the bytes are those that the readout sent.
+    pub fn is_sound(&self) -> bool {
+        crc32fast::hash(self.bytes) == self.checksum
+    }
+}
+
+/// Bytes that are no fragments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum FragmentError {
+    /// They end within a header.
+    #[error("a fragment's header at byte {at} needs 16 bytes; {left} are left")]
+    Header {
+        /// Where the header begins.
+        at: usize,
+        /// Bytes from there on.
+        left: usize,
+    },
+    /// They end within a fragment.
+    #[error("the fragment of source {source_id:#x} at byte {at} needs {size} bytes; {left} are left")]
+    Size {
+        /// Its source.
+        source_id: u32,
+        /// Where its bytes begin.
+        at: usize,
+        /// The size in its header.
+        size: u32,
+        /// Bytes from there on.
+        left: usize,
+    },
+    /// The bytes are not those that the checksum was made of.
+    #[error("the fragment of source {source_id:#x} at byte {at} is corrupted: its checksum is wrong")]
+    Checksum {
+        /// Its source.
+        source_id: u32,
+        /// Where its bytes begin.
+        at: usize,
+    },
+}
+
+/// Appends a fragment with its header.
+///
+/// # Panics
+/// If it has 4 GiB or more, which no message has.
+pub fn append(out: &mut Vec<u8>, source: u32, status: u32, bytes: &[u8]) {
+    let size = u32::try_from(bytes.len()).expect("a fragment is smaller than 4 GiB");
+    for word in [source, status, size, crc32fast::hash(bytes)] {
+        out.extend_from_slice(&word.to_le_bytes());
+    }
+    out.extend_from_slice(bytes);
+}
+
+/// The fragments in some bytes; after an error nothing more comes.
+pub fn fragments(bytes: &[u8]) -> impl Iterator<Item = Result<Fragment<'_>, FragmentError>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        if at >= bytes.len() {
+            return None;
+        }
+        let next = read(bytes, at);
+        at = match &next {
+            Ok(fragment) => at + FRAGMENT_HEADER_BYTES + fragment.bytes.len(),
+            Err(_) => bytes.len(),
+        };
+        Some(next)
+    })
+}
+
+fn read(bytes: &[u8], at: usize) -> Result<Fragment<'_>, FragmentError> {
+    let left = bytes.len() - at;
+    let header = bytes.get(at..at + FRAGMENT_HEADER_BYTES).ok_or(FragmentError::Header { at, left })?;
+    let word = |n: usize| u32::from_le_bytes([header[n], header[n + 1], header[n + 2], header[n + 3]]);
+    let (source, status, size, checksum) = (word(0), word(4), word(8), word(12));
+    let at = at + FRAGMENT_HEADER_BYTES;
+    let left = bytes.len() - at;
+    let bytes = bytes.get(at..at.saturating_add(size as usize)).ok_or(FragmentError::Size {
+        source_id: source,
+        at,
+        size,
+        left,
+    })?;
+    Ok(Fragment { source, status, checksum, bytes })
+}
+
+/// What was found in some fragments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Content {
+    /// Fragments that came.
+    pub fragments: u32,
+    /// Fragments that never came.
+    pub missing: u32,
+    /// Bytes of the fragments, without headers.
+    pub bytes: u64,
+}
+
+/// Checks every fragment of some bytes, and counts them.
+///
+/// # Errors
+/// The first place that is wrong.
+pub fn check(bytes: &[u8]) -> Result<Content, FragmentError> {
+    let mut content = Content::default();
+    let mut at = 0;
+    for fragment in fragments(bytes) {
+        let fragment = fragment?;
+        at += FRAGMENT_HEADER_BYTES;
+        if !fragment.is_sound() {
+            return Err(FragmentError::Checksum { source_id: fragment.source, at });
+        }
+        at += fragment.bytes.len();
+        content.bytes += fragment.bytes.len() as u64;
+        if fragment.status == MISSING { content.missing += 1 } else { content.fragments += 1 }
+    }
+    Ok(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn two() -> Vec<u8> {
+        let mut bytes = Vec::new();
+        append(&mut bytes, 7, 0, b"hello");
+        append(&mut bytes, 8, 0, b"");
+        bytes
+    }
+
+    #[test]
+    fn fragments_come_back() {
+        let bytes = two();
+        let found: Vec<_> = fragments(&bytes).map(Result::unwrap).collect();
+        assert_eq!(
+            found.iter().map(|f| (f.source, f.bytes)).collect::<Vec<_>>(),
+            [(7, &b"hello"[..]), (8, b"")]
+        );
+        assert_eq!(check(&bytes), Ok(Content { fragments: 2, missing: 0, bytes: 5 }));
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_cut_is_found_or_harmless() {
+        let bytes = two();
+        for cut in 1..bytes.len() {
+            // Only the end of the first fragment looks whole.
+            assert_eq!(check(&bytes[..cut]).is_ok(), cut == 21, "{cut}");
+        }
+        let mut flipped = bytes.clone();
+        flipped[18] ^= 4;
+        assert_eq!(check(&flipped), Err(FragmentError::Checksum { source_id: 7, at: 16 }));
+        let mut larger = bytes;
+        larger[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert!(matches!(check(&larger), Err(FragmentError::Size { size: u32::MAX, .. })));
+    }
+
+    #[test]
+    fn an_event_is_as_large_as_what_is_sent_of_it() {
+        let mut event = Data::default();
+        event.append(0, Data::new(two().into()));
+        event.mark_missing(3, FragmentSet::first(2));
+        let mut rest = Vec::new();
+        event.encode_missing(&|readout, fragment| u32::from(readout) * 100 + u32::from(fragment), &mut rest);
+        let sent = event.parts().iter().map(|part| part.len()).sum::<usize>() + rest.len();
+        assert_eq!(event.size(), Bytes::new(sent as u64));
+        assert_eq!(check(&rest), Ok(Content { fragments: 0, missing: 2, bytes: 0 }));
+        assert_eq!(fragments(&rest).map(|f| f.unwrap().source).collect::<Vec<_>>(), [300, 301]);
+    }
+}

@@ -1,0 +1,376 @@
+//! The journal: what a process has recorded, one line a record, in files that survive it.
+//!
+//! The supervisor writes an assignment down before it is sent, and takes up its work from here when it is started
+//! again. The journals of all processes together are what the audit and the result tables are made from.
+//!
+//! A line is `TIME L1ID WHAT ARGUMENT…`, with the time in picoseconds since the epoch that the line
+//! `# fanin journal 1 PROCESS epoch-us MICROSECONDS` above it names, in microseconds since 1970. A process that is
+//! started again writes another such line. The last line may be torn; the rest is whole.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use fanin_dataflow::{L1Id, Outcome, Record, Stream, What};
+use fanin_units::{Bytes, Duration, Instant};
+
+const HEADER: &str = "# fanin journal 1";
+/// How much may wait in memory while the disk takes nothing.
+const WAITING_BYTES_MAX: usize = 64 << 20;
+
+const OUTCOMES: [(Outcome, &str); 4] = [
+    (Outcome::Rejected, "rejected"),
+    (Outcome::Accepted, "accepted"),
+    (Outcome::Stored, "stored"),
+    (Outcome::Debug, "debug"),
+];
+const STREAMS: [(Stream, &str); 2] = [(Stream::Physics, "physics"), (Stream::Debug, "debug")];
+
+/// A line of a journal: a record, and what the process adds to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line {
+    /// The record; its time counts from the epoch of its process.
+    pub record: Record,
+    /// For [`What::Collected`]: bytes of fragments so far, without headers.
+    pub data: u64,
+}
+
+/// A journal that is being written.
+#[derive(Debug)]
+pub struct Journal {
+    file: File,
+    path: PathBuf,
+    waiting: Vec<u8>,
+    text: String,
+    good: u64,
+    sync: bool,
+    dropped: u64,
+}
+
+impl Journal {
+    /// Opens or makes the journal of a process; a torn last line of an earlier life is cut off.
+    ///
+    /// `epoch_us` is what the times of its records count from, in microseconds since 1970. With `sync`, what is
+    /// committed survives not only the process but the machine.
+    ///
+    /// # Errors
+    /// If the file cannot be opened, read or written.
+    pub fn open(path: &Path, process: &str, epoch_us: u64, sync: bool) -> io::Result<Self> {
+        let mut file = OpenOptions::new().create(true).read(true).write(true).truncate(false).open(path)?;
+        let good = whole_lines(&mut file)?;
+        file.set_len(good)?;
+        file.seek(SeekFrom::Start(good))?;
+        let mut journal = Self {
+            file,
+            path: path.to_owned(),
+            waiting: format!("{HEADER} {process} epoch-us {epoch_us}\n").into_bytes(),
+            text: String::new(),
+            good,
+            sync,
+            dropped: 0,
+        };
+        journal.commit()?;
+        Ok(journal)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Adds a line, which is on file after the next [`Self::commit`].
+    pub fn add(&mut self, record: &Record, data: u64) {
+        if self.waiting.len() > WAITING_BYTES_MAX {
+            self.dropped += 1;
+            return;
+        }
+        self.text.clear();
+        format(record, data, &mut self.text);
+        self.waiting.extend_from_slice(self.text.as_bytes());
+    }
+
+    /// Lines that were given up because the disk took nothing for too long.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Brings what was added to file.
+    ///
+    /// # Errors
+    /// If it cannot be written; nothing of it is on file then, and the next commit tries again.
+    pub fn commit(&mut self) -> io::Result<()> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let written = self
+            .file
+            .write_all(&self.waiting)
+            .and_then(|()| if self.sync { self.file.sync_data() } else { Ok(()) });
+        if let Err(error) = written {
+            // A part of it would be taken for a torn end, with whole lines behind it.
+            self.file.set_len(self.good)?;
+            self.file.seek(SeekFrom::Start(self.good))?;
+            return Err(error);
+        }
+        self.good += self.waiting.len() as u64;
+        self.waiting.clear();
+        Ok(())
+    }
+}
+
+/// Up to where the file consists of whole lines.
+fn whole_lines(file: &mut File) -> io::Result<u64> {
+    const BLOCK: u64 = 64 << 10;
+    let mut end = file.metadata()?.len();
+    let mut block = Vec::new();
+    while end > 0 {
+        let start = end.saturating_sub(BLOCK);
+        block.resize((end - start) as usize, 0);
+        file.seek(SeekFrom::Start(start))?;
+        file.read_exact(&mut block)?;
+        if let Some(place) = block.iter().rposition(|&byte| byte == b'\n') {
+            return Ok(start + place as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
+}
+
+fn word<T: PartialEq>(all: &[(T, &'static str)], one: &T) -> &'static str {
+    all.iter().find(|(other, _)| other == one).map_or("", |(_, word)| word)
+}
+
+fn format(record: &Record, data: u64, out: &mut String) {
+    let Record { at, event, what } = record;
+    // Writing to a string cannot fail.
+    let _ = write!(out, "{} {} ", at.get(), event.0);
+    let _ = match what {
+        What::Assigned { collector, unit, due, direct } => {
+            write!(out, "assigned {collector} {unit} {} {}", due.get(), u8::from(*direct))
+        }
+        What::Reassigned { from } => write!(out, "reassigned {from}"),
+        What::Completed { collector, outcome } => {
+            write!(out, "completed {collector} {}", word(&OUTCOMES, outcome))
+        }
+        What::Duplicated { collector, outcome } => {
+            write!(out, "duplicated {collector} {}", word(&OUTCOMES, outcome))
+        }
+        What::Xoff => write!(out, "xoff"),
+        What::Xon => write!(out, "xon"),
+        What::Received { unit } => write!(out, "received {unit}"),
+        What::FirstRequest { step } => write!(out, "first-request {step}"),
+        What::Answered { readout, requested, bytes } => {
+            write!(out, "answered {readout} {} {}", requested.get(), bytes.get())
+        }
+        What::Missing { readout, fragments } => write!(out, "missing {readout} {fragments}"),
+        What::Collected { step, building, began, first_request, requests, bytes, missing } => write!(
+            out,
+            "collected {step} {} {} {} {requests} {} {missing} {data}",
+            u8::from(*building),
+            began.get(),
+            first_request.get(),
+            bytes.get()
+        ),
+        What::Decided { unit, outcome } => write!(out, "decided {unit} {}", word(&OUTCOMES, outcome)),
+        What::Shipped { logger, attempt, stream, bytes, missing } => {
+            write!(out, "shipped {logger} {attempt} {} {} {missing}", word(&STREAMS, stream), bytes.get())
+        }
+        What::Acknowledged { logger } => write!(out, "acknowledged {logger}"),
+        What::Abandoned => write!(out, "abandoned"),
+        What::Cleared => write!(out, "cleared"),
+        What::Stored { collector, stream, missing } => {
+            write!(out, "stored {collector} {} {missing}", word(&STREAMS, stream))
+        }
+        What::Deleted => write!(out, "deleted"),
+    };
+    out.push('\n');
+}
+
+/// Why a journal cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The system does not give it.
+    #[error("cannot read the journal {}: {error}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// What it said.
+        error: io::Error,
+    },
+    /// A line means nothing.
+    #[error("{}:{line}: {why}", path.display())]
+    Line {
+        /// Which journal.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+}
+
+/// Reads a journal: each of its lines, with the epoch that its time counts from in microseconds since 1970.
+///
+/// # Errors
+/// The first thing that is wrong; a torn last line is not.
+pub fn read(path: &Path, mut each: impl FnMut(u64, Line)) -> Result<(), JournalError> {
+    let io = |error| JournalError::Io { path: path.to_owned(), error };
+    let mut input = BufReader::new(File::open(path).map_err(io)?);
+    let (mut text, mut number, mut epoch) = (String::new(), 0, None);
+    loop {
+        text.clear();
+        input.read_line(&mut text).map_err(io)?;
+        let Some(line) = text.strip_suffix('\n') else { return Ok(()) };
+        number += 1;
+        let wrong = |why| JournalError::Line { path: path.to_owned(), line: number, why };
+        if let Some(header) = line.strip_prefix(HEADER) {
+            let us = header.rsplit(' ').next().and_then(|us| us.parse::<u64>().ok());
+            epoch = Some(us.ok_or_else(|| wrong("its header names no epoch"))?);
+            continue;
+        }
+        let epoch = epoch.ok_or_else(|| wrong("a journal begins with `# fanin journal 1`"))?;
+        each(epoch, parse(line).map_err(wrong)?);
+    }
+}
+
+fn parse(line: &str) -> Result<Line, &'static str> {
+    let mut words = line.split(' ');
+    let mut next = || words.next().ok_or("it has too few words");
+    fn number<T: std::str::FromStr>(word: &str) -> Result<T, &'static str> {
+        word.parse().map_err(|_| "a word is no number that can stand there")
+    }
+    fn time(word: &str) -> Result<Instant, &'static str> {
+        number(word).map(Instant::new)
+    }
+    fn one_of<T: Copy>(all: &[(T, &str)], word: &str) -> Result<T, &'static str> {
+        all.iter()
+            .find(|(_, name)| *name == word)
+            .map(|(one, _)| *one)
+            .ok_or("a word is none of those that can stand there")
+    }
+    let flag = |word: &str| number::<u8>(word).map(|flag| flag != 0);
+    let at = time(next()?)?;
+    let event = L1Id(number(next()?)?);
+    let mut data = 0;
+    let what = match next()? {
+        "assigned" => What::Assigned {
+            collector: number(next()?)?,
+            unit: number(next()?)?,
+            due: time(next()?)?,
+            direct: flag(next()?)?,
+        },
+        "reassigned" => What::Reassigned { from: number(next()?)? },
+        "completed" => What::Completed { collector: number(next()?)?, outcome: one_of(&OUTCOMES, next()?)? },
+        "duplicated" => {
+            What::Duplicated { collector: number(next()?)?, outcome: one_of(&OUTCOMES, next()?)? }
+        }
+        "xoff" => What::Xoff,
+        "xon" => What::Xon,
+        "received" => What::Received { unit: number(next()?)? },
+        "first-request" => What::FirstRequest { step: number(next()?)? },
+        "answered" => What::Answered {
+            readout: number(next()?)?,
+            requested: time(next()?)?,
+            bytes: Bytes::new(number(next()?)?),
+        },
+        "missing" => What::Missing { readout: number(next()?)?, fragments: number(next()?)? },
+        "collected" => {
+            let what = What::Collected {
+                step: number(next()?)?,
+                building: flag(next()?)?,
+                began: time(next()?)?,
+                first_request: time(next()?)?,
+                requests: number(next()?)?,
+                bytes: Bytes::new(number(next()?)?),
+                missing: number(next()?)?,
+            };
+            data = number(next()?)?;
+            what
+        }
+        "decided" => What::Decided { unit: number(next()?)?, outcome: one_of(&OUTCOMES, next()?)? },
+        "shipped" => What::Shipped {
+            logger: number(next()?)?,
+            attempt: number(next()?)?,
+            stream: one_of(&STREAMS, next()?)?,
+            bytes: Bytes::new(number(next()?)?),
+            missing: number(next()?)?,
+        },
+        "acknowledged" => What::Acknowledged { logger: number(next()?)? },
+        "abandoned" => What::Abandoned,
+        "cleared" => What::Cleared,
+        "stored" => What::Stored {
+            collector: number(next()?)?,
+            stream: one_of(&STREAMS, next()?)?,
+            missing: number(next()?)?,
+        },
+        "deleted" => What::Deleted,
+        _ => return Err("it tells of something unknown"),
+    };
+    if words.next().is_some() {
+        return Err("it has too many words");
+    }
+    Ok(Line { record: Record { at, event, what }, data })
+}
+
+/// Shifts a record's time from its own epoch to an earlier one.
+pub fn since(epoch_us: u64, earlier_us: u64, record: Record) -> Record {
+    let later = Duration::new(epoch_us.saturating_sub(earlier_us).saturating_mul(1_000_000));
+    let shift = |at: Instant| at.checked_add(later).unwrap_or(Instant::FAR_FUTURE);
+    let what = match record.what {
+        What::Assigned { collector, unit, due, direct } => {
+            What::Assigned { collector, unit, due: shift(due), direct }
+        }
+        What::Answered { readout, requested, bytes } => {
+            What::Answered { readout, requested: shift(requested), bytes }
+        }
+        What::Collected { step, building, began, first_request, requests, bytes, missing } => {
+            let (began, first_request) = (shift(began), shift(first_request));
+            What::Collected { step, building, began, first_request, requests, bytes, missing }
+        }
+        what => what,
+    };
+    Record { at: shift(record.at), what, ..record }
+}
+
+/// What a supervisor that is started again has to know.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Resume {
+    /// The next event to assign, unless nothing was ever assigned.
+    pub next: Option<L1Id>,
+    /// Events that were not finished with, and the collector that had each.
+    pub outstanding: Vec<(L1Id, u16)>,
+    /// Events that were finished with, and that the readouts may not have heard of.
+    pub uncleared: Vec<L1Id>,
+}
+
+/// Reads what is left to do from a supervisor's journal. Without one, nothing is.
+///
+/// # Errors
+/// As for [`read`].
+pub fn resume(path: &Path) -> Result<Resume, JournalError> {
+    let mut resume = Resume::default();
+    let mut outstanding = BTreeMap::new();
+    let mut uncleared = BTreeMap::new();
+    if !path.exists() {
+        return Ok(resume);
+    }
+    read(path, |_, Line { record, .. }| match record.what {
+        What::Assigned { collector, .. } => {
+            resume.next = resume.next.max(Some(L1Id(record.event.0 + 1)));
+            outstanding.insert(record.event, collector);
+        }
+        What::Completed { .. } => {
+            outstanding.remove(&record.event);
+            uncleared.insert(record.event, ());
+        }
+        What::Cleared => {
+            uncleared.remove(&record.event);
+        }
+        _ => {}
+    })?;
+    resume.outstanding = outstanding.into_iter().collect();
+    resume.uncleared = uncleared.into_keys().collect();
+    Ok(resume)
+}

@@ -1,0 +1,50 @@
+//! Log lines: text for people, or JSON for collectors of logs, on standard error.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use tracing::{Level, Metadata};
+use tracing_subscriber::layer::{Context, Filter, SubscriberExt};
+use tracing_subscriber::{Layer, Registry, fmt};
+
+use crate::config::LogFormat;
+
+/// The least important level that is written, as a number.
+static LEVEL: AtomicU8 = AtomicU8::new(3);
+
+const fn number(level: Level) -> u8 {
+    match level {
+        Level::ERROR => 1,
+        Level::WARN => 2,
+        Level::INFO => 3,
+        Level::DEBUG => 4,
+        Level::TRACE => 5,
+    }
+}
+
+struct Chosen;
+
+impl<S> Filter<S> for Chosen {
+    fn enabled(&self, metadata: &Metadata<'_>, _: &Context<'_, S>) -> bool {
+        number(*metadata.level()) <= LEVEL.load(Ordering::Relaxed)
+    }
+}
+
+/// Sets the least important level that is written, now and later.
+pub fn set_level(level: Level) {
+    LEVEL.store(number(level), Ordering::Relaxed);
+}
+
+/// Begins to write log lines; the second call of a process has no effect.
+pub fn install(format: LogFormat, level: Level) {
+    set_level(level);
+    let text = fmt::layer().with_writer(std::io::stderr).with_target(false);
+    // A second subscriber is refused, and the first one stays.
+    let _ = match format {
+        LogFormat::Text => tracing::subscriber::set_global_default(
+            Registry::default().with(text.with_ansi(false).with_filter(Chosen)),
+        ),
+        LogFormat::Json => tracing::subscriber::set_global_default(
+            Registry::default().with(text.json().flatten_event(true).with_filter(Chosen)),
+        ),
+    };
+}

@@ -1,0 +1,286 @@
+//! What a process counts, for Prometheus (`/metrics`) and for whoever asks whether it is well (`/healthz`).
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use fanin_dataflow::{Outcome, Record, What};
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::wire::Wire;
+
+/// A process that has not measured itself for so long hangs.
+const HANGS_AFTER: Duration = Duration::from_secs(10);
+/// A request that takes longer is given up.
+const REQUEST_MAX: Duration = Duration::from_secs(2);
+const REQUEST_BYTES_MAX: usize = 8192;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByOutcome {
+    outcome: &'static str,
+}
+
+/// The name of an outcome in metrics.
+const fn outcome_name(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Rejected => "rejected",
+        Outcome::Accepted => "accepted",
+        Outcome::Stored => "stored",
+        Outcome::Debug => "debug",
+    }
+}
+
+macro_rules! metrics {
+    ($($(#[$about:meta])* $field:ident: $kind:ty, $name:literal, $help:literal, $unit:expr;)*) => {
+        /// All metrics of a process. Those of other roles stay at zero.
+        pub struct Metrics {
+            registry: Arc<Mutex<Registry>>,
+            healthy: Arc<AtomicBool>,
+            measured_ms: Arc<AtomicU64>,
+            completed: Family<ByOutcome, Counter>,
+            collection: Histogram,
+            $($(#[$about])* pub $field: $kind,)*
+        }
+
+        impl Metrics {
+            /// Metrics of the process with this name, all zero.
+            pub fn new(process: &str) -> Self {
+                let role = process.split('-').next().unwrap_or_default().to_owned();
+                let labels = [
+                    ("process".into(), process.to_owned().into()),
+                    ("role".into(), role.into()),
+                ];
+                let mut registry = Registry::with_prefix_and_labels("fanin", labels.into_iter());
+                let completed = Family::<ByOutcome, Counter>::default();
+                let about = "Events that are finished with, as the supervisor knows";
+                registry.register("events_completed", about, completed.clone());
+                // 0.1 ms to 26 s.
+                let collection = Histogram::new(exponential_buckets(0.0001, 2.0, 19));
+                let about = "Time from an event's first request to its last fragment";
+                registry.register_with_unit("collection_time", about, Unit::Seconds, collection.clone());
+                $(let $field = <$kind>::default();
+                match $unit {
+                    Some(unit) => registry.register_with_unit($name, $help, unit, $field.clone()),
+                    None => registry.register($name, $help, $field.clone()),
+                })*
+                Self {
+                    registry: Arc::new(Mutex::new(registry)),
+                    healthy: Arc::new(AtomicBool::new(true)),
+                    measured_ms: Arc::new(AtomicU64::new(now_ms())),
+                    completed,
+                    collection,
+                    $($field,)*
+                }
+            }
+        }
+    };
+}
+
+type Float = Counter<f64, AtomicU64>;
+
+metrics! {
+    /// Whether it works, or is stopping.
+    up: Gauge, "up", "Whether the process takes work: 0 while it stops", None;
+    /// Connections.
+    connections: Gauge, "connections", "Peers that are connected", None;
+    /// Connections lost.
+    connections_lost: Counter, "connections_lost", "Connections that broke", None;
+    /// Messages sent.
+    messages_sent: Counter, "messages_sent", "Messages sent", None;
+    /// Messages received.
+    messages_received: Counter, "messages_received", "Messages received", None;
+    /// Messages whose peer was gone.
+    messages_undeliverable: Counter, "messages_undeliverable", "Messages whose peer was gone", None;
+    /// Messages without sense.
+    messages_invalid: Counter, "messages_invalid", "Messages that made no sense; their sender was shut out", None;
+    /// Bytes sent.
+    sent_bytes: Counter, "sent", "Bytes of messages sent, with headers", Some(Unit::Bytes);
+    /// Bytes received.
+    received_bytes: Counter, "received", "Bytes of messages received, with headers", Some(Unit::Bytes);
+    /// Journal lines given up.
+    journal_dropped: Counter, "journal_lines_dropped", "Lines of the journal that the disk never took", None;
+    /// Events assigned.
+    assigned: Counter, "events_assigned", "Events that the supervisor assigned, each counted once", None;
+    /// Events reassigned.
+    reassigned: Counter, "events_reassigned", "Times that an event was taken from a lost collector", None;
+    /// Events that collectors have.
+    outstanding: Gauge, "events_outstanding", "Events that are assigned and not finished with", None;
+    /// Free units.
+    units_free: Gauge, "units_free", "Processing units that wait for an event", None;
+    /// XOFF.
+    xoff: Counter, "xoff", "Times that the trigger was stopped (supervisor) or memory was full (readout)", None;
+    /// How long the trigger was stopped.
+    xoff_seconds: Float, "xoff_time", "Time for which the trigger was stopped or memory was full", Some(Unit::Seconds);
+    /// Requests.
+    requests: Counter, "requests", "Requests sent (collector) or received (readout)", None;
+    /// Repetitions.
+    requests_repeated: Counter, "requests_repeated", "Requests that had no answer in time and were sent again", None;
+    /// Requests that wait.
+    requests_waiting: Gauge, "requests_waiting", "Requests that wait for credits", None;
+    /// Credits in use.
+    credits_used: Gauge, "credits_used", "Credits that are out", None;
+    /// Events at the collector.
+    events_building: Gauge, "events_building", "Events that a collector has", None;
+    /// Fragment bytes.
+    fragment_bytes: Counter, "fragments", "Bytes of fragments received (collector) or answered (readout)", Some(Unit::Bytes);
+    /// Missing fragments.
+    fragments_missing: Counter, "fragments_missing", "Fragments that never came", None;
+    /// Corrupted answers.
+    answers_corrupted: Counter, "answers_corrupted", "Answers whose checksums are wrong", None;
+    /// Units lost.
+    units_lost: Counter, "units_lost", "Processors that crashed or took too long", None;
+    /// Reshipped.
+    reshipped: Counter, "events_reshipped", "Events sent to another logger after one failed", None;
+    /// Events in memory.
+    events_held: Gauge, "events_held", "Events in a readout's memory", None;
+    /// Bytes in memory.
+    held_bytes: Gauge, "held", "Bytes in memory: fragments (readout), events that are not on disk yet (logger)", Some(Unit::Bytes);
+    /// Events on disk.
+    stored: Counter, "events_stored", "Events that are safely on disk", None;
+    /// Events in the debug stream.
+    stored_debug: Counter, "events_stored_debug", "Of these, in the debug stream", None;
+    /// Bytes on disk.
+    stored_bytes: Counter, "stored", "Bytes of events that are safely on disk", Some(Unit::Bytes);
+    /// Store failures.
+    store_failed: Counter, "events_store_failed", "Events that could not be written", None;
+    /// Refusals.
+    offers_refused: Counter, "offers_refused", "Offers of events that a logger turned down", None;
+    /// Disk full.
+    disk_full: Gauge, "disk_full", "Whether the disk takes nothing more", None;
+}
+
+fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}
+
+/// Brings a counter to what was counted elsewhere.
+pub fn set(counter: &Counter, value: u64) {
+    counter.inner().store(value, Ordering::Relaxed);
+}
+
+/// Brings a counter of seconds to a span of time.
+pub fn set_time(counter: &Float, time: fanin_units::Duration) {
+    counter.inner().store(time.as_secs_f64().to_bits(), Ordering::Relaxed);
+}
+
+/// Brings a gauge to a number.
+pub fn level(gauge: &Gauge, value: u64) {
+    gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
+}
+
+impl Metrics {
+    /// Takes note of a record.
+    pub fn count(&self, record: &Record) {
+        match record.what {
+            What::Completed { outcome, .. } => {
+                self.completed.get_or_create(&ByOutcome { outcome: outcome_name(outcome) }).inc();
+            }
+            What::Collected { first_request, .. } => {
+                self.collection.observe(record.at.saturating_since(first_request).as_secs_f64());
+            }
+            _ => {}
+        }
+    }
+
+    /// Brings what all processes have up to date.
+    pub fn measure(&self, wire: &Wire, journal_dropped: u64, up: bool) {
+        let counters = &wire.counters;
+        self.up.set(i64::from(up));
+        level(&self.connections, wire.connected() as u64);
+        set(&self.connections_lost, counters.connections_lost);
+        set(&self.messages_sent, counters.messages_sent);
+        set(&self.messages_received, counters.messages_received);
+        set(&self.messages_undeliverable, counters.messages_undeliverable);
+        set(&self.messages_invalid, counters.messages_invalid);
+        set(&self.sent_bytes, counters.bytes_sent);
+        set(&self.received_bytes, counters.bytes_received);
+        set(&self.journal_dropped, journal_dropped);
+        self.healthy.store(up, Ordering::Relaxed);
+        self.measured_ms.store(now_ms(), Ordering::Relaxed);
+    }
+
+    /// The text that Prometheus reads.
+    pub fn text(&self) -> String {
+        render(&self.registry)
+    }
+}
+
+fn render(registry: &Mutex<Registry>) -> String {
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    let _ = text::encode(&mut out, &registry.lock().unwrap_or_else(PoisonError::into_inner));
+    out
+}
+
+/// Serves `/metrics` and `/healthz` from a thread of its own, for as long as the process lives.
+///
+/// # Errors
+/// If the address cannot be used.
+pub fn serve(metrics: &Metrics, address: SocketAddr) -> io::Result<()> {
+    let listener = TcpListener::bind(address)?;
+    let registry = Arc::clone(&metrics.registry);
+    let (healthy, measured) = (Arc::clone(&metrics.healthy), Arc::clone(&metrics.measured_ms));
+    std::thread::Builder::new().name("metrics".to_owned()).spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let hangs =
+                now_ms().saturating_sub(measured.load(Ordering::Relaxed)) > HANGS_AFTER.as_millis() as u64;
+            let state = match (hangs, healthy.load(Ordering::Relaxed)) {
+                (true, _) => Err("the process hangs\n"),
+                (false, false) => Err("the process is stopping\n"),
+                (false, true) => Ok("ok\n"),
+            };
+            // Whoever asks and goes away has no further wishes.
+            let _ = answer(stream, state, &registry);
+        }
+    })?;
+    Ok(())
+}
+
+fn answer(mut stream: TcpStream, state: Result<&str, &str>, registry: &Mutex<Registry>) -> io::Result<()> {
+    let until = Instant::now() + REQUEST_MAX;
+    stream.set_write_timeout(Some(REQUEST_MAX))?;
+    let mut request = Vec::new();
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < REQUEST_BYTES_MAX {
+        let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        stream.set_read_timeout(Some(left))?;
+        let mut block = [0; 1024];
+        match stream.read(&mut block)? {
+            0 => break,
+            count => request.extend_from_slice(&block[..count]),
+        }
+        if Instant::now() >= until {
+            return Ok(());
+        }
+    }
+    let line = request.split(|&byte| byte == b'\r').next().unwrap_or_default();
+    let line = String::from_utf8_lossy(line);
+    let mut words = line.split(' ');
+    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let path = path.split('?').next().unwrap_or_default();
+    let openmetrics = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let (status, kind, body) = match (method, path) {
+        ("GET" | "HEAD", "/metrics") => ("200 OK", openmetrics, render(registry)),
+        ("GET" | "HEAD", "/healthz") => match state {
+            Ok(text) => ("200 OK", "text/plain", text.to_owned()),
+            Err(text) => ("503 Service Unavailable", "text/plain", text.to_owned()),
+        },
+        ("GET" | "HEAD", _) => ("404 Not Found", "text/plain", "/metrics and /healthz are here\n".to_owned()),
+        _ => ("405 Method Not Allowed", "text/plain", "GET is understood\n".to_owned()),
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes())?;
+    if method == "GET" {
+        stream.write_all(body.as_bytes())?;
+    }
+    stream.flush()
+}

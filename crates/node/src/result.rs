@@ -1,0 +1,116 @@
+//! From the journals of a run to the rows that a simulation of it has too.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use fanin_dataflow::{L1Id, Outcome, Record, What};
+use fanin_report::{EventRow, Outcome as RowOutcome};
+use fanin_units::{Duration, Instant};
+
+use crate::journal::{self, JournalError, since};
+
+/// What the journals of a run tell.
+#[derive(Debug, Clone, Default)]
+pub struct Told {
+    /// One row an event, by L1 ID. Times count from the first assignment.
+    pub rows: Vec<EventRow>,
+    /// Fragments that never came.
+    pub missing: u64,
+    /// Times that an event was taken from a lost collector.
+    pub reassigned: u64,
+}
+
+/// Reads the journals of a run; `racks` has the rack of each collector.
+///
+/// # Errors
+/// If a journal cannot be read.
+pub fn told(folder: &Path, racks: &[u32]) -> Result<Told, JournalError> {
+    let mut lines: Vec<(u64, journal::Line)> = Vec::new();
+    let read_folder = |error| JournalError::Io { path: folder.to_owned(), error };
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(read_folder)? {
+        let path = entry.map_err(read_folder)?.path();
+        if path.extension().is_some_and(|extension| extension == "journal") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    for path in &paths {
+        journal::read(path, |epoch, line| {
+            // Of the others, nothing is asked here.
+            if !matches!(line.record.what, What::Deleted | What::Cleared | What::Received { .. }) {
+                lines.push((epoch, line));
+            }
+        })?;
+    }
+    let Some(earliest) = lines.iter().map(|(epoch, _)| *epoch).min() else { return Ok(Told::default()) };
+    let mut records: Vec<(Record, u64)> =
+        lines.iter().map(|(epoch, line)| (since(*epoch, earliest, line.record), line.data)).collect();
+    records.sort_by_key(|(record, _)| record.at);
+    let is_assigned = |record: &Record| matches!(record.what, What::Assigned { .. });
+    let Some(start) = records.iter().find(|(record, _)| is_assigned(record)).map(|(record, _)| record.at)
+    else {
+        return Ok(Told::default());
+    };
+    let mut told = Told::default();
+    let mut rows: BTreeMap<L1Id, EventRow> = BTreeMap::new();
+    for (record, data) in &records {
+        note(&mut rows, &mut told, record, *data, start, racks);
+    }
+    told.rows = rows.into_values().collect();
+    Ok(told)
+}
+
+fn note(
+    rows: &mut BTreeMap<L1Id, EventRow>,
+    told: &mut Told,
+    record: &Record,
+    data: u64,
+    start: Instant,
+    racks: &[u32],
+) {
+    let Record { at, event, what } = *record;
+    let at = at.saturating_since(start).get();
+    if let What::Assigned { collector, unit, .. } = what {
+        let row =
+            rows.entry(event).or_insert(EventRow { id: event.0, assigned_ps: at, ..EventRow::default() });
+        row.collector = u32::from(collector);
+        row.rack = racks.get(usize::from(collector)).copied().unwrap_or_default();
+        row.unit = u32::from(unit);
+        // What a lost collector had collected does not count.
+        (row.first_request_ps, row.last_byte_ps, row.collection_time_ps) = (None, None, None);
+        return;
+    }
+    let Some(row) = rows.get_mut(&event) else { return };
+    match what {
+        What::FirstRequest { .. } => {
+            row.first_request_ps.get_or_insert(at);
+        }
+        What::Collected { began, requests, .. } => {
+            // A step that had nothing left to request took no time, and is none.
+            if requests > 0 {
+                let time: Duration = record.at.saturating_since(began);
+                row.collection_time_ps = Some(row.collection_time_ps.unwrap_or(0) + time.get());
+                row.last_byte_ps.get_or_insert(at);
+                if data > row.size_bytes {
+                    row.last_byte_ps = Some(at);
+                }
+            }
+            row.size_bytes = row.size_bytes.max(data);
+            if row.outcome == RowOutcome::Assigned {
+                row.outcome = RowOutcome::Collected;
+            }
+        }
+        What::Missing { fragments, .. } => told.missing += u64::from(fragments),
+        What::Reassigned { .. } => told.reassigned += 1,
+        What::Completed { outcome, .. } => {
+            row.outcome = match outcome {
+                Outcome::Rejected => RowOutcome::Rejected,
+                Outcome::Accepted => RowOutcome::Accepted,
+                Outcome::Stored => RowOutcome::Stored,
+                Outcome::Debug => RowOutcome::Debug,
+            };
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,195 @@
+//! The collector's process: it checks what arrives, and shows events to the processors of its host.
+
+use std::collections::HashMap;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use fanin_dataflow::{
+    Collector, L1Id, Message, Outcome, Payload as _, Peer, Record, Unexpected, UnitCommand, What,
+};
+use fanin_scenario::Processors;
+use fanin_units::Instant;
+
+use super::settings;
+use crate::config::System;
+use crate::data::{Chunk, Data, check};
+use crate::metrics::{self, Metrics};
+use crate::process::{Node, ProcessError, Wake};
+use crate::source::{Sources, supply};
+use crate::unit::server::{Happening, Launcher, Server};
+
+/// A collector.
+pub struct CollectorNode {
+    collector: Collector<Data>,
+    sources: Sources,
+    /// Bytes of fragments that came for each event.
+    data: HashMap<L1Id, u64>,
+    has_loggers: bool,
+    units: Option<Server>,
+}
+
+impl CollectorNode {
+    /// A collector, whose processors are being started.
+    ///
+    /// # Errors
+    /// If the scenario does not allow it, or the processors cannot be served.
+    pub fn new(system: &System, place: u16, wake: &Wake) -> Result<Self, ProcessError> {
+        let scenario = system.scenario();
+        settings::check(scenario)?;
+        let (_, sources) = supply(scenario, &system.scenario_folder)?;
+        let config = settings::collector(scenario, place, sources.counts())?;
+        let collector = Collector::new(config).map_err(|error| ProcessError::Settings(error.to_string()))?;
+        let has_loggers = scenario.logger.hosts > 0;
+        let units = match scenario.live.processors {
+            Processors::Processes => Some(serve(system, place, wake)?),
+            Processors::Timers => None,
+        };
+        Ok(Self { collector, sources, data: HashMap::new(), has_loggers, units })
+    }
+
+    /// Passes on what the data flow wants of the processors.
+    fn command(&mut self) {
+        while let Some(command) = self.collector.poll_unit() {
+            let Some(units) = &self.units else { continue };
+            match command {
+                UnitCommand::Process { unit, event, step } => {
+                    let Some((_, _, payload)) = self.collector.event_of(unit) else { continue };
+                    let mut data = payload.clone();
+                    if !data.missing().is_empty() {
+                        // The processor sees what is missing as fragments that say so.
+                        let mut missing = Vec::new();
+                        let name = |readout, fragment| self.sources.name(readout, fragment);
+                        data.encode_missing(&name, &mut missing);
+                        data.append(0, Data::new(Chunk::from(missing)));
+                    }
+                    units.process(unit, event, step, data);
+                }
+                UnitCommand::Kill { unit } => {
+                    tracing::warn!(
+                        unit,
+                        "the processor is killed: it took too long, or its event was taken away"
+                    );
+                    units.kill(unit);
+                }
+            }
+        }
+    }
+}
+
+/// Starts the processors of a collector.
+fn serve(system: &System, place: u16, wake: &Wake) -> Result<Server, ProcessError> {
+    let own = |what| move |error| ProcessError::Own { what, error };
+    let program = std::env::current_exe().map_err(own("cannot find this program"))?;
+    let (path, parent) = (system.path.clone(), std::process::id());
+    let launcher: Launcher = Arc::new(move |unit| {
+        let mut command = Command::new(&program);
+        command.args(["node", "processor"]).arg(&path);
+        command.args(["--index", &place.to_string(), "--unit", &unit.to_string()]);
+        command.env(super::processor::PARENT, parent.to_string()).stdin(Stdio::null());
+        command
+    });
+    let units = system.scenario().collectors.units_per_host as u16;
+    Server::start(&system.socket(place), units, Some(&launcher), wake).map_err(own("cannot serve processors"))
+}
+
+impl Node for CollectorNode {
+    fn handle_connected(&mut self, now: Instant, peer: Peer) {
+        self.collector.handle_connected(now, peer);
+        self.command();
+    }
+
+    fn handle_closed(&mut self, now: Instant, peer: Peer) {
+        self.collector.handle_closed(now, peer);
+        self.command();
+    }
+
+    fn handle_message(&mut self, now: Instant, peer: Peer, message: Message<Data>) -> Result<(), Unexpected> {
+        if let (Peer::Readout(readout), Message::Answer { tag, event, payload, .. }) = (peer, &message) {
+            let mut bytes = 0;
+            for part in payload.parts() {
+                match check(part) {
+                    Ok(content) => bytes += content.bytes,
+                    Err(error) => {
+                        tracing::error!(%peer, event = event.0, %error, "an answer is corrupted");
+                        self.collector.handle_corrupted(now, readout, *tag);
+                        self.command();
+                        return Ok(());
+                    }
+                }
+            }
+            *self.data.entry(*event).or_default() += bytes;
+        }
+        let handled = self.collector.handle_message(now, peer, message);
+        self.command();
+        handled
+    }
+
+    fn handle_deadline(&mut self, now: Instant) {
+        self.collector.handle_deadline(now);
+        self.command();
+    }
+
+    fn handle_woken(&mut self, now: Instant) {
+        while let Some(happening) = self.units.as_ref().and_then(Server::poll) {
+            match happening {
+                Happening::Up { unit, pid } => {
+                    tracing::debug!(unit, pid, "a processor is there");
+                    self.collector.handle_unit_up(now, unit);
+                }
+                Happening::Lost { unit, why } => {
+                    tracing::warn!(unit, why, "a processor is lost");
+                    self.collector.handle_unit_lost(now, unit);
+                }
+                Happening::Decided { unit, event, decision } => {
+                    if !self.collector.handle_decision(now, unit, event, decision) {
+                        tracing::info!(unit, event = event.0, "a decision came too late");
+                    }
+                }
+            }
+        }
+        self.command();
+    }
+
+    fn is_idle(&mut self) -> bool {
+        self.collector.waits().next().is_none()
+    }
+
+    fn poll_transmit(&mut self) -> Option<(Peer, Message<Data>)> {
+        self.collector.poll_transmit()
+    }
+
+    fn poll_record(&mut self) -> Option<(Record, u64)> {
+        let record = self.collector.poll_record()?;
+        let event = record.event;
+        let data = match record.what {
+            What::Collected { building, .. } if building && !self.has_loggers => self.data.remove(&event),
+            What::Collected { .. } => self.data.get(&event).copied(),
+            What::Decided { outcome: Outcome::Rejected, .. }
+            | What::Acknowledged { .. }
+            | What::Abandoned => {
+                self.data.remove(&event);
+                None
+            }
+            _ => None,
+        };
+        Some((record, data.unwrap_or_default()))
+    }
+
+    fn poll_deadline(&mut self) -> Option<Instant> {
+        self.collector.poll_deadline()
+    }
+
+    fn measure(&self, metrics: &Metrics) {
+        let counters = self.collector.counters();
+        metrics::set(&metrics.requests, counters.requests);
+        metrics::set(&metrics.requests_repeated, counters.retries);
+        metrics::set(&metrics.fragment_bytes, counters.bytes);
+        metrics::set(&metrics.fragments_missing, counters.missing);
+        metrics::set(&metrics.answers_corrupted, counters.corrupted);
+        metrics::set(&metrics.units_lost, counters.units_lost);
+        metrics::set(&metrics.reshipped, counters.reshipped);
+        metrics::level(&metrics.requests_waiting, self.collector.requests_waiting() as u64);
+        metrics::level(&metrics.credits_used, u64::from(self.collector.credits_used()));
+        metrics::level(&metrics.events_building, self.collector.waits().count() as u64);
+    }
+}

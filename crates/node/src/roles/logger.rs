@@ -1,0 +1,121 @@
+//! The data logger's process: what it grants is written by a thread of its own.
+
+use fanin_dataflow::{Logger, Message, Peer, Record, Unexpected};
+use fanin_units::Instant;
+
+use super::settings;
+use crate::config::System;
+use crate::data::Data;
+use crate::metrics::{self, Metrics};
+use crate::process::{Node, ProcessError, Wake};
+use crate::store::{Store, StoreConfig, Stored};
+
+/// A logger.
+pub struct LoggerNode {
+    logger: Logger<Data>,
+    store: Store,
+    is_full: bool,
+    is_stopping: bool,
+}
+
+impl LoggerNode {
+    /// A logger that has finished what an earlier life left behind.
+    ///
+    /// # Errors
+    /// If the scenario does not allow it, or the disk cannot be used.
+    pub fn new(system: &System, place: u16, wake: Wake) -> Result<Self, ProcessError> {
+        settings::check(system.scenario())?;
+        let logger = Logger::new(settings::logger(system.scenario()))
+            .map_err(|error| ProcessError::Settings(error.to_string()))?;
+        let config = StoreConfig {
+            folder: system.data.clone(),
+            process: format!("logger-{place}"),
+            file_bytes: system.scenario().live.file_size.get(),
+            run: system.run,
+        };
+        let store = Store::start(config, wake)
+            .map_err(|error| ProcessError::Own { what: "cannot store events", error })?;
+        Ok(Self { logger, store, is_full: false, is_stopping: false })
+    }
+
+    fn hand_over(&mut self) {
+        while let Some(job) = self.logger.poll_write() {
+            self.store.write(job);
+        }
+    }
+}
+
+impl Node for LoggerNode {
+    fn handle_connected(&mut self, now: Instant, peer: Peer) {
+        self.logger.handle_connected(now, peer);
+    }
+
+    fn handle_closed(&mut self, now: Instant, peer: Peer) {
+        self.logger.handle_closed(now, peer);
+        self.hand_over();
+    }
+
+    fn handle_message(&mut self, now: Instant, peer: Peer, message: Message<Data>) -> Result<(), Unexpected> {
+        let handled = self.logger.handle_message(now, peer, message);
+        self.hand_over();
+        handled
+    }
+
+    fn handle_deadline(&mut self, now: Instant) {
+        self.logger.handle_deadline(now);
+    }
+
+    fn handle_woken(&mut self, now: Instant) {
+        while let Some(stored) = self.store.poll() {
+            match stored {
+                Stored::Safe(id) => self.logger.handle_stored(now, id),
+                Stored::Failed(id) => self.logger.handle_store_failed(id),
+                Stored::Full(full) => {
+                    if full != self.is_full {
+                        tracing::warn!(full, "the disk is full, or is no longer");
+                    }
+                    self.is_full = full;
+                    self.logger.handle_disk_full(full || self.is_stopping);
+                }
+            }
+        }
+        self.hand_over();
+    }
+
+    fn handle_stop(&mut self, _now: Instant) {
+        // As with a full disk: others are asked, what was granted still comes.
+        self.is_stopping = true;
+        self.logger.handle_disk_full(true);
+    }
+
+    fn handle_reload(&mut self, system: &System) {
+        self.store.set_file_bytes(system.scenario().live.file_size.get());
+    }
+
+    fn is_idle(&mut self) -> bool {
+        self.logger.unwritten() == 0 && self.logger.counters().held == 0
+    }
+
+    fn poll_transmit(&mut self) -> Option<(Peer, Message<Data>)> {
+        self.logger.poll_transmit()
+    }
+
+    fn poll_record(&mut self) -> Option<(Record, u64)> {
+        self.logger.poll_record().map(|record| (record, 0))
+    }
+
+    fn poll_deadline(&mut self) -> Option<Instant> {
+        self.logger.poll_deadline()
+    }
+
+    fn measure(&self, metrics: &Metrics) {
+        let counters = self.logger.counters();
+        metrics::set(&metrics.stored, counters.stored);
+        metrics::set(&metrics.stored_debug, counters.debug);
+        metrics::set(&metrics.stored_bytes, counters.bytes);
+        metrics::set(&metrics.store_failed, counters.failed);
+        metrics::set(&metrics.offers_refused, counters.refused);
+        metrics::level(&metrics.held_bytes, counters.held);
+        metrics::level(&metrics.disk_full, u64::from(self.is_full));
+    }
+}

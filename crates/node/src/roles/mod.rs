@@ -1,0 +1,13 @@
+//! The roles as processes: each a state machine of `fanin-dataflow`, and what it has of the outside.
+
+mod collector;
+mod logger;
+pub mod processor;
+mod readout;
+pub mod settings;
+mod supervisor;
+
+pub use collector::CollectorNode;
+pub use logger::LoggerNode;
+pub use readout::ReadoutNode;
+pub use supervisor::SupervisorNode;

@@ -1,0 +1,81 @@
+//! The processor: the one that is built in, or a command of the user's in its place.
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use fanin_dataflow::{Decision, Random};
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+
+use super::settings;
+use crate::clock::std_duration;
+use crate::config::System;
+use crate::process::ProcessError;
+use crate::unit::client::{Event, serve};
+
+/// In the environment of a process that ends with another one: the number of that process.
+pub const PARENT: &str = "FANIN_PARENT";
+/// In the environment of a processor: the socket of its collector.
+pub const COLLECTOR: &str = "FANIN_COLLECTOR";
+/// In the environment of a processor: which of the collector's units it is.
+pub const UNIT: &str = "FANIN_UNIT";
+
+/// Makes this process end when the one that started it does, whatever becomes of that one.
+///
+/// # Errors
+/// If the system refuses, or the other is gone already.
+pub fn end_with_parent() -> Result<(), ProcessError> {
+    let Some(parent) = std::env::var(PARENT).ok().and_then(|parent| parent.parse::<i32>().ok()) else {
+        return Ok(());
+    };
+    let failed = |error: rustix::io::Errno| ProcessError::Own {
+        what: "cannot follow the parent",
+        error: error.into(),
+    };
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(failed)?;
+    // It may have died before that.
+    match getppid() {
+        Some(now) if now.as_raw_nonzero().get() == parent => Ok(()),
+        _ => Err(ProcessError::Orphan),
+    }
+}
+
+/// Runs a processor until its collector ends the connection.
+///
+/// # Errors
+/// If the command cannot be run, or the connection is not as it should be.
+pub fn run(system: &System, collector: u16, unit: Option<u16>) -> Result<(), ProcessError> {
+    let socket = system.socket(collector);
+    if let Some((program, arguments)) = system.scenario().live.processor.split_first() {
+        let mut command = Command::new(program);
+        command.args(arguments).env(COLLECTOR, &socket).current_dir(system.scenario_folder_or_here());
+        if let Some(unit) = unit {
+            command.env(UNIT, unit.to_string());
+        }
+        // Only where it fails, it comes back. The tie to the parent stays.
+        return Err(ProcessError::Own { what: "cannot run live.processor", error: command.exec() });
+    }
+    let steps = settings::steps(system.scenario());
+    let seed = system.scenario().run.seed;
+    Ok(serve(&socket, unit, |event| decide(event, &steps, seed))?)
+}
+
+/// Checks every fragment, takes the time, and decides as the scenario says; the same event has the same fate again.
+fn decide(event: &Event<'_>, steps: &[fanin_dataflow::Step], seed: u64) -> Decision {
+    let began = std::time::Instant::now();
+    if let Some(fragment) = event.fragments().find(|fragment| !fragment.is_sound()) {
+        tracing::error!(event = event.l1_id.0, source = fragment.source, "a fragment is corrupted");
+        // Nobody decides about such an event: it goes to the debug stream.
+        std::process::exit(1);
+    }
+    let mut random = Random::new(seed ^ event.l1_id.0.rotate_left(20) ^ u64::from(event.step));
+    let Some(step) = steps.get(usize::from(event.step)) else { return Decision::Reject };
+    let time = std_duration(step.processing.draw(&mut random));
+    std::thread::sleep(time.saturating_sub(began.elapsed()));
+    if !random.chance(step.accept) {
+        return Decision::Reject;
+    }
+    match steps.get(usize::from(event.step) + 1) {
+        Some(next) => Decision::Collect(next.collect.clone()),
+        None => Decision::Accept,
+    }
+}

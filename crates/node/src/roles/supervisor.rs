@@ -1,0 +1,93 @@
+//! The supervisor's process: it takes up what its journal says was left to do.
+
+use fanin_dataflow::{Message, Peer, Record, Supervisor, Unexpected};
+use fanin_units::Instant;
+
+use super::settings;
+use crate::config::System;
+use crate::data::Data;
+use crate::journal;
+use crate::metrics::{self, Metrics};
+use crate::process::{Node, ProcessError};
+
+/// The supervisor.
+pub struct SupervisorNode {
+    supervisor: Supervisor<Data>,
+}
+
+impl SupervisorNode {
+    /// A supervisor, new or with the work of an earlier life.
+    ///
+    /// # Errors
+    /// If the scenario or the journal does not allow it.
+    pub fn new(system: &System, now: Instant) -> Result<Self, ProcessError> {
+        settings::check(system.scenario())?;
+        let left = journal::resume(&system.journal("supervisor"))?;
+        let config = settings::supervisor(system.scenario(), left.next.map(|_| now))?;
+        let mut supervisor =
+            Supervisor::new(config).map_err(|error| ProcessError::Settings(error.to_string()))?;
+        if let Some(next) = left.next {
+            let (events, clears) = (left.outstanding.len(), left.uncleared.len());
+            tracing::info!(next = next.0, events, clears, "taking up the work of an earlier life");
+            supervisor.restore(now, next, left.outstanding).map_err(|event| {
+                ProcessError::Settings(format!(
+                    "the journal has event {event} on a collector that does not exist"
+                ))
+            })?;
+            supervisor.restore_clears(now, left.uncleared);
+        }
+        Ok(Self { supervisor })
+    }
+}
+
+impl Node for SupervisorNode {
+    fn handle_connected(&mut self, now: Instant, peer: Peer) {
+        self.supervisor.handle_connected(now, peer);
+    }
+
+    fn handle_closed(&mut self, now: Instant, peer: Peer) {
+        self.supervisor.handle_closed(now, peer);
+    }
+
+    fn handle_message(&mut self, now: Instant, peer: Peer, message: Message<Data>) -> Result<(), Unexpected> {
+        self.supervisor.handle_message(now, peer, message)
+    }
+
+    fn handle_deadline(&mut self, now: Instant) {
+        self.supervisor.handle_deadline(now);
+    }
+
+    fn handle_stop(&mut self, now: Instant) {
+        self.supervisor.handle_stop(now);
+    }
+
+    fn is_idle(&mut self) -> bool {
+        self.supervisor.outstanding().next().is_none() && self.supervisor.poll_deadline().is_none()
+    }
+
+    fn poll_transmit(&mut self) -> Option<(Peer, Message<Data>)> {
+        self.supervisor.poll_transmit()
+    }
+
+    fn poll_record(&mut self) -> Option<(Record, u64)> {
+        self.supervisor.poll_record().map(|record| (record, 0))
+    }
+
+    fn poll_deadline(&mut self) -> Option<Instant> {
+        self.supervisor.poll_deadline()
+    }
+
+    fn needs_journal(&self) -> bool {
+        true
+    }
+
+    fn measure(&self, metrics: &Metrics) {
+        let counters = self.supervisor.counters();
+        metrics::set(&metrics.assigned, counters.assigned);
+        metrics::set(&metrics.reassigned, counters.reassigned);
+        metrics::level(&metrics.outstanding, self.supervisor.outstanding().count() as u64);
+        metrics::level(&metrics.units_free, u64::from(self.supervisor.units_free()));
+        metrics::set(&metrics.xoff, counters.xoffs);
+        metrics::set_time(&metrics.xoff_seconds, counters.xoff_time);
+    }
+}

@@ -1,0 +1,164 @@
+//! Memory that one process writes and another can only read: a sealed memfd (`memfd_create(2)`, `F_SEAL_FUTURE_WRITE`).
+//!
+//! A processor may crash, hang or go wild: its mapping has no right to write, it cannot make one that has, and the
+//! size is fixed, so that neither side can be made to touch memory that is gone.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr;
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+/// The writer's side. Only one thread has it at a time.
+#[derive(Debug)]
+pub struct Area {
+    fd: OwnedFd,
+    map: Map,
+}
+
+impl Area {
+    /// New memory of `capacity` bytes, all zero; pages are taken when they are first written.
+    ///
+    /// # Errors
+    /// If the kernel does not give it.
+    pub fn new(capacity: usize) -> io::Result<Self> {
+        let capacity = capacity.max(1);
+        let fd = memfd_create("fanin-event", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        ftruncate(&fd, capacity as u64)?;
+        let map = Map::new(&fd, capacity, ProtFlags::READ | ProtFlags::WRITE)?;
+        // This mapping stays writable; no other ever will be (Linux 5.1).
+        fcntl_add_seals(
+            &fd,
+            SealFlags::GROW | SealFlags::SHRINK | SealFlags::FUTURE_WRITE | SealFlags::SEAL,
+        )?;
+        Ok(Self { fd, map })
+    }
+
+    /// What is handed to the reader.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Bytes of it.
+    pub fn capacity(&self) -> usize {
+        self.map.size
+    }
+
+    /// The memory, to write. The reader must have been told that what it was shown is void.
+    pub fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: the mapping is `size` bytes long, readable and writable, and lives as long as `self`; its seals keep
+        // the file from shrinking under it. This process has no other reference into it, because `self` is borrowed
+        // mutably. The reader's process can only read, and what it sees while this is written is not its event.
+        unsafe { std::slice::from_raw_parts_mut(self.map.start.cast::<u8>(), self.map.size) }
+    }
+}
+
+/// The reader's side.
+#[derive(Debug)]
+pub struct View {
+    map: Map,
+}
+
+/// Why memory that was offered is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum ViewError {
+    /// Its size could change, or its content be written by others than its maker.
+    #[error("the memory that was offered is not sealed")]
+    NotSealed,
+    /// It is not as large as was said.
+    #[error("the memory that was offered has {got} bytes, not {said}")]
+    Size {
+        /// Bytes that it has.
+        got: u64,
+        /// Bytes that it should have.
+        said: u64,
+    },
+    /// The kernel does not map it.
+    #[error("the memory that was offered cannot be mapped: {0}")]
+    Io(#[from] io::Error),
+}
+
+impl View {
+    /// Maps memory that another process made.
+    ///
+    /// # Errors
+    /// If it is not sealed, not as large as said, or cannot be mapped.
+    pub fn new(fd: &OwnedFd, said: u64) -> Result<Self, ViewError> {
+        let seals = fcntl_get_seals(fd).map_err(io::Error::from)?;
+        if !seals.contains(SealFlags::SHRINK | SealFlags::FUTURE_WRITE) {
+            return Err(ViewError::NotSealed);
+        }
+        let got = fstat(fd).map_err(io::Error::from)?.st_size as u64;
+        if got != said || got == 0 {
+            return Err(ViewError::Size { got, said });
+        }
+        Ok(Self { map: Map::new(fd, got as usize, ProtFlags::READ)? })
+    }
+
+    /// The memory. What stands there is an event only until the decision about it is sent.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the mapping is `size` bytes long and readable, and lives as long as `self`; the seal against shrinking
+        // was checked, so that every page of it exists. Its maker writes only between two events, when no reference
+        // handed out for an event is alive: a processor's function gets one for the time of its call alone.
+        unsafe { std::slice::from_raw_parts(self.map.start.cast::<u8>(), self.map.size) }
+    }
+}
+
+#[derive(Debug)]
+struct Map {
+    start: *mut core::ffi::c_void,
+    size: usize,
+}
+
+// SAFETY: a mapping belongs to the process, not to a thread; whoever owns the struct is the only one to use it.
+unsafe impl Send for Map {}
+
+impl Map {
+    fn new(fd: &OwnedFd, size: usize, rights: ProtFlags) -> io::Result<Self> {
+        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing that Rust knows of.
+        let start = unsafe { mmap(ptr::null_mut(), size, rights, MapFlags::SHARED, fd, 0) }?;
+        Ok(Self { start, size })
+    }
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        // SAFETY: it was mapped with this size, and every reference into it borrowed from its owner, which is gone.
+        let _ = unsafe { munmap(self.start, self.size) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_seen() {
+        let mut area = Area::new(100_000).unwrap();
+        let view = View::new(&area.fd().try_clone_to_owned().unwrap(), 100_000).unwrap();
+        area.bytes()[99_999] = 42;
+        assert_eq!(view.bytes()[99_999], 42);
+        assert_eq!((view.bytes().len(), area.capacity()), (100_000, 100_000));
+    }
+
+    #[test]
+    fn a_reader_can_neither_write_nor_resize() {
+        let area = Area::new(8192).unwrap();
+        let fd = area.fd().try_clone_to_owned().unwrap();
+        assert!(Map::new(&fd, 8192, ProtFlags::READ | ProtFlags::WRITE).is_err());
+        assert!(rustix::io::write(&fd, b"x").is_err());
+        assert!(ftruncate(&fd, 1).is_err() && ftruncate(&fd, 100_000).is_err());
+        assert!(fcntl_add_seals(&fd, SealFlags::WRITE).is_err());
+    }
+
+    #[test]
+    fn memory_that_could_change_is_refused() {
+        let fd = memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
+        ftruncate(&fd, 4096).unwrap();
+        assert!(matches!(View::new(&fd, 4096), Err(ViewError::NotSealed)));
+        let area = Area::new(4096).unwrap();
+        let fd = area.fd().try_clone_to_owned().unwrap();
+        assert!(matches!(View::new(&fd, 8192), Err(ViewError::Size { got: 4096, said: 8192 })));
+    }
+}

@@ -1,0 +1,378 @@
+//! Where a readout's fragments come from: a raw-data file over and over, or a distribution of sizes.
+
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use fanin_dataflow::{FragmentSet, FragmentSource, L1Id, Random};
+use fanin_events::{Events, ReadError, file, sample};
+use fanin_scenario::{Scenario, SizeModel};
+use fanin_units::Bytes;
+
+use crate::data::{Chunk, Data, append};
+
+/// A readout remembers so many events that it deleted, so that a late request does not bring one back.
+const DELETED_REMEMBERED: usize = 100_000;
+/// Generated fragments are cut out of so many random bytes.
+const NOISE_BYTES: usize = 8 << 20;
+
+/// Why there are no fragments.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// Models of single sources draw sizes for simulations, not data.
+    #[error(
+        "readout.fragment_size: models for each source serve simulations; give a raw-data file, or a distribution of sizes"
+    )]
+    PerSource,
+    /// The file cannot be read.
+    #[error("live.replay: {0}")]
+    File(#[from] file::FileError),
+    /// The file contradicts its format.
+    #[error("live.replay: {path}: {error}")]
+    Format {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        error: ReadError,
+    },
+    /// The file has no event.
+    #[error("live.replay: {path} holds no event")]
+    Empty {
+        /// The file.
+        path: String,
+    },
+    /// A readout would have to serve too many.
+    #[error(
+        "{sources} sources on {readouts} readouts are {each} on one; a readout serves at most {max}, so that \
+         readout.hosts has to be {needed} or more"
+    )]
+    TooMany {
+        /// Sources in all.
+        sources: usize,
+        /// Readouts.
+        readouts: usize,
+        /// Sources of the first readout.
+        each: usize,
+        /// Sources that one readout may serve.
+        max: usize,
+        /// Readouts that would do.
+        needed: usize,
+    },
+    /// There are more readouts than sources.
+    #[error("live.replay: {path} has {sources} sources, too few for {readouts} readouts")]
+    TooFew {
+        /// The file.
+        path: String,
+        /// Its sources.
+        sources: usize,
+        /// Readouts.
+        readouts: usize,
+    },
+}
+
+/// Which sources each readout serves: the names of its fragments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sources(Vec<Vec<u32>>);
+
+impl Sources {
+    /// How many fragments each readout serves.
+    pub fn counts(&self) -> Vec<u16> {
+        self.0.iter().map(|sources| sources.len() as u16).collect()
+    }
+
+    /// The source behind a fragment of a readout; zero where there is none.
+    pub fn name(&self, readout: u16, fragment: u16) -> u32 {
+        let sources = self.0.get(usize::from(readout));
+        sources.and_then(|sources| sources.get(usize::from(fragment))).copied().unwrap_or_default()
+    }
+
+    fn share_out(all: Vec<u32>, readouts: usize) -> Result<Self, SourceError> {
+        let max = usize::from(FragmentSet::FRAGMENTS_MAX);
+        let (each, more) = (all.len() / readouts, all.len() % readouts);
+        let largest = each + usize::from(more > 0);
+        if largest > max {
+            let needed = all.len().div_ceil(max);
+            return Err(SourceError::TooMany { sources: all.len(), readouts, each: largest, max, needed });
+        }
+        let mut left = all.into_iter();
+        let shares =
+            (0..readouts).map(|readout| left.by_ref().take(each + usize::from(readout < more)).collect());
+        Ok(Self(shares.collect()))
+    }
+}
+
+/// What a system's readouts serve.
+#[derive(Debug, Clone)]
+pub enum Supply {
+    /// The events of a file, over and over.
+    Replay(Arc<Replay>),
+    /// Sizes by a distribution, and random bytes.
+    Drawn {
+        /// The distribution.
+        model: SizeModel,
+        /// The seed.
+        seed: u64,
+    },
+}
+
+/// A raw-data file in memory.
+#[derive(Debug)]
+pub struct Replay {
+    bytes: Vec<u8>,
+    /// For each event, where the bytes of each of its fragments lie, by source.
+    events: Vec<HashMap<u32, Vec<Range<usize>>>>,
+}
+
+impl Replay {
+    /// How many events it has; at least one.
+    pub fn events(&self) -> usize {
+        self.events.len()
+    }
+}
+
+/// Finds out what the readouts of a scenario serve; a relative file is sought from `folder`.
+///
+/// # Errors
+/// If the file cannot be read, or does not fit the readouts.
+pub fn supply(scenario: &Scenario, folder: &Path) -> Result<(Supply, Sources), SourceError> {
+    let readouts = scenario.readout.hosts as usize;
+    if scenario.live.replay.is_empty()
+        && matches!(scenario.readout.fragment_size, SizeModel::PerSource { .. })
+    {
+        return Err(SourceError::PerSource);
+    }
+    let path = match &scenario.readout.fragment_size {
+        SizeModel::File { path } if scenario.live.replay.is_empty() => path,
+        _ => &scenario.live.replay,
+    };
+    if path.is_empty() {
+        let each = scenario.readout.fragments_per_host;
+        let all =
+            (0..readouts as u32).flat_map(|readout| (0..each).map(move |n| readout << 16 | n)).collect();
+        let sources = Sources::share_out(all, readouts)?;
+        let model = scenario.readout.fragment_size.clone();
+        return Ok((Supply::Drawn { model, seed: scenario.run.seed }, sources));
+    }
+    let on_disk = folder.join(path);
+    let bytes = match path.as_str() {
+        "km3net" if !on_disk.exists() => sample::km3net(),
+        "bes3" if !on_disk.exists() => sample::bes3(),
+        _ => file::read(&on_disk, file::LIMIT)?,
+    };
+    let format = |error| SourceError::Format { path: path.clone(), error };
+    let mut all = BTreeSet::new();
+    let mut events = Vec::new();
+    for event in Events::open(&bytes).map_err(format)? {
+        let mut by_source: HashMap<u32, Vec<Range<usize>>> = HashMap::new();
+        for fragment in event.map_err(format)?.fragments {
+            all.insert(fragment.source);
+            let start = fragment.offset as usize;
+            by_source.entry(fragment.source).or_default().push(start..start + fragment.bytes.len());
+        }
+        events.push(by_source);
+    }
+    if events.is_empty() {
+        return Err(SourceError::Empty { path: path.clone() });
+    }
+    if all.len() < readouts {
+        return Err(SourceError::TooFew { path: path.clone(), sources: all.len(), readouts });
+    }
+    let sources = Sources::share_out(all.into_iter().collect(), readouts)?;
+    Ok((Supply::Replay(Arc::new(Replay { bytes, events })), sources))
+}
+
+/// The fragments of an event on one readout, back to back with their headers.
+#[derive(Debug, Clone)]
+struct Held {
+    chunk: Chunk,
+    /// Where each fragment lies.
+    ranges: Arc<[Range<usize>]>,
+}
+
+/// One readout's memory, and the detector behind it.
+#[derive(Debug)]
+pub struct Memory {
+    supply: Supply,
+    readout: u16,
+    sources: Vec<u32>,
+    held: HashMap<L1Id, Held>,
+    deleted: HashSet<L1Id>,
+    deleted_in_order: VecDeque<L1Id>,
+    /// What a replay repeats, made once.
+    made: HashMap<usize, Held>,
+    noise: Vec<u8>,
+}
+
+impl Memory {
+    /// An empty memory for a readout.
+    ///
+    /// # Panics
+    /// If there is no such readout.
+    pub fn new(supply: Supply, sources: &Sources, readout: u16) -> Self {
+        let noise = match supply {
+            Supply::Replay(_) => Vec::new(),
+            Supply::Drawn { seed, .. } => {
+                let mut random = Random::new(seed ^ u64::from(readout) << 40);
+                (0..NOISE_BYTES / 8).flat_map(|_| random.bits().to_le_bytes()).collect()
+            }
+        };
+        Self {
+            supply,
+            readout,
+            sources: sources.0[usize::from(readout)].clone(),
+            held: HashMap::new(),
+            deleted: HashSet::new(),
+            deleted_in_order: VecDeque::new(),
+            made: HashMap::new(),
+            noise,
+        }
+    }
+
+    /// Whether the detector may still deliver an event: it did not before.
+    pub fn awaits(&self, event: L1Id) -> bool {
+        !self.held.contains_key(&event) && !self.deleted.contains(&event)
+    }
+
+    /// The detector delivers an event; its bytes.
+    pub fn deliver(&mut self, event: L1Id) -> Bytes {
+        let held = match &self.supply {
+            Supply::Replay(replay) => {
+                let place = (event.0 % replay.events() as u64) as usize;
+                let make = || replayed(replay, place, &self.sources);
+                self.made.entry(place).or_insert_with(make).clone()
+            }
+            Supply::Drawn { model, seed } => self.drawn(event, model, *seed),
+        };
+        let bytes = held.chunk.len() as u64;
+        self.held.insert(event, held);
+        Bytes::new(bytes)
+    }
+
+    /// Fragments with sizes and bytes that follow from seed, event and readout alone.
+    fn drawn(&self, event: L1Id, model: &SizeModel, seed: u64) -> Held {
+        let mix = |salt: u64| seed ^ event.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ salt;
+        let relative = Random::new(mix(0)).normal();
+        let mut random = Random::new(mix(u64::from(self.readout) + 1));
+        let mut bytes = Vec::new();
+        let ranges = self.sources.iter().map(|&source| {
+            let size = model.draw(relative, random.normal()).unwrap_or_default().get() as usize;
+            let start = bytes.len();
+            let room = NOISE_BYTES.saturating_sub(size).max(1) as u32;
+            let from = random.below(room) as usize;
+            match self.noise.get(from..from + size) {
+                Some(noise) => append(&mut bytes, source, 0, noise),
+                None => append(&mut bytes, source, 0, &vec![random.bits() as u8; size]),
+            }
+            start..bytes.len()
+        });
+        let ranges = ranges.collect();
+        Held { chunk: bytes.into(), ranges }
+    }
+}
+
+fn replayed(replay: &Replay, place: usize, sources: &[u32]) -> Held {
+    let mut bytes = Vec::new();
+    let ranges = sources.iter().map(|source| {
+        let start = bytes.len();
+        for range in replay.events[place].get(source).into_iter().flatten() {
+            append(&mut bytes, *source, 0, &replay.bytes[range.clone()]);
+        }
+        start..bytes.len()
+    });
+    let ranges = ranges.collect();
+    Held { chunk: bytes.into(), ranges }
+}
+
+impl FragmentSource<Data> for Memory {
+    fn read(&mut self, event: L1Id, wanted: FragmentSet) -> (Data, FragmentSet) {
+        let here = FragmentSet::first(self.sources.len() as u16);
+        let Some(held) = self.held.get(&event) else { return (Data::default(), wanted) };
+        let served = wanted.intersection(here);
+        if served == here {
+            return (Data::new(held.chunk.clone()), wanted.without(here));
+        }
+        let mut data = Data::default();
+        for fragment in served.iter() {
+            let range = held.ranges[usize::from(fragment)].clone();
+            fanin_dataflow::Payload::append(&mut data, self.readout, Data::new(held.chunk.slice(range)));
+        }
+        (data, wanted.without(here))
+    }
+
+    fn delete(&mut self, event: L1Id) {
+        self.held.remove(&event);
+        if self.deleted.insert(event) {
+            self.deleted_in_order.push_back(event);
+        }
+        if self.deleted_in_order.len() > DELETED_REMEMBERED
+            && let Some(oldest) = self.deleted_in_order.pop_front()
+        {
+            self.deleted.remove(&oldest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::check;
+
+    fn replay() -> (Supply, Sources) {
+        let scenario = fanin_scenario::load("replay", &[]).unwrap().scenario;
+        supply(&scenario, Path::new(".")).unwrap()
+    }
+
+    #[test]
+    fn all_sources_are_shared_out_evenly() {
+        let (_, sources) = replay();
+        let counts = sources.counts();
+        assert_eq!((counts.len(), counts.iter().map(|&n| u32::from(n)).sum::<u32>()), (24, 453));
+        assert!(counts.iter().all(|count| (18..=19).contains(count)));
+    }
+
+    #[test]
+    fn a_replay_serves_every_byte_of_the_file() {
+        let (supply, sources) = replay();
+        let file = sample::km3net();
+        let events: Vec<_> = Events::open(&file).unwrap().map(Result::unwrap).collect();
+        let mut readouts: Vec<_> = (0..24).map(|n| Memory::new(supply.clone(), &sources, n)).collect();
+        for (number, event) in events.iter().chain(&events).enumerate() {
+            let id = L1Id(number as u64);
+            let (mut bytes, mut fragments) = (0, 0);
+            for readout in &mut readouts {
+                assert!(readout.awaits(id));
+                readout.deliver(id);
+                let (data, missing) = readout.read(id, FragmentSet::first(128));
+                let known = FragmentSet::first(readout.sources.len() as u16);
+                assert_eq!(missing, FragmentSet::first(128).without(known));
+                let content = check(&data.parts()[0]).unwrap();
+                bytes += content.bytes;
+                fragments += content.fragments as usize;
+                readout.delete(id);
+                assert!(!readout.awaits(id));
+                assert_eq!(readout.read(id, FragmentSet::first(1)).1, FragmentSet::first(1));
+            }
+            assert_eq!((bytes, fragments), (event.fragment_bytes().get(), event.fragments.len()));
+        }
+    }
+
+    #[test]
+    fn drawn_fragments_are_the_same_each_time_and_can_be_had_one_by_one() {
+        let sets = ["live.replay=\"\"".to_owned(), "readout.hosts=3".to_owned()];
+        let scenario = fanin_scenario::load("replay", &sets).unwrap().scenario;
+        let (supply, sources) = supply(&scenario, Path::new(".")).unwrap();
+        let mut memory = Memory::new(supply.clone(), &sources, 1);
+        let mut again = Memory::new(supply, &sources, 1);
+        for event in [L1Id(5), L1Id(9)] {
+            assert_eq!(memory.deliver(event), again.deliver(event));
+            let all = memory.read(event, FragmentSet::first(19)).0;
+            assert_eq!(all, again.read(event, FragmentSet::first(19)).0);
+            let some = memory.read(event, FragmentSet::from_bits(0b1001)).0;
+            let named: Vec<_> = some.fragments().map(|f| f.unwrap().source).collect();
+            assert_eq!(named, [1 << 16, 1 << 16 | 3]);
+            assert!(all.fragments().all(|fragment| fragment.unwrap().is_sound()));
+        }
+        assert_ne!(memory.read(L1Id(5), FragmentSet::first(1)), memory.read(L1Id(9), FragmentSet::first(1)));
+    }
+}

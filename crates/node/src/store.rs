@@ -1,0 +1,418 @@
+//! What a data logger writes: files of whole events, in groups that are on disk before anybody hears of it.
+//!
+//! A file is called `PROCESS-STREAM-NUMBER.data.writing` until it is finished, and loses the last part of its name
+//! then. A group is everything that came while the group before it was brought to disk (`fdatasync(2)`).
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use fanin_dataflow::{StoreId, Stream, WriteJob};
+use fanin_events::atlas::{EventHeader, FileEnd, FileHeader, WriteError, Writer};
+use fanin_events::{Events, Fragment};
+
+use crate::data::{Data, check, fragments};
+use crate::process::Wake;
+
+/// A group is not made larger than this.
+const GROUP_BYTES_MAX: u64 = 64 << 20;
+/// How often a full disk is tried again.
+const RETRY: Duration = Duration::from_millis(250);
+/// What has to be free before a full disk counts as usable again, if no larger event was turned away.
+const FREE_BYTES_MIN: u64 = 1 << 20;
+/// The end of the name of a file that is being written.
+pub const WRITING: &str = ".writing";
+
+/// Where and how events are stored.
+#[derive(Debug, Clone)]
+pub struct StoreConfig {
+    /// The folder; it is made if it is not there.
+    pub folder: PathBuf,
+    /// What files' names begin with, such as `logger-0`.
+    pub process: String,
+    /// A file of so many bytes is finished, and the next one begun.
+    pub file_bytes: u64,
+    /// The number of the run, as it stands in every event.
+    pub run: u32,
+}
+
+/// What became of what was to be stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stored {
+    /// It is on disk.
+    Safe(StoreId),
+    /// It is not, and nothing of it is left.
+    Failed(StoreId),
+    /// The disk is full, or is no longer.
+    Full(bool),
+}
+
+/// The thread that writes.
+#[derive(Debug)]
+pub struct Store {
+    jobs: Option<Sender<WriteJob<Data>>>,
+    done: Receiver<Stored>,
+    thread: Option<JoinHandle<()>>,
+    file_bytes: Arc<AtomicU64>,
+}
+
+impl Store {
+    /// Finishes the files that an earlier life of this process left behind, and starts the thread. `wake` is called
+    /// when [`Self::poll`] has something to tell.
+    ///
+    /// # Errors
+    /// If the folder or the files in it cannot be used.
+    pub fn start(config: StoreConfig, wake: Wake) -> io::Result<Self> {
+        std::fs::create_dir_all(&config.folder)?;
+        let next_number = recover(&config)?;
+        let (jobs, todo) = channel();
+        let (sender, done) = channel();
+        let file_bytes = Arc::new(AtomicU64::new(config.file_bytes));
+        let limit = Arc::clone(&file_bytes);
+        let files = [None, None];
+        let writer = StoreThread { config, limit, next_number, files, todo, done: sender, wake, full: None };
+        let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || writer.run())?;
+        Ok(Self { jobs: Some(jobs), done, thread: Some(thread), file_bytes })
+    }
+
+    /// Gives an event to the thread.
+    pub fn write(&self, job: WriteJob<Data>) {
+        if let Some(jobs) = &self.jobs {
+            // The thread ends only after this end of the channel has.
+            let _ = jobs.send(job);
+        }
+    }
+
+    /// From now on, files are finished at this size.
+    pub fn set_file_bytes(&self, bytes: u64) {
+        self.file_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// The next thing that became known.
+    pub fn poll(&self) -> Option<Stored> {
+        self.done.try_recv().ok()
+    }
+}
+
+impl Drop for Store {
+    /// Waits until everything is on disk and the files are finished.
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A file that is being written: events gather in the writer's memory until their group goes to disk.
+struct Open {
+    path: PathBuf,
+    file: File,
+    writer: Writer<Vec<u8>>,
+    /// Events and bytes that are on disk.
+    safe: (u32, u64),
+    number: u32,
+}
+
+struct StoreThread {
+    config: StoreConfig,
+    limit: Arc<AtomicU64>,
+    next_number: u32,
+    /// By stream.
+    files: [Option<Open>; 2],
+    todo: Receiver<WriteJob<Data>>,
+    done: Sender<Stored>,
+    wake: Wake,
+    /// While the disk is full: how much has to fit before it is not.
+    full: Option<u64>,
+}
+
+fn place(stream: Stream) -> usize {
+    match stream {
+        Stream::Physics => 0,
+        Stream::Debug => 1,
+    }
+}
+
+/// The name of a stream, as it stands in files and their names.
+pub const fn stream_name(stream: Stream) -> &'static str {
+    match stream {
+        Stream::Physics => "physics",
+        Stream::Debug => "debug",
+    }
+}
+
+impl StoreThread {
+    fn run(mut self) {
+        loop {
+            let first =
+                match self.todo.recv_timeout(if self.full.is_some() { RETRY } else { Duration::MAX / 4 }) {
+                    Ok(job) => Some(job),
+                    Err(RecvTimeoutError::Timeout) => None,
+                    Err(RecvTimeoutError::Disconnected) => break,
+                };
+            self.try_again();
+            let mut group = Vec::new();
+            let mut bytes = 0;
+            let mut next = first;
+            while let Some(job) = next {
+                bytes += job.payload.parts().iter().map(|part| part.len() as u64).sum::<u64>();
+                group.push(job);
+                if bytes >= GROUP_BYTES_MAX {
+                    break;
+                }
+                next = self.todo.try_recv().ok();
+            }
+            if !group.is_empty() {
+                self.write(&group);
+                (self.wake)();
+            }
+        }
+        for stream in 0..2 {
+            if let Err(error) = self.finish(stream, true) {
+                tracing::error!(%error, "a file could not be finished; it is finished at the next start");
+            }
+        }
+    }
+
+    fn tell(&self, what: Stored) {
+        // Nobody listens any more while the logger ends.
+        let _ = self.done.send(what);
+    }
+
+    fn write(&mut self, group: &[WriteJob<Data>]) {
+        let mut pending: Vec<(StoreId, usize)> = Vec::with_capacity(group.len());
+        for job in group {
+            let stream = place(job.stream);
+            match if self.full.is_some() { Err(io::ErrorKind::StorageFull.into()) } else { self.add(job) } {
+                Ok(()) => pending.push((job.id, stream)),
+                Err(error) => {
+                    if self.full.is_none() {
+                        tracing::error!(event = job.event.0, %error, "an event cannot be stored");
+                        self.note_full(&error, job);
+                    }
+                    self.tell(Stored::Failed(job.id));
+                }
+            }
+        }
+        for stream in 0..2 {
+            let written = self.flush(stream);
+            if let Err(error) = &written {
+                tracing::error!(%error, events = pending.len(), "a group cannot be brought to disk");
+                if let Some(job) = group.iter().max_by_key(|job| size(job)) {
+                    self.note_full(error, job);
+                }
+            }
+            for &(id, _) in pending.iter().filter(|(_, of)| *of == stream) {
+                self.tell(if written.is_ok() { Stored::Safe(id) } else { Stored::Failed(id) });
+            }
+            let is_large = |open: &Open| open.safe.1 >= self.limit.load(Ordering::Relaxed);
+            if self.files[stream].as_ref().is_some_and(is_large)
+                && let Err(error) = self.finish(stream, false)
+            {
+                tracing::error!(%error, "a file cannot be finished yet");
+            }
+        }
+    }
+
+    /// Adds an event to the group of its file, which is begun if there is none.
+    fn add(&mut self, job: &WriteJob<Data>) -> io::Result<()> {
+        let stream = place(job.stream);
+        for part in job.payload.parts() {
+            // Checked against what the readouts made of it, one last time.
+            check(part).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        }
+        if self.files[stream].is_none() {
+            self.files[stream] = Some(self.begin(job.stream)?);
+        }
+        let Some(open) = &mut self.files[stream] else { return Ok(()) };
+        let (low, high) = (job.event.0 as u32, (job.event.0 >> 32) as u32);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let long = [low, high];
+        let header = EventHeader {
+            l1_id: low,
+            global_id: low,
+            run: self.config.run,
+            time_seconds: now.as_secs() as u32,
+            time_nanoseconds: now.subsec_nanos(),
+            status: if job.missing > 0 { fanin_events::atlas::status::MISSING } else { 0 },
+            // Where 32 bits are not enough for the L1 ID, all of it stands with the trigger's words.
+            l1_info: if high > 0 { &long } else { &[] },
+            stream_tag: stream_name(job.stream),
+            ..EventHeader::default()
+        };
+        let parts = job.payload.parts().iter().flat_map(|part| fragments(part)).flatten();
+        let parts = parts.map(|f| Fragment { source: f.source, status: f.status, offset: 0, bytes: f.bytes });
+        open.writer.write_event(&header, parts).map_err(into_io)
+    }
+
+    fn begin(&mut self, stream: Stream) -> io::Result<Open> {
+        let number = self.next_number;
+        let base = format!("{}-{}-{number:05}.data", self.config.process, stream_name(stream));
+        let path = self.config.folder.join(format!("{base}{WRITING}"));
+        let file = OpenOptions::new().create_new(true).write(true).open(&path)?;
+        // The name has to be on disk as well as the content.
+        File::open(&self.config.folder)?.sync_all()?;
+        self.next_number += 1;
+        let names = FileHeader {
+            application: self.config.process.clone(),
+            file_name: base,
+            file_number: number,
+            run: self.config.run,
+            ..FileHeader::default()
+        };
+        let writer = Writer::new(Vec::new(), &names).map_err(into_io)?;
+        Ok(Open { path, file, writer, safe: (0, 0), number })
+    }
+
+    /// Brings the group of a file to disk.
+    fn flush(&mut self, stream: usize) -> io::Result<()> {
+        let Some(open) = &mut self.files[stream] else { return Ok(()) };
+        if open.writer.output().is_empty() {
+            return Ok(());
+        }
+        let waiting = std::mem::take(open.writer.output());
+        match open.file.write_all(&waiting).and_then(|()| open.file.sync_data()) {
+            Ok(()) => {
+                open.safe = (open.writer.written_events(), open.writer.written_bytes());
+                let mut again = waiting;
+                again.clear();
+                *open.writer.output() = again;
+                Ok(())
+            }
+            Err(error) => {
+                // Nothing of the group may be left: its events are stored elsewhere.
+                let (events, bytes) = open.safe;
+                let cut = open.file.set_len(bytes).and_then(|()| open.file.seek(SeekFrom::Start(bytes)));
+                if bytes == 0 || cut.is_err() {
+                    // Not even the file's beginning is there.
+                    let open = self.files[stream].take();
+                    if bytes == 0 {
+                        open.map(|open| std::fs::remove_file(open.path)).transpose()?;
+                    }
+                } else {
+                    open.writer = Writer::resume(Vec::new(), events, bytes);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Finishes a file: its last record, and its own name.
+    fn finish(&mut self, stream: usize, last_of_run: bool) -> io::Result<()> {
+        self.flush(stream)?;
+        let Some(open) = self.files[stream].take() else { return Ok(()) };
+        let Open { path, file, writer, safe, number } = open;
+        let finished = finish(&path, &file, Writer::resume(Vec::new(), safe.0, safe.1), last_of_run);
+        if finished.is_err() {
+            self.files[stream] = Some(Open { path, file, writer, safe, number });
+        }
+        finished
+    }
+
+    /// A disk that took nothing is full, or as good as.
+    fn note_full(&mut self, error: &io::Error, job: &WriteJob<Data>) {
+        if error.kind() == io::ErrorKind::InvalidData {
+            return;
+        }
+        self.full = Some(self.full.unwrap_or(0).max(size(job) * 2).max(FREE_BYTES_MIN));
+        self.tell(Stored::Full(true));
+    }
+
+    /// Whether a full disk has room again.
+    fn try_again(&mut self) {
+        let Some(needed) = self.full else { return };
+        if is_free(&self.config.folder, needed) {
+            self.full = None;
+            self.tell(Stored::Full(false));
+            (self.wake)();
+        }
+    }
+}
+
+fn size(job: &WriteJob<Data>) -> u64 {
+    job.payload.parts().iter().map(|part| part.len() as u64).sum()
+}
+
+fn into_io(error: WriteError) -> io::Error {
+    match error {
+        WriteError::Io(error) => error,
+        error => io::Error::new(io::ErrorKind::InvalidData, error),
+    }
+}
+
+/// Whether so many bytes can be written here, tried with a file of that size: quotas and limits count too.
+fn is_free(folder: &Path, bytes: u64) -> bool {
+    let path = folder.join(format!(".room-{}", std::process::id()));
+    let tried = File::create(&path).and_then(|mut file| {
+        let block = vec![0; 1 << 16];
+        let mut left = bytes;
+        while left > 0 {
+            let now = left.min(block.len() as u64);
+            file.write_all(&block[..now as usize])?;
+            left -= now;
+        }
+        file.sync_data()
+    });
+    let _ = std::fs::remove_file(&path);
+    tried.is_ok()
+}
+
+fn finish(path: &Path, mut file: &File, writer: Writer<Vec<u8>>, last_of_run: bool) -> io::Result<()> {
+    let end = file.stream_position()?;
+    let record = writer.finish(&FileEnd { last_of_run, ..FileEnd::default() }).map_err(into_io)?;
+    if let Err(error) = file.write_all(&record).and_then(|()| file.sync_all()) {
+        file.set_len(end)?;
+        file.seek(SeekFrom::Start(end))?;
+        return Err(error);
+    }
+    let name = path.to_string_lossy();
+    std::fs::rename(path, name.strip_suffix(WRITING).unwrap_or(&name))?;
+    path.parent().map(|folder| File::open(folder).and_then(|folder| folder.sync_all())).transpose()?;
+    Ok(())
+}
+
+/// Finishes files that were left behind; a torn last event is cut off. Gives the number of the next file.
+fn recover(config: &StoreConfig) -> io::Result<u32> {
+    let mut next = 0;
+    let prefix = format!("{}-", config.process);
+    for entry in std::fs::read_dir(&config.folder)? {
+        let path = entry?.path();
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let Some(rest) = name.strip_prefix(&prefix) else { continue };
+        let Some((stem, left)) = rest.split_once(".data") else { continue };
+        let number = stem.rsplit('-').next().and_then(|number| number.parse::<u32>().ok());
+        next = next.max(number.map_or(0, |number| number + 1));
+        if left == WRITING {
+            let (events, bytes) = recover_file(&path)?;
+            tracing::warn!(file = %path.display(), events, bytes, "a file that was left behind is finished");
+        }
+    }
+    Ok(next)
+}
+
+fn recover_file(path: &Path) -> io::Result<(u32, u64)> {
+    let bytes = std::fs::read(path)?;
+    let (mut events, mut end) = (0, 0);
+    if let Ok(found) = Events::open(&bytes) {
+        for event in found.map_while(Result::ok) {
+            events += 1;
+            end = event.offset + event.size;
+        }
+    }
+    if events == 0 {
+        // Not one event was safe in it.
+        std::fs::remove_file(path)?;
+        return Ok((0, 0));
+    }
+    let mut file = OpenOptions::new().write(true).open(path)?;
+    file.set_len(end)?;
+    file.seek(SeekFrom::End(0))?;
+    finish(path, &file, Writer::resume(Vec::new(), events, end), false)?;
+    Ok((events, end))
+}

@@ -1,0 +1,108 @@
+//! The processor's side: waits for events, shows them to a function, and sends what it decides.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use fanin_dataflow::{Decision, L1Id};
+
+use super::{ANY_UNIT, ENTRY_BYTES, EVENT, Frame, HELLO, MEMORY, VERSION};
+use crate::data::Fragment;
+use crate::shared::{View, ViewError};
+
+/// Why a processor ends before its collector does.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// There is no collector.
+    #[error("no collector listens at {}: {error}", path.display())]
+    Connect {
+        /// Where it should listen.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The connection failed.
+    #[error("the connection to the collector failed: {0}")]
+    Io(#[from] io::Error),
+    /// The collector's memory cannot be used.
+    #[error(transparent)]
+    View(#[from] ViewError),
+    /// The collector sent what makes no sense.
+    #[error("the collector sent {0}")]
+    Protocol(&'static str),
+}
+
+/// An event as a processor sees it.
+#[derive(Debug)]
+pub struct Event<'a> {
+    /// Its L1 ID.
+    pub l1_id: L1Id,
+    /// How often it was asked about before.
+    pub step: u16,
+    memory: &'a [u8],
+    count: usize,
+}
+
+impl<'a> Event<'a> {
+    /// How many fragments were collected so far.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether none was.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// A fragment by its place.
+    pub fn fragment(&self, place: usize) -> Option<Fragment<'a>> {
+        let entry = self.memory.get(place * ENTRY_BYTES..(place + 1) * ENTRY_BYTES);
+        let entry = entry.filter(|_| place < self.count)?;
+        let word = |at: usize| u32::from_le_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]]);
+        let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+        let start = usize::try_from(long(16)).ok()?;
+        let end = start.checked_add(usize::try_from(long(24)).ok()?)?;
+        let bytes = self.memory.get(start..end)?;
+        Some(Fragment { source: word(0), status: word(4), checksum: word(8), bytes })
+    }
+
+    /// All fragments, in the order in which they came.
+    pub fn fragments(&self) -> impl Iterator<Item = Fragment<'a>> {
+        (0..self.count).filter_map(|place| self.fragment(place))
+    }
+}
+
+/// Serves the collector at `path` as its `unit`, or as any, until it closes the connection.
+///
+/// # Errors
+/// If the connection, or what comes by it, is not as it should be.
+pub fn serve(
+    path: &Path,
+    unit: Option<u16>,
+    mut decide: impl FnMut(&Event<'_>) -> Decision,
+) -> Result<(), ClientError> {
+    let mut stream =
+        UnixStream::connect(path).map_err(|error| ClientError::Connect { path: path.to_owned(), error })?;
+    let first = unit.map_or(ANY_UNIT, u64::from);
+    let second = u64::from(std::process::id());
+    super::send(&stream, Frame { kind: HELLO, small: VERSION, first, second, ..Frame::default() }, None)?;
+    let mut view: Option<View> = None;
+    while let Some((frame, fd)) = super::receive(&mut stream)? {
+        match (frame.kind, fd) {
+            (MEMORY, Some(fd)) => view = Some(View::new(&fd, frame.first)?),
+            (EVENT, None) => {
+                let memory =
+                    view.as_ref().ok_or(ClientError::Protocol("an event before its memory"))?.bytes();
+                let count = usize::try_from(frame.first).unwrap_or(usize::MAX);
+                if count.checked_mul(ENTRY_BYTES).is_none_or(|bytes| bytes > memory.len()) {
+                    return Err(ClientError::Protocol("a table that is larger than its memory"));
+                }
+                let l1_id = L1Id(frame.event);
+                let decision = decide(&Event { l1_id, step: frame.small as u16, memory, count });
+                super::send(&stream, super::encode_decision(l1_id, &decision), None)?;
+            }
+            _ => return Err(ClientError::Protocol("a message of an unknown kind")),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,380 @@
+//! The collector's side: a thread for each unit starts its process, copies events into the memory that it reads,
+//! and waits for its decisions. Whatever a unit does, the collector's own thread never waits for it.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use fanin_dataflow::{Decision, L1Id};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::{ANY_UNIT, DECISION, EVENT, Frame, HELLO, MEMORY, VERSION};
+use crate::data::Data;
+use crate::process::Wake;
+use crate::shared::Area;
+
+/// A unit that connects has to introduce itself within this time.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
+/// A process that was started has to connect within this time; Python may need a while to import what it uses.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// A unit that dies again and again is started less and less often, down to this.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+/// A unit that lived so long is well again.
+const WELL_AFTER: Duration = Duration::from_secs(10);
+/// How long a unit may take to end by itself when its collector does.
+const END_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Makes the command that starts the process of a unit.
+pub type Launcher = Arc<dyn Fn(u16) -> Command + Send + Sync>;
+
+/// What units did.
+#[derive(Debug)]
+pub enum Happening {
+    /// One is ready for work.
+    Up {
+        /// The unit.
+        unit: u16,
+        /// Its process.
+        pid: u64,
+    },
+    /// One is gone.
+    Lost {
+        /// The unit.
+        unit: u16,
+        /// As far as that is known.
+        why: String,
+    },
+    /// One decided.
+    Decided {
+        /// The unit.
+        unit: u16,
+        /// Its event.
+        event: L1Id,
+        /// What it decided.
+        decision: Decision,
+    },
+}
+
+struct Job {
+    event: L1Id,
+    step: u16,
+    data: Data,
+}
+
+/// What the collector's thread and a unit's thread share.
+struct Desk {
+    jobs: Mutex<VecDeque<Job>>,
+    connected: Mutex<Option<UnixStream>>,
+    process: Mutex<Option<OwnedFd>>,
+    bell: OwnedFd,
+}
+
+impl Desk {
+    fn ring(&self) {
+        // A counter that is full has been rung.
+        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The units of a collector.
+pub struct Server {
+    path: PathBuf,
+    desks: Arc<Vec<Desk>>,
+    happenings: Receiver<Happening>,
+    stopping: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Listens for units at `path`, and starts them where there is a `launcher`. `wake` is called when something
+    /// happened that [`Self::poll`] tells.
+    ///
+    /// # Errors
+    /// If the socket or the threads cannot be made.
+    pub fn start(path: &Path, units: u16, launcher: Option<&Launcher>, wake: &Wake) -> io::Result<Self> {
+        // Of an earlier life; two collectors of one number are told apart by their ports long before this.
+        let _ = std::fs::remove_file(path);
+        let listener = UnixListener::bind(path)?;
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let desks = (0..units).map(|_| {
+            Ok(Desk {
+                jobs: Mutex::default(),
+                connected: Mutex::default(),
+                process: Mutex::default(),
+                bell: eventfd(0, flags)?,
+            })
+        });
+        let desks = Arc::new(desks.collect::<io::Result<Vec<Desk>>>()?);
+        let stopping = Arc::new(AtomicBool::new(false));
+        let (sender, happenings) = channel();
+        let mut threads = Vec::new();
+        for unit in 0..units {
+            let thread = UnitThread {
+                unit,
+                desks: Arc::clone(&desks),
+                stopping: Arc::clone(&stopping),
+                happenings: sender.clone(),
+                wake: Arc::clone(wake),
+                launcher: launcher.cloned(),
+            };
+            threads
+                .push(std::thread::Builder::new().name(format!("unit {unit}")).spawn(move || thread.run())?);
+        }
+        let (all, stop) = (Arc::clone(&desks), Arc::clone(&stopping));
+        let accept = move || accept(&listener, &all, &stop);
+        threads.push(std::thread::Builder::new().name("units".to_owned()).spawn(accept)?);
+        Ok(Self { path: path.to_owned(), desks, happenings, stopping, threads })
+    }
+
+    /// Gives an event to a unit.
+    pub fn process(&self, unit: u16, event: L1Id, step: u16, data: Data) {
+        let desk = &self.desks[usize::from(unit)];
+        lock(&desk.jobs).push_back(Job { event, step, data });
+        desk.ring();
+    }
+
+    /// Ends the process of a unit, whatever state it is in; a new one is started.
+    pub fn kill(&self, unit: u16) {
+        if let Some(process) = &*lock(&self.desks[usize::from(unit)].process) {
+            // It may be gone already.
+            let _ = pidfd_send_signal(process, Signal::KILL);
+        }
+    }
+
+    /// The next thing that happened.
+    pub fn poll(&self) -> Option<Happening> {
+        self.happenings.try_recv().ok()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        self.desks.iter().for_each(Desk::ring);
+        // The thread that waits for connections gets one.
+        drop(UnixStream::connect(&self.path));
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Hands each connection to the unit that it names, or to one that has none.
+fn accept(listener: &UnixListener, desks: &[Desk], stopping: &AtomicBool) {
+    while let Ok((mut stream, _)) = listener.accept() {
+        if stopping.load(Ordering::Relaxed) {
+            return;
+        }
+        let _ = stream.set_read_timeout(Some(HELLO_TIMEOUT));
+        let Ok(Some((frame, _))) = super::receive(&mut stream) else { continue };
+        if (frame.kind, frame.small) != (HELLO, VERSION) {
+            tracing::warn!(kind = frame.kind, version = frame.small, "a unit that speaks another language");
+            continue;
+        }
+        let free = |desk: &&Desk| lock(&desk.process).is_none() && lock(&desk.connected).is_none();
+        let desk = match frame.first {
+            ANY_UNIT => desks.iter().find(free),
+            unit => usize::try_from(unit).ok().and_then(|unit| desks.get(unit)),
+        };
+        let Some(desk) = desk else {
+            tracing::warn!(unit = frame.first, pid = frame.second, "a unit that nobody waits for");
+            continue;
+        };
+        let _ = stream.set_read_timeout(None);
+        *lock(&desk.connected) = Some(stream);
+        desk.ring();
+    }
+}
+
+struct UnitThread {
+    unit: u16,
+    desks: Arc<Vec<Desk>>,
+    stopping: Arc<AtomicBool>,
+    happenings: Sender<Happening>,
+    wake: Wake,
+    launcher: Option<Launcher>,
+}
+
+impl UnitThread {
+    fn desk(&self) -> &Desk {
+        &self.desks[usize::from(self.unit)]
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    fn tell(&self, happening: Happening) {
+        // Nobody listens any more when the collector ends.
+        let _ = self.happenings.send(happening);
+        (self.wake)();
+    }
+
+    fn run(&self) {
+        let mut pause = PAUSE_MIN;
+        while !self.is_stopping() {
+            let began = Instant::now();
+            let mut child = match self.launcher.as_ref().map(|launcher| launcher(self.unit).spawn()) {
+                None => None,
+                Some(Ok(child)) => Some(child),
+                Some(Err(error)) => {
+                    tracing::error!(unit = self.unit, %error, "the unit's process cannot be started");
+                    self.rest(&mut pause);
+                    continue;
+                }
+            };
+            if let Some(stream) = self.connection(child.as_mut()) {
+                let why = match self.serve(stream) {
+                    Ok(()) if self.is_stopping() => None,
+                    Ok(()) => Some("it closed the connection".to_owned()),
+                    Err(error) => Some(error.to_string()),
+                };
+                let status = child.take().map(|child| self.end(child));
+                *lock(&self.desk().process) = None;
+                lock(&self.desk().jobs).clear();
+                if let Some(why) = why {
+                    let status = status.flatten().map_or_else(String::new, |status| format!(" ({status})"));
+                    self.tell(Happening::Lost { unit: self.unit, why: why + &status });
+                }
+            } else if let Some(child) = child {
+                self.end(child);
+                if !self.is_stopping() {
+                    tracing::error!(unit = self.unit, "the unit's process did not connect");
+                }
+            }
+            if began.elapsed() >= WELL_AFTER {
+                pause = PAUSE_MIN;
+            }
+            if self.launcher.is_some() && !self.is_stopping() {
+                self.rest(&mut pause);
+            }
+        }
+    }
+
+    /// Waits longer and longer before the next start.
+    fn rest(&self, pause: &mut Duration) {
+        let until = Instant::now() + *pause;
+        while !self.is_stopping() && Instant::now() < until {
+            self.wait(None, until.saturating_duration_since(Instant::now()));
+        }
+        *pause = (*pause * 2).min(PAUSE_MAX);
+    }
+
+    /// Waits for the bell or for the unit; whether the unit has something to say.
+    fn wait(&self, stream: Option<&UnixStream>, timeout: Duration) -> bool {
+        let mut fds = vec![PollFd::new(&self.desk().bell, PollFlags::IN)];
+        fds.extend(stream.map(|stream| PollFd::new(stream, PollFlags::IN)));
+        let timeout = Timespec::try_from(timeout).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
+        let ready = poll(&mut fds, Some(&timeout)).is_ok();
+        let rung = ready && !fds[0].revents().is_empty();
+        let said = ready && fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
+        drop(fds);
+        if rung {
+            let _ = rustix::io::read(&self.desk().bell, &mut [0_u8; 8]);
+        }
+        said
+    }
+
+    /// Waits until the unit connects, or will not.
+    fn connection(&self, mut child: Option<&mut Child>) -> Option<UnixStream> {
+        let until = Instant::now() + CONNECT_TIMEOUT;
+        loop {
+            if let Some(stream) = lock(&self.desk().connected).take() {
+                return Some(stream);
+            }
+            let gone = child.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None)));
+            if self.is_stopping() || gone || (child.is_some() && Instant::now() >= until) {
+                return None;
+            }
+            self.wait(None, Duration::from_millis(100));
+        }
+    }
+
+    fn serve(&self, mut stream: UnixStream) -> io::Result<()> {
+        let process = rustix::net::sockopt::socket_peercred(&stream)?.pid;
+        let pid = process.as_raw_nonzero().get();
+        *lock(&self.desk().process) = Some(pidfd_open(process, PidfdFlags::empty())?);
+        let mut area: Option<Area> = None;
+        self.tell(Happening::Up { unit: self.unit, pid: u64::from(pid.unsigned_abs()) });
+        let mut busy = None;
+        while !self.is_stopping() {
+            let job = if busy.is_none() { lock(&self.desk().jobs).pop_front() } else { None };
+            if let Some(job) = job {
+                busy = Some(job.event);
+                self.show(&stream, &mut area, &job)?;
+                continue;
+            }
+            if !self.wait(Some(&stream), Duration::from_secs(1)) {
+                continue;
+            }
+            let Some((frame, _)) = super::receive(&mut stream)? else { return Ok(()) };
+            let wrong = |what| io::Error::new(io::ErrorKind::InvalidData, what);
+            let event = L1Id(frame.event);
+            if frame.kind != DECISION || busy.take() != Some(event) {
+                return Err(wrong("it decided about an event that it does not have"));
+            }
+            let decision =
+                super::decode_decision(&frame).ok_or_else(|| wrong("it decided something unknown"))?;
+            self.tell(Happening::Decided { unit: self.unit, event, decision });
+        }
+        Ok(())
+    }
+
+    /// Lays an event out in memory, larger memory if need be, and tells the unit.
+    fn show(&self, stream: &UnixStream, area: &mut Option<Area>, job: &Job) -> io::Result<()> {
+        let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+        let (bytes, count) = super::room(&job.data).map_err(invalid)?;
+        let memory = match area {
+            Some(memory) if memory.capacity() >= bytes => memory,
+            area => {
+                // Room for larger events too, so that this happens a few times at most.
+                let memory = Area::new((bytes + bytes / 2).next_multiple_of(1 << 20))?;
+                let (first, second) = (memory.capacity() as u64, u64::from(self.unit));
+                let frame = Frame { kind: MEMORY, first, second, ..Frame::default() };
+                super::send(stream, frame, Some(memory.fd()))?;
+                area.insert(memory)
+            }
+        };
+        super::lay_out(&job.data, count, memory.bytes());
+        let small = u32::from(job.step);
+        let frame = Frame { kind: EVENT, small, event: job.event.0, first: count as u64, second: 0 };
+        super::send(stream, frame, None)
+    }
+
+    /// Sees a process to its end, by force if it does not come by itself.
+    fn end(&self, mut child: Child) -> Option<std::process::ExitStatus> {
+        let until = Instant::now() + if self.is_stopping() { END_TIMEOUT } else { Duration::from_millis(50) };
+        loop {
+            match child.try_wait() {
+                Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
+                Ok(None) => {
+                    let _ = child.kill();
+                    return child.wait().ok();
+                }
+                Ok(status) => return status,
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{} units at {}", self.desks.len(), self.path.display())
+    }
+}

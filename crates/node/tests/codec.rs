@@ -1,0 +1,143 @@
+//! Every message survives the wire in exactly the bytes that the data flow says; nothing else is taken for one.
+
+use std::sync::Arc;
+
+use fanin_dataflow::{
+    Done, FRAME_HEADER_BYTES, FragmentSet, Hello, L1Id, Message, Outcome, Selection, Stream, Wanted,
+};
+use fanin_node::codec::{decode, encode};
+use fanin_node::data::{Chunk, Data};
+use fanin_units::{Bytes, Ratio};
+use proptest::prelude::*;
+
+fn event() -> impl Strategy<Value = L1Id> {
+    any::<u64>().prop_map(L1Id)
+}
+
+fn outcome() -> impl Strategy<Value = Outcome> {
+    prop_oneof![Just(Outcome::Rejected), Just(Outcome::Accepted), Just(Outcome::Stored), Just(Outcome::Debug),]
+}
+
+fn done() -> impl Strategy<Value = Done> {
+    (event(), outcome()).prop_map(|(event, outcome)| Done { event, outcome })
+}
+
+fn set() -> impl Strategy<Value = FragmentSet> {
+    any::<u128>().prop_map(FragmentSet::from_bits)
+}
+
+fn selection() -> impl Strategy<Value = Selection> {
+    let share = || (0..=Ratio::ONE.get()).prop_map(Ratio::new);
+    let wanted = (any::<u16>(), 1..=u128::MAX)
+        .prop_map(|(readout, bits)| Wanted { readout, fragments: FragmentSet::from_bits(bits) });
+    prop_oneof![
+        Just(Selection::Rest),
+        Just(Selection::Region),
+        share().prop_map(Selection::Readouts),
+        share().prop_map(Selection::Fragments),
+        prop::collection::vec(wanted, 0..5).prop_map(|list| Selection::List(Arc::from(list))),
+    ]
+}
+
+fn data() -> impl Strategy<Value = Data> {
+    prop::collection::vec(any::<u8>(), 0..300).prop_map(|bytes| Data::new(Chunk::from(bytes)))
+}
+
+fn message() -> impl Strategy<Value = Message<Data>> {
+    let hello = (
+        prop::collection::vec(any::<u16>(), 0..5),
+        prop::collection::vec(event(), 0..5),
+        prop::collection::vec(done(), 0..5),
+    );
+    let events = || prop::collection::vec(event(), 0..9);
+    prop_oneof![
+        hello.prop_map(|(idle, busy, done)| Message::Hello(Box::new(Hello { idle, busy, done }))),
+        events().prop_map(|events| Message::Welcome(events.into())),
+        (any::<u16>(), prop::option::of(done())).prop_map(|(unit, done)| Message::Ready { unit, done }),
+        done().prop_map(Message::Done),
+        (event(), any::<u16>(), any::<bool>(), selection(), data()).prop_map(
+            |(event, unit, direct, region, result)| Message::Assign { event, unit, direct, region, result }
+        ),
+        (any::<u32>(), event(), set()).prop_map(|(tag, event, fragments)| Message::Request {
+            tag,
+            event,
+            fragments
+        }),
+        (any::<u32>(), event(), set(), data()).prop_map(|(tag, event, missing, payload)| Message::Answer {
+            tag,
+            event,
+            missing,
+            payload
+        }),
+        events().prop_map(|events| Message::Clear(events.into())),
+        any::<bool>().prop_map(|stop| Message::Flow { stop }),
+        (event(), any::<u64>()).prop_map(|(event, size)| Message::Offer { event, size: Bytes::new(size) }),
+        event().prop_map(|event| Message::Grant { event }),
+        event().prop_map(|event| Message::Refuse { event }),
+        event().prop_map(|event| Message::Withdraw { event }),
+        (event(), any::<bool>(), any::<u32>(), data()).prop_map(|(event, debug, missing, payload)| {
+            let stream = if debug { Stream::Debug } else { Stream::Physics };
+            Message::Event { event, stream, missing, payload }
+        }),
+        event().prop_map(|event| Message::Stored { event }),
+    ]
+}
+
+/// What stands behind the frame header.
+fn body(message: Message<Data>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let payload = encode(message, &mut bytes);
+    payload.parts().iter().for_each(|part| bytes.extend_from_slice(part));
+    bytes
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 2000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn messages_survive_in_exactly_their_bytes(message in message()) {
+        let bytes = body(message.clone());
+        let (kind, stream) = (message.message_type(), message.stream_id());
+        prop_assert_eq!(FRAME_HEADER_BYTES + bytes.len() as u64, message.wire_bytes().get());
+        prop_assert_eq!(decode(kind, stream, &bytes.into()), Ok(message));
+    }
+
+    #[test]
+    fn random_bytes_give_a_message_or_an_error(
+        kind in 0_u32..20,
+        stream in any::<u32>(),
+        bytes in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
+        if let Ok(message) = decode(kind, stream, &bytes.clone().into()) {
+            // What is understood takes exactly the bytes that it came in.
+            prop_assert_eq!(message.wire_bytes().get(), FRAME_HEADER_BYTES + bytes.len() as u64);
+        }
+    }
+
+    #[test]
+    fn a_damaged_message_gives_another_or_an_error(message in message(), at in any::<prop::sample::Index>(), bit in 0_u8..8) {
+        let mut bytes = body(message.clone());
+        if !bytes.is_empty() {
+            let at = at.index(bytes.len());
+            bytes[at] ^= 1_u8 << bit;
+            let _ = decode(message.message_type(), message.stream_id(), &bytes.clone().into());
+            bytes.truncate(at);
+            let _ = decode(message.message_type(), message.stream_id(), &bytes.into());
+        }
+    }
+}
+
+#[test]
+fn errors_say_what_was_got_and_needed() {
+    let text =
+        |kind, stream, bytes: &[u8]| decode(kind, stream, &bytes.to_vec().into()).unwrap_err().to_string();
+    assert_eq!(text(16, 0, b""), "message type 16 is none of 1 to 15");
+    assert_eq!(text(9, 0, b"x"), "flow: 2 more bytes are needed for the flag, and 1 are left");
+    assert_eq!(text(9, 0, &[2, 0]), "flow: the flag is 2");
+    assert_eq!(text(11, 0, &[0; 11]), "grant: 1 bytes are left behind its last field");
+    assert_eq!(text(3, 70_000, &[0; 10]), "ready: the unit is 70000");
+    let many = [&u32::MAX.to_le_bytes()[..], &[0; 8]].concat();
+    assert_eq!(text(1, 0, &many), "hello: 8589934590 more bytes are needed for its lists, and 0 are left");
+    let twice = [&[0; 8][..], &[5, 0, 0, 0, 5, 0, 0, 0]].concat();
+    assert_eq!(text(6, 0, &twice), "request: a fragment is 5");
+}

@@ -1,0 +1,287 @@
+//! What is promised under faults, on real processes that are really killed. Times are random; the seed is printed.
+
+mod common;
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use common::{System, random, send};
+use fanin_dataflow::{Outcome, Peer, What};
+use fanin_message::{Endpoint, Event, Options, Settings};
+use fanin_node::config::Role;
+use rustix::process::Signal;
+
+#[test]
+fn without_faults_everything_ends_as_it_should() {
+    let mut system = System::start("calm", &[]);
+    system.work(1500);
+    let finished = system.finish();
+    let totals = finished.audit.totals;
+    assert_eq!((totals.debug, totals.duplicates, finished.restarts), (0, 0, 0));
+    assert!(totals.assigned > 100 && totals.stored > 20 && totals.rejected > 20, "{totals:?}");
+    assert_eq!(finished.audit.missing, 0);
+    assert!(finished.audit.files > 2, "files are rotated");
+    assert_eq!(finished.count(|what| matches!(what, What::Cleared)), totals.assigned);
+    // Each of the four readouts deletes each event.
+    assert_eq!(finished.count(|what| matches!(what, What::Deleted)), 4 * totals.assigned);
+    finished.remove();
+}
+
+#[test]
+fn processors_that_crash_or_hang_cost_no_event() {
+    let mut system = System::start("processors", &[]);
+    let mut random = random("processors");
+    for round in 0..8 {
+        system.work(u64::from(random.below(200)) + 50);
+        let processors = system.processors(round % 2);
+        if processors.is_empty() {
+            continue;
+        }
+        let pid = processors[random.below(processors.len() as u32) as usize];
+        send(pid, if random.below(2) == 0 { Signal::KILL } else { Signal::STOP });
+    }
+    system.work(1200);
+    let finished = system.finish();
+    let totals = finished.audit.totals;
+    assert!(totals.debug > 0, "{totals:?}");
+    let undecided = |what: &What| matches!(what, What::Decided { outcome: Outcome::Debug, .. });
+    assert_eq!(finished.count(undecided), totals.debug);
+    assert_eq!(totals.duplicates, 0);
+    finished.remove();
+}
+
+/// Kills or freezes processes of a role at random times.
+fn campaign(name: &str, role: Role, count: u16, rounds: u32, freeze_ms: u64) -> common::Finished {
+    let mut system = System::start(name, &[]);
+    let mut random = random(name);
+    for _ in 0..rounds {
+        system.work(u64::from(random.below(500)) + 300);
+        let index = random.below(u32::from(count)) as u16;
+        if freeze_ms == 0 || random.below(2) == 0 {
+            system.signal(role, index, Signal::KILL);
+        } else {
+            system.signal(role, index, Signal::STOP);
+            system.work(u64::from(random.below(freeze_ms as u32)) + 100);
+            system.signal(role, index, Signal::CONT);
+        }
+    }
+    system.work(2000);
+    let finished = system.finish();
+    assert!(finished.audit.totals.assigned > 100, "{:?}", finished.audit);
+    finished
+}
+
+#[test]
+fn a_lost_collector_loses_no_event() {
+    let finished = campaign("collectors", Role::Collector, 2, 4, 2500);
+    assert!(finished.count(|what| matches!(what, What::Reassigned { .. })) > 0);
+    finished.remove();
+}
+
+#[test]
+fn a_lost_logger_loses_no_event() {
+    campaign("loggers", Role::Logger, 2, 4, 2500).remove();
+}
+
+#[test]
+fn a_lost_readout_leaves_marks() {
+    let mut system = System::start("readouts", &[]);
+    let mut random = random("readouts");
+    system.work(u64::from(random.below(300)) + 100);
+    // Away for longer than its peers listen for it and collectors wait for it: 1 s and 400 ms.
+    system.signal(Role::Readout, 1, Signal::STOP);
+    system.work(2500);
+    system.signal(Role::Readout, 1, Signal::CONT);
+    for _ in 0..2 {
+        system.work(u64::from(random.below(400)) + 300);
+        system.signal(Role::Readout, random.below(4) as u16, Signal::KILL);
+    }
+    system.work(1500);
+    let finished = system.finish();
+    let marked = finished.count(|what| matches!(what, What::Missing { readout: 1, .. }));
+    assert!(marked > 0 && finished.audit.missing > 0, "{:?}", finished.audit);
+    finished.remove();
+}
+
+#[test]
+fn a_supervisor_takes_up_its_work() {
+    let finished = campaign("supervisor", Role::Supervisor, 1, 3, 2500);
+    assert!(finished.audit.totals.assigned > 100);
+    finished.remove();
+}
+
+#[test]
+fn everything_at_once() {
+    let mut system = System::start("everything", &[]);
+    let mut random = random("everything");
+    let roles = [(Role::Collector, 2), (Role::Logger, 2), (Role::Readout, 4), (Role::Supervisor, 1)];
+    for _ in 0..8 {
+        system.work(u64::from(random.below(400)) + 100);
+        let (role, count) = roles[random.below(4) as usize];
+        system.signal(role, random.below(count) as u16, Signal::KILL);
+        if random.below(3) == 0
+            && let Some(&pid) = system.processors(random.below(2) as u16).first()
+        {
+            send(pid, Signal::KILL);
+        }
+    }
+    system.work(2500);
+    system.finish().remove();
+}
+
+#[test]
+fn full_readouts_stop_the_trigger_and_lose_nothing() {
+    let mut system = System::start("memory", &["readout.memory=30 kB", "supervisor.rate=400 Hz"]);
+    system.work(1500);
+    let finished = system.finish();
+    assert!(finished.count(|what| matches!(what, What::Xoff)) > 0);
+    assert!(finished.count(|what| matches!(what, What::Xon)) > 0);
+    assert_eq!((finished.audit.totals.debug, finished.audit.missing), (0, 0));
+    finished.remove();
+}
+
+#[test]
+fn nonsense_is_shut_out_and_costs_nothing() {
+    let mut system = System::start("nonsense", &[]);
+    system.work(300);
+    for to in [Peer::Supervisor, Peer::Readout(0), Peer::Logger(1)] {
+        let address: SocketAddr = system.live.system().address(to).unwrap().parse().unwrap();
+        // Not even a greeting.
+        std::net::TcpStream::connect(address).unwrap().write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+        // A stranger, and a name that is known with messages that make no sense.
+        talk(address, "intruder-1", &[]);
+        talk(address, "collector-1", &[(99, 0, vec![1; 50]), (7, 0, vec![0; 5])]);
+        talk(address, "collector-1", &[(1, 0, vec![0xff; 12])]);
+    }
+    system.work(1500);
+    let finished = system.finish();
+    assert!(finished.audit.totals.assigned > 100, "{:?}", finished.audit);
+    finished.remove();
+}
+
+/// Connects under a name, sends messages, and waits until it is shut out or has been heard.
+fn talk(address: SocketAddr, name: &str, messages: &[(u32, u32, Vec<u8>)]) {
+    let mut endpoint = Endpoint::new(Settings { name: name.to_owned(), ..Settings::default() }).unwrap();
+    endpoint.connect("", address, Options { backoff: None, ..Options::default() });
+    let until = Instant::now() + Duration::from_millis(500);
+    while let Some(event) = endpoint.poll(Some(until)).unwrap() {
+        match event {
+            Event::Connected { peer, .. } => {
+                for (kind, stream, body) in messages {
+                    let _ = endpoint.send(peer, *kind, *stream, &[body.as_slice()]);
+                }
+            }
+            Event::Closed { .. } | Event::Failed { .. } => return,
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn settings_are_read_again_when_asked() {
+    let mut system = System::start("reload", &[]);
+    let file = system.folder.join("system.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let log = system.folder.join("log").join("logger-0.log");
+    let said = |system: &mut System, what: &str| {
+        for _ in 0..50 {
+            system.work(40);
+            if std::fs::read_to_string(&log).unwrap().contains(what) {
+                return true;
+            }
+        }
+        false
+    };
+    std::fs::write(&file, format!("{text}\n[log]\nlevel = \"debug\"\n")).unwrap();
+    system.signal(Role::Logger, 0, Signal::HUP);
+    assert!(said(&mut system, "settings read again"));
+    std::fs::write(&file, "scenario = 7").unwrap();
+    system.signal(Role::Logger, 0, Signal::HUP);
+    assert!(said(&mut system, "the settings are wrong; nothing changes"));
+    std::fs::write(&file, text).unwrap();
+    let finished = system.finish();
+    assert_eq!(finished.restarts, 0);
+    finished.remove();
+}
+
+#[test]
+fn a_full_disk_makes_another_logger_take_over() {
+    // 300 KiB a file for logger 0, which would write one large file.
+    let mut system = System::start_in("full", &["live.file_size=1 GB", "logger.accept=0.9"], None, Some(300));
+    system.work(3000);
+    let finished = system.finish();
+    assert_eq!(finished.audit.totals.debug, 0);
+    let size = |logger: u32| -> u64 {
+        let data = std::fs::read_dir(&finished.data).unwrap().flatten();
+        let own = data
+            .filter(|entry| entry.file_name().to_string_lossy().starts_with(&format!("logger-{logger}-")));
+        own.map(|entry| entry.metadata().unwrap().len()).sum()
+    };
+    assert!(size(0) <= 300 << 10, "{}", size(0));
+    assert!(size(1) > 2 * size(0), "{} and {}", size(0), size(1));
+    finished.remove();
+}
+
+/// Runs a command; whether it worked.
+fn works(program: &str, arguments: &[&str]) -> bool {
+    std::process::Command::new(program).args(arguments).status().is_ok_and(|status| status.success())
+}
+
+#[test]
+fn a_disk_that_has_room_again_is_used_again() {
+    let disk = std::env::temp_dir().join(format!("fanin-node-disk-{}", std::process::id()));
+    std::fs::create_dir_all(&disk).unwrap();
+    let path = disk.to_str().unwrap();
+    if !works("mount", &["-t", "tmpfs", "-o", "size=60M", "fanin-node-test", path]) {
+        let required = std::env::var("FANIN_REQUIRE_PRIVILEGES").is_ok_and(|value| value == "1");
+        assert!(!required, "mounting a small disk needs root");
+        eprintln!("skipped: mounting a small disk needs root");
+        return;
+    }
+    let ballast = disk.join("ballast");
+    std::fs::write(&ballast, vec![0; 58 << 20]).unwrap();
+    let tested = std::panic::catch_unwind(|| {
+        let mut system =
+            System::start_in("room", &["logger.hosts=1", "logger.accept=0.9"], Some(&disk), None);
+        // It fills up, events pile up in the collectors, and the trigger stops.
+        system.work(3000);
+        std::fs::remove_file(disk.join("ballast")).unwrap();
+        system.work(2000);
+        let finished = system.finish();
+        assert!(finished.audit.totals.stored > 100, "{:?}", finished.audit);
+        assert!(finished.count(|what| matches!(what, What::Xoff)) > 0);
+        finished.remove();
+    });
+    // The test's processes are gone, so that nobody uses it any more.
+    assert!(works("umount", &[path]));
+    std::fs::remove_dir(&disk).unwrap();
+    if let Err(panic) = tested {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+#[test]
+fn processes_end_with_the_one_that_started_them() {
+    let mut system = System::start("orphans", &[]);
+    system.work(200);
+    let collector = system.live.pid(Role::Collector, 0).unwrap();
+    let processors = system.processors(0);
+    assert_eq!(processors.len(), 2);
+    send(collector, Signal::KILL);
+    let gone = |pid: u32| !std::path::Path::new(&format!("/proc/{pid}")).exists() || is_zombie(pid);
+    for _ in 0..200 {
+        if processors.iter().all(|&pid| gone(pid)) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(processors.iter().all(|&pid| gone(pid)), "{processors:?}");
+    system.work(1000);
+    system.finish().remove();
+}
+
+fn is_zombie(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_none_or(|rest| rest.starts_with('Z'))
+}

@@ -1,0 +1,137 @@
+//! What is written to a journal comes back, whatever the end of the process that wrote it.
+
+use std::path::PathBuf;
+
+use fanin_dataflow::{L1Id, Outcome, Record, Stream, What};
+use fanin_node::journal::{Journal, Line, Resume, read, resume};
+use fanin_units::{Bytes, Instant};
+
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("fanin-journal-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn record(event: u64, what: What) -> Record {
+    Record { at: Instant::new(1000 + event), event: L1Id(event), what }
+}
+
+const fn assigned(collector: u16) -> What {
+    What::Assigned { collector, unit: 2, due: Instant::new(7), direct: false }
+}
+
+#[test]
+fn every_kind_of_record_comes_back() {
+    let at = Instant::new(5);
+    let all = [
+        What::Assigned { collector: 3, unit: 4, due: at, direct: true },
+        What::Reassigned { from: 9 },
+        What::Completed { collector: 1, outcome: Outcome::Rejected },
+        What::Duplicated { collector: 1, outcome: Outcome::Debug },
+        What::Xoff,
+        What::Xon,
+        What::Received { unit: 2 },
+        What::FirstRequest { step: 1 },
+        What::Answered { readout: 5, requested: at, bytes: Bytes::new(77) },
+        What::Missing { readout: 5, fragments: 12 },
+        What::Collected {
+            step: 1,
+            building: true,
+            began: at,
+            first_request: at,
+            requests: 24,
+            bytes: Bytes::new(9),
+            missing: 3,
+        },
+        What::Decided { unit: 1, outcome: Outcome::Stored },
+        What::Shipped { logger: 1, attempt: 2, stream: Stream::Debug, bytes: Bytes::new(4), missing: 1 },
+        What::Acknowledged { logger: 1 },
+        What::Abandoned,
+        What::Cleared,
+        What::Stored { collector: 2, stream: Stream::Physics, missing: 8 },
+        What::Deleted,
+    ];
+    let folder = folder("all");
+    let path = folder.join("collector-0.journal");
+    let mut journal = Journal::open(&path, "collector-0", 42, false).unwrap();
+    let lines: Vec<Line> = all
+        .iter()
+        .enumerate()
+        .map(|(n, &what)| {
+            let data = if matches!(what, What::Collected { .. }) { 123 } else { 0 };
+            Line { record: record(n as u64, what), data }
+        })
+        .collect();
+    lines.iter().for_each(|line| journal.add(&line.record, line.data));
+    journal.commit().unwrap();
+    let mut found = Vec::new();
+    read(&path, |epoch, line| {
+        assert_eq!(epoch, 42);
+        found.push(line);
+    })
+    .unwrap();
+    assert_eq!(found, lines);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_supervisor_resumes_from_any_torn_journal() {
+    let folder = folder("torn");
+    let path = folder.join("supervisor.journal");
+    let mut journal = Journal::open(&path, "supervisor", 1, true).unwrap();
+    for (event, what) in [
+        (0, assigned(0)),
+        (1, assigned(1)),
+        (0, What::Completed { collector: 0, outcome: Outcome::Rejected }),
+        (0, What::Cleared),
+        (1, What::Reassigned { from: 1 }),
+        (1, What::Assigned { collector: 2, unit: 0, due: Instant::new(7), direct: true }),
+        (2, assigned(0)),
+        (2, What::Completed { collector: 0, outcome: Outcome::Stored }),
+    ] {
+        journal.add(&record(event, what), 0);
+    }
+    journal.commit().unwrap();
+    drop(journal);
+    let whole = Resume { next: Some(L1Id(3)), outstanding: vec![(L1Id(1), 2)], uncleared: vec![L1Id(2)] };
+    assert_eq!(resume(&path).unwrap(), whole);
+
+    let bytes = std::fs::read(&path).unwrap();
+    for cut in 0..bytes.len() {
+        std::fs::write(&path, &bytes[..cut]).unwrap();
+        let torn = resume(&path).unwrap();
+        // Going on with it keeps what was whole, and what is written then is read too.
+        let mut journal = Journal::open(&path, "supervisor", 2, false).unwrap();
+        journal.add(&record(9, assigned(7)), 0);
+        journal.commit().unwrap();
+        let again = resume(&path).unwrap();
+        assert_eq!(again.next, Some(L1Id(10)));
+        assert_eq!(again.outstanding.len(), torn.outstanding.len() + 1);
+        assert!(again.outstanding.contains(&(L1Id(9), 7)));
+    }
+    assert_eq!(resume(&folder.join("none")).unwrap(), Resume::default());
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_damaged_journal_names_its_line() {
+    let folder = folder("damaged");
+    let path = folder.join("x.journal");
+    for (text, why) in [
+        ("7 1 assigned 0 0 7 0\n", "x.journal:1: a journal begins with `# fanin journal 1`"),
+        ("# fanin journal 1 x epoch-us q\n", "x.journal:1: its header names no epoch"),
+        ("# fanin journal 1 x epoch-us 1\n7 1 assigned 0\n", "x.journal:2: it has too few words"),
+        ("# fanin journal 1 x epoch-us 1\n7 1 cleared 0\n", "x.journal:2: it has too many words"),
+        ("# fanin journal 1 x epoch-us 1\n7 1 sold\n", "x.journal:2: it tells of something unknown"),
+        (
+            "# fanin journal 1 x epoch-us 1\n7 -1 cleared\n",
+            "x.journal:2: a word is no number that can stand there",
+        ),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let error = read(&path, |_, _| {}).unwrap_err().to_string();
+        assert!(error.ends_with(why), "{error}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}

@@ -1,0 +1,93 @@
+//! What a live system tells Prometheus, and the dashboard that asks for it.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+
+use common::System;
+
+fn get(address: SocketAddr, path: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, body.to_owned())
+}
+
+/// The names of all samples, `_total` and `_bucket` included.
+fn samples(text: &str) -> BTreeSet<String> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines.map(|line| line.split(['{', ' ']).next().unwrap().to_owned()).collect()
+}
+
+/// The value of a sample whose line contains `labels`.
+fn value(text: &str, name: &str, labels: &str) -> f64 {
+    let line = text.lines().find(|line| line.starts_with(name) && line.contains(labels));
+    let line = line.unwrap_or_else(|| panic!("no {name} with {labels} in\n{text}"));
+    line.rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+/// Words of a query that are names of metrics.
+fn asked(query: &str) -> BTreeSet<String> {
+    let words = query.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.filter(|word| word.starts_with("fanin_")).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_process_tells_how_it_is_and_the_dashboard_asks_for_nothing_else() {
+    let mut system = System::start("metrics", &[]);
+    system.work(1200);
+    let mut served = BTreeSet::new();
+    let addresses: Vec<(String, SocketAddr)> =
+        system.live.all_metrics().map(|(process, address)| (process.to_owned(), address)).collect();
+    assert_eq!(addresses.len(), 1 + 4 + 2 + 2);
+    let mut texts = std::collections::BTreeMap::new();
+    for (process, address) in addresses {
+        assert_eq!(get(address, "/healthz"), (200, "ok\n".to_owned()), "{process}");
+        assert_eq!(get(address, "/nothing").0, 404);
+        let (status, text) = get(address, "/metrics");
+        assert_eq!(status, 200);
+        assert!(text.ends_with("# EOF\n"));
+        let names = samples(&text);
+        assert!(names.iter().all(|name| name.starts_with("fanin_")), "{names:?}");
+        // One line of help for each, and base units.
+        let helps = text.lines().filter(|line| line.starts_with("# HELP")).count();
+        assert_eq!(helps, text.lines().filter(|line| line.starts_with("# TYPE")).count());
+        let is_odd =
+            |name: &String| name.split('_').any(|word| ["ms", "us", "ns", "kb", "mb"].contains(&word));
+        assert!(!names.iter().any(is_odd), "{names:?}");
+        assert_eq!(value(&text, "fanin_up", &format!("process=\"{process}\"")), 1.0);
+        served.extend(names);
+        texts.insert(process, text);
+    }
+    let supervisor = &texts["supervisor"];
+    assert!(value(supervisor, "fanin_events_assigned_total", "") > 50.0);
+    assert!(value(supervisor, "fanin_events_completed_total", "outcome=\"rejected\"") > 10.0);
+    assert!(value(&texts["collector-0"], "fanin_fragments_bytes_total", "") > 1e4);
+    assert!(value(&texts["collector-1"], "fanin_collection_time_seconds_count", "") > 20.0);
+    assert!(value(&texts["readout-3"], "fanin_requests_total", "role=\"readout\"") > 50.0);
+    assert!(value(&texts["logger-0"], "fanin_stored_bytes_total", "") > 1e4);
+
+    let dashboard = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/grafana/fanin.json");
+    let dashboard: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(dashboard).unwrap()).unwrap();
+    let mut queries = 0;
+    for panel in dashboard["panels"].as_array().unwrap() {
+        for target in panel["targets"].as_array().unwrap() {
+            let query = target["expr"].as_str().unwrap();
+            let names = asked(query);
+            assert!(!names.is_empty(), "{query}");
+            for name in names {
+                assert!(served.contains(&name), "{query}: no process serves {name}");
+            }
+            queries += 1;
+        }
+    }
+    assert!(queries > 20, "{queries}");
+    system.finish().remove();
+}

@@ -1,0 +1,62 @@
+//! Claims of LCN'15: one software switch with a ring for each collector.
+
+use crate::judge::{ms, near, percent};
+use crate::{Claim, Judged, Point};
+
+const ALL: &str = "lcn15-all-to-all";
+const ONE: &str = "lcn15-all-to-one";
+
+pub(crate) fn claims() -> Vec<Claim> {
+    vec![
+        Claim {
+            id: "L001",
+            place: "LCN'15, evaluation: bandwidth",
+            says: "all-to-all traffic fills 97 % of 12 × 10 Gb/s in both directions",
+            expected: "the busiest collectors' link ≥ 97 % full, no rate limit",
+            points: vec![Point::new(ALL).set("tor.daqring.rate", "0 b/s").set("run.duration", "300 ms")],
+            judge: |got| {
+                let load = got[0].summary.load.as_ref().and_then(|load| load.last_hop).unwrap_or(0.0);
+                let goodput = got[0].summary.goodput_bps.as_ref().map_or(0.0, |goodput| goodput.total);
+                let text = format!("{}, {:.1} Gb/s of fragments", percent(&[load]), goodput / 1e9);
+                Judged::new(load >= 0.97 && got[0].drops() == 0, text)
+            },
+            known: None,
+        },
+        Claim {
+            id: "L004",
+            place: "LCN'15, rate limitation",
+            says: "rings of 0.78 Gb/s do better without a static congestion window than with one",
+            expected: "lower mean without, no drop in either",
+            points: vec![
+                Point::new(ALL).set("run.duration", "300 ms"),
+                Point::new(ALL).set("run.duration", "300 ms").set("transport.static_window", 2),
+            ],
+            judge: |got| {
+                let m = [got[0].mean_ms(), got[1].mean_ms()];
+                let drops = got[0].drops() + got[1].drops();
+                Judged::new(m[0] < m[1] && drops == 0, format!("{}, {drops} drops", ms(&m)))
+            },
+            known: None,
+        },
+        Claim {
+            id: "L007",
+            place: "LCN'15, evaluating buffering capabilities",
+            says: "a ring of 9000 frames or more: the expected mean and no jitter; below, incast",
+            expected: "154 ms ± 1 % and sd < 1 % with 9000 (± 15 %: 10350) and 14000; drops with 7650",
+            points: [10_350, 14_000, 7_650]
+                .map(|frames| Point::new(ONE).set("tor.daqring.frames", frames))
+                .to_vec(),
+            judge: |got| {
+                let sd = |place: usize| {
+                    got[place].summary.collection_time_ms.as_ref().map_or(1.0, |t| t.std / t.mean)
+                };
+                let calm = (0..2).all(|place| {
+                    near(got[place].mean_ms(), 154.4, 0.01) && sd(place) < 0.01 && got[place].drops() == 0
+                });
+                let m = [got[0].mean_ms(), got[1].mean_ms(), got[2].mean_ms()];
+                Judged::new(calm && got[2].drops() > 0, format!("{}, {} drops", ms(&m), got[2].drops()))
+            },
+            known: None,
+        },
+    ]
+}

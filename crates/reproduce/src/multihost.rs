@@ -1,0 +1,148 @@
+//! Claims of the multi-host paper, §IV: software queues beside a shallow switch.
+//!
+//! The paper loads its system by asking for events at some rate; "full load" here is a new event whenever a unit is free.
+
+use crate::judge::{ms, percent};
+use crate::{Claim, Got, Judged, Point};
+
+const MULTIHOST: &str = "multihost";
+
+/// The switch alone.
+fn hardware() -> Point {
+    Point::new(MULTIHOST).set("network.hybrid.host_ports", 0)
+}
+
+/// Rings of so many Mb/s.
+fn rings(mbps: u32) -> Point {
+    Point::new(MULTIHOST).set("core.daqring.rate", format_args!("{mbps} Mb/s"))
+}
+
+fn credits() -> Point {
+    hardware().set("shaping.credits", 96)
+}
+
+fn window(point: Point) -> Point {
+    point.set("transport.static_window", 2)
+}
+
+fn periodic(point: Point, hz: u32) -> Point {
+    point
+        .set("supervisor.arrivals", "periodic")
+        .set("supervisor.rate", format_args!("{hz} Hz"))
+        .set("supervisor.policy", "node-round-robin")
+}
+
+/// Fragment bits that a 10 Gb/s uplink carries at most, in Gb/s: 24 kB in 17 full segments and one short.
+const FULL_GBPS: f64 = 9.4;
+
+fn gbps(got: &Got) -> f64 {
+    got.summary.goodput_bps.as_ref().map_or(0.0, |goodput| goodput.total / 1e9)
+}
+
+fn each_gbps(got: &[&Got]) -> Vec<f64> {
+    got.iter().map(|got| gbps(got)).collect()
+}
+
+fn text(values: &[f64]) -> String {
+    let texts: Vec<_> = values.iter().map(|value| format!("{value:.2}")).collect();
+    format!("{} Gb/s", texts.join(" / "))
+}
+
+/// Standard deviation over mean of the collection times.
+fn jitter(got: &Got) -> f64 {
+    got.summary.collection_time_ms.as_ref().map_or(f64::INFINITY, |times| times.std / times.mean)
+}
+
+pub(crate) fn claims() -> Vec<Claim> {
+    vec![
+        Claim {
+            id: "H007",
+            place: "multi-host §III.A",
+            says: "25 readouts, 7 racks and 6 spines a pod: oversubscription of 5.3 : 1 costs nothing",
+            expected: "no drop, the same goodput within 3 % as with 25 spines",
+            points: [6, 25]
+                .map(|spines| {
+                    Point::new("leaf-spine")
+                        .set("readout.hosts", 50)
+                        .set("collectors.racks", 14)
+                        .set("run.duration", "30 ms")
+                        .set("network.leaf_spine.spines", spines)
+                        .set("network.leaf_spine.ports", 64)
+                })
+                .to_vec(),
+            judge: |got| {
+                let g = each_gbps(got);
+                let drops = got[0].drops();
+                Judged::new(drops == 0 && g[0] > 0.97 * g[1], format!("{}, {drops} drops", text(&g)))
+            },
+            known: None,
+        },
+        Claim {
+            id: "H012",
+            place: "multi-host §IV.C, fig. 6a",
+            says: "credits, a tuned static window and rings sustain full load alike",
+            expected: "goodput within 3 % of each other, no time-out",
+            points: vec![credits(), window(hardware()), rings(344)],
+            judge: |got| {
+                let g = each_gbps(got);
+                let timeouts: u64 = got.iter().map(|got| got.timeouts_total()).sum();
+                let most = g.iter().copied().fold(0.0, f64::max);
+                let holds = g.iter().all(|&one| one > 0.97 * most) && timeouts == 0;
+                Judged::new(holds, format!("{}, {timeouts} time-outs", text(&g)))
+            },
+            known: None,
+        },
+        Claim {
+            id: "H013",
+            place: "multi-host §IV.C, fig. 6a",
+            says: "data simply pushed: no operation above 10 % of the bandwidth",
+            expected: "goodput ≤ 15 % of the uplink's at full load",
+            points: vec![hardware()],
+            judge: |got| {
+                let share = gbps(got[0]) / FULL_GBPS;
+                Judged::new(share <= 0.15, format!("{}, {} drops", percent(&[share]), got[0].drops()))
+            },
+            known: None,
+        },
+        Claim {
+            id: "H015",
+            place: "multi-host §IV.C",
+            says: "rings of 1.38 Gb/s do not reach the highest loads: bursts overlap, and frames are dropped",
+            expected: "lower goodput than with 344 Mb/s, drops and retransmissions",
+            points: vec![rings(1380), rings(344)],
+            judge: |got| {
+                let g = each_gbps(got);
+                let drops = got[0].drops();
+                Judged::new(g[0] < g[1] && drops > 0, format!("{}, {drops} drops", text(&g)))
+            },
+            known: None,
+        },
+        Claim {
+            id: "H017",
+            place: "multi-host §IV.C, fig. 6b",
+            says: "at full load rings of 344 Mb/s have a higher latency than credits and a static window, with low jitter",
+            expected: "higher mean at 95 % of the rate that fills the uplink; sd over mean below 25 %",
+            points: [rings(344), credits(), window(hardware())].map(|point| periodic(point, 3_860)).to_vec(),
+            judge: |got| {
+                let m: Vec<f64> = got.iter().map(|got| got.mean_ms()).collect();
+                let jitters: Vec<f64> = got.iter().map(|got| jitter(got)).collect();
+                let holds = m[0] > m[1] && m[0] > m[2] && jitters[0] < 0.25;
+                Judged::new(holds, format!("{}, sd {}", ms(&m), percent(&jitters)))
+            },
+            known: None,
+        },
+        Claim {
+            id: "H019",
+            place: "multi-host §IV.C, citing TNS 2017",
+            says: "software switches give 15 % more goodput than regular ones under heavy incast",
+            expected: "10 to 20 % more than a static window on the switch alone",
+            points: vec![rings(344), window(hardware())],
+            judge: |got| {
+                let g = each_gbps(got);
+                let more = g[0] / g[1] - 1.0;
+                Judged::new((0.1..=0.2).contains(&more), format!("{}, {}", text(&g), percent(&[more])))
+            },
+            known: None,
+        },
+    ]
+}

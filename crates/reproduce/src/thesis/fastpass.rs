@@ -1,0 +1,131 @@
+//! Chapter 6.4: the central arbiter. Collection without credits; switch A unless the claim names B.
+
+use super::{A500, A1000, B1000, BEST, credits, means};
+use crate::judge::{ms, near, percent};
+use crate::{Claim, Judged, Point};
+
+const ROUND_ROBIN: &str = "node-round-robin";
+
+/// Fastpass with the advance of the best results (25 us); everything else as the thesis has it.
+fn fastpass(preset: &'static str, policy: &str) -> Point {
+    Point::new(preset).set("shaping.method", "fastpass").set("supervisor.policy", policy)
+}
+
+fn advance(preset: &'static str, us: u32) -> Point {
+    fastpass(preset, ROUND_ROBIN).set("shaping.fastpass.advance", format_args!("{us} us"))
+}
+
+fn clock(us: u32) -> Point {
+    fastpass(A1000, ROUND_ROBIN).set("shaping.fastpass.clock_error", format_args!("{us} us"))
+}
+
+fn slot(mtus: u32) -> Point {
+    fastpass(A500, ROUND_ROBIN).set("shaping.fastpass.slot_mtus", mtus)
+}
+
+pub(super) fn claims() -> Vec<Claim> {
+    vec![
+        Claim {
+            id: "T076",
+            place: "thesis §6.4",
+            says: "with central scheduling the model of the switch has no influence",
+            expected: "the same mean behind switches A and B, no drop",
+            points: vec![advance(A1000, 500), advance(B1000, 500)],
+            judge: |got| {
+                let m = means(got);
+                let drops = got[0].drops() + got[1].drops();
+                Judged::new(m[0] == m[1] && drops == 0, format!("{}, {drops} drops", ms(&m)))
+            },
+            known: None,
+        },
+        Claim {
+            id: "T077",
+            place: "thesis §6.4.1, fig. 6.9",
+            says: "round-robin and load balancing: about 21 ms at 45 %, 22 ms at 90 %, whatever the advance up to 500 us",
+            expected: "21 and 22 ms ± 5 % at 25 and 500 us",
+            points: vec![
+                advance(A500, 25),
+                advance(A500, 500),
+                fastpass(A500, "node-load-balancing").set("shaping.fastpass.advance", "500 us"),
+                advance(A1000, 25),
+                advance(A1000, 500),
+            ],
+            judge: |got| {
+                let m = means(got);
+                let holds = m[..3].iter().all(|&mean| near(mean, 21.0, 0.05))
+                    && m[3..].iter().all(|&mean| near(mean, 22.0, 0.05));
+                Judged::new(holds, ms(&m))
+            },
+            known: None,
+        },
+        Claim {
+            id: "T078",
+            place: "thesis §6.4.1, fig. 6.9",
+            says: "an advance of 1 ms costs about 2 %",
+            expected: "≤ 4 % above 25 us, at 45 and 90 %",
+            points: [A500, A1000].iter().flat_map(|&p| [advance(p, 25), advance(p, 1000)]).collect(),
+            judge: |got| {
+                let m = means(got);
+                let costs = [m[1] / m[0] - 1.0, m[3] / m[2] - 1.0];
+                Judged::new(costs.iter().all(|&cost| cost <= 0.04), percent(&costs))
+            },
+            known: None,
+        },
+        Claim {
+            id: "T080",
+            place: "thesis §6.4.2, fig. 6.10",
+            says: "clocks may differ by 1 ms; 10 ms cost a clear part of 10 ms",
+            expected: "within 2 % up to 1 ms, 1 to 10 ms more at 10 ms",
+            points: [0, 10, 100, 1000, 10_000].map(clock).to_vec(),
+            judge: |got| {
+                let m = means(got);
+                let flat = m[1..4].iter().all(|&mean| near(mean, m[0], 0.02));
+                let rise = m[4] - m[0];
+                Judged::new(flat && rise > 1.0 && rise < 10.0, ms(&m))
+            },
+            known: None,
+        },
+        Claim {
+            id: "T081",
+            place: "thesis §6.4.3, fig. 6.11",
+            says: "timeslots of several MTUs cost about 4 % an MTU, linearly, up to 12",
+            expected: "3 to 5 % an MTU at 4, 8 and 12",
+            points: [1, 4, 8, 12].map(slot).to_vec(),
+            judge: |got| {
+                let m = means(got);
+                let costs: Vec<f64> = [(1, 3.0), (2, 7.0), (3, 11.0)]
+                    .iter()
+                    .map(|&(place, more)| (m[place] / m[0] - 1.0) / more)
+                    .collect();
+                let holds = costs.iter().all(|cost| (0.03..=0.05).contains(cost));
+                Judged::new(holds, format!("{} an MTU; {}", percent(&costs), ms(&m)))
+            },
+            known: None,
+        },
+        Claim {
+            id: "T084",
+            place: "thesis §6.6",
+            says: "22 ms at 90 %, where tuned credits give 20",
+            expected: "5 to 15 % above credits",
+            points: vec![advance(A1000, 500), credits(A1000, BEST).set("supervisor.policy", ROUND_ROBIN)],
+            judge: |got| {
+                let m = means(got);
+                let more = m[0] / m[1] - 1.0;
+                Judged::new((0.05..=0.15).contains(&more), format!("{}, {}", ms(&m), percent(&[more])))
+            },
+            known: None,
+        },
+        Claim {
+            id: "T085",
+            place: "thesis §6.6",
+            says: "with first come, first served it is acceptable, which credits are not",
+            expected: "less than half of what credits give",
+            points: vec![fastpass(A1000, "fcfs"), credits(A1000, BEST)],
+            judge: |got| {
+                let m = means(got);
+                Judged::new(m[0] < 0.5 * m[1], ms(&m))
+            },
+            known: None,
+        },
+    ]
+}

@@ -1,0 +1,152 @@
+//! What cannot be in the set-ups of the papers: rings and their rules, push and all-to-all traffic, the central arbiter
+//! and the barrel shifter.
+
+use super::Check;
+use crate::types::*;
+
+/// The roles that a rule for flows can name.
+const ROLES: [&str; 4] = ["readout", "collector", "supervisor", "logger"];
+
+impl Check<'_> {
+    /// The rules that say which flows have rings.
+    pub(super) fn flows(&mut self, name: &str, rings: &Daqrings) {
+        let path = format!("{name}.daqring.flows");
+        for rule in &rings.flows {
+            let is_host = |host: &str| {
+                let (kind, number) = host.trim().split_once(':').unwrap_or((host.trim(), "*"));
+                ROLES.contains(&kind) && (number == "*" || number.parse::<u32>().is_ok())
+            };
+            if !rule.split_once("->").is_some_and(|(from, to)| is_host(from) && is_host(to)) {
+                self.fail(
+                    &path,
+                    format!("{rule:?} names no flow"),
+                    "not two roles joined by \"->\"",
+                    None,
+                    format!(
+                        "give rules such as \"readout->collector\" or \"readout:3->collector:*\"; roles are {}",
+                        ROLES.join(", ")
+                    ),
+                );
+            }
+        }
+    }
+
+    /// Traffic that is not asked for.
+    pub(super) fn patterns(&mut self) {
+        let s = self.scenario;
+        if s.workload.kind == WorkloadKind::Push {
+            let whole = s.workload.steps.is_empty() && s.workload.fraction == fanin_units::Ratio::ONE;
+            if !whole {
+                let path = if s.workload.steps.is_empty() { "workload.fraction" } else { "workload.steps" };
+                self.fail(
+                    path,
+                    "readouts that push send whole events, not parts of them".to_owned(),
+                    "parts of an event",
+                    Some(("workload.kind", "sent unasked")),
+                    "collect whole events, or set workload.kind = \"event-building\"".to_owned(),
+                );
+            }
+            if s.shaping.method == ShapingMethod::Credits {
+                self.fail(
+                    "shaping.method",
+                    "credits hold requests back, and nothing is requested".to_owned(),
+                    "credits",
+                    Some(("workload.kind", "sent unasked")),
+                    "set shaping.method = \"none\", or workload.kind = \"event-building\"".to_owned(),
+                );
+            }
+        }
+        if s.workload.kind == WorkloadKind::AllToAll {
+            if s.network.topology != Topology::Star {
+                self.fail(
+                    "network.topology",
+                    "all hosts of an all-to-all pattern hang on one switch".to_owned(),
+                    "not a star",
+                    Some(("workload.kind", "this workload")),
+                    "set network.topology = \"star\"".to_owned(),
+                );
+            }
+            if s.readout.hosts < 2 {
+                self.fail(
+                    "readout.hosts",
+                    format!("{} host has nobody to send to", s.readout.hosts),
+                    "fewer than two",
+                    Some(("workload.kind", "from every host to every other")),
+                    "give at least 2".to_owned(),
+                );
+            }
+        }
+    }
+
+    /// Methods that take events apart into time.
+    pub(super) fn schedules(&mut self) {
+        let s = self.scenario;
+        if s.is_barrier() && s.shaping.method == ShapingMethod::BarrelShifter {
+            self.fail(
+                "shaping.method",
+                "a barrel shifter has several collectors take turns, and this workload has one".to_owned(),
+                "needs collectors that take turns",
+                Some(("workload.kind", "one client")),
+                "set workload.kind = \"event-building\"".to_owned(),
+            );
+        }
+        let b = &s.shaping.barrel_shifter;
+        if b.events == 0 || b.events > 1_024 {
+            let message = format!("`shaping.barrel_shifter.events` is {}", b.events);
+            let help = "give a number from 1 to 1024".to_owned();
+            self.fail("shaping.barrel_shifter.events", message, "not from 1 to 1024", None, help);
+        }
+        if b.timeout.is_zero() {
+            self.fail(
+                "shaping.barrel_shifter.timeout",
+                "a barrier that waits for nobody takes all hosts for dead".to_owned(),
+                "zero",
+                None,
+                "give a time such as \"100 ms\"".to_owned(),
+            );
+        }
+        let collectors = u32::try_from(s.collectors_total()).unwrap_or(u32::MAX);
+        let failed = [
+            ("failed_readouts", &b.failed_readouts, s.readout.hosts, "readouts"),
+            ("failed_collectors", &b.failed_collectors, collectors, "collectors"),
+        ];
+        for (key, list, hosts, what) in failed {
+            let path = format!("shaping.barrel_shifter.{key}");
+            if let Some(wrong) = list.iter().find(|&&host| host >= hosts) {
+                let message = format!("{wrong} is to fail, but the {hosts} {what} count from 0");
+                let help = format!("give numbers from 0 to {}", hosts - 1);
+                self.fail(&path, message, "no such host", None, help);
+            } else if list.iter().collect::<std::collections::BTreeSet<_>>().len() >= hosts as usize {
+                let message = format!("all {hosts} {what} are to fail");
+                self.fail(&path, message, "nobody is left", None, "let at least one live".to_owned());
+            }
+        }
+        let f = &s.shaping.fastpass;
+        if !f.fail_at.is_zero() && f.failover.is_zero() {
+            self.fail(
+                "shaping.fastpass.failover",
+                "nobody can know at once that the arbiter has died".to_owned(),
+                "zero",
+                Some(("shaping.fastpass.fail_at", "it dies here")),
+                "give a time such as \"10 ms\"".to_owned(),
+            );
+        }
+    }
+
+    /// Memory of the readouts.
+    pub(super) fn readout_memory(&mut self) {
+        let readout = &self.scenario.readout;
+        let Some(mean) = readout.fragment_size.mean() else { return };
+        let event =
+            mean.checked_mul(u64::from(readout.fragments_per_host)).unwrap_or(fanin_units::Bytes::MAX);
+        if readout.memory < event {
+            self.fail(
+                "readout.memory",
+                format!("a memory of {} holds no event: one takes {event} on each host", readout.memory),
+                "smaller than an event",
+                Some(("readout.fragments_per_host", "fragments on each host")),
+                format!("give at least \"{event}\", better a few hundred times that"),
+            );
+        }
+    }
+}
