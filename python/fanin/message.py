@@ -164,8 +164,8 @@ class Connection:
     async def receive(self) -> Message | None:
         """Return the next message, or `None` where the peer has closed the connection.
 
-        Raise a `MessageError` or `ConnectionError` where the connection cannot go on. A call that is cancelled
-        in the middle of a message leaves the connection useless.
+        Raise a `MessageError` or `ConnectionError` where the connection cannot go on. A call that is
+        cancelled in the middle of a message leaves the connection useless.
         """
         while (message := await self._frame()) is not None:
             if message.kind < RESERVED_KINDS:

@@ -13,7 +13,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 # The right values of a ring or rule depend on what the switch has, which no schema says.
 NOT_CHECKED = "positive_data_acceptance"
-RUN_SECONDS_MAX = 55
+# It takes half a minute; a machine that is busy with other things gets more.
+RUN_SECONDS_MAX = 150
 
 
 @pytest.fixture(scope="module")

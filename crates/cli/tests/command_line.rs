@@ -5,7 +5,7 @@ mod common;
 use common::{Folder, command, fanin, stderr, stdout};
 
 /// The presets that checks outside the project use.
-const PRESETS: [&str; 16] = [
+const PRESETS: [&str; 18] = [
     "thesis-a-500hz",
     "thesis-a-1000hz",
     "thesis-b-500hz",

@@ -53,6 +53,11 @@ impl Partial {
         self.message.as_ref().map_or(u64::from(self.held), |message| (HEADER_BYTES + message.filled) as u64)
     }
 
+    /// Whether the header of an unfinished message is here.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.message.is_some()
+    }
+
     /// Bytes of the unfinished frame in all, as far as they are known: 12 for one whose header is not complete.
     pub fn needed(&self) -> u64 {
         HEADER_BYTES as u64 + self.message.as_ref().map_or(0, |message| u64::from(message.header.size))

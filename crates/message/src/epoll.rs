@@ -1,6 +1,7 @@
 //! Readiness by epoll, level-triggered: always there.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ pub(crate) struct Ready {
 
 pub(crate) struct Epoll {
     epoll: OwnedFd,
-    ready: Vec<epoll::Event>,
+    ready: Vec<Ready>,
     next: usize,
 }
 
@@ -56,16 +57,9 @@ impl Epoll {
     /// What became ready in the last wait, one after the other.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Ready> {
-        let event = self.ready.get(self.next)?;
+        let ready = self.ready.get(self.next).copied();
         self.next += 1;
-        let flags = event.flags;
-        let broken = flags.intersects(epoll::EventFlags::ERR | epoll::EventFlags::HUP);
-        Some(Ready {
-            token: event.data.u64(),
-            // Whoever reads or writes learns what is broken.
-            readable: broken || flags.intersects(READ | epoll::EventFlags::RDHUP),
-            writable: broken || flags.intersects(WRITE),
-        })
+        ready
     }
 
     /// Wait until something is ready, for at most `timeout` (`None`: for as long as it takes).
@@ -76,9 +70,25 @@ impl Epoll {
             tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: time.subsec_nanos().into(),
         });
-        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.ready), timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(errno) => Err(errno.into()),
+        let mut events = [const { MaybeUninit::uninit() }; BATCH];
+        match epoll::wait(&self.epoll, &mut events, timeout.as_ref()) {
+            Ok((events, _)) => self.ready.extend(events.iter().map(|event| Ready::from(*event))),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        Ok(())
+    }
+}
+
+impl From<epoll::Event> for Ready {
+    fn from(event: epoll::Event) -> Self {
+        let flags = event.flags;
+        let broken = flags.intersects(epoll::EventFlags::ERR | epoll::EventFlags::HUP);
+        Self {
+            token: event.data.u64(),
+            // Whoever reads or writes learns what is broken.
+            readable: broken || flags.intersects(READ | epoll::EventFlags::RDHUP),
+            writable: broken || flags.intersects(WRITE),
         }
     }
 }

@@ -57,6 +57,40 @@ struct Queued {
     messages: u32,
 }
 
+/// A queue whose first piece needs no memory of its own: where a peer takes what it is sent, there is only one.
+#[derive(Default)]
+struct Pieces {
+    first: Option<Queued>,
+    others: VecDeque<Queued>,
+}
+
+impl Pieces {
+    fn iter(&self) -> impl Iterator<Item = &Queued> {
+        self.first.iter().chain(&self.others)
+    }
+
+    fn back_mut(&mut self) -> Option<&mut Queued> {
+        self.others.back_mut().or(self.first.as_mut())
+    }
+
+    fn push_back(&mut self, queued: Queued) {
+        match &self.first {
+            None => self.first = Some(queued),
+            Some(_) => self.others.push_back(queued),
+        }
+    }
+
+    fn pop_front(&mut self) -> Option<Queued> {
+        let first = self.first.take();
+        self.first = self.others.pop_front();
+        if self.first.is_none() && self.others.capacity() > 0 {
+            // An idle connection holds no memory.
+            self.others = VecDeque::new();
+        }
+        first
+    }
+}
+
 /// What was never sent, when a connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Unsent {
@@ -69,7 +103,7 @@ pub struct Unsent {
 /// The queue of one peer.
 #[derive(Default)]
 pub(crate) struct Outbox {
-    pieces: VecDeque<Queued>,
+    pieces: Pieces,
     /// Bytes of the first piece that were sent.
     sent: usize,
     /// Bytes that wait, those in flight included.
@@ -132,7 +166,7 @@ impl Outbox {
     /// The buffer at the end of the queue, with room for more.
     #[inline]
     fn tail(&mut self, bytes: usize, spare: &mut Spare) -> &mut Vec<u8> {
-        let fits = match self.pieces.back() {
+        let fits = match self.pieces.back_mut() {
             Some(Queued { piece: Piece::Copied(tail), .. }) => {
                 tail.len() + bytes <= TAIL_BYTES_MAX.max(tail.capacity())
             }
@@ -149,22 +183,19 @@ impl Outbox {
 
     /// The first bytes of the queue.
     pub(crate) fn first(&self) -> Option<&[u8]> {
-        self.pieces.front().map(|first| &first.piece.bytes()[self.sent..])
+        self.pieces.first.as_ref().map(|first| &first.piece.bytes()[self.sent..])
     }
 
     /// The first bytes of the queue, where one piece is all there is.
     #[inline]
     pub(crate) fn single(&self) -> Option<&[u8]> {
-        match self.pieces.len() {
-            1 => Some(&self.pieces[0].piece.bytes()[self.sent..]),
-            _ => None,
-        }
+        if self.pieces.others.is_empty() { self.first() } else { None }
     }
 
     /// The first pieces of the queue; returns how many, and their bytes.
     pub(crate) fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>; PIECES_MAX]) -> (usize, usize) {
         let (mut count, mut bytes, mut skip) = (0, 0, self.sent);
-        for (slice, queued) in slices.iter_mut().zip(&self.pieces) {
+        for (slice, queued) in slices.iter_mut().zip(self.pieces.iter()) {
             let piece = &queued.piece.bytes()[skip..];
             skip = 0;
             *slice = IoSlice::new(piece);
@@ -180,7 +211,7 @@ impl Outbox {
         self.bytes -= bytes as u64;
         self.sent += bytes;
         let mut messages = 0;
-        while let Some(first) = self.pieces.front() {
+        while let Some(first) = &self.pieces.first {
             let length = first.piece.bytes().len();
             if self.sent < length {
                 break;
@@ -190,17 +221,13 @@ impl Outbox {
             messages += u64::from(first.messages);
             spare.put(first.piece);
         }
-        if self.pieces.is_empty() {
-            // An idle connection holds no memory.
-            self.pieces = VecDeque::new();
-        }
         messages
     }
 
     /// The first bytes of the queue, for a kernel that wants to keep them until they are sent: the buffer, and where
     /// they start in it. `None` where they lie elsewhere, or others are in flight.
     pub(crate) fn take_flight(&mut self) -> Option<(Vec<u8>, usize)> {
-        if self.flight.0 != 0 || !matches!(self.pieces.front()?.piece, Piece::Copied(_)) {
+        if self.flight.0 != 0 || !matches!(self.pieces.first.as_ref()?.piece, Piece::Copied(_)) {
             return None;
         }
         let Queued { piece: Piece::Copied(bytes), messages } = self.pieces.pop_front()? else { return None };
@@ -221,7 +248,7 @@ impl Outbox {
 
     /// Forget everything.
     pub(crate) fn clear(&mut self, spare: &mut Spare) {
-        for queued in std::mem::take(&mut self.pieces) {
+        while let Some(queued) = self.pieces.pop_front() {
             spare.put(queued.piece);
         }
         (self.sent, self.bytes, self.flight) = (0, 0, (0, 0));

@@ -7,6 +7,8 @@ mod encryption;
 mod exchange;
 #[path = "suite/hostile.rs"]
 mod hostile;
+#[path = "suite/soak.rs"]
+mod soak;
 
 /// Which one.
 pub(crate) const BACKEND: fanin_message::Backend = fanin_message::Backend::Epoll;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use fanin_dataflow::Peer;
+use fanin_message::{Tls, TlsError};
 use fanin_scenario::{Loaded, Scenario};
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
@@ -88,6 +89,7 @@ struct File {
     #[serde(default)]
     run: u32,
     hosts: Hosts,
+    tls: Option<TlsFiles>,
     #[serde(default)]
     metrics: Metrics,
     #[serde(default)]
@@ -110,6 +112,18 @@ struct Hosts {
 
 fn nobody() -> Spanned<Vec<String>> {
     Spanned::new(0..0, Vec::new())
+}
+
+/// Where a process finds its certificate; `{process}` stands for its name, such as `readout-3`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsFiles {
+    /// Its certificate, and those between it and the authority (PEM).
+    pub certificates: String,
+    /// The key of its certificate (PEM).
+    pub key: String,
+    /// The authorities whose certificates it believes (PEM).
+    pub authorities: String,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -148,6 +162,8 @@ pub struct System {
     pub collectors: Vec<String>,
     /// Host and port of each logger.
     pub loggers: Vec<String>,
+    /// How connections are encrypted, if they are.
+    pub tls: Option<TlsFiles>,
     /// Where each process serves its metrics; nowhere unless given.
     pub metrics: Option<SocketAddr>,
     /// How log lines look.
@@ -190,6 +206,14 @@ pub enum ConfigError {
         message: String,
         /// What would be right.
         help: String,
+    },
+    /// The files for encryption are not what they should be.
+    #[error("[tls] of {process}: {error}")]
+    Tls {
+        /// Whose.
+        process: String,
+        /// What is wrong.
+        error: TlsError,
     },
     /// The scenario is wrong.
     #[error("{0}")]
@@ -283,6 +307,7 @@ impl System {
             readouts,
             collectors,
             loggers,
+            tls: file.tls,
             metrics: metrics.transpose()?,
             log_format: file.log.format,
             log_level,
@@ -313,6 +338,23 @@ impl System {
             Peer::Logger(place) => self.loggers.get(usize::from(place)).map(String::as_str),
             Peer::Collector(_) => None,
         }
+    }
+
+    /// The certificate of a process and what it believes, read from the files; a relative path starts at the
+    /// system's file.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or is not what it should be.
+    pub fn tls(&self, process: &str) -> Result<Option<Tls>, ConfigError> {
+        let Some(files) = &self.tls else { return Ok(None) };
+        let read = |name: &str| {
+            let beside = self.path.parent().unwrap_or(Path::new(""));
+            let path = beside.join(name.replace("{process}", process));
+            std::fs::read(&path).map_err(|error| ConfigError::Read { path, error })
+        };
+        let (certificates, key) = (read(&files.certificates)?, read(&files.key)?);
+        let tls = Tls::from_pem(&certificates, &key, &read(&files.authorities)?);
+        tls.map(Some).map_err(|error| ConfigError::Tls { process: process.to_owned(), error })
     }
 
     /// The journal of a process.

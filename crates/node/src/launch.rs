@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use fanin_scenario::{Loaded, Processors, Scenario, SizeModel};
@@ -25,6 +25,8 @@ pub const PROCESSES_MAX: u64 = 512;
 const READY_MAX: Duration = Duration::from_secs(60);
 /// Beyond what a process may take to finish its work, until it is ended by force.
 const END_MARGIN: Duration = Duration::from_secs(5);
+/// Listening processes are found at this port and above.
+const PORTS_FIRST: u16 = 10_000;
 const TURN: Duration = Duration::from_millis(20);
 /// A process that dies again and again is started again so often, and no more.
 const RESTARTS_MAX: u32 = 20;
@@ -58,9 +60,33 @@ pub struct Loopback {
     held: Vec<TcpListener>,
 }
 
+/// Ports that this process has tried: several systems of one process, as in tests, do not take the same ones.
+static TRIED: AtomicU32 = AtomicU32::new(0);
+
+/// The first port that the kernel gives to outgoing connections (ip-sysctl, `ip_local_port_range`).
+fn ephemeral_first() -> u16 {
+    let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    range.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(32_768)
+}
+
 impl Place for Loopback {
     fn address(&mut self, _role: Role, _index: u16) -> io::Result<SocketAddr> {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
+        // A port below those that the kernel gives to outgoing connections, so that none of them takes it while its
+        // process is away.
+        let first = ephemeral_first();
+        let count = first.saturating_sub(PORTS_FIRST);
+        let start = u32::from(count).max(1);
+        let start =
+            (std::process::id().wrapping_mul(251).wrapping_add(TRIED.load(Ordering::Relaxed))) % start;
+        for place in 0..u32::from(count) {
+            let port = PORTS_FIRST + ((start + place) % u32::from(count)) as u16;
+            if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+                TRIED.fetch_add(place + 1, Ordering::Relaxed);
+                self.held.push(listener);
+                return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+            }
+        }
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
         self.held.push(listener);
         Ok(address)

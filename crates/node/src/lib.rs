@@ -1,4 +1,17 @@
 //! The roles of a data-acquisition system as processes that really run.
+//!
+//! What a role decides is `fanin-dataflow`'s; this crate gives it sockets, files, memory and time:
+//!
+//! - [`config`] says who is where, [`process`] is the life of a process, [`roles`] are what it does;
+//! - [`wire`] and [`codec`] bring messages, [`data`] is what they carry, [`source`] where it comes from;
+//! - [`unit`] and [`shared`] show events to processors, [`store`] brings them to disk, [`journal`] remembers;
+//! - [`launch`] runs a whole system from one command, [`result`](mod@result) and [`ideal`] make its figures, and [`audit`](mod@audit) proves that it
+//!   kept its promises.
+//!
+//! Each thread of a process waits for one thing: the first for messages and the time, one for the disk, one for each
+//! processor, one for whoever asks for metrics.
+
+#![deny(unsafe_code)]
 
 pub mod audit;
 pub mod clock;
@@ -13,6 +26,7 @@ pub mod metrics;
 pub mod process;
 pub mod result;
 pub mod roles;
+#[allow(unsafe_code, reason = "mappings of shared memory")]
 pub mod shared;
 pub mod source;
 pub mod store;

@@ -9,7 +9,7 @@ use fanin_message::{
 };
 
 use crate::codec::{DecodeError, decode, encode};
-use crate::config::{System, listen_address};
+use crate::config::{ConfigError, System, listen_address};
 use crate::data::Data;
 use crate::source::Sources;
 
@@ -17,6 +17,8 @@ use crate::source::Sources;
 const MESSAGE_BYTES_MAX: u32 = 512 << 20;
 /// Received bytes that may be in use at a time.
 const RECEIVE_BYTES_MAX: u64 = 2 << 30;
+/// Messages that wait for one peer, beyond what its connection has in its own memory.
+const BACKLOG_MESSAGES_MAX: usize = 100_000;
 /// A peer that was shut out for nonsense is called again after so long.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
@@ -74,6 +76,9 @@ pub enum WireError {
         /// Why.
         error: SocketError,
     },
+    /// Its certificate cannot be used.
+    #[error(transparent)]
+    Tls(#[from] Box<ConfigError>),
     /// The kernel's waiting failed.
     #[error("waiting for messages failed: {0}")]
     Poll(#[from] std::io::Error),
@@ -100,6 +105,8 @@ pub struct Wire {
     where_is: HashMap<Peer, fanin_message::Peer>,
     backlog: HashMap<Peer, VecDeque<Waiting>>,
     again: Vec<(Instant, Peer)>,
+    /// Inputs that one event brought together.
+    pending: VecDeque<Input>,
     head: Vec<u8>,
     is_stopping: bool,
     /// Messages and bytes sent and received.
@@ -138,7 +145,7 @@ impl Wire {
         };
         let silence = crate::clock::std_duration(system.scenario().live.silence_max);
         let timing = Timing { heartbeat: silence / 5, silence_max: silence, ..Timing::default() };
-        let options = Options { timing, ..Options::default() };
+        let options = Options { timing, tls: system.tls(&name(me)).map_err(Box::new)?, ..Options::default() };
         let mut wire = Self {
             endpoint: Endpoint::new(Settings { name: name(me), limits, ..Settings::default() })?,
             me,
@@ -149,6 +156,7 @@ impl Wire {
             where_is: HashMap::new(),
             backlog: HashMap::new(),
             again: Vec::new(),
+            pending: VecDeque::new(),
             head: Vec::new(),
             is_stopping: false,
             counters: WireCounters::default(),
@@ -208,6 +216,9 @@ impl Wire {
     /// # Errors
     /// If waiting itself fails.
     pub fn poll(&mut self, deadline: Instant) -> Result<Option<Input>, WireError> {
+        if let Some(input) = self.pending.pop_front() {
+            return Ok(Some(input));
+        }
         self.call_again();
         while let Some(event) = self.endpoint.poll(Some(deadline))? {
             if let Some(input) = self.input(event) {
@@ -237,9 +248,16 @@ impl Wire {
                 };
                 tracing::info!(peer = %partner, "connected");
                 self.who.insert(connection.index(), partner);
-                self.where_is.insert(partner, connection);
                 self.backlog.remove(&partner);
-                Some(Input::Connected(partner))
+                match self.where_is.insert(partner, connection) {
+                    // The end of the older connection is not known yet, and comes first all the same.
+                    Some(older) if older != connection => {
+                        self.who.remove(&older.index());
+                        self.pending.push_back(Input::Connected(partner));
+                        Some(Input::Closed(partner))
+                    }
+                    _ => Some(Input::Connected(partner)),
+                }
             }
             Event::Message { peer: connection, kind, stream, payload } => {
                 let partner = *self.who.get(&connection.index())?;
@@ -324,12 +342,14 @@ impl Wire {
             bodies.push(missing.into());
         }
         let waiting = Waiting { kind, stream, head, bodies };
-        let queue = self.backlog.get(&to).is_some_and(|queue| !queue.is_empty());
-        if queue || !self.try_send(connection, &waiting) {
-            let head = waiting.head.clone();
-            self.backlog.entry(to).or_default().push_back(Waiting { head, ..waiting });
-        } else {
+        let queued = self.backlog.get(&to).map_or(0, VecDeque::len);
+        if queued == 0 && self.try_send(connection, &waiting) {
             self.head = waiting.head;
+        } else if queued < BACKLOG_MESSAGES_MAX {
+            self.backlog.entry(to).or_default().push_back(waiting);
+        } else {
+            tracing::error!(peer = %to, queued, "a peer is too slow; its connection is ended");
+            self.shut_out(to);
         }
     }
 

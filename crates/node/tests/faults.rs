@@ -2,10 +2,13 @@
 
 mod common;
 
-use std::time::Duration;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 use common::{System, random, send};
-use fanin_dataflow::{Outcome, What};
+use fanin_dataflow::{Outcome, Peer, What};
+use fanin_message::{Endpoint, Event, Options, Settings};
 use fanin_node::config::Role;
 use rustix::process::Signal;
 
@@ -125,6 +128,84 @@ fn everything_at_once() {
     }
     system.work(2500);
     system.finish().remove();
+}
+
+#[test]
+fn full_readouts_stop_the_trigger_and_lose_nothing() {
+    let mut system = System::start(
+        "memory",
+        &["readout.fragment_size=300 B", "readout.memory=30 kB", "supervisor.rate=400 Hz"],
+    );
+    system.work(1500);
+    let finished = system.finish();
+    assert!(finished.count(|what| matches!(what, What::Xoff)) > 0);
+    assert!(finished.count(|what| matches!(what, What::Xon)) > 0);
+    assert_eq!((finished.audit.totals.debug, finished.audit.missing), (0, 0));
+    finished.remove();
+}
+
+#[test]
+fn nonsense_is_shut_out_and_costs_nothing() {
+    let mut system = System::start("nonsense", &[]);
+    system.work(300);
+    for to in [Peer::Supervisor, Peer::Readout(0), Peer::Logger(1)] {
+        let address: SocketAddr = system.live.system().address(to).unwrap().parse().unwrap();
+        // Not even a greeting.
+        std::net::TcpStream::connect(address).unwrap().write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+        // A stranger, and a name that is known with messages that make no sense.
+        talk(address, "intruder-1", &[]);
+        talk(address, "collector-1", &[(99, 0, vec![1; 50]), (7, 0, vec![0; 5])]);
+        talk(address, "collector-1", &[(1, 0, vec![0xff; 12])]);
+    }
+    system.work(1500);
+    let finished = system.finish();
+    assert!(finished.audit.totals.assigned > 100, "{:?}", finished.audit);
+    finished.remove();
+}
+
+/// Connects under a name, sends messages, and waits until it is shut out or has been heard.
+fn talk(address: SocketAddr, name: &str, messages: &[(u32, u32, Vec<u8>)]) {
+    let mut endpoint = Endpoint::new(Settings { name: name.to_owned(), ..Settings::default() }).unwrap();
+    endpoint.connect("", address, Options { backoff: None, ..Options::default() });
+    let until = Instant::now() + Duration::from_millis(500);
+    while let Some(event) = endpoint.poll(Some(until)).unwrap() {
+        match event {
+            Event::Connected { peer, .. } => {
+                for (kind, stream, body) in messages {
+                    let _ = endpoint.send(peer, *kind, *stream, &[body.as_slice()]);
+                }
+            }
+            Event::Closed { .. } | Event::Failed { .. } => return,
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn settings_are_read_again_when_asked() {
+    let mut system = System::start("reload", &[]);
+    let file = system.folder.join("system.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let log = system.folder.join("log").join("logger-0.log");
+    let said = |system: &mut System, what: &str| {
+        for _ in 0..50 {
+            system.work(40);
+            if std::fs::read_to_string(&log).unwrap().contains(what) {
+                return true;
+            }
+        }
+        false
+    };
+    std::fs::write(&file, format!("{text}\n[log]\nlevel = \"debug\"\n")).unwrap();
+    system.signal(Role::Logger, 0, Signal::HUP);
+    assert!(said(&mut system, "settings read again"));
+    std::fs::write(&file, "scenario = 7").unwrap();
+    system.signal(Role::Logger, 0, Signal::HUP);
+    assert!(said(&mut system, "the settings are wrong; nothing changes"));
+    std::fs::write(&file, text).unwrap();
+    let finished = system.finish();
+    assert_eq!(finished.restarts, 0);
+    finished.remove();
 }
 
 #[test]

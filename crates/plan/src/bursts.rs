@@ -1,9 +1,9 @@
 //! The burst towards one collector: what every technique allows to be on its way at once.
 
-use fanin_scenario::{CongestionControl, EcnMode, Scenario, ShapingMethod, WindowState};
+use fanin_scenario::{CongestionControl, EcnMode, M21Charge, Scenario, ShapingMethod, WindowState};
 use fanin_units::{Bytes, Packets};
 
-use crate::bounds::{credit_burst, m21tcp_window};
+use crate::bounds::{credit_burst, m21tcp_packets, m21tcp_window};
 use crate::derived::{Derived, brief};
 use crate::system::System;
 
@@ -97,25 +97,29 @@ pub(crate) fn burst(s: &Scenario, system: &System) -> Burst {
         }
         CongestionControl::M21tcp => {
             let buffer = s.tor.buffer;
-            let granted =
-                m21tcp_window(buffer, answers, Bytes::new(system.framing.ip + system.framing.tcp)).value;
+            let mss = Bytes::new(system.framing.mss());
+            let (packets, source) = match t.m21tcp.charge {
+                M21Charge::Packet => (
+                    m21tcp_packets(buffer, answers, mss, frame.saturating_sub(mss)).value.get(),
+                    "M21TCP §III.C, each packet charged",
+                ),
+                M21Charge::Flow => {
+                    let granted = m21tcp_window(buffer, answers, t.m21tcp.header).value;
+                    (granted.saturating_sub(t.option_bytes()).get() / mss.get(), "M21TCP §III.C eq. (1)")
+                }
+            };
             // Senders wait for room for a whole segment, but may always have one under way.
-            let packets = (granted.get() / system.framing.mss()).max(1);
-            let (frames, packets, at_once, what) = window(
-                packets,
-                "flows × granted window in frames",
-                "M21TCP §III.C eq. (1)",
-                "the switch's windows",
-            );
+            let (frames, packets, at_once, what) =
+                window(packets.max(1), "flows × granted window in frames", source, "the switch's windows");
             limit(frames, packets, at_once, what, false);
         }
         CongestionControl::Diatcp => {
-            // A sender is always allowed one segment.
-            let packets = t.diatcp.global_window.get().max(answers);
+            // Connections beyond it wait.
+            let packets = t.diatcp.global_window.get().min(all_packets.get());
             let frames = Derived::new(
                 "burst",
                 frame * packets,
-                "global window in frames, at least one for each flow",
+                "global window in frames",
                 format!("{packets} × {}", brief(frame)),
                 "ICC'15 §IV.D eq. (9)",
             );

@@ -173,7 +173,8 @@ pub(crate) fn windows(s: &Scenario, system: &System, last: &Queue) -> Section {
         rows.push(window_packets_max(bdp.value, buffer, flows, mtu).erase());
         let gwnd = gwnd_range(bdp.value, buffer, 1);
         rows.extend([gwnd.min.erase(), gwnd.max.erase()]);
-        let (mss, header) = (system.framing.mss(), system.framing.ip + system.framing.tcp);
+        let framing = &system.framing;
+        let (mss, header) = (framing.mss(), framing.ip + framing.tcp + framing.options);
         let (mss, header) = (Bytes::new(mss), Bytes::new(header));
         rows.push(m21tcp_window(buffer, flows, header).erase());
         rows.push(m21tcp_senders_max(buffer, mss, header).erase());

@@ -246,7 +246,7 @@ fn checked(bytes: Bytes, times: u64, what: &'static str) -> Result<Bytes, PlanEr
 fn framing(s: &Scenario) -> Framing {
     let framing =
         Framing::ETHERNET.with_mtu(s.transport.mtu.get()).with_mss(s.transport.segment_payload().get());
-    if s.transport.timestamps { framing.with_timestamps() } else { framing }
+    Framing { options: s.transport.option_bytes().get(), ..framing }
 }
 
 /// Payload of one host's answer, and how many fragments that is.

@@ -131,8 +131,13 @@ fn losses_are_predicted_where_the_papers_saw_them() {
         ("m21tcp-ffw", &[DCTCP, MARKS, FIRST_WINDOW, "workload.senders=64"], Loses),
         // Classical incast, and M21TCP with room for a segment each.
         ("incast", &[], Loses),
-        // Equation (1) charges one header a flow: rounded up to whole segments, 64 KiB overflow by 4 to 7 % (M006).
-        ("m21tcp-ffw", &["transport.congestion_control=m21tcp", "tor.m21=true"], Loses),
+        ("m21tcp-ffw", &["transport.congestion_control=m21tcp", "tor.m21=true"], Fits),
+        // Equation (1) charges one header a flow: seven packets of each overflow 64 KiB (M006).
+        (
+            "m21tcp-ffw",
+            &["transport.congestion_control=m21tcp", "tor.m21=true", "transport.m21tcp.charge=flow"],
+            Loses,
+        ),
         (
             "m21tcp-ffw",
             &["transport.congestion_control=m21tcp", "tor.m21=true", "workload.senders=200"],

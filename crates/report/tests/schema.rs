@@ -35,6 +35,7 @@ fn everything() -> Summary {
         accepted: Some(50),
         rejected: Some(4940),
         stored: Some(50),
+        debug: Some(2),
         lost: 0,
         duplicated: 0,
         rate_hz: Some(499.0),

@@ -1,4 +1,6 @@
-//! Claims of ICC'15, §III and §IV. What needs DIATCP or buffer tuning in the kernel waits for its technique.
+//! Claims of ICC'15, §III and §IV; those about windows stand in `windows`.
+
+use fanin_report::IoRow;
 
 use crate::judge::{ms, near, percent};
 use crate::{Claim, Got, Judged, Point};
@@ -6,6 +8,9 @@ use crate::{Claim, Got, Judged, Point};
 const ONE: &str = "icc15-1dcm";
 const N147: &str = "icc15-147";
 const RACK: &str = "icc15-39dcm";
+const ROUTER: &str = "icc15-router";
+/// An event of the measured time in the set-ups with one collector, which collect about sixty a second.
+const EVENT: u64 = 100;
 
 fn credits(preset: &'static str, credits: u32) -> Point {
     Point::new(preset).set("shaping.credits", credits)
@@ -17,6 +22,22 @@ fn fixed_window(preset: &'static str) -> Point {
 
 fn means(got: &[&Got]) -> Vec<f64> {
     got.iter().map(|got| got.mean_ms()).collect()
+}
+
+/// A run of which one event's traffic is recorded.
+fn with_io(point: Point) -> Point {
+    point.set("record.events", format_args!("[{EVENT}]")).set("run.duration", "2 s")
+}
+
+/// How long after the last data the collector sent the last of its acknowledgements, in milliseconds.
+fn tail_ms(got: &Got) -> f64 {
+    let last =
+        |bytes: fn(&IoRow) -> u64| got.io.windows(2).rev().find(|pair| bytes(&pair[1]) > bytes(&pair[0]));
+    let at = |pair: &[IoRow]| pair[1].since_request_ps as f64 / 1e9;
+    match (last(|row| row.to_collector_bytes), last(|row| row.from_collector_bytes)) {
+        (Some(data), Some(reverse)) => at(reverse) - at(data),
+        _ => f64::NAN,
+    }
 }
 
 pub(crate) fn claims() -> Vec<Claim> {
@@ -97,6 +118,51 @@ pub(crate) fn claims() -> Vec<Claim> {
             known: None,
         },
         Claim {
+            id: "I018",
+            place: "ICC'15 §IV.C.2",
+            says: "with a static window acknowledgements go on for 1.3 ms after the last data",
+            expected: "1.3 ms ± 30 %, and less with credits",
+            points: vec![with_io(fixed_window(N147)), with_io(credits(N147, 396))],
+            judge: |got| {
+                let (fixed, shaped) = (tail_ms(got[0]), tail_ms(got[1]));
+                Judged::new(near(fixed, 1.3, 0.3) && shaped < fixed, ms(&[fixed, shaped]))
+            },
+            known: Some(
+                "hosts take no time to process here: the last acknowledgement leaves with the last segment",
+            ),
+        },
+        Claim {
+            id: "I019",
+            place: "ICC'15 §IV.C.2, fig. 7",
+            says: "the core's queues are lower and steadier with a static window than with credits",
+            expected: "a lower maximum and a lower standard deviation of the queue towards the rack",
+            points: [fixed_window(N147), credits(N147, 396)]
+                .map(|point| {
+                    point
+                        .set("record.queues", "[\"core->tor:*\"]")
+                        .set("record.queue_interval", "20 us")
+                        .set("run.duration", "1 s")
+                })
+                .to_vec(),
+            judge: |got| {
+                let of = |got: &Got| {
+                    let sizes: Vec<f64> = got.watched.values().flatten().map(|&bytes| bytes as f64).collect();
+                    let mean = sizes.iter().sum::<f64>() / sizes.len().max(1) as f64;
+                    let square = sizes.iter().map(|size| (size - mean).powi(2)).sum::<f64>();
+                    (got.watched_bytes_max, (square / sizes.len().max(1) as f64).sqrt())
+                };
+                let (fixed, shaped) = (of(got[0]), of(got[1]));
+                Judged::new(
+                    fixed.0 < shaped.0 && fixed.1 < shaped.1,
+                    format!(
+                        "at most {} / {} B, deviation {:.0} / {:.0} B",
+                        fixed.0, shaped.0, fixed.1, shaped.1
+                    ),
+                )
+            },
+            known: None,
+        },
+        Claim {
             id: "I020",
             place: "ICC'15 §IV.C.3, fig. 8",
             says: "no event with a time-out under a static window or credits, all of them under CUBIC",
@@ -107,6 +173,20 @@ pub(crate) fn claims() -> Vec<Claim> {
                 Judged::new(shares[0] <= 0.001 && shares[1] <= 0.001 && shares[2] >= 0.95, percent(&shares))
             },
             known: None,
+        },
+        Claim {
+            id: "I021",
+            place: "ICC'15 §IV.C.3, fig. 8",
+            says: "the mean latency is slightly higher with a static window than with credits",
+            expected: "higher by 0.5 to 10 %",
+            points: vec![fixed_window(N147), credits(N147, 396)],
+            judge: |got| {
+                let m = means(got);
+                Judged::new(m[0] > 1.005 * m[1] && m[0] < 1.1 * m[1], ms(&m))
+            },
+            known: Some(
+                "equal here: the paper blames the host's work on all connections at once, and hosts take no time to process",
+            ),
         },
         Claim {
             id: "I022",
@@ -129,12 +209,26 @@ pub(crate) fn claims() -> Vec<Claim> {
             place: "ICC'15 §IV.D.3, fig. 10",
             says: "behind a software router, 421 credits: the last answer after 18.48 ms",
             expected: "18.48 ms ± 3 %",
-            points: vec![credits("icc15-router", 421)],
+            points: vec![credits(ROUTER, 421)],
             judge: |got| {
                 let m = means(got);
                 Judged::new(near(m[0], 18.48, 0.03), format!("{:.2} ms", m[0]))
             },
             known: None,
+        },
+        Claim {
+            id: "I026",
+            place: "ICC'15 §IV.D.3, fig. 10",
+            says: "behind a software router a static window takes 22.19 ms, 3 ms more than the others",
+            expected: "above the one with 421 credits by more than 1 ms",
+            points: vec![fixed_window(ROUTER), credits(ROUTER, 421)],
+            judge: |got| {
+                let m = means(got);
+                Judged::new(m[0] > m[1] + 1.0, ms(&m))
+            },
+            known: Some(
+                "equal here: the paper blames its server-based router, whose processing is not simulated",
+            ),
         },
     ]
 }

@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use fanin_report::{EventRow, Summary};
+use fanin_report::{EventRow, IoRow, Summary};
 use fanin_scenario::{Errors, Loaded, load};
 use fanin_sim::{Control, End, Outcome};
 
 use crate::{Claim, Judged};
+
+/// What a point that does not say otherwise measures.
+pub const DURATION: &str = "3 s";
 
 /// One run that a claim needs: a ready scenario and what is set in it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,15 +31,19 @@ impl Point {
         self
     }
 
-    /// The scenario, its measured time replaced where `duration` says so.
+    /// The scenario. Its measured time is `duration` where that is given, else its own, else [`DURATION`].
     ///
     /// # Errors
     /// What the scenario's own checks find.
     pub fn scenario(&self, duration: Option<&str>) -> Result<Loaded, Errors> {
-        let mut sets = self.sets.clone();
-        if let Some(duration) = duration {
-            sets.push(format!("run.duration={duration}"));
-        }
+        let is_duration = |set: &&String| set.starts_with("run.duration=");
+        let mut sets: Vec<String> = self.sets.iter().filter(|set| !is_duration(set)).cloned().collect();
+        let own = self.sets.iter().find(is_duration).cloned();
+        sets.push(match (duration, own) {
+            (Some(duration), _) => format!("run.duration={duration}"),
+            (None, Some(own)) => own,
+            (None, None) => format!("run.duration={DURATION}"),
+        });
         load(self.preset, &sets)
     }
 }
@@ -50,6 +57,12 @@ pub struct Got {
     pub times_ms: Vec<f64>,
     /// Retransmission time-outs that each measured event suffered.
     pub timeouts: Vec<u64>,
+    /// The most bytes that a watched queue held at a sample.
+    pub watched_bytes_max: u64,
+    /// For each watched queue its bytes at each sample.
+    pub watched: BTreeMap<String, Vec<u64>>,
+    /// Bytes on the collector's link over time, of the events whose traffic is recorded.
+    pub io: Vec<IoRow>,
     /// How it ended.
     pub end: End,
 }
@@ -189,5 +202,11 @@ fn measured(loaded: &Loaded, outcome: Outcome) -> Got {
         rows.iter().filter_map(|row| row.collection_time_ps).map(|ps| ps as f64 / 1e9).collect();
     times_ms.sort_by(f64::total_cmp);
     let timeouts = rows.iter().map(|row| row.timeouts).collect();
-    Got { summary: outcome.summary, times_ms, timeouts, end: outcome.end }
+    let mut watched: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    for row in outcome.records.queues.iter().filter(|row| row.time_ps >= from) {
+        watched.entry(row.queue.to_string()).or_default().push(row.queue_bytes);
+    }
+    let watched_bytes_max = watched.values().flatten().copied().max().unwrap_or(0);
+    let io = outcome.records.io;
+    Got { summary: outcome.summary, times_ms, timeouts, watched_bytes_max, watched, io, end: outcome.end }
 }

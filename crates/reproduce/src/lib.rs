@@ -7,17 +7,18 @@
 
 #![forbid(unsafe_code)]
 
+mod diatcp;
 mod icc15;
 mod judge;
 mod lab;
 mod lcn15;
 mod m21tcp;
 mod multihost;
+mod pause;
 mod thesis;
-mod windows;
 
 pub use judge::{Judged, Status};
-pub use lab::{Got, LabError, Point, Progress, reproduce};
+pub use lab::{DURATION, Got, LabError, Point, Progress, reproduce};
 
 /// One checkable result of a paper.
 pub struct Claim {
@@ -41,10 +42,11 @@ pub struct Claim {
 pub fn claims() -> Vec<Claim> {
     let mut claims = thesis::claims();
     claims.extend(icc15::claims());
-    claims.extend(windows::claims());
+    claims.extend(diatcp::claims());
     claims.extend(m21tcp::claims());
     claims.extend(lcn15::claims());
     claims.extend(multihost::claims());
+    claims.extend(pause::claims());
     claims
 }
 

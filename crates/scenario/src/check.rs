@@ -318,6 +318,8 @@ impl Check<'_> {
                 );
             }
         }
+        self.share("transport.swift.beta", t.swift.beta);
+        self.share("transport.swift.decrease_max", t.swift.decrease_max);
         self.share("transport.dctcp.gain", t.dctcp.gain);
         if t.dctcp.gain.is_zero() && t.congestion_control == CongestionControl::Dctcp {
             let message = "with a gain of zero DCTCP never learns the share of marks".to_owned();
@@ -736,6 +738,7 @@ fn rows(s: &Scenario) -> Vec<(&'static str, bool, &'static str)> {
             "transport.congestion_control is not \"static\"",
         ),
         ("transport.dctcp", cc == CongestionControl::Dctcp, "transport.congestion_control is not \"dctcp\""),
+        ("transport.swift", cc == CongestionControl::Swift, "transport.congestion_control is not \"swift\""),
         (
             "transport.m21tcp",
             cc == CongestionControl::M21tcp,

@@ -91,7 +91,7 @@ fn the_names_that_outsiders_rely_on_exist() {
     }
 }
 
-/// Claims T009 to T012 and T042: the thesis' set-up, to the letter.
+/// Claims T009, T010, T011, T012 and T042: the thesis' set-up, to the letter.
 #[test]
 fn the_thesis_scenario_is_the_thesis() {
     let a = load("thesis-a-1000hz", &[]).unwrap().scenario;

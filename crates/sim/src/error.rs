@@ -10,7 +10,7 @@ pub enum Error {
     #[error("{key}: {what} is not simulated")]
     Unsupported {
         /// The scenario's key.
-        key: &'static str,
+        key: String,
         /// What it asks for.
         what: String,
     },
@@ -59,7 +59,7 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn unsupported(key: &'static str, what: impl Into<String>) -> Self {
-        Self::Unsupported { key, what: what.into() }
+    pub(crate) fn unsupported(key: impl Into<String>, what: impl Into<String>) -> Self {
+        Self::Unsupported { key: key.into(), what: what.into() }
     }
 }

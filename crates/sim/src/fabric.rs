@@ -83,6 +83,8 @@ pub(crate) struct Port {
     /// How many wish that each frame that arrives over the link is noted.
     pub(crate) taps: u16,
     leads_to_host: bool,
+    /// It counts what is queued by itself: a port of a switch without a memory.
+    is_plain: bool,
     counts_in_service: bool,
     pub(crate) place: Place,
     /// Which of the switches it belongs to; any at a host.
@@ -105,8 +107,6 @@ pub(crate) struct Port {
     pub(crate) frames: u64,
     /// Bytes accepted, everything on the wire counted.
     pub(crate) wire_bytes: u64,
-    /// It counts what is queued by itself: a port of a switch without a memory.
-    is_plain: bool,
     /// Frames that its own limit refused.
     pub(crate) drops: u64,
     rate: Rate,

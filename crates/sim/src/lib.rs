@@ -30,6 +30,7 @@ mod connect;
 mod diatcp;
 mod error;
 mod fabric;
+mod ictcp;
 mod ideal;
 mod m21;
 mod memories;

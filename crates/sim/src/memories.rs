@@ -88,12 +88,13 @@ impl Memories {
         let mut m21 = network.m21.as_ref().map(|m21| M21Switches::new(&m21.settings, m21.mss));
         let unlimited = Plain { limit: u64::MAX, overhead: 0, counts_in_service: true, switch: u32::MAX };
         let mut plain = vec![unlimited; places.len()];
-        let stops = network.switches_used().any(|kind| kind.settings.pause.mode != PauseMode::Off);
+        let stopping = network.switches_used().find(|kind| kind.settings.pause.mode != PauseMode::Off);
+        let stops = stopping.is_some();
         let mut switch_of = vec![u32::MAX; places.len()];
         let mut held = Vec::new();
         for (node, ports) in ports_of.iter().enumerate() {
             let NodeKind::Switch { like } = network.nodes[node].kind else { continue };
-            let SwitchKind { settings, has_uplinks } = &network.switches[like];
+            let SwitchKind { settings, has_uplinks, section } = &network.switches[like];
             let to_switch =
                 |&port: &PortIndex| network.nodes[network.destination(port) as usize].kind != NodeKind::Host;
             let is_uplink: Vec<bool> = ports.iter().map(|port| *has_uplinks && to_switch(port)).collect();
@@ -101,7 +102,7 @@ impl Memories {
             let links: Vec<Link> =
                 ports.iter().map(|&port| Link::new(network.links[port as usize / 2].rate, wire)).collect();
             if settings.buffering == Buffering::Daqring {
-                refuse_signals(settings, stops)?;
+                refuse_signals(settings, section, stopping.map(|kind| kind.section))?;
                 if let (Some(switches), Some(M21 { settings: m21, .. })) = (&mut m21, &network.m21) {
                     switches.add(None, m21);
                 }
@@ -182,16 +183,19 @@ fn shared_limit(layout: &Layout) -> u64 {
         .unwrap_or(u64::MAX)
 }
 
-/// Signals that a switch with rings does not give.
-fn refuse_signals(switch: &Switch, stops: bool) -> Result<(), Error> {
-    if stops {
-        return Err(Error::unsupported("pause.mode", "PAUSE in a network with daqrings"));
+/// Signals that a switch with rings does not give; `stopping` is the section of a switch that sends PAUSE.
+fn refuse_signals(switch: &Switch, section: &str, stopping: Option<&str>) -> Result<(), Error> {
+    if let Some(stopping) = stopping {
+        return Err(Error::unsupported(format!("{stopping}.pause.mode"), "PAUSE in a network with daqrings"));
     }
     if switch.m21 {
-        return Err(Error::unsupported("m21", "the M21TCP option of a switch with daqrings"));
+        return Err(Error::unsupported(
+            format!("{section}.m21"),
+            "the M21TCP option of a switch with daqrings",
+        ));
     }
     if switch.ecn.mode != EcnMode::Off {
-        return Err(Error::unsupported("ecn.mode", "early marking in daqrings"));
+        return Err(Error::unsupported(format!("{section}.ecn.mode"), "early marking in daqrings"));
     }
     Ok(())
 }

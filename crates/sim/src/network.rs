@@ -31,6 +31,8 @@ pub struct SwitchKind {
     pub settings: Switch,
     /// Whether its links to other switches are uplinks, as those of a rack's switch; a core router has none.
     pub has_uplinks: bool,
+    /// The scenario's section that describes it.
+    pub section: &'static str,
 }
 
 /// A host or a switch.

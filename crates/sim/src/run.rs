@@ -13,6 +13,7 @@ use crate::Error;
 use crate::capture::Capture;
 use crate::connect::connect;
 use crate::diatcp::Diatcp;
+use crate::ictcp::Ictcp;
 use crate::network::{Network, NodeKind, PortIndex};
 use crate::pacer::Pacer;
 use crate::speed::Meter;
@@ -153,12 +154,17 @@ fn simulate<W: Measured>(
     if transport.congestion_control == CongestionControl::Diatcp {
         let global = u32::try_from(transport.diatcp.global_window.get()).unwrap_or(u32::MAX);
         let (deadline, aware) = (scenario.workload.deadline, transport.diatcp.deadline_aware);
-        world.diatcp = Some(Box::new(Diatcp::new(global, config.mss, deadline, aware)));
+        world.share_receive_windows(Diatcp::new(global, config.mss, deadline, aware));
     }
     if let Some(held) = &mut world.fabric.held {
         held.bulk_ends = 2 * world.workload.bulk_connections();
     }
     connect(scenario, network, roles, &mut world, &connections)?;
+    if transport.congestion_control == CongestionControl::Ictcp {
+        let bulk = world.workload.bulk_connections();
+        let rate = |port: PortIndex| network.links[port as usize / 2].rate;
+        world.adjust_windows(Box::new(Ictcp::new(config.mss)), bulk, rate);
+    }
     if scenario.shaping.method == ShapingMethod::Fastpass {
         let pacer = Pacer::new(scenario, network, roles, &world.fabric, &world.routes(), seed);
         world.pacer = Some(Box::new(pacer));

@@ -4,7 +4,7 @@ use fanin_scenario::{CongestionControl as Wanted, M21Charge, Profile, Transport}
 use fanin_units::Ratio;
 
 use crate::Error;
-use crate::tcp::{Config, CongestionControl, DctcpParameters, DelayedAck, Segmentation};
+use crate::tcp::{Config, CongestionControl, DctcpParameters, DelayedAck, Segmentation, SwiftParameters};
 
 /// The window of a burst that waits for more acknowledgements: `tcp_tso_win_divisor` of Linux.
 const BURST_WINDOW_DIVISOR: u32 = 3;
@@ -33,20 +33,20 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
         },
         // It bounds the window of whatever control the stack has (M21TCP §III.C).
         Wanted::M21tcp => profile.congestion_control,
-        // The receiver steers; the sender is as it was (ICC'15 §IV.D.1).
-        Wanted::Diatcp => profile.congestion_control,
         Wanted::Static => CongestionControl::Static { segments: packets(transport.static_window.get()) },
         Wanted::Dctcp => CongestionControl::Dctcp(DctcpParameters {
             gain: transport.dctcp.gain.get() as u32,
             alpha_initial: transport.dctcp.alpha_initial.get() as u32,
             window_min: packets(transport.dctcp.window_min.get()),
         }),
-        other => {
-            return Err(Error::unsupported(
-                "transport.congestion_control",
-                format!("{other:?}").to_lowercase(),
-            ));
-        }
+        // The receiver steers; the sender is as it was (ICC'15 §IV.D.1, ICTCP §IV).
+        Wanted::Diatcp | Wanted::Ictcp => profile.congestion_control,
+        Wanted::Swift => CongestionControl::Swift(SwiftParameters {
+            target: transport.swift.target,
+            scaling: transport.swift.scaling,
+            beta: transport.swift.beta.get() as u32,
+            decrease_max: transport.swift.decrease_max.get() as u32,
+        }),
     };
     config.ecn_exact = matches!(config.congestion_control, CongestionControl::Dctcp(_));
     config.ecn = transport.ecn || config.ecn_exact;
@@ -62,8 +62,8 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
         let most = transport.diatcp.global_window.get().saturating_mul(mss);
         config.receive_window = config.receive_window.min(u32::try_from(most).unwrap_or(u32::MAX));
         config.window_scale = 0;
-        config.shrink_window = true;
     }
+    config.shrink_window |= matches!(transport.congestion_control, Wanted::Diatcp | Wanted::Ictcp);
     config.receive_window_initial = config.receive_window_initial.min(config.receive_window);
     // The window field has 16 bits.
     while config.receive_window >> config.window_scale > u32::from(u16::MAX) {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::diatcp::{Diatcp, DiatcpCounters};
 use crate::fabric::PauseFigures;
+use crate::ictcp::IctcpCounters;
 use crate::m21::{M21Counters, M21Switches};
 use crate::rings::RingFigures;
 use crate::world::{Workload, World};
@@ -25,13 +26,22 @@ pub(crate) fn fill<W: Workload>(summary: &mut Summary, scenario: &Scenario, worl
     if let Some(m21) = &world.fabric.m21 {
         add("m21tcp", m21tcp(m21));
     }
+    if let Some(ictcp) = &world.ictcp {
+        let IctcpCounters { increases, decreases, window_max } = ictcp.counters;
+        let figures =
+            json!({ "increases": increases, "decreases": decreases, "window_segments_max": window_max });
+        add("ictcp", figures);
+    }
+    if scenario.transport.congestion_control == CongestionControl::Swift {
+        add("swift", swift(world));
+    }
     if let Some(figures) = world.fabric.ring_figures() {
         add("daqring", rings(figures));
     }
     if let Some(pacer) = &world.pacer {
         add("fastpass", pacer.figures());
     }
-    if let Some(diatcp) = &world.diatcp {
+    if let Some(diatcp) = world.diatcp() {
         add("diatcp", receivers(diatcp));
     }
     if scenario.transport.congestion_control == CongestionControl::Dctcp {
@@ -99,6 +109,19 @@ fn m21tcp(m21: &M21Switches) -> Value {
         figures["window_bytes_min"] = window_min.into();
     }
     figures
+}
+
+/// The round-trip times of the senders of data at the end, and their windows.
+fn swift<W: Workload>(world: &World<W>) -> Value {
+    let stats: Vec<_> = (0..world.ends_len() as u32)
+        .map(|end| world.end_stats(end).0)
+        .filter(|stats| stats.segments > 1)
+        .collect();
+    let mean = |sum: f64| if stats.is_empty() { 0.0 } else { sum / stats.len() as f64 };
+    json!({
+        "delay_us_mean": mean(stats.iter().map(|stats| stats.srtt.get() as f64 / 1e6).sum()),
+        "window_bytes_mean": mean(stats.iter().map(|stats| stats.cwnd as f64).sum()),
+    })
 }
 
 /// What the receivers granted and what telling it cost.

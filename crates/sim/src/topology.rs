@@ -42,15 +42,19 @@ pub struct Roles {
 /// # Errors
 /// [`Error::Unsupported`] where the scenario asks for what cannot be simulated yet.
 pub fn build(scenario: &Scenario) -> Result<(Network, Roles), Error> {
-    let kind = |settings: &Switch, has_uplinks| SwitchKind { settings: settings.clone(), has_uplinks };
+    let kind = |settings: &Switch, has_uplinks, section| SwitchKind {
+        settings: settings.clone(),
+        has_uplinks,
+        section,
+    };
     let software = Switch { buffering: Buffering::Daqring, ..scenario.core.clone() };
     let switches = vec![
-        kind(&scenario.tor, true),
-        kind(&scenario.core, false),
-        kind(&scenario.aggregation, true),
-        kind(&scenario.leaf, true),
-        kind(&scenario.spine, false),
-        kind(&software, false),
+        kind(&scenario.tor, true, "tor"),
+        kind(&scenario.core, false, "core"),
+        kind(&scenario.aggregation, true, "aggregation"),
+        kind(&scenario.leaf, true, "leaf"),
+        kind(&scenario.spine, false, "spine"),
+        kind(&software, false, "core"),
     ];
     let mut network = Network { switches, ..Network::default() };
     network.framing = match scenario.network.framing {
@@ -255,6 +259,7 @@ mod tests {
     use crate::network::{NodeKind, Paths, Spread};
     use fanin_scenario::LeafSpine;
 
+    // T048: each group of 16 readouts is two of 8, one behind each core (thesis §5.1.4).
     #[test]
     fn the_thesis_network_balances_its_cores() {
         let (network, roles) = build(&Scenario::default()).unwrap();

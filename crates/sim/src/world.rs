@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fanin_units::{Duration, Instant};
+use fanin_units::{Duration, Instant, Rate};
 
 use crate::Error;
 use crate::capture::Tapped;
@@ -10,6 +10,7 @@ use crate::diatcp::{Awaits, Diatcp};
 use crate::fabric::{
     ARRIVAL, DEADLOCK_CHECK, Fabric, Frame, Hop, INDEX_BITS, NIL, Queue, RINGS, SIGNAL, Step, TRANSMITTED,
 };
+use crate::ictcp::Ictcp;
 use crate::network::{Network, PortIndex};
 use crate::pacer::{PACING, Pacer};
 use crate::prefetch::prefetch;
@@ -207,8 +208,12 @@ pub(crate) struct World<W: Workload> {
     patience: u64,
     moved: u64,
     check_done: bool,
+    /// Whether receivers steer: one of the following is there.
+    steers: bool,
+    /// Receivers that adjust windows by throughput, if they do.
+    pub(crate) ictcp: Option<Box<Ictcp>>,
     /// Receivers that share their windows out, if they do.
-    pub(crate) diatcp: Option<Box<Diatcp>>,
+    diatcp: Option<Box<Diatcp>>,
     /// The round-trip time that connections know from before the run, if they carried data before.
     pub(crate) warm_rtt: Option<Duration>,
     /// Hosts that wait for timeslots, and who gives them.
@@ -249,6 +254,8 @@ impl<W: Workload> World<W> {
             patience: u64::MAX,
             moved: 0,
             check_done: false,
+            steers: false,
+            ictcp: None,
             diatcp: None,
             warm_rtt: None,
             pacer: None,
@@ -453,12 +460,16 @@ impl<W: Workload> World<W> {
         let index = frame.end;
         let now = Instant::new(self.now);
         let segment = &self.fabric.segments[frame.segment()];
-        self.payload.arrived += u64::from(segment.payload);
+        let payload = u32::from(segment.payload);
+        self.payload.arrived += u64::from(payload);
         let end = &mut self.ends[index as usize];
         end.endpoint.handle_segment(&self.stacks[usize::from(end.stack)], now, segment);
         self.fabric.remove(frame);
-        if self.diatcp.is_some() {
+        if self.steers {
             self.tell_used_up(index);
+            if payload > 0 {
+                self.adjust_window(index, payload, frame.wire_bytes);
+            }
         }
         let end = &mut self.ends[index as usize];
         let delivered = end.endpoint.delivered();
@@ -545,6 +556,45 @@ impl<W: Workload> World<W> {
         for index in told {
             self.ends[index as usize].endpoint.update_peer_window();
             self.pump(index);
+        }
+    }
+
+    /// From now on receivers share their windows out.
+    pub(crate) fn share_receive_windows(&mut self, diatcp: Diatcp) {
+        self.diatcp = Some(Box::new(diatcp));
+        self.steers = true;
+    }
+
+    /// What receivers did that share their windows out.
+    pub(crate) fn diatcp(&self) -> Option<&Diatcp> {
+        self.diatcp.as_deref()
+    }
+
+    /// From now on the receivers of the first so many connections, which are their first ends, adjust their windows by
+    /// throughput; `rate` is that of their links.
+    pub(crate) fn adjust_windows(
+        &mut self,
+        mut ictcp: Box<Ictcp>,
+        connections: u32,
+        rate: impl Fn(PortIndex) -> Rate,
+    ) {
+        for index in (0..2 * connections).step_by(2) {
+            let end = &mut self.ends[index as usize];
+            let window = ictcp.add(end.host, index, rate(end.route.port));
+            end.endpoint.set_window_clamp(window);
+        }
+        self.ictcp = Some(ictcp);
+        self.steers = true;
+    }
+
+    /// Data have come: the window of their connection may change, which the next acknowledgement says.
+    #[cold]
+    fn adjust_window(&mut self, index: EndIndex, bytes: u32, wire_bytes: u32) {
+        let Some(ictcp) = &mut self.ictcp else { return };
+        let end = &mut self.ends[index as usize];
+        let rtt = end.endpoint.stats(&self.stacks[usize::from(end.stack)]).srtt.get();
+        if let Some(window) = ictcp.handle_data(self.now, [end.host, index], bytes, wire_bytes, rtt) {
+            end.endpoint.set_window_clamp(window);
         }
     }
 

@@ -95,3 +95,41 @@ fn an_isolated_event_is_nearly_ideal() {
     let slowdown = outcome.summary.slowdown.expect("events have ideals");
     assert!(slowdown.p50 >= 1.0 && slowdown.max < 1.03, "{slowdown:?}");
 }
+
+/// T014: alone in the network, a collection takes its round trip and its bytes on the wire: 1.5 ms for 132 kB and 18.4 ms
+/// for the full event (thesis §4.2.2; with every header and timestamp, see `docs/papers.md`).
+#[test]
+fn isolated_collections_of_the_thesis_take_their_ideal_time() {
+    for (fraction, expected_ms) in [("0.0625", 1.528), ("1", 18.448)] {
+        let text = format!(
+            "extends = \"thesis-a-500hz\"\n[run]\nduration = \"1 s\"\nwarmup = \"500 ms\"\n[supervisor]\nrate = \"20 Hz\"\n\
+             policy = \"node-round-robin\"\n[workload]\nfraction = {fraction}\n[tor]\nbuffer = \"4 MB\"\n"
+        );
+        let outcome = run(&scenario(&text), 1, &Control::default()).expect("it can be simulated");
+        let times = outcome.summary.collection_time_ms.expect("events were collected");
+        let ideal = times.ideal.expect("events have ideals");
+        // The headers of messages and the switches on the way, which the thesis leaves out, are 20 to 50 us.
+        assert!(
+            (0.0..0.06).contains(&(ideal - expected_ms)),
+            "the ideal is {ideal} ms, not {expected_ms} ms"
+        );
+        // Answers come early or late by 100 us, so that small collections differ from the mean's ideal, not from their own.
+        let slowdown = outcome.summary.slowdown.expect("events have ideals");
+        assert!(slowdown.p50 >= 1.0 && slowdown.p99 < 1.1, "{slowdown:?}, {} ms of {ideal} ms", times.mean);
+    }
+}
+
+/// T004: a window's worth of data each round trip is all that a connection carries (thesis §2.2.2).
+#[test]
+fn a_window_bounds_the_throughput() {
+    let text = "extends = \"incast\"\n[run]\nduration = \"2 s\"\n[link]\ndelay = \"1 ms\"\n[workload]\nsenders = 1\n\
+                request_size = \"1 MB\"\n[transport]\nprofile = \"linux-6\"\ncongestion_control = \"static\"\nstatic_window = 4\n\
+                offload_burst = \"0 B\"\n";
+    let outcome = run(&scenario(text), 1, &Control::default()).expect("it can be simulated");
+    let times =
+        outcome.summary.requests.and_then(|requests| requests.time_ms).expect("requests were completed");
+    let goodput = 1e6 * 8.0 / (times.mean / 1e3);
+    // Two links of 1 ms there and back; a segment of 1448 B takes 12 us on each link at 1 Gb/s.
+    let bound = 4.0 * 1448.0 * 8.0 / 0.004;
+    assert!(goodput <= bound && goodput > 0.97 * bound, "{goodput} of {bound}");
+}

@@ -229,7 +229,8 @@ fn what_is_not_simulated_is_refused() {
     for (sets, key) in [
         (&["tor.buffering=daqring", "tor.daqring.rate=5 kb/s"][..], "daqring"),
         (&["tor.buffering=daqring", "tor.daqring.frames=20000000"], "daqring"),
-        (&["tor.buffering=daqring", "aggregation.pause.mode=pause"], "pause.mode"),
+        (&["tor.buffering=daqring", "aggregation.pause.mode=pause"], "aggregation.pause.mode"),
+        (&["tor.buffering=daqring", "tor.ecn.mode=threshold"], "tor.ecn.mode"),
     ] {
         let error = run(&scenario(SMALL, sets), 1, &Control::default()).unwrap_err();
         assert!(error.to_string().starts_with(key), "{error}");

@@ -3,7 +3,9 @@
 
 mod tcp_harness;
 
-use fanin_sim::tcp::{Config, CongestionControl, DctcpParameters, DelayedAck, PROFILES, Segmentation};
+use fanin_sim::tcp::{
+    Config, CongestionControl, DctcpParameters, DelayedAck, PROFILES, Segmentation, SwiftParameters,
+};
 use fanin_units::{Duration, Instant};
 use proptest::prelude::*;
 use tcp_harness::{Pair, Wire};
@@ -37,7 +39,7 @@ proptest! {
     #[test]
     fn delivers_everything(
         profile in 0..PROFILES.len(),
-        variant in 0..14_u8,
+        variant in 0..15_u8,
         loss in 0..200_u64,
         duplication in 0..50_u64,
         reordering in 0..100_u64,
@@ -75,6 +77,14 @@ proptest! {
                     gain: 62_500,
                     alpha_initial: 1_000_000,
                     window_min: u32::from(variant - 11),
+                });
+            }
+            14 => {
+                config.congestion_control = CongestionControl::Swift(SwiftParameters {
+                    target: Duration::from_micros(120),
+                    scaling: Duration::from_micros(300),
+                    beta: 800_000,
+                    decrease_max: 500_000,
                 });
             }
             _ => {}

@@ -288,3 +288,46 @@ fn static_windows_fill_no_more_than_equation_7_says() {
         assert_eq!(network.drops.unwrap() == 0, in_flight <= 64_000 + 10 * 1_518, "{sets:?} {network:?}");
     }
 }
+
+#[test]
+fn ictcp_keeps_the_windows_to_what_the_link_takes() {
+    // 16 times two segments fit, and so does the round trip; 64 times two do not.
+    let ictcp = |senders: &str| outcome("incast", &[SHORT, "transport.congestion_control=ictcp", senders]);
+    for senders in ["workload.senders=2", "workload.senders=16"] {
+        let few = ictcp(senders);
+        assert_eq!(few.summary.network.clone().unwrap().drops, Some(0), "{senders}");
+        let slowdown = few.summary.slowdown.clone().unwrap().mean;
+        assert!((1.0..1.35).contains(&slowdown), "{senders}: {slowdown}");
+        assert!(figure(&few.summary, "ictcp.window_segments_max") >= 2.0);
+    }
+    assert!(figure(&ictcp("workload.senders=2").summary, "ictcp.increases") > 0.0);
+    assert!(ictcp("workload.senders=64").summary.network.unwrap().drops.unwrap() > 0);
+}
+
+#[test]
+fn swift_keeps_the_delay_near_its_target() {
+    for (target, senders) in [("200 us", 2_u32), ("400 us", 8)] {
+        let target_set = format!("transport.swift.target={target}");
+        let senders_set = format!("workload.senders={senders}");
+        let sets = [
+            "run.duration=1 s",
+            "transport.congestion_control=swift",
+            "transport.swift.scaling=0 s",
+            "tor.buffer=1 MB",
+            &target_set,
+            &senders_set,
+        ];
+        let swift = outcome("incast", &sets);
+        let network = swift.summary.network.clone().unwrap();
+        assert_eq!(network.drops, Some(0));
+        let delay = figure(&swift.summary, "swift.delay_us_mean");
+        assert!(delay < 500.0, "{delay}");
+        // The queue holds the target's worth of the link and what initial windows bring.
+        assert!(network.queue_bytes_max.unwrap() < 300_000, "{network:?}");
+        let slowdown = swift.summary.slowdown.clone().unwrap().mean;
+        assert!((1.0..1.1).contains(&slowdown), "{slowdown}");
+        // Without it the windows grow and fill the buffer.
+        let plain = outcome("incast", &["run.duration=1 s", "tor.buffer=1 MB", &senders_set]);
+        assert!(plain.summary.network.unwrap().queue_bytes_max > network.queue_bytes_max);
+    }
+}

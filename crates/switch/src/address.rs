@@ -229,10 +229,21 @@ impl Vlan {
 
 impl<'de> Deserialize<'de> for Vlan {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        let number = i64::deserialize(input)?;
-        u16::try_from(number).ok().and_then(Self::new).ok_or_else(|| {
-            serde::de::Error::custom(format_args!("a VLAN is a number from 1 to {}; got {number}", Self::MAX))
-        })
+        struct Number;
+        impl serde::de::Visitor<'_> for Number {
+            type Value = Vlan;
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(out, "a VLAN, a number from 1 to {}", Vlan::MAX)
+            }
+            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Vlan, E> {
+                let vlan = u16::try_from(number).ok().and_then(Vlan::new);
+                vlan.ok_or_else(|| E::invalid_value(serde::de::Unexpected::Signed(number), &self))
+            }
+            fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Vlan, E> {
+                self.visit_i64(i64::try_from(number).unwrap_or(i64::MAX))
+            }
+        }
+        input.deserialize_i64(Number)
     }
 }
 

@@ -158,7 +158,10 @@ impl Captures {
     ///
     /// # Errors
     /// If there are too many.
-    pub fn start(&self, spec: CaptureSpec) -> Result<Stream, TooManyCaptures> {
+    pub fn start(&self, mut spec: CaptureSpec) -> Result<Stream, TooManyCaptures> {
+        spec.seconds = spec.seconds.min(SECONDS_MAX);
+        spec.bytes = spec.bytes.min(BYTES_MAX);
+        spec.snap = spec.snap.min(SNAP_MAX);
         let mut sessions = self.shared.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         if sessions.len() >= CAPTURES_MAX {
             return Err(TooManyCaptures);
@@ -382,7 +385,7 @@ impl Stream {
         let snap = Bytes::new(session.spec.snap);
         let interfaces =
             names.iter().map(|name| file.add_interface(name, Rate::ZERO, snap).expect(IN_MEMORY)).collect();
-        let until = Clock::now() + Duration::from_secs(session.spec.seconds.min(SECONDS_MAX));
+        let until = Clock::now() + Duration::from_secs(session.spec.seconds);
         let last = Instant::START;
         Self { shared, session, outlets, file, interfaces, until, bytes: 0, last, has_ended: false }
     }

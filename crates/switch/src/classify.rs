@@ -67,26 +67,23 @@ struct Entry {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Classifier {
     groups: Vec<Group>,
+    /// By place in the groups' tables: higher goes first.
+    ranks: Vec<(u16, u32)>,
+    found: Vec<Match>,
     needs_network: bool,
 }
 
 /// Rules that look at the same bits.
 #[derive(Debug, Clone)]
 struct Group {
-    mask: Words,
-    /// The words that the mask leaves anything of; unused places repeat the first.
-    used: Vec<u8>,
+    /// The words that are looked at, and what of them.
+    used: Vec<(u8, u64)>,
     /// The highest priority in the group.
     best: u16,
-    /// Open addressing, a power of two of places, at most half of them taken.
-    table: Vec<Option<Slot>>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Slot {
-    value: Words,
-    rank: (u16, u32),
-    found: Match,
+    /// Open addressing, a power of two of places, at most half of them taken. Each place has a word that says which entry it
+    /// is, 0 for none, and then the words' values; with one or two of those it takes half a cache line.
+    table: Vec<u64>,
+    stride: usize,
 }
 
 impl Classifier {
@@ -99,16 +96,21 @@ impl Classifier {
             let found = Match { rule: number, action };
             add_entries(&mut entries, rule, input, (rule.priority, u32::MAX - number), found);
         }
-        let mut groups: Vec<Group> = Vec::new();
+        let mut masks: Vec<Words> = Vec::new();
         for entry in &entries {
-            if !groups.iter().any(|group| group.mask == entry.mask) {
-                let of_mask: Vec<&Entry> = entries.iter().filter(|other| other.mask == entry.mask).collect();
-                groups.push(Group::new(&of_mask));
+            if !masks.contains(&entry.mask) {
+                masks.push(entry.mask);
             }
         }
+        let mut groups: Vec<Group> = masks.iter().map(|mask| Group::new(mask, &entries)).collect();
         groups.sort_by_key(|group| std::cmp::Reverse(group.best));
-        let needs_network = groups.iter().any(|group| group.used.iter().any(|&word| word >= 2));
-        Self { groups, needs_network }
+        let needs_network = groups.iter().any(|group| group.used.iter().any(|&(word, _)| word >= 2));
+        Self {
+            groups,
+            ranks: entries.iter().map(|entry| entry.rank).collect(),
+            found: entries.iter().map(|entry| entry.found).collect(),
+            needs_network,
+        }
     }
 
     /// Whether [`Self::classify`] looks beyond the Ethernet header.
@@ -125,81 +127,88 @@ impl Classifier {
     /// The rule that wins.
     #[inline]
     pub(crate) fn classify(&self, key: &Key) -> Option<Match> {
-        let mut best: Option<Slot> = None;
+        if let [group] = &self.groups[..] {
+            return group.find(key).map(|entry| self.found[entry]);
+        }
+        let mut best: Option<usize> = None;
         for group in &self.groups {
-            if best.is_some_and(|slot| slot.rank.0 > group.best) {
+            if best.is_some_and(|entry| self.ranks[entry].0 > group.best) {
                 break;
             }
-            if let Some(slot) = group.find(key)
-                && best.is_none_or(|other| slot.rank > other.rank)
+            if let Some(entry) = group.find(key)
+                && best.is_none_or(|other| self.ranks[entry] > self.ranks[other])
             {
-                best = Some(*slot);
+                best = Some(entry);
             }
         }
-        best.map(|slot| slot.found)
+        best.map(|entry| self.found[entry])
     }
 }
 
 impl Group {
-    fn new(entries: &[&Entry]) -> Self {
-        let mask = entries[0].mask;
-        let used: Vec<u8> = (0..WORDS as u8).filter(|&word| mask[word as usize] != 0).collect();
-        let places = (entries.len() * 2).next_power_of_two();
-        let mut group = Self {
-            mask,
-            used,
-            best: entries.iter().map(|entry| entry.rank.0).max().unwrap_or(0),
-            table: vec![None; places],
-        };
-        for entry in entries {
-            let slot = Slot { value: entry.value, rank: entry.rank, found: entry.found };
-            let mut place = group.hash(&entry.value) & (places - 1);
-            loop {
-                match &mut group.table[place] {
-                    Some(other) if other.value == slot.value => {
-                        // The same frames: only the winner counts.
-                        if slot.rank > other.rank {
-                            *other = slot;
-                        }
-                        break;
-                    }
-                    Some(_) => place = (place + 1) & (places - 1),
-                    empty => {
-                        *empty = Some(slot);
-                        break;
-                    }
+    fn new(mask: &Words, entries: &[Entry]) -> Self {
+        let used: Vec<(u8, u64)> = (0..WORDS as u8).zip(*mask).filter(|&(_, of_word)| of_word != 0).collect();
+        let mine = || entries.iter().enumerate().filter(|(_, entry)| entry.mask == *mask);
+        let places = (mine().count() * 2).next_power_of_two();
+        let stride = (used.len() + 1).next_power_of_two();
+        let best = mine().map(|(_, entry)| entry.rank.0).max().unwrap_or(0);
+        let mut group = Self { used, best, table: vec![0; places * stride], stride };
+        for (number, entry) in mine() {
+            let place = group.place(&entry.value);
+            let other = group.table[place];
+            // The same frames: only the winner counts.
+            if other == 0 || entry.rank > entries[other as usize - 1].rank {
+                group.table[place] = number as u64 + 1;
+                for (at, &(word, _)) in group.used.iter().enumerate() {
+                    group.table[place + 1 + at] = entry.value[usize::from(word)];
                 }
             }
         }
         group
     }
 
+    /// Where these words are in the table, or would be.
     #[inline]
-    fn hash(&self, words: &Words) -> usize {
-        let mut hash = 0u64;
-        for &word in &self.used {
-            let word = usize::from(word);
-            hash =
-                (hash.rotate_left(5) ^ (words[word] & self.mask[word])).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    fn place(&self, words: &Words) -> usize {
+        match &self.used[..] {
+            // Most rules look at one or two words: no loop for them.
+            &[(one, of_one)] => self.place_of([words[usize::from(one)] & of_one]),
+            &[(one, of_one), (two, of_two)] => {
+                self.place_of([words[usize::from(one)] & of_one, words[usize::from(two)] & of_two])
+            }
+            used => {
+                let mut all = [0; WORDS];
+                for (to, &(word, mask)) in all.iter_mut().zip(used) {
+                    *to = words[usize::from(word)] & mask;
+                }
+                self.place_of(all)
+            }
         }
-        (hash >> 32) as usize
     }
 
     #[inline]
-    fn find(&self, key: &Key) -> Option<&Slot> {
-        let last = self.table.len() - 1;
-        let mut place = self.hash(&key.0) & last;
-        while let Some(slot) = &self.table[place] {
-            let same = |&word: &u8| {
-                let word = usize::from(word);
-                slot.value[word] == key.0[word] & self.mask[word]
-            };
-            if self.used.iter().all(same) {
-                return Some(slot);
-            }
-            place = (place + 1) & last;
+    fn place_of<const N: usize>(&self, values: [u64; N]) -> usize {
+        let mut hash = 0u64;
+        for value in values {
+            hash = (hash.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         }
-        None
+        let last = self.table.len() - 1;
+        // Words beyond those that are looked at are zero here and not in the table.
+        let len = N.min(self.used.len());
+        let mut place = ((hash >> 32) as usize * self.stride) & last;
+        loop {
+            let slot = &self.table[place..place + self.stride];
+            if slot[0] == 0 || slot[1..=len] == values[..len] {
+                return place;
+            }
+            place = (place + self.stride) & last;
+        }
+    }
+
+    #[inline]
+    fn find(&self, key: &Key) -> Option<usize> {
+        let entry = self.table[self.place(&key.0)];
+        (entry != 0).then(|| entry as usize - 1)
     }
 }
 

@@ -21,9 +21,13 @@ mod classify;
 mod command;
 pub mod config;
 pub mod control;
+#[cfg(feature = "dpdk")]
+mod dpdk;
 mod driver;
+mod egress;
 mod frame;
 mod impair;
+mod ingress;
 mod lane;
 mod lanes;
 mod m21;
@@ -45,6 +49,8 @@ mod xdp;
 pub use address::{AddressError, IpPrefix, Mac, MacPrefix, Vlan};
 pub use command::{Command, CommandError, Control, PortChange, Reply};
 pub use config::Config;
+#[cfg(feature = "dpdk")]
+pub use dpdk::{DpdkError, DpdkFrame, DpdkPorts};
 pub use driver::{Driver, Received};
 pub use frame::{ETHERNET_BYTES, Ethernet, Network, TAG_BYTES, WIRE_BYTES, checksum, checksum_update};
 pub use m21::{M21_ECHO, M21_FORWARD, M21_KIND};

@@ -34,6 +34,10 @@ pub enum StartError {
         /// The port.
         port: String,
     },
+    /// A device of DPDK's cannot be opened.
+    #[cfg(feature = "dpdk")]
+    #[error(transparent)]
+    Dpdk(#[from] crate::dpdk::DpdkError),
     /// The system refuses something else.
     #[error("{what}: {error}")]
     System {
@@ -52,6 +56,8 @@ impl StartError {
             Self::Open(error) => error.is_unsupported(),
             Self::NoDpdk { .. } => true,
             Self::System { .. } => true,
+            #[cfg(feature = "dpdk")]
+            Self::Dpdk(_) => false,
         }
     }
 }
@@ -83,8 +89,16 @@ impl Running {
     /// # Errors
     /// Where a port cannot be opened, or the system refuses a thread.
     pub fn start(config: &Config) -> Result<Self, StartError> {
-        if let Some(port) = config.port.iter().find(|port| port.dpdk.is_some()) {
-            return Err(StartError::NoDpdk { port: port.name.clone() });
+        if let Some(_port) = config.port.iter().find(|port| port.dpdk.is_some()) {
+            #[cfg(feature = "dpdk")]
+            {
+                let ports = crate::dpdk::DpdkPorts::open(config)?;
+                sys::drop_capabilities()
+                    .map_err(|error| StartError::System { what: "giving up capabilities", error })?;
+                return Self::over(config, ports);
+            }
+            #[cfg(not(feature = "dpdk"))]
+            return Err(StartError::NoDpdk { port: _port.name.clone() });
         }
         let ports = XdpPorts::open(config)?;
         sys::drop_capabilities()

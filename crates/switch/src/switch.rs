@@ -1,28 +1,29 @@
 //! The data path: from a port to queues, from queues to a port. One worker's part of it, without threads and clocks.
 
-use fanin_queueing::{Ecn, Frame, Memory, TokenBucket, Verdict};
+use std::collections::HashMap;
+
+use fanin_queueing::{Memory, TokenBucket};
 use fanin_scenario::Errors;
 use fanin_units::{Duration, Instant};
 
 use crate::address::Mac;
 use crate::capture::{Captures, Passing, Tap};
-use crate::classify::{Action, Classifier, Key};
+use crate::classify::{Action, Classifier};
 use crate::config::{Config, PortSpec, StormSpec};
 use crate::driver::{Driver, Received};
-use crate::frame::{ETHERTYPE_VLAN, Ethernet, Network, TAG_BYTES, mark_congestion};
-use crate::impair::Fate;
+use crate::egress::Chosen;
 use crate::lanes::{Lanes, Message};
 use crate::m21::M21;
-use crate::output::{Held, Next, Output, PLAIN, Reserve};
+use crate::output::{Next, Output, PLAIN, Reserve};
 use crate::pause::Pauser;
 use crate::random::Random;
 use crate::snapshot::{Cause, Drops, Tally};
-use crate::stations::{Learned, Stations};
+use crate::stations::Stations;
 
 /// Frames taken from a port, and given to one, in a round.
 pub const BURST: usize = 64;
 /// Free buffers that are kept for drivers: with fewer, frames are dropped rather than the drivers starved.
-const ROOM_MIN: usize = 2 * BURST;
+pub(crate) const ROOM_MIN: usize = 2 * BURST;
 const AGE_EVERY: Duration = Duration::from_millis(1);
 const SAMPLE_EVERY: Duration = Duration::from_millis(10);
 const LINK_EVERY: Duration = Duration::from_millis(100);
@@ -45,12 +46,12 @@ pub(crate) struct Input {
     pub(crate) drops: Drops,
     pub(crate) storm: Storm,
     /// The VLAN of untagged frames, 0 for none.
-    untagged: u16,
-    tagged: Vec<u16>,
+    pub(crate) untagged: u16,
+    pub(crate) tagged: Vec<u16>,
     pub(crate) is_up: bool,
     pub(crate) floods: bool,
     /// Everything goes back by this port.
-    reflects: bool,
+    pub(crate) reflects: bool,
     pub(crate) pauser: Pauser,
     pub(crate) sent: Tally,
 }
@@ -76,7 +77,7 @@ impl Storm {
         }
     }
 
-    fn admit(&mut self, now: Instant, destination: Mac, bytes: u32) -> bool {
+    pub(crate) fn admit(&mut self, now: Instant, destination: Mac, bytes: u32) -> bool {
         let bucket = match destination {
             Mac::BROADCAST => &mut self.broadcast,
             group if group.is_group() => &mut self.multicast,
@@ -114,7 +115,7 @@ impl Input {
         }
     }
 
-    fn carries(&self, vlan: u16) -> bool {
+    pub(crate) fn carries(&self, vlan: u16) -> bool {
         self.untagged == vlan || self.tagged.contains(&vlan)
     }
 }
@@ -131,18 +132,19 @@ pub struct Switch<D: Driver> {
     pub(crate) mine: Vec<usize>,
     pub(crate) memory: Memory,
     /// What is queued of each port's frames, where PAUSE frames are sent.
-    held_by_input: Vec<u64>,
+    pub(crate) held_by_input: Vec<u64>,
     pub(crate) sends_pauses: bool,
     pub(crate) m21: Option<M21>,
     pub(crate) stations: Stations,
     pub(crate) has_vlans: bool,
-    payload_max: u32,
+    pub(crate) payload_max: u32,
     pub(crate) rule_tallies: Vec<Tally>,
     pub(crate) random: Random,
     pub(crate) reserve: Reserve,
-    received: Vec<Received<D::Handle>>,
-    batch: Vec<Received<D::Handle>>,
-    scratch: Vec<u8>,
+    pub(crate) received: Vec<Received<D::Handle>>,
+    pub(crate) chosen: Vec<Chosen<D::Handle>>,
+    pub(crate) batch: Vec<Received<D::Handle>>,
+    pub(crate) scratch: Vec<u8>,
     tick_at: Instant,
     sample_at: Instant,
     link_at: Instant,
@@ -150,7 +152,7 @@ pub struct Switch<D: Driver> {
     pub(crate) rounds: u64,
     pub(crate) busy_rounds: u64,
     pub(crate) now: Instant,
-    tap: Tap,
+    pub(crate) tap: Tap,
     /// To the other workers, where there are any.
     pub(crate) lanes: Option<Lanes<D::Handle>>,
 }
@@ -207,6 +209,7 @@ impl<D: Driver> Switch<D> {
             random: Random::new(spec.seed, 0),
             reserve: Reserve::default(),
             received: Vec::with_capacity(BURST),
+            chosen: Vec::with_capacity(BURST),
             batch: Vec::with_capacity(BURST),
             scratch: Vec::new(),
             tick_at: Instant::START,
@@ -284,18 +287,42 @@ impl<D: Driver> Switch<D> {
         self.lanes.as_ref().is_some_and(Lanes::has_messages)
     }
 
+    /// The rules of every output, ready to be asked. Costs as much as there are rings and rules, and no more.
     pub(crate) fn rebuild_rules(&mut self) {
-        for output in &mut self.outputs {
-            let rules = self.config.rule.iter().enumerate().filter_map(|(number, rule)| {
-                let action = match &rule.ring {
-                    None => Action::Drop,
-                    Some(ring) => Action::Ring(output.ring(ring)? as u32),
-                };
-                let input = rule.input.as_ref().and_then(|input| self.config.port_index(input));
-                Some((number as u32, rule, action, input))
-            });
-            output.classifier = Classifier::new(rules);
+        let rings = self.ring_places();
+        let mut of_outputs: Vec<Vec<_>> = vec![Vec::new(); self.outputs.len()];
+        for (number, rule) in self.config.rule.iter().enumerate() {
+            let input = rule.input.as_ref().and_then(|input| self.config.port_index(input));
+            match &rule.ring {
+                None => {
+                    of_outputs
+                        .iter_mut()
+                        .for_each(|rules| rules.push((number as u32, rule, Action::Drop, input)));
+                }
+                Some(ring) => {
+                    if let Some(&(port, ring)) = rings.get(ring.as_str()) {
+                        of_outputs[port].push((number as u32, rule, Action::Ring(ring as u32), input));
+                    }
+                }
+            }
         }
+        let classifiers: Vec<Classifier> = of_outputs.into_iter().map(Classifier::new).collect();
+        for (output, classifier) in self.outputs.iter_mut().zip(classifiers) {
+            output.classifier = classifier;
+        }
+    }
+
+    /// The port and number of every ring by its name.
+    pub(crate) fn ring_places(&self) -> HashMap<&str, (usize, usize)> {
+        let mut places = HashMap::new();
+        for (port, output) in self.outputs.iter().enumerate() {
+            for (ring, state) in output.rings.iter().enumerate() {
+                if let Some(spec) = &state.spec {
+                    places.insert(spec.name.as_str(), (port, ring));
+                }
+            }
+        }
+        places
     }
 
     /// One round over all ports of this worker: what may leave leaves, what has come in is queued.
@@ -344,454 +371,6 @@ impl<D: Driver> Switch<D> {
             Next::Never => None,
         };
         Activity { frames, next }
-    }
-
-    #[inline]
-    fn receive(&mut self, now: Instant, port: usize) -> usize {
-        let mut received = std::mem::take(&mut self.received);
-        received.clear();
-        self.driver.receive(port, BURST, &mut received);
-        if self.tap.is_active() {
-            for &frame in &received {
-                self.tap.copy(now, Passing::Port(port), frame, &self.driver);
-            }
-        }
-        for &frame in &received {
-            self.forward(now, port, frame);
-        }
-        self.received = received;
-        self.received.len()
-    }
-
-    #[inline]
-    fn drop_in(&mut self, port: usize, frame: Received<D::Handle>, cause: Cause) {
-        self.inputs[port].drops.add(cause, frame.bytes);
-        self.driver.free(frame);
-    }
-
-    /// Decides where a frame goes.
-    #[inline]
-    fn forward(&mut self, now: Instant, input: usize, frame: Received<D::Handle>) {
-        let port = &mut self.inputs[input];
-        port.received.add(frame.bytes);
-        let Some(ethernet) = Ethernet::parse(self.driver.head(frame.handle)) else {
-            return self.drop_in(input, frame, Cause::Malformed);
-        };
-        if ethernet.source.is_group() {
-            return self.drop_in(input, frame, Cause::Malformed);
-        }
-        let vlan = if self.has_vlans {
-            match ethernet.tag.map_or(0, |tag| tag & 0xfff) {
-                0 if port.untagged != 0 => port.untagged,
-                vlan if vlan != 0 && port.tagged.contains(&vlan) => vlan,
-                _ => return self.drop_in(input, frame, Cause::Vlan),
-            }
-        } else {
-            0
-        };
-        if ethernet.destination.is_link_local() {
-            if let Some(quanta) = crate::frame::pause_quanta(self.driver.head(frame.handle), &ethernet) {
-                self.handle_pause(now, input, quanta);
-            }
-            return self.drop_in(input, frame, Cause::Filtered);
-        }
-        // A second tag does not count.
-        if frame.bytes - ethernet.payload as u32 > self.payload_max + TAG_BYTES as u32 {
-            return self.drop_in(input, frame, Cause::TooLong);
-        }
-        if self.inputs[input].reflects {
-            return self.hand_over(now, input, input, vlan, frame, &ethernet);
-        }
-        match self.stations.learn(now, ethernet.source, vlan, input) {
-            Learned::Known | Learned::Full => {}
-            Learned::New => {
-                self.tell_all(Message::Learned { mac: ethernet.source, vlan, port: input as u16 })
-            }
-            Learned::Elsewhere => return self.drop_in(input, frame, Cause::Loop),
-        }
-        if ethernet.destination.is_group() {
-            return self.flood(now, input, vlan, frame, &ethernet);
-        }
-        match self.stations.find(ethernet.destination, vlan) {
-            Some(output) if output == input => self.drop_in(input, frame, Cause::Filtered),
-            Some(output) => self.hand_over(now, input, output, vlan, frame, &ethernet),
-            None => self.flood(now, input, vlan, frame, &ethernet),
-        }
-    }
-
-    /// Sends a frame to every port that it may reach.
-    #[cold]
-    fn flood(
-        &mut self,
-        now: Instant,
-        input: usize,
-        vlan: u16,
-        frame: Received<D::Handle>,
-        ethernet: &Ethernet,
-    ) {
-        if !self.inputs[input].storm.admit(now, ethernet.destination, frame.bytes) {
-            return self.drop_in(input, frame, Cause::Storm);
-        }
-        let is_unknown = !ethernet.destination.is_group();
-        let reaches = |(port, other): (usize, &Input)| {
-            let carries = !self.has_vlans || other.carries(vlan);
-            (port != input && other.is_up && carries && !other.reflects && (other.floods || !is_unknown))
-                .then_some(port)
-        };
-        let outputs: Vec<usize> = self.inputs.iter().enumerate().filter_map(reaches).collect();
-        let Some((&last, others)) = outputs.split_last() else {
-            return self.drop_in(input, frame, Cause::NoPort);
-        };
-        self.inputs[input].flooded.add(frame.bytes);
-        let mut bytes = std::mem::take(&mut self.scratch);
-        for &output in others {
-            bytes.clear();
-            self.driver.copy_out(frame, &mut bytes);
-            let copy = if self.driver.room() > ROOM_MIN { self.driver.make(&bytes) } else { None };
-            match copy {
-                Some(handle) => {
-                    self.hand_over(now, input, output, vlan, Received { handle, ..frame }, ethernet);
-                }
-                None => self.inputs[input].drops.add(Cause::Memory, frame.bytes),
-            }
-        }
-        self.scratch = bytes;
-        self.hand_over(now, input, last, vlan, frame, ethernet);
-    }
-
-    /// Gives a frame to the worker of its output.
-    #[inline]
-    fn hand_over(
-        &mut self,
-        now: Instant,
-        input: usize,
-        output: usize,
-        vlan: u16,
-        frame: Received<D::Handle>,
-        ethernet: &Ethernet,
-    ) {
-        if self.has_vlans {
-            let (frame, ethernet) = match self.retag(output, vlan, frame, *ethernet) {
-                Ok(changed) => changed,
-                Err(cause) => return self.drop_in(input, frame, cause),
-            };
-            return self.hand_to(now, input, output, vlan, frame, &ethernet);
-        }
-        self.hand_to(now, input, output, vlan, frame, ethernet);
-    }
-
-    #[inline]
-    fn hand_to(
-        &mut self,
-        now: Instant,
-        input: usize,
-        output: usize,
-        vlan: u16,
-        frame: Received<D::Handle>,
-        ethernet: &Ethernet,
-    ) {
-        if let Some(lanes) = &mut self.lanes {
-            let owner = lanes.owner(output);
-            if owner != self.worker {
-                let message = Message::Frame { input: input as u16, output: output as u16, vlan, frame };
-                if lanes.send_frame(owner, message).is_err() {
-                    self.drop_in(input, frame, Cause::Handover);
-                }
-                return;
-            }
-        }
-        self.enqueue(now, input, output, vlan, frame, ethernet);
-    }
-
-    fn tell_all(&mut self, message: Message<D::Handle>) {
-        if let Some(lanes) = &mut self.lanes {
-            lanes.tell_all(message);
-        }
-    }
-
-    /// What other workers have sent since the last round, and what they get from us.
-    fn receive_messages(&mut self, now: Instant) -> usize {
-        let Some(mut lanes) = self.lanes.take() else { return 0 };
-        let mut frames = 0;
-        for other in 0..lanes.workers() {
-            for _ in 0..4 * BURST {
-                let Some(message) = lanes.take(other) else { break };
-                match message {
-                    Message::Frame { input, output, vlan, frame } => {
-                        frames += 1;
-                        let (input, output) = (input.into(), output.into());
-                        let Some(ethernet) = Ethernet::parse(self.driver.head(frame.handle)) else {
-                            self.drop_in(input, frame, Cause::Malformed);
-                            continue;
-                        };
-                        // The station speaks there, whatever a loop brings back here.
-                        self.stations.set(now, ethernet.source, vlan, input);
-                        self.enqueue(now, input, output, vlan, frame, &ethernet);
-                    }
-                    Message::Learned { mac, vlan, port } => self.stations.set(now, mac, vlan, port.into()),
-                    Message::Forgotten { mac, vlan } => {
-                        self.stations.remove(mac, vlan);
-                    }
-                    Message::Down { port } => {
-                        self.stations.flush(Some(port.into()));
-                    }
-                    Message::Back(handle) => self.driver.handle_stray(handle),
-                }
-            }
-            while let Some(handle) = self.driver.poll_stray(other) {
-                lanes.tell(other, Message::Back(handle));
-            }
-        }
-        lanes.flush();
-        self.lanes = Some(lanes);
-        frames
-    }
-
-    /// Puts on or takes off a frame's tag as the output wants it.
-    fn retag(
-        &mut self,
-        output: usize,
-        vlan: u16,
-        mut frame: Received<D::Handle>,
-        mut ethernet: Ethernet,
-    ) -> Result<(Received<D::Handle>, Ethernet), Cause> {
-        const MACS: usize = 12;
-        let port = &self.inputs[output];
-        if !port.carries(vlan) {
-            return Err(Cause::Vlan);
-        }
-        let tag = TAG_BYTES as u16;
-        match (ethernet.tag, port.untagged == vlan) {
-            (Some(_), true) => {
-                let head = self.driver.head_mut(frame.handle);
-                head.copy_within(..MACS, TAG_BYTES);
-                self.driver.cut_front(&mut frame.handle, tag);
-                frame.bytes -= u32::from(tag);
-                (ethernet.tag, ethernet.payload) = (None, ethernet.payload - TAG_BYTES);
-            }
-            (None, false) => {
-                if !self.driver.grow_front(&mut frame.handle, tag) {
-                    return Err(Cause::Memory);
-                }
-                frame.bytes += u32::from(tag);
-                let head = self.driver.head_mut(frame.handle);
-                head.copy_within(TAG_BYTES..TAG_BYTES + MACS, 0);
-                head[MACS..MACS + 2].copy_from_slice(&ETHERTYPE_VLAN.to_be_bytes());
-                head[MACS + 2..MACS + 4].copy_from_slice(&vlan.to_be_bytes());
-                (ethernet.tag, ethernet.payload) = (Some(vlan), ethernet.payload + TAG_BYTES);
-            }
-            (Some(tci), false) if tci & 0xfff != vlan => {
-                // A priority tag (VLAN 0) gets the number of the VLAN it belongs to here.
-                let tci = tci & 0xf000 | vlan;
-                self.driver.head_mut(frame.handle)[MACS + 2..MACS + 4].copy_from_slice(&tci.to_be_bytes());
-                ethernet.tag = Some(tci);
-            }
-            _ => {}
-        }
-        Ok((frame, ethernet))
-    }
-
-    /// Puts a frame into a queue of its output.
-    #[inline]
-    fn enqueue(
-        &mut self,
-        now: Instant,
-        input: usize,
-        output: usize,
-        vlan: u16,
-        frame: Received<D::Handle>,
-        ethernet: &Ethernet,
-    ) {
-        // What comes from another worker's port is on the books of ours.
-        let blame = if self.lanes.is_some() && !self.mine.contains(&input) { output } else { input };
-        if let Some(m21) = &mut self.m21 {
-            let head = self.driver.head_mut(frame.handle);
-            m21.handle_frame(now, input, output, head, frame.bytes, ethernet);
-        }
-        let out = &mut self.outputs[output];
-        let mut network = None;
-        let head = self.driver.head(frame.handle);
-        let mut ring = PLAIN;
-        if !out.classifier.is_empty() {
-            let parsed = if out.classifier.needs_network() {
-                *network.insert(Network::parse(head, ethernet))
-            } else {
-                Network::default()
-            };
-            if let Some(found) = out.classifier.classify(&Key::new(input, vlan, ethernet, &parsed)) {
-                self.rule_tallies[found.rule as usize].add(frame.bytes);
-                match found.action {
-                    Action::Ring(number) => ring = number as usize,
-                    Action::Drop => return self.drop_in(blame, frame, Cause::Rule),
-                }
-            }
-        }
-        let ecn = if out.marks {
-            match network.unwrap_or_else(|| Network::parse(head, ethernet)).ecn {
-                0 => Ecn::NotCapable,
-                3 => Ecn::Congestion,
-                _ => Ecn::Capable,
-            }
-        } else {
-            Ecn::NotCapable
-        };
-        if self.driver.room() < ROOM_MIN {
-            return self.drop_in(blame, frame, Cause::Memory);
-        }
-        // The queues may still have to make good for lost time: then this frame comes after what was due before it.
-        let at = out.time().min(now);
-        let descriptor = Frame { bytes: frame.bytes, ecn };
-        let random = &mut self.random;
-        if ring == PLAIN
-            && let Verdict::Dropped(_) =
-                self.memory.admit(at, input, output, descriptor, || random.next_u32())
-        {
-            return self.driver.free(frame);
-        }
-        let held = Held { handle: frame.handle, input: input as u16 };
-        match out.queue.handle_arrival(at, ring, descriptor, held, || random.next_u32()) {
-            Verdict::Accepted { marked } => {
-                if marked {
-                    mark_congestion(self.driver.head_mut(frame.handle), ethernet);
-                }
-                if self.tap.is_active() {
-                    self.tap.copy(now, Passing::Ring(output, ring), frame, &self.driver);
-                }
-                if self.sends_pauses {
-                    self.held_by_input[input] += u64::from(frame.bytes);
-                }
-            }
-            Verdict::Dropped(limit) => {
-                if ring == PLAIN {
-                    self.memory.withdraw(input, output, frame.bytes, limit);
-                }
-                self.driver.free(frame);
-            }
-        }
-    }
-
-    /// Lets frames leave by one port. Returns how many the driver took, and when there is more.
-    #[inline]
-    fn send(&mut self, now: Instant, port: usize) -> (usize, Next) {
-        let out = &mut self.outputs[port];
-        if out.paused_until > now {
-            out.clock = now;
-            return (0, Next::At(out.paused_until));
-        }
-        if !out.stash.is_empty() {
-            // What left the queues goes before anything else. A driver that is full is not waited for: it says nothing of
-            // when it has room, and is asked again in the next round.
-            self.batch.clear();
-            self.batch.extend(out.stash.iter().rev());
-            let taken = self.give(port);
-            let out = &mut self.outputs[port];
-            out.stash.truncate(out.stash.len() - taken);
-            if !out.stash.is_empty() {
-                return (taken, Next::Now);
-            }
-        }
-        let out = &mut self.outputs[port];
-        self.batch.clear();
-        let (batch, memory, held_by_input) = (&mut self.batch, &mut self.memory, &mut self.held_by_input);
-        let sends_pauses = self.sends_pauses;
-        let mut release = |at: Instant, ring: usize, bytes: u32, input: u16| {
-            if ring == PLAIN {
-                memory.release(at, input.into(), port, bytes);
-            }
-            if sends_pauses {
-                held_by_input[usize::from(input)] -= u64::from(bytes);
-            }
-        };
-        let mut next;
-        if let Some(mut way) = out.impairment.take() {
-            let (driver, scratch, drops) =
-                (&mut self.driver, &mut self.scratch, &mut self.inputs[port].drops);
-            next = out.poll(now, BURST, |at, ring, bytes, held| {
-                release(at, ring, bytes, held.input);
-                let frame = Received { handle: held.handle, bytes };
-                match way.draw(at) {
-                    Fate::Lost => {
-                        drops.add(Cause::Impairment, bytes);
-                        driver.free(frame);
-                    }
-                    Fate::Comes { .. } if !way.has_room() => {
-                        drops.add(Cause::ImpairmentLimit, bytes);
-                        driver.free(frame);
-                    }
-                    Fate::Comes { at, twice } => {
-                        way.put(at, frame);
-                        if twice && way.has_room() && driver.room() > ROOM_MIN {
-                            scratch.clear();
-                            driver.copy_out(frame, scratch);
-                            if let Some(handle) = driver.make(scratch) {
-                                way.put(at, Received { handle, bytes });
-                            }
-                        }
-                    }
-                }
-            });
-            while batch.len() < BURST
-                && let Some(frame) = way.take(now)
-            {
-                batch.push(frame);
-            }
-            next = next.or(way.next_at().map(|at| at.max(now)));
-            out.impairment = Some(way);
-        } else {
-            next = out.poll(now, BURST, |at, ring, bytes, held| {
-                release(at, ring, bytes, held.input);
-                batch.push(Received { handle: held.handle, bytes });
-            });
-        }
-        if self.batch.is_empty() {
-            return (0, next);
-        }
-        let taken = self.give(port);
-        if taken < self.batch.len() {
-            // A driver takes what it has room for; the rest keeps its order, and its place before everything else.
-            self.outputs[port].stash.extend(self.batch.drain(taken..).rev());
-            next = Next::Now;
-        }
-        (taken, next)
-    }
-
-    /// Hands the batch to the driver.
-    #[inline]
-    fn give(&mut self, port: usize) -> usize {
-        if self.tap.is_active() {
-            self.tap.leaving(self.now, port, &self.batch, &self.driver);
-        }
-        let taken = self.driver.transmit(port, &self.batch);
-        if self.tap.is_active() {
-            self.tap.left(taken);
-        }
-        let sent = &mut self.inputs[port].sent;
-        sent.frames += taken as u64;
-        sent.bytes += self.batch[..taken].iter().map(|frame| u64::from(frame.bytes)).sum::<u64>();
-        taken
-    }
-
-    #[cold]
-    fn handle_pause(&mut self, now: Instant, port: usize, quanta: u16) {
-        if let Some(until) = self.inputs[port].pauser.handle_frame(now, quanta) {
-            self.outputs[port].paused_until = until;
-        }
-    }
-
-    fn send_pauses(&mut self, now: Instant) {
-        for place in 0..self.mine.len() {
-            let port = self.mine[place];
-            let Some(frame) = self.inputs[port].pauser.poll_frame(now, self.held_by_input[port]) else {
-                continue;
-            };
-            let Some(handle) = self.driver.make(&frame) else { continue };
-            let frame = Received { handle, bytes: frame.len() as u32 };
-            if self.driver.transmit(port, &[frame]) == 1 {
-                self.inputs[port].pauser.sent(now);
-            } else {
-                self.driver.free(frame);
-            }
-        }
     }
 
     #[cold]

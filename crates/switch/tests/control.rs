@@ -49,6 +49,7 @@ impl Busy {
         };
         let server = Server::start(&settings, running.operation()).unwrap();
         let http = server.http_address().unwrap();
+        wait_for("traffic", || counts.arrived.load(Ordering::Relaxed) > 0);
         Self { running, server, counts, socket, http }
     }
 
@@ -182,7 +183,7 @@ fn mistakes_are_answered_with_what_was_wrong() {
             422,
             "unknown field `ratee`, expected one of `name`, `port`",
         ),
-        ("POST", "/v1/rings", ring(r#", "rate": "1 GB/s""#), 422, "unknown unit"),
+        ("POST", "/v1/rings", ring(r#", "rate": "1 gb/s""#), 422, "unknown unit"),
         ("POST", "/v1/rings", ring(r#", "rate": 5"#), 422, "rate"),
         ("POST", "/v1/rings", Some(json!({"name": "x", "port": "nowhere"})), 422, "nowhere"),
         (
@@ -193,6 +194,7 @@ fn mistakes_are_answered_with_what_was_wrong() {
             "there is a ring `ring-8` already",
         ),
         ("POST", "/v1/rules", Some(json!({"name": "x", "ring": "no"})), 422, "no"),
+        ("PATCH", "/v1/ports/source-1", Some(json!([null, null])), 422, "nothing in it is a list"),
         ("PATCH", "/v1/rings/nine", Some(json!({})), 404, "there is no ring `nine`"),
         ("PATCH", "/v1/rings/ring-8", Some(json!({"port": "collector-9"})), 422, "unknown field `port`"),
         ("PATCH", "/v1/ports/nine", Some(json!({})), 404, "there is no port `nine`"),
@@ -224,7 +226,7 @@ fn hostile_requests_end_in_an_answer_or_a_closed_connection() {
     for (request, part) in [
         (request(&vec![b' '; 70_000], ""), "413 "),
         (b"POST /v1/rings HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 99999999999\r\nconnection: close\r\n\r\n".to_vec(), "413 "),
-        (request(&[b'['; 20_000], ""), "422 "),
+        (request(&[b'['; 20_000], ""), "recursion limit"),
         (request(b"{\"name\": ", ""), "EOF while parsing"),
         (request(b"\xff\xfe", ""), "400 "),
         (request(br#"{"name":"a","name":"b","port":"collector-8"}"#, ""), "duplicate field `name`"),

@@ -96,6 +96,7 @@ fn stations_are_learned_and_only_strangers_are_flooded() {
     bed.settle();
     assert_eq!((bed.take(0).len(), bed.take(1).len(), bed.take(2).len()), (0, 1, 1), "a stranger is flooded");
     bed.put(1, &frame(11, 10, 2, 60));
+    bed.settle();
     bed.put(0, &frame(10, 11, 3, 60));
     bed.settle();
     assert_eq!(
@@ -123,7 +124,7 @@ fn rates_are_of_bytes_and_not_of_frames() {
             let end = bed.now + time;
             let (mut bytes, mut sent) = (0u64, 0u32);
             while bed.now < end {
-                while bed.switch.frames_held() < 64 {
+                while bed.switch.frames_held() < 512 {
                     bed.put(0, &frame(10, 11, sent, sizes[sent as usize % sizes.len()]));
                     sent += 1;
                     bed.settle();

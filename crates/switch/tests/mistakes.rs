@@ -70,7 +70,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ("xoff = \"1 MB\"", "xoff = \"1 MB\", xon = \"2 MB\"", "pause", "must lie below"),
     ("xoff = \"1 MB\"", "xon = \"2 MB\"", "pause", "does nothing"),
     ("tagged = [8, 9]", "tagged = [7]", "tagged", "not both"),
-    ("tagged = [8, 9]", "tagged = [4095]", "tagged", "1 to 4094"),
+    ("tagged = [8, 9]", "tagged = [4095]", "tagged", "from 1 to 4094"),
     ("delay = \"1 ms\", ", "", "impair", "nothing to overtake"),
     ("loss = \"0.1 %\"", "loss = \"101 %\"", "impair", "at most 1"),
     ("mark = { bytes = \"30 kB\" }", "mark = {}", "mark", "bytes or of frames"),
@@ -86,7 +86,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ("\"5000-5063\"", "\"5063-5000\"", "5063-5000", "a range such as"),
     ("\"10.0.0.7\"", "\"10.0.0.7/24\"", "10.0.0.7/24", "is no IP address or prefix"),
     ("02:00:00:00:00:07", "ff:ff:ff:ff:ff:ff", "mac", "no station's own address"),
-    ("vlan = 8", "vlan = 0", "vlan", "1 to 4094"),
+    ("vlan = 8", "vlan = 0", "vlan", "from 1 to 4094"),
 ];
 
 #[test]
@@ -94,6 +94,9 @@ fn a_good_configuration_has_no_problems() {
     let loaded = load_text("switch.toml", GOOD).unwrap_or_else(|errors| panic!("{errors}"));
     assert!(loaded.warnings.problems().is_empty(), "{}", loaded.warnings.render(false));
     assert!(loaded.config.has_vlans());
+    let example =
+        load_text("example.toml", fanin_switch::config::EXAMPLE).unwrap_or_else(|errors| panic!("{errors}"));
+    assert!(example.warnings.problems().is_empty(), "{}", example.warnings.render(false));
 }
 
 #[test]

@@ -73,6 +73,19 @@ fn four_hosts_talk_and_every_byte_is_right() {
 }
 
 #[test]
+fn two_workers_share_the_ports() {
+    let Some(lab) = Lab::new("workers", 4, 1500) else { return };
+    let mut config = lab.config();
+    config.switch.cores = vec![0, 1];
+    let running = lab.start(&config).expect("the switch starts");
+    everybody_talks(&lab, 4, 300_000);
+    let ended = running.stop();
+    assert_eq!((ended.abandoned, ended.snapshot.drops()), (0, 0), "{:#?}", ended.snapshot);
+    assert_eq!(ended.snapshot.workers.len(), 2);
+    assert!(ended.snapshot.ports.iter().all(|port| port.sent.bytes > 300_000));
+}
+
+#[test]
 fn jumbo_frames_pass_in_parts() {
     let Some(lab) = Lab::new("jumbo", 2, 9000) else { return };
     let mut config = lab.config();

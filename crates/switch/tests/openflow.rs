@@ -3,12 +3,14 @@
 use std::fmt::Write;
 use std::net::IpAddr;
 
-use fanin_switch::config::PortRange;
+use fanin_switch::capture::{CaptureSpec, Captures, Point};
+use fanin_switch::config::{Hugepages, PortRange, PortSpec};
 use fanin_switch::openflow::{
     Action, CollectorSpec, EXAMPLE, FlowSpec, Hybrid, IpVersion, Match, PortMask, commands, flows, json,
     ovsdb, removal, switch_config,
 };
-use fanin_switch::{IpPrefix, Mac, MacPrefix};
+use fanin_switch::{IpPrefix, Mac, MacPrefix, MemoryPorts, Pool, Switch};
+use fanin_units::{Bytes, Duration, Instant};
 use proptest::prelude::*;
 
 #[derive(Debug, Clone, Copy)]
@@ -352,4 +354,77 @@ fn the_example_is_printed_in_every_form() {
         "{}",
         switch_config(&hybrid)
     );
+}
+
+#[test]
+fn the_configuration_for_our_side_is_sound_and_sends_everything_back() {
+    let (hybrid, _) = Hybrid::parse("hybrid.toml", EXAMPLE, None).unwrap();
+    let loaded = fanin_switch::config::load_text("switch.toml", &switch_config(&hybrid)).unwrap();
+    assert!(loaded.warnings.problems().is_empty(), "{}", loaded.warnings.render(false));
+    let mut config = loaded.config;
+    config.switch.memory = Bytes::new(8 << 20);
+    config.port.push(PortSpec::new("other"));
+    let mut pools = Pool::new(config.switch.memory, config.switch.mtu, Hugepages::Off, 1).unwrap();
+    let ports = MemoryPorts::new(pools.remove(0), 3);
+    let mut switch = Switch::new(config, ports).unwrap();
+    let collector = Mac([2, 0, 0, 0, 1, 1]);
+    let frame = |to: Mac, from: Mac| [&to.0[..], &from.0[..], &[0x88, 0xb5], &[7; 50]].concat();
+    // Known or not, to one or to all, from a station that was heard elsewhere: all goes back by its own port.
+    let sent = [
+        (1, frame(collector, station(1))),
+        (0, frame(collector, station(1))),
+        (0, frame(Mac::BROADCAST, station(1))),
+        (0, frame(station(9), collector)),
+    ];
+    for (port, frame) in &sent {
+        assert!(switch.driver_mut().inject(*port, frame));
+    }
+    // And what is flooded elsewhere does not come here.
+    assert!(switch.driver_mut().inject(2, &frame(Mac::BROADCAST, station(5))));
+    for millis in 0..10 {
+        switch.poll(Instant::START + Duration::from_millis(millis), true);
+    }
+    for port in [0, 1] {
+        let mine = sent.iter().filter(|(to, _)| *to == port);
+        let mut expected: Vec<_> = mine.map(|(_, frame)| frame.clone()).collect();
+        let mut got: Vec<_> = std::iter::from_fn(|| switch.driver_mut().take(port)).collect();
+        expected.sort();
+        got.sort();
+        assert_eq!(got, expected, "port {port}");
+    }
+    assert_eq!(switch.driver_mut().take(2), None);
+    let snapshot = switch.snapshot(false);
+    let ring = snapshot.rings.iter().find(|ring| ring.name == "collector-1").unwrap();
+    assert_eq!((ring.port.as_str(), ring.queue.departed.frames), ("pep1", 1));
+}
+
+#[test]
+fn a_capture_holds_what_left_and_nothing_else() {
+    let mut config = fanin_switch::Config::default();
+    config.port.extend([PortSpec::new("in"), PortSpec::new("out")]);
+    let mut pools = Pool::new(config.switch.memory, config.switch.mtu, Hugepages::Off, 1).unwrap();
+    let mut switch = Switch::new(config, MemoryPorts::new(pools.remove(0), 2)).unwrap();
+    let captures = Captures::new(1, 0);
+    switch.attach(&captures);
+    let spec = CaptureSpec { point: Point::Port("out".to_owned()), seconds: 60, bytes: 1 << 20, snap: 100 };
+    let mut stream = captures.start(spec).unwrap();
+    for number in 0..10 {
+        let frame = [&station(2).0[..], &station(1).0[..], &[0x88, 0xb5], &[number; 50]].concat();
+        assert!(switch.driver_mut().inject(0, &frame));
+    }
+    // The driver takes four, then nothing for a while, then the rest: each frame is captured once, when it leaves.
+    switch.driver_mut().set_room(1, 4);
+    let mut held = Vec::new();
+    for millis in 0..10 {
+        if millis == 5 {
+            held = stream.poll_bytes().unwrap();
+            assert_eq!(captures.copied(), 4);
+            switch.driver_mut().set_room(1, usize::MAX);
+        }
+        switch.poll(Instant::START + Duration::from_millis(millis), true);
+    }
+    held.extend(stream.poll_bytes().unwrap());
+    assert_eq!((captures.copied(), captures.dropped()), (10, 0));
+    let numbers: Vec<u8> = held.windows(3).filter(|bytes| bytes[..2] == [0x88, 0xb5]).map(|b| b[2]).collect();
+    assert_eq!(numbers, (0..10).collect::<Vec<_>>());
 }

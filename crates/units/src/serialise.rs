@@ -116,9 +116,12 @@ macro_rules! as_text {
                         "examples": [$example],
                     })
                 } else {
+                    // Nothing needs no unit.
                     schemars::json_schema!({
-                        "type": "string",
-                        "pattern": pattern,
+                        "type": ["string", "integer"],
+                        "pattern": alloc::format!("^0$|{pattern}"),
+                        "minimum": 0,
+                        "maximum": 0,
                         "examples": [$example],
                     })
                 }

@@ -19,9 +19,9 @@ pub(crate) struct Arguments {
     /// Only claims whose number begins so; all where none is given.
     #[arg(value_name = "ID")]
     ids: Vec<String>,
-    /// Measured time of each run; tails need more than the default.
-    #[arg(long, value_name = "TIME", default_value = "5 s")]
-    duration: String,
+    /// Measured time of every run, for a quick look. By default each has its own: as long as its claim needs.
+    #[arg(long, value_name = "TIME")]
+    duration: Option<String>,
     /// Runs at a time. By default one for each core.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
@@ -51,7 +51,8 @@ struct Row<'a> {
 #[derive(Serialize)]
 struct Table<'a> {
     schema: &'static str,
-    duration: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration: Option<&'a str>,
     claims: &'a [Row<'a>],
 }
 
@@ -67,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let bar = commands::sim::bar(arguments.quiet, "{wide_bar} {pos} of {len} runs, {eta} left");
     let judged = fanin_reproduce::reproduce(
         &claims,
-        Some(&arguments.duration),
+        arguments.duration.as_deref(),
         arguments.threads.map_or(cores, usize::from),
         interrupt::flag(),
         &|done, of| {
@@ -83,7 +84,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     })?;
     let rows: Vec<Row> = claims.iter().zip(&judged).map(|(claim, judged)| row(claim, judged)).collect();
     if let Some(json) = &arguments.json {
-        let table = Table { schema: "fanin.claims/1", duration: &arguments.duration, claims: &rows };
+        let table =
+            Table { schema: "fanin.claims/1", duration: arguments.duration.as_deref(), claims: &rows };
         json.write(&table)?;
     }
     if !arguments.json.as_ref().is_some_and(Json::is_stdout) {

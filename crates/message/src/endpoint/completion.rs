@@ -254,3 +254,54 @@ impl Endpoint {
         Ok(ready)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::{Backend, Event, Limits, Options, Settings};
+
+    fn carriers(endpoint: &mut Endpoint) -> Vec<Carrier> {
+        endpoint.slots.indices().map(|index| endpoint.slots.at(index).carrier).collect()
+    }
+
+    #[test]
+    fn io_uring_carries_small_messages_and_epoll_large_ones() {
+        let settings = |backend| Settings { backend, limits: Limits::default(), name: "x".into() };
+        let Ok(mut server) = Endpoint::new(settings(Backend::Uring)) else {
+            let required = std::env::var_os("FANIN_REQUIRE_PRIVILEGES").is_some_and(|value| value == "1");
+            assert!(!required, "there is no io_uring");
+            eprintln!("skipped: there is no io_uring");
+            return;
+        };
+        let mut client = Endpoint::new(settings(Backend::Epoll)).unwrap();
+        let listener = server.listen("127.0.0.1:0".parse().unwrap(), Options::default()).unwrap();
+        let address = server.local_address(listener).unwrap();
+        let to_server = client.connect("", address, Options::default());
+        let soon = || Some(Instant::now() + Duration::from_millis(1));
+        let (mut seen, start) = (Vec::new(), Instant::now());
+        while seen.len() < 8 {
+            assert!(start.elapsed() < Duration::from_secs(20), "{seen:?}");
+            if let Some(Event::Message { peer, stream, payload, .. }) = server.poll(soon()).unwrap() {
+                server.send(peer, 1, stream, &[]).unwrap();
+                seen.push((payload.len(), carriers(&mut server)[0]));
+            }
+            match client.poll(soon()).unwrap() {
+                Some(Event::Connected { .. }) => client.send(to_server, 1, 1, &[b"small"]).unwrap(),
+                Some(Event::Message { stream, .. }) => {
+                    let size = if stream == 3 { 900_000 } else { 9 };
+                    client.send(to_server, 1, stream + 1, &[&vec![0; size]]).unwrap();
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(seen[1], (9, Carrier::Uring));
+        assert_eq!(seen[2], (9, Carrier::Uring));
+        assert!(
+            seen[3].0 == 900_000 && seen[3].1 != Carrier::Uring,
+            "the large one is not its business: {seen:?}"
+        );
+        assert_eq!(seen[7], (9, Carrier::Uring), "and small ones come back: {seen:?}");
+    }
+}

@@ -274,7 +274,7 @@ impl Endpoint {
         slot.outbox.clear(&mut self.spare);
         if self.reading == Some(index) {
             self.assembler.discard(&mut slot.partial);
-            self.reading = None;
+            (self.reading, self.more) = (None, false);
         } else {
             self.assembler.forget(&mut slot.partial);
         }

@@ -66,6 +66,9 @@ pub struct Endpoint {
     events: VecDeque<Event>,
     /// The connection whose bytes are being taken apart.
     reading: Option<u32>,
+    /// The last read filled all the space that it was given.
+    more: bool,
+    reads_in_turn: u8,
     /// Connections with something to send.
     dirty: Vec<u32>,
     /// Connections that wait for memory.
@@ -76,6 +79,12 @@ pub struct Endpoint {
     random: Random,
     resolved: (mpsc::Sender<Resolved>, mpsc::Receiver<Resolved>),
 }
+
+/// An endpoint may be made in one thread and polled in another.
+const _: fn(Endpoint) = |endpoint| {
+    fn may_move<T: Send>(_: T) {}
+    may_move(endpoint);
+};
 
 struct Listening {
     fd: Option<OwnedFd>,
@@ -165,6 +174,8 @@ impl Endpoint {
             spare: Spare::default(),
             events: VecDeque::new(),
             reading: None,
+            more: false,
+            reads_in_turn: 0,
             dirty: Vec::new(),
             starved: Vec::new(),
             timers: BinaryHeap::new(),
@@ -245,6 +256,7 @@ impl Endpoint {
                 continue;
             }
             if let Some(ready) = self.epoll.next() {
+                self.reads_in_turn = 0;
                 self.handle_ready(ready);
                 continue;
             }

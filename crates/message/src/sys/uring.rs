@@ -76,14 +76,15 @@ pub(crate) struct Uring {
     enabled: bool,
 }
 
+// SAFETY: the mapped rings and the buffers belong to this value alone, and to the kernel; nothing in it is tied to a
+// thread before the ring is enabled, and from then on the kernel refuses others with an error.
+unsafe impl Send for Uring {}
+
 /// The ring of buffers, and the buffers.
 struct Memory {
     ring: NonNull<u8>,
     buffers: NonNull<u8>,
 }
-
-// SAFETY: the memory belongs to this value alone, and to the kernel.
-unsafe impl Send for Memory {}
 
 impl Memory {
     fn layouts() -> (Layout, Layout) {
@@ -266,6 +267,10 @@ impl Uring {
         if let Some(timespec) = &timespec {
             arguments = arguments.timespec(timespec);
         }
+        if !self.done.is_empty() {
+            self.submit();
+            return Ok(());
+        }
         // Completions that wait already need no waiting.
         let want = usize::from(self.ring.completion().is_empty());
         let result = match want {
@@ -300,8 +305,10 @@ impl Uring {
             if !self.enabled {
                 self.enabled = self.ring.submitter().register_enable_rings().is_ok();
             }
-            // Nothing is lost where this fails: the queue stays as it is, and the next attempt says so again.
-            let _ = self.ring.submitter().submit();
+            if self.ring.submitter().submit().is_err() {
+                // The kernel may want its completions to be taken first.
+                self.done.extend(self.ring.completion());
+            }
         }
     }
 

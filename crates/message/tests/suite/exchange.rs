@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::common::{connected, endpoint, listen, quick, step, until, wait_for, with_limits};
-use fanin_message::{Closed, Event, Greeting, Limits, Options, Payload, SameName, SendError};
+use fanin_message::{Closed, Event, Greeting, Limits, Options, Payload, SameName, SendError, SocketOptions};
 
 #[test]
 fn messages_of_all_sizes_arrive_complete_and_in_order() {
@@ -227,4 +227,36 @@ fn another_thread_interrupts_the_wait() {
         endpoint.poll(Some(Instant::now())).unwrap().is_none(),
         "a deadline that has passed does not wait"
     );
+}
+
+#[test]
+fn socket_options_change_at_run_time_and_refusals_are_named() {
+    let (mut server, mut client) = (endpoint("server"), endpoint("client"));
+    let (to_client, to_server) = connected(&mut server, &mut client, &Options::default());
+    let options = SocketOptions {
+        congestion_control: Some("reno".into()),
+        window_clamp: Some(8192),
+        quickack: Some(true),
+        ..SocketOptions::default()
+    };
+    server.set_options(to_client, options.clone()).unwrap();
+    client.set_options(to_server, options.clone()).unwrap();
+    let wrong = SocketOptions { congestion_control: Some("nonesuch".into()), ..options };
+    let error = client.set_options(to_server, wrong).unwrap_err();
+    assert_eq!((error.option, error.value.as_str()), ("congestion_control", "\"nonesuch\""));
+    // A small window holds nothing up; it is set again after each read.
+    client.send(to_server, 1, 0, &[&[5; 300_000]]).unwrap();
+    assert_eq!(until_message(&mut server, &mut client).2.len(), 300_000);
+}
+
+#[test]
+fn hosts_are_found_by_name() {
+    let (mut server, mut client) = (endpoint("server"), endpoint("client"));
+    let (_, address) = listen(&mut server, Options::default());
+    let host = format!("localhost:{}", address.port());
+    // Where the name has an address of version 6 as well, nobody listens there, and the next attempt takes the other.
+    client.connect("server", host.as_str(), quick());
+    until(&mut [&mut server, &mut client], |number, _, event| {
+        number == 1 && matches!(event, Event::Connected { .. })
+    });
 }

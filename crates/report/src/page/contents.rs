@@ -87,6 +87,7 @@ pub(crate) const SECTIONS: &[(&str, &[Figure])] = &[
             row("/events/accepted", "Accepted", Number),
             row("/events/rejected", "Rejected", Number),
             row("/events/stored", "Stored", Number),
+            row("/events/debug", "Stored undecided", Number),
             row("/events/lost", "Lost", Number),
             row("/events/duplicated", "Collected twice", Number),
         ],

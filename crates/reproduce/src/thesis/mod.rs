@@ -33,6 +33,35 @@ fn credits(preset: &'static str, credits: u32) -> Point {
     Point::new(preset).set("shaping.credits", credits)
 }
 
+/// What the switch leaves of its memory for frames: the values with which the thesis' own simulation agrees with its
+/// measurements (§5.2.2, figs 5.8 and 5.9: 9.4 MB for B; §6.2: about 500 kB for A).
+fn usable(point: Point) -> Point {
+    let buffer = if point.preset.starts_with("thesis-b") { "9.4 MB" } else { "500 kB" };
+    point.set("tor.buffer", buffer)
+}
+
+/// With the stack of the thesis' own simulation, Linux 2.6.26 (§5.1.1), and the memory with which it agreed.
+fn simulated(point: Point) -> Point {
+    usable(point).set("transport.profile", "linux-2.6.26")
+}
+
+/// First come, first served in the order that it takes by itself: where nothing disturbs it the units of a host move
+/// apart within seconds (thesis §6.5), whatever the order in which they announced themselves.
+fn ordered(point: Point) -> Point {
+    point.set("supervisor.start_order", "interleaved")
+}
+
+/// First come, first served with units that share their credits evenly, a request each in turn. The thesis does not
+/// say how blocked requests are served; served one event after the other, the units of a host move apart within three
+/// seconds and every collection is nearly ideal, which contradicts its measurements. Sharing evenly, those that collide
+/// finish together, announce themselves together and collide again.
+fn fcfs(preset: &'static str, number: u32) -> Point {
+    credits(preset, number)
+        .set("shaping.discipline", "round-robin")
+        .set("run.warmup", "5 s")
+        .set("run.duration", "5 s")
+}
+
 fn policy(preset: &'static str, policy: &str) -> Point {
     credits(preset, BEST).set("supervisor.policy", policy)
 }
@@ -68,7 +97,7 @@ fn onset(got: &[&Got]) -> usize {
 const SIZES: [u32; 7] = [4, 5, 6, 7, 8, 10, 12];
 
 fn scan(low: &'static str, high: &'static str) -> Vec<Point> {
-    [low, high].iter().flat_map(|&preset| SIZES.map(|groups| partial(preset, groups))).collect()
+    [low, high].iter().flat_map(|&preset| SIZES.map(|groups| ordered(partial(preset, groups)))).collect()
 }
 
 pub(crate) fn claims() -> Vec<Claim> {

@@ -19,7 +19,9 @@ pub use switch::{
     QueueUnit, Switch,
 };
 pub(crate) use transport::profile_defaults;
-pub use transport::{CongestionControl, Dctcp, Diatcp, M21Charge, M21tcp, Profile, Transport, WindowState};
+pub use transport::{
+    CongestionControl, Dctcp, Diatcp, M21Charge, M21tcp, Profile, Swift, Transport, WindowState,
+};
 pub use workload::{Step, Workload, WorkloadKind};
 
 use schemars::JsonSchema;

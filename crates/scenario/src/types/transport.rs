@@ -38,9 +38,9 @@ pub enum CongestionControl {
     M21tcp,
     /// The receiver shares a global window out among its senders (ICC'15 §IV.D).
     Diatcp,
-    /// The receiver adjusts each connection's window from its measured throughput (ICTCP).
+    /// The receiver adjusts each connection's window from its measured throughput (ICTCP; Wu et al. 2013).
     Ictcp,
-    /// Delay-based control in the manner of Swift.
+    /// Delay-based control in the manner of Swift (Kumar et al. 2020).
     Swift,
 }
 
@@ -103,6 +103,31 @@ impl Default for M21tcp {
             header: Bytes::new(42),
             idle: Duration::from_secs(1),
             rewrite_echo: false,
+        }
+    }
+}
+
+/// Swift's parameters (Kumar et al. 2020, §3).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Swift {
+    /// The round-trip time aimed at with a large window, hops included.
+    pub target: Duration,
+    /// What small windows may take beyond it: all of it far below a segment, 0.3 of it at one, nothing from 100 on.
+    pub scaling: Duration,
+    /// β: the share of the relative excess that the window falls by.
+    pub beta: Ratio,
+    /// The most that it falls by at once.
+    pub decrease_max: Ratio,
+}
+
+impl Default for Swift {
+    fn default() -> Self {
+        Self {
+            target: Duration::from_micros(300),
+            scaling: Duration::from_micros(1_000),
+            beta: Ratio::new(800_000),
+            decrease_max: Ratio::new(500_000),
         }
     }
 }
@@ -173,6 +198,8 @@ pub struct Transport {
     pub m21tcp: M21tcp,
     /// DIATCP's parameters.
     pub diatcp: Diatcp,
+    /// Swift's parameters.
+    pub swift: Swift,
 }
 
 impl Transport {
@@ -214,6 +241,7 @@ impl Default for Transport {
             dctcp: Dctcp::default(),
             m21tcp: M21tcp::default(),
             diatcp: Diatcp::default(),
+            swift: Swift::default(),
         }
     }
 }

@@ -420,7 +420,7 @@ mod tests {
         let mut settings = Switch { buffer: Bytes::new(200_000), ..Switch::default() };
         settings.pause.mode = mode;
         (settings.pause.xoff, settings.pause.xon) = (Bytes::new(xoff), Bytes::new(xoff / 2));
-        let kinds = vec![SwitchKind { settings, has_uplinks: false }];
+        let kinds = vec![SwitchKind { settings, has_uplinks: false, section: "tor" }];
         let mut network = Network { switches: kinds, ..Network::default() };
         let (rate, delay) = (Rate::new(1_000_000_000), Duration::from_micros(1));
         let nodes: Vec<_> =
@@ -519,7 +519,11 @@ mod tests {
         let reaction = Switch::default().pause.reaction;
         let headroom = fanin_queueing::pause_headroom(rate, delay, reaction, Bytes::new(1538)).get();
         for (xoff, spare) in [(10_000, headroom), (40_000, headroom), (10_000, headroom / 8)] {
-            let kinds = vec![SwitchKind { settings: settings(xoff, 5 * (xoff + spare)), has_uplinks: false }];
+            let kinds = vec![SwitchKind {
+                settings: settings(xoff, 5 * (xoff + spare)),
+                has_uplinks: false,
+                section: "tor",
+            }];
             let mut network = Network { switches: kinds, ..Network::default() };
             let switch = network.add_switch("switch:0".into(), 0);
             for place in 0..6 {

@@ -20,11 +20,26 @@ pub enum CongestionControl {
     Cubic(CubicParameters),
     /// NewReno that reduces its window by the share of marked bytes (RFC 8257). Needs [`Config::ecn`].
     Dctcp(DctcpParameters),
+    /// The window follows the round-trip time (Swift).
+    Swift(SwiftParameters),
     /// A window of so many segments, whatever happens (thesis §6.4, ICC'15 §IV).
     Static {
         /// The window in segments, at least 1.
         segments: u32,
     },
+}
+
+/// Swift's parameters (Kumar et al. 2020, §3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SwiftParameters {
+    /// The round-trip time aimed at with a large window.
+    pub target: Duration,
+    /// What a window far below a segment may take beyond it (`fs_range`).
+    pub scaling: Duration,
+    /// β, in millionths: how much of the excess the window falls by.
+    pub beta: u32,
+    /// The most that it falls by at once, in millionths (`max_mdf`).
+    pub decrease_max: u32,
 }
 
 /// DCTCP's parameters.

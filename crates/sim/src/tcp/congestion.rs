@@ -10,6 +10,7 @@ use fanin_units::Instant;
 use super::config::{Config, CongestionControl, Growth};
 use super::cubic::Cubic;
 use super::dctcp::Dctcp;
+use super::swift::Swift;
 
 /// Window, threshold and the counters every variant shares.
 #[derive(Clone, Debug)]
@@ -32,6 +33,7 @@ pub(crate) enum Memory {
     None,
     Cubic(Cubic),
     Dctcp(Dctcp),
+    Swift(Swift),
 }
 
 /// What a variant may look at when an ACK arrives.
@@ -62,6 +64,7 @@ impl Window {
             memory: match config.congestion_control {
                 CongestionControl::Cubic(_) => Memory::Cubic(Cubic::default()),
                 CongestionControl::Dctcp(parameters) => Memory::Dctcp(Dctcp::new(parameters)),
+                CongestionControl::Swift(_) => Memory::Swift(Swift::default()),
                 CongestionControl::NewReno | CongestionControl::Static { .. } => Memory::None,
             },
         }
@@ -77,7 +80,7 @@ impl Window {
     pub(crate) fn alpha_ppm(&self) -> u32 {
         match &self.memory {
             Memory::Dctcp(dctcp) => (dctcp.alpha() * 1_000_000 / super::dctcp::ONE) as u32,
-            Memory::None | Memory::Cubic(_) => 0,
+            Memory::None | Memory::Cubic(_) | Memory::Swift(_) => 0,
         }
     }
 
@@ -90,6 +93,11 @@ impl Window {
                 cubic.threshold_after_loss(parameters, self.cwnd / segment) * segment
             }
             (_, CongestionControl::Static { segments }) => segments * segment,
+            // Algorithm 1, lines 16 to 24: a loss counts as the greatest delay.
+            (_, CongestionControl::Swift(parameters)) => {
+                let by = u64::from(self.cwnd) * u64::from(parameters.decrease_max) / 1_000_000;
+                (self.cwnd - by as u32).max(segment)
+            }
             // RFC 8257 §3.3 step 10 for marks; a loss counts as for anybody else (§3.5).
             (Memory::Dctcp(dctcp), CongestionControl::Dctcp(parameters)) => {
                 let reduced = if echo { dctcp.reduced(self.cwnd) } else { self.cwnd / 2 };
@@ -109,6 +117,16 @@ impl Window {
         match (&mut self.memory, config.congestion_control) {
             (_, CongestionControl::Static { segments }) => {
                 self.cwnd = (segments * config.segment_units()).min(self.clamp);
+            }
+            // Algorithm 1, lines 9 to 11: a segment a round trip. Only back to where a loss left it, it is faster.
+            (Memory::Swift(swift), CongestionControl::Swift(_)) => {
+                let may_grow = swift.may_grow();
+                let slow = self.ssthresh < SSTHRESH_INFINITE && self.in_slow_start();
+                if slow {
+                    self.slow_start(config, view.acked);
+                } else if may_grow {
+                    self.additive(config, self.cwnd, view.acked);
+                }
             }
             (Memory::Cubic(cubic), CongestionControl::Cubic(parameters)) => {
                 let segment = config.segment_units();
@@ -243,6 +261,15 @@ impl Window {
                 let slow = self.cwnd <= self.ssthresh;
                 if cubic.measured(parameters, view, rtt_ps, self.cwnd / segment, slow, open) {
                     self.ssthresh = self.cwnd;
+                }
+            }
+            (Memory::Swift(swift), CongestionControl::Swift(parameters)) => {
+                let segment = config.segment_units();
+                let segments = self.cwnd / segment;
+                if let Some(cwnd) = swift.measured(parameters, view.now.get(), rtt_ps, self.cwnd, segments) {
+                    self.cwnd = cwnd.max(segment);
+                    self.ssthresh = self.ssthresh.min(self.cwnd);
+                    self.counted = 0;
                 }
             }
             (Memory::Dctcp(dctcp), CongestionControl::Dctcp(parameters)) => {

@@ -22,6 +22,7 @@ mod recovery;
 mod retransmit;
 mod rtt;
 mod segment;
+mod swift;
 mod undo;
 mod validation;
 
@@ -30,7 +31,7 @@ const TIMEOUT_MARGIN: u64 = fanin_units::Duration::from_millis(2).get();
 
 pub use config::{
     Config, CongestionControl, CubicParameters, DctcpParameters, DelayedAck, Growth, LossDetection,
-    Reduction, RtoConfig, RtoEstimator, RttSource, Segmentation, Validation, WindowUnit,
+    Reduction, RtoConfig, RtoEstimator, RttSource, Segmentation, SwiftParameters, Validation, WindowUnit,
 };
 pub use endpoint::{Endpoint, State, Stats};
 pub use profile::PROFILES;

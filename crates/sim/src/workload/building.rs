@@ -1,12 +1,13 @@
 //! Event building: the roles of `fanin-dataflow` on simulated TCP.
 
 mod push;
+mod settings;
 mod shifter;
 
 use fanin_dataflow::{
-    Arrivals, ClearConfig, Collector, CollectorConfig, Delay, Discipline, FragmentSet, L1Id, Logger,
-    LoggerConfig, Message, Outcome, Peer, Policy, Readout, ReadoutConfig, Record, RequestOrder, Selection,
-    StartOrder, Step, Supervisor, SupervisorConfig, TieBreak, Unexpected, UnitModel, What, WriteModel,
+    Arrivals, ClearConfig, Collector, CollectorConfig, Discipline, FragmentSet, L1Id, Logger, LoggerConfig,
+    Message, Outcome, Peer, Readout, ReadoutConfig, Record, RequestOrder, StartOrder, Supervisor,
+    SupervisorConfig, Unexpected, UnitModel, What, WriteModel,
 };
 use fanin_report::{EventRow, Outcome as RowOutcome, Span, Summary};
 use fanin_scenario as scenario;
@@ -21,6 +22,7 @@ use crate::random::{Kind, Purpose, host, seed};
 use crate::run::{Measured, Wanted};
 use crate::topology::Roles;
 use crate::workload::building::push::Push;
+use crate::workload::building::settings::{distributed, memory_matters, policy, small, steps};
 use crate::workload::building::shifter::Shifter;
 use crate::workload::sizes::{Data, Sizes};
 use crate::world::{EndIndex, Outbox, Workload};
@@ -122,72 +124,10 @@ pub(crate) struct Building {
     ideal_bytes: u64,
 }
 
-fn distributed(mean: Duration, sd: Duration) -> Delay {
-    if sd.is_zero() { Delay::Constant(mean) } else { Delay::Normal { mean, sd } }
-}
-
-/// A number of hosts or fragments as the roles count them.
-fn small(key: &'static str, number: u64) -> Result<u16, Error> {
-    u16::try_from(number).map_err(|_| Error::unsupported(key, format!("a number of {number}")))
-}
-
-fn policy(supervisor: &scenario::Supervisor) -> Policy {
-    match supervisor.policy {
-        scenario::Policy::Fcfs => Policy::Fcfs,
-        scenario::Policy::Random => Policy::Random,
-        scenario::Policy::NodeRoundRobin => Policy::NodeRoundRobin,
-        scenario::Policy::NodeLoadBalancing => Policy::NodeLoadBalancing(match supervisor.tie_break {
-            scenario::TieBreak::LeastRecent => TieBreak::Rotating,
-            scenario::TieBreak::Lowest => TieBreak::Lowest,
-            scenario::TieBreak::Random => TieBreak::Random,
-        }),
-        scenario::Policy::UnitRoundRobin => Policy::UnitRoundRobin,
-    }
-}
-
-/// What the units do: the scenario's steps, or one over its fraction.
-fn steps(scenario: &Scenario) -> Vec<Step> {
-    let collect = |fraction: Ratio| {
-        if fraction == Ratio::ONE { Selection::Rest } else { Selection::Readouts(fraction) }
-    };
-    if scenario.workload.steps.is_empty() {
-        let collectors = &scenario.collectors;
-        return vec![Step {
-            collect: collect(scenario.workload.fraction),
-            processing: distributed(collectors.processing_time, collectors.processing_time_sd),
-            accept: scenario.logger.accept,
-        }];
-    }
-    let step = |step: &scenario::Step| Step {
-        collect: collect(step.fraction),
-        processing: Delay::Constant(step.processing_time),
-        accept: step.accept,
-    };
-    scenario.workload.steps.iter().map(step).collect()
-}
-
 /// Bytes of an answer with so much payload.
 fn answer_bytes(payload: Bytes) -> u64 {
     let (event, missing) = (L1Id(0), FragmentSet::EMPTY);
     Message::Answer { tag: 0, event, missing, payload }.wire_bytes().get()
-}
-
-/// Whether a readout could run out of memory in this run. Where all that the trigger can accept in it fits, nothing is
-/// kept, which is quicker and the same.
-fn memory_matters(scenario: &Scenario, mean: Bytes) -> bool {
-    /// How much larger than its mean a fragment is taken to be.
-    const LARGEST: f64 = 16.0;
-    let readout = &scenario.readout;
-    let seconds = (scenario.run.warmup + scenario.run.duration).as_secs_f64();
-    // On demand, no more than the links carry.
-    let carried = readout.link.rate.get() as f64 / 8.0 * f64::from(readout.links_per_host) * seconds;
-    let event = mean.get() as f64 * f64::from(readout.fragments_per_host) * LARGEST;
-    let accepted = match scenario.supervisor.arrivals {
-        scenario::Arrivals::OnDemand => carried * LARGEST,
-        // A Poisson process hardly ever gives twice as many as it should, and a hundred more.
-        _ => event * (2.0 * scenario.supervisor.rate.as_hertz_f64() * seconds + 100.0),
-    };
-    accepted >= readout.memory.get() as f64
 }
 
 impl Building {

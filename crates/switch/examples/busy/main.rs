@@ -21,7 +21,7 @@ use crate::traffic::{Counts, Traffic};
 /// Frames a second for those who look at the interface; little, so that it can run beside other things.
 const SERVE_FRAMES_PER_S: u64 = 2_000;
 /// Frames a second of the soak.
-const SOAK_FRAMES_PER_S: u64 = 100_000;
+const SOAK_FRAMES_PER_S: u64 = 40_000;
 
 const USAGE: &str = "usage: busy serve HTTP_ADDRESS [SOCKET] | busy soak SECONDS";
 

@@ -3,7 +3,7 @@
 mod mistakes;
 mod types;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use fanin_queueing::Layout;
@@ -12,6 +12,9 @@ use fanin_units::Bytes;
 
 pub use mistakes::Mistake;
 pub use types::*;
+
+/// A configuration to begin with.
+pub const EXAMPLE: &str = include_str!("example.toml");
 
 /// The most ports of a switch.
 pub const PORTS_MAX: usize = 1024;
@@ -55,6 +58,16 @@ fn check(document: &Document) -> Result<Loaded, Errors> {
             document
                 .problem("port", "a switch needs ports")
                 .advise("add a section [[port]] with name and interface for each"),
+        );
+    }
+    if let Some(dpdk) = config.port.iter().position(|port| port.dpdk.is_some())
+        && let Some(kernel) = config.port.iter().position(|port| port.interface.is_some())
+    {
+        problems.push(
+            document
+                .problem(&format!("port.{dpdk}.dpdk"), "frames cannot move between DPDK's memory and AF_XDP's")
+                .beside(document, &format!("port.{kernel}.interface"), "this port is the kernel's")
+                .advise("use one kind for all ports; DPDK takes an interface of the kernel's as --vdev=net_af_xdp0,iface=eth0"),
         );
     }
     for (index, port) in config.port.iter().enumerate() {
@@ -150,8 +163,11 @@ impl Config {
             let port = self.port_index(&ring.port).map(|port| &self.port[port]);
             add(&format!("ring.{index}"), ring.mistakes(port.is_some(), || self.port_names()));
         }
+        let rings: HashSet<&str> = self.ring.iter().map(|ring| ring.name.as_str()).collect();
         for (index, rule) in self.rule.iter().enumerate() {
-            add(&format!("rule.{index}"), rule.mistakes(|| self.port_names(), || self.ring_names()));
+            let mistakes =
+                rule.mistakes(|ring| rings.contains(ring), || self.port_names(), || self.ring_names());
+            add(&format!("rule.{index}"), mistakes);
         }
         for (index, station) in self.station.iter().enumerate() {
             add(&format!("station.{index}"), station.mistakes(|| self.port_names()));
@@ -252,9 +268,13 @@ impl Config {
             }
             stations.insert(text, format!("station.{index}.mac"));
         }
+        let ports: HashMap<&str, &str> =
+            self.ring.iter().map(|ring| (ring.name.as_str(), ring.port.as_str())).collect();
+        let mut firsts: HashMap<RuleSpec, usize> = HashMap::new();
         for (index, rule) in self.rule.iter().enumerate() {
-            let same = |other: &&RuleSpec| other.matches_as(rule) && other.priority >= rule.priority;
-            if let Some(first) = self.rule[..index].iter().position(|other| same(&other)) {
+            let matched = rule.matched(|ring| ports.get(ring).map(|&port| port.to_owned()));
+            let first = *firsts.entry(matched).or_insert(index);
+            if first != index && self.rule[first].priority >= rule.priority {
                 problems.push(
                     document
                         .problem(&format!("rule.{index}"), format!("rule `{}` never gets a frame", rule.name))
@@ -282,9 +302,9 @@ impl Config {
                     .advise("frames beyond that are dropped and counted as `memory`: give more, or make rings smaller"),
             );
         }
+        let used: HashSet<&str> = self.rule.iter().filter_map(|rule| rule.ring.as_deref()).collect();
         for (index, ring) in self.ring.iter().enumerate() {
-            let uses = |rule: &RuleSpec| rule.ring.as_deref() == Some(&ring.name);
-            if !self.rule.iter().any(uses) {
+            if !used.contains(ring.name.as_str()) {
                 warnings.push(document.problem(
                     &format!("ring.{index}"),
                     format!("no rule sends frames to ring `{}`", ring.name),

@@ -18,6 +18,8 @@ pub struct Config {
     pub control: ControlSpec,
     /// How packet memory is divided among frames that no rule sends to a ring.
     pub buffering: BufferingSpec,
+    /// DPDK, where ports are its devices.
+    pub dpdk: DpdkSpec,
     /// The ports, in the order of their numbers.
     pub port: Vec<PortSpec>,
     /// The deep queues.
@@ -73,6 +75,14 @@ impl Default for SwitchSpec {
             mac_hold: Duration::from_millis(100),
         }
     }
+}
+
+/// DPDK, for ports that are its devices.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct DpdkSpec {
+    /// What its environment is started with, such as `["--no-huge", "-m", "512", "--vdev=net_null0"]`.
+    pub arguments: Vec<String>,
 }
 
 /// Control of the running switch: off unless an address is given.
@@ -429,7 +439,7 @@ impl RingSpec {
 
 /// Which frames go to a ring. What is not said matches anything; among rules that match, the highest priority wins, and
 /// among equals the first. A rule only chooses among the queues of the port that a frame leaves through anyway.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RuleSpec {
     /// Its name, unique.

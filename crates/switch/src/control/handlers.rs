@@ -7,6 +7,7 @@ use hyper::StatusCode;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use crate::address::{Mac, Vlan};
 use crate::capture::{CaptureSpec, Point};
@@ -118,10 +119,24 @@ fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
 }
 
 fn read<T: DeserializeOwned>(call: &Call) -> Result<T> {
-    serde_json::from_slice(&call.body).map_err(|error| {
+    let wrong = |error: serde_json::Error| {
         let status = if error.is_data() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::BAD_REQUEST };
         Refusal::new(status, format_args!("the body is not what it should be: {error}"))
-    })
+    };
+    // serde would take a list for an object, its values in the order of the fields.
+    if has_list(&serde_json::from_slice(&call.body).map_err(wrong)?) {
+        let detail = "the body is not what it should be: it is an object, and nothing in it is a list";
+        return Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
+    }
+    serde_json::from_slice(&call.body).map_err(wrong)
+}
+
+fn has_list(value: &Value) -> bool {
+    match value {
+        Value::Array(_) => true,
+        Value::Object(fields) => fields.values().any(has_list),
+        _ => false,
+    }
 }
 
 pub(crate) fn health(operation: &Operation, _: &Call) -> Result<Answer> {

@@ -130,7 +130,7 @@ pub(crate) fn routes() -> Vec<Route> {
             Text(OPENMETRICS),
             handle::metrics,
         ),
-        get("/v1/openapi.json", "openapi", "This description.", Json(any), handle::openapi),
+        get("/v1/openapi.json", "openapi", "This description.", Json(object), handle::openapi),
         get("/v1/version", "version", "What runs here.", Json(schema::<Version>), handle::version),
         get(
             "/v1/config",
@@ -308,7 +308,7 @@ fn schema<T: schemars::JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
 
-fn any(_: &mut SchemaGenerator) -> Schema {
+fn object(_: &mut SchemaGenerator) -> Schema {
     schemars::json_schema!({"type": "object"})
 }
 
@@ -344,4 +344,108 @@ pub(crate) fn find<'a>(routes: &'a [Route], method: &Method, path: &str) -> Resu
         methods.push(&route.method);
     }
     Ok(if methods.is_empty() { Found::Nothing } else { Found::Methods(methods) })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::capture::Captures;
+    use crate::command::Control;
+
+    fn name() -> impl Strategy<Value = String> {
+        prop_oneof![
+            "[a-z0-9-]{0,8}",
+            "[ -~]{0,80}",
+            Just("%41".to_owned()),
+            Just("%f".to_owned()),
+            Just("02:00:00:00:00:01".to_owned())
+        ]
+    }
+
+    fn query() -> impl Strategy<Value = String> {
+        let key = prop_oneof![
+            Just("port"),
+            Just("ring"),
+            Just("seconds"),
+            Just("bytes"),
+            Just("snap"),
+            Just("vlan"),
+            Just("x")
+        ];
+        let value = prop_oneof!["[0-9]{0,22}", "[a-z%+&=]{0,6}", "[ -~]{0,70}"];
+        proptest::collection::vec((key, value), 0..4).prop_map(|pairs| {
+            pairs.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join("&")
+        })
+    }
+
+    /// Bodies that are right, and the same with something cut out, put in or changed.
+    fn body() -> impl Strategy<Value = Vec<u8>> {
+        let right = prop_oneof![
+            Just(
+                r#"{"name":"a","port":"p","bytes":"1 MiB","rate":"1 Gb/s","alarm":0.5,"mark":{"frames":"9 packets"}}"#
+            ),
+            Just(
+                r#"{"name":"a","ring":"r","source_mac":"02:00:00:00:00:00/16","protocol":"tcp","source_port":"5-9"}"#
+            ),
+            Just(
+                r#"{"rate":null,"frames":null,"priority":3,"impair":{"delay":"1 ms"},"storm":{"unknown":"1 Mb/s"}}"#
+            ),
+            Just(r#"{"mac":"02:00:00:00:00:01","port":"p","vlan":5}"#),
+        ];
+        let change = (
+            any::<proptest::sample::Index>(),
+            any::<proptest::sample::Index>(),
+            "[ -~\\PC]{0,6}",
+            any::<u8>(),
+        );
+        (right, proptest::option::of(change)).prop_map(|(text, change)| {
+            let mut bytes = text.as_bytes().to_vec();
+            if let Some((from, to, put, byte)) = change {
+                let (a, b) = (from.index(bytes.len()), to.index(bytes.len()));
+                bytes.splice(a.min(b)..a.max(b), put.bytes());
+                if byte < 64 && !bytes.is_empty() {
+                    let place = from.index(bytes.len());
+                    bytes[place] = byte;
+                }
+            }
+            bytes
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 1024, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// A switch that has stopped reads all of a request, and then has nobody to ask.
+        #[test]
+        fn whatever_is_asked_gets_an_answer_that_the_table_promises(
+            index in any::<proptest::sample::Index>(),
+            name in name(),
+            query in query(),
+            body in body(),
+        ) {
+            let (control, _) = Control::new(Vec::new());
+            let operation = Operation::new(control, Captures::new(0, 0));
+            let routes = routes();
+            let asked = index.get(&routes);
+            let path = asked.path.replace("{name}", &name);
+            let path = path.split(['?', '#']).next().unwrap_or_default();
+            let refused = |refusal: Refusal| refusal.status().as_u16();
+            let got = match find(&routes, &asked.method, path) {
+                Err(refusal) => refused(refusal),
+                Ok(Found::Nothing) => 404,
+                Ok(Found::Methods(_)) => 405,
+                Ok(Found::Route(route, name)) => match Query::parse(Some(&query), route.query) {
+                    Err(refusal) => refused(refusal),
+                    Ok(query) => match (route.handle)(&operation, &Call { name, query, body }) {
+                        Ok(_) => route.status,
+                        Err(refusal) => refused(refusal),
+                    },
+                },
+            };
+            let promised = [400, 404, 405, 503, asked.status].contains(&got) || asked.refusals.contains(&got);
+            prop_assert!(promised, "{} {path}?{query}: {got}", asked.method);
+        }
+    }
 }

@@ -2,12 +2,15 @@
 
 use std::fmt::{self, Write};
 
+use fanin_units::Bytes;
 use serde_json::{Map, Value, json};
 
 use crate::address::MacPrefix;
 use crate::openflow::check::Hybrid;
 use crate::openflow::rules::{Action, IpVersion, Match, PortMask, Rule, Stage};
 
+/// Packet memory of the software switch for what is not queued.
+const DRIVER_BYTES: u64 = 32 << 20;
 /// Only OpenFlow 1.0 has a flag that keeps floods from a port; later versions leave it to whoever writes rules.
 const MOD_PORT: &str = "ovs-ofctl --timeout=10 -O OpenFlow10 mod-port";
 
@@ -142,8 +145,15 @@ pub fn json(hybrid: &Hybrid) -> String {
 /// by the port that it came from.
 pub fn switch_config(hybrid: &Hybrid) -> String {
     let spec = hybrid.spec();
-    let mut out = String::from(
-        "# Printed by fanin switch openflow --as switch: the other end of the host ports.\n\n[switch]\nname = \"hybrid\"\n",
+    let redirected =
+        spec.collector.iter().enumerate().filter(|(index, _)| hybrid.host_port_of(*index).is_some());
+    let rings: u64 = redirected.map(|(_, c)| c.bytes.unwrap_or(spec.ring.bytes).get()).sum();
+    // Full frames take a chunk of 2 KiB each; drivers hold some more.
+    let memory = (rings / 1514 * 2048 + DRIVER_BYTES).next_multiple_of(1 << 20);
+    let mut out = format!(
+        "# Printed by fanin switch openflow --as switch: the other end of the host ports.\n\n\
+         [switch]\nname = \"hybrid\"\nmemory = \"{}\"\n",
+        Bytes::new(memory)
     );
     for port in hybrid.host_ports() {
         let interface = port.interface.as_ref().unwrap_or(&port.name);

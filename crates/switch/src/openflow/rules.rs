@@ -1,5 +1,7 @@
 //! From a description to rules, and what a match means.
 
+use std::collections::HashSet;
+
 use crate::address::{IpPrefix, MacPrefix, Vlan};
 use crate::config::{PortRange, Protocol};
 use crate::openflow::check::Hybrid;
@@ -38,7 +40,7 @@ pub enum Stage {
 }
 
 /// IPv4 or IPv6.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum IpVersion {
     /// Version 4.
     V4,
@@ -47,7 +49,7 @@ pub enum IpVersion {
 }
 
 /// A TCP or UDP port, of which only the bits of the mask count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PortMask {
     /// The port.
     pub value: u16,
@@ -56,7 +58,7 @@ pub struct PortMask {
 }
 
 /// Which frames a rule concerns; what is not said matches anything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Match {
     /// The OpenFlow port that it came in by.
     pub input: Option<u32>,
@@ -98,55 +100,62 @@ pub enum Action {
 pub(crate) fn rules(hybrid: &Hybrid) -> Result<Vec<Rule>, usize> {
     let spec = hybrid.spec();
     let mut rules = Vec::new();
-    let mut add = |stage, matches, action| rules.push(Rule { stage, matches, action });
     for port in hybrid.host_ports() {
         for collector in &spec.collector {
             let matches = Match { input: Some(port.number), ..destination(collector) };
-            add(Stage::Return, matches, Action::Output(vec![hybrid.number(&collector.port)]));
+            rules.push(rule(Stage::Return, matches, Action::Output(vec![hybrid.number(&collector.port)])));
         }
         let matches = Match { input: Some(port.number), ..Match::default() };
-        add(Stage::Refuse, matches, Action::Drop);
+        rules.push(rule(Stage::Refuse, matches, Action::Drop));
     }
     for (index, collector) in spec.collector.iter().enumerate() {
         let Some(host_port) = hybrid.host_port_of(index) else { continue };
         let input = Some(hybrid.number(&collector.port));
-        add(Stage::Refuse, Match { input, ..destination(collector) }, Action::Drop);
+        rules.push(rule(Stage::Refuse, Match { input, ..destination(collector) }, Action::Drop));
         let any = FlowSpec::default();
         let flows: Vec<&FlowSpec> =
             if spec.flow.is_empty() { vec![&any] } else { spec.flow.iter().collect() };
         let meant =
             |flow: &&FlowSpec| flow.collectors.is_empty() || flow.collectors.contains(&collector.name);
-        let mut redirected: Vec<Match> = Vec::new();
+        let mut redirected = HashSet::new();
         for flow in flows.into_iter().filter(meant) {
             for matches in expand(collector, flow, spec.openflow.port_masks) {
                 // Two flows may share some of their ports.
-                if !redirected.contains(&matches) {
-                    redirected.push(matches);
+                if redirected.insert(matches) {
+                    rules.push(rule(Stage::Redirect, matches, Action::Output(vec![host_port.number])));
                 }
             }
         }
-        for matches in redirected {
-            add(Stage::Redirect, matches, Action::Output(vec![host_port.number]));
+        if rules.len() > RULES_MAX {
+            return Err(rules.len());
         }
     }
     for collector in &spec.collector {
-        add(Stage::Direct, destination(collector), Action::Output(vec![hybrid.number(&collector.port)]));
+        rules.push(rule(
+            Stage::Direct,
+            destination(collector),
+            Action::Output(vec![hybrid.number(&collector.port)]),
+        ));
     }
     for host in &spec.host {
         let destination_mac = Some(MacPrefix { address: host.mac, bits: 48 });
         let matches = Match { destination_mac, ..Match::default() };
-        add(Stage::Known, matches, Action::Output(vec![hybrid.number(&host.port)]));
+        rules.push(rule(Stage::Known, matches, Action::Output(vec![hybrid.number(&host.port)])));
     }
     match spec.openflow.others {
-        Others::Normal => add(Stage::Others, Match::default(), Action::Normal),
+        Others::Normal => rules.push(rule(Stage::Others, Match::default(), Action::Normal)),
         Others::Flood => {
             let all = spec.port.iter().map(|port| port.number).collect();
-            add(Stage::Others, Match::default(), Action::Output(all));
+            rules.push(rule(Stage::Others, Match::default(), Action::Output(all)));
         }
         Others::Nothing => {}
     }
     rules.sort_by_key(|rule| std::cmp::Reverse(rule.stage));
     if rules.len() > RULES_MAX { Err(rules.len()) } else { Ok(rules) }
+}
+
+fn rule(stage: Stage, matches: Match, action: Action) -> Rule {
+    Rule { stage, matches, action }
 }
 
 /// What tells that a frame is for a collector.

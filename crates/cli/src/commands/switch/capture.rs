@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::{ArgGroup, Args, ValueHint};
 use fanin_switch::control::Client;
 
 use crate::commands::switch::target::Target;
@@ -16,7 +16,7 @@ Example: fanin switch capture --port PORT --out - | tshark -r -
 
 The data path never waits for a capture: frames that come faster than they are written are missing from it, and counted in its
 statistics block (`capinfos`), and as fanin_switch_capture_dropped_frames_total.")]
-#[group(id = "point", required = true, multiple = false, args = ["port", "ring"])]
+#[command(group(ArgGroup::new("point").required(true).args(["port", "ring"])))]
 pub(super) struct Arguments {
     /// The port: frames as they come in, and as they go out.
     #[arg(long)]

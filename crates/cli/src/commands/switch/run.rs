@@ -18,17 +18,21 @@ use crate::{interrupt, output};
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What stands below the help.
-pub(super) const AFTER_HELP: &str = "Example: fanin switch switch.toml
+pub(super) const AFTER_HELP: &str = "Example: fanin switch --example > switch.toml && fanin switch switch.toml --check
 
 Ctrl-C or SIGTERM stops it: it takes nothing in any more, and ends when its queues have drained. The exit code is 0 then,
 and 1 where frames were left when the time to drain was over; a second Ctrl-C ends it at once. It needs root, or the
 capabilities CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF, which it gives up once its ports are open.";
 
 #[derive(Debug, Args)]
+#[group(id = "run")]
 pub(super) struct Arguments {
     /// The switch: its ports, rings and rules, as TOML.
-    #[arg(value_name = "CONFIG", value_hint = ValueHint::FilePath)]
-    config: PathBuf,
+    #[arg(value_name = "CONFIG", value_hint = ValueHint::FilePath, required_unless_present = "example")]
+    config: Option<PathBuf>,
+    /// Print a configuration to begin with.
+    #[arg(long, conflicts_with = "config")]
+    example: bool,
     /// Only check the configuration.
     #[arg(long)]
     check: bool,
@@ -38,12 +42,15 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let loaded = fanin_switch::config::load(&arguments.config)?;
+    let Some(path) = &arguments.config else {
+        return output::print(fanin_switch::config::EXAMPLE);
+    };
+    let loaded = fanin_switch::config::load(path)?;
     output::warn(&loaded.warnings);
     let config = loaded.config;
     if arguments.check {
         if !arguments.quiet {
-            output::print(&format!("{} is a switch: {}\n", arguments.config.display(), outline(&config)))?;
+            output::print(&format!("{} is a switch: {}\n", path.display(), outline(&config)))?;
         }
         return Ok(());
     }

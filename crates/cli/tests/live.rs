@@ -1,0 +1,148 @@
+//! `fanin run` and `fanin node` from outside.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn fanin(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fanin")).args(arguments).stdin(Stdio::null()).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("fanin-live-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Settings of a small system for a short time.
+const SMALL: [&str; 14] = [
+    "--set",
+    "readout.hosts=8",
+    "--set",
+    "collectors.hosts_per_rack=2",
+    "--set",
+    "collectors.units_per_host=1",
+    "--set",
+    "supervisor.rate=40 Hz",
+    "--set",
+    "logger.accept=0.5",
+    "--set",
+    "run.warmup=100 ms",
+    "--set",
+    "run.duration=1 s",
+];
+
+#[test]
+fn a_replay_is_built_stored_and_identical() {
+    let folder = folder("replay");
+    let out = folder.to_str().unwrap();
+    let run = |more: &[&str]| fanin(&[&["run", "replay", "--out", out][..], &SMALL[..], more].concat());
+    let output = run(&["--json", "-"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&summary["schema"], &summary["kind"]), (&"fanin.summary/1".into(), &"run".into()));
+    let events = &summary["events"];
+    assert!(events["assigned"].as_u64() > Some(10) && events["stored"].as_u64() > Some(2), "{events}");
+    assert_eq!((&events["lost"], &events["duplicated"]), (&0.into(), &0.into()));
+    assert_eq!(events["assigned"], events["collected"]);
+    for figure in ["collection_time_ms", "goodput_bps", "ideal", "slowdown", "speed"] {
+        assert!(summary[figure].is_object(), "{figure} in {summary}");
+    }
+    for file in ["summary.json", "events.parquet", "scenario.toml", "report.html", "live/supervisor.journal"]
+    {
+        assert!(folder.join(file).exists(), "{file}");
+    }
+    let mut files = 0;
+    for entry in std::fs::read_dir(folder.join("live/data")).unwrap() {
+        let path = entry.unwrap().path();
+        let output = fanin(&["events", "verify", path.to_str().unwrap(), "--against", "km3net", "--cycle"]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
+        assert!(text(&output.stdout).contains("0 different, 0 added, 0 absent; 0 events unknown"));
+        files += 1;
+    }
+    assert!(files > 0);
+
+    // The same folder again: what the earlier run left there is its own to remove.
+    let output = run(&[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("each once rejected"), "{}", text(&output.stdout));
+    // A folder of somebody else's is not.
+    std::fs::write(folder.join("live/system.toml"), "mine").unwrap();
+    let output = run(&[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("holds files of something else"), "{}", text(&output.stderr));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Processes whose command line names this file.
+fn processes_of(file: &Path) -> usize {
+    let name = file.to_str().unwrap().as_bytes().to_vec();
+    let names = |entry: std::fs::DirEntry| std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+    let all = std::fs::read_dir("/proc").unwrap().flatten().map(names);
+    all.filter(|line| line.windows(name.len()).any(|window| window == name)).count()
+}
+
+#[test]
+fn ctrl_c_ends_in_order_and_a_killed_parent_leaves_nobody() {
+    for (signal, code) in [("-INT", Some(130)), ("-KILL", None)] {
+        let folder = folder(&format!("signal{signal}"));
+        let out = folder.to_str().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fanin"));
+        command
+            .args(["run", "replay", "--out", out, "--quiet"])
+            .args(SMALL)
+            .args(["--set", "run.duration=100 s"]);
+        let mut child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let until = Instant::now() + Duration::from_secs(60);
+        let journal = folder.join("live/supervisor.journal");
+        let completed =
+            || std::fs::read_to_string(&journal).unwrap_or_default().matches(" completed ").count();
+        while completed() < 10 {
+            assert!(Instant::now() < until, "nothing happens");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let system = folder.canonicalize().unwrap().join("live/system.toml");
+        assert!(processes_of(&system) > 10);
+        assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), code);
+        while processes_of(&system) > 0 {
+            assert!(Instant::now() < until, "{} processes are left", processes_of(&system));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(folder.join("summary.json").exists(), code.is_some());
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+#[test]
+fn what_cannot_run_is_refused_with_a_reason() {
+    let refused = |arguments: &[&str], reason: &str| {
+        let output = fanin(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&output.stderr).contains(reason), "{arguments:?}: {}", text(&output.stderr));
+    };
+    refused(&["run", "incast"], "workload.kind");
+    refused(&["run", "thesis-a-1000hz"], "one machine is asked for 512 at most");
+    refused(&["run", "replay", "--set", "live.replay=none.raw"], "none.raw");
+    refused(&["run", "replay", "--set", "readout.hosts=3"], "readout.hosts has to be 4 or more");
+    refused(&["run", "replay", "--set", "live.shipping_max=0"], "shipping_max");
+    refused(&["node", "readout", "nothing.toml"], "cannot read nothing.toml");
+    refused(&["node", "cook", "system.toml"], "possible values: supervisor, readout");
+    let folder = folder("refused");
+    let system = folder.join("system.toml");
+    std::fs::write(
+        &system,
+        "scenario = \"replay\"\n[hosts]\nsupervisor = \"a:1\"\nreadouts = [\"r-[0-23]:1\"]\n\
+         collectors = [\"c-[0-3]\"]\nloggers = [\"l-[0-1]:1\"]\n",
+    )
+    .unwrap();
+    let path = system.to_str().unwrap();
+    refused(&["node", "readout", path, "--index", "24"], "there is no readout 24; the system has 24");
+    refused(&["node", "readout", path], "give --index");
+    std::fs::remove_dir_all(folder).unwrap();
+}

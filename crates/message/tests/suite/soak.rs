@@ -1,0 +1,173 @@
+//! Many peers that send, pause, leave and return at random: nothing is lost, swapped or left behind.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use crate::common::{PATIENCE, listen, quick, step, with_limits};
+use fanin_message::{Closed, Event, Limits, Options, Payload, Peer, SameName, SendError};
+
+const CLIENTS: usize = 12;
+const MESSAGES: u32 = 150;
+const ECHO: u32 = 1;
+
+/// A payload that tells its number and its size.
+fn body(number: u32, random: u64) -> Vec<u8> {
+    let size = match random % 10 {
+        0 => 0,
+        1..=5 => random / 16 % 200,
+        6 | 7 => random / 16 % 9000,
+        8 => random / 16 % 140_000,
+        _ => random / 16 % 700_000,
+    };
+    (0..size as u32).map(|i| (i.wrapping_mul(number | 1) >> 3) as u8).collect()
+}
+
+fn check(number: u32, payload: &[u8]) {
+    let wrong =
+        payload.iter().zip(0u32..).position(|(byte, i)| *byte != (i.wrapping_mul(number | 1) >> 3) as u8);
+    assert_eq!(wrong, None, "message {number} of {} bytes", payload.len());
+}
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 20
+    }
+}
+
+fn soak(seed: u64) {
+    let limits = Limits {
+        message_bytes_max: 1 << 20,
+        outbox_bytes_max: 2 << 20,
+        receive_bytes_max: 8 << 20,
+        receive_block_bytes: 32 << 10,
+        ..Limits::default()
+    };
+    let mut options = Options { same_name: SameName::Allow, ..quick() };
+    options.timing.silence_max = PATIENCE;
+    options.timing.stall_max = PATIENCE;
+    options.timing.greeting_max = PATIENCE;
+    options.timing.drain_max = PATIENCE;
+    let (mut server, mut client) = (with_limits("server", limits.clone()), with_limits("client", limits));
+    let (_, address) = listen(&mut server, options.clone());
+    let mut random = Random(seed);
+    // What each client has sent and got back on its present connection; all of it has to come, in order.
+    let mut state: HashMap<Peer, (u32, u32)> = HashMap::new();
+    let mut finished = 0;
+    for _ in 0..CLIENTS {
+        client.connect("server", address, options.clone());
+    }
+    let mut held: Vec<Payload> = Vec::new();
+    let mut waiting: Vec<(Peer, u32, Payload)> = Vec::new();
+    let mut paused: Vec<Peer> = Vec::new();
+    let start = Instant::now();
+    while finished < CLIENTS {
+        assert!(start.elapsed() < PATIENCE, "seed {seed}: {finished} of {CLIENTS}: {state:?}");
+        while let Some(event) = step_at_once(&mut server) {
+            match event {
+                Event::Message { peer, stream, payload, .. } => {
+                    check(stream, &payload);
+                    waiting.push((peer, stream, payload.clone()));
+                    // Some payloads are kept for a while, so that buffers cannot be used again at once.
+                    if random.next().is_multiple_of(7) && held.len() < 5 {
+                        held.push(payload);
+                    }
+                    if random.next().is_multiple_of(40) {
+                        server.pause(peer);
+                        paused.push(peer);
+                    }
+                }
+                Event::Closed { peer, reason, .. } => {
+                    assert!(
+                        matches!(reason, Closed::Remote | Closed::Truncated { .. } | Closed::Broken(_)),
+                        "{reason}"
+                    );
+                    waiting.retain(|(to, ..)| *to != peer);
+                    paused.retain(|other| *other != peer);
+                }
+                _ => {}
+            }
+        }
+        let mut blocked: Vec<Peer> = Vec::new();
+        waiting.retain(|(peer, stream, payload)| {
+            if blocked.contains(peer) {
+                return true;
+            }
+            let sent = match random.next() % 2 {
+                0 => server.send(*peer, ECHO, *stream, &[payload]),
+                _ => server.send_shared(*peer, ECHO, *stream, &[], std::slice::from_ref(payload)),
+            };
+            if matches!(sent, Err(SendError::Full { .. })) {
+                blocked.push(*peer);
+            }
+            sent.is_err() && blocked.contains(peer)
+        });
+        if random.next().is_multiple_of(4) {
+            held.clear();
+            paused.drain(..).for_each(|peer| server.resume(peer));
+        }
+        while let Some(event) = step_at_once(&mut client) {
+            match event {
+                Event::Connected { peer, .. } => drop(state.insert(peer, (0, 0))),
+                Event::Message { peer, kind: ECHO, stream, payload } => {
+                    let (_, got) = state.get_mut(&peer).unwrap();
+                    assert_eq!(stream, *got, "seed {seed}");
+                    check(stream, &payload);
+                    *got += 1;
+                    if *got == MESSAGES {
+                        client.close(peer);
+                    } else if random.next().is_multiple_of(2000) {
+                        client.set_options(peer, options.socket.clone()).unwrap();
+                    }
+                }
+                Event::Closed { peer, reason: Closed::Local, retry: None, .. } => {
+                    assert_eq!(state.remove(&peer), Some((MESSAGES, MESSAGES)));
+                    finished += 1;
+                }
+                Event::Writable { .. } => {}
+                other => panic!("seed {seed}: {other:?}"),
+            }
+        }
+        for (peer, (sent, got)) in &mut state {
+            while *sent < MESSAGES && *sent < *got + 12 {
+                let payload = body(*sent, random.next());
+                match client.send(
+                    *peer,
+                    ECHO,
+                    *sent,
+                    &[&payload[..payload.len() / 2], &payload[payload.len() / 2..]],
+                ) {
+                    Ok(()) => *sent += 1,
+                    Err(SendError::Full { .. } | SendError::NotConnected) => break,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        }
+    }
+    drop((held, waiting));
+    // Nothing is left behind: no peer, no memory but the blocks to read into.
+    while !server.is_empty() {
+        step(&mut server);
+        assert!(start.elapsed() < PATIENCE);
+    }
+    for endpoint in [&server, &client] {
+        assert!(endpoint.receive_bytes() <= 40 << 10, "{}", endpoint.receive_bytes());
+        assert_eq!(endpoint.totals().messages_in, CLIENTS as u64 * u64::from(MESSAGES));
+        assert_eq!(endpoint.totals().messages_unsent, 0);
+    }
+    assert_eq!(server.totals().bytes_in, client.totals().bytes_out);
+    assert_eq!(client.totals().bytes_in, server.totals().bytes_out);
+}
+
+fn step_at_once(endpoint: &mut fanin_message::Endpoint) -> Option<Event> {
+    endpoint.poll(Some(Instant::now() + Duration::from_micros(50))).unwrap()
+}
+
+#[test]
+fn random_traffic_is_neither_lost_nor_swapped() {
+    for seed in [1, 2] {
+        soak(seed);
+    }
+}

@@ -1,0 +1,51 @@
+//! The claim of the multi-host paper about PAUSE (§IV.C).
+
+use crate::judge::ms;
+use crate::{Claim, Got, Judged, Point};
+
+/// The switch alone at 95 % of the rate that fills its uplink.
+fn full_load() -> Point {
+    Point::new("multihost")
+        .set("network.hybrid.host_ports", 0)
+        .set("supervisor.arrivals", "periodic")
+        .set("supervisor.rate", "3860 Hz")
+        .set("supervisor.policy", "node-round-robin")
+}
+
+/// Both switches stop their neighbours.
+fn pause() -> Point {
+    full_load()
+        .set("tor.pause.mode", "pause")
+        .set("tor.pause.xoff", "200 kB")
+        .set("tor.pause.xon", "100 kB")
+        .set("core.pause.mode", "pause")
+        .set("core.pause.xoff", "400 kB")
+        .set("core.pause.xon", "200 kB")
+}
+
+/// Standard deviation of the collection times in milliseconds.
+fn deviation(got: &Got) -> f64 {
+    got.summary.collection_time_ms.as_ref().map_or(f64::NAN, |times| times.std)
+}
+
+pub(crate) fn claims() -> Vec<Claim> {
+    vec![Claim {
+        id: "H018",
+        place: "multi-host §IV.C, fig. 6b",
+        says: "PAUSE sustains full load, with much higher latency and jitter: head-of-line blocking",
+        expected: "no drop; more than twice the mean and the deviation of credits and of a static window",
+        points: vec![
+            pause(),
+            full_load().set("shaping.credits", 96),
+            full_load().set("transport.static_window", 2),
+        ],
+        judge: |got| {
+            let m: Vec<f64> = got.iter().map(|got| got.mean_ms()).collect();
+            let sd: Vec<f64> = got.iter().map(|got| deviation(got)).collect();
+            let worse = |values: &[f64]| values[1..].iter().all(|&other| values[0] > 2.0 * other);
+            let holds = got[0].drops() == 0 && worse(&m) && worse(&sd);
+            Judged::new(holds, format!("{}, sd {}, {} drops", ms(&m), ms(&sd), got[0].drops()))
+        },
+        known: None,
+    }]
+}

@@ -1,0 +1,278 @@
+//! DPDK ports: any ethdev, through a thin C shim over the inline functions. Built with the cargo feature `dpdk` only.
+
+use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+use std::ptr::NonNull;
+
+use crate::config::Config;
+use crate::driver::{Driver, Received};
+
+/// Slots of a device's rings, where it does not want others.
+const SLOTS: u16 = 2048;
+
+/// `struct rte_mbuf` and `struct rte_mempool`, which Rust never looks into.
+type Mbuf = c_void;
+type Mempool = c_void;
+
+/// `struct fanin_frame` of the shim.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+struct Frame {
+    mbuf: *mut Mbuf,
+    data: *mut u8,
+    head: u32,
+    bytes: u32,
+}
+
+// SAFETY: the signatures are those of shim.c, which is compiled with this file.
+unsafe extern "C" {
+    fn fanin_dpdk_start(count: c_int, arguments: *mut *mut c_char) -> c_int;
+    fn fanin_dpdk_port(name: *const c_char, port: *mut u16) -> c_int;
+    fn fanin_dpdk_pool(name: *const c_char, frames: c_uint, room: u16) -> *mut Mempool;
+    fn fanin_dpdk_open(port: u16, pool: *mut Mempool, slots: u16, mtu: u16) -> c_int;
+    fn fanin_dpdk_close(port: u16);
+    fn fanin_dpdk_thread() -> c_int;
+    fn fanin_dpdk_receive(port: u16, frames: *mut Frame, count: u16) -> u16;
+    fn fanin_dpdk_transmit(port: u16, mbufs: *mut *mut Mbuf, count: u16) -> u16;
+    fn fanin_dpdk_free(mbuf: *mut Mbuf);
+    fn fanin_dpdk_make(pool: *mut Mempool, bytes: *const u8, count: u32) -> *mut Mbuf;
+    fn fanin_dpdk_copy(mbuf: *const Mbuf, bytes: *mut u8);
+    fn fanin_dpdk_grow(mbuf: *mut Mbuf, bytes: u16) -> *mut c_void;
+    fn fanin_dpdk_cut(mbuf: *mut Mbuf, bytes: u16) -> *mut c_void;
+    fn fanin_dpdk_room(pool: *const Mempool) -> c_uint;
+    fn fanin_dpdk_is_up(port: u16) -> c_int;
+    fn fanin_dpdk_missed(port: u16) -> u64;
+}
+
+/// Why DPDK does not start.
+#[derive(Debug, thiserror::Error)]
+#[error("{device}: {what}: {error}")]
+pub struct DpdkError {
+    /// The device, or `dpdk` for the whole.
+    pub device: String,
+    /// What was tried.
+    pub what: &'static str,
+    /// What DPDK said.
+    pub error: std::io::Error,
+}
+
+/// A frame in an mbuf, with what its headers are read by.
+#[derive(Debug, Clone, Copy)]
+pub struct DpdkFrame {
+    mbuf: *mut Mbuf,
+    data: NonNull<u8>,
+    head: u32,
+}
+
+impl Default for DpdkFrame {
+    fn default() -> Self {
+        Self { mbuf: std::ptr::null_mut(), data: NonNull::dangling(), head: 0 }
+    }
+}
+
+// SAFETY: an mbuf may be used by any thread, and whoever holds the handle is the only one to use it.
+unsafe impl Send for DpdkFrame {}
+
+impl DpdkFrame {
+    fn new(mbuf: *mut Mbuf, data: *mut u8, head: u32) -> Option<Self> {
+        Some(Self { mbuf: NonNull::new(mbuf)?.as_ptr(), data: NonNull::new(data)?, head })
+    }
+}
+
+/// DPDK ports of one worker.
+#[derive(Debug)]
+pub struct DpdkPorts {
+    pool: *mut Mempool,
+    frames: usize,
+    room: usize,
+    ports: Vec<Option<u16>>,
+    registered: bool,
+    received: Vec<Frame>,
+    sending: Vec<*mut Mbuf>,
+}
+
+// SAFETY: the mempool may be used by any thread; everything else belongs to this worker.
+unsafe impl Send for DpdkPorts {}
+
+fn check(device: &str, what: &'static str, code: c_int) -> Result<(), DpdkError> {
+    if code == 0 {
+        return Ok(());
+    }
+    Err(DpdkError { device: device.to_owned(), what, error: std::io::Error::from_raw_os_error(code) })
+}
+
+fn text(text: &str) -> Result<CString, DpdkError> {
+    CString::new(text).map_err(|error| DpdkError {
+        device: text.replace('\0', " "),
+        what: "reading its name",
+        error: error.into(),
+    })
+}
+
+impl DpdkPorts {
+    /// Starts DPDK with the arguments of the configuration, and opens its devices. Each worker gets its own.
+    ///
+    /// # Errors
+    /// Where DPDK does not start, or a device cannot be opened.
+    pub fn open(config: &Config) -> Result<Vec<Self>, DpdkError> {
+        let words = std::iter::once("fanin").chain(config.dpdk.arguments.iter().map(String::as_str));
+        let words = words.map(text).collect::<Result<Vec<_>, _>>()?;
+        let mut arguments: Vec<*mut c_char> = words.iter().map(|word| word.as_ptr().cast_mut()).collect();
+        // SAFETY: as many strings with their ends as it is told; DPDK does not write to them.
+        let code = unsafe { fanin_dpdk_start(arguments.len() as c_int, arguments.as_mut_ptr()) };
+        check("dpdk", "starting it", code)?;
+        // DPDK keeps pointers into its arguments.
+        std::mem::forget(words);
+        let mtu = config.switch.mtu.get() as u16;
+        let room = if mtu <= 1500 { 2048 } else { mtu + 128 };
+        let frames = (config.switch.memory.get() / u64::from(room)) as usize;
+        let name = text("fanin")?;
+        // SAFETY: a string with its end.
+        let pool = unsafe { fanin_dpdk_pool(name.as_ptr(), frames as c_uint, room) };
+        if pool.is_null() {
+            return check("dpdk", "making its packet memory", libc::ENOMEM).map(|()| Vec::new());
+        }
+        let ports = config.port.len();
+        let mut all: Vec<Self> = (0..config.workers())
+            .map(|_| Self {
+                pool,
+                frames,
+                room: frames,
+                ports: vec![None; ports],
+                registered: false,
+                received: Vec::new(),
+                sending: Vec::new(),
+            })
+            .collect();
+        for (index, spec) in config.port.iter().enumerate() {
+            let device = spec.dpdk.as_deref().unwrap_or_default();
+            let name = text(device)?;
+            let mut port = 0;
+            // SAFETY: a string with its end, and a number to write.
+            check(device, "finding it", unsafe { fanin_dpdk_port(name.as_ptr(), &raw mut port) })?;
+            // SAFETY: a port that exists and the pool just made.
+            check(device, "opening it", unsafe { fanin_dpdk_open(port, pool, SLOTS, mtu) })?;
+            all[config.worker_of(index)].ports[index] = Some(port);
+        }
+        Ok(all)
+    }
+}
+
+impl Drop for DpdkPorts {
+    fn drop(&mut self) {
+        for port in self.ports.iter().flatten() {
+            // SAFETY: a port that is open, and nobody uses any more.
+            unsafe { fanin_dpdk_close(*port) };
+        }
+    }
+}
+
+impl Driver for DpdkPorts {
+    type Handle = DpdkFrame;
+
+    fn ports_len(&self) -> usize {
+        self.ports.len()
+    }
+
+    fn receive(&mut self, port: usize, frames_max: usize, into: &mut Vec<Received<DpdkFrame>>) {
+        let Some(port) = self.ports[port] else { return };
+        if !self.registered {
+            // SAFETY: has no argument. Where there is no room for one thread more, its cache is missing, and nothing else.
+            unsafe { fanin_dpdk_thread() };
+            self.registered = true;
+        }
+        let none = Frame { mbuf: std::ptr::null_mut(), data: std::ptr::null_mut(), head: 0, bytes: 0 };
+        self.received.resize(frames_max, none);
+        // SAFETY: room for as many frames as it is told.
+        let got = unsafe { fanin_dpdk_receive(port, self.received.as_mut_ptr(), frames_max as u16) };
+        into.extend(self.received[..usize::from(got)].iter().filter_map(|frame| {
+            let handle = DpdkFrame::new(frame.mbuf, frame.data, frame.head)?;
+            Some(Received { handle, bytes: frame.bytes })
+        }));
+    }
+
+    fn transmit(&mut self, port: usize, frames: &[Received<DpdkFrame>]) -> usize {
+        let Some(port) = self.ports[port] else { return 0 };
+        self.sending.clear();
+        self.sending.extend(frames.iter().map(|frame| frame.handle.mbuf));
+        // SAFETY: as many mbufs as it is told, all ours; those that it takes are its own from now on.
+        unsafe { fanin_dpdk_transmit(port, self.sending.as_mut_ptr(), self.sending.len() as u16) }.into()
+    }
+
+    fn flush(&mut self, _: usize) {
+        // SAFETY: the pool lives as long as DPDK.
+        self.room = unsafe { fanin_dpdk_room(self.pool) } as usize;
+    }
+
+    #[inline]
+    fn head(&self, handle: DpdkFrame) -> &[u8] {
+        // SAFETY: the first part of an mbuf that we hold.
+        unsafe { std::slice::from_raw_parts(handle.data.as_ptr(), handle.head as usize) }
+    }
+
+    #[inline]
+    fn head_mut(&mut self, handle: DpdkFrame) -> &mut [u8] {
+        // SAFETY: as above, and `self` is borrowed for writing.
+        unsafe { std::slice::from_raw_parts_mut(handle.data.as_ptr(), handle.head as usize) }
+    }
+
+    fn grow_front(&mut self, handle: &mut DpdkFrame, bytes: u16) -> bool {
+        // SAFETY: an mbuf that we hold.
+        let data = unsafe { fanin_dpdk_grow(handle.mbuf, bytes) };
+        let grown = DpdkFrame::new(handle.mbuf, data.cast(), handle.head + u32::from(bytes));
+        *handle = grown.unwrap_or(*handle);
+        grown.is_some()
+    }
+
+    fn cut_front(&mut self, handle: &mut DpdkFrame, bytes: u16) {
+        // SAFETY: an mbuf that we hold; it refuses where there are too few bytes.
+        let data = unsafe { fanin_dpdk_cut(handle.mbuf, bytes) };
+        *handle = DpdkFrame::new(handle.mbuf, data.cast(), handle.head.saturating_sub(bytes.into()))
+            .expect("a frame loses no more than it has");
+    }
+
+    fn make(&mut self, frame: &[u8]) -> Option<DpdkFrame> {
+        // SAFETY: as many bytes as it is told.
+        let mbuf = unsafe { fanin_dpdk_make(self.pool, frame.as_ptr(), frame.len() as u32) };
+        let mbuf = NonNull::new(mbuf)?.as_ptr();
+        // SAFETY: an mbuf that we hold; nothing is cut off, and the answer is where it begins.
+        let data = unsafe { fanin_dpdk_cut(mbuf, 0) };
+        DpdkFrame::new(mbuf, data.cast(), frame.len() as u32)
+    }
+
+    fn copy_out(&self, frame: Received<DpdkFrame>, into: &mut Vec<u8>) {
+        let start = into.len();
+        into.resize(start + frame.bytes as usize, 0);
+        // SAFETY: room for all bytes of the mbuf's parts, whose sum is what the frame says.
+        unsafe { fanin_dpdk_copy(frame.handle.mbuf, into[start..].as_mut_ptr()) };
+    }
+
+    fn free(&mut self, frame: Received<DpdkFrame>) {
+        // SAFETY: an mbuf that we hold, and no longer.
+        unsafe { fanin_dpdk_free(frame.handle.mbuf) };
+    }
+
+    fn room(&self) -> usize {
+        self.room
+    }
+
+    fn capacity(&self) -> usize {
+        self.frames
+    }
+
+    fn poll_stray(&mut self, _: usize) -> Option<DpdkFrame> {
+        // One pool for all workers: nothing strays.
+        None
+    }
+
+    fn handle_stray(&mut self, _: DpdkFrame) {}
+
+    fn is_up(&mut self, port: usize) -> bool {
+        // SAFETY: a port that is open.
+        self.ports[port].is_some_and(|port| unsafe { fanin_dpdk_is_up(port) } != 0)
+    }
+
+    fn missed(&self, port: usize) -> u64 {
+        // SAFETY: a port that is open.
+        self.ports[port].map_or(0, |port| unsafe { fanin_dpdk_missed(port) })
+    }
+}

@@ -1,0 +1,267 @@
+//! Into queues, and from queues to a port.
+
+use fanin_queueing::{Ecn, Frame, Verdict};
+use fanin_units::Instant;
+
+use crate::capture::Passing;
+use crate::classify::{Action, Key};
+use crate::driver::{Driver, Received};
+use crate::frame::{Ethernet, Network, mark_congestion};
+use crate::impair::Fate;
+use crate::output::{Held, Next, PLAIN};
+use crate::snapshot::Cause;
+use crate::switch::{BURST, ROOM_MIN, Switch};
+
+/// A frame and the queue that it goes to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Chosen<H> {
+    frame: Received<H>,
+    ecn: Ecn,
+    ring: u32,
+    output: u16,
+    input: u16,
+    /// Whose books a drop is on.
+    blame: u16,
+}
+
+impl<H> Chosen<H> {
+    /// The queue's number at its output.
+    #[inline]
+    pub(crate) const fn ring(&self) -> usize {
+        self.ring as usize
+    }
+}
+
+impl<D: Driver> Switch<D> {
+    /// Chooses a frame's queue at its output; `None` where it goes no further.
+    #[inline]
+    pub(crate) fn choose(
+        &mut self,
+        now: Instant,
+        input: usize,
+        output: usize,
+        vlan: u16,
+        frame: Received<D::Handle>,
+        ethernet: &Ethernet,
+    ) -> Option<Chosen<D::Handle>> {
+        // What comes from another worker's port is on the books of ours.
+        let blame = if self.lanes.is_some() && !self.mine.contains(&input) { output } else { input };
+        if let Some(m21) = &mut self.m21 {
+            let head = self.driver.head_mut(frame.handle);
+            m21.handle_frame(now, input, output, head, frame.bytes, ethernet);
+        }
+        let out = &self.outputs[output];
+        let mut network = None;
+        let head = self.driver.head(frame.handle);
+        let mut ring = PLAIN;
+        if !out.classifier.is_empty() {
+            let parsed = if out.classifier.needs_network() {
+                *network.insert(Network::parse(head, ethernet))
+            } else {
+                Network::default()
+            };
+            if let Some(found) = out.classifier.classify(&Key::new(input, vlan, ethernet, &parsed)) {
+                self.rule_tallies[found.rule as usize].add(frame.bytes);
+                match found.action {
+                    Action::Ring(number) => ring = number as usize,
+                    Action::Drop => {
+                        self.drop_in(blame, frame, Cause::Rule);
+                        return None;
+                    }
+                }
+            }
+        }
+        let ecn = if out.marks {
+            match network.unwrap_or_else(|| Network::parse(head, ethernet)).ecn {
+                0 => Ecn::NotCapable,
+                3 => Ecn::Congestion,
+                _ => Ecn::Capable,
+            }
+        } else {
+            Ecn::NotCapable
+        };
+        Some(Chosen {
+            frame,
+            ecn,
+            ring: ring as u32,
+            output: output as u16,
+            input: input as u16,
+            blame: blame as u16,
+        })
+    }
+
+    /// Puts a frame into the queue that was chosen for it.
+    #[inline]
+    pub(crate) fn put(&mut self, now: Instant, chosen: &Chosen<D::Handle>) {
+        let &Chosen { frame, ecn, ring, output, input, blame } = chosen;
+        let (ring, output, input) = (ring as usize, usize::from(output), usize::from(input));
+        if self.driver.room() < ROOM_MIN {
+            return self.drop_in(blame.into(), frame, Cause::Memory);
+        }
+        let out = &mut self.outputs[output];
+        let descriptor = Frame { bytes: frame.bytes, ecn };
+        let random = &mut self.random;
+        if ring == PLAIN
+            && let Verdict::Dropped(_) =
+                self.memory.admit(now, input, output, descriptor, || random.next_u32())
+        {
+            return self.driver.free(frame);
+        }
+        let held = Held { handle: frame.handle, input: input as u16 };
+        match out.queue.handle_arrival(now, ring, descriptor, held, || random.next_u32()) {
+            Verdict::Accepted { marked } => {
+                if marked && let Some(ethernet) = Ethernet::parse(self.driver.head(frame.handle)) {
+                    mark_congestion(self.driver.head_mut(frame.handle), &ethernet);
+                }
+                if self.tap.is_active() {
+                    self.tap.copy(now, Passing::Ring(output, ring), frame, &self.driver);
+                }
+                if self.sends_pauses {
+                    self.held_by_input[input] += u64::from(frame.bytes);
+                }
+            }
+            Verdict::Dropped(limit) => {
+                if ring == PLAIN {
+                    self.memory.withdraw(input, output, frame.bytes, limit);
+                }
+                self.driver.free(frame);
+            }
+        }
+    }
+
+    /// Puts every frame of the burst whose queue has been chosen into it, in their order.
+    #[inline]
+    pub(crate) fn put_chosen(&mut self, now: Instant) {
+        let mut chosen = std::mem::take(&mut self.chosen);
+        for one in &chosen {
+            self.put(now, one);
+        }
+        chosen.clear();
+        self.chosen = chosen;
+    }
+
+    /// Lets frames leave by one port. Returns how many the driver took, and when there is more.
+    #[inline]
+    pub(crate) fn send(&mut self, now: Instant, port: usize) -> (usize, Next) {
+        let out = &mut self.outputs[port];
+        if out.paused_until > now {
+            out.clock = now;
+            out.queue.set_held_until(out.paused_until);
+            return (0, Next::At(out.paused_until));
+        }
+        if !out.stash.is_empty() {
+            // What left the queues goes before anything else. A driver that is full is not waited for: it says nothing of
+            // when it has room, and is asked again in the next round.
+            self.batch.clear();
+            self.batch.extend(out.stash.iter().rev());
+            let taken = self.give(port);
+            let out = &mut self.outputs[port];
+            out.stash.truncate(out.stash.len() - taken);
+            if !out.stash.is_empty() {
+                return (taken, Next::Now);
+            }
+        }
+        let out = &mut self.outputs[port];
+        self.batch.clear();
+        let (batch, memory, held_by_input) = (&mut self.batch, &mut self.memory, &mut self.held_by_input);
+        let sends_pauses = self.sends_pauses;
+        let mut release = |at: Instant, ring: usize, bytes: u32, input: u16| {
+            if ring == PLAIN {
+                memory.release(at, input.into(), port, bytes);
+            }
+            if sends_pauses {
+                held_by_input[usize::from(input)] -= u64::from(bytes);
+            }
+        };
+        let mut next;
+        if let Some(mut way) = out.impairment.take() {
+            let (driver, scratch, drops) =
+                (&mut self.driver, &mut self.scratch, &mut self.inputs[port].drops);
+            next = out.poll(now, BURST, |at, ring, bytes, held| {
+                release(at, ring, bytes, held.input);
+                let frame = Received { handle: held.handle, bytes };
+                match way.draw(at) {
+                    Fate::Lost => {
+                        drops.add(Cause::Impairment, bytes);
+                        driver.free(frame);
+                    }
+                    Fate::Comes { .. } if !way.has_room() => {
+                        drops.add(Cause::ImpairmentLimit, bytes);
+                        driver.free(frame);
+                    }
+                    Fate::Comes { at, twice } => {
+                        way.put(at, frame);
+                        if twice && way.has_room() && driver.room() > ROOM_MIN {
+                            scratch.clear();
+                            driver.copy_out(frame, scratch);
+                            if let Some(handle) = driver.make(scratch) {
+                                way.put(at, Received { handle, bytes });
+                            }
+                        }
+                    }
+                }
+            });
+            while batch.len() < BURST
+                && let Some(frame) = way.take(now)
+            {
+                batch.push(frame);
+            }
+            next = next.or(way.next_at().map(|at| at.max(now)));
+            out.impairment = Some(way);
+        } else {
+            next = out.poll(now, BURST, |at, ring, bytes, held| {
+                release(at, ring, bytes, held.input);
+                batch.push(Received { handle: held.handle, bytes });
+            });
+        }
+        if self.batch.is_empty() {
+            return (0, next);
+        }
+        let taken = self.give(port);
+        if taken < self.batch.len() {
+            // A driver takes what it has room for; the rest keeps its order, and its place before everything else.
+            self.outputs[port].stash.extend(self.batch.drain(taken..).rev());
+            next = Next::Now;
+        }
+        (taken, next)
+    }
+
+    /// Hands the batch to the driver.
+    #[inline]
+    pub(crate) fn give(&mut self, port: usize) -> usize {
+        if self.tap.is_active() {
+            self.tap.leaving(self.now, port, &self.batch, &self.driver);
+        }
+        let taken = self.driver.transmit(port, &self.batch);
+        if self.tap.is_active() {
+            self.tap.left(taken);
+        }
+        let sent = &mut self.inputs[port].sent;
+        sent.frames += taken as u64;
+        sent.bytes += self.batch[..taken].iter().map(|frame| u64::from(frame.bytes)).sum::<u64>();
+        taken
+    }
+
+    #[cold]
+    pub(crate) fn handle_pause(&mut self, now: Instant, port: usize, quanta: u16) {
+        if let Some(until) = self.inputs[port].pauser.handle_frame(now, quanta) {
+            self.outputs[port].paused_until = until;
+        }
+    }
+
+    pub(crate) fn send_pauses(&mut self, now: Instant) {
+        for place in 0..self.mine.len() {
+            let port = self.mine[place];
+            let Some(frame) = self.inputs[port].pauser.poll_frame(now, self.held_by_input[port]) else {
+                continue;
+            };
+            let Some(handle) = self.driver.make(&frame) else { continue };
+            let frame = Received { handle, bytes: frame.len() as u32 };
+            if self.driver.transmit(port, &[frame]) == 1 {
+                self.inputs[port].pauser.sent(now);
+            } else {
+                self.driver.free(frame);
+            }
+        }
+    }
+}
