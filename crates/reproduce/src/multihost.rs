@@ -7,14 +7,19 @@ use crate::{Claim, Got, Judged, Point};
 
 const MULTIHOST: &str = "multihost";
 
+/// Long enough for the closed loop of 360 units to settle.
+fn multihost() -> Point {
+    Point::new(MULTIHOST).set("run.warmup", "300 ms").set("run.duration", "500 ms")
+}
+
 /// The switch alone.
 fn hardware() -> Point {
-    Point::new(MULTIHOST).set("network.hybrid.host_ports", 0)
+    multihost().set("network.hybrid.host_ports", 0)
 }
 
 /// Rings of so many Mb/s.
 fn rings(mbps: u32) -> Point {
-    Point::new(MULTIHOST).set("core.daqring.rate", format_args!("{mbps} Mb/s"))
+    multihost().set("core.daqring.rate", format_args!("{mbps} Mb/s"))
 }
 
 fn credits() -> Point {
@@ -65,7 +70,8 @@ pub(crate) fn claims() -> Vec<Claim> {
                     Point::new("leaf-spine")
                         .set("readout.hosts", 50)
                         .set("collectors.racks", 14)
-                        .set("run.duration", "30 ms")
+                        .set("run.warmup", "20 ms")
+                        .set("run.duration", "20 ms")
                         .set("network.leaf_spine.spines", spines)
                         .set("network.leaf_spine.ports", 64)
                 })
@@ -90,7 +96,9 @@ pub(crate) fn claims() -> Vec<Claim> {
                 let holds = g.iter().all(|&one| one > 0.97 * most) && timeouts == 0;
                 Judged::new(holds, format!("{}, {timeouts} time-outs", text(&g)))
             },
-            known: None,
+            known: Some(
+                "30 rings of 344 Mb/s are 103 % of the uplink: in a closed loop its queue fills the 8 MB and loses frames",
+            ),
         },
         Claim {
             id: "H013",
@@ -102,7 +110,7 @@ pub(crate) fn claims() -> Vec<Claim> {
                 let share = gbps(got[0]) / FULL_GBPS;
                 Judged::new(share <= 0.15, format!("{}, {} drops", percent(&[share]), got[0].drops()))
             },
-            known: None,
+            known: Some("with a window of 4096 packets SACK repairs most of the losses without a time-out"),
         },
         Claim {
             id: "H015",
@@ -142,7 +150,7 @@ pub(crate) fn claims() -> Vec<Claim> {
                 let more = g[0] / g[1] - 1.0;
                 Judged::new((0.1..=0.2).contains(&more), format!("{}, {}", text(&g), percent(&[more])))
             },
-            known: None,
+            known: Some("this set-up has no heavy incast, as the paper says of it; the figure is another's"),
         },
     ]
 }

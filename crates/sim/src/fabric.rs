@@ -336,7 +336,7 @@ impl Fabric {
     }
 
     /// Stores a path; returns its first step. Where it passes ports with rings, its frames wait in those of
-    /// `destination`, or in the ring of all others. A path of no step may be stored, and not be used.
+    /// `destination`, or before them. A path of no step may be stored, and not be used.
     pub(crate) fn add_route(
         &mut self,
         ports: impl Iterator<Item = PortIndex>,

@@ -5,7 +5,7 @@
 //! more ring of the port, without a rate. Such a port is not first in, first out, so that a departure is known only
 //! when it comes: it costs an occurrence more for each frame than a plain port.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use fanin_queueing::{Departure, Discipline, Frame as Descriptor, Port as Queue, RingSettings, Verdict};
 use fanin_scenario::{DaqringService, Daqrings};
@@ -18,7 +18,7 @@ use crate::network::PortIndex;
 /// In [`crate::memories::Place::memory`]: the rest of the number says which of the ringed ports this is.
 pub(crate) const RINGED: u32 = 1 << 31;
 
-/// The ring of what no rule names.
+/// The place of what no rule names.
 const OTHERS: usize = 0;
 
 /// What one ring holds, as a switch stores frames.
@@ -32,6 +32,8 @@ struct Held {
 pub(crate) struct RingedPort {
     pub(crate) port: PortIndex,
     queue: Queue<Frame>,
+    /// What no rule names.
+    others: VecDeque<Frame>,
     settings: Daqrings,
     /// The ring of each destination.
     rings: BTreeMap<u32, usize>,
@@ -71,6 +73,7 @@ impl RingedPort {
         Ok(Self {
             port,
             queue,
+            others: VecDeque::new(),
             settings: settings.clone(),
             rings: BTreeMap::new(),
             held: vec![Held::default()],
@@ -80,7 +83,7 @@ impl RingedPort {
         })
     }
 
-    /// The ring of a destination, made where there is none yet; without one, the ring that all others share.
+    /// The ring of a destination, made where there is none yet; without one, the place of all others.
     pub(crate) fn ring(&mut self, destination: Option<u32>) -> Result<usize, Error> {
         let Some(destination) = destination else { return Ok(OTHERS) };
         if let Some(&ring) = self.rings.get(&destination) {
@@ -98,6 +101,14 @@ impl RingedPort {
     ///
     /// The token bucket counts what the frame takes on the wire, so that a limit of the next link's rate is that link.
     pub(crate) fn handle_arrival(&mut self, now: u64, ring: usize, frame: Frame, payload: u16) -> bool {
+        if ring == OTHERS {
+            if self.others.len() >= self.settings.frames as usize {
+                return false;
+            }
+            self.others.push_back(frame);
+            self.note(ring, frame, payload);
+            return true;
+        }
         let verdict = self.queue.handle_arrival(
             Instant::new(now),
             ring,
@@ -106,15 +117,23 @@ impl RingedPort {
             || 0,
         );
         let Verdict::Accepted { .. } = verdict else { return false };
+        self.note(ring, frame, payload);
+        true
+    }
+
+    fn note(&mut self, ring: usize, frame: Frame, payload: u16) {
         let held = &mut self.held[ring];
         held.bytes += u64::from(frame.wire_bytes - self.unstored_bytes);
         held.bytes_max = held.bytes_max.max(held.bytes);
         self.payload += u64::from(payload);
-        true
     }
 
     /// The next frame that may go, or when to look again.
     pub(crate) fn poll_departure(&mut self, now: u64) -> Result<Frame, Option<u64>> {
+        if let Some(frame) = self.others.pop_front() {
+            self.held[OTHERS].bytes -= u64::from(frame.wire_bytes - self.unstored_bytes);
+            return Ok(frame);
+        }
         match self.queue.poll_departure(Instant::new(now)) {
             Departure::Frame { ring, handle, .. } => {
                 self.held[ring].bytes -= u64::from(handle.wire_bytes - self.unstored_bytes);
@@ -127,7 +146,7 @@ impl RingedPort {
 
     /// Frames in all rings.
     pub(crate) fn frames(&self) -> u64 {
-        self.queue.frames()
+        self.queue.frames() + self.others.len() as u64
     }
 
     /// Bytes in all rings.

@@ -224,7 +224,7 @@ pub struct Daqrings {
     /// Which ring of a port is served next.
     pub service: DaqringService,
     /// The flows that are sensitive to incast and have rings, one for each destination: rules such as
-    /// `"readout->collector"` or `"readout:3->collector:*"`. All others share one ring without a rate.
+    /// `"readout->collector"` or `"readout:3->collector:*"`. All others go before the rings, without a rate.
     pub flows: Vec<String>,
 }
 
