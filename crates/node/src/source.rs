@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fanin_dataflow::{FragmentSet, FragmentSource, L1Id, Random};
@@ -26,8 +26,13 @@ pub enum SourceError {
     )]
     PerSource,
     /// The file cannot be read.
-    #[error("live.replay: {0}")]
-    File(#[from] file::FileError),
+    #[error("live.replay: {}: {error}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: file::FileError,
+    },
     /// The file contradicts its format.
     #[error("live.replay: {path}: {error}")]
     Format {
@@ -158,7 +163,8 @@ pub fn supply(scenario: &Scenario, folder: &Path) -> Result<(Supply, Sources), S
     let bytes = match path.as_str() {
         "km3net" if !on_disk.exists() => sample::km3net(),
         "bes3" if !on_disk.exists() => sample::bes3(),
-        _ => file::read(&on_disk, file::LIMIT)?,
+        _ => file::read(&on_disk, file::LIMIT)
+            .map_err(|error| SourceError::File { path: on_disk.clone(), error })?,
     };
     let format = |error| SourceError::Format { path: path.clone(), error };
     let mut all = BTreeSet::new();
