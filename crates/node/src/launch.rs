@@ -9,7 +9,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use fanin_scenario::{Loaded, Processors, Scenario, SizeModel};
@@ -58,8 +58,10 @@ pub trait Place {
 pub struct Loopback {
     /// Held until all are chosen, so that no port comes twice.
     held: Vec<TcpListener>,
-    tried: u32,
 }
+
+/// Ports that this process has tried: several systems of one process, as in tests, do not take the same ones.
+static TRIED: AtomicU32 = AtomicU32::new(0);
 
 /// The first port that the kernel gives to outgoing connections (ip-sysctl, `ip_local_port_range`).
 fn ephemeral_first() -> u16 {
@@ -74,11 +76,12 @@ impl Place for Loopback {
         let first = ephemeral_first();
         let count = first.saturating_sub(PORTS_FIRST);
         let start = u32::from(count).max(1);
-        let start = (std::process::id().wrapping_mul(64).wrapping_add(self.tried)) % start;
+        let start =
+            (std::process::id().wrapping_mul(251).wrapping_add(TRIED.load(Ordering::Relaxed))) % start;
         for place in 0..u32::from(count) {
             let port = PORTS_FIRST + ((start + place) % u32::from(count)) as u16;
             if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
-                self.tried += place + 1;
+                TRIED.fetch_add(place + 1, Ordering::Relaxed);
                 self.held.push(listener);
                 return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
             }

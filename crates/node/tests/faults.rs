@@ -132,7 +132,10 @@ fn everything_at_once() {
 
 #[test]
 fn full_readouts_stop_the_trigger_and_lose_nothing() {
-    let mut system = System::start("memory", &["readout.memory=30 kB", "supervisor.rate=400 Hz"]);
+    let mut system = System::start(
+        "memory",
+        &["readout.fragment_size=300 B", "readout.memory=30 kB", "supervisor.rate=400 Hz"],
+    );
     system.work(1500);
     let finished = system.finish();
     assert!(finished.count(|what| matches!(what, What::Xoff)) > 0);

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use fanin_units::{Bytes, Instant, Rate};
+use fanin_units::{Bytes, Duration, Instant, Rate};
 
 use crate::aqm::{Aqm, Decision};
 use crate::bucket::{BucketError, TokenBucket};
@@ -135,6 +135,8 @@ struct RingState<H> {
     shaped: bool,
     has_aqm: bool,
     priority: u8,
+    /// Since when its first frame could go, as far as it and its rate are concerned.
+    due: Instant,
 }
 
 /// What only drops, marks and readers touch.
@@ -162,6 +164,10 @@ pub struct Port<H> {
     shaper: Option<TokenBucket>,
     /// What the wire adds to each frame, for token buckets only.
     overhead: u32,
+    /// How far back a departure may count that is polled late.
+    late_max: Duration,
+    /// Nothing counts as sent before this.
+    held_until: Instant,
     frames: u64,
 }
 
@@ -186,6 +192,8 @@ impl<H: Copy + Default> Port<H> {
             discipline,
             shaper,
             overhead: 0,
+            late_max: Duration::ZERO,
+            held_until: Instant::START,
             frames: 0,
         })
     }
@@ -195,6 +203,19 @@ impl<H: Copy + Default> Port<H> {
     pub const fn with_overhead(mut self, bytes: u32) -> Self {
         self.overhead = bytes;
         self
+    }
+
+    /// The same port for a caller who may come late: a frame that could have gone before [`Self::poll_departure`] is called
+    /// counts as sent when it could, up to `late_max` back, so that rates are kept. At zero it counts as sent when it is.
+    #[must_use]
+    pub const fn with_lateness(mut self, late_max: Duration) -> Self {
+        self.late_max = late_max;
+        self
+    }
+
+    /// The link was held up until `now`, by a PAUSE say: the time until then is not made good.
+    pub const fn set_held_until(&mut self, now: Instant) {
+        self.held_until = now;
     }
 
     /// Adds a ring and returns its index; indices count up from zero and are never used again.
@@ -227,6 +248,7 @@ impl<H: Copy + Default> Port<H> {
             shaped: shaping.is_some(),
             has_aqm: !matches!(settings.aqm, Aqm::None),
             priority,
+            due: Instant::START,
         });
         self.rare.push(Rare {
             aqm: settings.aqm.clone(),
@@ -282,7 +304,7 @@ impl<H: Copy + Default> Port<H> {
         state.enqueued.add(frame.bytes);
         self.frames += 1;
         match state.state {
-            State::Idle if !state.paused => self.activate(now, ring),
+            State::Idle if !state.paused => self.activate(now, ring, now),
             State::Ready if self.discipline == Discipline::LongestFirst => {
                 self.ready.remove(ring as u32);
                 self.insert_ready(ring);
@@ -349,17 +371,21 @@ impl<H: Copy + Default> Port<H> {
         };
         let ring = ring as usize;
         let Slot { frame, handle } = self.dequeue(now, ring);
-        if let Some(shaper) = &mut self.shaper {
-            shaper.take(now, frame.bytes + self.overhead);
-        }
         let state = &mut self.rings[ring];
+        let oldest = Instant::new(now.get().saturating_sub(self.late_max.get()));
+        let mut at = state.due.max(oldest).max(self.held_until);
+        let bytes = frame.bytes + self.overhead;
+        if let Some(shaper) = &mut self.shaper {
+            at = at.max(shaper.open_at());
+            shaper.take(at, bytes);
+        }
         if state.shaped {
-            state.bucket.take(now, frame.bytes + self.overhead);
+            state.bucket.take(at, bytes);
         }
         if state.queue.is_empty() {
             state.state = State::Idle;
         } else {
-            self.activate(now, ring);
+            self.activate(now, ring, at);
         }
         Departure::Frame { ring, frame, handle }
     }
@@ -390,7 +416,7 @@ impl<H: Copy + Default> Port<H> {
         self.deactivate(ring);
         let Slot { frame, handle } = self.dequeue(now, ring);
         if !self.rings[ring].queue.is_empty() && !self.rings[ring].paused {
-            self.activate(now, ring);
+            self.activate(now, ring, now);
         }
         Some((frame, handle))
     }
@@ -405,7 +431,7 @@ impl<H: Copy + Default> Port<H> {
         if paused {
             self.deactivate(ring);
         } else if !state.queue.is_empty() {
-            self.activate(now, ring);
+            self.activate(now, ring, now);
         }
     }
 
@@ -443,7 +469,7 @@ impl<H: Copy + Default> Port<H> {
         state.shaped = shaping.is_some();
         if state.state != State::Idle {
             self.deactivate(ring);
-            self.activate(now, ring);
+            self.activate(now, ring, now);
         }
         Ok(())
     }
@@ -463,7 +489,7 @@ impl<H: Copy + Default> Port<H> {
         self.rings[ring].priority = priority;
         if self.rings[ring].state != State::Idle {
             self.deactivate(ring);
-            self.activate(now, ring);
+            self.activate(now, ring, now);
         }
     }
 
@@ -559,13 +585,15 @@ impl<H: Copy + Default> Port<H> {
         slot
     }
 
-    /// A ring that is not empty, not paused and nowhere yet goes where it belongs.
+    /// A ring that is not empty, not paused and nowhere yet goes where it belongs. Its first frame is the first since `since`.
     #[inline]
-    fn activate(&mut self, now: Instant, ring: usize) {
+    fn activate(&mut self, now: Instant, ring: usize, since: Instant) {
         let state = &mut self.rings[ring];
+        state.due = since;
         if state.shaped {
             let bytes = state.queue.front().map_or(0, |slot| slot.frame.bytes);
             let at = state.bucket.ready_at(bytes + self.overhead);
+            state.due = since.max(at);
             if at > now {
                 state.state = State::Parked;
                 self.wheel.park(now, ring as u32, at);

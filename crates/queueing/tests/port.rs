@@ -354,3 +354,35 @@ fn rings_keep_their_rates_side_by_side() {
         assert!(sent.abs_diff(ideal) * 100 <= ideal, "ring {ring}: {sent} of {ideal}");
     }
 }
+
+#[test]
+fn a_caller_who_comes_late_keeps_the_rates() {
+    let rate = Rate::new(100_000_000);
+    for shapes_the_port in [false, true] {
+        let shaping = Some((rate, Bytes::ZERO));
+        let port = Port::new(Discipline::RoundRobin, shaping.filter(|_| shapes_the_port)).unwrap();
+        let mut port: Port<u32> = port.with_overhead(24).with_lateness(Duration::from_millis(5));
+        let mut settings = RingSettings::new(1_000);
+        settings.shaping = shaping.filter(|_| !shapes_the_port);
+        port.add_ring(&settings).unwrap();
+        let at = |micros| Instant::START + Duration::from_micros(micros);
+        (0..1_000).for_each(|n| {
+            port.handle_arrival(at(0), 0, Frame::new(1_226), n, || 0);
+        });
+        // A frame takes 100 us. Whoever comes every 3.33 ms sends as many as whoever comes every time.
+        let mut sent = |port: &mut Port<u32>, now| port.poll_departures(now, 10_000, |_, _, _| ());
+        assert_eq!((0..10).map(|n| sent(&mut port, at(3_330 * n))).sum::<usize>(), 300);
+        // More than 5 ms are not made good; and none of what the link was held up.
+        assert_eq!(sent(&mut port, at(129_970)), 51);
+        port.set_held_until(at(133_000));
+        assert_eq!(sent(&mut port, at(133_000)), 1);
+        // Nor does an empty ring save anything up.
+        while port.frames() > 0 {
+            port.take(at(133_000), 0);
+        }
+        (0..10).for_each(|n| {
+            port.handle_arrival(at(140_000), 0, Frame::new(1_226), n, || 0);
+        });
+        assert_eq!(sent(&mut port, at(140_150)), 2);
+    }
+}

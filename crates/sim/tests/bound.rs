@@ -108,8 +108,14 @@ fn isolated_collections_of_the_thesis_take_their_ideal_time() {
         let outcome = run(&scenario(&text), 1, &Control::default()).expect("it can be simulated");
         let times = outcome.summary.collection_time_ms.expect("events were collected");
         let ideal = times.ideal.expect("events have ideals");
-        assert!((ideal / expected_ms - 1.0).abs() < 0.005, "the ideal is {ideal} ms, not {expected_ms} ms");
-        assert!((times.mean / ideal - 1.0).abs() < 0.03, "{} ms of {ideal} ms", times.mean);
+        // The headers of messages and the switches on the way, which the thesis leaves out, are 20 to 50 us.
+        assert!(
+            (0.0..0.06).contains(&(ideal - expected_ms)),
+            "the ideal is {ideal} ms, not {expected_ms} ms"
+        );
+        // Answers come early or late by 100 us, so that small collections differ from the mean's ideal, not from their own.
+        let slowdown = outcome.summary.slowdown.expect("events have ideals");
+        assert!(slowdown.p50 >= 1.0 && slowdown.p99 < 1.1, "{slowdown:?}, {} ms of {ideal} ms", times.mean);
     }
 }
 
@@ -120,7 +126,9 @@ fn a_window_bounds_the_throughput() {
                 request_size = \"1 MB\"\n[transport]\nprofile = \"linux-6\"\ncongestion_control = \"static\"\nstatic_window = 4\n\
                 offload_burst = \"0 B\"\n";
     let outcome = run(&scenario(text), 1, &Control::default()).expect("it can be simulated");
-    let goodput = outcome.summary.goodput_bps.expect("something was sent").total;
+    let times =
+        outcome.summary.requests.and_then(|requests| requests.time_ms).expect("requests were completed");
+    let goodput = 1e6 * 8.0 / (times.mean / 1e3);
     // Two links of 1 ms there and back; a segment of 1448 B takes 12 us on each link at 1 Gb/s.
     let bound = 4.0 * 1448.0 * 8.0 / 0.004;
     assert!(goodput <= bound && goodput > 0.97 * bound, "{goodput} of {bound}");

@@ -148,6 +148,7 @@ impl<D: Driver> Switch<D> {
             return Err(CommandError::Full { what: format!("a switch has at most {NAMES_MAX} rules") });
         }
         sound(spec.mistakes(
+            |ring| self.config.ring.iter().any(|other| other.name == ring),
             || self.config.port.iter().map(|port| port.name.as_str()).collect(),
             || self.config.ring.iter().map(|ring| ring.name.as_str()).collect(),
         ))?;
@@ -218,14 +219,13 @@ impl<D: Driver> Switch<D> {
     /// A picture of everything that this worker owns.
     pub fn snapshot(&self, stations: bool) -> Snapshot {
         let ports = self.mine.iter().map(|&port| self.port_snapshot(port)).collect();
-        let mut rings = Vec::new();
+        let (mut rings, places) = (Vec::new(), self.ring_places());
         for spec in &self.config.ring {
-            let Some(port) = self.config.port_index(&spec.port).filter(|port| self.mine.contains(port))
-            else {
+            let Some(&(port, ring)) = places.get(spec.name.as_str()) else { continue };
+            if !self.mine.contains(&port) {
                 continue;
-            };
+            }
             let output = &self.outputs[port];
-            let Some(ring) = output.ring(&spec.name) else { continue };
             let state = &output.rings[ring];
             rings.push(RingSnapshot {
                 name: spec.name.clone(),

@@ -170,18 +170,35 @@ impl Group {
     /// Where these words are in the table, or would be.
     #[inline]
     fn place(&self, words: &Words) -> usize {
+        match &self.used[..] {
+            // Most rules look at one or two words: no loop for them.
+            &[(one, of_one)] => self.place_of([words[usize::from(one)] & of_one]),
+            &[(one, of_one), (two, of_two)] => {
+                self.place_of([words[usize::from(one)] & of_one, words[usize::from(two)] & of_two])
+            }
+            used => {
+                let mut all = [0; WORDS];
+                for (to, &(word, mask)) in all.iter_mut().zip(used) {
+                    *to = words[usize::from(word)] & mask;
+                }
+                self.place_of(all)
+            }
+        }
+    }
+
+    #[inline]
+    fn place_of<const N: usize>(&self, values: [u64; N]) -> usize {
         let mut hash = 0u64;
-        for &(word, mask) in &self.used {
-            hash =
-                (hash.rotate_left(5) ^ (words[usize::from(word)] & mask)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        for value in values {
+            hash = (hash.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         }
         let last = self.table.len() - 1;
+        // Words beyond those that are looked at are zero here and not in the table.
+        let len = N.min(self.used.len());
         let mut place = ((hash >> 32) as usize * self.stride) & last;
         loop {
             let slot = &self.table[place..place + self.stride];
-            let mut values = slot[1..].iter().zip(&self.used);
-            if slot[0] == 0 || values.all(|(&value, &(word, mask))| value == words[usize::from(word)] & mask)
-            {
+            if slot[0] == 0 || slot[1..=len] == values[..len] {
                 return place;
             }
             place = (place + self.stride) & last;

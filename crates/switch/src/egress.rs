@@ -99,18 +99,16 @@ impl<D: Driver> Switch<D> {
             return self.drop_in(blame.into(), frame, Cause::Memory);
         }
         let out = &mut self.outputs[output];
-        // The queues may still have to make good for lost time: then this frame comes after what was due before it.
-        let at = out.time().min(now);
         let descriptor = Frame { bytes: frame.bytes, ecn };
         let random = &mut self.random;
         if ring == PLAIN
             && let Verdict::Dropped(_) =
-                self.memory.admit(at, input, output, descriptor, || random.next_u32())
+                self.memory.admit(now, input, output, descriptor, || random.next_u32())
         {
             return self.driver.free(frame);
         }
         let held = Held { handle: frame.handle, input: input as u16 };
-        match out.queue.handle_arrival(at, ring, descriptor, held, || random.next_u32()) {
+        match out.queue.handle_arrival(now, ring, descriptor, held, || random.next_u32()) {
             Verdict::Accepted { marked } => {
                 if marked && let Some(ethernet) = Ethernet::parse(self.driver.head(frame.handle)) {
                     mark_congestion(self.driver.head_mut(frame.handle), &ethernet);
@@ -148,6 +146,7 @@ impl<D: Driver> Switch<D> {
         let out = &mut self.outputs[port];
         if out.paused_until > now {
             out.clock = now;
+            out.queue.set_held_until(out.paused_until);
             return (0, Next::At(out.paused_until));
         }
         if !out.stash.is_empty() {

@@ -72,7 +72,7 @@ pub(crate) struct Output<H> {
     pub(crate) rings: Vec<RingState>,
     /// Whether any of its queues marks, so that frames' ECN bits must be known.
     pub(crate) marks: bool,
-    /// Up to when the queues have been served.
+    /// When the queues were last served.
     pub(crate) clock: Instant,
     /// Frames that left the queues and that the driver had no room for, the next one last.
     pub(crate) stash: Vec<Received<H>>,
@@ -169,7 +169,7 @@ impl<H: Copy + Default> Output<H> {
         };
         let queue = Port::new(discipline, spec.rate.map(|rate| (rate, Bytes::ZERO)))?;
         let mut output = Self {
-            queue: queue.with_overhead(WIRE_BYTES),
+            queue: queue.with_overhead(WIRE_BYTES).with_lateness(LATE_MAX),
             classifier: Classifier::default(),
             rings: vec![RingState::default()],
             marks: spec.mark.is_some(),
@@ -244,14 +244,7 @@ impl<H: Copy + Default> Output<H> {
         }
     }
 
-    /// The time at which something that happens now happens for the queues: not before what they have done already, and
-    /// not ahead of what they still have to do.
-    #[inline]
-    pub(crate) const fn time(&self) -> Instant {
-        self.clock
-    }
-
-    /// Lets frames that may leave by `now` leave, each at its own time, so that a worker that comes late keeps the rates.
+    /// Lets frames that may leave leave. Each counts as sent when it was due, so that a worker that comes late keeps the rates.
     #[inline]
     pub(crate) fn poll(
         &mut self,
@@ -259,31 +252,15 @@ impl<H: Copy + Default> Output<H> {
         frames_max: usize,
         mut out: impl FnMut(Instant, usize, u32, Held<H>),
     ) -> Next {
-        let oldest = Instant::new(now.get().saturating_sub(LATE_MAX.get()));
-        let mut at = self.clock.max(oldest);
-        let mut frames = 0;
-        let next = loop {
-            if frames == frames_max {
-                break Next::Now;
+        self.clock = now;
+        for _ in 0..frames_max {
+            match self.queue.poll_departure(now) {
+                Departure::Frame { ring, frame, handle } => out(now, ring, frame.bytes, handle),
+                Departure::NotBefore(next) => return Next::At(next),
+                Departure::Empty => return Next::Never,
             }
-            match self.queue.poll_departure(at) {
-                Departure::Frame { ring, frame, handle } => {
-                    out(at, ring, frame.bytes, handle);
-                    frames += 1;
-                }
-                Departure::NotBefore(next) if next <= now => at = next,
-                Departure::NotBefore(next) => {
-                    at = now;
-                    break Next::At(next);
-                }
-                Departure::Empty => {
-                    at = now;
-                    break Next::Never;
-                }
-            }
-        };
-        self.clock = at;
-        next
+        }
+        Next::Now
     }
 
     /// Whether nothing is queued, stashed or on the way.

@@ -13,6 +13,9 @@ use crate::config::Hugepages;
 
 /// Free space at the start of a chunk (XDP_PACKET_HEADROOM).
 pub const HEADROOM: u32 = 256;
+const CACHE_LINE: u32 = 64;
+/// Places at which frames of our own begin, in turn.
+const COLOURS: u32 = 8;
 /// Memory is mapped in units of a huge page.
 const HUGE: usize = 2 << 20;
 
@@ -333,7 +336,11 @@ impl Pool {
         let mut rest = frame;
         while first.is_none() || !rest.is_empty() {
             let (part, more) = rest.split_at(rest.len().min(room));
-            let buffer = Buffer::new(self.take_chunk()?, HEADROOM as u16, part.len() as u16);
+            let chunk = self.take_chunk()?;
+            // Frames that all began at the same place of their chunks would share a few sets of the cache.
+            let spare = (room - part.len()) as u32 / CACHE_LINE;
+            let offset = HEADROOM + CACHE_LINE * (chunk % COLOURS).min(spare);
+            let buffer = Buffer::new(chunk, offset as u16, part.len() as u16);
             self.head_mut(buffer).copy_from_slice(part);
             if let Some(last) = last {
                 self.set_next(last, buffer);

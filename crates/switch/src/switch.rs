@@ -1,5 +1,7 @@
 //! The data path: from a port to queues, from queues to a port. One worker's part of it, without threads and clocks.
 
+use std::collections::HashMap;
+
 use fanin_queueing::{Memory, TokenBucket};
 use fanin_scenario::Errors;
 use fanin_units::{Duration, Instant};
@@ -285,18 +287,42 @@ impl<D: Driver> Switch<D> {
         self.lanes.as_ref().is_some_and(Lanes::has_messages)
     }
 
+    /// The rules of every output, ready to be asked. Costs as much as there are rings and rules, and no more.
     pub(crate) fn rebuild_rules(&mut self) {
-        for output in &mut self.outputs {
-            let rules = self.config.rule.iter().enumerate().filter_map(|(number, rule)| {
-                let action = match &rule.ring {
-                    None => Action::Drop,
-                    Some(ring) => Action::Ring(output.ring(ring)? as u32),
-                };
-                let input = rule.input.as_ref().and_then(|input| self.config.port_index(input));
-                Some((number as u32, rule, action, input))
-            });
-            output.classifier = Classifier::new(rules);
+        let rings = self.ring_places();
+        let mut of_outputs: Vec<Vec<_>> = vec![Vec::new(); self.outputs.len()];
+        for (number, rule) in self.config.rule.iter().enumerate() {
+            let input = rule.input.as_ref().and_then(|input| self.config.port_index(input));
+            match &rule.ring {
+                None => {
+                    of_outputs
+                        .iter_mut()
+                        .for_each(|rules| rules.push((number as u32, rule, Action::Drop, input)));
+                }
+                Some(ring) => {
+                    if let Some(&(port, ring)) = rings.get(ring.as_str()) {
+                        of_outputs[port].push((number as u32, rule, Action::Ring(ring as u32), input));
+                    }
+                }
+            }
         }
+        let classifiers: Vec<Classifier> = of_outputs.into_iter().map(Classifier::new).collect();
+        for (output, classifier) in self.outputs.iter_mut().zip(classifiers) {
+            output.classifier = classifier;
+        }
+    }
+
+    /// The port and number of every ring by its name.
+    pub(crate) fn ring_places(&self) -> HashMap<&str, (usize, usize)> {
+        let mut places = HashMap::new();
+        for (port, output) in self.outputs.iter().enumerate() {
+            for (ring, state) in output.rings.iter().enumerate() {
+                if let Some(spec) = &state.spec {
+                    places.insert(spec.name.as_str(), (port, ring));
+                }
+            }
+        }
+        places
     }
 
     /// One round over all ports of this worker: what may leave leaves, what has come in is queued.

@@ -303,19 +303,15 @@ impl RingSpec {
 }
 
 impl RuleSpec {
-    /// Whether two rules match the same frames of the same output.
-    pub(crate) fn matches_as(&self, other: &Self) -> bool {
-        let plain = |rule: &Self| Self {
-            name: String::new(),
-            priority: 0,
-            ring: if rule.drop { None } else { rule.ring.clone() },
-            ..rule.clone()
-        };
-        plain(self) == plain(other)
+    /// What it matches, at the output of its ring: rules of which this is equal match the same frames.
+    pub(crate) fn matched(&self, port_of_ring: impl Fn(&str) -> Option<String>) -> Self {
+        let port = self.ring.as_deref().and_then(port_of_ring);
+        Self { name: String::new(), priority: 0, ring: port, ..self.clone() }
     }
 
     pub(crate) fn mistakes<'a>(
         &self,
+        has_ring: impl FnOnce(&str) -> bool,
         ports: impl FnOnce() -> Vec<&'a str>,
         rings: impl FnOnce() -> Vec<&'a str>,
     ) -> Vec<Mistake> {
@@ -330,9 +326,8 @@ impl RuleSpec {
                 mistakes.push(Mistake::new("drop", "a rule names a ring or drops frames, not both"));
             }
             (Some(ring), false) => {
-                let names = rings();
-                if !names.contains(&ring.as_str()) {
-                    mistakes.push(unknown("ring", "ring", ring, &names));
+                if !has_ring(ring) {
+                    mistakes.push(unknown("ring", "ring", ring, &rings()));
                 }
             }
             (None, true) => {}

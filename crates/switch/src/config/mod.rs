@@ -3,7 +3,7 @@
 mod mistakes;
 mod types;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use fanin_queueing::Layout;
@@ -163,8 +163,11 @@ impl Config {
             let port = self.port_index(&ring.port).map(|port| &self.port[port]);
             add(&format!("ring.{index}"), ring.mistakes(port.is_some(), || self.port_names()));
         }
+        let rings: HashSet<&str> = self.ring.iter().map(|ring| ring.name.as_str()).collect();
         for (index, rule) in self.rule.iter().enumerate() {
-            add(&format!("rule.{index}"), rule.mistakes(|| self.port_names(), || self.ring_names()));
+            let mistakes =
+                rule.mistakes(|ring| rings.contains(ring), || self.port_names(), || self.ring_names());
+            add(&format!("rule.{index}"), mistakes);
         }
         for (index, station) in self.station.iter().enumerate() {
             add(&format!("station.{index}"), station.mistakes(|| self.port_names()));
@@ -265,9 +268,13 @@ impl Config {
             }
             stations.insert(text, format!("station.{index}.mac"));
         }
+        let ports: HashMap<&str, &str> =
+            self.ring.iter().map(|ring| (ring.name.as_str(), ring.port.as_str())).collect();
+        let mut firsts: HashMap<RuleSpec, usize> = HashMap::new();
         for (index, rule) in self.rule.iter().enumerate() {
-            let same = |other: &&RuleSpec| other.matches_as(rule) && other.priority >= rule.priority;
-            if let Some(first) = self.rule[..index].iter().position(|other| same(&other)) {
+            let matched = rule.matched(|ring| ports.get(ring).map(|&port| port.to_owned()));
+            let first = *firsts.entry(matched).or_insert(index);
+            if first != index && self.rule[first].priority >= rule.priority {
                 problems.push(
                     document
                         .problem(&format!("rule.{index}"), format!("rule `{}` never gets a frame", rule.name))
@@ -295,9 +302,9 @@ impl Config {
                     .advise("frames beyond that are dropped and counted as `memory`: give more, or make rings smaller"),
             );
         }
+        let used: HashSet<&str> = self.rule.iter().filter_map(|rule| rule.ring.as_deref()).collect();
         for (index, ring) in self.ring.iter().enumerate() {
-            let uses = |rule: &RuleSpec| rule.ring.as_deref() == Some(&ring.name);
-            if !self.rule.iter().any(uses) {
+            if !used.contains(ring.name.as_str()) {
                 warnings.push(document.problem(
                     &format!("ring.{index}"),
                     format!("no rule sends frames to ring `{}`", ring.name),

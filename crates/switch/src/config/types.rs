@@ -439,7 +439,7 @@ impl RingSpec {
 
 /// Which frames go to a ring. What is not said matches anything; among rules that match, the highest priority wins, and
 /// among equals the first. A rule only chooses among the queues of the port that a frame leaves through anyway.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RuleSpec {
     /// Its name, unique.
