@@ -395,8 +395,11 @@ fn metrics_are_what_prometheus_reads() {
     busy.stop();
 }
 
+/// Interface, length, and what is kept.
+type Packet = (u32, u32, Vec<u8>);
+
 /// The packet blocks of a capture: interface, length of the frame, and what is kept of it; and the count of missing ones.
-fn packets(mut file: &[u8]) -> (Vec<(u32, u32, Vec<u8>)>, Option<u64>) {
+fn packets(mut file: &[u8]) -> (Vec<Packet>, Option<u64>) {
     let word = |bytes: &[u8], at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     let (mut packets, mut missing) = (Vec::new(), None);
     assert_eq!(word(file, 0), 0x0a0d_0d0a);
@@ -406,7 +409,11 @@ fn packets(mut file: &[u8]) -> (Vec<(u32, u32, Vec<u8>)>, Option<u64>) {
         let body = &file[8..length - 4];
         match word(file, 0) {
             6 => {
-                packets.push((word(body, 0), word(body, 16), body[20..20 + word(body, 12) as usize].to_vec()))
+                packets.push((
+                    word(body, 0),
+                    word(body, 16),
+                    body[20..20 + word(body, 12) as usize].to_vec(),
+                ));
             }
             5 => missing = Some(u64::from(word(body, 16))),
             _ => {}

@@ -13,12 +13,14 @@ use fanin_switch::{IpPrefix, Mac, MacPrefix, MemoryPorts, Pool, Switch};
 use fanin_units::{Bytes, Duration, Instant};
 use proptest::prelude::*;
 
+type Ip = (IpAddr, IpAddr, u8, Option<(u16, u16)>);
+
 #[derive(Debug, Clone, Copy)]
 struct Frame {
     source: Mac,
     destination: Mac,
     /// Source, destination, protocol, and the ports where it has some.
-    ip: Option<(IpAddr, IpAddr, u8, Option<(u16, u16)>)>,
+    ip: Option<Ip>,
 }
 
 fn in_mac(prefix: Option<MacPrefix>, mac: Mac) -> bool {

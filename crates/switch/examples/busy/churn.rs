@@ -57,9 +57,9 @@ impl Done {
         client: &Client,
         method: &str,
         path: &str,
-        body: Option<serde_json::Value>,
+        body: Option<&serde_json::Value>,
     ) {
-        match client.send(method, path, body.as_ref()) {
+        match client.send(method, path, body) {
             Ok(_) => *self.counts.entry(name).or_default() += 1,
             Err(error) => {
                 eprintln!("{method} {path}: {error}");
@@ -79,20 +79,20 @@ fn change(client: &Client, start: Instant, time: Duration) -> Done {
         // Never less than the traffic, nor less room than it needs while a change is under way.
         let rate = format!("{} Mb/s", 2_000 + round % 8 * 1_000);
         let frames = format!("{} packets", 4_096 << (round % 3));
-        done.ask("rings changed", client, "PATCH", &ring, Some(json!({"rate": rate, "frames": frames})));
+        done.ask("rings changed", client, "PATCH", &ring, Some(&json!({"rate": rate, "frames": frames})));
         let extra = format!("extra-{}", round % 16);
         let port = format!("collector-{collector}");
         let spec = json!({"name": extra, "port": port, "frames": "512 packets", "rate": "1 Gb/s"});
-        done.ask("rings added", client, "POST", "/v1/rings", Some(spec));
+        done.ask("rings added", client, "POST", "/v1/rings", Some(&spec));
         // It matches nothing that is sent, and is looked up all the same.
         let rule = json!({"name": extra, "ring": extra, "priority": round % 100, "source_mac": "02:ff:00:00:00:00/24"});
-        done.ask("rules added", client, "POST", "/v1/rules", Some(rule));
+        done.ask("rules added", client, "POST", "/v1/rules", Some(&rule));
         thread::sleep(PAUSE);
         done.ask("rules removed", client, "DELETE", &format!("/v1/rules/{extra}"), None);
         done.ask("rings removed", client, "DELETE", &format!("/v1/rings/{extra}"), None);
         if round.is_multiple_of(16) {
             let body = json!({"rate": format!("{} Gb/s", 5 + round % 5), "flood": round.is_multiple_of(32)});
-            done.ask("ports changed", client, "PATCH", &format!("/v1/ports/{port}"), Some(body));
+            done.ask("ports changed", client, "PATCH", &format!("/v1/ports/{port}"), Some(&body));
             done.ask("resets of marks", client, "POST", "/v1/marks/reset", None);
             done.ask("tables flushed", client, "DELETE", "/v1/stations", None);
         }

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     match words.as_slice() {
         ["serve", http, rest @ ..] if rest.len() < 2 => {
             let Ok(http) = http.parse() else { return wrong() };
-            serve(Settings { http: Some(http), socket: rest.first().map(Into::into), token: None })
+            serve(&Settings { http: Some(http), socket: rest.first().map(Into::into), token: None })
         }
         ["soak", seconds] => match seconds.parse() {
             Ok(seconds) => soak(Duration::from_secs(seconds)),
@@ -47,11 +47,11 @@ fn wrong() -> ExitCode {
 }
 
 #[expect(clippy::print_stdout, reason = "who starts this waits for the address")]
-fn serve(settings: Settings) -> ExitCode {
+fn serve(settings: &Settings) -> ExitCode {
     let config = traffic::config();
     let traffic = Traffic::new(&config, SERVE_FRAMES_PER_S, Arc::default());
     let running = Running::over(&config, vec![traffic]).expect("the configuration is sound");
-    let server = match Server::start(&settings, running.operation()) {
+    let server = match Server::start(settings, running.operation()) {
         Ok(server) => server,
         Err(error) => {
             eprintln!("error: {error}");
