@@ -274,12 +274,17 @@ fn a_sample_has_the_mean_of_its_events() {
     let loaded = fanin_scenario::load("replay", &[]).unwrap();
     let plan = plan(&loaded.scenario, &Options::default()).unwrap();
     // 24 hosts with 19 fragments of 2265 B each, the mean over all places.
-    assert_eq!(plan.find("event_payload").unwrap().value.to_string(), "1032840 B");
+    assert_eq!(plan.find("event_payload").unwrap().value.to_string(), "1032.8 kB");
 }
 
 #[test]
 fn sizes_beyond_arithmetic_are_refused() {
-    let sets = ["readout.hosts=65536", "readout.fragments_per_host=65536", "readout.fragment_size=\"1 GiB\""];
+    let sets = [
+        "readout.hosts=65536",
+        "readout.fragments_per_host=65536",
+        "readout.fragment_size=\"1 GiB\"",
+        "readout.memory=\"64 TiB\"",
+    ];
     let loaded = fanin_scenario::load("thesis-a-1000hz", &sets.map(str::to_owned)).unwrap();
     let error = plan(&loaded.scenario, &Options::default()).unwrap_err();
     assert!(matches!(error, PlanError::TooLarge { .. }));
