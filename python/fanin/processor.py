@@ -5,7 +5,7 @@
 ...     return any(fragment.size > 2_000 for fragment in event)
 >>> fanin.processor(select)  # doctest: +SKIP
 
-The collector starts such a program where the scenario says ``live.processor = ["python3", "select.py"]``,
+The collector starts such a program where the scenario says ``live.processor = ["python3", "choose.py"]``,
 and tells it where its socket is. Events lie in memory that this process can only read; fragments are views
 of it, and nothing is copied. A view is void when the function has returned: what is to be kept has to be
 copied.

@@ -166,7 +166,7 @@ def test_a_real_system_takes_it(tmp_path: Path) -> None:
     binary = os.environ.get("FANIN_BIN")
     if binary is None:
         pytest.skip("FANIN_BIN names no fanin binary to run a system with")
-    script = tmp_path / "select.py"
+    script = tmp_path / "choose.py"
     script.write_text(
         textwrap.dedent(
             """

@@ -74,7 +74,7 @@ fn play(script: &Script) {
     for step in script.steps {
         let fault = match *step {
             Step::Run(ms) => {
-                at += MS(ms);
+                at = at + MS(ms);
                 continue;
             }
             Step::Crash(who) => Fault::Crash(peer(who), MS(200)),

@@ -21,7 +21,7 @@ pub struct Live {
     pub replay: String,
     /// What the processing units are.
     pub processors: Processors,
-    /// The command that a processor runs, word by word, such as `["python3", "select.py"]`; the name of its collector's
+    /// The command that a processor runs, word by word, such as `["python3", "choose.py"]`; the name of its collector's
     /// socket is in its environment, `FANIN_COLLECTOR`. Empty: the one that is built in, which checks every fragment,
     /// takes the time and decides at random as the scenario says.
     pub processor: Vec<String>,
