@@ -9,8 +9,11 @@ use crate::file::{self, FileError};
 use crate::models::{self, SourceModel, TableError};
 use crate::{Events, ReadError, sample};
 
+/// A name, and what makes the bytes.
+type Sample = (&'static str, fn() -> Vec<u8>);
+
 /// The samples that come with the crate, by name; a file of such a name goes first.
-const SAMPLES: [(&str, fn() -> Vec<u8>); 2] = [("km3net", sample::km3net), ("bes3", sample::bes3)];
+const SAMPLES: [Sample; 2] = [("km3net", sample::km3net), ("bes3", sample::bes3)];
 
 /// Tables of models are small.
 const TABLE_LIMIT: Bytes = Bytes::new(64_000_000);

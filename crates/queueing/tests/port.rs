@@ -370,7 +370,7 @@ fn a_caller_who_comes_late_keeps_the_rates() {
             port.handle_arrival(at(0), 0, Frame::new(1_226), n, || 0);
         });
         // A frame takes 100 us. Whoever comes every 3.33 ms sends as many as whoever comes every time.
-        let mut sent = |port: &mut Port<u32>, now| port.poll_departures(now, 10_000, |_, _, _| ());
+        let sent = |port: &mut Port<u32>, now| port.poll_departures(now, 10_000, |_, _, _| ());
         assert_eq!((0..10).map(|n| sent(&mut port, at(3_330 * n))).sum::<usize>(), 300);
         // More than 5 ms are not made good; and none of what the link was held up.
         assert_eq!(sent(&mut port, at(129_970)), 51);

@@ -72,7 +72,7 @@ impl<D: Driver> Switch<D> {
         match self.stations.learn(now, ethernet.source, vlan, input) {
             Learned::Known | Learned::Full => {}
             Learned::New => {
-                self.tell_all(Message::Learned { mac: ethernet.source, vlan, port: input as u16 })
+                self.tell_all(Message::Learned { mac: ethernet.source, vlan, port: input as u16 });
             }
             Learned::Elsewhere => return self.drop_in(input, frame, Cause::Loop),
         }

@@ -215,7 +215,7 @@ mod tests {
             0,
             0,
             2,
-            (tcp / 4 << 4) as u8,
+            ((tcp / 4) << 4) as u8,
             flags,
             1,
             0,

@@ -10,7 +10,7 @@ use std::time::Duration;
 pub(crate) fn poll(files: &mut [libc::pollfd], timeout: Duration) {
     let timeout = libc::timespec {
         tv_sec: timeout.as_secs() as libc::time_t,
-        tv_nsec: timeout.subsec_nanos() as libc::c_long,
+        tv_nsec: libc::c_long::from(timeout.subsec_nanos()),
     };
     // SAFETY: the kernel reads and writes the entries of the slice, whose length it is told. A signal ends the wait.
     unsafe {

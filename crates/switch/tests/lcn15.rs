@@ -156,7 +156,7 @@ fn all_to_one(ring_frames: u64) -> Outcome {
 #[test]
 fn all_to_all_uses_the_links_and_loses_nothing() {
     let outcome = all_to_all(None);
-    println!("all-to-all: {outcome:?}");
+    eprintln!("all-to-all: {outcome:?}");
     assert_eq!(outcome.drops, 0);
     // "97 % of theoretical throughput".
     let possible = 12.0 * 10e9;
@@ -172,7 +172,7 @@ fn all_to_all_uses_the_links_and_loses_nothing() {
 #[test]
 fn all_to_all_with_a_limit_keeps_every_limit_busy() {
     let outcome = all_to_all(Some(LIMIT));
-    println!("all-to-all, 0.78 Gb/s each: {outcome:?}");
+    eprintln!("all-to-all, 0.78 Gb/s each: {outcome:?}");
     assert_eq!(outcome.drops, 0);
     let possible = 144.0 * 0.78e9;
     assert!(
@@ -189,12 +189,12 @@ fn all_to_all_with_a_limit_keeps_every_limit_busy() {
 #[test]
 fn all_to_one_needs_a_ring_for_the_burst() {
     let outcome = all_to_one(14_000);
-    println!("all-to-one, 14000 frames: {outcome:?}");
+    eprintln!("all-to-one, 14000 frames: {outcome:?}");
     assert_eq!(outcome.drops, 0);
     assert!(outcome.delivered >= 0.97 * 0.78e9 && outcome.delivered <= 1.001 * 0.78e9, "{outcome:?}");
     // "No incast for ring sizes above 9000": what arrives at line rate leaves hardly any slower.
     assert!((9_000..=9_790).contains(&outcome.longest), "{}", outcome.longest);
     let short = all_to_one(8_500);
-    println!("all-to-one, 8500 frames: {short:?}");
+    eprintln!("all-to-one, 8500 frames: {short:?}");
     assert!(short.drops > 0, "a ring shorter than the burst must lose frames");
 }

@@ -139,7 +139,7 @@ fn incast_collapses_in_a_shallow_buffer_and_not_in_a_ring() {
     let running = lab.start(&with_ring(lab.config(), 0, 100_000_000)).expect("the switch starts");
     let lossless = incast(&lab, SENDERS, 10_000, Duration::from_secs(2));
     let ended = running.stop();
-    println!("64 kB: {collapsed:?}, {dropped} drops; ring: {lossless:?}");
+    eprintln!("64 kB: {collapsed:?}, {dropped} drops; ring: {lossless:?}");
     assert!(dropped > 0 && collapsed.retransmits > 0, "64 kB were enough: {collapsed:?}");
     let missed: u64 = ended.snapshot.ports.iter().map(|port| port.missed).sum();
     assert_eq!((ended.snapshot.drops(), missed), (0, 0), "{lossless:?} {:#?}", ended.snapshot);

@@ -82,14 +82,9 @@ impl Lab {
 
     /// A configuration with all ports and nothing else.
     pub(crate) fn config(&self) -> Config {
-        let mut config = Config::default();
-        config.port = (0..self.hosts)
-            .map(|host| PortSpec {
-                interface: Some(format!("p{host}")),
-                ..PortSpec::new(&format!("p{host}"))
-            })
-            .collect();
-        config
+        let port =
+            |host| PortSpec { interface: Some(format!("p{host}")), ..PortSpec::new(&format!("p{host}")) };
+        Config { port: (0..self.hosts).map(port).collect(), ..Config::default() }
     }
 
     /// Starts a switch in its namespace. A thread of its own does it, because it loses its capabilities.
