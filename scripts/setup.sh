@@ -26,7 +26,7 @@ system_test=(
     'has python3|python3|the Python package and the checks'
     'has valgrind|valgrind|counting instructions'
     'has ip && has tc && has ss|iproute2|networks of namespaces'
-    'has clang || has clang-14|clang|the BPF programs'
+    'has clang|clang|the BPF programs'
     'test -e /usr/include/libelf.h -a -e /usr/include/zlib.h|libelf-dev zlib1g-dev|loading BPF programs'
     'has make && has pkg-config|make pkg-config|building the loader of BPF programs'
     'python3 -c "import ensurepip, venv"|python3-venv|the Python tools, in .venv'

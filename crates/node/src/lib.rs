@@ -4,7 +4,7 @@
 //!
 //! - [`config`] says who is where, [`process`] is the life of a process, [`roles`] are what it does;
 //! - [`wire`] and [`codec`] bring messages, [`data`] is what they carry, [`source`] where it comes from;
-//! - [`unit`] and [`shared`] show events to processors, [`store`] brings them to disk, [`journal`] remembers;
+//! - [`mod@unit`] and [`shared`] show events to processors, [`store`] brings them to disk, [`journal`] remembers;
 //! - [`launch`] runs a whole system from one command, [`result`](mod@result) and [`ideal`] make its figures, and [`audit`](mod@audit) proves that it
 //!   kept its promises.
 //!

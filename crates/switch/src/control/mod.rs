@@ -3,7 +3,7 @@
 //! Everything here runs on threads of its own. The data path is asked through [`Control`](crate::Control)'s bounded queue, at most
 //! ten times a second for the same picture however many clients ask, and never waits for anybody.
 //!
-//! What can be asked stands in one table, [`routes`]; the OpenAPI description is made from it.
+//! What can be asked stands in one table, `routes`; the OpenAPI description is made from it.
 
 mod answer;
 mod body;
