@@ -1,7 +1,7 @@
 """Counts the instructions of small fixed simulations and compares them with those on record.
 
-A slowdown is seen at once, whatever else the machine does. With `--record` the present counts become the record:
-do so in the commit that changes them on purpose, and say there why.
+A slowdown is seen at once, whatever else the machine does. With `--record` the present counts become the
+record: do so in the commit that changes them on purpose, and say there why.
 """
 
 import argparse
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.record:
         lines = [
             "# Instructions of small fixed simulations, as callgrind counts them; written by",
-            "# `python scripts/instructions.py --record`, compared by the step `instructions` of `make test`.",
+            "# `python scripts/instructions.py --record`, which `make test` compares.",
             f'compiler = "{present}"',
         ]
         for case, (instructions, hops) in counts.items():
@@ -99,8 +99,9 @@ def main(arguments: Sequence[str]) -> int:
             print(f"          it now takes {hops} packet-hops, on record are {record[case]['packet_hops']}")
     if failed:
         print(
-            f"More than {percent_max} % from {RECORD.relative_to(ROOT)}. Slower: find out why. Meant, or faster: "
-            "record it anew with `.venv/bin/python scripts/instructions.py --record`, and say why in the commit."
+            f"More than {percent_max} % from {RECORD.relative_to(ROOT)}. Slower: find out why. Meant: "
+            "record it anew with `.venv/bin/python scripts/instructions.py --record`, and say why in the "
+            "commit."
         )
     print(f"{len(counts) - failed} passed, {failed} failed")
     return 1 if failed else 0

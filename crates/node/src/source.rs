@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn drawn_fragments_are_the_same_each_time_and_can_be_had_one_by_one() {
-        let sets = ["live.replay=\"\"".to_owned(), "readout.hosts=3".to_owned()];
+        let sets = ["live.replay=\"\"", "readout.hosts=3", "readout.fragment_size=2 kB"].map(str::to_owned);
         let scenario = fanin_scenario::load("replay", &sets).unwrap().scenario;
         let (supply, sources) = supply(&scenario, Path::new(".")).unwrap();
         let mut memory = Memory::new(supply.clone(), &sources, 1);

@@ -7,7 +7,6 @@
 
 #![forbid(unsafe_code)]
 
-mod diatcp;
 mod icc15;
 mod judge;
 mod lab;
@@ -16,6 +15,7 @@ mod m21tcp;
 mod multihost;
 mod pause;
 mod thesis;
+mod windows;
 
 pub use judge::{Judged, Status};
 pub use lab::{DURATION, Got, LabError, Point, Progress, reproduce};
@@ -42,7 +42,7 @@ pub struct Claim {
 pub fn claims() -> Vec<Claim> {
     let mut claims = thesis::claims();
     claims.extend(icc15::claims());
-    claims.extend(diatcp::claims());
+    claims.extend(windows::claims());
     claims.extend(m21tcp::claims());
     claims.extend(lcn15::claims());
     claims.extend(multihost::claims());

@@ -27,7 +27,7 @@ use ring::Ring;
 /// Slots of a ring, where memory allows.
 const SLOTS_MAX: u32 = 4096;
 const SLOTS_MIN: u32 = 64;
-/// A queue that another process has just left is busy for some milliseconds.
+/// An interface or queue that another process has just left is busy for some milliseconds.
 const BUSY_FOR: Duration = Duration::from_secs(2);
 /// Free chunks that are not lent to the kernel: drivers come first, but the switch needs some for copies.
 const KEPT: usize = crate::switch::BURST;
@@ -232,7 +232,7 @@ impl XdpPorts {
         let fail = |what| move |error| OpenError { interface: name.to_owned(), what, error };
         let largest = device.mtu().map_err(fail("reading its MTU"))?.max(mtu.get() as u32);
         let frags = largest + ETHERNET_BYTES as u32 + 4 > self.pool.room();
-        let redirect = Redirect::attach(device.index, queues, spec.attach, frags)
+        let redirect = unless_busy(|| Redirect::attach(device.index, queues, spec.attach, frags))
             .map_err(fail("attaching the redirect program"))?;
         let mut opened = Vec::new();
         for queue in 0..queues {
@@ -332,9 +332,21 @@ impl XdpPorts {
     }
 }
 
-fn bind(socket: &OwnedFd, address: &libc::sockaddr_xdp) -> io::Result<()> {
+/// Tries until it is not busy any more, for as long as a process that has just left may keep an interface.
+fn unless_busy<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let began = Instant::now();
     loop {
+        match attempt() {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) && began.elapsed() <= BUSY_FOR => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            result => return result,
+        }
+    }
+}
+
+fn bind(socket: &OwnedFd, address: &libc::sockaddr_xdp) -> io::Result<()> {
+    unless_busy(|| {
         // SAFETY: the kernel reads an address of the size given.
         let result = unsafe {
             libc::bind(
@@ -343,15 +355,8 @@ fn bind(socket: &OwnedFd, address: &libc::sockaddr_xdp) -> io::Result<()> {
                 size_of::<libc::sockaddr_xdp>() as libc::socklen_t,
             )
         };
-        if result == 0 {
-            return Ok(());
-        }
-        let error = io::Error::last_os_error();
-        if error.raw_os_error() != Some(libc::EBUSY) || began.elapsed() > BUSY_FOR {
-            return Err(error);
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    })
 }
 
 /// Packet memory is locked; where we may, we lift the limit on that.

@@ -40,7 +40,7 @@ enum Form {
     Json,
     /// The OVSDB transaction that numbers the ports, for `ovsdb-client transact`.
     Ovsdb,
-    /// The configuration of the software switch at the other end of the host ports, for `fanin switch`.
+    /// The configuration of the software switch at the other end of the host ports, for `fanin switch CONFIG`.
     Switch,
 }
 

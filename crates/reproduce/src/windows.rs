@@ -1,9 +1,10 @@
-//! Claims of ICC'15 about DIATCP (§IV.D), and of LCN'15 about where DCTCP cannot help.
+//! Claims of ICC'15 about windows: static ones (§IV.C) and DIATCP's (§IV.D); and of LCN'15 about where DCTCP cannot help.
 
 use crate::judge::{ms, near, percent};
 use crate::{Claim, Got, Judged, Point};
 
 const N147: &str = "icc15-147";
+const RACK: &str = "icc15-39dcm";
 const ROUTER: &str = "icc15-router";
 
 fn window(preset: &'static str, packets: u32) -> Point {
@@ -33,6 +34,49 @@ fn bytes_per_event(got: &Got) -> f64 {
 pub(crate) fn claims() -> Vec<Claim> {
     vec![
         Claim {
+            id: "I012",
+            place: "ICC'15 §IV.C.1, eqs (3), (4), (6)",
+            says: "windows that add up to less than BDP + B lose nothing, larger ones do",
+            expected: "no drop with 1 and 2 packets (221 and 441 kB of 525 kB), drops with 4 (882 kB)",
+            points: [1, 2, 4].map(|packets| window(N147, packets)).to_vec(),
+            judge: |got| {
+                let d = drops(got);
+                Judged::new(d[0] == 0 && d[1] == 0 && d[2] > 0, format!("{d:?} drops"))
+            },
+            known: None,
+        },
+        Claim {
+            id: "I014",
+            place: "ICC'15 §IV.C.1, eq. (7)",
+            says: "39 collectors with windows of two packets need no more than about 17 MB",
+            expected: "largest queue ≤ 17.2 MB × 1518 / 1500, all collectors busy, no drop before the rack",
+            points: vec![
+                window(RACK, 2)
+                    .set("supervisor.arrivals", "on-demand")
+                    .set("tor.buffer", "20 MB")
+                    .set("tor.uplink_buffer", "20 MB"),
+            ],
+            judge: |got| {
+                let (most, drops) = (got[0].queue_bytes_max(), got[0].drops());
+                Judged::new(most <= 17_406_000 && drops == 0, format!("{most} B, {drops} drops"))
+            },
+            known: None,
+        },
+        Claim {
+            id: "I017",
+            place: "ICC'15 §IV.C.2, fig. 6b",
+            says: "a static window costs 20 kB more from the collector to the readouts for each event than credits",
+            expected: "+20 kB ± 30 % on the wire",
+            points: vec![window(N147, 2), credits(N147, 396)],
+            judge: |got| {
+                let more = (bytes_per_event(got[0]) - bytes_per_event(got[1])) / 1e3;
+                Judged::new(near(more, 20.0, 0.3), format!("{more:+.1} kB"))
+            },
+            known: Some(
+                "both acknowledge every second packet here; the difference is the collector's receive offload, which merges a burst's acknowledgements and which no scenario has",
+            ),
+        },
+        Claim {
             id: "I023",
             place: "ICC'15 §IV.D.1, eqs (8)-(10)",
             says: "DIATCP: a global window from BDP to BDP + B fills the link and loses nothing, a larger one loses",
@@ -43,6 +87,18 @@ pub(crate) fn claims() -> Vec<Claim> {
                 let ideal = got[..3].iter().all(|got| near(got.mean_ms(), got.ideal_ms(), 0.01));
                 let m: Vec<f64> = got.iter().map(|got| got.mean_ms()).collect();
                 Judged::new(ideal && d[..3] == [0; 3] && d[3] > 0, format!("{}, {d:?} drops", ms(&m)))
+            },
+            known: None,
+        },
+        Claim {
+            id: "I027",
+            place: "ICC'15 §IV.D.4, fig. 11",
+            says: "no time-out under DIATCP, a static window or credits, some under plain CUBIC",
+            expected: "0, 0, 0 and more than 0",
+            points: vec![diatcp(160), window(ROUTER, 2), credits(ROUTER, 421), Point::new(ROUTER)],
+            judge: |got| {
+                let t: Vec<u64> = got.iter().map(|got| got.timeouts_total()).collect();
+                Judged::new(t[..3] == [0; 3] && t[3] > 0, format!("{t:?} time-outs"))
             },
             known: None,
         },
