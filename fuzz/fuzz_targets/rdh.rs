@@ -1,5 +1,6 @@
 #![no_main]
 
-mod common;
+#[path = "../../crates/events/tests/common/check.rs"]
+mod check;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| common::check(bytes, fanin_events::Format::Rdh));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| check::check(bytes, fanin_events::Format::Rdh));
