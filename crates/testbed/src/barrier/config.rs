@@ -107,7 +107,10 @@ mod tests {
         let sets = ["workload.kind=fixed-block", "workload.request_size=1003 B", "workload.senders=4"];
         let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
         let scenario = fanin_scenario::load("incast", &sets).unwrap().scenario;
-        assert_eq!((0..4).map(|sender| answer_bytes(&scenario, sender)).collect::<Vec<_>>(), [251, 251, 251, 250]);
+        assert_eq!(
+            (0..4).map(|sender| answer_bytes(&scenario, sender)).collect::<Vec<_>>(),
+            [251, 251, 251, 250]
+        );
     }
 
     #[test]

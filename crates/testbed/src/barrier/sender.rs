@@ -36,8 +36,7 @@ pub fn send(system: &System, index: u16) -> Result<(), BarrierError> {
     let count = system.senders.len();
     let address =
         *system.senders.get(usize::from(index)).ok_or(BarrierError::NoSuchSender { got: index, count })?;
-    let network =
-        |what| move |source| BarrierError::Network { what, address: address.to_string(), source };
+    let network = |what| move |source| BarrierError::Network { what, address: address.to_string(), source };
     let listener = TcpListener::bind(address).map_err(network("cannot listen at"))?;
     sleep_exactly();
     let (stream, from) = listener.accept().map_err(network("cannot accept a connection at"))?;
@@ -49,19 +48,15 @@ pub fn send(system: &System, index: u16) -> Result<(), BarrierError> {
     fs::write(&path, text).map_err(|source| BarrierError::File { path, source })
 }
 
-fn serve(
-    system: &System,
-    index: u16,
-    mut stream: TcpStream,
-    from: SocketAddr,
-) -> Result<Sent, BarrierError> {
+fn serve(system: &System, index: u16, mut stream: TcpStream, from: SocketAddr) -> Result<Sent, BarrierError> {
     let network = |what| move |source| BarrierError::Network { what, address: from.to_string(), source };
     let block = vec![0x5a_u8; system.answer_bytes(u64::from(index)) as usize];
     let longest = system.scenario.workload.service_delay_max.as_nanos();
     let mut random = Random::new(system.scenario.run.seed ^ u64::from(index + 1) << 32);
     let mut sent = Sent::default();
     let mut bytes = [0; REQUEST_BYTES];
-    let info = |stream: &TcpStream| TcpInfo::of(stream).map_err(network("cannot ask about the connection to"));
+    let info =
+        |stream: &TcpStream| TcpInfo::of(stream).map_err(network("cannot ask about the connection to"));
     let (mut base, mut last, mut round_before) = (None, info(&stream)?, None);
     loop {
         // The aggregator ends the connection when it has enough, in the middle of nothing.

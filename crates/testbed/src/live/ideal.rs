@@ -37,8 +37,7 @@ impl Ideal {
         let bridges: Vec<usize> = (0..shape.bridges.len())
             .filter(|&bridge| path.iter().filter(|wire| touches(wire, bridge)).count() == 2)
             .collect();
-        let latency: Duration =
-            bridges.iter().map(|&bridge| shape.bridges[bridge].settings.latency).sum();
+        let latency: Duration = bridges.iter().map(|&bridge| shape.bridges[bridge].settings.latency).sum();
         let one_way: Duration = path.iter().map(|wire| wire.delay).sum::<Duration>() + latency;
         let rates: Vec<Rate> = path.iter().map(|wire| wire.rate).collect();
         Self {

@@ -158,7 +158,8 @@ impl Shape {
             }
             link.delay += scenario.uplink.delay + aggregation.latency;
             shape.notes.push(
-                "the aggregation switches, which never drop, are part of the core; only their delay is kept".to_owned(),
+                "the aggregation switches, which never drop, are part of the core; only their delay is kept"
+                    .to_owned(),
             );
         }
         shape.readouts(scenario, core, &link);
@@ -184,11 +185,8 @@ impl Shape {
 
     fn readouts(&mut self, scenario: &Scenario, bridge: usize, link: &Link) {
         for index in 0..scenario.senders() as u16 {
-            let part = if scenario.is_barrier() {
-                Part::Sender(index)
-            } else {
-                Part::Role(Role::Readout, index)
-            };
+            let part =
+                if scenario.is_barrier() { Part::Sender(index) } else { Part::Role(Role::Readout, index) };
             self.host(format!("readout:{index}"), part, bridge, link);
         }
     }
@@ -239,7 +237,9 @@ impl Shape {
                 End::Host(host) => found.push(host),
                 End::Bridge(next) => {
                     let others = self.ports_of(next).into_iter().map(|(_, other)| other);
-                    open.extend(others.filter(|&other| other != End::Bridge(from)).map(|other| (next, other)));
+                    open.extend(
+                        others.filter(|&other| other != End::Bridge(from)).map(|other| (next, other)),
+                    );
                 }
             }
         }
@@ -294,7 +294,10 @@ mod tests {
         assert_eq!((shape.hosts.len(), shape.bridges.len()), (4 + 24 + 1 + 2, 1));
         assert_eq!(shape.ports_of(0).len(), shape.hosts.len());
         let collector = shape.host_of(Part::Role(Role::Collector, 3)).unwrap();
-        assert_eq!((collector.name.as_str(), collector.address), ("collector:3", Ipv4Addr::new(10, 91, 0, 4)));
+        assert_eq!(
+            (collector.name.as_str(), collector.address),
+            ("collector:3", Ipv4Addr::new(10, 91, 0, 4))
+        );
         // Collectors talk to everybody but each other; loggers to collectors only.
         assert_eq!(shape.peers_of(0).len(), 27);
         assert_eq!(shape.peers_of(shape.hosts.len() - 1), [0, 1, 2, 3]);
@@ -302,9 +305,13 @@ mod tests {
 
     #[test]
     fn switches_behind_switches_know_who_is_behind_them() {
-        let sets = ["network.cores=1", "collectors.racks=2", "collectors.hosts_per_rack=3", "readout.hosts=5"];
+        let sets =
+            ["network.cores=1", "collectors.racks=2", "collectors.hosts_per_rack=3", "readout.hosts=5"];
         let shape = shape("thesis-a-1000hz", &sets).unwrap();
-        assert_eq!(shape.bridges.iter().map(|bridge| bridge.name.as_str()).collect::<Vec<_>>(), ["tor:0", "tor:1", "core:0"]);
+        assert_eq!(
+            shape.bridges.iter().map(|bridge| bridge.name.as_str()).collect::<Vec<_>>(),
+            ["tor:0", "tor:1", "core:0"]
+        );
         let uplink = shape.ports_of(1).pop().unwrap().1;
         assert_eq!(uplink, End::Bridge(2));
         // All but the rack's own three.

@@ -15,8 +15,6 @@ const READY_MAX: Duration = Duration::from_secs(20);
 const TURN: Duration = Duration::from_millis(10);
 /// From the request to end until it is ended by force; its queues drain for a fifth of a second.
 const END_MAX: Duration = Duration::from_secs(2);
-/// A switch in hardware waits for no one: the process goes before others.
-const NICENESS: i32 = -15;
 
 /// Why a switch does not do what it should.
 #[derive(Debug, Error)]
@@ -74,10 +72,6 @@ impl SwitchProcess {
         // Ctrl-C is for the parent alone.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let child = command.spawn().map_err(fail)?;
-        if let Some(pid) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw) {
-            // Without the privilege it is as good as any other process, and its lateness shows.
-            let _ = rustix::process::setpriority_process(Some(pid), NICENESS);
-        }
         Ok(Self { name, child, socket, log })
     }
 

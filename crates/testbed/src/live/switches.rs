@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use fanin_scenario::{
-    Buffering, CongestionControl, DaqringService, EcnMode, M21Charge, NotCapable, PauseMode, PoolCharge, QueueUnit,
-    Scenario, Switch,
+    Buffering, CongestionControl, DaqringService, EcnMode, M21Charge, NotCapable, PauseMode, PoolCharge,
+    QueueUnit, Scenario, Switch,
 };
 use fanin_switch::config::{
     BufferingSpec, Config, ControlSpec, DisciplineSpec, Hugepages, ImpairSpec, M21Spec, MarkSpec, PauseSpec,
@@ -57,7 +57,10 @@ pub fn configure(
             mac_hold: Duration::ZERO,
             ..SwitchSpec::default()
         },
-        control: ControlSpec { socket: Some(socket.to_string_lossy().into_owned()), ..ControlSpec::default() },
+        control: ControlSpec {
+            socket: Some(socket.to_string_lossy().into_owned()),
+            ..ControlSpec::default()
+        },
         buffering,
         ..Config::default()
     };
@@ -127,7 +130,8 @@ fn is_uplink(bridge: &Bridge, end: End) -> bool {
 fn buffering(bridge: &Bridge) -> Result<BufferingSpec, Refusal> {
     let Bridge { settings, section, .. } = bridge;
     let refuse = |key: &str, needed| Err(Refusal::switch(section, key, needed));
-    let base = BufferingSpec { overhead: settings.frame_overhead + CHECK_SEQUENCE, ..BufferingSpec::default() };
+    let base =
+        BufferingSpec { overhead: settings.frame_overhead + CHECK_SEQUENCE, ..BufferingSpec::default() };
     if settings.input_limit.0.is_some() {
         return refuse("input_limit", "\"unlimited\" for the software switch");
     }
@@ -135,7 +139,9 @@ fn buffering(bridge: &Bridge) -> Result<BufferingSpec, Refusal> {
         return refuse("pool_split", "0: the software switch has one pool");
     }
     match settings.buffering {
-        Buffering::Dedicated => Ok(BufferingSpec { scheme: Scheme::Dedicated, size: settings.buffer, ..base }),
+        Buffering::Dedicated => {
+            Ok(BufferingSpec { scheme: Scheme::Dedicated, size: settings.buffer, ..base })
+        }
         Buffering::Shared if settings.pool_charge == PoolCharge::Input => {
             refuse("pool_charge", "\"output\" for the software switch")
         }
@@ -157,9 +163,7 @@ fn buffering(bridge: &Bridge) -> Result<BufferingSpec, Refusal> {
             "another scheme: the software switch has no virtual output queues, and only stands in for those that \
              cannot fill (256 MB or more, no `port_limit`)",
         ),
-        Buffering::Daqring | Buffering::Unlimited => {
-            Ok(BufferingSpec { scheme: Scheme::Unlimited, ..base })
-        }
+        Buffering::Daqring | Buffering::Unlimited => Ok(BufferingSpec { scheme: Scheme::Unlimited, ..base }),
     }
 }
 
@@ -201,9 +205,11 @@ fn mark(bridge: &Bridge) -> Result<Option<MarkSpec>, Refusal> {
         (EcnMode::Threshold, QueueUnit::Bytes) => {
             Err(Refusal::switch(bridge.section, "ecn.unit", "\"packets\" for the software switch"))
         }
-        (EcnMode::RedMark | EcnMode::RedDrop, _) => {
-            Err(Refusal::switch(bridge.section, "ecn.mode", "\"off\" or \"threshold\" for the software switch"))
-        }
+        (EcnMode::RedMark | EcnMode::RedDrop, _) => Err(Refusal::switch(
+            bridge.section,
+            "ecn.mode",
+            "\"off\" or \"threshold\" for the software switch",
+        )),
     }
 }
 
@@ -221,7 +227,11 @@ fn pause(shape: &Shape, bridge: &Bridge, end: End) -> Result<PauseSpec, Refusal>
     };
     let own = &bridge.settings.pause;
     if own.mode == PauseMode::Priority {
-        return Err(Refusal::switch(bridge.section, "pause.mode", "\"pause\" or \"off\" for the software switch"));
+        return Err(Refusal::switch(
+            bridge.section,
+            "pause.mode",
+            "\"pause\" or \"off\" for the software switch",
+        ));
     }
     let sends = own.mode == PauseMode::Pause;
     Ok(PauseSpec {
@@ -238,7 +248,11 @@ fn m21(scenario: &Scenario, bridge: &Bridge, end: End) -> Result<Option<M21Spec>
         return Ok(None);
     }
     if transport.m21tcp.charge == M21Charge::Flow {
-        return Err(Refusal::value("transport.m21tcp.charge", "\"flow\"", "\"packet\" for the software switch"));
+        return Err(Refusal::value(
+            "transport.m21tcp.charge",
+            "\"flow\"",
+            "\"packet\" for the software switch",
+        ));
     }
     if *buffering != Buffering::Dedicated {
         return Err(Refusal::switch(bridge.section, "buffering", "\"dedicated\" for M21TCP"));

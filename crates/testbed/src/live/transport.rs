@@ -42,7 +42,8 @@ impl Techniques {
         #[cfg(not(feature = "bpf"))]
         match transport.congestion_control {
             CongestionControl::Static | CongestionControl::Dctcp => {
-                let what = format!("`transport.congestion_control = \"{}\"`", word(transport.congestion_control));
+                let what =
+                    format!("`transport.congestion_control = \"{}\"`", word(transport.congestion_control));
                 Err(Refusal::NoBpf { what }.into())
             }
             _ => Ok(Self::default()),
@@ -135,7 +136,8 @@ pub(super) fn notes(scenario: &Scenario) -> Vec<String> {
     let mut notes = Vec::new();
     if transport.profile != Profile::Linux6 {
         notes.push(
-            "TCP is this kernel's, not that of `transport.profile`; \"linux-6\" is the one that describes it".to_owned(),
+            "TCP is this kernel's, not that of `transport.profile`; \"linux-6\" is the one that describes it"
+                .to_owned(),
         );
     }
     if transport.delayed_ack && transport.delayed_ack_timeout != DELAYED_ACK {

@@ -46,8 +46,12 @@ pub struct Totals {
 /// What the switches' processes took of the machine, and what was left of it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Effort {
-    /// Processor time of the busiest switch, as a share of one core.
+    /// Processor time of the busiest switch, as a share of one core. It polls on for a moment after each frame, and so
+    /// takes most of a core long before it needs it.
     pub switch_cpu: f64,
+    /// The share of the busiest switch's rounds over its ports that moved frames: near 1, every round finds work, and
+    /// there is none to spare.
+    pub switch_busy: f64,
     /// Time that a switch was ready to work and waited for a core, as a share of all.
     pub switch_wait: f64,
     /// The longest of the mean waits in one interval of [`Watch`], in seconds: how late its shaper was.
@@ -88,6 +92,8 @@ struct Mark {
     totals: Totals,
     sent: BTreeMap<String, u64>,
     work: Vec<Work>,
+    /// By switch: rounds that moved frames, and all rounds.
+    rounds: Vec<(u64, u64)>,
     machine: (u64, u64),
 }
 
@@ -216,15 +222,16 @@ impl Watch {
         let mut samples = seen.samples;
         samples.sort_by_key(|sample| (sample.queue, sample.unix_us));
         let names: Vec<Arc<str>> = self.names.iter().map(|name| Arc::from(name.as_str())).collect();
-        let queues = samples.into_iter().filter(|sample| sample.unix_us >= base_unix_us).map(|sample| QueueRow {
-            queue: names[sample.queue].clone(),
-            time_ps: (sample.unix_us - base_unix_us).saturating_mul(1_000_000),
-            queue_bytes: sample.bytes,
-            queue_frames: sample.frames,
-            drops: sample.drops,
-            ecn_marks: sample.marks,
-            limit_bytes: None,
-        });
+        let queues =
+            samples.into_iter().filter(|sample| sample.unix_us >= base_unix_us).map(|sample| QueueRow {
+                queue: names[sample.queue].clone(),
+                time_ps: (sample.unix_us - base_unix_us).saturating_mul(1_000_000),
+                queue_bytes: sample.bytes,
+                queue_frames: sample.frames,
+                drops: sample.drops,
+                ecn_marks: sample.marks,
+                limit_bytes: None,
+            });
         Ok(Observed {
             network: Network {
                 packets: Some(until.totals.frames - from.totals.frames),
@@ -266,6 +273,10 @@ impl Watch {
         for (number, (name, client, pid)) in self.clients.iter().enumerate() {
             let picture = snapshot(name, client)?;
             self.add(&mut mark, number, &picture);
+            let workers = items(&picture["workers"]).iter();
+            mark.rounds.push(workers.fold((0, 0), |(busy, all), worker| {
+                (busy + count(worker, "busy_rounds"), all + count(worker, "rounds"))
+            }));
             mark.work.push(work(*pid));
         }
         Ok(mark)
@@ -395,10 +406,15 @@ fn effort(from: &Mark, until: &Mark, seconds: f64, late_s: f64) -> Effort {
         let used = pairs.map(|(from, until)| of(until).saturating_sub(of(from))).max().unwrap_or_default();
         used as f64 / 1e9 / seconds.max(1e-9)
     };
+    let rounds = from.rounds.iter().zip(&until.rounds).map(|(from, until)| {
+        let all = until.1.saturating_sub(from.1).max(1);
+        until.0.saturating_sub(from.0) as f64 / all as f64
+    });
     let busy = until.machine.0.saturating_sub(from.machine.0) as f64;
     let all = until.machine.1.saturating_sub(from.machine.1) as f64;
     Effort {
         switch_cpu: share(|work| work.ran),
+        switch_busy: rounds.fold(0.0, f64::max),
         switch_wait: share(|work| work.waited),
         switch_late_s: late_s,
         machine_cpu: if all > 0.0 { busy / all } else { 0.0 },

@@ -60,9 +60,8 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     let ideal = Ideal::of(scenario, &shape, fanin_units::Duration::ZERO, REQUEST_BYTES);
     let answers = (0..u64::from(scenario.workload.senders))
         .map(|sender| fanin_testbed::barrier::answer_bytes(scenario, sender));
-    let (payload, wire) = answers.fold((0, 0), |(payload, wire), bytes| {
-        (payload + bytes, wire + ideal.wire_bytes(bytes))
-    });
+    let (payload, wire) =
+        answers.fold((0, 0), |(payload, wire), bytes| (payload + bytes, wire + ideal.wire_bytes(bytes)));
     let least = ideal.time(wire);
     if observed.is_some() {
         for row in &mut told.rows {

@@ -169,9 +169,11 @@ fn choose(arguments: &Arguments, is_barrier: bool) -> Result<bool, Failure> {
 
 /// What namespaces and the switch need and this process lacks.
 fn missing() -> Option<String> {
-    const NEEDED: [&str; 6] = ["CAP_NET_ADMIN", "CAP_SYS_ADMIN", "CAP_BPF", "ip", "network namespaces", "AF_XDP"];
+    const NEEDED: [&str; 6] =
+        ["CAP_NET_ADMIN", "CAP_SYS_ADMIN", "CAP_BPF", "ip", "network namespaces", "AF_XDP"];
     let found = check();
-    let lacking = found.iter().filter(|(feature, verdict)| NEEDED.contains(&feature.name) && !verdict.is_there());
+    let lacking =
+        found.iter().filter(|(feature, verdict)| NEEDED.contains(&feature.name) && !verdict.is_there());
     let names: Vec<&str> = lacking.map(|(feature, _)| feature.name).collect();
     if names.iter().any(|name| name.starts_with("CAP_")) {
         return Some(format!("root ({})", names.join(", ")));
@@ -193,7 +195,11 @@ fn tell_features() -> Result<(), Failure> {
         text += &format!("{:<20}{word:<5}{more}\n", feature.name);
     }
     let bpf = if cfg!(feature = "bpf") { "yes" } else { "NO" };
-    let more = if cfg!(feature = "bpf") { "built in" } else { "for static windows and DCTCP; needs: cargo feature `bpf`" };
+    let more = if cfg!(feature = "bpf") {
+        "built in"
+    } else {
+        "for static windows and DCTCP; needs: cargo feature `bpf`"
+    };
     is_complete &= cfg!(feature = "bpf");
     text += &format!("{:<20}{bpf:<5}{more}\n", "BPF programs");
     output::print(&text)?;
@@ -225,7 +231,8 @@ fn finish(job: &Job<'_>, result: &RunResult, text: &str) -> Result<(), Failure> 
         if let Some(out) = &arguments.out {
             let page = out.join(fanin_report::PAGE_FILE);
             let data = out.join(LIVE_FOLDER).join("data");
-            let stored = if data.is_dir() { format!("; stored events: {}", data.display()) } else { String::new() };
+            let stored =
+                if data.is_dir() { format!("; stored events: {}", data.display()) } else { String::new() };
             output::print(&format!("\nThe page: {}{stored}\n", page.display()))?;
         }
     }

@@ -8,8 +8,8 @@ use super::Job;
 use crate::commands::sim;
 use crate::failure::Failure;
 
-/// A switch that needs more of its core than this has none left for a burst.
-const SWITCH_CPU_MAX: f64 = 0.85;
+/// A switch that finds work in so many of its rounds has no time left for a burst.
+const SWITCH_BUSY_MAX: f64 = 0.60;
 /// A switch that is ready and waits for a core for more than this share of the time is not a switch of the scenario's.
 const SWITCH_WAIT_MAX: f64 = 0.20;
 
@@ -38,8 +38,8 @@ pub(super) fn bottleneck(observed: &Observed) -> Option<String> {
     if observed.missed > 0 {
         return Some(format!("{} frames were lost before the switch saw them", observed.missed));
     }
-    if effort.switch_cpu > SWITCH_CPU_MAX {
-        return Some(format!("the switch took {} of its core", percent(effort.switch_cpu)));
+    if effort.switch_busy > SWITCH_BUSY_MAX {
+        return Some(format!("the switch had work in {} of its rounds", percent(effort.switch_busy)));
     }
     if effort.switch_wait > SWITCH_WAIT_MAX {
         return Some(format!("the switch waited for a core for {} of the time", percent(effort.switch_wait)));
@@ -62,8 +62,10 @@ pub(super) fn notes(bench: &Bench, observed: &Observed) -> String {
         text += &format!("{:<18}{note}\n", "note");
     }
     text += &format!(
-        "{:<18}switch {:.0} % of a core, ready and waiting {:.1} %, late by {:.2} ms; all cores {:.0} % busy\n",
+        "{:<18}switch: work in {:.1} % of its rounds, {:.0} % of a core with polling, ready and waiting {:.1} %, late by \
+         {:.2} ms; all cores {:.0} % busy\n",
         "head-room",
+        100.0 * effort.switch_busy,
         100.0 * effort.switch_cpu,
         100.0 * effort.switch_wait,
         1e3 * effort.switch_late_s,
