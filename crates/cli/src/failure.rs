@@ -90,6 +90,12 @@ pub(crate) enum Failure {
     /// The journals of a live system cannot be read.
     #[error(transparent)]
     Journal(#[from] fanin_node::journal::JournalError),
+    /// What TCP counted in a live system cannot be read.
+    #[error(transparent)]
+    Counted(#[from] fanin_node::tcp::CountedError),
+    /// There is no capture.
+    #[error(transparent)]
+    Tap(#[from] fanin_testbed::TapError),
     /// A live system did not keep what it promises.
     #[error("the audit failed: {0}")]
     Audit(#[from] fanin_node::audit::Finding),
@@ -150,6 +156,7 @@ impl Failure {
             | Self::Check { .. }
             | Self::Undelivered { .. } => 1,
             Self::Switch(error) if error.is_unsupported() => 3,
+            Self::Tap(fanin_testbed::TapError::NotPermitted) => 3,
             Self::Process(error) if !error.is_permanent() => 1,
             Self::Audit(_) | Self::Launch(fanin_node::launch::LaunchError::Ended { .. }) => 1,
             Self::Launch(fanin_node::launch::LaunchError::NotReady { .. }) => 1,
@@ -170,6 +177,8 @@ impl Failure {
             | Self::Process(_)
             | Self::Launch(_)
             | Self::Journal(_)
+            | Self::Counted(_)
+            | Self::Tap(_)
             | Self::Result(_)
             | Self::NoClaim { .. }
             | Self::Read(_)

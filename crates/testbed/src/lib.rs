@@ -15,6 +15,7 @@ mod ledger;
 mod name;
 mod offload;
 mod plan;
+mod tap;
 
 #[cfg(feature = "bpf")]
 pub mod bpf;
@@ -25,3 +26,4 @@ pub use lab::{BuildError, Lab, PlanError};
 pub use ledger::{Cleaned, Ledger, LedgerError, clean, leftovers};
 pub use name::{BadName, NodeName, RunName};
 pub use plan::{Address, Link, Node, Plan, Port, Route, Setting};
+pub use tap::{SNAP_BYTES, Tap, TapError, Tapped};

@@ -1,5 +1,6 @@
 //! `fanin run`: a scenario for real, on this machine.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,8 +11,11 @@ use fanin_node::clock::std_duration;
 use fanin_node::ideal::{self, Loop};
 use fanin_node::launch::{Launch, Live, Loopback, ended_cpu_seconds, processes};
 use fanin_node::result::{Told, told};
+use fanin_node::tcp::{Counted, counted};
+use fanin_node::transport::{self, World};
 use fanin_report::{Kind, Records, RunResult, ScenarioName, Span, Speed, Summary};
 use fanin_scenario::Loaded;
+use fanin_testbed::{Tap, Tapped};
 use fanin_units::Instant as Moment;
 
 use crate::commands::{Source, sim};
@@ -44,6 +48,9 @@ pub(crate) struct Arguments {
     /// Write the summary as JSON to a file; `-` is standard output, which then holds nothing else.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     json: Option<Json>,
+    /// Capture the segments between the processes, headers only, as pcapng; needs CAP_NET_RAW.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pcap: Option<PathBuf>,
     /// Serve the metrics of every process, each at a free port of 127.0.0.1 that is printed.
     #[arg(long)]
     metrics: bool,
@@ -90,13 +97,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         metrics: arguments.metrics,
     };
     let stop = interrupt::flag();
+    let fitted = transport::fit(&loaded.scenario, World::Loopback).map_err(io::Error::other)?;
     let loop_rate = ideal::measure_loopback()?;
+    let tap = arguments.pcap.as_deref().map(|file| Tap::start("lo", file)).transpose()?;
     let (began, cpu) = (Instant::now(), ended_cpu_seconds());
     let mut live = Live::start(&launch, Loopback::default())?;
+    if let Some(tap) = &tap {
+        let system = live.system();
+        let listening = [&system.supervisor].into_iter().chain(&system.readouts).chain(&system.loggers);
+        tap.choose(listening.filter_map(|address| fanin_node::config::port(address)));
+    }
     tell_metrics(arguments, &live)?;
     work(arguments, &loaded, &mut live, stop)?;
     let (restarts, killed) = (live.restarts(), live.killed().to_vec());
     drop(live);
+    let tapped = tap.map(Tap::stop).transpose()?;
     let speed = Speed {
         wall_s: Some(began.elapsed().as_secs_f64()),
         cpu_s: Some(ended_cpu_seconds() - cpu),
@@ -108,10 +123,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut told = told(&folder.path, &racks)?;
     ideal::fill(&mut told.rows, &loaded.scenario, loop_rate);
     let audited = audit(&folder.path, &folder.path.join("data"), loaded.scenario.logger.hosts > 0);
-    let summary = summarise(&loaded, &told, loop_rate, speed);
-    let text = summary::text(&summary) + &notes(&told, &audited, restarts, &killed, &loaded);
+    let counted = counted(&folder.path)?;
+    let mut summary = summarise(&loaded, &told, loop_rate, speed);
+    counted.fill(&mut summary, &fitted);
+    let notes = notes(&told, &audited, restarts, &killed, &loaded)
+        + &counted.notes(&fitted)
+        + &captured(arguments, tapped);
+    let text = summary::text(&summary) + &notes;
     let ending = ending(stop, &summary, audited);
-    finish(arguments, &loaded, summary, told, &text)?;
+    finish(arguments, &loaded, summary, told, counted, &text)?;
     ending
 }
 
@@ -200,6 +220,15 @@ fn notes(
     text
 }
 
+fn captured(arguments: &Arguments, tapped: Option<Tapped>) -> String {
+    let (Some(file), Some(Tapped { frames, dropped })) = (&arguments.pcap, tapped) else {
+        return String::new();
+    };
+    let lacks =
+        if dropped > 0 { format!("; {dropped} came too fast and are lacking") } else { String::new() };
+    format!("{:<18}{frames} frames in {}{lacks}\n", "capture", file.display())
+}
+
 fn ending(
     stop: &AtomicBool,
     summary: &Summary,
@@ -222,11 +251,12 @@ fn finish(
     loaded: &Loaded,
     summary: Summary,
     told: Told,
+    counted: Counted,
     text: &str,
 ) -> Result<(), Failure> {
     let mut result = RunResult::new(summary);
     result.scenario_toml = Some(loaded.to_toml());
-    result.records = Records { events: told.rows, ..Records::default() };
+    result.records = Records { events: told.rows, flows: counted.rows, ..Records::default() };
     if let Some(out) = &arguments.out {
         fanin_report::write(out, &result, &fanin_report::page(std::slice::from_ref(&result)))?;
     }
