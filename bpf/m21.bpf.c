@@ -103,14 +103,15 @@ static __always_inline struct state *state(struct bpf_sock_ops *ops)
 /* The sender's bound: whole segments, and never less than one. */
 static __always_inline void bound(struct bpf_sock_ops *ops, struct state *st, __u32 window)
 {
-	__u32 zero = 0, mss = ops->mss_cache, segments;
+	/* What the option takes of each full segment is not in mss_cache. */
+	__u32 zero = 0, mss = ops->mss_cache - sizeof(struct option), segments;
 	struct figures *figures = bpf_map_lookup_elem(&fanin_m21_figures, &zero);
 	int value;
 
 	if (!figures)
 		return;
 	figures->echoes++;
-	if (window == NO_LIMIT || !mss)
+	if (window == NO_LIMIT || ops->mss_cache <= sizeof(struct option))
 		return;
 	segments = window / mss;
 	if (!segments) {

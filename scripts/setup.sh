@@ -32,6 +32,7 @@ system_test=(
     'has valgrind|valgrind|counting instructions'
     'has ip && has tc && has ss|iproute2|networks of namespaces'
     'python3 -c "import ensurepip, venv"|python3-venv|the Python tools, in .venv'
+    'has chromium|chromium|the tests of the page'
     'has ovs-vswitchd|openvswitch-switch|the test of OpenFlow rules'
 )
 system_bench=(

@@ -123,7 +123,7 @@ impl SocketOptions {
             safe::set_socket_send_buffer_size(fd, *bytes as usize)
         })?;
         if let Some(bytes) = self.window_clamp {
-            clamp(fd, bytes)?;
+            clamp_window(fd, bytes)?;
         }
         set("quickack", self.quickack.as_ref(), |on| safe::set_tcp_quickack(fd, *on))?;
         set("rto_min", micros(self.rto_min).as_ref(), |us| raw(fd, sockopt::TCP_RTO_MIN_US, *us))?;
@@ -214,8 +214,13 @@ fn micros(time: Option<Duration>) -> Option<u32> {
     time.map(|time| u32::try_from(time.as_micros()).unwrap_or(u32::MAX))
 }
 
-/// Set the largest window to advertise.
-pub(crate) fn clamp(fd: impl AsFd, bytes: u32) -> Result<(), OptionError> {
+/// Set the largest window that a TCP socket advertises, bytes ([`SocketOptions::window_clamp`]). The kernel raises it by
+/// itself when data arrive.
+///
+/// # Errors
+///
+/// [`OptionError`] where the system refuses it.
+pub fn clamp_window(fd: impl AsFd, bytes: u32) -> Result<(), OptionError> {
     set("window_clamp", Some(&bytes), |bytes| raw(fd, sockopt::TCP_WINDOW_CLAMP, *bytes))
 }
 

@@ -72,6 +72,10 @@ pub fn wanted(scenario: &Scenario, offered_max: u64) -> SocketOptions {
         nodelay: Some(transport.nodelay),
         congestion_control: Some(kernel_name(transport.congestion_control).unwrap_or(SUBSTITUTE).to_owned()),
         window_clamp: clamp.map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX >> 1)),
+        // A buffer of a chosen size keeps the kernel from raising the window while it is read from (`tcp_rcv_space_adjust`).
+        receive_buffer: clamp
+            .filter(|_| transport.congestion_control == CongestionControl::Diatcp)
+            .map(|bytes| u32::try_from(2 * bytes).unwrap_or(u32::MAX >> 1)),
         quickack: (!transport.delayed_ack).then_some(true),
         rto_min: Some(std_duration(transport.rto_min)),
         rto_max: Some(std_duration(transport.rto_max)),
@@ -247,7 +251,7 @@ mod tests {
     fn a_receiver_that_shares_starts_with_the_whole() {
         let text = "[transport]\ncongestion_control = 'diatcp'\n[transport.diatcp]\nglobal_window = 40";
         let options = wanted(&scenario(text), 3 << 20);
-        assert_eq!(options.window_clamp, Some(1 << 16));
+        assert_eq!((options.window_clamp, options.receive_buffer), (Some(1 << 16), Some(1 << 17)));
         let text = "[transport]\ncongestion_control = 'diatcp'\n[transport.diatcp]\nglobal_window = 100";
         assert_eq!(wanted(&scenario(text), 3 << 20).window_clamp, Some(100 * 1448));
         assert_eq!(options.congestion_control.as_deref(), Some("cubic"));

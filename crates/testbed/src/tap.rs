@@ -65,11 +65,11 @@ pub struct Tapped {
     pub dropped: u64,
 }
 
-/// A capture that runs: TCP segments over IPv4 that come in by one device of the calling thread's namespace, to or from
+/// A capture that runs: TCP segments over IPv4 that come in by one device of the calling thread's namespace, all or those of
 /// ports that are named later, cut to [`SNAP_BYTES`]. Stamps are those of the moment at which a frame is read.
 #[derive(Debug)]
 pub struct Tap {
-    ports: Arc<OnceLock<HashSet<u16>>>,
+    chosen: Arc<OnceLock<Ports>>,
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Result<Tapped, TapError>>,
 }
@@ -89,9 +89,9 @@ impl Tap {
         // A loopback or veth has no rate of its own.
         let interface =
             capture.add_interface(device, Rate::new(0), Bytes::new(SNAP_BYTES as u64)).map_err(fail)?;
-        let ports: Arc<OnceLock<HashSet<u16>>> = Arc::default();
+        let chosen: Arc<OnceLock<Ports>> = Arc::default();
         let stop = Arc::new(AtomicBool::new(false));
-        let (known, stopping, path) = (Arc::clone(&ports), Arc::clone(&stop), file.to_owned());
+        let (known, stopping, path) = (Arc::clone(&chosen), Arc::clone(&stop), file.to_owned());
         let work = move || {
             let fail = |source| TapError::File { path: path.clone(), source };
             let now = || Instant::new(began.elapsed().as_nanos() as u64 * 1000);
@@ -103,8 +103,8 @@ impl Tap {
                 let is_last = stopping.load(Ordering::Relaxed);
                 while let Some((kept, length)) = receive(&socket, &mut head).map_err(TapError::Socket)? {
                     let (at, frame) = (now(), &head[..kept]);
-                    let Some((source, destination)) = ports_of(frame) else { continue };
-                    let Some(ports) = known.get() else {
+                    let Some(ports) = ports_of(frame) else { continue };
+                    let Some(chosen) = known.get() else {
                         if early.len() < EARLY_FRAMES_MAX {
                             early.push((at, frame.to_vec(), length));
                         } else {
@@ -113,14 +113,12 @@ impl Tap {
                         continue;
                     };
                     for (at, frame, length) in early.drain(..) {
-                        if ports_of(&frame)
-                            .is_some_and(|(from, to)| ports.contains(&from) || ports.contains(&to))
-                        {
+                        if ports_of(&frame).is_some_and(|ports| chosen.wants(ports)) {
                             capture.write_frame(interface, at, &frame, length).map_err(fail)?;
                             tapped.frames += 1;
                         }
                     }
-                    if ports.contains(&source) || ports.contains(&destination) {
+                    if chosen.wants(ports) {
                         capture.write_frame(interface, at, frame, length).map_err(fail)?;
                         tapped.frames += 1;
                     }
@@ -138,13 +136,18 @@ impl Tap {
         };
         let thread =
             std::thread::Builder::new().name("capture".into()).spawn(work).map_err(TapError::Socket)?;
-        Ok(Self { ports, stop, thread })
+        Ok(Self { chosen, stop, thread })
     }
 
     /// Says whose frames are kept: those from or to these ports. Frames before that are looked at again.
     pub fn choose(&self, ports: impl IntoIterator<Item = u16>) {
         // A second choice would leave the file with two meanings.
-        let _ = self.ports.set(ports.into_iter().collect());
+        let _ = self.chosen.set(Ports::These(ports.into_iter().collect()));
+    }
+
+    /// Keeps all frames.
+    pub fn choose_all(&self) {
+        let _ = self.chosen.set(Ports::All);
     }
 
     /// Ends the capture.
@@ -157,6 +160,22 @@ impl Tap {
     pub fn stop(self) -> Result<Tapped, TapError> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+/// Whose frames are kept.
+#[derive(Debug)]
+enum Ports {
+    All,
+    These(HashSet<u16>),
+}
+
+impl Ports {
+    fn wants(&self, (source, destination): (u16, u16)) -> bool {
+        match self {
+            Self::All => true,
+            Self::These(ports) => ports.contains(&source) || ports.contains(&destination),
+        }
     }
 }
 

@@ -26,6 +26,7 @@ fn options(window_clamp: Option<u32>) -> Options {
         congestion_control: Some("cubic".into()),
         quickack: Some(true),
         window_clamp,
+        receive_buffer: window_clamp.map(|bytes| 2 * bytes),
         ..SocketOptions::default()
     };
     Options { greeting: Greeting::Bare, socket, ..Options::default() }
@@ -83,15 +84,22 @@ fn collect(shared: bool) {
         });
     };
     let until = start + Duration::from_secs(60);
-    let mut next =
+    let next =
         |endpoint: &mut Endpoint| endpoint.poll(Some(until)).unwrap().expect("nothing happens any more");
     let mut connected = 0;
     while connected < SENDERS {
-        connected += usize::from(matches!(next(&mut endpoint), Event::Connected { .. }));
+        if let Event::Connected { peer, .. } = next(&mut endpoint) {
+            connected += 1;
+            if shared {
+                endpoint.set_window_clamp(peer, SEGMENT_BYTES).unwrap();
+            }
+        }
     }
     for round in 0..ROUNDS as u32 {
         if shared {
-            (0..SENDERS as u32).for_each(|place| drop(shares.open(now(), place)));
+            for place in 0..SENDERS as u32 {
+                shares.open(now(), place);
+            }
             share_out(&mut endpoint, &mut shares);
         }
         for &peer in &peers {

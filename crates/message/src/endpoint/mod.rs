@@ -430,7 +430,7 @@ impl Endpoint {
             return Ok(());
         }
         if let Some(fd) = &slot.fd {
-            socket::clamp(fd, bytes)?;
+            socket::clamp_window(fd, bytes)?;
         }
         slot.renew = true;
         Arc::make_mut(&mut slot.options).socket.window_clamp = Some(bytes);

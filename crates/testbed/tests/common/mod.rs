@@ -41,8 +41,8 @@ pub fn star(senders: usize, quickack: bool) -> Lab {
         plan.nodes.push(node);
         let end = Some(Address { address: address(host), prefix: 24 });
         plan.links.push(Link {
-            a: Port { node: host, device: "eth0".into(), address: end },
-            b: Port { node: senders + 1, device: format!("p{host}"), address: None },
+            a: Port { address: end, ..Port::new(host, "eth0") },
+            b: Port::new(senders + 1, &format!("p{host}")),
             mtu: 1500,
         });
     }
