@@ -155,6 +155,34 @@ pub(crate) enum Failure {
         /// Their numbers.
         ids: String,
     },
+    /// Cases of the validation set differ.
+    #[error("beyond the goals, or not measured: {cases}")]
+    Validation {
+        /// Their names.
+        cases: String,
+    },
+    /// There is nothing to validate.
+    #[error("{} has no case{}", folder.display(), if only.is_empty() { String::new() } else { format!(" whose name begins with {only}") })]
+    NoCases {
+        /// The folder.
+        folder: PathBuf,
+        /// What was asked for.
+        only: String,
+    },
+    /// The baseline of the validation set cannot be read.
+    #[error("cannot read {}: {reason}", path.display())]
+    Baseline {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// Cases cannot be run without privileges.
+    #[error("{reason}")]
+    Unprivileged {
+        /// What `fanin run` said.
+        reason: String,
+    },
     /// Ctrl-C.
     #[error("stopped; what was measured until then is written")]
     Stopped,
@@ -180,9 +208,11 @@ impl Failure {
             Self::Lost { .. }
             | Self::Stalled { .. }
             | Self::Claims { .. }
+            | Self::Validation { .. }
             | Self::Check { .. }
             | Self::Undelivered { .. } => 1,
             Self::Switch(error) if error.is_unsupported() => 3,
+            Self::Unprivileged { .. } => 3,
             Self::NoNamespaces { .. } | Self::Incomplete => 3,
             Self::Bench(error) if error.is_unsupported() => 3,
             Self::LiveSwitch(_) => 1,
@@ -214,6 +244,8 @@ impl Failure {
             | Self::Journal(_)
             | Self::Result(_)
             | Self::NoClaim { .. }
+            | Self::NoCases { .. }
+            | Self::Baseline { .. }
             | Self::Read(_)
             | Self::Write { .. }
             | Self::Output(_) => 2,

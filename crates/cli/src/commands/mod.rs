@@ -11,6 +11,7 @@ mod run;
 mod scenario;
 mod sim;
 mod switch;
+mod validate;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 use fanin_scenario::Loaded;
@@ -65,6 +66,8 @@ pub(crate) enum Command {
     Switch(switch::Arguments),
     /// Lay the papers' checkable results beside what the simulator gives.
     Reproduce(reproduce::Arguments),
+    /// Simulate a set of small scenarios, run them on this machine's kernel, and lay both beside each other.
+    Validate(validate::Arguments),
     /// Show results on one page, several side by side.
     Report(report::Arguments),
     /// List, show and check scenarios, and document their format.
@@ -87,6 +90,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Node(arguments) => node::run(&arguments),
         Command::Switch(arguments) => switch::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
+        Command::Validate(arguments) => validate::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Scenario(arguments) => scenario::run(&arguments),
         Command::Events(arguments) => events::run(&arguments),

@@ -3,15 +3,20 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use fanin_report::Kind;
 
 use crate::failure::Failure;
+use crate::{output, summary};
 
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example: fanin plan incast --json plan.json && fanin report plan.json --out page.html"
 )]
 pub(crate) struct Arguments {
-    /// What `--out` or `--json` of another command wrote: a folder, or a summary alone.
+    /// What `--out` or `--json` of another command wrote: a folder, the folder of a whole sweep, or a summary alone.
+    ///
+    /// A measurement is judged by the simulation of the same scenario. Results that differ in one setting, or in two,
+    /// are drawn against it.
     #[arg(value_name = "RESULT", required = true, value_hint = ValueHint::AnyPath)]
     results: Vec<PathBuf>,
     /// The page, one HTML file that opens offline.
@@ -20,8 +25,16 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let results: Vec<_> =
-        arguments.results.iter().map(|path| fanin_report::read(path)).collect::<Result<_, _>>()?;
+    let results = fanin_report::read_all(&arguments.results)?;
     std::fs::write(&arguments.out, fanin_report::page(&results))
-        .map_err(|error| Failure::Write { path: arguments.out.clone(), error })
+        .map_err(|error| Failure::Write { path: arguments.out.clone(), error })?;
+    // What was planned has none of the table's figures.
+    let measured = results.iter().map(|result| &result.summary).filter(|summary| summary.kind != Kind::Plan);
+    let rows: Vec<_> = measured
+        .map(|summary| {
+            let invalid = summary.invalid().map_or("", |_| " (invalid)");
+            (format!("{}, {}{invalid}", summary.scenario.name, summary.kind.name()), summary)
+        })
+        .collect();
+    if rows.len() > 1 { output::print(&summary::table(rows.into_iter())) } else { Ok(()) }
 }
