@@ -73,6 +73,8 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
         config.window_scale += 1;
     }
     config.rto.min = transport.rto_min;
+    // tcp_schedule_loss_probe adds what the minimum has been set to (tcp_rto_min_us; TCP_RTO_MIN before 6.4).
+    config.probe_delayed_ack = transport.rto_min;
     config.rto.max = transport.rto_max;
     config.rto.jitter = (transport.rto_spread.get() * 1024 / Ratio::ONE.get()) as u32;
     config.timer_tick = transport.timer_granularity;

@@ -440,7 +440,9 @@ impl Endpoint {
             return;
         }
         let rto = self.rtt.rto(config).get();
-        if config.tail_loss_probe && config.sack && self.state == State::Open && !self.is_probing() {
+        // tcp_schedule_loss_probe: also while the window falls after a mark (TCP_CA_CWR).
+        let may_probe = matches!(self.state, State::Open | State::Reduced);
+        if config.tail_loss_probe && config.sack && may_probe && !self.is_probing() {
             let delay = self.probe_delay(config).min(rto);
             self.start_timer(config, Timer::TailLossProbe, now.get(), delay);
         } else {
