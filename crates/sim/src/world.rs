@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fanin_units::{Duration, Instant, Rate};
+use fanin_units::{Duration, Instant};
 
 use crate::Error;
 use crate::capture::Tapped;
@@ -15,7 +15,11 @@ use crate::network::{Network, PortIndex};
 use crate::pacer::{PACING, Pacer};
 use crate::prefetch::prefetch;
 use crate::schedule::Schedule;
+use crate::sird::Sird;
 use crate::tcp::{self, Endpoint, Stats};
+
+mod messages;
+mod steering;
 
 /// An endpoint's timer may have run out.
 const ENDPOINT_TIMER: u32 = 1;
@@ -218,6 +222,8 @@ pub(crate) struct World<W: Workload> {
     pub(crate) warm_rtt: Option<Duration>,
     /// Hosts that wait for timeslots, and who gives them.
     pub(crate) pacer: Option<Box<Pacer>>,
+    /// The transport of messages that takes TCP's place, if one does.
+    pub(crate) sird: Option<Box<Sird>>,
 }
 
 impl<W: Workload> World<W> {
@@ -259,6 +265,7 @@ impl<W: Workload> World<W> {
             diatcp: None,
             warm_rtt: None,
             pacer: None,
+            sird: None,
         })
     }
 
@@ -457,6 +464,9 @@ impl<W: Workload> World<W> {
     }
 
     fn deliver(&mut self, frame: &Frame) {
+        if self.sird.is_some() {
+            return self.deliver_packet(frame);
+        }
         let index = frame.end;
         let now = Instant::new(self.now);
         let segment = &self.fabric.segments[frame.segment()];
@@ -471,8 +481,15 @@ impl<W: Workload> World<W> {
                 self.adjust_window(index, payload, frame.wire_bytes);
             }
         }
+        let delivered = self.ends[index as usize].endpoint.delivered();
+        self.hand_over(index, delivered);
+    }
+
+    /// Hands over the messages of which so many bytes of the stream are the last, and sends what follows from that.
+    #[inline]
+    fn hand_over(&mut self, index: EndIndex, delivered: u64) {
+        let now = Instant::new(self.now);
         let end = &mut self.ends[index as usize];
-        let delivered = end.endpoint.delivered();
         if delivered >= end.inbox_due {
             let host = end.host;
             while let Some(message) = self.take_message(index, delivered) {
@@ -531,89 +548,15 @@ impl<W: Workload> World<W> {
         }
     }
 
-    /// Shares receive windows out anew before `messages` are sent, which tell their own peers; others are told by a
-    /// window update.
-    #[cold]
-    fn share_windows(&mut self, messages: &[(EndIndex, u64, W::Message)]) {
-        let Some(mut diatcp) = self.diatcp.take() else { return };
-        let now = Instant::new(self.now);
-        for (index, _, message) in messages {
-            if self.workload.awaits(message) == Awaits::Opens {
-                diatcp.open(now, self.ends[*index as usize].host, *index);
-            }
-        }
-        let mut told = Vec::new();
-        let ends = &mut self.ends;
-        diatcp.share_out(now, |index, bytes, grew| {
-            ends[index as usize].endpoint.set_window_clamp(bytes);
-            if grew {
-                told.push(index);
-            }
-        });
-        told.retain(|index| !messages.iter().any(|(to, ..)| to == index));
-        diatcp.counters.updates += told.len() as u64;
-        self.diatcp = Some(diatcp);
-        for index in told {
-            self.ends[index as usize].endpoint.update_peer_window();
-            self.pump(index);
-        }
-    }
-
-    /// From now on receivers share their windows out.
-    pub(crate) fn share_receive_windows(&mut self, diatcp: Diatcp) {
-        self.diatcp = Some(Box::new(diatcp));
-        self.steers = true;
-    }
-
-    /// What receivers did that share their windows out.
-    pub(crate) fn diatcp(&self) -> Option<&Diatcp> {
-        self.diatcp.as_deref()
-    }
-
-    /// From now on the receivers of the first so many connections, which are their first ends, adjust their windows by
-    /// throughput; `rate` is that of their links.
-    pub(crate) fn adjust_windows(
-        &mut self,
-        mut ictcp: Box<Ictcp>,
-        connections: u32,
-        rate: impl Fn(PortIndex) -> Rate,
-    ) {
-        for index in (0..2 * connections).step_by(2) {
-            let end = &mut self.ends[index as usize];
-            let window = ictcp.add(end.host, index, rate(end.route.port));
-            end.endpoint.set_window_clamp(window);
-        }
-        self.ictcp = Some(ictcp);
-        self.steers = true;
-    }
-
-    /// Data have come: the window of their connection may change, which the next acknowledgement says.
-    #[cold]
-    fn adjust_window(&mut self, index: EndIndex, bytes: u32, wire_bytes: u32) {
-        let Some(ictcp) = &mut self.ictcp else { return };
-        let end = &mut self.ends[index as usize];
-        let rtt = end.endpoint.stats(&self.stacks[usize::from(end.stack)]).srtt.get();
-        if let Some(window) = ictcp.handle_data(self.now, [end.host, index], bytes, wire_bytes, rtt) {
-            end.endpoint.set_window_clamp(window);
-        }
-    }
-
-    /// A window of which nothing is left is renewed at once: a delayed acknowledgement would stop the sender.
-    #[cold]
-    fn tell_used_up(&mut self, index: EndIndex) {
-        let Some(diatcp) = &mut self.diatcp else { return };
-        let end = &mut self.ends[index as usize];
-        if end.endpoint.offered() < u64::from(diatcp.mss) && diatcp.is_debtor(end.host, index) {
-            end.endpoint.update_peer_window();
-            diatcp.counters.used_up += 1;
-        }
-    }
-
     fn write(&mut self, index: EndIndex, bytes: u64, message: W::Message) {
         assert!(bytes > 0, "a message without a length");
         let end = &mut self.ends[index as usize];
-        end.endpoint.write(bytes);
-        let due = end.endpoint.written();
+        let due = if let Some(sird) = &mut self.sird {
+            sird.write(index, bytes)
+        } else {
+            end.endpoint.write(bytes);
+            end.endpoint.written()
+        };
         let transit = Transit { due, next: NIL, message: Some(message) };
         let slot = if self.transit_free == NIL {
             self.transits.push(transit);
@@ -638,13 +581,16 @@ impl<W: Workload> World<W> {
     /// Sends what an endpoint has to send, and arms its timer.
     #[inline(never)]
     fn pump(&mut self, index: EndIndex) {
+        if self.sird.is_some() {
+            return self.pump_packets(index);
+        }
         let now = Instant::new(self.now);
         let end = &mut self.ends[index as usize];
         let stack = &self.stacks[usize::from(end.stack)];
         while let Some(segment) = end.endpoint.poll_transmit(stack, now) {
             self.payload.sent += u64::from(segment.payload);
             if let Some(pacer) = &mut self.pacer
-                && !pacer.is_given_up()
+                && pacer.holds(index)
             {
                 let wire_bytes = self.fabric.wire_bytes(&segment);
                 pacer.enqueue(self.now, index, end.peer, end.route, segment, wire_bytes);
@@ -712,21 +658,28 @@ impl<W: Workload> World<W> {
             return;
         }
         end.timer_at = u64::MAX;
+        if self.sird.is_some() {
+            return self.handle_packet_timer(index);
+        }
         if end.endpoint.poll_deadline().get() <= self.now {
             let now = Instant::new(self.now);
             let stack = &self.stacks[usize::from(end.stack)];
             let timeouts = end.endpoint.timeouts();
             end.endpoint.handle_deadline(stack, now);
             if end.endpoint.timeouts() > timeouts {
-                let peer = end.peer;
-                let first = self.ends[peer as usize].inbox_head;
-                let at = |place: u32| (place != NIL).then(|| &self.transits[place as usize]);
-                let mut waiting = core::iter::successors(at(first), |transit| at(transit.next))
-                    .filter_map(|transit| transit.message.as_ref());
-                self.workload.handle_timeout(now, index, &mut waiting);
+                self.tell_of_timeout(index);
             }
         }
         self.pump(index);
+    }
+
+    /// A sender, or who waits for it, has waited in vain.
+    fn tell_of_timeout(&mut self, index: EndIndex) {
+        let first = self.ends[self.ends[index as usize].peer as usize].inbox_head;
+        let at = |place: u32| (place != NIL).then(|| &self.transits[place as usize]);
+        let mut waiting = core::iter::successors(at(first), |transit| at(transit.next))
+            .filter_map(|transit| transit.message.as_ref());
+        self.workload.handle_timeout(Instant::new(self.now), index, &mut waiting);
     }
 
     fn handle_host_timer(&mut self, host: u32) {
@@ -759,6 +712,9 @@ impl<W: Workload> World<W> {
 
     /// What an end has counted, and the bytes of its stream that were acknowledged.
     pub(crate) fn end_stats(&self, index: EndIndex) -> (Stats, u64) {
+        if let Some(sird) = &self.sird {
+            return (sird.stats(index), sird.written_and_arrived(index)[1]);
+        }
         let end = &self.ends[index as usize];
         (end.endpoint.stats(&self.stacks[usize::from(end.stack)]), end.endpoint.acked())
     }
@@ -778,6 +734,9 @@ impl<W: Workload> World<W> {
         let in_flight = self.fabric.payload_in_flight() + waiting;
         let PayloadBytes { sent, arrived, dropped } = self.payload;
         assert_eq!(sent, arrived + dropped + in_flight, "payload is unaccounted for");
+        if let Some(sird) = &self.sird {
+            self.assert_messages_conserved(sird);
+        }
         for end in &self.ends {
             let peer = &self.ends[end.peer as usize];
             assert!(peer.endpoint.delivered() <= end.endpoint.written(), "more was delivered than written");
