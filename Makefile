@@ -23,7 +23,7 @@ run: setup-build ## build, plan the ATLAS scenario (another: SCENARIO=name-or-pa
 	@$(TARGET)/release/fanin report out/plan.json --out out/report.html
 	@echo; echo "The same as a page: out/report.html, and as JSON: out/plan.json."
 	@echo; echo "Now a real system on this machine, with real data of a neutrino telescope, for ten seconds:"; echo
-	@$(TARGET)/release/fanin run replay --out out/run
+	@$(TARGET)/release/fanin run replay --loopback --out out/run
 	@for file in out/run/live/data/*.data; do \
 		$(TARGET)/release/fanin events verify $$file --against km3net --cycle > out/run/verify.txt || { cat out/run/verify.txt; exit 1; }; \
 	done; echo "Every stored fragment is, byte for byte, the replayed one: fanin events verify FILE --against km3net --cycle"

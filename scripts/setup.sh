@@ -30,6 +30,7 @@ system_test=(
     'test -e /usr/include/libelf.h -a -e /usr/include/zlib.h|libelf-dev zlib1g-dev|loading BPF programs'
     'has make && has pkg-config|make pkg-config|building the loader of BPF programs'
     'python3 -c "import ensurepip, venv"|python3-venv|the Python tools, in .venv'
+    'has chromium|chromium|the tests of the page'
     'has ovs-vswitchd|openvswitch-switch|the test of OpenFlow rules'
 )
 system_bench=(

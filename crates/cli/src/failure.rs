@@ -93,6 +93,36 @@ pub(crate) enum Failure {
     /// A live system did not keep what it promises.
     #[error("the audit failed: {0}")]
     Audit(#[from] fanin_node::audit::Finding),
+    /// The network of a live run cannot be built, or its switches do not run.
+    #[error(transparent)]
+    Bench(#[from] fanin_testbed::live::BenchError),
+    /// The scenario asks for what a live run does not do.
+    #[error(transparent)]
+    Refused(#[from] fanin_testbed::live::Refusal),
+    /// A switch of a live run failed while it ran.
+    #[error(transparent)]
+    LiveSwitch(#[from] fanin_testbed::live::SwitchError),
+    /// A barrier-synchronised workload does not run.
+    #[error(transparent)]
+    Barrier(#[from] fanin_testbed::barrier::BarrierError),
+    /// What a dead run left cannot be removed.
+    #[error(transparent)]
+    Ledger(#[from] fanin_testbed::LedgerError),
+    /// Namespaces were asked for and cannot be.
+    #[error("network namespaces need {missing}; `fanin run --check` says more, `--loopback` does without")]
+    NoNamespaces {
+        /// What is missing.
+        missing: String,
+    },
+    /// Not everything that a live run may need is there; what is has been printed.
+    #[error("what says NO is missing; runs that do not need it work")]
+    Incomplete,
+    /// The machine, not the network, made the result.
+    #[error("this measurement is invalid, the machine was the bottleneck: {reason}")]
+    Bottleneck {
+        /// What was seen.
+        reason: String,
+    },
     /// A result cannot be written.
     #[error(transparent)]
     Result(#[from] fanin_report::WriteError),
@@ -122,6 +152,34 @@ pub(crate) enum Failure {
         /// Their numbers.
         ids: String,
     },
+    /// Cases of the validation set differ.
+    #[error("beyond the goals, or not measured: {cases}")]
+    Validation {
+        /// Their names.
+        cases: String,
+    },
+    /// There is nothing to validate.
+    #[error("{} has no case{}", folder.display(), if only.is_empty() { String::new() } else { format!(" whose name begins with {only}") })]
+    NoCases {
+        /// The folder.
+        folder: PathBuf,
+        /// What was asked for.
+        only: String,
+    },
+    /// The baseline of the validation set cannot be read.
+    #[error("cannot read {}: {reason}", path.display())]
+    Baseline {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// Cases cannot be run without privileges.
+    #[error("{reason}")]
+    Unprivileged {
+        /// What `fanin run` said.
+        reason: String,
+    },
     /// Ctrl-C.
     #[error("stopped; what was measured until then is written")]
     Stopped,
@@ -147,14 +205,25 @@ impl Failure {
             Self::Lost { .. }
             | Self::Stalled { .. }
             | Self::Claims { .. }
+            | Self::Validation { .. }
             | Self::Check { .. }
             | Self::Undelivered { .. } => 1,
             Self::Switch(error) if error.is_unsupported() => 3,
+            Self::Unprivileged { .. } => 3,
+            Self::NoNamespaces { .. } | Self::Incomplete => 3,
+            Self::Bench(error) if error.is_unsupported() => 3,
+            Self::LiveSwitch(_) => 1,
+            Self::Barrier(error) if !error.is_permanent() => 1,
+            Self::Bottleneck { .. } => 4,
             Self::Process(error) if !error.is_permanent() => 1,
             Self::Audit(_) | Self::Launch(fanin_node::launch::LaunchError::Ended { .. }) => 1,
             Self::Launch(fanin_node::launch::LaunchError::NotReady { .. }) => 1,
             Self::Stopped => INTERRUPTED as u8,
             Self::Scenario(_)
+            | Self::Bench(_)
+            | Self::Refused(_)
+            | Self::Barrier(_)
+            | Self::Ledger(_)
             | Self::Switch(_)
             | Self::Control(_)
             | Self::Client(_)
@@ -172,6 +241,8 @@ impl Failure {
             | Self::Journal(_)
             | Self::Result(_)
             | Self::NoClaim { .. }
+            | Self::NoCases { .. }
+            | Self::Baseline { .. }
             | Self::Read(_)
             | Self::Write { .. }
             | Self::Output(_) => 2,

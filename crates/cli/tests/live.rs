@@ -126,7 +126,7 @@ fn what_cannot_run_is_refused_with_a_reason() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(text(&output.stderr).contains(reason), "{arguments:?}: {}", text(&output.stderr));
     };
-    refused(&["run", "incast"], "workload.kind");
+    refused(&["run", "replay", "--loopback", "--set", "workload.kind=push"], "workload.kind");
     refused(&["run", "thesis-a-1000hz"], "one machine is asked for 512 at most");
     refused(&["run", "replay", "--set", "live.replay=none.raw"], "none.raw");
     refused(&["run", "replay", "--set", "readout.hosts=3"], "readout.hosts has to be 4 or more");

@@ -18,6 +18,8 @@ pub struct Told {
     pub missing: u64,
     /// Times that an event was taken from a lost collector.
     pub reassigned: u64,
+    /// When the first event was assigned, microseconds since 1970 began.
+    pub start_unix_us: u64,
 }
 
 /// Reads the journals of a run; `racks` has the rack of each collector.
@@ -52,7 +54,8 @@ pub fn told(folder: &Path, racks: &[u32]) -> Result<Told, JournalError> {
     else {
         return Ok(Told::default());
     };
-    let mut told = Told::default();
+    let start_unix_us = earliest.saturating_add(start.get() / 1_000_000);
+    let mut told = Told { start_unix_us, ..Told::default() };
     let mut rows: BTreeMap<L1Id, EventRow> = BTreeMap::new();
     for (record, data) in &records {
         note(&mut rows, &mut told, record, *data, start, racks);

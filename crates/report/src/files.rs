@@ -208,6 +208,47 @@ pub fn read(path: &Path) -> Result<RunResult, ReadError> {
     Ok(result)
 }
 
+/// Reads several results; a folder without a summary stands for the results in the folders within it, by name, as a
+/// sweep writes them. Labels that would be the same get the name of the folder above in front, and the numbers of a
+/// sweep's points the settings that make them differ.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_all(paths: &[PathBuf]) -> Result<Vec<RunResult>, ReadError> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    for path in paths {
+        let within =
+            if path.is_dir() && !path.join(SUMMARY_FILE).exists() { results_in(path)? } else { Vec::new() };
+        if within.is_empty() { found.push(path.clone()) } else { found.extend(within) }
+    }
+    let mut results: Vec<RunResult> = found.iter().map(|path| read(path)).collect::<Result<_, _>>()?;
+    let labels: Vec<String> = results.iter().map(|result| result.label.clone()).collect();
+    for ((path, result), label) in found.iter().zip(&mut results).zip(&labels) {
+        if labels.iter().filter(|other| *other == label).count() > 1 {
+            let above =
+                path.canonicalize().ok().and_then(|path| Some(path.parent()?.file_name()?.to_owned()));
+            result.label =
+                above.map_or(label.clone(), |above| format!("{}/{label}", above.to_string_lossy()));
+        }
+    }
+    crate::page::label_by_settings(&mut results);
+    Ok(results)
+}
+
+/// The folders within one that hold a result, in order.
+fn results_in(folder: &Path) -> Result<Vec<PathBuf>, ReadError> {
+    let at = |error| ReadError::Io { path: folder.into(), error };
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).map_err(at)? {
+        let path = entry.map_err(at)?.path();
+        if path.join(SUMMARY_FILE).exists() {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
 fn parse_summary(path: &Path) -> Result<Summary, ReadError> {
     #[derive(Deserialize)]
     struct Head {

@@ -9,6 +9,7 @@
 mod capture;
 #[cfg(feature = "parquet")]
 mod columns;
+mod compare;
 mod figures;
 mod files;
 mod page;
@@ -20,8 +21,13 @@ mod summary;
 mod tables;
 
 pub use capture::{Capture, InterfaceId};
+pub use compare::{
+    Claim, Comparison, Fact, GOALS, Goals, INCAST_SLOWDOWN, Subject, Verdict, compare, is_incast,
+};
 pub use figures::{Span, events, goodput, queue_bytes_max, rate_hz, slowdown, tcp, times};
-pub use files::{PAGE_FILE, ReadError, RunResult, SCENARIO_FILE, SUMMARY_FILE, WriteError, read, write};
+pub use files::{
+    PAGE_FILE, ReadError, RunResult, SCENARIO_FILE, SUMMARY_FILE, WriteError, read, read_all, write,
+};
 pub use page::page;
 pub use plan::{Plan, PlanComparison, PlanCost, PlanLink, PlanQueue, PlanRow, PlanVerdict};
 pub use rows::{EventRow, FlowRow, IoRow, Outcome, QueueRow, Records, WindowRow};

@@ -376,6 +376,15 @@ impl Summary {
             .as_ref()
             .or_else(|| self.requests.as_ref().and_then(|requests| requests.time_ms.as_ref()))
     }
+
+    /// Why the figures do not say what the network does: the reason that a measurement gives which marks itself
+    /// invalid, because the machine was its bottleneck. `None` where nothing speaks against them.
+    pub fn invalid(&self) -> Option<&str> {
+        let marked = |value: &&Value| value.get("valid").and_then(Value::as_bool) == Some(false);
+        let headroom = self.techniques.values().find(marked)?;
+        let why = headroom.get("why").and_then(Value::as_str);
+        Some(why.unwrap_or("the machine was the bottleneck"))
+    }
 }
 
 /// The dotted key of some null in a tree.

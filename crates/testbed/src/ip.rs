@@ -1,20 +1,29 @@
-//! The command `ip`, given many lines at once: one process a namespace instead of one a setting.
+//! The commands `ip` and `tc`, given many lines at once: one process a namespace instead of one a setting.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
 
 use crate::BuildError;
 
-/// Runs `lines` inside `namespace`, or in this process's own where it is `None`. `ip` stops at the first that fails.
+/// Runs `lines` of `ip` inside `namespace`, or in this process's own where it is `None`. It stops at the first that fails.
 pub(crate) fn batch(namespace: Option<&str>, lines: &[String]) -> Result<(), BuildError> {
+    run("ip", namespace, lines)
+}
+
+/// Runs `lines` of `tc` inside `namespace`.
+pub(crate) fn shape(namespace: &str, lines: &[String]) -> Result<(), BuildError> {
+    run("tc", Some(namespace), lines)
+}
+
+fn run(program: &'static str, namespace: Option<&str>, lines: &[String]) -> Result<(), BuildError> {
     if lines.is_empty() {
         return Ok(());
     }
-    let mut command = Command::new("ip");
+    let mut command = Command::new(program);
     if let Some(namespace) = namespace {
         command.args(["-n", namespace]);
     }
-    let missing = |source| BuildError::Command { name: "ip", package: "iproute2", source };
+    let missing = |source| BuildError::Command { name: program, package: "iproute2", source };
     let mut child = command
         .args(["-batch", "-"])
         .stdin(Stdio::piped())
@@ -32,7 +41,7 @@ pub(crate) fn batch(namespace: Option<&str>, lines: &[String]) -> Result<(), Bui
     }
     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     let line = line_of(&said).and_then(|number| lines.get(number - 1)).cloned().unwrap_or_default();
-    Err(BuildError::Refused { namespace: namespace.map(str::to_owned), line, said })
+    Err(BuildError::Refused { program, namespace: namespace.map(str::to_owned), line, said })
 }
 
 /// `ip` ends with `Command failed -:7`.

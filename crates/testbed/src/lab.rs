@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::inside::InsideError;
 use crate::ip;
 use crate::offload::transmit_checksum_off;
-use crate::{Ledger, LedgerError, Namespace, Plan, Port, RunName, Setting};
+use crate::{Ledger, LedgerError, Namespace, Neighbour, Plan, Port, RunName, Setting};
 
 /// A network that stands; dropping it removes all of it.
 #[derive(Debug)]
@@ -38,9 +38,11 @@ pub enum BuildError {
         /// Why.
         source: io::Error,
     },
-    /// `ip` refused a line.
-    #[error("ip refused `{line}`{}: {said}", namespace.as_ref().map(|name| format!(" in {name}")).unwrap_or_default())]
+    /// `ip` or `tc` refused a line.
+    #[error("{program} refused `{line}`{}: {said}", namespace.as_ref().map(|name| format!(" in {name}")).unwrap_or_default())]
     Refused {
+        /// Which of the two.
+        program: &'static str,
         /// Where; absent outside of all namespaces.
         namespace: Option<String>,
         /// What it was asked.
@@ -189,8 +191,8 @@ impl Lab {
 
     fn furnish(&self, plan: &Plan) -> Result<(), BuildError> {
         let mut ports = vec![Vec::new(); plan.nodes.len()];
-        for port in plan.links.iter().flat_map(|link| [&link.a, &link.b]) {
-            ports[port.node].push(port);
+        for (port, mtu) in plan.links.iter().flat_map(|link| [(&link.a, link.mtu), (&link.b, link.mtu)]) {
+            ports[port.node].push((port, mtu));
         }
         for ((node, ports), namespace) in plan.nodes.iter().zip(&ports).zip(&self.namespaces) {
             let name = namespace.name();
@@ -198,12 +200,19 @@ impl Lab {
             // neighbour discovery of their own.
             namespace.run(|| write_settings(name, &node.settings))??;
             let mut lines = vec!["link set lo up".to_owned()];
-            for port in ports {
+            for (port, _) in ports {
                 if let Some(at) = port.address {
                     lines.push(format!("address add {}/{} dev {}", at.address, at.prefix, port.device));
                 }
+                if let Some(mac) = port.mac {
+                    lines.push(format!("link set {} address {}", port.device, text_of(mac)));
+                }
                 lines.push(format!("link set {} up", port.device));
             }
+            let neighbours = node.neighbours.iter();
+            lines.extend(neighbours.map(|Neighbour { address, mac, device }| {
+                format!("neighbour replace {address} lladdr {} dev {device} nud permanent", text_of(*mac))
+            }));
             for route in &node.routes {
                 lines.push(format!(
                     "route replace {} dev {} {}",
@@ -213,7 +222,7 @@ impl Lab {
                 ));
             }
             namespace.run(|| {
-                for port in ports {
+                for (port, _) in ports {
                     transmit_checksum_off(&port.device).map_err(|source| BuildError::Offload {
                         namespace: name.into(),
                         device: port.device.clone(),
@@ -223,6 +232,8 @@ impl Lab {
                 Ok::<(), BuildError>(())
             })??;
             ip::batch(Some(name), &lines)?;
+            let limited = ports.iter().filter_map(|(port, mtu)| Some(bucket(&port.device, port.rate?, *mtu)));
+            ip::shape(name, &limited.collect::<Vec<_>>())?;
         }
         Ok(())
     }
@@ -236,6 +247,21 @@ impl Drop for Lab {
             let _ = self.ledger.work_off();
         }
     }
+}
+
+/// What an Ethernet wire carries beside a frame as the kernel counts it: check sequence, preamble, gap.
+const WIRE_BYTES: u32 = 24;
+
+/// Two full frames of burst, so that the bucket spaces frames as a wire would.
+fn bucket(device: &str, rate: u64, mtu: u32) -> String {
+    let burst = 2 * (mtu + 14 + WIRE_BYTES);
+    format!(
+        "qdisc replace dev {device} root tbf rate {rate}bit burst {burst} limit 100000000 mpu 84 overhead {WIRE_BYTES}"
+    )
+}
+
+fn text_of(mac: [u8; 6]) -> String {
+    mac.map(|byte| format!("{byte:02x}")).join(":")
 }
 
 fn check_plan(plan: &Plan) -> Result<(), PlanError> {

@@ -7,11 +7,13 @@
 //!
 //! Linux only; all but [`check`] and [`leftovers`] need root (CAP_NET_ADMIN and CAP_SYS_ADMIN).
 
+pub mod barrier;
 mod check;
 mod inside;
 mod ip;
 mod lab;
 mod ledger;
+pub mod live;
 mod name;
 mod offload;
 mod plan;
@@ -24,4 +26,4 @@ pub use inside::{InsideError, Namespace};
 pub use lab::{BuildError, Lab, PlanError};
 pub use ledger::{Cleaned, Ledger, LedgerError, clean, leftovers};
 pub use name::{BadName, NodeName, RunName};
-pub use plan::{Address, Link, Node, Plan, Port, Route, Setting};
+pub use plan::{Address, Link, Neighbour, Node, Plan, Port, Route, Setting};

@@ -22,13 +22,15 @@ pub struct Node {
     pub settings: Vec<Setting>,
     /// Routes inside, in order; they are set after all links are up.
     pub routes: Vec<Route>,
+    /// Stations whose link address never has to be asked for.
+    pub neighbours: Vec<Neighbour>,
 }
 
 impl Node {
     /// A node without settings or routes of its own.
     #[must_use]
     pub const fn new(name: NodeName) -> Self {
-        Self { name, settings: Vec::new(), routes: Vec::new() }
+        Self { name, settings: Vec::new(), routes: Vec::new(), neighbours: Vec::new() }
     }
 }
 
@@ -52,6 +54,17 @@ pub struct Route {
     pub options: Vec<String>,
 }
 
+/// A station on a device's network, and its link address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Neighbour {
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// Its link address.
+    pub mac: [u8; 6],
+    /// The device inside the node that it is reached by.
+    pub device: String,
+}
+
 /// A veth pair between two nodes.
 #[derive(Clone, Debug)]
 pub struct Link {
@@ -72,6 +85,19 @@ pub struct Port {
     pub device: String,
     /// Absent on a switch's port.
     pub address: Option<Address>,
+    /// The link address; the kernel chooses one by default.
+    pub mac: Option<[u8; 6]>,
+    /// The rate at which it sends, bit/s, everything on an Ethernet wire counted (`tc-tbf`, two full frames of burst);
+    /// as fast as the other end takes frames by default.
+    pub rate: Option<u64>,
+}
+
+impl Port {
+    /// A port without an address, a link address and a rate of its own.
+    #[must_use]
+    pub fn new(node: usize, device: &str) -> Self {
+        Self { node, device: device.into(), address: None, mac: None, rate: None }
+    }
 }
 
 /// An address, and the length of its network's prefix.

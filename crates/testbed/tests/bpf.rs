@@ -27,7 +27,7 @@ fn bottleneck() -> Lab {
     let node = |name: &str| Node::new(NodeName::new(name).unwrap());
     let port = |node, device: &str, address| {
         let address = Some(Address { address: Ipv4Addr::from(address), prefix: 24 });
-        Port { node, device: device.into(), address }
+        Port { address, ..Port::new(node, device) }
     };
     let mut nodes = vec![node("source"), node("router"), node("sink")];
     nodes[1].settings.push(Setting { key: "net.ipv4.ip_forward".into(), value: "1".into() });

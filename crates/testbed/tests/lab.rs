@@ -26,7 +26,7 @@ fn node(name: &str) -> Node {
 
 fn port(node: usize, device: &str, last: Option<u8>) -> Port {
     let address = last.map(|last| Address { address: Ipv4Addr::new(10, 77, 0, last), prefix: 24 });
-    Port { node, device: device.into(), address }
+    Port { address, ..Port::new(node, device) }
 }
 
 fn two_hosts() -> Plan {

@@ -12,6 +12,7 @@ mod run;
 mod scenario;
 mod sim;
 mod switch;
+mod validate;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 use fanin_scenario::Loaded;
@@ -68,6 +69,8 @@ pub(crate) enum Command {
     Compare(compare::Arguments),
     /// Lay the papers' checkable results beside what the simulator gives.
     Reproduce(reproduce::Arguments),
+    /// Simulate a set of small scenarios, run them on this machine's kernel, and lay both beside each other.
+    Validate(validate::Arguments),
     /// Show results on one page, several side by side.
     Report(report::Arguments),
     /// List, show and check scenarios, and document their format.
@@ -91,6 +94,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Switch(arguments) => switch::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
+        Command::Validate(arguments) => validate::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Scenario(arguments) => scenario::run(&arguments),
         Command::Events(arguments) => events::run(&arguments),

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use fanin_node::config::{LogFormat, Role, System};
 use fanin_node::process::{Signals, run as run_process};
 use fanin_node::roles::processor;
+use fanin_testbed::barrier;
 
 use crate::failure::Failure;
 
@@ -51,6 +52,10 @@ enum RoleName {
     Processor,
     /// Stores events.
     Logger,
+    /// Asks all senders at once, again and again: a barrier-synchronised workload.
+    Aggregator,
+    /// Answers an aggregator.
+    Sender,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -63,6 +68,18 @@ enum LogName {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     processor::end_with_parent()?;
+    match arguments.role {
+        RoleName::Aggregator => {
+            let signals = Signals::install()?;
+            let system = barrier::System::load(&arguments.config)?;
+            return Ok(barrier::aggregate(&system, &signals.stop)?);
+        }
+        RoleName::Sender => {
+            let system = barrier::System::load(&arguments.config)?;
+            return Ok(barrier::send(&system, arguments.index.unwrap_or(0))?);
+        }
+        _ => {}
+    }
     let mut system = System::load(&arguments.config)?;
     system.metrics = arguments.metrics.or(system.metrics);
     let role = match arguments.role {
@@ -71,6 +88,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         RoleName::Collector => Role::Collector,
         RoleName::Processor => Role::Processor,
         RoleName::Logger => Role::Logger,
+        RoleName::Aggregator | RoleName::Sender => return Ok(()),
     };
     let format = match arguments.log {
         Some(LogName::Text) => LogFormat::Text,

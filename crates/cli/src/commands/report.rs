@@ -11,7 +11,10 @@ use crate::failure::Failure;
     after_help = "Example: fanin plan incast --json plan.json && fanin report plan.json --out page.html"
 )]
 pub(crate) struct Arguments {
-    /// What `--out` or `--json` of another command wrote: a folder, or a summary alone.
+    /// What `--out` or `--json` of another command wrote: a folder, the folder of a whole sweep, or a summary alone.
+    ///
+    /// A measurement is judged by the simulation of the same scenario. Results that differ in one setting, or in two,
+    /// are drawn against it.
     #[arg(value_name = "RESULT", required = true, value_hint = ValueHint::AnyPath)]
     results: Vec<PathBuf>,
     /// The page, one HTML file that opens offline.
@@ -20,8 +23,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let results: Vec<_> =
-        arguments.results.iter().map(|path| fanin_report::read(path)).collect::<Result<_, _>>()?;
+    let results = fanin_report::read_all(&arguments.results)?;
     std::fs::write(&arguments.out, fanin_report::page(&results))
         .map_err(|error| Failure::Write { path: arguments.out.clone(), error })
 }

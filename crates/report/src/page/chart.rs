@@ -80,6 +80,8 @@ pub(crate) enum Shape {
     Area,
     /// As a step, drawn thinly: it goes up and down many times.
     Trace,
+    /// Each point is a value of its own; straight lines lead from one to the next.
+    Points,
 }
 
 /// A named row of points, ascending in x.
@@ -87,6 +89,8 @@ pub(crate) enum Shape {
 pub(crate) struct Series {
     pub(crate) name: String,
     pub(crate) points: Vec<(f64, f64)>,
+    /// Number of its colour and dash: the result's own, so that a result looks the same in every chart.
+    pub(crate) look: usize,
 }
 
 /// A line across the plot at one value, with a word beside it.
@@ -149,7 +153,9 @@ impl Chart {
             })
             .collect();
         let rows: Vec<Value> = self.rows.iter().map(|(_, values)| json!(values)).collect();
-        json!({ "title": self.title, "x": self.x.title, "y": self.y.title, "series": series, "rows": rows })
+        let nearest = self.shape == Shape::Points;
+        json!({ "title": self.title, "x": self.x.title, "y": self.y.title, "nearest": nearest, "series": series,
+                "rows": rows })
     }
 
     /// The figure: heading, legend, drawings, read-out, caption and table.
@@ -161,8 +167,8 @@ impl Chart {
         );
         if self.series.len() > 1 {
             out.push_str("<ul class=\"legend\">");
-            for (index, series) in self.series.iter().enumerate() {
-                let _ = write!(out, "<li>{}<bdi>{}</bdi></li>", swatch(index), escape(&series.name));
+            for series in &self.series {
+                let _ = write!(out, "<li>{}<bdi>{}</bdi></li>", swatch(series.look), escape(&series.name));
             }
             out.push_str("</ul>\n");
         }
@@ -182,7 +188,8 @@ impl Chart {
 
     fn table(&self, data: &Value, out: &mut String) {
         out.push_str(
-            "<details><summary>As a table</summary>\n<div class=\"scroll\"><table><thead><tr><td></td>",
+            "<details><summary>As a table</summary>\n<div class=\"scroll\" role=\"region\" aria-label=\"As a table\" \
+             tabindex=\"0\"><table><thead><tr><td></td>",
         );
         for (title, _) in &self.columns {
             let _ = write!(out, "<th scope=\"col\" class=\"n\"><bdi>{}</bdi></th>", escape(title));
@@ -227,14 +234,21 @@ impl Chart {
             height - 6.0,
             escape(&self.x.title)
         );
-        for (index, series) in self.series.iter().enumerate() {
-            let look = index % LOOKS;
+        for series in &self.series {
+            let look = series.look % LOOKS;
             let path = self.path(series, &px, &py, right);
             if self.shape == Shape::Area && self.series.len() == 1 {
                 let _ = write!(out, "<path class=\"area s{look}\" d=\"{path}V{bottom:.1}H{LEFT:.1}Z\"/>");
             }
             let thin = if self.shape == Shape::Trace { " thin" } else { "" };
             let _ = writeln!(out, "<path class=\"line s{look}{thin}\" d=\"{path}\"/>");
+            if self.shape == Shape::Points {
+                for &(x, y) in &series.points {
+                    let (x, y) = (px(x), py(y));
+                    let _ =
+                        write!(out, "<circle class=\"dot s{look}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\"/>");
+                }
+            }
         }
         for mark in &self.marks {
             let text = escape(&mark.text);
@@ -297,6 +311,11 @@ impl Chart {
         let mut path = String::new();
         let mut points = series.points.iter().map(|&(x, y)| (px(x), py(y)));
         let Some((mut last_x, mut last_y)) = points.next() else { return path };
+        if self.shape == Shape::Points {
+            let _ = write!(path, "M{last_x:.1} {last_y:.1}");
+            points.for_each(|(x, y)| _ = write!(path, "L{x:.1} {y:.1}"));
+            return path;
+        }
         // A step begins on the ground.
         let _ = write!(path, "M{last_x:.1} {:.1}V{last_y:.1}", py(self.y.min));
         for (x, y) in points {

@@ -131,6 +131,18 @@ pub(crate) const SECTIONS: &[(&str, &[Figure])] = &[
     ),
 ];
 
+/// Columns of the table of many results.
+pub(crate) const POINT: &[Figure] = &[
+    row("/collection_time_ms/mean", "Mean", Millis),
+    row("/collection_time_ms/p99", "99 % within", Millis),
+    row("/requests/time_ms/mean", "Mean", Millis),
+    row("/requests/time_ms/p99", "99 % within", Millis),
+    row("/goodput_bps/total", "Goodput", Bits),
+    row("/network/queue_bytes_max", "Deepest queue", Bytes),
+    row("/network/drops", "Drops", Number),
+    row("/tcp/timeouts", "Time-outs", Number),
+];
+
 /// What the result cost: shown last, since it says nothing about the network.
 pub(crate) const COST: &[Figure] = &[
     row("/speed/wall_s", "Time by the clock", Seconds),

@@ -12,6 +12,8 @@ pub(crate) enum Form {
     Bytes,
     Share,
     Factor,
+    /// A ratio, as the signed difference from one in per cent.
+    Change,
     Hertz,
     Text,
     /// A text that stands alone: it begins with a capital and ends with a full stop.
@@ -19,7 +21,7 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    pub(crate) const ALL: [(Self, &'static str); 10] = [
+    pub(crate) const ALL: [(Self, &'static str); 11] = [
         (Self::Number, "number"),
         (Self::Millis, "ms"),
         (Self::Seconds, "s"),
@@ -27,6 +29,7 @@ impl Form {
         (Self::Bytes, "bytes"),
         (Self::Share, "share"),
         (Self::Factor, "factor"),
+        (Self::Change, "change"),
         (Self::Hertz, "hz"),
         (Self::Text, "text"),
         (Self::Sentence, "sentence"),
@@ -104,7 +107,19 @@ pub(crate) fn format_f64(number: f64, form: Form) -> String {
         Form::Share => format!("{}\u{a0}%", fixed(number * 100.0, 1)),
         Form::Factor if number.abs() < 99.95 => format!("{}\u{a0}×", fixed(number, 2)),
         Form::Factor => format!("{}\u{a0}×", significant(number)),
+        Form::Change => change(number),
         Form::Hertz => scaled(&[(1.0, "Hz"), (1e3, "kHz"), (1e6, "MHz")]),
+    }
+}
+
+/// A ratio as a difference: `0.9` is −10 %.
+fn change(ratio: f64) -> String {
+    let percent = (ratio - 1.0) * 100.0;
+    let text = fixed(percent, if percent.abs() < 99.95 { 1 } else { 0 });
+    match text.as_str() {
+        "0.0" | "−0.0" => "±0\u{a0}%".into(),
+        _ if percent > 0.0 => format!("+{text}\u{a0}%"),
+        _ => format!("{text}\u{a0}%"),
     }
 }
 
@@ -186,6 +201,11 @@ mod tests {
             (json!(0), Form::Bytes, "0\u{a0}B"),
             (json!(0.4567), Form::Share, "45.7\u{a0}%"),
             (json!(1.05), Form::Factor, "1.05\u{a0}×"),
+            (json!(1.123), Form::Change, "+12.3\u{a0}%"),
+            (json!(0.9), Form::Change, "−10.0\u{a0}%"),
+            (json!(1.0001), Form::Change, "±0\u{a0}%"),
+            (json!(0.999_9), Form::Change, "±0\u{a0}%"),
+            (json!(35.5), Form::Change, "+3450\u{a0}%"),
             (json!(3977), Form::Number, "3977"),
             (json!(1_234_567), Form::Number, "1\u{202f}234\u{202f}567"),
             (json!(-12.5), Form::Number, "−12.5"),

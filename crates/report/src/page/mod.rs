@@ -8,18 +8,21 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
-use self::chart::{Chart, swatch};
-use self::contents::{COST, Figure, SECTIONS, SETTINGS};
+use self::chart::{Chart, LOOKS, swatch};
+use self::compared::Pair;
+use self::contents::{COST, Figure, POINT, SECTIONS, SETTINGS};
 use self::format::Form;
 use self::markup::{escape, figure, json_for_script, ratio};
 use crate::{Kind, RunResult};
 
 mod chart;
+mod compared;
 mod contents;
 mod format;
 mod markup;
 mod planned;
 mod plots;
+mod swept;
 #[cfg(test)]
 mod tests;
 mod verdict;
@@ -32,7 +35,8 @@ const SCRIPT: &str = include_str!("page.js");
 /// The document is well-formed XML too. Results without rows have tables but no charts.
 pub fn page(results: &[RunResult]) -> String {
     let charts = plots::charts(results);
-    let data = data(results, &charts);
+    let pairs = compared::pairs(results);
+    let data = data(results, &charts, &pairs);
     let title = title(results);
     let mut out = String::with_capacity(1 << 18);
     let _ = write!(
@@ -44,6 +48,7 @@ pub fn page(results: &[RunResult]) -> String {
         escape(&title.join(" · "))
     );
     head(results, &data, &title, &mut out);
+    compared::section(&pairs, results, &data, &mut out);
     if !charts.is_empty() {
         out.push_str("<section class=\"charts\">\n<h2>What happened</h2>\n");
         for chart in &charts {
@@ -68,8 +73,32 @@ pub fn page(results: &[RunResult]) -> String {
     out
 }
 
-/// The page's data: summaries, chosen settings, and the charts' points.
-fn data(results: &[RunResult], charts: &[Chart]) -> Value {
+/// Names the points of a sweep, which are called by numbers, after the settings in which they differ.
+pub(crate) fn label_by_settings(results: &mut [RunResult]) {
+    let is_number = |label: &str| !label.is_empty() && label.chars().all(|digit| digit.is_ascii_digit());
+    if results.len() < 2
+        || !results.iter().all(|result| is_number(result.label.rsplit('/').next().unwrap_or("")))
+    {
+        return;
+    }
+    let differing = swept::differing(results);
+    if differing.is_empty() || differing.len() > 3 {
+        return;
+    }
+    for (index, result) in results.iter_mut().enumerate() {
+        let parts: Vec<String> = differing
+            .iter()
+            .filter_map(|(key, values)| {
+                let value = values[index].as_deref()?;
+                Some(format!("{} {value}", swept::label(key)))
+            })
+            .collect();
+        result.label = parts.join(", ");
+    }
+}
+
+/// The page's data: summaries, chosen settings, comparisons, and the charts' points.
+fn data(results: &[RunResult], charts: &[Chart], pairs: &[Pair]) -> Value {
     let results: Vec<Value> = results
         .iter()
         .map(|result| {
@@ -79,7 +108,7 @@ fn data(results: &[RunResult], charts: &[Chart]) -> Value {
         })
         .collect();
     let charts: Map<String, Value> = charts.iter().map(|chart| (chart.id.clone(), chart.data())).collect();
-    json!({ "results": results, "charts": charts })
+    json!({ "results": results, "pairs": compared::data(pairs), "charts": charts })
 }
 
 /// The scenario's chosen settings that it has, by their dotted names.
@@ -127,11 +156,20 @@ fn head(results: &[RunResult], data: &Value, title: &[String], out: &mut String)
         escape(name)
     );
     let several = results.len() > 1;
+    if results.len() > LOOKS {
+        points(results, data, out);
+        out.push_str("</header>\n");
+        return;
+    }
     for (index, result) in results.iter().enumerate() {
         let at = format!("/results/{index}/summary");
         let verdict = verdict::verdict(&result.summary, data, &at);
         let label = if several {
-            format!("<p class=\"label\">{}<bdi>{}</bdi></p>\n", swatch(index), escape(&result.label))
+            format!(
+                "<p class=\"label\">{}<bdi>{}</bdi></p>\n",
+                swatch_of(index, results),
+                escape(&result.label)
+            )
         } else {
             String::new()
         };
@@ -149,6 +187,45 @@ fn head(results: &[RunResult], data: &Value, title: &[String], out: &mut String)
         key_figures(result, data, out);
     }
     out.push_str("</header>\n");
+}
+
+/// The swatch of a result, where it has lines of its own.
+fn swatch_of(index: usize, results: &[RunResult]) -> String {
+    plots::look(index, results.len()).map_or(String::new(), swatch)
+}
+
+/// Many results, a line each.
+fn points(results: &[RunResult], data: &Value, out: &mut String) {
+    out.push_str(
+        "<div class=\"scroll\" role=\"region\" aria-label=\"Results\" tabindex=\"0\">\n<table class=\"points\">\n<thead><tr>\
+         <th scope=\"col\">Result</th>",
+    );
+    let has = |row: &&Figure| {
+        (0..results.len())
+            .any(|index| data.pointer(&format!("/results/{index}/summary{}", row.pointer)).is_some())
+    };
+    let columns: Vec<&Figure> = POINT.iter().filter(has).collect();
+    for row in &columns {
+        let _ = write!(out, "<th scope=\"col\" class=\"n\">{}</th>", escape(row.label));
+    }
+    out.push_str("<th scope=\"col\">Verdict</th></tr></thead>\n<tbody>\n");
+    for (index, result) in results.iter().enumerate() {
+        let at = format!("/results/{index}/summary");
+        let verdict = verdict::verdict(&result.summary, data, &at);
+        let _ = write!(
+            out,
+            "<tr class=\"{}\"><th scope=\"row\">{}<bdi>{}</bdi></th>",
+            verdict.standing.class(),
+            swatch_of(index, results),
+            escape(&result.label)
+        );
+        for row in &columns {
+            let cell = figure(data, &format!("{at}{}", row.pointer), row.form).unwrap_or_else(|| "–".into());
+            let _ = write!(out, "<td class=\"n\">{cell}</td>");
+        }
+        let _ = writeln!(out, "<td><strong>{}</strong></td></tr>", verdict.short());
+    }
+    out.push_str("</tbody>\n</table>\n</div>\n");
 }
 
 /// The handful of figures that most people came for.
@@ -186,17 +263,21 @@ fn key_figures(result: &RunResult, data: &Value, out: &mut String) {
 fn summaries(results: &[RunResult], data: &Value, out: &mut String) {
     let mut body = String::new();
     let single = results.len() == 1;
+    let two = results.len() == 2;
+    // Of many those that have lines in the charts.
+    let shown = plots::drawn(results.len());
     for (title, figures) in SECTIONS {
-        rows(results, data, title, figures, single, &mut body);
+        rows(&shown, data, title, figures, &mut body);
     }
-    technique_rows(results, data, single, &mut body);
-    rows(results, data, "What this result cost", COST, single, &mut body);
+    technique_rows(results, &shown, data, &mut body);
+    rows(&shown, data, "What this result cost", COST, &mut body);
     if body.is_empty() {
         return;
     }
     out.push_str("<section>\n<h2>All figures</h2>\n");
     out.push_str("<div class=\"scroll\" role=\"region\" aria-label=\"All figures\" tabindex=\"0\">\n<table class=\"all\">\n<thead><tr><td></td>");
-    for (index, result) in results.iter().enumerate() {
+    for &index in &shown {
+        let result = &results[index];
         if single {
             out.push_str(
                 "<th scope=\"col\" class=\"n\">Value</th><th scope=\"col\" class=\"n\">Over ideal</th>",
@@ -205,12 +286,24 @@ fn summaries(results: &[RunResult], data: &Value, out: &mut String) {
             let _ = write!(
                 out,
                 "<th scope=\"col\" class=\"n\">{}<bdi>{}</bdi></th>",
-                swatch(index),
+                swatch_of(index, results),
                 escape(&result.label)
             );
         }
     }
+    if two {
+        out.push_str("<th scope=\"col\" class=\"n\">Difference</th>");
+    }
     let _ = write!(out, "</tr></thead>\n{body}</table>\n</div>\n");
+    if results.len() > 2 {
+        let first = escape(&results[0].label);
+        let _ = writeln!(out, "<p class=\"note\">Small: the difference from <bdi>{first}</bdi>.</p>");
+        if shown.len() < results.len() {
+            out.push_str(
+                "<p class=\"note\">Of so many results those stand here that have lines in the charts.</p>\n",
+            );
+        }
+    }
     for (index, _) in results.iter().enumerate() {
         if let Some(how) = figure(data, &format!("/results/{index}/summary/ideal/how"), Form::Text) {
             let _ = writeln!(out, "<p class=\"note\">Ideal: {how}</p>");
@@ -226,27 +319,19 @@ fn summaries(results: &[RunResult], data: &Value, out: &mut String) {
     out.push_str("</section>\n");
 }
 
-fn rows(
-    results: &[RunResult],
-    data: &Value,
-    title: &str,
-    figures: &[Figure],
-    single: bool,
-    body: &mut String,
-) {
+fn rows(shown: &[usize], data: &Value, title: &str, figures: &[Figure], body: &mut String) {
     let mut lines = String::new();
     for row in figures {
-        let cells: Vec<Option<String>> = (0..results.len())
+        let cells: Vec<Option<String>> = shown
+            .iter()
             .map(|index| figure(data, &format!("/results/{index}/summary{}", row.pointer), row.form))
             .collect();
         if cells.iter().all(Option::is_none) {
             continue;
         }
         let _ = write!(lines, "<tr><th scope=\"row\">{}</th>", escape(row.label));
-        for cell in cells {
-            let _ = write!(lines, "<td class=\"n\">{}</td>", cell.unwrap_or_else(|| "–".into()));
-        }
-        if single {
+        cells_with_changes(&cells, shown, row.pointer, row.form, data, &mut lines);
+        if shown.len() == 1 {
             let form = if row.form == Form::Bits { Form::Share } else { Form::Factor };
             let share = row.over.and_then(|over| {
                 ratio(
@@ -260,32 +345,63 @@ fn rows(
         }
         lines.push_str("</tr>\n");
     }
-    section_of_rows(title, &lines, results.len() + 1 + usize::from(single), body);
+    section_of_rows(title, &lines, columns(shown), body);
 }
 
-fn technique_rows(results: &[RunResult], data: &Value, single: bool, body: &mut String) {
-    let mut shown: Vec<String> = Vec::new();
-    for result in results {
-        for verdict::Technique { title, rows } in verdict::techniques(&result.summary) {
-            if shown.contains(&title) {
+/// Columns of the summary table, the rows' names and the last one of ratios or differences counted.
+fn columns(shown: &[usize]) -> usize {
+    shown.len() + 1 + usize::from(shown.len() <= 2)
+}
+
+/// A row's cells; where there are two the difference has a cell of its own, where there are more it stands below.
+fn cells_with_changes(
+    cells: &[Option<String>],
+    shown: &[usize],
+    pointer: &str,
+    form: Form,
+    data: &Value,
+    lines: &mut String,
+) {
+    let change = |index: usize| {
+        let at = |index: usize| format!("/results/{}/summary{pointer}", shown[index]);
+        let is_same = data.pointer(&at(index)) == data.pointer(&at(0));
+        (index > 0 && form != Form::Text && !is_same)
+            .then(|| ratio(data, &at(index), &at(0), Form::Change))
+            .flatten()
+    };
+    for (index, cell) in cells.iter().enumerate() {
+        let below = change(index)
+            .filter(|_| cells.len() > 2)
+            .map_or(String::new(), |change| format!("<small>{change}</small>"));
+        let _ = write!(lines, "<td class=\"n\">{}{below}</td>", cell.as_deref().unwrap_or("–"));
+    }
+    if cells.len() == 2 {
+        let _ = write!(lines, "<td class=\"n\">{}</td>", change(1).unwrap_or_default());
+    }
+}
+
+fn technique_rows(results: &[RunResult], shown: &[usize], data: &Value, body: &mut String) {
+    let mut done: Vec<String> = Vec::new();
+    for &index in shown {
+        for verdict::Technique { title, rows } in verdict::techniques(&results[index].summary) {
+            if done.contains(&title) {
                 continue;
             }
             let mut lines = String::new();
             for (label, pointer, form) in rows {
-                let cells: Vec<Option<String>> = (0..results.len())
+                let cells: Vec<Option<String>> = shown
+                    .iter()
                     .map(|index| figure(data, &format!("/results/{index}/summary{pointer}"), form))
                     .collect();
                 if cells.iter().all(Option::is_none) {
                     continue;
                 }
                 let _ = write!(lines, "<tr><th scope=\"row\">{label}</th>");
-                for cell in cells {
-                    let _ = write!(lines, "<td class=\"n\">{}</td>", cell.unwrap_or_else(|| "–".into()));
-                }
-                lines.push_str(if single { "<td></td></tr>\n" } else { "</tr>\n" });
+                cells_with_changes(&cells, shown, &pointer, form, data, &mut lines);
+                lines.push_str(if shown.len() == 1 { "<td></td></tr>\n" } else { "</tr>\n" });
             }
-            section_of_rows(&title, &lines, results.len() + 1 + usize::from(single), body);
-            shown.push(title);
+            section_of_rows(&title, &lines, columns(shown), body);
+            done.push(title);
         }
     }
 }
@@ -303,16 +419,21 @@ fn section_of_rows(title: &str, lines: &str, columns: usize, body: &mut String) 
 
 /// What system each result belongs to; results of one scenario share one description.
 fn systems(results: &[RunResult], data: &Value, out: &mut String) {
-    let mut seen: Vec<&Option<String>> = Vec::new();
+    let mut seen: Vec<&RunResult> = Vec::new();
     let mut parts = String::new();
     for (index, result) in results.iter().enumerate() {
         let Some(scenario) = &result.scenario_toml else { continue };
-        if seen.contains(&&result.scenario_toml) {
+        if seen.iter().any(|other| compared::settings(other, result).is_empty()) {
             continue;
         }
-        seen.push(&result.scenario_toml);
+        if results.len() > LOOKS && !seen.is_empty() {
+            parts.push_str("<p class=\"note\">The others differ from it as their names say.</p>\n");
+            break;
+        }
+        seen.push(result);
         if results.len() > 1 {
-            let _ = writeln!(parts, "<h3>{}<bdi>{}</bdi></h3>", swatch(index), escape(&result.label));
+            let _ =
+                writeln!(parts, "<h3>{}<bdi>{}</bdi></h3>", swatch_of(index, results), escape(&result.label));
         }
         let settings: Vec<(String, &str)> = SETTINGS
             .iter()

@@ -19,6 +19,15 @@
     return points[low];
   }
 
+  // The point nearest to x, where points stand for themselves.
+  function near(points, x) {
+    var best = points[0] || null;
+    points.forEach(function (point) {
+      if (Math.abs(best[0] - x) > Math.abs(point[0] - x)) { best = point; }
+    });
+    return best;
+  }
+
   function attach(figure, svg, chart) {
     var plot = svg.dataset.plot.split(" ").map(Number);
     var scale = svg.dataset.x.split(" ");
@@ -47,8 +56,8 @@
       cursor.setAttribute("x1", px);
       cursor.setAttribute("x2", px);
       var values = chart.series.map(function (series) {
-        var point = at(series.points, x);
-        var value = point ? significant(point[1]) : "0";
+        var point = (chart.nearest ? near : at)(series.points, x);
+        var value = point ? significant(point[1]) + (chart.nearest ? " at " + significant(point[0]) : "") : "0";
         return chart.series.length > 1 ? series.name + " " + value : value;
       });
       output.textContent = chart.x.replace(", logarithmic", "") + " " + significant(x) + ": " +

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::chart::{Axis, Chart, Mark, Series, Shape};
+use super::chart::{Axis, Chart, LOOKS, Mark, Series, Shape};
 use super::format::{Form, significant};
+use super::swept;
 use crate::{EventRow, QueueRow, RunResult};
 
 const PS_PER_MS: f64 = 1e9;
@@ -19,8 +20,37 @@ const LINES_MAX: usize = 3;
 /// Points of all charts together, so that a page of many results stays small.
 const POINTS_MAX: usize = 40_000;
 
+/// The results that have lines in charts of many lines: all where each can have a look of its own, else so many
+/// of them, from the first to the last.
+pub(crate) fn drawn(count: usize) -> Vec<usize> {
+    if count <= LOOKS {
+        return (0..count).collect();
+    }
+    (0..LOOKS).map(|look| look * (count - 1) / (LOOKS - 1)).collect()
+}
+
+/// The look of a result, where it has lines of its own.
+pub(crate) fn look(index: usize, count: usize) -> Option<usize> {
+    drawn(count).iter().position(|&drawn| drawn == index)
+}
+
 /// Every chart for which there are rows, in the order of the page.
-pub(crate) fn charts(results: &[RunResult]) -> Vec<Chart> {
+pub(crate) fn charts(all: &[RunResult]) -> Vec<Chart> {
+    let indices = drawn(all.len());
+    let results: Vec<&RunResult> = indices.iter().map(|&index| &all[index]).collect();
+    let mut charts = swept::charts(all);
+    let first = charts.len();
+    charts.extend(over_each_other(&results));
+    if results.len() < all.len() {
+        for chart in &mut charts[first..] {
+            let many = format!("{} of {} results.", results.len(), all.len());
+            chart.caption = if chart.caption.is_empty() { many } else { format!("{many} {}", chart.caption) };
+        }
+    }
+    charts
+}
+
+fn over_each_other(results: &[&RunResult]) -> Vec<Chart> {
     let budget = (POINTS_MAX / (results.len().max(1) * 6)).clamp(40, 500);
     let mut charts = Vec::new();
     charts.extend(collection_times(results, budget));
@@ -31,7 +61,7 @@ pub(crate) fn charts(results: &[RunResult]) -> Vec<Chart> {
 }
 
 /// Collection times that count, ascending, in milliseconds.
-fn times_ms(result: &RunResult) -> Vec<f64> {
+pub(crate) fn times_ms(result: &RunResult) -> Vec<f64> {
     let measured = |row: &&EventRow| {
         result.summary.measured_ps.is_none_or(|span| (span.from..span.until).contains(&row.assigned_ps))
     };
@@ -41,14 +71,22 @@ fn times_ms(result: &RunResult) -> Vec<f64> {
     times.into_iter().map(|ps| ps as f64 / PS_PER_MS).collect()
 }
 
-fn collection_times(results: &[RunResult], budget: usize) -> Vec<Chart> {
-    let times: Vec<(&RunResult, Vec<f64>)> = results
+/// One result's times, ascending, in milliseconds.
+struct Measured<'a> {
+    label: &'a str,
+    look: usize,
+    times: Vec<f64>,
+}
+
+fn collection_times(results: &[&RunResult], budget: usize) -> Vec<Chart> {
+    let times: Vec<Measured> = results
         .iter()
-        .map(|result| (result, times_ms(result)))
-        .filter(|(_, times)| !times.is_empty())
+        .enumerate()
+        .map(|(look, result)| Measured { label: &result.label, look, times: times_ms(result) })
+        .filter(|measured| !measured.times.is_empty())
         .collect();
-    let low = times.iter().map(|(_, times)| times[0]).fold(f64::INFINITY, f64::min);
-    let high = times.iter().map(|(_, times)| times[times.len() - 1]).fold(0.0, f64::max);
+    let low = times.iter().map(|measured| measured.times[0]).fold(f64::INFINITY, f64::min);
+    let high = times.iter().map(|measured| measured.times[measured.times.len() - 1]).fold(0.0, f64::max);
     if !(low.is_finite() && high > 0.0) {
         return Vec::new();
     }
@@ -67,15 +105,15 @@ fn collection_times(results: &[RunResult], budget: usize) -> Vec<Chart> {
         let air = (high - low).max(high * 0.02) * 0.04;
         ((low - air).max(0.0), high + air)
     };
-    let what = if results.iter().any(|result| result.summary.collection_time_ms.is_some()) {
-        "data-collection time"
+    let (what, events) = if results.iter().any(|result| result.summary.collection_time_ms.is_some()) {
+        ("data-collection time", "events")
     } else {
-        "request time"
+        ("request time", "requests")
     };
     let scale = if log { ", logarithmic" } else { "" };
     let x = Axis { title: format!("{what} in ms{scale}"), log, min, max };
     let marks = ideal_marks(&ideals);
-    vec![cdf(&times, &x, &marks, budget), histogram(&times, &x, &marks)]
+    vec![cdf(&times, events, &x, &marks, budget), histogram(&times, events, &x, &marks)]
 }
 
 /// One mark for ideals that cannot be told apart.
@@ -89,10 +127,10 @@ fn ideal_marks(ideals: &[f64]) -> Vec<Mark> {
     marks
 }
 
-fn cdf(times: &[(&RunResult, Vec<f64>)], x: &Axis, marks: &[Mark], budget: usize) -> Chart {
+fn cdf(times: &[Measured], events: &str, x: &Axis, marks: &[Mark], budget: usize) -> Chart {
     let series: Vec<Series> = times
         .iter()
-        .map(|(result, times)| {
+        .map(|Measured { label, look, times }| {
             let count = times.len();
             let step = (count as f64 / budget as f64).max(1.0);
             let mut ranks: Vec<usize> = (1..=count.min(budget))
@@ -110,23 +148,23 @@ fn cdf(times: &[(&RunResult, Vec<f64>)], x: &Axis, marks: &[Mark], budget: usize
                     _ => points.push(point),
                 }
             }
-            Series { name: result.label.clone(), points }
+            Series { name: (*label).into(), points, look: *look }
         })
         .collect();
     let description: Vec<String> = times
         .iter()
-        .map(|(result, times)| {
+        .map(|Measured { label, times, .. }| {
             let at = |share: usize| significant(times[(times.len() * share).div_ceil(100).max(1) - 1]);
-            format!("{}: half within {} ms, 99 % within {} ms.", result.label, at(50), at(99))
+            format!("{label}: half within {} ms, 99 % within {} ms.", at(50), at(99))
         })
         .collect();
     Chart {
         id: "collection-time-cdf".into(),
-        title: "Share of events collected within a time".into(),
+        title: format!("Share of {events} completed within a time"),
         caption: String::new(),
         description: description.join(" "),
         x: x.clone(),
-        y: Axis { title: "share of events, %".into(), log: false, min: 0.0, max: 100.0 },
+        y: Axis { title: format!("share of {events}, %"), log: false, min: 0.0, max: 100.0 },
         shape: Shape::Step,
         series,
         marks: marks.to_vec(),
@@ -135,7 +173,7 @@ fn cdf(times: &[(&RunResult, Vec<f64>)], x: &Axis, marks: &[Mark], budget: usize
     }
 }
 
-fn histogram(times: &[(&RunResult, Vec<f64>)], x: &Axis, marks: &[Mark]) -> Chart {
+fn histogram(times: &[Measured], events: &str, x: &Axis, marks: &[Mark]) -> Chart {
     let place = |index: usize| {
         let share = index as f64 / BINS as f64;
         if x.log { x.min * (x.max / x.min).powf(share) } else { x.min + (x.max - x.min) * share }
@@ -143,7 +181,7 @@ fn histogram(times: &[(&RunResult, Vec<f64>)], x: &Axis, marks: &[Mark]) -> Char
     let edges: Vec<f64> = (0..=BINS).map(place).collect();
     let counted: Vec<Vec<usize>> = times
         .iter()
-        .map(|(_, times)| {
+        .map(|Measured { times, .. }| {
             let below: Vec<usize> =
                 edges.iter().map(|edge| times.partition_point(|time| time < edge)).collect();
             below
@@ -157,11 +195,11 @@ fn histogram(times: &[(&RunResult, Vec<f64>)], x: &Axis, marks: &[Mark]) -> Char
     let series = times
         .iter()
         .zip(&counted)
-        .map(|((result, _), counts)| {
+        .map(|(measured, counts)| {
             let mut points: Vec<(f64, f64)> = Vec::with_capacity(BINS + 1);
             points.extend(edges.iter().zip(counts).map(|(&edge, &count)| (edge, count as f64)));
             points.push((x.max, 0.0));
-            Series { name: result.label.clone(), points }
+            Series { name: measured.label.into(), points, look: measured.look }
         })
         .collect();
     let rows = (0..BINS)
@@ -173,14 +211,13 @@ fn histogram(times: &[(&RunResult, Vec<f64>)], x: &Axis, marks: &[Mark]) -> Char
         .collect();
     Chart {
         id: "collection-time-histogram".into(),
-        title: "Events by their collection time".into(),
-        caption: "The count is logarithmic: a single slow event is visible beside a million fast ones."
-            .into(),
-        description: format!("Histogram with {BINS} columns; the tallest holds {tallest} events."),
+        title: format!("{} by their time", if events == "events" { "Events" } else { "Requests" }),
+        caption: "The count is logarithmic: a single slow one is visible beside a million fast ones.".into(),
+        description: format!("Histogram with {BINS} columns; the tallest holds {tallest} {events}."),
         x: x.clone(),
         // Half an event is the ground: one event stands out from none.
         y: Axis {
-            title: "events, logarithmic".into(),
+            title: format!("{events}, logarithmic"),
             log: true,
             min: 0.5,
             max: tallest.max(2) as f64 * 1.3,
@@ -188,7 +225,7 @@ fn histogram(times: &[(&RunResult, Vec<f64>)], x: &Axis, marks: &[Mark]) -> Char
         shape: Shape::Area,
         series,
         marks: marks.to_vec(),
-        columns: times.iter().map(|(result, _)| (result.label.clone(), Form::Number)).collect(),
+        columns: times.iter().map(|measured| (measured.label.to_owned(), Form::Number)).collect(),
         rows,
     }
 }
@@ -258,8 +295,8 @@ fn time_unit(max_ps: u64) -> (&'static str, f64) {
     }
 }
 
-/// Name, and samples of (picoseconds, bytes).
-type Samples = (String, Vec<(u64, u64)>);
+/// Name, look, and samples of (picoseconds, bytes).
+type Samples = (String, usize, Vec<(u64, u64)>);
 
 /// Axes and series of bytes against time, with units that suit.
 struct OverTime {
@@ -270,7 +307,7 @@ struct OverTime {
 }
 
 fn over_time(lines: Vec<Samples>, time: &str, bytes: &str, budget: usize) -> OverTime {
-    let all = || lines.iter().flat_map(|(_, samples)| samples);
+    let all = || lines.iter().flat_map(|(.., samples)| samples);
     let (time_max, bytes_max) =
         (all().map(|sample| sample.0).max().unwrap_or(0), all().map(|sample| sample.1).max().unwrap_or(0));
     let ((time_name, per_time), (bytes_name, per_byte)) = (time_unit(time_max), bytes_unit(bytes_max));
@@ -278,25 +315,25 @@ fn over_time(lines: Vec<Samples>, time: &str, bytes: &str, budget: usize) -> Ove
     let y = Axis::from_zero(format!("{bytes}, {bytes_name}"), bytes_max as f64 / per_byte * 1.06);
     let series = lines
         .into_iter()
-        .map(|(name, samples)| {
+        .map(|(name, look, samples)| {
             let points = envelope(&samples, budget);
             let points = points
                 .iter()
                 .map(|&(time, bytes)| (time as f64 / per_time, bytes as f64 / per_byte))
                 .collect();
-            Series { name, points }
+            Series { name, points, look }
         })
         .collect();
     OverTime { x, y, series, per_byte }
 }
 
-fn queues(results: &[RunResult], budget: usize) -> Option<Chart> {
+fn queues(results: &[&RunResult], budget: usize) -> Option<Chart> {
     let single = results.iter().filter(|result| !result.records.queues.is_empty()).count() == 1;
     let mut lines: Vec<Samples> = Vec::new();
     let mut limits: Vec<u64> = Vec::new();
     let mut rows_of_table = Vec::new();
     let mut watched = 0;
-    for result in results {
+    for (index, result) in results.iter().enumerate() {
         let queues = by_queue(&result.records.queues);
         watched += queues.len();
         for (name, rows) in queues.into_iter().take(if single { LINES_MAX } else { 1 }) {
@@ -306,7 +343,8 @@ fn queues(results: &[RunResult], budget: usize) -> Option<Chart> {
             let drops = rows.last().map(|row| row.drops);
             limits.extend(limit);
             rows_of_table.push((title.clone(), vec![json!(peak), json!(limit), json!(drops)]));
-            lines.push((title, rows.iter().map(|row| (row.time_ps, row.queue_bytes)).collect()));
+            let look = if single { lines.len() } else { index };
+            lines.push((title, look, rows.iter().map(|row| (row.time_ps, row.queue_bytes)).collect()));
         }
     }
     if lines.is_empty() {
@@ -349,10 +387,10 @@ fn queues(results: &[RunResult], budget: usize) -> Option<Chart> {
     })
 }
 
-fn windows(results: &[RunResult], budget: usize) -> Option<Chart> {
+fn windows(results: &[&RunResult], budget: usize) -> Option<Chart> {
     let single = results.len() == 1;
     let mut lines: Vec<Samples> = Vec::new();
-    for result in results {
+    for (index, result) in results.iter().enumerate() {
         let mut flows: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
         for row in &result.records.windows {
             flows.entry(row.flow).or_default().push((row.time_ps, row.cwnd_bytes));
@@ -360,7 +398,8 @@ fn windows(results: &[RunResult], budget: usize) -> Option<Chart> {
         for (flow, mut samples) in flows.into_iter().take(if single { LINES_MAX } else { 1 }) {
             samples.sort_unstable();
             let name = format!("connection {flow}");
-            lines.push((if single { name } else { format!("{}: {name}", result.label) }, samples));
+            let look = if single { lines.len() } else { index };
+            lines.push((if single { name } else { format!("{}: {name}", result.label) }, look, samples));
         }
     }
     if lines.is_empty() {
@@ -384,19 +423,23 @@ fn windows(results: &[RunResult], budget: usize) -> Option<Chart> {
 }
 
 /// The first watched event of each result, both ways.
-fn io(results: &[RunResult], budget: usize) -> Vec<Chart> {
+fn io(results: &[&RunResult], budget: usize) -> Vec<Chart> {
     let mut ways: [Vec<Samples>; 2] = [Vec::new(), Vec::new()];
-    for result in results {
+    for (look, result) in results.iter().enumerate() {
         let Some(event) = result.records.io.first().map(|row| row.event) else { continue };
         let mut rows: Vec<_> = result.records.io.iter().filter(|row| row.event == event).collect();
         rows.sort_by_key(|row| row.since_request_ps);
         let name = format!("{}, event {event}", result.label);
         ways[0].push((
             name.clone(),
+            look,
             rows.iter().map(|row| (row.since_request_ps, row.to_collector_bytes)).collect(),
         ));
-        ways[1]
-            .push((name, rows.iter().map(|row| (row.since_request_ps, row.from_collector_bytes)).collect()));
+        ways[1].push((
+            name,
+            look,
+            rows.iter().map(|row| (row.since_request_ps, row.from_collector_bytes)).collect(),
+        ));
     }
     let [to, from] = ways;
     let mut charts = Vec::new();

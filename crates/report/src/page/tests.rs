@@ -317,7 +317,7 @@ fn the_verdict_follows_the_figures() {
     let words = |change: &dyn Fn(&mut Summary)| {
         let mut result = run_result(Kind::Sim, "x", 0);
         change(&mut result.summary);
-        let data = data(&[result.clone()], &[]);
+        let data = data(&[result.clone()], &[], &[]);
         verdict::verdict(&result.summary, &data, "/results/0/summary").words
     };
     assert_eq!(words(&|_| {}), "Lossless");

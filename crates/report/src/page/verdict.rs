@@ -31,6 +31,13 @@ pub(crate) struct Verdict {
     pub(crate) sentence: String,
 }
 
+impl Verdict {
+    /// The words up to the first colon or comma, for a table.
+    pub(crate) fn short(&self) -> &'static str {
+        self.words.split([':', ',']).next().unwrap_or(self.words)
+    }
+}
+
 /// Judges one result; `at` is the pointer of its summary in the page's data.
 pub(crate) fn verdict(summary: &Summary, data: &Value, at: &str) -> Verdict {
     let planned = summary.plan.as_ref().filter(|_| summary.kind == Kind::Plan);
@@ -45,8 +52,20 @@ pub(crate) fn verdict(summary: &Summary, data: &Value, at: &str) -> Verdict {
         let sentence = figure(data, &format!("{at}/plan/verdict/text"), Form::Sentence).unwrap_or_default();
         return Verdict { standing, words, sentence };
     }
+    if let Some(why) = invalid(summary, data, at) {
+        return Verdict { standing: Standing::Bad, words: "The measurement does not count", sentence: why };
+    }
     let (standing, words) = headline(summary);
     Verdict { standing, words, sentence: sentence(summary, data, at) }
+}
+
+/// Why a measurement marks itself invalid.
+fn invalid(summary: &Summary, data: &Value, at: &str) -> Option<String> {
+    let fallback = escape(summary.invalid()?);
+    let marked = |value: &Value| value.get("valid").and_then(Value::as_bool) == Some(false);
+    let (key, _) = summary.techniques.iter().find(|(_, value)| marked(value))?;
+    let why = figure(data, &format!("{at}/{}/why", pointer_part(key)), Form::Sentence);
+    Some(why.unwrap_or(fallback))
 }
 
 fn headline(summary: &Summary) -> (Standing, &'static str) {
@@ -123,8 +142,9 @@ pub(crate) fn techniques(summary: &Summary) -> Vec<Technique> {
                 .as_object()?
                 .iter()
                 .filter(|(name, value)| plain(name) && scalar(value))
-                .map(|(name, _)| {
+                .map(|(name, value)| {
                     let (form, label) = Form::of_key(name);
+                    let form = if value.is_string() { Form::Text } else { form };
                     let pointer = format!("/{}/{}", pointer_part(key), pointer_part(name));
                     (escape(&label), pointer, form)
                 })

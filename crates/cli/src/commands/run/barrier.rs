@@ -1,0 +1,106 @@
+//! The barrier-synchronised workloads, live.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use fanin_node::clock::std_duration;
+use fanin_node::launch::ended_cpu_seconds;
+use fanin_report::{Records, RunResult, Span, Speed};
+use fanin_testbed::barrier::{Launch, Live, told};
+use fanin_testbed::live::{Ideal, Shape};
+use fanin_units::{Bytes, Instant as Moment};
+
+use super::{Job, finish, network, summary_of};
+use crate::commands::sim;
+use crate::failure::Failure;
+use crate::{interrupt, summary};
+
+/// Bytes of a request.
+const REQUEST_BYTES: u64 = 64;
+
+pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
+    let scenario = &job.loaded.scenario;
+    let folder = job.folder.live();
+    std::fs::create_dir_all(&folder).map_err(|error| Failure::Write { path: folder.clone(), error })?;
+    let stop = interrupt::flag();
+    let (began, cpu) = (Instant::now(), ended_cpu_seconds());
+    let bench = network::build(job, scenario)?;
+    let program = std::env::current_exe()?;
+    let launch = Launch { loaded: &job.loaded, folder: &folder, program: &program, bench: bench.as_ref() };
+    let mut live = Live::start(&launch)?;
+    let mut watch = bench.as_ref().map(|bench| bench.watch(scenario)).transpose()?;
+    if live.wait_ready(stop)? {
+        let (warmup, duration) = (std_duration(scenario.run.warmup), std_duration(scenario.run.duration));
+        let bar = sim::bar(job.arguments.quiet, "{wide_bar} {percent} % of the time, {eta} left");
+        bar.set_length((warmup + duration).as_millis() as u64);
+        let tick = |before: Duration| {
+            let bar = &bar;
+            move |elapsed: Duration| bar.set_position((before + elapsed).as_millis() as u64)
+        };
+        live.work(warmup, stop, &tick(Duration::ZERO))?;
+        if let Some(watch) = &mut watch {
+            watch.begin()?;
+        }
+        live.work(duration, stop, &tick(warmup))?;
+        if let Some(watch) = &mut watch {
+            watch.end()?;
+        }
+        bar.finish_and_clear();
+    }
+    live.finish(stop)?;
+    drop(live);
+    let mut told = told(&folder, scenario)?;
+    let observed = watch.map(|watch| watch.finish(told.start_unix_us)).transpose()?;
+
+    let mut summary = summary_of(&job.loaded);
+    if let Some(observed) = &observed {
+        network::fill(&mut summary, observed);
+    }
+    let shape = Shape::of(scenario)?;
+    let ideal = Ideal::of(scenario, &shape, fanin_units::Duration::ZERO, REQUEST_BYTES);
+    let answers = (0..u64::from(scenario.workload.senders))
+        .map(|sender| fanin_testbed::barrier::answer_bytes(scenario, sender));
+    let (payload, wire) =
+        answers.fold((0, 0), |(payload, wire), bytes| (payload + bytes, wire + ideal.wire_bytes(bytes)));
+    let least = ideal.time(wire);
+    if observed.is_some() {
+        for row in &mut told.rows {
+            row.ideal_ps = Some(least.get());
+        }
+        summary.ideal = Some(fanin_report::Ideal {
+            collection_time_ms: Some(least.as_millis_f64()),
+            goodput_bps: Some(payload as f64 * 8.0 / least.as_secs_f64()),
+            how: Some(ideal.how(Bytes::new(payload), wire)),
+        });
+    }
+    let from = Moment::START + scenario.run.warmup;
+    let last = told.rows.last().map_or(0, |row| row.last_byte_ps.unwrap_or(0) + 1);
+    // What Ctrl-C cut short ends with the last round.
+    let stopped = stop.load(Ordering::Relaxed);
+    let whole = from + scenario.run.duration;
+    let until = if stopped { whole.min(Moment::new(last.max(from.get()))) } else { whole };
+    summary.fill_requests(&told.rows, Span { from, until }, 1);
+    summary.tcp = Some(told.tcp.clone());
+    summary.speed = Some(Speed {
+        wall_s: Some(began.elapsed().as_secs_f64()),
+        cpu_s: Some(ended_cpu_seconds() - cpu),
+        ..Speed::default()
+    });
+    let mut text = summary::text(&summary);
+    let mut ending = if stopped { Err(Failure::Stopped) } else { Ok(()) };
+    if let (Some(bench), Some(observed)) = (&bench, &observed) {
+        text += &network::notes(bench, observed);
+        if let (Ok(()), Some(reason)) = (&ending, network::bottleneck(observed)) {
+            ending = Err(Failure::Bottleneck { reason });
+        }
+    }
+    let mut result = RunResult::new(summary);
+    result.scenario_toml = Some(job.loaded.to_toml());
+    let queues = observed.map_or_else(Vec::new, |observed| observed.queues);
+    result.records = Records { events: told.rows, queues, flows: told.flows, ..Records::default() };
+    finish(job, &result, &text)?;
+    if let Some(bench) = bench {
+        bench.remove()?;
+    }
+    ending
+}

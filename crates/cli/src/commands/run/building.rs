@@ -1,0 +1,234 @@
+//! Event building, live: on the loopback, or on the hosts of a network.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use fanin_node::audit::audit;
+use fanin_node::clock::std_duration;
+use fanin_node::ideal::{self, Loop};
+use fanin_node::launch::{Launch, Live, Loopback, Place, ended_cpu_seconds, processes};
+use fanin_node::result::{Told, told};
+use fanin_report::{Records, RunResult, Span, Speed, Summary};
+use fanin_scenario::Loaded;
+use fanin_testbed::live::{Ideal, Observed, Placed, Shape, Watch};
+use fanin_units::{Bytes, Instant as Moment};
+
+use super::{Job, finish, network, prints, summary_of};
+use crate::commands::sim;
+use crate::failure::Failure;
+use crate::{interrupt, output, summary};
+
+pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
+    let loaded = &job.loaded;
+    let folder = job.folder.live();
+    let program = std::env::current_exe()?;
+    let launch = Launch {
+        loaded,
+        folder: &folder,
+        scenario_folder: &job.scenario_folder,
+        data: None,
+        program: &program,
+        restart: true,
+        metrics: job.arguments.metrics,
+    };
+    let stop = interrupt::flag();
+    let loop_rate = if job.in_namespaces { None } else { Some(ideal::measure_loopback()?) };
+    let (began, cpu) = (Instant::now(), ended_cpu_seconds());
+    let bench = network::build(job, &loaded.scenario)?;
+    let (ended, watch) = match &bench {
+        Some(bench) => {
+            let live = Live::start(&launch, Placed::new(bench))?;
+            let mut watch = bench.watch(&loaded.scenario)?;
+            (work(job, live, Some(&mut watch), stop)?, Some(watch))
+        }
+        None => (work(job, Live::start(&launch, Loopback::default())?, None, stop)?, None),
+    };
+    let speed = Speed {
+        wall_s: Some(began.elapsed().as_secs_f64()),
+        cpu_s: Some(ended_cpu_seconds() - cpu),
+        ..Speed::default()
+    };
+
+    let hosts = loaded.scenario.collectors.hosts_per_rack;
+    let racks: Vec<u32> = (0..loaded.scenario.collectors_total() as u32).map(|n| n / hosts).collect();
+    let mut told = told(&folder, &racks)?;
+    let observed = watch.map(|watch| watch.finish(told.start_unix_us)).transpose()?;
+    let audited = audit(&folder, &folder.join("data"), loaded.scenario.logger.hosts > 0);
+    let mut summary = summarise(loaded, &mut told, loop_rate)?;
+    summary.speed = Some(speed);
+    if let Some(observed) = &observed {
+        network::fill(&mut summary, observed);
+    }
+    let mut text = summary::text(&summary) + &notes(&told, &audited, &ended, loaded);
+    let mut ending = ending(stop, &summary, audited);
+    if let (Some(bench), Some(observed)) = (&bench, &observed) {
+        text += &network::notes(bench, observed);
+        if let (Ok(()), Some(reason)) = (&ending, network::bottleneck(observed)) {
+            ending = Err(Failure::Bottleneck { reason });
+        }
+    }
+    write(job, summary, told, observed, &text)?;
+    if let Some(bench) = bench {
+        bench.remove()?;
+    }
+    ending
+}
+
+/// How the processes ended.
+struct Ended {
+    restarts: u64,
+    killed: Vec<String>,
+}
+
+fn tell_metrics<P: Place>(job: &Job<'_>, live: &Live<P>) -> Result<(), Failure> {
+    if job.arguments.metrics && prints(job.arguments) {
+        for (process, address) in live.all_metrics() {
+            output::print(&format!("{process:<18}http://{address}/metrics\n"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Warm-up and measured time, then the end in good order.
+fn work<P: Place>(
+    job: &Job<'_>,
+    mut live: Live<P>,
+    mut watch: Option<&mut Watch>,
+    stop: &AtomicBool,
+) -> Result<Ended, Failure> {
+    tell_metrics(job, &live)?;
+    let run = &job.loaded.scenario.run;
+    let (warmup, duration) = (std_duration(run.warmup), std_duration(run.duration));
+    if live.wait_ready(stop)? {
+        let bar = sim::bar(job.arguments.quiet, "{wide_bar} {percent} % of the time, {eta} left");
+        bar.set_length((warmup + duration).as_millis() as u64);
+        let tick = |before: Duration| {
+            let bar = &bar;
+            move |elapsed: Duration| bar.set_position((before + elapsed).as_millis() as u64)
+        };
+        live.work(warmup, stop, &tick(Duration::ZERO))?;
+        if let Some(watch) = &mut watch {
+            watch.begin()?;
+        }
+        live.work(duration, stop, &tick(warmup))?;
+        if let Some(watch) = &mut watch {
+            watch.end()?;
+        }
+        bar.finish_and_clear();
+    }
+    live.stop();
+    Ok(Ended { restarts: live.restarts(), killed: live.killed().to_vec() })
+}
+
+/// `loop_rate` is what the loopback carries, where the run is on it: then there is no wire to reckon an ideal from.
+fn summarise(loaded: &Loaded, told: &mut Told, loop_rate: Option<Loop>) -> Result<Summary, Failure> {
+    let scenario = &loaded.scenario;
+    let mut summary = summary_of(loaded);
+    match loop_rate {
+        Some(rate) => {
+            ideal::fill(&mut told.rows, scenario, rate);
+            summary.ideal = ideal::state(scenario, &told.rows, rate);
+        }
+        None => summary.ideal = wire_ideal(loaded, told)?,
+    }
+    let from = Moment::START + scenario.run.warmup;
+    let last = told.rows.last().map_or(0, |row| row.assigned_ps + 1);
+    // What Ctrl-C cut short ends with the last event.
+    let until = (from + scenario.run.duration).min(Moment::new(last.max(from.get())));
+    let span = Span { from, until };
+    summary.fill_events(&told.rows, span, scenario.collectors_total() as u32, true);
+    Ok(summary)
+}
+
+/// Bytes of a request for all fragments of a readout, on its connection.
+const REQUEST_BYTES: u64 = 64;
+
+/// Gives each event its own ideal, with its bytes shared out evenly among the readouts, and states that of a mean event.
+fn wire_ideal(loaded: &Loaded, told: &mut Told) -> Result<Option<fanin_report::Ideal>, Failure> {
+    let scenario = &loaded.scenario;
+    let ideal = Ideal::of(scenario, &Shape::of(scenario)?, scenario.readout.response_delay, REQUEST_BYTES);
+    let readouts = u64::from(scenario.readout.hosts);
+    let wire = |bytes: u64| readouts * ideal.wire_bytes(bytes / readouts);
+    let (mut events, mut sum) = (0_u64, 0_u64);
+    for row in told.rows.iter_mut().filter(|row| row.last_byte_ps.is_some()) {
+        row.ideal_ps = Some(ideal.time(wire(row.size_bytes)).get());
+        (events, sum) = (events + 1, sum + row.size_bytes);
+    }
+    let Some(mean) = sum.checked_div(events) else { return Ok(None) };
+    let time = ideal.time(wire(mean));
+    Ok(Some(fanin_report::Ideal {
+        collection_time_ms: Some(time.as_millis_f64()),
+        goodput_bps: Some(mean as f64 * 8.0 / time.as_secs_f64()),
+        how: Some(ideal.how(Bytes::new(mean), wire(mean))),
+    }))
+}
+
+/// What the summary has no place for.
+fn notes(
+    told: &Told,
+    audited: &Result<fanin_node::audit::Audit, fanin_node::audit::Finding>,
+    ended: &Ended,
+    loaded: &Loaded,
+) -> String {
+    let Ended { restarts, killed } = ended;
+    let restarts = *restarts;
+    let mut text = format!("{:<18}{} on this machine", "processes", processes(&loaded.scenario));
+    if restarts > 0 {
+        text += &format!(", {restarts} started again");
+    }
+    if !killed.is_empty() {
+        text += &format!("; ended by force: {}", killed.join(", "));
+    }
+    text.push('\n');
+    if told.missing > 0 || told.reassigned > 0 {
+        let (missing, reassigned) = (told.missing, told.reassigned);
+        text += &format!("{:<18}{missing} fragments missing, {reassigned} events assigned again\n", "faults");
+    }
+    if let Ok(audit) = audited {
+        let totals = audit.totals;
+        text += &format!(
+            "{:<18}{} events assigned, each once rejected ({}), stored ({}) or in the debug stream ({}); {} files with \
+             {} events, {} checksums right\n",
+            "audit",
+            totals.assigned,
+            totals.rejected + totals.accepted,
+            totals.stored,
+            totals.debug,
+            audit.files,
+            audit.events,
+            audit.checksums
+        );
+    }
+    text
+}
+
+fn ending(
+    stop: &AtomicBool,
+    summary: &Summary,
+    audited: Result<fanin_node::audit::Audit, fanin_node::audit::Finding>,
+) -> Result<(), Failure> {
+    let events = summary.events.as_ref();
+    let (lost, duplicated) = events.map_or((0, 0), |events| (events.lost, events.duplicated));
+    audited?;
+    if stop.load(Ordering::Relaxed) {
+        return Err(Failure::Stopped);
+    }
+    if lost > 0 || duplicated > 0 {
+        return Err(Failure::Lost { lost, duplicated });
+    }
+    Ok(())
+}
+
+fn write(
+    job: &Job<'_>,
+    summary: Summary,
+    told: Told,
+    observed: Option<Observed>,
+    text: &str,
+) -> Result<(), Failure> {
+    let mut result = RunResult::new(summary);
+    result.scenario_toml = Some(job.loaded.to_toml());
+    let queues = observed.map_or_else(Vec::new, |observed| observed.queues);
+    result.records = Records { events: told.rows, queues, ..Records::default() };
+    finish(job, &result, text)
+}

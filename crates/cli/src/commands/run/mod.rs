@@ -1,0 +1,254 @@
+//! `fanin run`: a scenario for real, on this machine.
+
+mod barrier;
+mod building;
+mod network;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum, ValueHint};
+use fanin_report::{RunResult, Summary};
+use fanin_scenario::Loaded;
+use fanin_testbed::{Verdict, check, clean};
+
+use crate::commands::Source;
+use crate::failure::Failure;
+use crate::output::{self, Json};
+
+/// Where the files of the live system go, within the folder of the result.
+const LIVE_FOLDER: &str = "live";
+/// Where the files of the network's switches go.
+const NETWORK_FOLDER: &str = "network";
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Every role is a process of its own. With root, each host is a network namespace, each link a pair of virtual
+devices into a software switch that has the scenario's buffers and rates; without, all processes meet on 127.0.0.1. The
+journals, logs and stored events lie in the folder `live` of --out.
+
+Example: fanin run replay --loopback --set \"run.duration=1 s\" --out out/run
+
+The exit code is 1 where events were lost, doubled or damaged, 3 where a privilege or a feature of the kernel is missing,
+4 where this machine was the bottleneck, 130 after Ctrl-C; what was measured is written all the same."
+)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    source: OptionalSource,
+    /// Seed of all random streams, in place of the scenario's `run.seed`.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Write summary, tables, resolved scenario and page into a folder, and keep what the live system wrote.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    out: Option<PathBuf>,
+    /// Write the summary as JSON to a file; `-` is standard output, which then holds nothing else.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    json: Option<Json>,
+    /// Where the processes run.
+    #[arg(long, value_enum, default_value_t = Place::Auto)]
+    place: Place,
+    /// The same as `--place loopback`.
+    #[arg(long, conflicts_with = "place")]
+    loopback: bool,
+    /// Serve the metrics of every process, each at a free port of its host that is printed.
+    #[arg(long)]
+    metrics: bool,
+    /// Show no progress and no summary.
+    #[arg(long, short)]
+    quiet: bool,
+    /// Only say what this machine's kernel can do for a live run, and what is missing for what.
+    #[arg(long, conflicts_with_all = ["clean", "source", "out", "json"])]
+    check: bool,
+    /// Only remove what runs that were killed have left behind; runs that are alive are not touched.
+    #[arg(long, conflicts_with_all = ["source", "out", "json"])]
+    clean: bool,
+}
+
+/// As [`Source`], but absent with `--check` and `--clean`.
+#[derive(Debug, Args)]
+struct OptionalSource {
+    /// A scenario file, or the name of a preset (`fanin scenario list`).
+    #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath, required_unless_present_any = ["check", "clean"])]
+    source: Option<String>,
+    /// Override one setting, checked like the file itself; may be given several times.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Place {
+    /// Namespaces where this user may make them, otherwise the loopback.
+    Auto,
+    /// All on 127.0.0.1: the applications for real, without a network to measure.
+    Loopback,
+    /// Each host a network namespace, joined by the software switch; needs root.
+    Namespaces,
+}
+
+/// The folders of a run, removed at the end unless they were asked for.
+struct Folder {
+    path: PathBuf,
+    is_kept: bool,
+}
+
+impl Folder {
+    fn live(&self) -> PathBuf {
+        self.path.join(LIVE_FOLDER)
+    }
+
+    fn network(&self) -> PathBuf {
+        self.path.join(NETWORK_FOLDER)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // What is left in the folder for temporary files harms nobody.
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// What a run works with.
+struct Job<'a> {
+    arguments: &'a Arguments,
+    loaded: Loaded,
+    folder: Folder,
+    /// Where a relative file of the scenario is sought.
+    scenario_folder: PathBuf,
+    in_namespaces: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.check {
+        return tell_features();
+    }
+    if arguments.clean {
+        return clean_up();
+    }
+    let seed = arguments.seed.map(|seed| format!("run.seed={seed}"));
+    let sets = arguments.source.sets.iter().cloned().chain(seed).collect();
+    // The parser wants it where neither --check nor --clean is given.
+    let source = arguments.source.source.clone().unwrap_or_default();
+    let loaded = Source { source: source.clone(), sets }.load()?;
+    let folder = match &arguments.out {
+        Some(out) => Folder { path: out.clone(), is_kept: true },
+        None => {
+            let path = std::env::temp_dir().join(format!("fanin-run-{}", std::process::id()));
+            Folder { path, is_kept: false }
+        }
+    };
+    let source = Path::new(&source);
+    let scenario_folder = source.parent().filter(|_| source.is_file()).unwrap_or(Path::new("")).to_owned();
+    let is_barrier = loaded.scenario.is_barrier();
+    let in_namespaces = choose(arguments, is_barrier)?;
+    let job = Job { arguments, loaded, folder, scenario_folder, in_namespaces };
+    if is_barrier { barrier::run(&job) } else { building::run(&job) }
+}
+
+/// Whether the run gets namespaces; says once why not.
+fn choose(arguments: &Arguments, is_barrier: bool) -> Result<bool, Failure> {
+    let wanted = if arguments.loopback { Place::Loopback } else { arguments.place };
+    let missing = missing();
+    match wanted {
+        Place::Loopback => Ok(false),
+        Place::Namespaces => missing.map_or(Ok(true), |missing| Err(Failure::NoNamespaces { missing })),
+        Place::Auto => {
+            if let Some(missing) = &missing
+                && !arguments.quiet
+            {
+                eprintln!(
+                    "note: without {missing} all processes meet on 127.0.0.1, where no network is measured; \
+                     `fanin run --check` says more"
+                );
+            }
+            Ok(missing.is_none() && is_barrier)
+        }
+    }
+}
+
+/// What namespaces and the switch need and this process lacks.
+fn missing() -> Option<String> {
+    const NEEDED: [&str; 6] =
+        ["CAP_NET_ADMIN", "CAP_SYS_ADMIN", "CAP_BPF", "ip", "network namespaces", "AF_XDP"];
+    let found = check();
+    let lacking =
+        found.iter().filter(|(feature, verdict)| NEEDED.contains(&feature.name) && !verdict.is_there());
+    let names: Vec<&str> = lacking.map(|(feature, _)| feature.name).collect();
+    if names.iter().any(|name| name.starts_with("CAP_")) {
+        return Some(format!("root ({})", names.join(", ")));
+    }
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+fn tell_features() -> Result<(), Failure> {
+    let mut is_complete = true;
+    let mut text = String::new();
+    for (feature, verdict) in check() {
+        let (word, more) = match &verdict {
+            Verdict::There(more) => ("yes", more.clone()),
+            Verdict::Missing(brought_by) => {
+                is_complete = false;
+                ("NO", format!("for {}; needs: {brought_by}", feature.needed_for))
+            }
+        };
+        text += &format!("{:<20}{word:<5}{more}\n", feature.name);
+    }
+    let bpf = if cfg!(feature = "bpf") { "yes" } else { "NO" };
+    let more = if cfg!(feature = "bpf") {
+        "built in"
+    } else {
+        "for static windows and DCTCP; needs: cargo feature `bpf`"
+    };
+    is_complete &= cfg!(feature = "bpf");
+    text += &format!("{:<20}{bpf:<5}{more}\n", "BPF programs");
+    output::print(&text)?;
+    if is_complete { Ok(()) } else { Err(Failure::Incomplete) }
+}
+
+fn clean_up() -> Result<(), Failure> {
+    let cleaned = clean()?;
+    output::print(&match cleaned.runs {
+        0 => "nothing was left behind\n".to_owned(),
+        runs => format!(
+            "removed what {runs} dead runs had left: {} namespaces, {} processes inside\n",
+            cleaned.namespaces, cleaned.processes
+        ),
+    })
+}
+
+/// Writes the result where it was asked for, and prints what a person reads.
+fn finish(job: &Job<'_>, result: &RunResult, text: &str) -> Result<(), Failure> {
+    let arguments = job.arguments;
+    if let Some(out) = &arguments.out {
+        fanin_report::write(out, result, &fanin_report::page(std::slice::from_ref(result)))?;
+    }
+    if let Some(json) = &arguments.json {
+        json.write(&result.summary)?;
+    }
+    if prints(arguments) {
+        output::print(text)?;
+        if let Some(out) = &arguments.out {
+            let page = out.join(fanin_report::PAGE_FILE);
+            let data = out.join(LIVE_FOLDER).join("data");
+            let stored =
+                if data.is_dir() { format!("; stored events: {}", data.display()) } else { String::new() };
+            output::print(&format!("\nThe page: {}{stored}\n", page.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether anybody reads what is printed for people.
+fn prints(arguments: &Arguments) -> bool {
+    !arguments.quiet && !arguments.json.as_ref().is_some_and(Json::is_stdout)
+}
+
+/// A summary that knows whose it is.
+fn summary_of(loaded: &Loaded) -> Summary {
+    let name = fanin_report::ScenarioName { name: loaded.name.clone(), hash: loaded.hash() };
+    let mut summary = Summary::new(fanin_report::Kind::Run, crate::build_info::VERSION, name);
+    summary.commit = crate::build_info::COMMIT.map(str::to_owned);
+    summary.seed = Some(loaded.scenario.run.seed);
+    summary
+}

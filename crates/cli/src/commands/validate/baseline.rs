@@ -1,0 +1,158 @@
+//! What was measured of each case, and why some are known to differ: `baseline.toml`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use fanin_report::{Goodput, Kind, Network, Requests, ScenarioName, Summary, Tcp, Times};
+use serde::{Deserialize, Serialize};
+
+use super::case::{Judged, Measured};
+use crate::failure::Failure;
+
+/// Its name, beside the cases.
+pub(super) const FILE: &str = "baseline.toml";
+const HEAD: &str = "# What this project's machine measured, by `fanin validate --record`. `known` is written by hand: a case that has it\n\
+                    # may differ beyond the goals.\n\n";
+
+/// The measurement of a case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Recorded {
+    /// Day, as 2026-11-21.
+    pub(super) date: String,
+    /// Release of the kernel.
+    pub(super) kernel: String,
+    /// What the machine had left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) headroom: Option<String>,
+    /// Requests or events completed.
+    completed: u64,
+    /// Mean time.
+    mean_ms: f64,
+    /// Ideal time, where the measurement has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ideal_ms: Option<f64>,
+    /// Goodput of all collectors.
+    goodput_bps: f64,
+    /// Deepest queue.
+    queue_bytes_max: u64,
+    /// Frames refused by full buffers.
+    drops: u64,
+    /// Retransmission time-outs.
+    timeouts: u64,
+}
+
+impl Recorded {
+    /// What a valid measurement says; `None` for others.
+    pub(super) fn new(judged: &Judged) -> Option<Self> {
+        let summary = match &judged.measured {
+            Measured::Live(result) if result.summary.invalid().is_none() => &result.summary,
+            _ => return None,
+        };
+        let times = summary.times()?;
+        let completed = summary.requests.as_ref().map(|requests| requests.completed);
+        let network = summary.network.as_ref()?;
+        Some(Self {
+            date: super::case::today(),
+            kernel: super::case::kernel(),
+            headroom: super::case::headroom(summary),
+            completed: completed.or(summary.events.as_ref().map(|events| events.collected))?,
+            mean_ms: times.mean,
+            ideal_ms: times.ideal,
+            goodput_bps: summary.goodput_bps.as_ref()?.total,
+            queue_bytes_max: network.queue_bytes_max?,
+            drops: network.drops?,
+            timeouts: summary.tcp.as_ref()?.timeouts?,
+        })
+    }
+
+    /// A summary with these figures.
+    pub(super) fn summary(&self) -> Summary {
+        let mut summary = Summary::new(Kind::Run, crate::build_info::VERSION, ScenarioName::default());
+        let times = Times { ideal: self.ideal_ms, mean: self.mean_ms, ..Times::default() };
+        summary.requests = Some(Requests { completed: self.completed, time_ms: Some(times) });
+        summary.goodput_bps = Some(Goodput { total: self.goodput_bps, per_collector_mean: None });
+        summary.network = Some(Network {
+            drops: Some(self.drops),
+            queue_bytes_max: Some(self.queue_bytes_max),
+            ..Network::default()
+        });
+        summary.tcp = Some(Tcp { timeouts: Some(self.timeouts), ..Tcp::default() });
+        summary
+    }
+}
+
+/// All that is recorded.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Baseline {
+    /// Why a case differs beyond the goals, by its name.
+    #[serde(default)]
+    known: BTreeMap<String, String>,
+    /// Measurements by the case's name.
+    #[serde(default)]
+    case: BTreeMap<String, Recorded>,
+}
+
+impl Baseline {
+    /// What a file holds; nothing where there is none.
+    pub(super) fn read(path: &Path) -> Result<Self, Failure> {
+        let wrong = |reason: String| Failure::Baseline { path: path.to_owned(), reason };
+        match std::fs::read_to_string(path) {
+            Ok(text) => toml::from_str(&text).map_err(|error| wrong(error.to_string())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(wrong(error.to_string())),
+        }
+    }
+
+    pub(super) fn write(&self, path: &Path) -> Result<(), Failure> {
+        let text = toml::to_string(self).expect("names, texts and finite numbers");
+        std::fs::write(path, format!("{HEAD}{text}"))
+            .map_err(|error| Failure::Write { path: path.to_owned(), error })
+    }
+
+    pub(super) fn case(&self, name: &str) -> Option<&Recorded> {
+        self.case.get(name)
+    }
+
+    pub(super) fn known(&self, name: &str) -> Option<String> {
+        self.known.get(name).cloned()
+    }
+
+    /// Takes a measurement in place of an earlier one; without any, the earlier one stays.
+    pub(super) fn put(&mut self, name: &str, recorded: Option<Recorded>) {
+        if let Some(recorded) = recorded {
+            self.case.insert(name.to_owned(), recorded);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_baseline_comes_back_as_it_was() {
+        let recorded = Recorded {
+            date: "2026-11-21".into(),
+            kernel: "6.18.0".into(),
+            headroom: None,
+            completed: 12,
+            mean_ms: 28.25,
+            ideal_ms: Some(27.0),
+            goodput_bps: 93.5e6,
+            queue_bytes_max: 63_756,
+            drops: 7,
+            timeouts: 1,
+        };
+        let mut baseline = Baseline::default();
+        baseline.put("cubic-16", Some(recorded.clone()));
+        baseline.put("cubic-16", None);
+        baseline.known.insert("cubic-64".into(), "because".into());
+        let back: Baseline = toml::from_str(&toml::to_string(&baseline).unwrap()).unwrap();
+        assert_eq!(back, baseline);
+        assert_eq!(back.case("cubic-16"), Some(&recorded));
+        assert_eq!(recorded.summary().times().map(|times| times.mean), Some(28.25));
+        assert!(toml::from_str::<Baseline>("[case.x]\nmean = 1").is_err());
+    }
+}

@@ -1,0 +1,219 @@
+//! One case: simulated, measured, judged.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use fanin_report::{Comparison, GOALS, RunResult, ScenarioName, Summary, compare};
+use fanin_scenario::Loaded;
+use fanin_sim::Control;
+
+use super::baseline::Recorded;
+use crate::failure::Failure;
+use crate::{build_info, interrupt};
+
+/// A simulated second costs next to nothing: so many for each that is run, so that chance is on one side only.
+const SIMULATED_TIMES: u64 = 10;
+/// A run that takes so much longer than its scenario hangs.
+const OVERTIME: Duration = Duration::from_secs(90);
+
+/// A case of the set.
+#[derive(Debug)]
+pub(super) struct Case {
+    pub(super) name: String,
+    path: PathBuf,
+    loaded: Loaded,
+}
+
+/// What there is to compare a simulation with.
+#[derive(Debug)]
+pub(super) enum Measured {
+    /// It was run just now.
+    Live(Box<RunResult>),
+    /// What the baseline holds.
+    Recorded(Recorded),
+    /// Nothing, because of this.
+    Missing(String),
+}
+
+impl Measured {
+    /// Whether it was taken while the machine was the bottleneck.
+    pub(super) fn is_invalid(&self) -> bool {
+        matches!(self, Self::Live(result) if result.summary.invalid().is_some())
+    }
+
+    pub(super) fn summary(&self) -> Option<Summary> {
+        match self {
+            Self::Live(result) => Some(result.summary.clone()),
+            Self::Recorded(recorded) => Some(recorded.summary()),
+            Self::Missing(_) => None,
+        }
+    }
+}
+
+/// A case with its verdict.
+#[derive(Debug)]
+pub(super) struct Judged {
+    pub(super) name: String,
+    /// What it is about.
+    pub(super) title: String,
+    pub(super) measured: Measured,
+    /// `None` where there is no measurement.
+    pub(super) comparison: Option<Comparison>,
+    /// Why it may differ.
+    pub(super) known: Option<String>,
+}
+
+impl Judged {
+    pub(super) fn new(case: &Case, predicted: Summary, measured: Measured, known: Option<String>) -> Self {
+        let comparison = measured.summary().map(|measured| compare(&predicted, &measured, GOALS));
+        let title = case.loaded.scenario.title.clone();
+        Self { name: case.name.clone(), title, measured, comparison, known }
+    }
+
+    /// Whether it agrees.
+    pub(super) fn agrees(&self) -> bool {
+        self.comparison.as_ref().is_some_and(Comparison::agrees)
+    }
+
+    /// Whether it agrees, or is known not to.
+    pub(super) fn passes(&self) -> bool {
+        self.agrees() || self.known.is_some()
+    }
+}
+
+impl Case {
+    pub(super) fn load(name: String, path: PathBuf) -> Result<Self, Failure> {
+        let loaded = fanin_scenario::load(&path.to_string_lossy(), &[])?;
+        Ok(Self { name, path, loaded })
+    }
+
+    /// The simulation, ten times as long as the run.
+    pub(super) fn simulate(&self, folder: &Path) -> Result<RunResult, Failure> {
+        let mut scenario = self.loaded.scenario.clone();
+        scenario.run.duration = scenario.run.duration * SIMULATED_TIMES;
+        let control = Control { stop: interrupt::flag(), ..Control::default() };
+        let outcome = fanin_sim::run(&scenario, scenario.run.seed, &control)?;
+        let mut result = RunResult::new(outcome.summary);
+        result.label = "simulated".into();
+        result.summary.scenario = ScenarioName { name: self.name.clone(), hash: self.loaded.hash() };
+        result.summary.commit = build_info::COMMIT.map(str::to_owned);
+        result.scenario_toml = Some(self.loaded.to_toml());
+        result.records = outcome.records;
+        write(&folder.join("sim"), &result)?;
+        Ok(result)
+    }
+
+    /// The run, as `fanin run` does it.
+    pub(super) fn measure(&self, folder: &Path) -> Result<Measured, Failure> {
+        let out = folder.join("run");
+        // A result that an earlier attempt left is not this one's.
+        let _ = std::fs::remove_dir_all(&out);
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("run").arg(&self.path).args(["--place", "namespaces", "--quiet"]).arg("--out").arg(&out);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+        let run = &self.loaded.scenario.run;
+        let time = Duration::from_nanos((run.warmup + run.duration).as_nanos()) + OVERTIME;
+        let (code, said) = wait(child, time)?;
+        let reason = said.trim().trim_start_matches("error: ").to_owned();
+        match code {
+            Some(3) => Err(Failure::Unprivileged { reason }),
+            // 4 says that the machine was the bottleneck; so does the summary.
+            Some(0 | 1 | 4) if out.join(fanin_report::SUMMARY_FILE).exists() => {
+                let mut result = fanin_report::read(&out)?;
+                result.label = "measured".into();
+                Ok(Measured::Live(Box::new(result)))
+            }
+            _ => {
+                Ok(Measured::Missing(if reason.is_empty() { "it was ended by force".into() } else { reason }))
+            }
+        }
+    }
+
+    /// Both on one page.
+    pub(super) fn page(
+        &self,
+        folder: &Path,
+        predicted: &RunResult,
+        measured: &Measured,
+    ) -> Result<(), Failure> {
+        let mut results = vec![predicted.clone()];
+        if let Measured::Live(result) = measured {
+            results.push((**result).clone());
+        }
+        let path = folder.join(fanin_report::PAGE_FILE);
+        std::fs::write(&path, fanin_report::page(&results)).map_err(|error| Failure::Write { path, error })
+    }
+}
+
+fn write(folder: &Path, result: &RunResult) -> Result<(), Failure> {
+    fanin_report::write(folder, result, &fanin_report::page(std::slice::from_ref(result)))?;
+    Ok(())
+}
+
+/// The exit code and what was said on standard error; no code for a process that had to be ended.
+fn wait(mut child: Child, time: Duration) -> Result<(Option<i32>, String), Failure> {
+    let began = Instant::now();
+    let mut pipe = child.stderr.take().expect("it is piped");
+    let reader = std::thread::spawn(move || std::io::read_to_string(&mut pipe).unwrap_or_default());
+    let code = loop {
+        if let Some(status) = child.try_wait()? {
+            break status.code();
+        }
+        if began.elapsed() > time || interrupt::flag().load(Ordering::Relaxed) {
+            // What it leaves behind, the next run removes.
+            child.kill()?;
+            child.wait()?;
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    Ok((code, reader.join().unwrap_or_default()))
+}
+
+/// What the machine had left, in a few words.
+pub(super) fn headroom(summary: &Summary) -> Option<String> {
+    let figures = summary.techniques.get("headroom")?;
+    let percent = |key: &str| figures.get(key)?.as_f64().map(|share| format!("{:.0} %", share * 100.0));
+    let (busy, wait) = (percent("switch_busy_share")?, percent("switch_wait_share")?);
+    let late = figures.get("switch_late_ms_max")?.as_f64()?;
+    Some(format!("switch busy {busy}, waiting {wait}, late {late:.2} ms"))
+}
+
+/// Release of the kernel.
+pub(super) fn kernel() -> String {
+    let text = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let version = text.trim().split('-').next().unwrap_or_default().to_owned();
+    if version.is_empty() { "unknown".into() } else { version }
+}
+
+/// The day, in UTC.
+pub(super) fn today() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    date((seconds / 86_400) as i64)
+}
+
+/// A day since 1970 in the Gregorian calendar, counted in years that begin in March, so that the leap day comes last.
+fn date(days: i64) -> String {
+    let days = days + 719_468;
+    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let (day, civil) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
+    format!("{:04}-{civil:02}-{day:02}", year + era * 400 + i64::from(civil <= 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_have_dates() {
+        let cases = [(0, "1970-01-01"), (59, "1970-03-01"), (11_016, "2000-02-29"), (20_778, "2026-11-21")];
+        for (days, expected) in cases {
+            assert_eq!(date(days), expected);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! `fanin validate`: the standing set of small scenarios, simulated and run on this machine's kernel.
+
+mod baseline;
+mod case;
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use clap::{Args, ValueHint};
+use indicatif::ProgressBar;
+
+use self::baseline::{Baseline, Recorded};
+use self::case::{Case, Judged, Measured};
+use super::sim;
+use crate::failure::Failure;
+use crate::{interrupt, output};
+
+/// Measurements of a case that mark themselves invalid are taken again, so many times in all.
+const ATTEMPTS: u8 = 3;
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Each case is simulated, run, and judged: incast or not must be the same, the mean within 10 % where there is
+none, goodput within 25 % where there is, the deepest queue within 15 %. Cases are the files of the folder whose name
+does not begin with `_`; `baseline.toml` beside them holds what was measured, and why a case is known to differ.
+
+Example: fanin validate --recorded --only cubic-16
+
+The exit code is 1 where a case differs beyond the goals and the baseline does not say why, 3 where cases are to be run
+and privileges are missing."
+)]
+pub(crate) struct Arguments {
+    /// The folder with the cases.
+    #[arg(value_name = "FOLDER", default_value = "scenarios/validation", value_hint = ValueHint::DirPath)]
+    folder: PathBuf,
+    /// These cases only, or those whose name begins so.
+    #[arg(long, value_name = "CASE", num_args = 1..)]
+    only: Vec<String>,
+    /// Judge the simulation by the measurements in the baseline, and run nothing.
+    #[arg(long, conflicts_with = "record")]
+    recorded: bool,
+    /// Put what is measured into the baseline.
+    #[arg(long)]
+    record: bool,
+    /// Keep both results of each case, and their page, in a folder.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    out: Option<PathBuf>,
+    /// Write the table as a page of the documentation.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    markdown: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let cases = cases(&arguments.folder, &arguments.only)?;
+    let path = arguments.folder.join(baseline::FILE);
+    let mut baseline = Baseline::read(&path)?;
+    let out = Folder::new(arguments.out.as_deref())?;
+    let bar = sim::bar(false, "{wide_bar} {pos} of {len} cases, {msg}, {eta} left");
+    bar.set_length(cases.len() as u64);
+    let mut judged = Vec::new();
+    for case in &cases {
+        bar.set_message(case.name.clone());
+        judged.push(one(arguments, case, &baseline, &out.path, &bar)?);
+        bar.inc(1);
+        if interrupt::flag().load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    bar.finish_and_clear();
+    let stopped = judged.len() < cases.len();
+    output::print(&table::terminal(&judged))?;
+    if arguments.record {
+        for case in &judged {
+            baseline.put(&case.name, Recorded::new(case));
+        }
+        baseline.write(&path)?;
+    }
+    if let Some(path) = &arguments.markdown {
+        std::fs::write(path, table::page(&judged))
+            .map_err(|error| Failure::Write { path: path.clone(), error })?;
+    }
+    if stopped {
+        return Err(Failure::Stopped);
+    }
+    let failed: Vec<String> =
+        judged.iter().filter(|case| !case.passes()).map(|case| case.name.clone()).collect();
+    if failed.is_empty() { Ok(()) } else { Err(Failure::Validation { cases: failed.join(", ") }) }
+}
+
+/// Simulates a case, gets its measurement, and compares.
+fn one(
+    arguments: &Arguments,
+    case: &Case,
+    baseline: &Baseline,
+    out: &Path,
+    bar: &ProgressBar,
+) -> Result<Judged, Failure> {
+    let known = baseline.known(&case.name);
+    let folder = out.join(&case.name);
+    let predicted = case.simulate(&folder)?;
+    let measured = if arguments.recorded {
+        match baseline.case(&case.name) {
+            Some(recorded) => Measured::Recorded(recorded.clone()),
+            None => Measured::Missing("the baseline has no measurement of it".into()),
+        }
+    } else {
+        let mut measured = case.measure(&folder)?;
+        for attempt in 1..ATTEMPTS {
+            if !measured.is_invalid() || interrupt::flag().load(Ordering::Relaxed) {
+                break;
+            }
+            bar.set_message(format!("{}, attempt {}", case.name, attempt + 1));
+            measured = case.measure(&folder)?;
+        }
+        measured
+    };
+    if arguments.out.is_some() {
+        case.page(&folder, &predicted, &measured)?;
+    }
+    Ok(Judged::new(case, predicted.summary, measured, known))
+}
+
+/// The cases of a folder, by name.
+fn cases(folder: &Path, only: &[String]) -> Result<Vec<Case>, Failure> {
+    let no_cases = || Failure::NoCases { folder: folder.to_owned(), only: only.join(" ") };
+    let entries = std::fs::read_dir(folder).map_err(|_| no_cases())?;
+    let mut paths: Vec<PathBuf> = entries.filter_map(Result::ok).map(|entry| entry.path()).collect();
+    paths.sort();
+    let named = paths.iter().filter_map(|path| {
+        let name = path.file_stem()?.to_str()?;
+        let is_case =
+            path.extension()? == "toml" && !name.starts_with('_') && path.file_name()? != baseline::FILE;
+        let wanted = only.is_empty() || only.iter().any(|only| name.starts_with(only.as_str()));
+        (is_case && wanted).then(|| (name.to_owned(), path.clone()))
+    });
+    let cases: Vec<Case> = named.map(|(name, path)| Case::load(name, path)).collect::<Result<_, _>>()?;
+    if cases.is_empty() { Err(no_cases()) } else { Ok(cases) }
+}
+
+/// Where results go while cases are judged; removed at the end unless it was asked for.
+struct Folder {
+    path: PathBuf,
+    is_kept: bool,
+}
+
+impl Folder {
+    fn new(asked: Option<&Path>) -> Result<Self, Failure> {
+        let path = asked.map_or_else(
+            || std::env::temp_dir().join(format!("fanin-validate-{}", std::process::id())),
+            Path::to_owned,
+        );
+        std::fs::create_dir_all(&path).map_err(|error| Failure::Write { path: path.clone(), error })?;
+        Ok(Self { path, is_kept: asked.is_some() })
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // What is left in the folder for temporary files harms nobody.
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The table: on a terminal, and as a page of the documentation.
+
+use std::fmt::Write;
+
+use fanin_report::{Claim, Subject, Verdict};
+
+use super::case::{Judged, Measured, kernel, today};
+
+/// A claim's figures: predicted, measured, and the difference.
+fn pair(case: &Judged, subject: Subject) -> String {
+    let Some(claim) = case.comparison.as_ref().and_then(|comparison| comparison.claim(subject)) else {
+        return "–".into();
+    };
+    let figure = |value: Option<f64>| value.map_or("–".into(), |value| written(subject, value));
+    let (predicted, measured) = (figure(claim.predicted), figure(claim.measured));
+    let change = Claim::ratio(claim)
+        .filter(|_| subject != Subject::Incast)
+        .map_or(String::new(), |ratio| format!(" ({:+.0} %)", (ratio - 1.0) * 100.0));
+    let mark = if claim.verdict == Verdict::Differs { " !" } else { "" };
+    format!("{predicted} / {measured}{change}{mark}")
+}
+
+fn written(subject: Subject, value: f64) -> String {
+    match subject {
+        Subject::Incast => if value > 0.0 { "yes" } else { "no" }.into(),
+        Subject::MeanMs => format!("{value:.2}"),
+        Subject::GoodputBps => format!("{:.1}", value / 1e6),
+        Subject::QueueBytes => format!("{:.1}", value / 1e3),
+    }
+}
+
+/// The last column.
+fn verdict(case: &Judged) -> String {
+    let invalid = case.comparison.as_ref().and_then(|comparison| comparison.invalid.as_deref());
+    match (&case.measured, invalid) {
+        (Measured::Missing(why), _) => format!("not measured: {}", why.lines().next().unwrap_or_default()),
+        (_, Some(why)) => format!("invalid: {why}"),
+        _ if case.agrees() && case.known.is_some() => "agrees, though it is known not to".into(),
+        _ if case.agrees() => "agrees".into(),
+        _ if case.known.is_some() => "differs, as known".into(),
+        _ => "differs".into(),
+    }
+}
+
+const SUBJECTS: [(Subject, &str); 4] = [
+    (Subject::Incast, "incast"),
+    (Subject::MeanMs, "mean, ms"),
+    (Subject::GoodputBps, "goodput, Mb/s"),
+    (Subject::QueueBytes, "queue, kB"),
+];
+
+/// Aligned columns; `!` stands at what differs beyond its goal.
+pub(super) fn terminal(cases: &[Judged]) -> String {
+    let mut rows = vec![Vec::from(["case".to_owned()])];
+    rows[0].extend(SUBJECTS.iter().map(|(_, title)| (*title).to_owned()));
+    rows[0].push("verdict".into());
+    for case in cases {
+        let mut row = vec![case.name.clone()];
+        row.extend(SUBJECTS.iter().map(|(subject, _)| pair(case, *subject)));
+        row.push(verdict(case));
+        rows.push(row);
+    }
+    let columns = rows[0].len();
+    let widths: Vec<usize> = (0..columns)
+        .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
+        .collect();
+    let mut out = String::new();
+    for row in &rows {
+        for (column, cell) in row.iter().enumerate() {
+            if column + 1 == columns {
+                let _ = writeln!(out, "{cell}");
+            } else {
+                let _ = write!(out, "{cell}{}  ", " ".repeat(widths[column] - cell.chars().count()));
+            }
+        }
+    }
+    let _ = writeln!(out, "\n{}", counted(cases));
+    out
+}
+
+fn counted(cases: &[Judged]) -> String {
+    let agree = cases.iter().filter(|case| case.agrees()).count();
+    let known = cases.iter().filter(|case| !case.agrees() && case.known.is_some()).count();
+    format!("{agree} of {} cases agree, {known} differ as known (simulated / measured)", cases.len())
+}
+
+/// The page of the documentation.
+pub(super) fn page(cases: &[Judged]) -> String {
+    let mut days: Vec<String> = Vec::new();
+    let mut kernels: Vec<String> = Vec::new();
+    let mut add = |date: String, kernel: String| {
+        days.push(date);
+        kernels.push(kernel);
+    };
+    for case in cases {
+        match &case.measured {
+            Measured::Live(_) => add(today(), kernel()),
+            Measured::Recorded(recorded) => add(recorded.date.clone(), recorded.kernel.clone()),
+            Measured::Missing(_) => {}
+        }
+    }
+    for list in [&mut days, &mut kernels] {
+        list.sort();
+        list.dedup();
+    }
+    let mut out = format!(
+        "# The simulation beside this kernel\n\n\
+         Written by `fanin validate --markdown`; do not edit. Each case of `scenarios/validation/` is simulated with the\n\
+         profile `linux-6` and run with real processes on a real kernel, in namespaces behind the software switch, at the\n\
+         same rates. Every figure is simulated / measured (measured over simulated); `!` stands at what differs beyond\n\
+         its goal.\n\n\
+         Goals: incast or not is the same; the mean within 10 % where there is none; goodput within 25 % where there is;\n\
+         the deepest queue within 15 %. Incast means that full buffers dropped frames and that the mean is more than 15 %\n\
+         above the ideal. A measurement that was taken while the machine was the bottleneck does not count.\n\n\
+         Measured on {}, Linux {}. {}.\n\n",
+        days.join(", "),
+        kernels.join(", "),
+        counted(cases),
+    );
+    out.push_str("| case | what |");
+    for (_, title) in SUBJECTS {
+        let _ = write!(out, " {title} |");
+    }
+    out.push_str(" verdict | head-room |\n|---|---|---|---|---|---|---|---|\n");
+    let plain = |text: &str| text.replace('|', "/").replace('\n', " ");
+    for case in cases {
+        let _ = write!(out, "| {} | {} |", case.name, plain(&case.title));
+        for (subject, _) in SUBJECTS {
+            let _ = write!(out, " {} |", pair(case, subject));
+        }
+        let headroom = match &case.measured {
+            Measured::Live(result) => super::case::headroom(&result.summary),
+            Measured::Recorded(recorded) => recorded.headroom.clone(),
+            Measured::Missing(_) => None,
+        };
+        let _ = writeln!(out, " {} | {} |", plain(&verdict(case)), plain(&headroom.unwrap_or_default()));
+    }
+    let known: Vec<&Judged> = cases.iter().filter(|case| case.known.is_some()).collect();
+    if !known.is_empty() {
+        out.push_str("\n## Known differences\n\n");
+        for case in known {
+            let _ = writeln!(out, "- **{}**: {}", case.name, case.known.as_deref().unwrap_or_default());
+        }
+    }
+    out
+}

@@ -1,0 +1,249 @@
+//! `fanin run` in namespaces, from outside: these need root.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn fanin(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fanin"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// Whether these tests can run; it says why not, and fails where privileges are required.
+fn privileged() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let root =
+        status.lines().any(|line| line.starts_with("Uid:") && line.split_whitespace().nth(2) == Some("0"));
+    let required = std::env::var_os("FANIN_REQUIRE_PRIVILEGES").is_some_and(|value| value == "1");
+    assert!(root || !required, "FANIN_REQUIRE_PRIVILEGES=1, and this is not root");
+    if !root {
+        eprintln!("skipped: network namespaces need root");
+    }
+    root
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("fanin-ns-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    folder
+}
+
+/// A small incast: 100 Mb/s, 10 kB from each sender.
+const INCAST: [&str; 20] = [
+    "--set",
+    "transport.profile=linux-6",
+    "--set",
+    "workload.request_size=10 kB",
+    "--set",
+    "workload.service_delay_max=1 ms",
+    "--set",
+    "link.rate=100 Mb/s",
+    "--set",
+    "readout.link.rate=100 Mb/s",
+    "--set",
+    "link.delay=25 us",
+    "--set",
+    "run.warmup=300 ms",
+    "--set",
+    "run.duration=1500 ms",
+    "--set",
+    "tor.buffer=64 kB",
+    "--place",
+    "namespaces",
+];
+
+/// Ends well, or with 4 because others keep this machine busy.
+fn done(output: &Output) -> serde_json::Value {
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{:?} {}", output.status, text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&output.stderr)))
+}
+
+#[test]
+fn an_incast_is_lossless_in_a_ring_and_not_in_a_shallow_buffer() {
+    if !privileged() {
+        return;
+    }
+    let folder = folder("incast");
+    let out = folder.to_str().unwrap();
+    let run = |more: &[&str]| {
+        let base = ["run", "incast", "--json", "-", "--out", out, "--set", "workload.senders=24"];
+        done(&fanin(&[&base[..], &INCAST[..], more].concat()).output().unwrap())
+    };
+    let shallow = run(&[]);
+    assert_eq!((&shallow["kind"], &shallow["schema"]), (&"run".into(), &"fanin.summary/1".into()));
+    let network = &shallow["network"];
+    // 24 senders' first windows are 240 kB; 64 kB cannot hold them. Nothing of that is the machine's.
+    assert!(network["drops"].as_u64() > Some(0), "{shallow}");
+    assert!(network["queue_bytes_max"].as_u64() > Some(50_000), "{shallow}");
+    assert!(network["queue_bytes_max"].as_u64() <= Some(64_000), "{shallow}");
+    assert!(shallow["tcp"]["retransmits"].as_u64() > Some(0), "{shallow}");
+    for file in ["summary.json", "events.parquet", "queues.parquet", "flows.parquet", "report.html"] {
+        assert!(folder.join(file).exists(), "{file}");
+    }
+    let deep = run(&[
+        "--set",
+        "tor.buffering=daqring",
+        "--set",
+        "tor.daqring.rate=95 Mb/s",
+        "--set",
+        "transport.congestion_control=cubic",
+    ]);
+    assert_eq!(deep["network"]["drops"].as_u64(), Some(0), "{deep}");
+    let rounds = |summary: &serde_json::Value| summary["requests"]["completed"].as_u64().unwrap();
+    assert!(rounds(&deep) > rounds(&shallow), "{deep} {shallow}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn events_are_built_through_the_switch() {
+    if !privileged() {
+        return;
+    }
+    let folder = folder("events");
+    let settings = [
+        "run",
+        "replay",
+        "--json",
+        "-",
+        "--out",
+        folder.to_str().unwrap(),
+        "--place",
+        "namespaces",
+        "--set",
+        "readout.hosts=4",
+        "--set",
+        "collectors.hosts_per_rack=1",
+        "--set",
+        "collectors.units_per_host=1",
+        "--set",
+        "supervisor.rate=5 Hz",
+        "--set",
+        "link.rate=100 Mb/s",
+        "--set",
+        "readout.link.rate=100 Mb/s",
+        "--set",
+        "logger.accept=0.5",
+        "--set",
+        "run.warmup=100 ms",
+        "--set",
+        "run.duration=1500 ms",
+    ];
+    let summary = done(&fanin(&settings).output().unwrap());
+    let events = &summary["events"];
+    assert!(events["collected"].as_u64() > Some(3), "{summary}");
+    assert_eq!((&events["lost"], &events["duplicated"]), (&0.into(), &0.into()), "{summary}");
+    // 1.03 MB at 100 Mb/s take 87 ms, through whatever network.
+    assert!(summary["collection_time_ms"]["min"].as_f64() > Some(80.0), "{summary}");
+    assert!(summary["ideal"]["how"].as_str().unwrap().contains("on the wire"), "{summary}");
+    let stored: Vec<PathBuf> = std::fs::read_dir(folder.join("live/data"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "data"))
+        .collect();
+    assert!(!stored.is_empty());
+    for file in stored {
+        let checked = fanin(&["events", "verify", file.to_str().unwrap(), "--against", "km3net", "--cycle"]);
+        let output = { checked }.output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stdout));
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// The name of a run's network, by what stands in the folder of ledgers that was not there before.
+fn ledger_of(pid: u32) -> Option<(PathBuf, serde_json::Value)> {
+    for entry in std::fs::read_dir("/run/fanin").ok()?.flatten() {
+        let Ok(text) = std::fs::read(entry.path()) else { continue };
+        let Ok(ledger) = serde_json::from_slice::<serde_json::Value>(&text) else { continue };
+        if ledger["pid"] == pid {
+            return Some((entry.path(), ledger));
+        }
+    }
+    None
+}
+
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + Duration::from_secs(30);
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < until, "no {what} within 30 s");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn nothing_is_left_after_an_interrupt_or_a_kill() {
+    if !privileged() {
+        return;
+    }
+    let long = |folder: &Path| {
+        let base =
+            ["run", "incast", "--quiet", "--out", folder.to_str().unwrap(), "--set", "workload.senders=4"];
+        let more = ["--set", "run.duration=60 s"];
+        let child =
+            fanin(&[&base[..], &INCAST[..], &more[..]].concat()).stderr(Stdio::null()).spawn().unwrap();
+        wait_for("round", || folder.join("live/aggregator.started").exists().then_some(()));
+        let (path, ledger) = wait_for("ledger", || ledger_of(child.id()));
+        let namespaces: Vec<PathBuf> = ledger["namespaces"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|name| Path::new("/run/netns").join(name.as_str().unwrap()))
+            .collect();
+        assert!(namespaces.len() == 6 && namespaces.iter().all(|path| path.exists()), "{ledger}");
+        (child, path, namespaces)
+    };
+    let gone = |path: &Path, namespaces: &[PathBuf]| {
+        !path.exists() && namespaces.iter().all(|namespace| !namespace.exists())
+    };
+    let kill = |signal: &str, pid: u32| {
+        assert!(Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success());
+    };
+
+    let interrupted = folder("interrupted");
+    let (mut child, ledger, namespaces) = long(&interrupted);
+    kill("-INT", child.id());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(gone(&ledger, &namespaces), "{namespaces:?}");
+    assert!(interrupted.join("summary.json").exists(), "what was measured is written");
+
+    let killed = folder("killed");
+    let (mut child, ledger, namespaces) = long(&killed);
+    kill("-KILL", child.id());
+    child.wait().unwrap();
+    // The processes inside go with it; the namespaces stay until somebody looks.
+    let output = fanin(&["run", "--clean"]).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(gone(&ledger, &namespaces), "{namespaces:?} {}", text(&output.stdout));
+    for folder in [interrupted, killed] {
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
+
+#[test]
+fn what_cannot_be_built_is_refused_before_anything_is() {
+    if !privileged() {
+        return;
+    }
+    let refused = |settings: &[&str]| {
+        let base = ["run", "incast", "--quiet", "--place", "namespaces"];
+        let output = fanin(&[&base[..], settings].concat()).output().unwrap();
+        (output.status.code(), text(&output.stderr))
+    };
+    let (code, said) = refused(&["--set", "tor.pause.mode=pause", "--set", "tor.buffer=256 kB"]);
+    assert!(code == Some(2) && said.contains("`tor.pause.mode`"), "{code:?} {said}");
+    let (code, said) = refused(&["--set", "transport.congestion_control=swift"]);
+    assert!(code == Some(2) && said.contains("transport.congestion_control"), "{code:?} {said}");
+    let check = fanin(&["run", "--check"]).output().unwrap();
+    assert!(matches!(check.status.code(), Some(0 | 3)), "{}", text(&check.stderr));
+    let table = text(&check.stdout);
+    for feature in ["CAP_NET_ADMIN", "AF_XDP", "minimum RTO", "BPF programs"] {
+        assert!(table.lines().any(|line| line.starts_with(feature)), "{feature} in {table}");
+    }
+}

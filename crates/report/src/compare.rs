@@ -1,0 +1,276 @@
+//! Whether a measurement is what was predicted, and what differs first.
+
+use serde::Serialize;
+
+use crate::Summary;
+
+/// How far a measurement may lie from its prediction, as shares.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Goals {
+    /// Mean time, where neither side has incast.
+    pub mean: f64,
+    /// Goodput, where both sides have incast.
+    pub goodput: f64,
+    /// Deepest queue.
+    pub queue: f64,
+}
+
+/// The goals that the standing validation set is held to.
+pub const GOALS: Goals = Goals { mean: 0.10, goodput: 0.25, queue: 0.15 };
+
+/// Mean time over ideal from which on drops are incast: below, recovery costs no more than a few round trips.
+pub const INCAST_SLOWDOWN: f64 = 1.15;
+
+/// Whether two figures agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Within the goal.
+    Agrees,
+    /// Beyond the goal.
+    Differs,
+    /// There is no goal for this figure here, or one side does not have it.
+    Open,
+}
+
+/// What a claim is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Subject {
+    /// Whether drops slow requests down; 0 or 1.
+    Incast,
+    /// Mean collection or request time, in milliseconds.
+    MeanMs,
+    /// Goodput of all collectors, in bit/s.
+    GoodputBps,
+    /// Deepest queue, in bytes.
+    QueueBytes,
+}
+
+/// One figure of both sides, and whether they agree.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Claim {
+    /// What it is about.
+    pub subject: Subject,
+    /// The prediction's figure, in the subject's unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub predicted: Option<f64>,
+    /// The measurement's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured: Option<f64>,
+    /// The most that measured / predicted may be away from one; absent where no goal applies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub within: Option<f64>,
+    /// Whether it holds.
+    pub verdict: Verdict,
+}
+
+impl Claim {
+    /// Measured over predicted; `None` where one is missing or the prediction is zero.
+    pub fn ratio(&self) -> Option<f64> {
+        let ratio = self.measured? / self.predicted?;
+        ratio.is_finite().then_some(ratio)
+    }
+
+    fn judged(subject: Subject, predicted: Option<f64>, measured: Option<f64>, within: Option<f64>) -> Self {
+        let mut claim = Self { subject, predicted, measured, within, verdict: Verdict::Open };
+        let same = predicted.is_some() && predicted == measured;
+        let ratio = if same { Some(1.0) } else { claim.ratio() };
+        claim.verdict = match (within, predicted.zip(measured), ratio) {
+            (None, ..) | (_, None, _) => Verdict::Open,
+            (Some(within), _, Some(ratio)) if (ratio - 1.0).abs() <= within => Verdict::Agrees,
+            _ => Verdict::Differs,
+        };
+        claim
+    }
+}
+
+/// A kind of thing that happens on the way from a cause to a slow request, counted on both sides.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Fact {
+    /// Where the figure stands in a summary, as a JSON pointer.
+    pub pointer: &'static str,
+    /// The prediction's figure, for each request or event.
+    pub predicted: f64,
+    /// The measurement's.
+    pub measured: f64,
+}
+
+/// A measurement laid beside its prediction.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// What was claimed, and whether it holds: incast first.
+    pub claims: Vec<Claim>,
+    /// What differs on the way from cause to effect, the first cause first.
+    pub facts: Vec<Fact>,
+    /// Why the measurement does not say what the network does; absent where it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub invalid: Option<String>,
+}
+
+impl Comparison {
+    /// Whether the measurement counts and nothing differs beyond the goals.
+    pub fn agrees(&self) -> bool {
+        self.invalid.is_none() && self.claims.iter().all(|claim| claim.verdict != Verdict::Differs)
+    }
+
+    /// The claim about a subject.
+    pub fn claim(&self, subject: Subject) -> Option<&Claim> {
+        self.claims.iter().find(|claim| claim.subject == subject)
+    }
+}
+
+/// Requests completed or events collected.
+fn completed(summary: &Summary) -> Option<u64> {
+    let requests = summary.requests.as_ref().map(|requests| requests.completed);
+    requests.or(summary.events.as_ref().map(|events| events.collected)).filter(|count| *count > 0)
+}
+
+/// Whether a result shows incast: full buffers dropped frames, and the mean time is at least [`INCAST_SLOWDOWN`] times
+/// the `ideal` of the result itself or, where it has none, the one given (in milliseconds). Time-outs alone would not
+/// do: a kernel with tail loss probes collapses without them. `None` where drops or times are not known.
+pub fn is_incast(summary: &Summary, ideal: Option<f64>) -> Option<bool> {
+    let drops = summary.network.as_ref()?.drops?;
+    if drops == 0 {
+        return Some(false);
+    }
+    if completed(summary).is_none() {
+        // Nothing at all was completed: that is the worst of it.
+        return Some(true);
+    }
+    let times = summary.times()?;
+    let ideal = times.ideal.or(ideal).filter(|ideal| *ideal > 0.0)?;
+    Some(times.mean >= INCAST_SLOWDOWN * ideal)
+}
+
+/// Lays a measurement beside its prediction.
+pub fn compare(predicted: &Summary, measured: &Summary, goals: Goals) -> Comparison {
+    let ideal = predicted.times().and_then(|times| times.ideal);
+    let incast = [is_incast(predicted, ideal), is_incast(measured, ideal)];
+    let flag = |incast: Option<bool>| incast.map(|incast| f64::from(u8::from(incast)));
+    let (calm, collapsed) = (incast == [Some(false); 2], incast == [Some(true); 2]);
+    let both = |of: &dyn Fn(&Summary) -> Option<f64>| (of(predicted), of(measured));
+    let mean = both(&|summary| summary.times().map(|times| times.mean));
+    let goodput = both(&|summary| summary.goodput_bps.as_ref().map(|goodput| goodput.total));
+    let queue = both(&|summary| {
+        summary.network.as_ref().and_then(|network| network.queue_bytes_max).map(|bytes| bytes as f64)
+    });
+    let goal = |applies: bool, goal: f64| applies.then_some(goal);
+    let claims = vec![
+        Claim::judged(Subject::Incast, flag(incast[0]), flag(incast[1]), Some(0.0)),
+        Claim::judged(Subject::MeanMs, mean.0, mean.1, goal(calm, goals.mean)),
+        Claim::judged(Subject::GoodputBps, goodput.0, goodput.1, goal(collapsed, goals.goodput)),
+        Claim::judged(Subject::QueueBytes, queue.0, queue.1, Some(goals.queue)),
+    ];
+    Comparison { claims, facts: facts(predicted, measured), invalid: measured.invalid().map(str::to_owned) }
+}
+
+/// What may differ, in the order in which one causes the next.
+const CAUSES: &[&str] = &[
+    "/network/drops",
+    "/network/ecn_marks",
+    "/network/pauses",
+    "/tcp/segments",
+    "/tcp/retransmits",
+    "/tcp/fast_retransmits",
+    "/tcp/spurious_retransmits",
+    "/tcp/timeouts",
+];
+
+/// Counts that differ by more than a tenth, and by more than one in a hundred requests.
+fn facts(predicted: &Summary, measured: &Summary) -> Vec<Fact> {
+    let Some((left, right)) = completed(predicted).zip(completed(measured)) else { return Vec::new() };
+    let trees = [predicted, measured].map(|summary| serde_json::to_value(summary).unwrap_or_default());
+    CAUSES
+        .iter()
+        .filter_map(|&pointer| {
+            let predicted = trees[0].pointer(pointer)?.as_f64()? / left as f64;
+            let measured = trees[1].pointer(pointer)?.as_f64()? / right as f64;
+            let larger = predicted.max(measured);
+            let apart = (predicted - measured).abs();
+            (apart > 0.01 && apart > larger * 0.1).then_some(Fact { pointer, predicted, measured })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Goodput, Kind, Network, Requests, ScenarioName, Tcp, Times};
+
+    fn summary(mean: f64, goodput: f64, drops: u64, timeouts: u64, queue: u64) -> Summary {
+        let mut summary = Summary::new(Kind::Sim, "1", ScenarioName::default());
+        let times = Times {
+            mean,
+            p50: mean,
+            p99: mean * 2.0,
+            max: mean * 3.0,
+            ideal: Some(18.0),
+            ..Times::default()
+        };
+        summary.requests = Some(Requests { completed: 1000, time_ms: Some(times) });
+        summary.goodput_bps = Some(Goodput { total: goodput, per_collector_mean: None });
+        summary.network =
+            Some(Network { drops: Some(drops), queue_bytes_max: Some(queue), ..Network::default() });
+        summary.tcp = Some(Tcp { timeouts: Some(timeouts), ..Tcp::default() });
+        summary
+    }
+
+    fn verdicts(comparison: &Comparison) -> Vec<Verdict> {
+        comparison.claims.iter().map(|claim| claim.verdict).collect()
+    }
+
+    #[test]
+    fn calm_results_are_held_to_their_mean_and_collapsed_ones_to_their_goodput() {
+        use Verdict::{Agrees, Differs, Open};
+        let calm = summary(20.0, 90e6, 0, 0, 60_000);
+        let near = compare(&calm, &summary(21.9, 50e6, 0, 0, 68_000), GOALS);
+        assert_eq!(verdicts(&near), [Agrees, Agrees, Open, Agrees]);
+        assert!(near.agrees());
+        let far = compare(&calm, &summary(22.1, 90e6, 0, 0, 70_000), GOALS);
+        assert_eq!(verdicts(&far), [Agrees, Differs, Open, Differs]);
+        let collapsed = summary(60.0, 20e6, 900, 500, 64_000);
+        let other = compare(&collapsed, &summary(90.0, 16e6, 700, 400, 64_000), GOALS);
+        assert_eq!(verdicts(&other), [Agrees, Open, Agrees, Agrees]);
+        let one_side = compare(&calm, &collapsed, GOALS);
+        assert_eq!(verdicts(&one_side), [Differs, Open, Open, Agrees]);
+        assert!(!one_side.agrees());
+    }
+
+    #[test]
+    fn drops_that_slow_nothing_down_are_no_incast() {
+        assert_eq!(is_incast(&summary(20.0, 1.0, 9, 0, 0), None), Some(false));
+        assert_eq!(is_incast(&summary(21.0, 1.0, 9, 0, 0), None), Some(true));
+        assert_eq!(is_incast(&summary(90.0, 1.0, 0, 10, 0), None), Some(false), "nothing was dropped");
+        let mut nothing = summary(20.0, 1.0, 9, 0, 0);
+        nothing.requests = Some(Requests::default());
+        assert_eq!(is_incast(&nothing, None), Some(true));
+        let mut unknown = summary(21.0, 1.0, 9, 0, 0);
+        let times = unknown.requests.as_mut().unwrap().time_ms.as_mut().unwrap();
+        times.ideal = None;
+        assert_eq!(is_incast(&unknown, None), None);
+        assert_eq!(is_incast(&unknown, Some(18.0)), Some(true), "the prediction's");
+        unknown.network = None;
+        let claim = compare(&unknown, &unknown, GOALS).claims.remove(0);
+        assert_eq!(claim.verdict, Verdict::Open);
+    }
+
+    #[test]
+    fn the_first_cause_comes_first() {
+        let comparison = compare(&summary(1.0, 1.0, 0, 0, 1), &summary(9.0, 1.0, 50, 30, 1), GOALS);
+        let pointers: Vec<_> = comparison.facts.iter().map(|fact| fact.pointer).collect();
+        assert_eq!(pointers, ["/network/drops", "/tcp/timeouts"]);
+    }
+
+    #[test]
+    fn an_invalid_measurement_agrees_with_nothing() {
+        let mut measured = summary(20.0, 90e6, 0, 0, 60_000);
+        measured.techniques.insert(
+            "headroom".into(),
+            serde_json::json!({ "valid": false, "why": "the switch's core was busy all the time" }),
+        );
+        let comparison = compare(&summary(20.0, 90e6, 0, 0, 60_000), &measured, GOALS);
+        assert!(comparison.invalid.as_deref().is_some_and(|why| why.contains("busy")));
+        assert!(!comparison.agrees());
+    }
+}

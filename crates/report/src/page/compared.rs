@@ -1,0 +1,341 @@
+//! Measurements beside their predictions: what agrees within the goals, where the two part, and why.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+use super::format::Form;
+use super::markup::{escape, figure, pointer_part};
+use super::{plots, swept};
+use crate::compare::{Claim, Comparison, GOALS, Subject, Verdict, compare};
+use crate::{Kind, RunResult};
+
+/// Two results that belong together.
+pub(crate) struct Pair {
+    /// Number of the prediction, or of the result that the other is compared with.
+    left: usize,
+    /// Number of the measurement.
+    right: usize,
+    comparison: Comparison,
+    /// Whether the goals apply: a measurement beside a simulation.
+    is_judged: bool,
+    /// Share of the ranks, in per cent, at which the times agree; the first rank at which they do not.
+    ranks: Option<(f64, Option<f64>)>,
+    /// Settings in which their scenarios differ, with both values.
+    settings: Vec<(String, [Option<String>; 2])>,
+}
+
+/// Each measurement with the simulation of its scenario, or with the one of that name whose settings are nearest; without any measurement, two results that are no plans.
+pub(crate) fn pairs(results: &[RunResult]) -> Vec<Pair> {
+    let of = |kind: Kind| results.iter().enumerate().filter(move |(_, result)| result.summary.kind == kind);
+    let judged: Vec<(usize, usize)> = of(Kind::Run)
+        .filter_map(|(right, run)| {
+            let scenario = &run.summary.scenario;
+            let same = |sim: &RunResult| sim.summary.scenario.hash == scenario.hash;
+            let apart = |sim: &RunResult| settings(sim, run).len();
+            let named = of(Kind::Sim).filter(|(_, sim)| sim.summary.scenario.name == scenario.name);
+            let left = of(Kind::Sim)
+                .find(|(_, sim)| same(sim))
+                .or_else(|| named.min_by_key(|(_, sim)| apart(sim)))?;
+            Some((left.0, right))
+        })
+        .collect();
+    let is_judged = !judged.is_empty();
+    let plain = results.iter().all(|result| result.summary.kind != Kind::Plan);
+    let pairs = match results.len() {
+        2 if !is_judged && plain => vec![(0, 1)],
+        _ => judged,
+    };
+    pairs
+        .into_iter()
+        .map(|(left, right)| Pair {
+            left,
+            right,
+            comparison: compare(&results[left].summary, &results[right].summary, GOALS),
+            is_judged,
+            ranks: ranks(&results[left], &results[right]),
+            settings: settings(&results[left], &results[right]),
+        })
+        .collect()
+}
+
+/// Settings in which two scenarios differ, with both values.
+pub(crate) fn settings(left: &RunResult, right: &RunResult) -> Vec<(String, [Option<String>; 2])> {
+    let bare = |result: &RunResult| RunResult {
+        scenario_toml: result.scenario_toml.clone(),
+        ..RunResult::new(result.summary.clone())
+    };
+    let differing = swept::differing(&[bare(left), bare(right)]).into_iter();
+    differing.map(|(key, values)| (key, [values[0].clone(), values[1].clone()])).collect()
+}
+
+/// Compares the times rank by rank, a thousand of them.
+fn ranks(left: &RunResult, right: &RunResult) -> Option<(f64, Option<f64>)> {
+    const RANKS: usize = 1000;
+    let (left, right) = (plots::times_ms(left), plots::times_ms(right));
+    if left.is_empty() || right.is_empty() {
+        return None;
+    }
+    let at = |times: &[f64], rank: usize| times[(times.len() * rank).div_ceil(RANKS).max(1) - 1];
+    let agrees = |rank: usize| {
+        let (left, right) = (at(&left, rank), at(&right, rank));
+        left == right || (left > 0.0 && (right / left - 1.0).abs() <= GOALS.mean)
+    };
+    let count = (1..=RANKS).filter(|&rank| agrees(rank)).count();
+    let first = (1..=RANKS).find(|&rank| !agrees(rank)).map(|rank| rank as f64 * 100.0 / RANKS as f64);
+    Some((count as f64 * 100.0 / RANKS as f64, first))
+}
+
+/// What the page's data says about them.
+pub(crate) fn data(pairs: &[Pair]) -> Value {
+    let data = |pair: &Pair| {
+        let comparison = &pair.comparison;
+        let ratios: Vec<Option<f64>> = comparison.claims.iter().map(Claim::ratio).collect();
+        let facts: Vec<Option<f64>> = comparison
+            .facts
+            .iter()
+            .map(|fact| Some(fact.measured / fact.predicted).filter(|ratio| ratio.is_finite()))
+            .collect();
+        json!({
+            "left": pair.left,
+            "right": pair.right,
+            "comparison": comparison,
+            "ratios": ratios,
+            "fact_ratios": facts,
+            "goal": GOALS.mean,
+            "agree_percent": pair.ranks.map(|ranks| ranks.0),
+            "part_at_percent": pair.ranks.and_then(|ranks| ranks.1),
+        })
+    };
+    Value::Array(pairs.iter().map(data).collect())
+}
+
+/// The section; nothing without pairs.
+pub(crate) fn section(pairs: &[Pair], results: &[RunResult], data: &Value, out: &mut String) {
+    if pairs.is_empty() {
+        return;
+    }
+    let title = if pairs[0].is_judged { "Is it as predicted?" } else { "Where they differ, and why" };
+    let _ = writeln!(out, "<section>\n<h2>{title}</h2>");
+    for (number, pair) in pairs.iter().enumerate() {
+        let at = format!("/pairs/{number}");
+        out.push_str("<div class=\"pair\">\n");
+        if pairs.len() > 1 {
+            let [left, right] = labels(pair, results);
+            let _ = writeln!(out, "<h3>{left} and {right}</h3>");
+        }
+        if pair.is_judged {
+            verdict(pair, data, &at, out);
+            claims(pair, results, data, &at, out);
+        }
+        reasons(pair, results, data, &at, out);
+        out.push_str("</div>\n");
+    }
+    if pairs[0].is_judged {
+        let _ = writeln!(
+            out,
+            "<p class=\"note\">The goals are those of the validation set. Incast means that full buffers \
+             dropped frames and that the mean is more than 15 % above the ideal. The mean is judged where neither \
+             side has it, goodput where both have.</p>"
+        );
+    }
+    out.push_str("</section>\n");
+}
+
+fn labels(pair: &Pair, results: &[RunResult]) -> [String; 2] {
+    [pair.left, pair.right].map(|index| {
+        let look = plots::look(index, results.len());
+        let swatch = look.map_or(String::new(), super::chart::swatch);
+        format!("{swatch}<bdi>{}</bdi>", escape(&results[index].label))
+    })
+}
+
+fn subject(subject: Subject) -> (&'static str, Form) {
+    match subject {
+        Subject::Incast => ("Incast", Form::Number),
+        Subject::MeanMs => ("Mean time", Form::Millis),
+        Subject::GoodputBps => ("Goodput", Form::Bits),
+        Subject::QueueBytes => ("Deepest queue", Form::Bytes),
+    }
+}
+
+fn verdict(pair: &Pair, data: &Value, at: &str, out: &mut String) {
+    let comparison = &pair.comparison;
+    if let Some(why) = figure(data, &format!("{at}/comparison/invalid"), Form::Sentence) {
+        let _ = writeln!(
+            out,
+            "<div class=\"verdict bad\"><p><strong>The measurement does not count.</strong> {why}</p></div>"
+        );
+        return;
+    }
+    let differs: Vec<String> = comparison
+        .claims
+        .iter()
+        .filter(|claim| claim.verdict == Verdict::Differs)
+        .map(|claim| subject(claim.subject).0.to_lowercase())
+        .collect();
+    let judged = comparison.claims.iter().any(|claim| claim.verdict == Verdict::Agrees);
+    let (class, words) = match (differs.is_empty(), judged) {
+        (true, true) => ("good", "The measurement is as predicted.".to_owned()),
+        (true, false) => ("open", "There is nothing to judge: figures are missing on one side.".to_owned()),
+        (false, _) => ("bad", format!("The measurement is not as predicted: {}.", differs.join(", "))),
+    };
+    let _ = writeln!(out, "<div class=\"verdict {class}\"><p><strong>{words}</strong></p></div>");
+}
+
+fn claims(pair: &Pair, results: &[RunResult], data: &Value, at: &str, out: &mut String) {
+    let [left, right] = labels(pair, results);
+    let _ = writeln!(
+        out,
+        "<div class=\"scroll\" role=\"region\" aria-label=\"Claims\" tabindex=\"0\">\n<table class=\"claims\">\n<thead><tr>\
+         <td></td><th scope=\"col\" class=\"n\">{left}</th><th scope=\"col\" class=\"n\">{right}</th>\
+         <th scope=\"col\">Verdict</th></tr></thead>\n<tbody>"
+    );
+    for (number, claim) in pair.comparison.claims.iter().enumerate() {
+        let (name, form) = subject(claim.subject);
+        let cell = |key: &str, value: Option<f64>| match (claim.subject, value) {
+            (_, None) => "–".to_owned(),
+            (Subject::Incast, Some(value)) => if value > 0.0 { "yes" } else { "no" }.to_owned(),
+            _ => figure(data, &format!("{at}/comparison/claims/{number}/{key}"), form).unwrap_or_default(),
+        };
+        let (predicted, measured) = (cell("predicted", claim.predicted), cell("measured", claim.measured));
+        let is_flag = claim.subject == Subject::Incast;
+        let difference = figure(data, &format!("{at}/ratios/{number}"), Form::Change)
+            .filter(|_| !is_flag)
+            .map_or(String::new(), |change| format!("<small>{change}</small>"));
+        let goal = figure(data, &format!("{at}/comparison/claims/{number}/within"), Form::Share)
+            .filter(|_| !is_flag)
+            .map_or(String::new(), |goal| format!("<small>goal: ±{goal}</small>"));
+        let (class, says) = match claim.verdict {
+            Verdict::Agrees => ("good", "agrees"),
+            Verdict::Differs => ("bad", "differs"),
+            Verdict::Open => ("open", "not judged"),
+        };
+        let _ = writeln!(
+            out,
+            "<tr class=\"{class}\"><th scope=\"row\">{name}</th><td class=\"n\">{predicted}</td>\
+             <td class=\"n\">{measured}{difference}</td><td><span class=\"says\">{says}</span>{goal}</td></tr>"
+        );
+    }
+    out.push_str("</tbody>\n</table>\n</div>\n");
+}
+
+/// What a count that differs is called, and what it does to those after it.
+const MEANINGS: &[(&str, &str, &str)] = &[
+    (
+        "/network/drops",
+        "Frames dropped",
+        "full buffers refuse others: bursts meet, or buffers hold, differently",
+    ),
+    ("/network/ecn_marks", "Frames marked", "senders are told to slow down at other moments"),
+    ("/network/pauses", "PAUSE frames", "senders are stopped at other moments"),
+    ("/tcp/segments", "Segments", "answers are cut differently, or more of them is sent again"),
+    ("/tcp/retransmits", "Retransmissions", "recovery sends more, or less, than was lost"),
+    ("/tcp/fast_retransmits", "Fast recoveries", "losses are noticed by duplicates more, or less, often"),
+    (
+        "/tcp/spurious_retransmits",
+        "Spurious retransmissions",
+        "timers end before the acknowledgement is there",
+    ),
+    ("/tcp/timeouts", "Time-outs", "each waits at least the minimum RTO, which moves the mean and the tail"),
+];
+
+fn reasons(pair: &Pair, results: &[RunResult], data: &Value, at: &str, out: &mut String) {
+    let comparison = &pair.comparison;
+    let within = figure(data, &format!("{at}/goal"), Form::Share).unwrap_or_default();
+    let has_times = pair.ranks.is_some();
+    out.push_str("<ul class=\"why\">\n");
+    let agree = figure(data, &format!("{at}/agree_percent"), Form::Number);
+    let part = figure(data, &format!("{at}/part_at_percent"), Form::Number);
+    match (agree, part) {
+        (Some(agree), Some(part)) => {
+            let _ = writeln!(
+                out,
+                "<li>Laid beside each other by rank, {agree} % of the requests take the same time within {within}; \
+                 the first that does not stands at {part} %.</li>"
+            );
+        }
+        (Some(_), None) => {
+            let _ = writeln!(
+                out,
+                "<li>From the fastest request to the slowest, the times are the same within {within}.</li>"
+            );
+        }
+        _ => {}
+    }
+    if let Some(first) = comparison.facts.first() {
+        let (_, name, meaning) =
+            MEANINGS.iter().find(|(pointer, ..)| *pointer == first.pointer).unwrap_or(&MEANINGS[0]);
+        let _ = writeln!(
+            out,
+            "<li>The first difference on the way from cause to effect: {}; {meaning}.</li>",
+            name.to_lowercase().replace("pause", "PAUSE")
+        );
+    } else if has_times {
+        out.push_str("<li>Drops, marks, retransmissions and time-outs of a request are the same.</li>\n");
+    }
+    if pair.settings.is_empty() {
+        out.push_str("<li>Both are of the same system, to the last setting.</li>\n");
+    }
+    out.push_str("</ul>\n");
+    if !comparison.facts.is_empty() {
+        facts(pair, results, data, at, out);
+    }
+    if !pair.settings.is_empty() {
+        settings_table(pair, results, out);
+    }
+}
+
+fn facts(pair: &Pair, results: &[RunResult], data: &Value, at: &str, out: &mut String) {
+    let [left, right] = labels(pair, results);
+    let _ = writeln!(
+        out,
+        "<div class=\"scroll\" role=\"region\" aria-label=\"What differs\" tabindex=\"0\">\n<table>\n<thead><tr>\
+         <th scope=\"col\">Of each request</th><th scope=\"col\" class=\"n\">{left}</th>\
+         <th scope=\"col\" class=\"n\">{right}</th><th scope=\"col\" class=\"n\">Difference</th></tr></thead>\n<tbody>"
+    );
+    for (number, fact) in pair.comparison.facts.iter().enumerate() {
+        let name = MEANINGS.iter().find(|(pointer, ..)| *pointer == fact.pointer).map_or("", |row| row.1);
+        let cell = |key: &str| {
+            figure(data, &format!("{at}/comparison/facts/{number}/{}", pointer_part(key)), Form::Number)
+                .unwrap_or_default()
+        };
+        let change = figure(data, &format!("{at}/fact_ratios/{number}"), Form::Change);
+        let _ = writeln!(
+            out,
+            "<tr><th scope=\"row\">{name}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
+            cell("predicted"),
+            cell("measured"),
+            change.unwrap_or_default()
+        );
+    }
+    out.push_str("</tbody>\n</table>\n</div>\n");
+}
+
+/// Settings shown at most; the scenarios stand on the page, too.
+const SETTINGS_MAX: usize = 12;
+
+fn settings_table(pair: &Pair, results: &[RunResult], out: &mut String) {
+    let [left, right] = labels(pair, results);
+    let _ = writeln!(
+        out,
+        "<p class=\"note\">Their scenarios differ:</p>\n<div class=\"scroll\" role=\"region\" \
+         aria-label=\"Settings that differ\" tabindex=\"0\">\n<table>\n<thead><tr><td></td>\
+         <th scope=\"col\" class=\"n\">{left}</th><th scope=\"col\" class=\"n\">{right}</th></tr></thead>\n<tbody>"
+    );
+    for (key, values) in pair.settings.iter().take(SETTINGS_MAX) {
+        let [left, right] = values.each_ref().map(|value| match value {
+            Some(value) => format!("<bdi>{}</bdi>", escape(value)),
+            None => "–".into(),
+        });
+        let _ = writeln!(
+            out,
+            "<tr><th scope=\"row\"><bdi>{}</bdi></th><td class=\"n\">{left}</td><td class=\"n\">{right}</td></tr>",
+            escape(&swept::label(key))
+        );
+    }
+    out.push_str("</tbody>\n</table>\n</div>\n");
+    if pair.settings.len() > SETTINGS_MAX {
+        out.push_str("<p class=\"note\">And more; the whole scenarios stand below.</p>\n");
+    }
+}

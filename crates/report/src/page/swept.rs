@@ -1,0 +1,343 @@
+//! Times and goodput against the setting in which results differ, as the points of a sweep do.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
+use serde_json::json;
+use toml::Value;
+
+use super::chart::{Axis, Chart, LOOKS, Mark, Series, Shape};
+use super::contents::SETTINGS;
+use super::format::{Form, significant, words};
+use crate::{RunResult, Summary};
+
+/// Settings that do not make another system.
+const IGNORED: &[&str] = &["title", "source", "run.seed", "run.duration", "run.warmup"];
+/// Beyond this ratio of largest to smallest an axis is logarithmic.
+const LOG_FROM: f64 = 20.0;
+
+/// A result's settings by their dotted names.
+type Flat = BTreeMap<String, Value>;
+
+fn flatten(prefix: &str, tree: &toml::Table, out: &mut Flat) {
+    for (key, value) in tree {
+        let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        match value {
+            Value::Table(table) => flatten(&name, table, out),
+            _ if IGNORED.contains(&name.as_str()) => {}
+            _ => _ = out.insert(name, value.clone()),
+        }
+    }
+}
+
+fn flat(result: &RunResult) -> Option<Flat> {
+    let tree = result.scenario_toml.as_ref()?.parse::<toml::Table>().ok()?;
+    let mut out = Flat::new();
+    flatten("", &tree, &mut out);
+    Some(out)
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// The settings in which results differ, each with every result's value (absent where it has none), in order.
+/// Results whose scenario is not known differ in nothing.
+pub(crate) fn differing(results: &[RunResult]) -> Vec<(String, Vec<Option<String>>)> {
+    let flats: Vec<Option<Flat>> = results.iter().map(flat).collect();
+    let known: Vec<&Flat> = flats.iter().flatten().collect();
+    let keys: BTreeSet<&String> = known.iter().flat_map(|flat| flat.keys()).collect();
+    keys.into_iter()
+        .filter(|key| known.windows(2).any(|pair| pair[0].get(*key) != pair[1].get(*key)))
+        .map(|key| {
+            let values = flats.iter().map(|flat| flat.as_ref()?.get(key).map(plain)).collect();
+            (key.clone(), values)
+        })
+        .collect()
+}
+
+/// What a setting is called on the page.
+pub(crate) fn label(key: &str) -> String {
+    let known = SETTINGS.iter().find(|(name, _)| *name == key);
+    known.map_or_else(|| words(&key.replace('.', ": ")), |(_, label)| (*label).to_owned())
+}
+
+/// A quantity as a number, and the unit that suits numbers up to some largest one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Quantity {
+    number: f64,
+    units: &'static [(f64, &'static str)],
+}
+
+const PLAIN: &[(f64, &str)] = &[(1.0, "")];
+const PACKETS: &[(f64, &str)] = &[(1.0, "packets")];
+const BYTES: &[(f64, &str)] = &[(1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB")];
+const TIMES: &[(f64, &str)] = &[(1.0, "ps"), (1e3, "ns"), (1e6, "µs"), (1e9, "ms"), (1e12, "s")];
+const RATES: &[(f64, &str)] = &[(1.0, "b/s"), (1e3, "kb/s"), (1e6, "Mb/s"), (1e9, "Gb/s")];
+const FREQUENCIES: &[(f64, &str)] = &[(1e3, "Hz"), (1e6, "kHz"), (1e9, "MHz")];
+const RATIOS: &[(f64, &str)] = &[(1e6, "")];
+
+fn quantity(text: &str) -> Option<Quantity> {
+    let of = |number: u64, units| Some(Quantity { number: number as f64, units });
+    if let Ok(number) = text.parse::<f64>() {
+        return number.is_finite().then_some(Quantity { number, units: PLAIN });
+    }
+    text.parse::<Bytes>()
+        .ok()
+        .and_then(|bytes| of(bytes.get(), BYTES))
+        .or_else(|| text.parse::<Duration>().ok().and_then(|time| of(time.get(), TIMES)))
+        .or_else(|| text.parse::<Rate>().ok().and_then(|rate| of(rate.get(), RATES)))
+        .or_else(|| text.parse::<Packets>().ok().and_then(|packets| of(packets.get(), PACKETS)))
+        .or_else(|| text.parse::<Frequency>().ok().and_then(|frequency| of(frequency.get(), FREQUENCIES)))
+        .or_else(|| text.parse::<Ratio>().ok().and_then(|ratio| of(ratio.get(), RATIOS)))
+}
+
+/// The setting along the x axis: its name, and each result's place on it.
+struct Along {
+    key: String,
+    at: Vec<f64>,
+    unit: (f64, &'static str),
+}
+
+/// The setting with the most values of those in which results differ and that are numbers in all of them.
+fn along(differing: &[(String, Vec<Option<String>>)]) -> Option<Along> {
+    differing
+        .iter()
+        .filter_map(|(key, values)| {
+            let quantities: Option<Vec<Quantity>> =
+                values.iter().map(|value| value.as_deref().and_then(quantity)).collect();
+            let quantities =
+                quantities.filter(|all| all.windows(2).all(|pair| pair[0].units == pair[1].units))?;
+            let max = quantities.iter().map(|quantity| quantity.number).fold(0.0, f64::max);
+            let units = quantities.first()?.units;
+            let unit = *units.iter().rev().find(|(factor, _)| max >= *factor).unwrap_or(&units[0]);
+            let at: Vec<f64> = quantities.iter().map(|quantity| quantity.number / unit.0).collect();
+            Some(Along { key: key.clone(), at, unit })
+        })
+        .max_by_key(|along| {
+            let distinct: BTreeSet<u64> = along.at.iter().map(|x| x.to_bits()).collect();
+            (distinct.len(), std::cmp::Reverse(along.key.clone()))
+        })
+}
+
+/// A figure of a summary, in the chart's unit.
+type FigureOf = fn(&Summary) -> Option<f64>;
+
+/// What a chart shows of a summary: its words, the figure, and its unit.
+struct Shown {
+    id: &'static str,
+    title: &'static str,
+    unit: &'static str,
+    form: Form,
+    curves: &'static [(&'static str, FigureOf)],
+    ideal: FigureOf,
+}
+
+const SHOWN: [Shown; 2] = [
+    Shown {
+        id: "time-against-setting",
+        title: "time",
+        unit: "ms",
+        form: Form::Millis,
+        curves: &[
+            ("mean", |summary| summary.times().map(|times| times.mean)),
+            ("99 % within", |summary| summary.times().map(|times| times.p99)),
+        ],
+        ideal: |summary| summary.times().and_then(|times| times.ideal),
+    },
+    Shown {
+        id: "goodput-against-setting",
+        title: "goodput",
+        unit: "Mb/s",
+        form: Form::Bits,
+        curves: &[("", |summary| summary.goodput_bps.as_ref().map(|goodput| goodput.total / 1e6))],
+        ideal: |_| None,
+    },
+];
+
+/// Charts over the one setting in which results differ; none where they differ in none, or in more than two.
+pub(crate) fn charts(results: &[RunResult]) -> Vec<Chart> {
+    let differing = differing(results);
+    if results.len() < 2 || differing.is_empty() || differing.len() > 2 {
+        return Vec::new();
+    }
+    let Some(along) = along(&differing) else { return Vec::new() };
+    let distinct: BTreeSet<u64> = along.at.iter().map(|x| x.to_bits()).collect();
+    // Two points are a comparison, not a curve.
+    if distinct.len() < 3 {
+        return Vec::new();
+    }
+    SHOWN.iter().filter_map(|shown| chart(shown, results, &differing, &along)).collect()
+}
+
+fn chart(
+    shown: &Shown,
+    results: &[RunResult],
+    differing: &[(String, Vec<Option<String>>)],
+    along: &Along,
+) -> Option<Chart> {
+    let several_kinds = results.windows(2).any(|pair| pair[0].summary.kind != pair[1].summary.kind);
+    let other = differing.iter().find(|(key, _)| *key != along.key);
+    let mut lines: BTreeMap<(usize, String), Vec<(f64, f64)>> = BTreeMap::new();
+    for (index, result) in results.iter().enumerate() {
+        for (order, (name, figure)) in shown.curves.iter().enumerate() {
+            let Some(y) = figure(&result.summary).filter(|y| y.is_finite() && *y >= 0.0) else { continue };
+            let group =
+                other.and_then(|(key, values)| Some(format!("{} {}", label(key), values[index].as_deref()?)));
+            let kind = several_kinds.then(|| result.summary.kind.name().to_owned());
+            let parts = [(!name.is_empty()).then(|| (*name).to_owned()), group, kind];
+            let name = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+            lines.entry((order, name)).or_default().push((along.at[index], y));
+        }
+    }
+    if lines.is_empty() || lines.len() > LOOKS {
+        return None;
+    }
+    let mut series: Vec<Series> = Vec::new();
+    for ((_, name), mut points) in lines {
+        points.sort_by(|left, right| left.0.total_cmp(&right.0));
+        series.push(Series { name, points, look: series.len() });
+    }
+    let points = || series.iter().flat_map(|series| &series.points);
+    let x = axis(along.axis_title(), points().map(|point| point.0), along.at.iter().copied());
+    let ideals: Vec<f64> = results.iter().filter_map(|result| (shown.ideal)(&result.summary)).collect();
+    let same_ideal = ideals.windows(2).all(|pair| (pair[0] / pair[1] - 1.0).abs() < 0.01);
+    let ideal = ideals.first().copied().filter(|ideal| same_ideal && ideal.is_finite() && *ideal > 0.0);
+    let scale = |name: &str| format!("{name}, {}", shown.unit);
+    let y = axis(scale(shown.title), points().map(|point| point.1), ideal);
+    let marks = ideal.map(|at| Mark { text: "ideal".into(), at, level: true }).into_iter().collect();
+    let names = label(&along.key);
+    let what = if results.iter().any(|result| result.summary.collection_time_ms.is_some()) {
+        "Collection time"
+    } else {
+        "Request time"
+    };
+    let title = if shown.title == "time" { what } else { "Goodput" };
+    let rows = (0..results.len())
+        .map(|index| {
+            let at = significant(along.at[index]);
+            let name = format!("{at} {} ({})", along.unit.1, results[index].label);
+            let figures = shown.curves.iter().map(|(_, figure)| {
+                let factor = if shown.form == Form::Bits { 1e6 } else { 1.0 };
+                json!(figure(&results[index].summary).map(|figure| figure * factor))
+            });
+            (name, figures.collect())
+        })
+        .collect();
+    let columns = shown
+        .curves
+        .iter()
+        .map(|(name, _)| (if name.is_empty() { title.to_owned() } else { (*name).to_owned() }, shown.form));
+    Some(Chart {
+        id: shown.id.into(),
+        title: format!("{title} against {}", lower(&names)),
+        caption: String::new(),
+        description: format!("{} curves over {} results.", series.len(), results.len()),
+        x,
+        y,
+        shape: Shape::Points,
+        series,
+        marks,
+        columns: columns.collect(),
+        rows,
+    })
+}
+
+impl Along {
+    fn axis_title(&self) -> String {
+        let name = lower(&label(&self.key));
+        if self.unit.1.is_empty() { name } else { format!("{name}, {}", self.unit.1) }
+    }
+}
+
+/// A heading's words within a sentence; abbreviations stay as they are.
+fn lower(text: &str) -> String {
+    let mut characters = text.chars();
+    match (characters.next(), characters.clone().next()) {
+        (Some(first), Some(second)) if second.is_lowercase() || second == ' ' => {
+            first.to_lowercase().collect::<String>() + characters.as_str()
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// An axis that holds all values, logarithmic where they are far apart.
+fn axis(title: String, values: impl Iterator<Item = f64>, more: impl IntoIterator<Item = f64>) -> Axis {
+    let all: Vec<f64> = values.chain(more).collect();
+    let low = all.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = all.iter().copied().fold(0.0, f64::max);
+    if low > 0.0 && high / low > LOG_FROM {
+        let title = format!("{title}, logarithmic");
+        return Axis { title, log: true, min: low / 1.15, max: high * 1.15 };
+    }
+    Axis::from_zero(title, high * 1.06)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Kind, Requests, ScenarioName, Times};
+
+    fn result(kind: Kind, credits: u64, policy: &str, mean: f64) -> RunResult {
+        let mut summary = Summary::new(kind, "1", ScenarioName::default());
+        let times = Times { ideal: Some(10.0), mean, p99: mean * 2.0, ..Times::default() };
+        summary.requests = Some(Requests { completed: 1, time_ms: Some(times) });
+        let toml = format!(
+            "title = \"{credits}\"\n[run]\nseed = {credits}\n[shaping]\ncredits = {credits}\nmethod = \"{policy}\"\n"
+        );
+        RunResult { scenario_toml: Some(toml), ..RunResult::new(summary) }
+    }
+
+    #[test]
+    fn a_sweep_becomes_curves_over_its_setting() {
+        let results: Vec<_> = [48, 96, 480, 192]
+            .into_iter()
+            .map(|credits| result(Kind::Sim, credits, "credits", credits as f64))
+            .collect();
+        let keys: Vec<_> = differing(&results).into_iter().map(|(key, _)| key).collect();
+        assert_eq!(keys, ["shaping.credits"], "titles and seeds make no other system");
+        let charts = charts(&results);
+        assert_eq!(charts.len(), 1, "there is no goodput to show");
+        let chart = &charts[0];
+        assert_eq!(chart.title, "Request time against credits");
+        let names: Vec<_> = chart.series.iter().map(|series| series.name.as_str()).collect();
+        assert_eq!(names, ["mean", "99 % within"]);
+        let x: Vec<_> = chart.series[0].points.iter().map(|point| point.0).collect();
+        assert_eq!(x, [48.0, 96.0, 192.0, 480.0]);
+        assert_eq!(chart.marks.len(), 1, "one ideal");
+    }
+
+    #[test]
+    fn a_second_setting_or_kind_makes_curves_of_its_own() {
+        let mut results = Vec::new();
+        for kind in [Kind::Sim, Kind::Run] {
+            results.extend([48, 96, 480].map(|credits| result(kind, credits, "credits", 1.0)));
+        }
+        let names = |results: &[RunResult]| -> Vec<String> {
+            charts(results)[0].series.iter().map(|series| series.name.clone()).collect()
+        };
+        assert_eq!(names(&results).len(), 4);
+        assert!(names(&results)[0].contains("measurement"), "{:?}", names(&results));
+        results.truncate(3);
+        results.extend([48, 96, 480].map(|credits| result(Kind::Sim, credits, "none", 1.0)));
+        assert_eq!(names(&results)[0], "mean, Shaping credits");
+    }
+
+    #[test]
+    fn words_are_no_axis() {
+        let results: Vec<_> = ["a", "b", "c"].map(|policy| result(Kind::Sim, 1, policy, 1.0)).into();
+        assert!(charts(&results).is_empty());
+        assert_eq!(differing(&results).len(), 1);
+        assert!(charts(&results[..1]).is_empty() && charts(&[]).is_empty());
+    }
+
+    #[test]
+    fn quantities_have_numbers() {
+        let number = |text| quantity(text).map(|quantity| quantity.number);
+        let cases = [("480", 480.0), ("64 kB", 64e3), ("200 ms", 2e11), ("1 Gb/s", 1e9), ("2 packets", 2.0)];
+        for (text, expected) in cases {
+            assert_eq!(number(text), Some(expected), "{text}");
+        }
+        assert_eq!(number("fcfs"), None);
+    }
+}

@@ -1,0 +1,251 @@
+//! A scenario's network, standing: namespaces, links, switches that run.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use fanin_scenario::Scenario;
+use thiserror::Error;
+
+use super::switch_process::{SwitchError, SwitchProcess};
+use super::transport::{self, Techniques};
+use super::{End, Part, Refusal, Shape, Watch, configure};
+use crate::{
+    Address, BuildError, Lab, LedgerError, Link, Namespace, Neighbour, Node, NodeName, Plan, Port, Route,
+    Setting,
+};
+
+/// All hosts are in one network; no router stands between them.
+const PREFIX: u8 = 16;
+/// Every host's one device.
+const DEVICE: &str = "eth0";
+
+/// Real-time priorities (sched(7)): hardware waits for nobody's compiler, and a switch for no host. The kernel leaves
+/// other processes a twentieth of the time even then.
+const SWITCH_PRIORITY: i32 = 2;
+const HOST_PRIORITY: i32 = 1;
+
+/// A network that stands. Dropping it ends the switches and removes everything.
+#[derive(Debug)]
+pub struct Bench {
+    shape: Shape,
+    switches: Vec<SwitchProcess>,
+    // After the switches, which run inside.
+    lab: Lab,
+    _techniques: Techniques,
+    built_in: Duration,
+}
+
+/// Why a network does not stand; nothing is left of it.
+#[derive(Debug, Error)]
+pub enum BenchError {
+    /// The scenario asks for what cannot be built.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The network cannot be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// What an earlier run left cannot be removed.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// A switch does not run.
+    #[error(transparent)]
+    Switch(#[from] SwitchError),
+    /// A technique's program does not load.
+    #[cfg(feature = "bpf")]
+    #[error(transparent)]
+    Load(#[from] crate::bpf::LoadError),
+    /// A file.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl BenchError {
+    /// Whether a privilege or a feature is missing, rather than something being wrong with the scenario.
+    pub const fn is_unsupported(&self) -> bool {
+        matches!(self, Self::Refused(Refusal::NoBpf { .. }) | Self::Build(BuildError::NotRoot))
+    }
+}
+
+impl Bench {
+    /// Builds the network of `scenario` and starts its switches, `program` being `fanin`; their files go into `folder`.
+    /// What dead runs left behind is removed first.
+    ///
+    /// # Errors
+    /// [`BenchError`].
+    pub fn build(scenario: &Scenario, folder: &Path, program: &Path) -> Result<Self, BenchError> {
+        let began = Instant::now();
+        let mut shape = Shape::of(scenario)?;
+        shape.notes.extend(transport::notes(scenario));
+        let plan = plan(scenario, &shape)?;
+        let file = |path: &Path| {
+            let path = path.to_owned();
+            move |source| BenchError::File { path, source }
+        };
+        fs::create_dir_all(folder).map_err(file(folder))?;
+        let mut files = Vec::new();
+        for number in 0..shape.bridges.len() {
+            let stem = shape.bridges[number].name.replace(':', "-");
+            let (path, socket) = (folder.join(format!("{stem}.toml")), folder.join(format!("{stem}.socket")));
+            let config = configure(scenario, &shape, number, &socket)?;
+            let text = toml::to_string(&config).map_err(|error| BenchError::File {
+                path: path.clone(),
+                source: io::Error::new(io::ErrorKind::InvalidData, error),
+            })?;
+            fs::write(&path, text).map_err(file(&path))?;
+            files.push((path, socket));
+        }
+        crate::clean()?;
+        // Routes name what is loaded, so that it comes before them.
+        let techniques = Techniques::load(&scenario.transport)?;
+        let lab = Lab::build(&plan)?;
+        let mut bench =
+            Self { shape, switches: Vec::new(), lab, _techniques: techniques, built_in: Duration::ZERO };
+        let hosts = bench.shape.hosts.len();
+        for (number, (path, socket)) in files.into_iter().enumerate() {
+            let name = bench.shape.bridges[number].name.clone();
+            let command = bench.inside(hosts + number, Command::new(program), Some(SWITCH_PRIORITY));
+            bench.switches.push(SwitchProcess::start(name, command, &path, socket)?);
+        }
+        for switch in &mut bench.switches {
+            switch.wait_ready()?;
+        }
+        bench.built_in = began.elapsed();
+        Ok(bench)
+    }
+
+    /// What it is.
+    pub const fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// What the run is called on this machine.
+    pub const fn run(&self) -> &crate::RunName {
+        self.lab.run()
+    }
+
+    /// How long it took to build.
+    pub const fn built_in(&self) -> Duration {
+        self.built_in
+    }
+
+    /// Looks after the switches from now on.
+    ///
+    /// # Errors
+    /// If one does not answer.
+    pub fn watch(&self, scenario: &Scenario) -> Result<Watch, BenchError> {
+        Ok(Watch::start(&self.shape, &self.switches, scenario)?)
+    }
+
+    /// The namespace of a host.
+    ///
+    /// # Panics
+    /// If the network has no host with this part.
+    pub fn namespace(&self, part: Part) -> &Namespace {
+        let place = self.shape.hosts.iter().position(|host| host.part == part);
+        &self.lab.namespaces()[place.expect("a host of this network")]
+    }
+
+    /// Makes a command run on the host of `part`.
+    ///
+    /// # Panics
+    /// If the network has no host with this part.
+    pub fn place(&self, part: Part, command: Command) -> Command {
+        let place = self.shape.hosts.iter().position(|host| host.part == part);
+        // Senders and aggregators do next to nothing but wait for the network; the roles of event building work.
+        let priority = matches!(part, Part::Sender(_) | Part::Aggregator).then_some(HOST_PRIORITY);
+        self.inside(place.expect("a host of this network"), command, priority)
+    }
+
+    fn inside(&self, place: usize, mut command: Command, priority: Option<i32>) -> Command {
+        let namespace: OwnedFd =
+            self.lab.namespaces()[place].as_fd().try_clone_to_owned().expect("a descriptor is left");
+        // SAFETY: between fork and exec only system calls are made, and nothing is allocated.
+        unsafe {
+            command.pre_exec(move || {
+                rustix::thread::move_into_link_name_space(
+                    namespace.as_fd(),
+                    Some(rustix::thread::LinkNameSpaceType::Network),
+                )?;
+                // Nothing inside outlives the run, even where that is killed.
+                rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+                if let Some(priority) = priority {
+                    let parameters = libc::sched_param { sched_priority: priority };
+                    // Without the privilege it is as good as any other process, and its lateness shows.
+                    libc::sched_setscheduler(0, libc::SCHED_RR, &raw const parameters);
+                }
+                Ok(())
+            });
+        }
+        command
+    }
+
+    /// Ends the switches and removes the network.
+    ///
+    /// # Errors
+    /// If something cannot be removed.
+    pub fn remove(mut self) -> Result<(), BenchError> {
+        self.switches.clear();
+        Ok(self.lab.remove()?)
+    }
+}
+
+/// The namespaces and links of a shape: hosts first, then switches.
+fn plan(scenario: &Scenario, shape: &Shape) -> Result<Plan, BenchError> {
+    let transport = &scenario.transport;
+    let settings = transport::settings(transport);
+    let options = transport::route_options(transport)?;
+    let mut plan = Plan::default();
+    let node =
+        |name: &str| Node::new(NodeName::new(&name.replace(':', "-")).expect("letters, digits, a hyphen"));
+    for (place, host) in shape.hosts.iter().enumerate() {
+        let neighbours = shape.peers_of(place).into_iter().map(|peer| Neighbour {
+            address: shape.hosts[peer].address,
+            mac: shape.hosts[peer].mac,
+            device: DEVICE.to_owned(),
+        });
+        plan.nodes.push(Node {
+            settings: settings.clone(),
+            routes: vec![Route {
+                to: format!("10.91.0.0/{PREFIX}"),
+                device: DEVICE.to_owned(),
+                options: [vec!["src".to_owned(), host.address.to_string()], options.clone()].concat(),
+            }],
+            neighbours: neighbours.collect(),
+            ..node(&host.name)
+        });
+    }
+    let quiet = ["all", "default"]
+        .map(|which| Setting { key: format!("net.ipv6.conf.{which}.disable_ipv6"), value: "1".to_owned() });
+    for bridge in &shape.bridges {
+        plan.nodes.push(Node { settings: quiet.to_vec(), ..node(&bridge.name) });
+    }
+    let hosts = shape.hosts.len();
+    let mtu = u32::try_from(transport.mtu.get()).unwrap_or(u32::MAX);
+    let port_of = |bridge: usize, end: End| {
+        let place = shape.ports_of(bridge).iter().position(|(_, other)| *other == end);
+        Port::new(hosts + bridge, &format!("p{}", place.expect("a port of this switch")))
+    };
+    for wire in &shape.wires {
+        let a = match wire.a {
+            End::Host(host) => Port {
+                address: Some(Address { address: shape.hosts[host].address, prefix: PREFIX }),
+                mac: Some(shape.hosts[host].mac),
+                rate: Some(wire.rate.get()),
+                ..Port::new(host, DEVICE)
+            },
+            End::Bridge(bridge) => port_of(bridge, End::Bridge(wire.b)),
+        };
+        plan.links.push(Link { a, b: port_of(wire.b, wire.a), mtu });
+    }
+    Ok(plan)
+}

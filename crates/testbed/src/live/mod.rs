@@ -1,0 +1,60 @@
+//! A scenario on one machine: its hosts as namespaces, its links as veth pairs into software switches, its processes
+//! inside.
+//!
+//! [`Shape`] is the network of a scenario, [`Bench`] that network standing. Processes are started in it through
+//! [`Bench::command`]; `fanin_node::launch` does so through [`Placed`].
+
+mod bench;
+mod ideal;
+mod place;
+mod shape;
+mod switch_process;
+mod switches;
+mod transport;
+mod watch;
+
+use std::fmt;
+
+use thiserror::Error;
+
+pub use bench::{Bench, BenchError};
+pub use ideal::Ideal;
+pub use place::Placed;
+pub use shape::{Bridge, End, Host, Part, Shape, Wire};
+pub use switch_process::SwitchError;
+pub use switches::configure;
+pub use transport::Techniques;
+pub use watch::{Effort, Observed, Totals, Watch};
+
+/// What a scenario asks for and the live system on one machine does not do.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// A key has a value that does not run.
+    #[error("`{key}` is {got}; `fanin run` on one machine needs {needed}")]
+    Value {
+        /// The scenario's key.
+        key: String,
+        /// What it is.
+        got: String,
+        /// What it could be.
+        needed: String,
+    },
+    /// This program was built without what it takes.
+    #[error(
+        "{what} needs this program's BPF programs; it was built without them (cargo feature `bpf`, which takes clang)"
+    )]
+    NoBpf {
+        /// What asks for them.
+        what: String,
+    },
+}
+
+impl Refusal {
+    pub(crate) fn value(key: &str, got: impl fmt::Display, needed: &str) -> Self {
+        Self::Value { key: key.to_owned(), got: got.to_string(), needed: needed.to_owned() }
+    }
+
+    fn switch(section: &str, key: &str, needed: &str) -> Self {
+        Self::value(&format!("{section}.{key}"), "something else", needed)
+    }
+}

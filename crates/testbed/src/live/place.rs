@@ -1,0 +1,45 @@
+//! Where the processes of an event-building system go: each into its host's namespace.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::process::Command;
+
+use fanin_node::config::Role;
+use fanin_node::launch::Place;
+
+use super::{Bench, Part};
+
+/// The first port that a process listens at.
+const PORT_FIRST: u16 = 7000;
+
+/// The hosts of a network that stands.
+#[derive(Debug)]
+pub struct Placed<'a> {
+    bench: &'a Bench,
+    /// Addresses given out, by host.
+    given: HashMap<Part, u16>,
+}
+
+impl<'a> Placed<'a> {
+    /// On the hosts of `bench`.
+    pub fn new(bench: &'a Bench) -> Self {
+        Self { bench, given: HashMap::new() }
+    }
+}
+
+impl Place for Placed<'_> {
+    fn address(&mut self, role: Role, index: u16) -> io::Result<SocketAddr> {
+        let part = Part::Role(role, index);
+        let host = self.bench.shape().host_of(part).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::NotFound, format!("no host of the network is for {role} {index}"))
+        })?;
+        let given = self.given.entry(part).or_default();
+        *given += 1;
+        Ok(SocketAddr::from((host.address, PORT_FIRST + *given - 1)))
+    }
+
+    fn command(&self, role: Role, index: u16, command: Command) -> Command {
+        self.bench.place(Part::Role(role, index), command)
+    }
+}

@@ -1,0 +1,139 @@
+//! A software switch as a process: `fanin switch CONFIG` in its namespace, asked through its local socket.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use fanin_switch::control::{Address, Client, ClientError};
+use serde_json::Value;
+use thiserror::Error;
+
+/// From its start until it answers.
+const READY_MAX: Duration = Duration::from_secs(20);
+const TURN: Duration = Duration::from_millis(10);
+/// From the request to end until it is ended by force; its queues drain for a fifth of a second.
+const END_MAX: Duration = Duration::from_secs(2);
+
+/// Why a switch does not do what it should.
+#[derive(Debug, Error)]
+pub enum SwitchError {
+    /// It cannot be started.
+    #[error("the switch {name} cannot be started: {source}")]
+    Spawn {
+        /// As the scenario's network calls it.
+        name: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It ended.
+    #[error("the switch {name} ended ({status}); it said:\n{said}")]
+    Ended {
+        /// As the scenario's network calls it.
+        name: String,
+        /// How.
+        status: String,
+        /// The end of its log.
+        said: String,
+    },
+    /// It does not answer.
+    #[error("the switch {name}: {source}")]
+    Silent {
+        /// As the scenario's network calls it.
+        name: String,
+        /// Why.
+        source: ClientError,
+    },
+}
+
+/// A switch that runs.
+#[derive(Debug)]
+pub(super) struct SwitchProcess {
+    pub(super) name: String,
+    child: Child,
+    socket: PathBuf,
+    log: PathBuf,
+}
+
+impl SwitchProcess {
+    /// Starts it; `command` is the program in its namespace.
+    pub(super) fn start(
+        name: String,
+        mut command: Command,
+        config: &Path,
+        socket: PathBuf,
+    ) -> Result<Self, SwitchError> {
+        let fail = |source| SwitchError::Spawn { name: name.clone(), source };
+        let log = config.with_extension("log");
+        let file = File::create(&log).map_err(fail)?;
+        command.arg("switch").arg(config).arg("--quiet");
+        command.stdin(Stdio::null()).stdout(file.try_clone().map_err(fail)?).stderr(file);
+        // Ctrl-C is for the parent alone.
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let child = command.spawn().map_err(fail)?;
+        Ok(Self { name, child, socket, log })
+    }
+
+    /// The process.
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// A client of its own, for a thread that asks.
+    pub(super) fn client(&self) -> Client {
+        Client::new(Address::Socket(self.socket.clone()))
+    }
+
+    /// Waits until it answers.
+    pub(super) fn wait_ready(&mut self) -> Result<(), SwitchError> {
+        let until = Instant::now() + READY_MAX;
+        loop {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                let (name, status, said) = (self.name.clone(), status.to_string(), self.said());
+                return Err(SwitchError::Ended { name, status, said });
+            }
+            match self.client().read("/v1/version") {
+                Ok(_) => return Ok(()),
+                Err(source) if Instant::now() >= until => {
+                    return Err(SwitchError::Silent { name: self.name.clone(), source });
+                }
+                Err(_) => std::thread::sleep(TURN),
+            }
+        }
+    }
+
+    fn said(&self) -> String {
+        let mut said = String::new();
+        if let Ok(mut file) = File::open(&self.log) {
+            let _ = file.read_to_string(&mut said);
+        }
+        said.trim_end().to_owned()
+    }
+}
+
+impl Drop for SwitchProcess {
+    fn drop(&mut self) {
+        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw) {
+            // Not waited for yet, its number is still its own.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+        let until = Instant::now() + END_MAX;
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
+            std::thread::sleep(TURN);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Everything that a switch counts.
+pub(super) fn snapshot(name: &str, client: &Client) -> Result<Value, SwitchError> {
+    client.read("/v1/snapshot").map_err(|source| SwitchError::Silent { name: name.to_owned(), source })
+}
+
+/// Starts its high-water marks afresh.
+pub(super) fn reset_marks(name: &str, client: &Client) -> Result<(), SwitchError> {
+    let sent = client.send("POST", "/v1/marks/reset", None);
+    sent.map(|_| ()).map_err(|source| SwitchError::Silent { name: name.to_owned(), source })
+}

@@ -1,0 +1,311 @@
+//! The configuration of each software switch, from the scenario's section that describes it.
+
+use std::path::Path;
+
+use fanin_scenario::{
+    Buffering, CongestionControl, DaqringService, EcnMode, M21Charge, NotCapable, PauseMode, PoolCharge,
+    QueueUnit, Scenario, Switch,
+};
+use fanin_switch::config::{
+    BufferingSpec, Config, ControlSpec, DisciplineSpec, Hugepages, ImpairSpec, M21Spec, MarkSpec, PauseSpec,
+    PortSpec, RingSpec, RuleSpec, Scheme, StationSpec, SwitchSpec, Unmarkable,
+};
+use fanin_switch::{Mac, MacPrefix};
+use fanin_units::{Bytes, Duration, Packets};
+
+use super::shape::{Bridge, End, Shape};
+use super::{Part, Refusal};
+
+/// The check sequence, which the scenario's buffers hold and frames between namespaces do not have.
+const CHECK_SEQUENCE: Bytes = Bytes::new(4);
+/// Header and check sequence of a frame.
+const FRAME_BYTES: u64 = 18;
+/// What a segment's frame takes of a buffer beside its payload: Ethernet with check sequence, IP, TCP, timestamps, and
+/// M21TCP's own option.
+const SEGMENT_BYTES: u64 = 18 + 20 + 20 + 12 + 8;
+/// Chunks of 2048 bytes that a port's driver keeps in hand.
+const DRIVER_BYTES: u64 = 2 * 128 * 2048;
+/// Packet memory of a switch without limits, or with rings in deep memory.
+const DEEP_BYTES: u64 = 256 << 20;
+const MEMORY_MIN: u64 = 32 << 20;
+const MEMORY_MAX: u64 = 2 << 30;
+/// A shared memory that is as large as this is one without limits: connections cannot have as much in flight.
+const AMPLE: Bytes = Bytes::new(256_000_000);
+
+/// The configuration of one switch; its ports' interfaces are `p0`, `p1`, … in the order of [`Shape::ports_of`].
+///
+/// # Errors
+/// What the software switch does not do.
+pub fn configure(
+    scenario: &Scenario,
+    shape: &Shape,
+    number: usize,
+    socket: &Path,
+) -> Result<Config, Refusal> {
+    let bridge = &shape.bridges[number];
+    let ports = shape.ports_of(number);
+    let buffering = buffering(bridge)?;
+    let mut config = Config {
+        switch: SwitchSpec {
+            name: bridge.name.clone(),
+            mtu: scenario.transport.mtu,
+            memory: memory(bridge, ports.len()),
+            hugepages: Hugepages::Off,
+            seed: scenario.run.seed,
+            drain: Duration::from_millis(200),
+            // Everybody's place is known beforehand.
+            mac_hold: Duration::ZERO,
+            ..SwitchSpec::default()
+        },
+        control: ControlSpec {
+            socket: Some(socket.to_string_lossy().into_owned()),
+            ..ControlSpec::default()
+        },
+        buffering,
+        ..Config::default()
+    };
+    for (place, (wire, end)) in ports.iter().enumerate() {
+        let name = shape.name_of(*end);
+        let mut port = PortSpec {
+            interface: Some(format!("p{place}")),
+            rate: Some(wire.rate),
+            buffer: own_buffer(scenario, bridge, *end),
+            discipline: match bridge.settings.daqring.service {
+                DaqringService::RoundRobin => DisciplineSpec::RoundRobin,
+                DaqringService::LongestFirst => DisciplineSpec::LongestFirst,
+            },
+            mark: mark(bridge)?,
+            flood: false,
+            pause: pause(shape, bridge, *end)?,
+            m21: m21(scenario, bridge, *end)?,
+            ..PortSpec::new(name)
+        };
+        port.impair.delay = delay(shape, number, *end);
+        // As many as the rate brings in that time, and some more.
+        let flying = wire.rate.bytes_in(port.impair.delay).get() / 60 + 1024;
+        port.impair.frames = u32::try_from(flying).unwrap_or(u32::MAX);
+        if port.impair.delay.is_zero() {
+            port.impair = ImpairSpec::default();
+        }
+        config.port.push(port);
+        let stations = shape.behind(number, *end).into_iter();
+        config.station.extend(stations.map(|host| StationSpec {
+            mac: Mac(shape.hosts[host].mac),
+            port: name.to_owned(),
+            vlan: None,
+        }));
+    }
+    if bridge.settings.buffering == Buffering::Daqring {
+        rings(shape, number, &mut config);
+    }
+    Ok(config)
+}
+
+/// The delay of the way into the switch and of the way out, both put on the way out: within a tree of switches each
+/// link's delay then counts once, there and back.
+fn delay(shape: &Shape, number: usize, end: End) -> Duration {
+    let out = shape.ports_of(number).into_iter().find(|(_, other)| *other == end).map(|(wire, _)| wire.delay);
+    let own = out.unwrap_or_default() + shape.bridges[number].settings.latency;
+    // What came from a host has not been delayed on its first link. All hosts of a kind have one kind of link: what
+    // leaves towards a collector comes from the readouts, and what leaves towards another host from the collectors.
+    let delay_of = |wanted: fn(Part) -> bool| {
+        let place = shape.hosts.iter().position(|host| wanted(host.part));
+        place.map_or(Duration::ZERO, |place| shape.wires[place].delay)
+    };
+    let is_collector =
+        |part: Part| matches!(part, Part::Aggregator | Part::Role(fanin_node::config::Role::Collector, _));
+    let is_readout =
+        |part: Part| matches!(part, Part::Sender(_) | Part::Role(fanin_node::config::Role::Readout, _));
+    match end {
+        End::Host(host) if is_collector(shape.hosts[host].part) => own + delay_of(is_readout),
+        End::Host(_) => own + delay_of(is_collector),
+        End::Bridge(_) => own,
+    }
+}
+
+fn is_uplink(bridge: &Bridge, end: End) -> bool {
+    bridge.has_uplinks && matches!(end, End::Bridge(_))
+}
+
+fn buffering(bridge: &Bridge) -> Result<BufferingSpec, Refusal> {
+    let Bridge { settings, section, .. } = bridge;
+    let refuse = |key: &str, needed| Err(Refusal::switch(section, key, needed));
+    let base =
+        BufferingSpec { overhead: settings.frame_overhead + CHECK_SEQUENCE, ..BufferingSpec::default() };
+    if settings.input_limit.0.is_some() {
+        return refuse("input_limit", "\"unlimited\" for the software switch");
+    }
+    if settings.pool_split > 0 {
+        return refuse("pool_split", "0: the software switch has one pool");
+    }
+    match settings.buffering {
+        Buffering::Dedicated => {
+            Ok(BufferingSpec { scheme: Scheme::Dedicated, size: settings.buffer, ..base })
+        }
+        Buffering::Shared if settings.pool_charge == PoolCharge::Input => {
+            refuse("pool_charge", "\"output\" for the software switch")
+        }
+        Buffering::Shared => {
+            let output_limit = settings.port_limit.0;
+            Ok(BufferingSpec { scheme: Scheme::Shared, size: settings.buffer, output_limit, ..base })
+        }
+        Buffering::DynamicThreshold => Ok(BufferingSpec {
+            scheme: Scheme::DynamicThreshold,
+            size: settings.buffer,
+            alpha: settings.alpha,
+            ..base
+        }),
+        Buffering::Voq if settings.buffer >= AMPLE && settings.port_limit.0.is_none() => {
+            Ok(BufferingSpec { scheme: Scheme::Unlimited, ..base })
+        }
+        Buffering::Voq => refuse(
+            "buffering",
+            "another scheme: the software switch has no virtual output queues, and only stands in for those that \
+             cannot fill (256 MB or more, no `port_limit`)",
+        ),
+        Buffering::Daqring | Buffering::Unlimited => Ok(BufferingSpec { scheme: Scheme::Unlimited, ..base }),
+    }
+}
+
+/// The memory of one output. A frame that is being sent is no longer in the software switch's queue, so that a switch
+/// that counts it has room for one less.
+fn own_buffer(scenario: &Scenario, bridge: &Bridge, end: End) -> Option<Bytes> {
+    let settings = &bridge.settings;
+    if settings.buffering != Buffering::Dedicated {
+        return None;
+    }
+    let whole = if is_uplink(bridge, end) { settings.uplink_buffer } else { settings.buffer };
+    let frame = scenario.transport.mss.get() + 40 + FRAME_BYTES + settings.frame_overhead.get();
+    Some(if settings.count_in_service { whole.saturating_sub(Bytes::new(frame)) } else { whole })
+}
+
+fn memory(bridge: &Bridge, ports: usize) -> Bytes {
+    let Switch { buffering, buffer, uplink_buffer, .. } = &bridge.settings;
+    let held = match buffering {
+        // Frames may be far smaller than the chunks that hold them.
+        Buffering::Dedicated => 4 * (buffer.get() + uplink_buffer.get() / 4).saturating_mul(4),
+        Buffering::Shared | Buffering::DynamicThreshold => buffer.get().saturating_mul(4),
+        Buffering::Voq | Buffering::Daqring | Buffering::Unlimited => DEEP_BYTES,
+    };
+    Bytes::new((ports as u64 * DRIVER_BYTES + held).clamp(MEMORY_MIN, MEMORY_MAX))
+}
+
+fn mark(bridge: &Bridge) -> Result<Option<MarkSpec>, Refusal> {
+    let ecn = &bridge.settings.ecn;
+    match (ecn.mode, ecn.unit) {
+        (EcnMode::Off, _) => Ok(None),
+        (EcnMode::Threshold, QueueUnit::Packets) => Ok(Some(MarkSpec {
+            bytes: None,
+            frames: Some(ecn.threshold),
+            others: match ecn.not_capable {
+                NotCapable::Drop => Unmarkable::Drop,
+                NotCapable::Pass => Unmarkable::Pass,
+            },
+        })),
+        (EcnMode::Threshold, QueueUnit::Bytes) => {
+            Err(Refusal::switch(bridge.section, "ecn.unit", "\"packets\" for the software switch"))
+        }
+        (EcnMode::RedMark | EcnMode::RedDrop, _) => Err(Refusal::switch(
+            bridge.section,
+            "ecn.mode",
+            "\"off\" or \"threshold\" for the software switch",
+        )),
+    }
+}
+
+/// PAUSE between switches of ours; hosts' ends of a veth pair do not know it.
+fn pause(shape: &Shape, bridge: &Bridge, end: End) -> Result<PauseSpec, Refusal> {
+    let End::Bridge(other) = end else {
+        if bridge.settings.pause.mode != PauseMode::Off && shape.bridges.len() == 1 {
+            return Err(Refusal::switch(
+                bridge.section,
+                "pause.mode",
+                "\"off\" where there is one switch: the kernel's virtual links obey no PAUSE frames",
+            ));
+        }
+        return Ok(PauseSpec::default());
+    };
+    let own = &bridge.settings.pause;
+    if own.mode == PauseMode::Priority {
+        return Err(Refusal::switch(
+            bridge.section,
+            "pause.mode",
+            "\"pause\" or \"off\" for the software switch",
+        ));
+    }
+    let sends = own.mode == PauseMode::Pause;
+    Ok(PauseSpec {
+        react: shape.bridges[other].settings.pause.mode == PauseMode::Pause,
+        xoff: sends.then_some(own.xoff),
+        xon: sends.then_some(own.xon),
+    })
+}
+
+fn m21(scenario: &Scenario, bridge: &Bridge, end: End) -> Result<Option<M21Spec>, Refusal> {
+    let Switch { m21, buffering, frame_overhead, .. } = &bridge.settings;
+    let transport = &scenario.transport;
+    if !m21 || transport.congestion_control != CongestionControl::M21tcp {
+        return Ok(None);
+    }
+    if transport.m21tcp.charge == M21Charge::Flow {
+        return Err(Refusal::value(
+            "transport.m21tcp.charge",
+            "\"flow\"",
+            "\"packet\" for the software switch",
+        ));
+    }
+    if *buffering != Buffering::Dedicated {
+        return Err(Refusal::switch(bridge.section, "buffering", "\"dedicated\" for M21TCP"));
+    }
+    Ok(Some(M21Spec {
+        buffer: own_buffer(scenario, bridge, end),
+        mss: transport.segment_payload(),
+        overhead: Bytes::new(SEGMENT_BYTES) + *frame_overhead,
+        age: if transport.m21tcp.idle.is_zero() { Duration::from_secs(3600) } else { transport.m21tcp.idle },
+        ..M21Spec::default()
+    }))
+}
+
+/// A ring at the output towards each destination whose flows are sensitive to incast, and a rule for each pair of ends.
+fn rings(shape: &Shape, number: usize, config: &mut Config) {
+    let settings = &shape.bridges[number].settings.daqring;
+    for (_, end) in shape.ports_of(number) {
+        let port = shape.name_of(end).to_owned();
+        for to in shape.behind(number, end) {
+            let destination = &shape.hosts[to];
+            let sources = shape.peers_of(to).into_iter();
+            let named: Vec<usize> = sources
+                .filter(|&from| settings.names(named(&shape.hosts[from].name), named(&destination.name)))
+                .collect();
+            if named.is_empty() {
+                continue;
+            }
+            let ring = destination.name.clone();
+            config.ring.push(RingSpec {
+                frames: Some(Packets::new(u64::from(settings.frames))),
+                rate: (!settings.rate.is_zero()).then_some(settings.rate),
+                burst: (!settings.rate.is_zero()).then_some(settings.burst),
+                ..RingSpec::new(&ring, &port)
+            });
+            config.rule.extend(named.into_iter().map(|from| RuleSpec {
+                name: format!("{}-{}", shape.hosts[from].name, destination.name),
+                ring: Some(ring.clone()),
+                source_mac: Some(exactly(shape.hosts[from].mac)),
+                destination_mac: Some(exactly(destination.mac)),
+                ..RuleSpec::default()
+            }));
+        }
+    }
+    let deep = settings.slot.get() * u64::from(settings.frames) * config.ring.len() as u64;
+    let memory = config.switch.memory.get().max(MEMORY_MIN + deep + config.port.len() as u64 * DRIVER_BYTES);
+    config.switch.memory = Bytes::new(memory.min(MEMORY_MAX));
+}
+
+fn named(name: &str) -> (&str, u32) {
+    let (kind, number) = name.split_once(':').unwrap_or((name, "0"));
+    (kind, number.parse().unwrap_or(0))
+}
+
+const fn exactly(mac: [u8; 6]) -> MacPrefix {
+    MacPrefix { address: Mac(mac), bits: 48 }
+}

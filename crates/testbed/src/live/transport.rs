@@ -1,0 +1,153 @@
+//! TCP as the scenario has it: kernel settings of each namespace, options of its routes, programs for the run.
+
+use std::path::Path;
+
+use fanin_scenario::{CongestionControl, Profile, Scenario, Transport};
+use fanin_units::Duration;
+
+use super::Refusal;
+use crate::Setting;
+
+/// The kernel's largest minimum of the retransmission time-out (`tcp_rto_min_us`), and the least that its clock can tell.
+const RTO_MIN: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(60));
+/// The kernel's own delayed acknowledgement (TCP_DELACK_MIN), which nothing makes longer.
+const DELAYED_ACK: Duration = Duration::from_millis(40);
+
+/// What is loaded into the kernel for the run; it goes with this.
+#[derive(Debug, Default)]
+pub struct Techniques {
+    #[cfg(feature = "bpf")]
+    _control: Option<crate::bpf::CongestionControl>,
+}
+
+impl Techniques {
+    /// Loads what the scenario's congestion control needs.
+    ///
+    /// # Errors
+    /// If this program has no such program, or the kernel refuses it.
+    pub fn load(transport: &Transport) -> Result<Self, super::BenchError> {
+        #[cfg(feature = "bpf")]
+        {
+            use crate::bpf::CongestionControl as Loaded;
+            let control = match transport.congestion_control {
+                CongestionControl::Static => {
+                    let segments = u32::try_from(transport.static_window.get()).unwrap_or(u32::MAX);
+                    Some(Loaded::static_window(segments)?)
+                }
+                CongestionControl::Dctcp => Some(Loaded::dctcp()?),
+                _ => None,
+            };
+            Ok(Self { _control: control })
+        }
+        #[cfg(not(feature = "bpf"))]
+        match transport.congestion_control {
+            CongestionControl::Static | CongestionControl::Dctcp => {
+                let what =
+                    format!("`transport.congestion_control = \"{}\"`", word(transport.congestion_control));
+                Err(Refusal::NoBpf { what }.into())
+            }
+            _ => Ok(Self::default()),
+        }
+    }
+}
+
+#[cfg(not(feature = "bpf"))]
+const fn word(control: CongestionControl) -> &'static str {
+    match control {
+        CongestionControl::Static => "static",
+        CongestionControl::Dctcp => "dctcp",
+        CongestionControl::M21tcp => "m21tcp",
+        _ => "this",
+    }
+}
+
+/// What the kernel calls a scenario's congestion control.
+///
+/// # Errors
+/// For those that no kernel has.
+pub(super) fn congestion_control(transport: &Transport) -> Result<&'static str, Refusal> {
+    match transport.congestion_control {
+        CongestionControl::Newreno => Ok("reno"),
+        CongestionControl::Cubic => Ok("cubic"),
+        CongestionControl::Static => Ok("fanin_static"),
+        CongestionControl::Dctcp => Ok("fanin_dctcp"),
+        CongestionControl::M21tcp
+        | CongestionControl::Diatcp
+        | CongestionControl::Ictcp
+        | CongestionControl::Swift => Err(Refusal::value(
+            "transport.congestion_control",
+            "this",
+            "\"newreno\", \"cubic\", \"static\" or \"dctcp\"",
+        )),
+    }
+}
+
+/// Settings of every host's namespace.
+pub(super) fn settings(transport: &Transport) -> Vec<Setting> {
+    let flag = |on: bool| u8::from(on).to_string();
+    let ecn = transport.ecn || transport.congestion_control == CongestionControl::Dctcp;
+    let rto = transport.rto_min.max(RTO_MIN.0).min(RTO_MIN.1);
+    // Half of a receive buffer is the window that it offers (`tcp_win_from_space`).
+    let buffer = transport.receive_window.get().saturating_mul(2).clamp(8_192, 1 << 30);
+    let ipv4 = |name: &str, value: String| Setting { key: format!("net.ipv4.{name}"), value };
+    let mut settings = vec![
+        Setting { key: "net.ipv6.conf.all.disable_ipv6".to_owned(), value: "1".to_owned() },
+        Setting { key: "net.ipv6.conf.default.disable_ipv6".to_owned(), value: "1".to_owned() },
+        ipv4("tcp_no_metrics_save", flag(true)),
+        ipv4("tcp_timestamps", flag(transport.timestamps)),
+        ipv4("tcp_sack", flag(transport.sack)),
+        ipv4("tcp_ecn", flag(ecn)),
+        ipv4("tcp_slow_start_after_idle", flag(transport.slow_start_after_idle)),
+        ipv4("tcp_rto_min_us", (rto.as_nanos() / 1000).to_string()),
+        ipv4("tcp_rmem", format!("4096 {} {buffer}", buffer.min(131_072))),
+        ipv4("tcp_wmem", "4096 1048576 16777216".to_owned()),
+        ipv4("ip_local_port_range", "32768 60999".to_owned()),
+    ];
+    if Path::new("/proc/sys/net/ipv4/tcp_rto_max_ms").exists() {
+        let most = (transport.rto_max.as_nanos() / 1_000_000).clamp(1_000, 120_000);
+        settings.push(ipv4("tcp_rto_max_ms", most.to_string()));
+    }
+    settings
+}
+
+/// Words of every host's route to the others.
+///
+/// # Errors
+/// For a congestion control that no kernel has.
+pub(super) fn route_options(transport: &Transport) -> Result<Vec<String>, Refusal> {
+    let mut words = vec!["congctl".to_owned(), congestion_control(transport)?.to_owned()];
+    let mut add = |key: &str, value: u64| words.extend([key.to_owned(), value.to_string()]);
+    if transport.mss.get() + 40 < transport.mtu.get() {
+        add("advmss", transport.mss.get());
+    }
+    // The kernel's own is 10 as well; a static window opens at once.
+    if transport.initial_window.get() != 10 {
+        add("initcwnd", transport.initial_window.get());
+    }
+    if !transport.delayed_ack {
+        add("quickack", 1);
+    }
+    Ok(words)
+}
+
+/// In which ways this kernel's TCP is not what the scenario says, in sentences.
+pub(super) fn notes(scenario: &Scenario) -> Vec<String> {
+    let transport = &scenario.transport;
+    let mut notes = Vec::new();
+    if transport.profile != Profile::Linux6 {
+        notes.push(
+            "TCP is this kernel's, not that of `transport.profile`; \"linux-6\" is the one that describes it"
+                .to_owned(),
+        );
+    }
+    if transport.delayed_ack && transport.delayed_ack_timeout != DELAYED_ACK {
+        notes.push(format!(
+            "acknowledgements are delayed by the kernel's {DELAYED_ACK}, not by {}",
+            transport.delayed_ack_timeout
+        ));
+    }
+    if !transport.rto_spread.is_zero() {
+        notes.push("retransmission time-outs are not spread (`transport.rto_spread`)".to_owned());
+    }
+    notes
+}

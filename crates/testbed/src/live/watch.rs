@@ -1,0 +1,497 @@
+//! What the switches and the machine did while a system ran.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use fanin_report::{Network, QueueRow};
+use fanin_scenario::Scenario;
+use fanin_switch::control::Client;
+use serde_json::Value;
+
+use super::switch_process::{SwitchError, SwitchProcess, reset_marks, snapshot};
+use super::{End, Shape};
+
+/// One picture serves all who ask within this time, so that asking more often shows nothing new.
+const EVERY: Duration = Duration::from_millis(100);
+/// What an Ethernet wire carries beside a frame as the switch counts it.
+const WIRE_BYTES: u64 = 24;
+/// The check sequence, which the scenario's buffers count and the switch does not see.
+const CHECK_SEQUENCE: u64 = 4;
+/// Drops that are the machine's fault, not the network's.
+const MACHINES: [&str; 3] = ["memory", "handover", "impairment-limit"];
+/// Drops that nobody misses.
+const UNMISSED: [&str; 3] = ["filtered", "no-port", "impairment"];
+
+/// The counters of all switches at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Frames that hosts sent.
+    pub frames: u64,
+    /// Their bytes on the wire.
+    pub bytes: u64,
+    /// Frames refused by a full buffer.
+    pub drops: u64,
+    /// Frames marked.
+    pub marks: u64,
+    /// PAUSE frames that a switch obeyed.
+    pub pauses: u64,
+    /// Frames lost because this machine did not keep up.
+    pub missed: u64,
+}
+
+/// What the switches' processes took of the machine, and what was left of it.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Effort {
+    /// Processor time of the busiest switch, as a share of one core. It polls on for a moment after each frame, and so
+    /// takes most of a core long before it needs it.
+    pub switch_cpu: f64,
+    /// The share of the busiest switch's rounds over its ports that moved frames: near 1, every round finds work, and
+    /// there is none to spare.
+    pub switch_busy: f64,
+    /// Time that a switch was ready to work and waited for a core, as a share of all.
+    pub switch_wait: f64,
+    /// The longest of the mean waits in one interval of [`Watch`], in seconds: how late its shaper was.
+    pub switch_late_s: f64,
+    /// Share of all cores that was busy.
+    pub machine_cpu: f64,
+}
+
+/// What was seen in the measured time.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Observed {
+    /// Figures of the network, as the simulator has them.
+    pub network: Network,
+    /// Watched queues; times are picoseconds since 1970 began less the base given to [`Watch::finish`].
+    pub queues: Vec<QueueRow>,
+    /// Frames lost because this machine did not keep up.
+    pub missed: u64,
+    /// What it took.
+    pub effort: Effort,
+    /// Busiest last hop into a collector, and busiest link between switches, as shares of the rate.
+    pub load: (Option<f64>, Option<f64>),
+}
+
+#[derive(Debug, Clone)]
+struct Sample {
+    unix_us: u64,
+    queue: usize,
+    bytes: u64,
+    frames: u64,
+    drops: u64,
+    marks: u64,
+}
+
+/// A moment of the measurement: counters and processor times.
+#[derive(Debug, Clone, Default)]
+struct Mark {
+    at: Option<Instant>,
+    totals: Totals,
+    sent: BTreeMap<String, u64>,
+    work: Vec<Work>,
+    /// By switch: rounds that moved frames, and all rounds.
+    rounds: Vec<(u64, u64)>,
+    machine: (u64, u64),
+}
+
+/// `/proc/PID/schedstat` summed over a process' threads: nanoseconds on a core, nanoseconds ready and waiting, turns.
+#[derive(Debug, Clone, Copy, Default)]
+struct Work {
+    ran: u64,
+    waited: u64,
+    turns: u64,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    samples: Vec<Sample>,
+    queue_bytes_max: u64,
+    late_s: f64,
+    failed: Option<SwitchError>,
+}
+
+/// Looks after the switches in a thread of its own.
+#[derive(Debug)]
+pub struct Watch {
+    shape: Shape,
+    clients: Vec<(String, Client, u32)>,
+    /// Queue names by switch and port.
+    names: Vec<String>,
+    seen: Arc<Mutex<Seen>>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    from: Mark,
+    until: Mark,
+}
+
+impl Watch {
+    pub(super) fn start(
+        shape: &Shape,
+        switches: &[SwitchProcess],
+        scenario: &Scenario,
+    ) -> Result<Self, SwitchError> {
+        let clients: Vec<_> =
+            switches.iter().map(|one| (one.name.clone(), one.client(), one.pid())).collect();
+        let mut names = Vec::new();
+        // By switch: the place in `names` of each watched port.
+        let mut watched: Vec<BTreeMap<String, usize>> = Vec::new();
+        for (number, bridge) in shape.bridges.iter().enumerate() {
+            let mut ports = BTreeMap::new();
+            for (_, end) in shape.ports_of(number) {
+                let to = shape.name_of(end);
+                if is_watched(&scenario.record.queues, &bridge.name, to) {
+                    ports.insert(to.to_owned(), names.len());
+                    names.push(format!("{}->{to}", bridge.name));
+                }
+            }
+            watched.push(ports);
+        }
+        let (seen, stop) = (Arc::<Mutex<Seen>>::default(), Arc::<AtomicBool>::default());
+        let mut watch = Self {
+            shape: shape.clone(),
+            clients,
+            names,
+            seen: Arc::clone(&seen),
+            stop: Arc::clone(&stop),
+            thread: None,
+            from: Mark::default(),
+            until: Mark::default(),
+        };
+        watch.from = watch.mark()?;
+        let clients = watch.clients.clone();
+        let interval = EVERY.max(Duration::from_nanos(scenario.record.queue_interval.as_nanos()));
+        watch.thread = Some(std::thread::spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                let began = Instant::now();
+                let looked = look(&clients, &watched, &seen);
+                if let Err(error) = looked {
+                    lock(&seen).failed.get_or_insert(error);
+                    return;
+                }
+                std::thread::sleep(interval.saturating_sub(began.elapsed()));
+            }
+        }));
+        Ok(watch)
+    }
+
+    /// The measurement begins: what was before does not count.
+    ///
+    /// # Errors
+    /// If a switch does not answer.
+    pub fn begin(&mut self) -> Result<(), SwitchError> {
+        for (name, client, _) in &self.clients {
+            reset_marks(name, client)?;
+        }
+        let mut seen = lock(&self.seen);
+        (seen.queue_bytes_max, seen.late_s) = (0, 0.0);
+        drop(seen);
+        self.from = self.mark()?;
+        Ok(())
+    }
+
+    /// The measurement is over.
+    ///
+    /// # Errors
+    /// If a switch does not answer.
+    pub fn end(&mut self) -> Result<(), SwitchError> {
+        self.until = self.mark()?;
+        Ok(())
+    }
+
+    /// Stops looking. Times of rows count from `base_unix_us`.
+    ///
+    /// # Errors
+    /// If a switch did not answer at some time.
+    pub fn finish(mut self, base_unix_us: u64) -> Result<Observed, SwitchError> {
+        self.halt();
+        if self.until.at.is_none() {
+            self.until = self.mark()?;
+        }
+        let mut seen = std::mem::take(&mut *lock(&self.seen));
+        if let Some(error) = seen.failed.take() {
+            return Err(error);
+        }
+        let (from, until) = (&self.from, &self.until);
+        let seconds = match (from.at, until.at) {
+            (Some(from), Some(until)) => (until - from).as_secs_f64(),
+            _ => 0.0,
+        };
+        let mut samples = seen.samples;
+        samples.sort_by_key(|sample| (sample.queue, sample.unix_us));
+        let names: Vec<Arc<str>> = self.names.iter().map(|name| Arc::from(name.as_str())).collect();
+        let queues =
+            samples.into_iter().filter(|sample| sample.unix_us >= base_unix_us).map(|sample| QueueRow {
+                queue: names[sample.queue].clone(),
+                time_ps: (sample.unix_us - base_unix_us).saturating_mul(1_000_000),
+                queue_bytes: sample.bytes,
+                queue_frames: sample.frames,
+                drops: sample.drops,
+                ecn_marks: sample.marks,
+                limit_bytes: None,
+            });
+        Ok(Observed {
+            network: Network {
+                packets: Some(until.totals.frames - from.totals.frames),
+                bytes: Some(until.totals.bytes - from.totals.bytes),
+                drops: Some(until.totals.drops - from.totals.drops),
+                ecn_marks: Some(until.totals.marks - from.totals.marks),
+                pauses: Some(until.totals.pauses - from.totals.pauses),
+                queue_bytes_max: Some(seen.queue_bytes_max),
+            },
+            queues: queues.collect(),
+            missed: until.totals.missed - from.totals.missed,
+            effort: effort(from, until, seconds, seen.late_s),
+            load: self.load(seconds),
+        })
+    }
+
+    /// The busiest links by what the switches sent over them.
+    fn load(&self, seconds: f64) -> (Option<f64>, Option<f64>) {
+        let (mut last_hop, mut uplink): (Option<f64>, Option<f64>) = (None, None);
+        for (number, bridge) in self.shape.bridges.iter().enumerate() {
+            for (wire, end) in self.shape.ports_of(number) {
+                let name = format!("{}->{}", bridge.name, self.shape.name_of(end));
+                let sent = |mark: &Mark| mark.sent.get(&name).copied().unwrap_or_default();
+                let bits = 8.0 * (sent(&self.until) - sent(&self.from)) as f64;
+                let share = bits / seconds.max(1e-9) / wire.rate.get() as f64;
+                let busiest = match end {
+                    End::Bridge(_) => &mut uplink,
+                    End::Host(host) if self.shape.hosts[host].name.starts_with("collector") => &mut last_hop,
+                    End::Host(_) => continue,
+                };
+                *busiest = Some(busiest.map_or(share, |most| most.max(share)));
+            }
+        }
+        (last_hop, uplink)
+    }
+
+    fn mark(&self) -> Result<Mark, SwitchError> {
+        let mut mark = Mark { at: Some(Instant::now()), machine: machine(), ..Mark::default() };
+        for (number, (name, client, pid)) in self.clients.iter().enumerate() {
+            let picture = snapshot(name, client)?;
+            self.add(&mut mark, number, &picture);
+            let workers = items(&picture["workers"]).iter();
+            mark.rounds.push(workers.fold((0, 0), |(busy, all), worker| {
+                (busy + count(worker, "busy_rounds"), all + count(worker, "rounds"))
+            }));
+            mark.work.push(work(*pid));
+        }
+        Ok(mark)
+    }
+
+    fn add(&self, mark: &mut Mark, number: usize, picture: &Value) {
+        let hosts: Vec<&str> = self.shape.hosts.iter().map(|host| host.name.as_str()).collect();
+        let totals = &mut mark.totals;
+        for port in items(&picture["ports"]) {
+            let name = port["name"].as_str().unwrap_or_default();
+            if hosts.contains(&name) {
+                totals.frames += count(&port["received"], "frames");
+                totals.bytes += wire(&port["received"]);
+            }
+            totals.pauses += count(port, "pauses_received");
+            totals.missed += count(port, "missed");
+            for dropped in items(&port["dropped"]) {
+                let cause = dropped["cause"].as_str().unwrap_or_default();
+                if MACHINES.contains(&cause) {
+                    totals.missed += count(dropped, "frames");
+                } else if !UNMISSED.contains(&cause) {
+                    totals.drops += count(dropped, "frames");
+                }
+            }
+            add_queue(totals, &port["queue"]);
+            let link = format!("{}->{name}", self.shape.bridges[number].name);
+            mark.sent.insert(link, wire(&port["sent"]));
+        }
+        for ring in items(&picture["rings"]) {
+            add_queue(totals, &ring["queue"]);
+        }
+    }
+
+    fn halt(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // A panic in there has been printed; what it saw until then counts.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.halt();
+    }
+}
+
+fn lock(seen: &Mutex<Seen>) -> std::sync::MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Whether a pattern of `record.queues` names a port; without any, the ports to collectors are watched.
+fn is_watched(patterns: &[String], from: &str, to: &str) -> bool {
+    let fits = |wanted: &str, name: &str| {
+        let kind = name.split_once(':').map_or(name, |(kind, _)| kind);
+        wanted == name || wanted == kind || wanted.strip_suffix(":*") == Some(kind)
+    };
+    if patterns.is_empty() {
+        return to.starts_with("collector");
+    }
+    patterns.iter().filter_map(|pattern| pattern.split_once("->")).any(|(a, b)| fits(a, from) && fits(b, to))
+}
+
+fn look(
+    clients: &[(String, Client, u32)],
+    watched: &[BTreeMap<String, usize>],
+    seen: &Mutex<Seen>,
+) -> Result<(), SwitchError> {
+    for ((name, client, pid), watched) in clients.iter().zip(watched) {
+        let before = work(*pid);
+        let picture = snapshot(name, client)?;
+        let unix_us = unix_us();
+        let after = work(*pid);
+        let mut seen = lock(seen);
+        let turns = after.turns.saturating_sub(before.turns);
+        if turns > 0 {
+            let late = after.waited.saturating_sub(before.waited) as f64 / 1e9 / turns as f64;
+            seen.late_s = seen.late_s.max(late);
+        }
+        let mut sums: BTreeMap<&str, (u64, u64, u64, u64)> = BTreeMap::new();
+        let ports = items(&picture["ports"]).iter().map(|port| (&port["name"], &port["queue"]));
+        let rings = items(&picture["rings"]).iter().map(|ring| (&ring["port"], &ring["queue"]));
+        for (port, queue) in ports.chain(rings) {
+            let most = count(queue, "bytes_max") + CHECK_SEQUENCE * count(queue, "frames_max");
+            seen.queue_bytes_max = seen.queue_bytes_max.max(most);
+            let sum = sums.entry(port.as_str().unwrap_or_default()).or_default();
+            let frames = count(queue, "frames");
+            sum.0 += count(queue, "bytes") + CHECK_SEQUENCE * frames;
+            sum.1 += frames;
+            sum.2 += items(&queue["dropped"]).iter().map(|dropped| count(dropped, "frames")).sum::<u64>();
+            sum.3 += count(&queue["marked"], "frames");
+        }
+        let rows = sums.into_iter().filter_map(|(port, sum)| Some((*watched.get(port)?, sum)));
+        seen.samples.extend(rows.map(|(queue, (bytes, frames, drops, marks))| Sample {
+            unix_us,
+            queue,
+            bytes,
+            frames,
+            drops,
+            marks,
+        }));
+    }
+    Ok(())
+}
+
+fn add_queue(totals: &mut Totals, queue: &Value) {
+    totals.marks += count(&queue["marked"], "frames");
+    totals.drops += items(&queue["dropped"]).iter().map(|dropped| count(dropped, "frames")).sum::<u64>();
+}
+
+fn items(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn count(value: &Value, key: &str) -> u64 {
+    value[key].as_u64().unwrap_or_default()
+}
+
+fn wire(tally: &Value) -> u64 {
+    count(tally, "bytes") + WIRE_BYTES * count(tally, "frames")
+}
+
+fn effort(from: &Mark, until: &Mark, seconds: f64, late_s: f64) -> Effort {
+    let share = |of: fn(&Work) -> u64| {
+        let pairs = from.work.iter().zip(&until.work);
+        let used = pairs.map(|(from, until)| of(until).saturating_sub(of(from))).max().unwrap_or_default();
+        used as f64 / 1e9 / seconds.max(1e-9)
+    };
+    let rounds = from.rounds.iter().zip(&until.rounds).map(|(from, until)| {
+        let all = until.1.saturating_sub(from.1).max(1);
+        until.0.saturating_sub(from.0) as f64 / all as f64
+    });
+    let busy = until.machine.0.saturating_sub(from.machine.0) as f64;
+    let all = until.machine.1.saturating_sub(from.machine.1) as f64;
+    Effort {
+        switch_cpu: share(|work| work.ran),
+        switch_busy: rounds.fold(0.0, f64::max),
+        switch_wait: share(|work| work.waited),
+        switch_late_s: late_s,
+        machine_cpu: if all > 0.0 { busy / all } else { 0.0 },
+    }
+}
+
+/// The threads of a process together.
+fn work(pid: u32) -> Work {
+    let mut sum = Work::default();
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return sum };
+    for thread in threads.flatten() {
+        let text = fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
+        let mut words = text.split_whitespace().map(|word| word.parse::<u64>().unwrap_or_default());
+        sum.ran += words.next().unwrap_or_default();
+        sum.waited += words.next().unwrap_or_default();
+        sum.turns += words.next().unwrap_or_default();
+    }
+    sum
+}
+
+/// Busy and all ticks of all cores (proc_stat(5)).
+fn machine() -> (u64, u64) {
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let words = text.lines().next().unwrap_or_default().split_whitespace().skip(1);
+    let ticks: Vec<u64> = words.take(8).map(|word| word.parse().unwrap_or_default()).collect();
+    let all: u64 = ticks.iter().sum();
+    let idle: u64 = ticks.iter().skip(3).take(2).sum();
+    (all - idle, all)
+}
+
+fn unix_us() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queues_are_named_as_in_the_simulator() {
+        let named = |pattern: &str, from, to| is_watched(&[pattern.to_owned()], from, to);
+        assert!(named("tor->collector:0", "tor:0", "collector:0"));
+        assert!(!named("tor->collector:0", "tor:0", "collector:1"));
+        assert!(named("core:*->tor:1", "core:0", "tor:1"));
+        assert!(is_watched(&[], "tor:0", "collector:3") && !is_watched(&[], "tor:0", "readout:3"));
+    }
+
+    #[test]
+    fn lost_frames_are_the_networks_or_the_machines() {
+        let scenario = fanin_scenario::load("incast", &[]).unwrap().scenario;
+        let shape = Shape::of(&scenario).unwrap();
+        let watch = Watch {
+            shape,
+            clients: Vec::new(),
+            names: Vec::new(),
+            seen: Arc::default(),
+            stop: Arc::default(),
+            thread: None,
+            from: Mark::default(),
+            until: Mark::default(),
+        };
+        let picture = serde_json::json!({
+            "ports": [{
+                "name": "collector:0",
+                "received": {"frames": 2, "bytes": 120},
+                "sent": {"frames": 10, "bytes": 15_140},
+                "missed": 3,
+                "dropped": [{"cause": "memory", "frames": 4, "bytes": 1}, {"cause": "no-port", "frames": 1, "bytes": 1}],
+                "pauses_received": 0,
+                "queue": {"marked": {"frames": 5, "bytes": 1}, "dropped": [{"cause": "output", "frames": 6, "bytes": 1}]},
+            }],
+            "rings": [{"port": "collector:0", "queue": {"dropped": [{"cause": "ring", "frames": 7, "bytes": 1}]}}],
+        });
+        let mut mark = Mark::default();
+        watch.add(&mut mark, 0, &picture);
+        let totals = Totals { frames: 2, bytes: 168, drops: 13, marks: 5, pauses: 0, missed: 7 };
+        assert_eq!(mark.totals, totals);
+        assert_eq!(mark.sent["tor:0->collector:0"], 15_380);
+    }
+}

@@ -1,0 +1,136 @@
+//! Scenarios in namespaces through the software switch, for real: these need root, and the program `fanin`, which the
+//! tests of `fanin-cli` run as a whole. Here the network itself is looked at.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use fanin_node::config::Role;
+use fanin_node::launch::Place;
+use fanin_testbed::live::{Bench, Part, Placed};
+
+/// The program, where it was built beside this test; says why it is not there.
+fn program() -> Option<PathBuf> {
+    let required = std::env::var_os("FANIN_REQUIRE_PRIVILEGES").is_some_and(|value| value == "1");
+    let root = rustix::process::geteuid().is_root();
+    assert!(root || !required, "FANIN_REQUIRE_PRIVILEGES=1, and this is not root");
+    if !root {
+        eprintln!("skipped: network namespaces need root");
+        return None;
+    }
+    let own = std::env::current_exe().unwrap();
+    let program = own.parent().and_then(Path::parent).unwrap().join("fanin");
+    if !program.is_file() {
+        eprintln!("skipped: there is no {}; `cargo build -p fanin-cli` makes it", program.display());
+        return None;
+    }
+    Some(program)
+}
+
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("fanin-place-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    folder
+}
+
+fn scenario(preset: &str, sets: &[&str]) -> fanin_scenario::Scenario {
+    let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
+    fanin_scenario::load(preset, &sets).unwrap().scenario
+}
+
+/// A byte there and back between two hosts; returns what the client's socket is.
+fn talk(bench: &Bench, client: Part, server: Part, port: u16) -> TcpStream {
+    let address = SocketAddr::from((bench.shape().host_of(server).unwrap().address, port));
+    let listener = bench.namespace(server).run(|| TcpListener::bind(address)).unwrap().unwrap();
+    let connect = || TcpStream::connect_timeout(&address, Duration::from_secs(5));
+    let mut one = bench.namespace(client).run(connect).unwrap().unwrap();
+    let (mut other, _) = listener.accept().unwrap();
+    one.write_all(b"?").unwrap();
+    other.read_exact(&mut [0]).unwrap();
+    other.write_all(b"!").unwrap();
+    one.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    one.read_exact(&mut [0]).unwrap();
+    one
+}
+
+fn congestion_control(socket: &TcpStream) -> String {
+    use std::os::fd::AsRawFd;
+    let mut name = [0_u8; 16];
+    let mut bytes = name.len() as libc::socklen_t;
+    // SAFETY: the kernel writes at most as many bytes as it is told there are.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_CONGESTION,
+            name.as_mut_ptr().cast(),
+            &raw mut bytes,
+        )
+    };
+    assert_eq!(result, 0);
+    String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned()
+}
+
+#[test]
+fn two_switches_join_hosts_with_the_scenarios_tcp() {
+    let Some(program) = program() else { return };
+    let scenario = scenario(
+        "thesis-a-1000hz",
+        &[
+            "network.cores=1",
+            "readout.hosts=3",
+            "collectors.hosts_per_rack=2",
+            "collectors.racks=2",
+            "transport.congestion_control=newreno",
+            "transport.rto_min=20 ms",
+            "link.delay=2 ms",
+            "uplink.delay=1 ms",
+        ],
+    );
+    let folder = folder("two");
+    let bench = Bench::build(&scenario, &folder, &program).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((bench.shape().hosts.len(), bench.shape().bridges.len()), (4 + 3 + 1 + 1, 3));
+    let mut watch = bench.watch(&scenario).unwrap();
+    let mut place = Placed::new(&bench);
+    let first = place.address(Role::Readout, 2).unwrap();
+    assert_eq!(place.address(Role::Readout, 2).unwrap().port(), first.port() + 1);
+    for (collector, port) in [(0, 5000), (3, 5001)] {
+        let began = std::time::Instant::now();
+        let socket = talk(&bench, Part::Role(Role::Collector, collector), Part::Role(Role::Readout, 2), port);
+        assert_eq!(congestion_control(&socket), "reno");
+        // Two round trips of 2 · (2 + 1 + 1) ms: the handshake's and the byte's; the readouts' link has 1 us, and the
+        // aggregation switch, which is folded into the core, another uplink.
+        assert!(began.elapsed() >= Duration::from_millis(16), "{:?}", began.elapsed());
+    }
+    watch.end().unwrap();
+    let observed = watch.finish(0).unwrap();
+    assert!(observed.network.packets.unwrap() >= 12, "{observed:?}");
+    assert_eq!((observed.network.drops, observed.missed), (Some(0), 0));
+    let readout = bench.namespace(Part::Role(Role::Readout, 0));
+    let rto = readout.run(|| std::fs::read_to_string("/proc/sys/net/ipv4/tcp_rto_min_us")).unwrap().unwrap();
+    assert_eq!(rto.trim(), "20000");
+    let names: Vec<String> =
+        (0..3).map(|readout| bench.namespace(Part::Role(Role::Readout, readout)).name().to_owned()).collect();
+    bench.remove().unwrap();
+    assert!(names.iter().all(|name| !Path::new("/run/netns").join(name).exists()));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn sixty_four_senders_stand_in_seconds() {
+    let Some(program) = program() else { return };
+    let scenario = scenario("incast", &["workload.senders=64", "transport.profile=linux-6"]);
+    let folder = folder("many");
+    let bench = Bench::build(&scenario, &folder, &program).unwrap_or_else(|error| panic!("{error}"));
+    // 0.5 s on a machine that does nothing else; nobody knows what else this one does.
+    assert!(bench.built_in() < Duration::from_secs(30), "{:?}", bench.built_in());
+    let socket = talk(&bench, Part::Aggregator, Part::Sender(63), 5000);
+    assert_eq!(congestion_control(&socket), "cubic");
+    let name = bench.namespace(Part::Aggregator).name().to_owned();
+    let routes = Command::new("ip").args(["-n", &name, "route"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&routes.stdout).contains("congctl cubic"), "{routes:?}");
+    bench.remove().unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -1,0 +1,325 @@
+"""The page in a real browser: on a desk, on a phone, in the dark and in print.
+
+Chromium is driven through its debugging pipe, which needs nothing but the browser. The results come
+from `fanin sim`; a measurement is a simulation of another seed that says it is one.
+"""
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# Starting a browser on a machine that is busy with other things takes a while.
+ANSWER_SECONDS_MAX = 120
+DESK = {"width": 1280, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+PHONE = {"width": 360, "height": 780, "deviceScaleFactor": 2, "mobile": True}
+# A sheet of A4 within its margins, at 96 pixels an inch.
+SHEET = {"width": 672, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+MODES = {
+    "desk": (DESK, "screen", "light"),
+    "dark": (DESK, "screen", "dark"),
+    "phone": (PHONE, "screen", "light"),
+    "phone-dark": (PHONE, "screen", "dark"),
+    "print": (SHEET, "print", "dark"),
+}
+# What the page says about itself, once it has been laid out.
+LOOK = """(() => {
+  const seen = node => { const box = node.getBoundingClientRect(); return box.width > 0 && box.height > 0; };
+  const drawn = svg => [...svg.querySelectorAll("path.line")].some(path => path.getTotalLength() > 20);
+  const figures = [...document.querySelectorAll("figure[data-chart]")].map(figure => ({
+    id: figure.dataset.chart,
+    visible: [...figure.querySelectorAll(":scope > svg")].filter(seen).length,
+    drawn: [...figure.querySelectorAll(":scope > svg")].filter(seen).every(drawn),
+  }));
+  const light = text => {
+    const [red, green, blue] = text.match(/[0-9.]+/g).slice(0, 3).map(Number)
+      .map(part => part / 255).map(part => part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  const paper = light(getComputedStyle(document.body).backgroundColor);
+  const contrast = (node, key) => {
+    const ink = light(getComputedStyle(node)[key]);
+    return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
+  };
+  const worst = (nodes, key) => Math.min(...[...nodes].map(node => contrast(node, key)), 21);
+  return {
+    figures,
+    attached: Number(document.documentElement.dataset.charts),
+    over: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    text: worst(document.querySelectorAll("p, th, td, dd, dt, li, strong, small, summary, a"), "color"),
+    lines: worst(document.querySelectorAll("path.line"), "stroke"),
+    paper,
+    values: [...document.querySelectorAll("data")]
+      .map(node => [node.dataset.key, node.dataset.over ?? null, node.value]),
+    words: document.body.innerText,
+  };
+})()"""
+
+
+class Browser:
+    """A headless Chromium with one page, driven through its debugging pipe."""
+
+    def __init__(self, folder: Path) -> None:
+        program = next((name for name in ("chromium", "chromium-browser") if shutil.which(name)), None)
+        assert program, "Chromium is missing: apt-get install chromium"
+        (their_input, self._out), (self._in, their_output) = os.pipe(), os.pipe()
+        command = [program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        command += ["--remote-debugging-pipe", f"--user-data-dir={folder}", "about:blank"]
+        # The browser expects the pipes at descriptors 3 and 4.
+        script = f'exec "$@" 3<&{their_input} 4>&{their_output}'
+        self._process = subprocess.Popen(
+            ["bash", "-c", script, "bash", *command],
+            pass_fds=(their_input, their_output),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(their_input)
+        os.close(their_output)
+        self._numbers = count(1)
+        self._rest = b""
+        self.events: list[dict[str, Any]] = []
+        self._session: str | None = None
+        targets = self._call("Target.getTargets")["targetInfos"]
+        page = next(target["targetId"] for target in targets if target["type"] == "page")
+        attached = self._call("Target.attachToTarget", targetId=page, flatten=True)
+        self._session = attached["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+
+    def _message(self) -> dict[str, Any]:
+        while b"\0" not in self._rest:
+            more = os.read(self._in, 1 << 20)
+            assert more, "the browser has ended"
+            self._rest += more
+        text, self._rest = self._rest.split(b"\0", 1)
+        message: dict[str, Any] = json.loads(text)
+        return message
+
+    def _call(self, method: str, **parameters: object) -> dict[str, Any]:
+        number = next(self._numbers)
+        message: dict[str, object] = {"id": number, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._out, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._message()
+            if answer.get("id") == number:
+                assert "error" not in answer, f"{method}: {answer['error']}"
+                result: dict[str, Any] = answer["result"]
+                return result
+            self.events.append(answer)
+
+    def call(self, method: str, **parameters: object) -> dict[str, Any]:
+        """Do what a method of the debugging protocol does."""
+        return self._call(method, **parameters)
+
+    def evaluate(self, script: str) -> Any:
+        """Return the value of an expression in the page."""
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
+
+    def show(self, page: Path, mode: str) -> None:
+        """Load a page in one of the modes."""
+        metrics, media, scheme = MODES[mode]
+        self.call("Emulation.setDeviceMetricsOverride", **metrics)
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.call("Emulation.setEmulatedMedia", media=media, features=features)
+        self.events.clear()
+        self.call("Page.navigate", url=page.as_uri())
+        while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
+            self.events.append(self._message())
+
+    def press(self, key: str, code: int) -> None:
+        """Press a key and let it go."""
+        for kind in ("rawKeyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code)
+
+    def complaints(self) -> list[str]:
+        """Return what the page's script or the browser had to say since the page was loaded."""
+        kinds = ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded")
+        return [json.dumps(event) for event in self.events if event.get("method") in kinds]
+
+    def requested(self) -> list[str]:
+        """Return the addresses that were asked for since the page was loaded."""
+        sent = [event for event in self.events if event.get("method") == "Network.requestWillBeSent"]
+        return [event["params"]["request"]["url"] for event in sent]
+
+    def close(self) -> None:
+        """End the browser."""
+        self._process.terminate()
+        self._process.wait(timeout=ANSWER_SECONDS_MAX)
+        os.close(self._in)
+        os.close(self._out)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    running = Browser(tmp_path_factory.mktemp("profile"))
+    yield running
+    running.close()
+
+
+def fanin(*words: object) -> None:
+    binary = os.environ.get("FANIN_BIN")
+    assert binary, "set FANIN_BIN to the fanin binary"
+    command = [binary, *map(str, words)]
+    subprocess.run(command, check=True, timeout=ANSWER_SECONDS_MAX, stdin=subprocess.DEVNULL)
+
+
+def simulate(out: Path, scenario: str, *sets: str, seed: int = 1) -> Path:
+    words = [word for text in sets for word in ("--set", text)]
+    fanin("sim", scenario, *words, "--seed", seed, "--quiet", "--out", out)
+    return out
+
+
+def as_measurement(result: Path, **techniques: object) -> Path:
+    """Let a simulation pass for a measurement."""
+    path = result / "summary.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"kind": "run"} | techniques))
+    return result
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, list[Path]]]:
+    """Make pages of every kind, each with the results that are on it."""
+    folder = tmp_path_factory.mktemp("pages")
+    watch = ['record.queues=["tor->collector:0"]', "record.windows=[1]", "run.duration=2 s"]
+    event = ["record.events=[30]", 'record.queues=["tor->collector:0"]', "run.duration=500 ms"]
+    router = "icc15-router"
+    points = folder / "sweep"
+    sweep = "shaping.credits=60,120,240,480,840,1200,1600"
+    fanin("sim", router, "--set", "run.duration=300 ms", "--sweep", sweep, "--quiet", "--out", points)
+    invalid = {"headroom": {"valid": False, "why": "the switch's core was busy 99 % of the time"}}
+    results = {
+        "barrier": [
+            simulate(folder / "barrier/simulated", "incast", *watch),
+            as_measurement(simulate(folder / "barrier/measured", "incast", *watch, seed=2)),
+        ],
+        "events": [
+            simulate(folder / "events/simulated", router, *event),
+            as_measurement(simulate(folder / "events/measured", router, *event, seed=2), **invalid),
+            simulate(folder / "events/credits", router, *event, "shaping.credits=421"),
+        ],
+        "sweep": sorted(points.iterdir()),
+    }
+    arguments: dict[str, Sequence[Path]] = {**results, "sweep": [points]}
+    made = {}
+    for name, found in results.items():
+        page = folder / f"{name}.html"
+        fanin("report", *arguments[name], "--out", page)
+        assert page.stat().st_size < 3_000_000
+        made[name] = (page, found)
+    # FANIN_PAGES=DIR keeps them to be looked at.
+    if keep := os.environ.get("FANIN_PAGES"):
+        for page, _ in made.values():
+            shutil.copy(page, keep)
+    return made
+
+
+CHARTS = {
+    "barrier": {"collection-time-cdf", "collection-time-histogram", "queue-depth", "congestion-window"},
+    "events": {"collection-time-cdf", "queue-depth", "io-to-collector", "io-from-collector"},
+    "sweep": {"time-against-setting", "goodput-against-setting", "collection-time-cdf"},
+}
+WORDS = {
+    "barrier": ["Is it as predicted?", "Incast", "simulated", "measured", "goal: ±25.0"],
+    "events": ["The measurement does not count.", "busy 99 % of the time", "Small: the difference"],
+    "sweep": ["Collection time against credits", "Credits 840", "6 of 7 results."],
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", CHARTS)
+def test_a_page_is_whole(
+    browser: Browser, pages: dict[str, tuple[Path, list[Path]]], name: str, mode: str
+) -> None:
+    page, results = pages[name]
+    browser.show(page, mode)
+    look = browser.evaluate(LOOK)
+    if keep := os.environ.get("FANIN_PAGES"):
+        whole = browser.call("Page.captureScreenshot", captureBeyondViewport=True)
+        Path(keep, f"{name}-{mode}.png").write_bytes(base64.b64decode(whole["data"]))
+    assert browser.complaints() == []
+    assert browser.requested() == [page.as_uri()], "nothing is fetched"
+
+    drawn = {figure["id"] for figure in look["figures"] if figure["drawn"] and figure["visible"] == 1}
+    assert drawn == {figure["id"] for figure in look["figures"]}, "every chart is drawn once"
+    assert drawn >= CHARTS[name]
+    assert look["attached"] == len(drawn)
+    assert look["over"] == 0, "nothing sticks out"
+    # WCAG 2.1, 1.4.3 and 1.4.11.
+    assert look["text"] >= 4.5
+    assert look["lines"] >= 3
+    assert (look["paper"] < 0.1) == (MODES[mode][2] == "dark" and MODES[mode][1] == "screen")
+
+    summaries = [json.loads((result / "summary.json").read_text()) for result in results]
+    compared = 0
+    for key, over, value in look["values"]:
+        part = key.split("/")
+        if part[1] == "results" and part[3] == "summary" and over is None:
+            compared += 1
+            assert value == plain(pointed(summaries[int(part[2])], part[4:])), key
+    assert compared > 20
+    words = " ".join(look["words"].split())
+    for text in WORDS[name]:
+        # Headings of tables on narrow pages wrap; spaces that do not break are spaces here.
+        assert text in words.replace("\u00a0", " "), text
+
+
+def pointed(tree: Any, parts: list[str]) -> Any:
+    for part in parts:
+        tree = tree[part.replace("~1", "/").replace("~0", "~")]
+    return tree
+
+
+def plain(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def test_the_keyboard_reaches_charts_and_tables(
+    browser: Browser, pages: dict[str, tuple[Path, list[Path]]]
+) -> None:
+    browser.show(pages["barrier"][0], "desk")
+    focus = "document.activeElement.closest('figure')?.dataset.chart ?? ''"
+    reached = set()
+    for _ in range(60):
+        browser.press("Tab", 9)
+        chart = browser.evaluate(focus)
+        is_chart = browser.evaluate("document.activeElement.tagName.toLowerCase() === 'svg'")
+        if not is_chart:
+            continue
+        reached.add(chart)
+        browser.press("ArrowRight", 39)
+        said = browser.evaluate(
+            "document.activeElement.closest('figure').querySelector('output').textContent"
+        )
+        assert "simulated" in said, chart
+        assert "measured" in said, chart
+        browser.press("Escape", 27)
+        said = browser.evaluate(
+            "document.activeElement.closest('figure').querySelector('output').textContent"
+        )
+        assert said == "", chart
+    assert reached >= CHARTS["barrier"]
+    # Tables that may scroll sideways can be scrolled without a pointer, and folded parts unfolded.
+    assert browser.evaluate("[...document.querySelectorAll('.scroll')].every(node => node.tabIndex === 0)")
+    browser.evaluate("document.querySelector('summary').focus()")
+    browser.call("Input.dispatchKeyEvent", type="keyDown", key="Enter", text="\r", windowsVirtualKeyCode=13)
+    assert browser.evaluate("document.querySelector('details').open")
+
+
+def test_it_can_be_printed(browser: Browser, pages: dict[str, tuple[Path, list[Path]]]) -> None:
+    browser.show(pages["barrier"][0], "desk")
+    printed = base64.b64decode(browser.call("Page.printToPDF", preferCSSPageSize=True)["data"])
+    assert printed.startswith(b"%PDF")
+    sheets = printed.count(b"/Type /Page\n") or printed.count(b"/Type /Page ")
+    assert 1 <= sheets <= 12, f"{sheets} sheets"
