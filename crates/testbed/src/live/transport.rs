@@ -74,7 +74,8 @@ pub(super) fn congestion_control(transport: &Transport) -> Result<&'static str, 
         CongestionControl::M21tcp
         | CongestionControl::Diatcp
         | CongestionControl::Ictcp
-        | CongestionControl::Swift => Err(Refusal::value(
+        | CongestionControl::Swift
+        | CongestionControl::Sird => Err(Refusal::value(
             "transport.congestion_control",
             "this",
             "\"newreno\", \"cubic\", \"static\" or \"dctcp\"",
