@@ -69,6 +69,25 @@ fn the_rack_of_the_thesis_without_any_other_shaping() {
 }
 
 #[test]
+fn streams_of_many_messages_come_through_loss() {
+    let sets = [
+        "run.duration=100 ms",
+        "supervisor.policy=node-round-robin",
+        "supervisor.rate=200 Hz",
+        "collectors.hosts_per_rack=8",
+        "logger.accept=0.2",
+        "tor.buffer=6 kB",
+        "tor.uplink_buffer=8 kB",
+    ];
+    let rack = outcome("thesis-a-1000hz", &sets);
+    assert!(rack.summary.network.as_ref().unwrap().drops.unwrap() > 50);
+    assert!(figure(&rack.summary, "retransmits") > 20.0, "{:?}", rack.summary.techniques);
+    let events = rack.summary.events.as_ref().unwrap();
+    assert_eq!((events.collected, events.lost, events.duplicated), (events.assigned, 0, 0));
+    assert!(rack.records.events.iter().any(|row| row.timeouts > 0));
+}
+
+#[test]
 fn credit_goes_to_the_smallest_or_to_all_in_turn() {
     let sets = |policy| ["run.duration=100 ms", "workload.senders=8", "workload.request_size=100 kB", policy];
     let smallest = outcome("incast", &sets("transport.sird.policy=smallest-remaining"));
