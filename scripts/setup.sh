@@ -37,6 +37,7 @@ system_bench=(
     'has c++|g++|the peers of benchmarks'
     'test -e /usr/include/boost/asio.hpp|libboost-dev|a Boost.ASIO server to compare with'
     'test -e /usr/include/zmq.h|libzmq3-dev|a ZeroMQ server to compare with'
+    'has pkg-config && pkg-config --exists libdpdk && has dpdk-testpmd|pkg-config libdpdk-dev dpdk-dev|the switch over DPDK, and testpmd'
 )
 
 needs=("${system_build[@]}")

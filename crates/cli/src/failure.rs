@@ -99,6 +99,9 @@ pub(crate) enum Failure {
     /// The scenario asks for what a live run does not do.
     #[error(transparent)]
     Refused(#[from] fanin_testbed::live::Refusal),
+    /// The machine does not hold the scale that was asked for.
+    #[error(transparent)]
+    TooFast(#[from] fanin_testbed::live::TooFast),
     /// A switch of a live run failed while it ran.
     #[error(transparent)]
     LiveSwitch(#[from] fanin_testbed::live::SwitchError),
@@ -214,7 +217,7 @@ impl Failure {
             Self::Bench(error) if error.is_unsupported() => 3,
             Self::LiveSwitch(_) => 1,
             Self::Barrier(error) if !error.is_permanent() => 1,
-            Self::Bottleneck { .. } => 4,
+            Self::Bottleneck { .. } | Self::TooFast(_) => 4,
             Self::Process(error) if !error.is_permanent() => 1,
             Self::Audit(_) | Self::Launch(fanin_node::launch::LaunchError::Ended { .. }) => 1,
             Self::Launch(fanin_node::launch::LaunchError::NotReady { .. }) => 1,

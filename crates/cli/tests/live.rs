@@ -41,7 +41,9 @@ const SMALL: [&str; 14] = [
 fn a_replay_is_built_stored_and_identical() {
     let folder = folder("replay");
     let out = folder.to_str().unwrap();
-    let run = |more: &[&str]| fanin(&[&["run", "replay", "--out", out][..], &SMALL[..], more].concat());
+    let run = |more: &[&str]| {
+        fanin(&[&["run", "replay", "--loopback", "--out", out][..], &SMALL[..], more].concat())
+    };
     let output = run(&["--json", "-"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -94,7 +96,7 @@ fn ctrl_c_ends_in_order_and_a_killed_parent_leaves_nobody() {
         let out = folder.to_str().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_fanin"));
         command
-            .args(["run", "replay", "--out", out, "--quiet"])
+            .args(["run", "replay", "--loopback", "--out", out, "--quiet"])
             .args(SMALL)
             .args(["--set", "run.duration=100 s"]);
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -127,7 +129,7 @@ fn what_cannot_run_is_refused_with_a_reason() {
         assert!(text(&output.stderr).contains(reason), "{arguments:?}: {}", text(&output.stderr));
     };
     refused(&["run", "replay", "--loopback", "--set", "workload.kind=push"], "workload.kind");
-    refused(&["run", "thesis-a-1000hz"], "one machine is asked for 512 at most");
+    refused(&["run", "thesis-a-1000hz", "--loopback"], "one machine is asked for 512 at most");
     refused(&["run", "replay", "--set", "live.replay=none.raw"], "none.raw");
     refused(&["run", "replay", "--set", "readout.hosts=3"], "readout.hosts has to be 4 or more");
     refused(&["run", "replay", "--set", "live.shipping_max=0"], "shipping_max");

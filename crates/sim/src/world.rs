@@ -13,13 +13,9 @@ use crate::fabric::{
 use crate::ictcp::Ictcp;
 use crate::network::{Network, PortIndex};
 use crate::pacer::{PACING, Pacer};
-use crate::prefetch::prefetch;
 use crate::schedule::Schedule;
 use crate::sird::Sird;
 use crate::tcp::{self, Endpoint, Stats};
-
-mod messages;
-mod steering;
 
 /// An endpoint's timer may have run out.
 const ENDPOINT_TIMER: u32 = 1;
@@ -29,6 +25,10 @@ const HOST_TIMER: u32 = 2;
 const SAMPLE: u32 = 3;
 /// It is time to see whether anything has moved.
 const WATCHDOG: u32 = 4;
+
+mod foresight;
+mod messages;
+mod steering;
 
 /// How many occurrences pass between two looks at the stop flag: below a tenth of a second even where each takes 6 µs.
 const OCCURRENCES_UNWATCHED: u32 = 1 << 14;
@@ -165,9 +165,6 @@ pub(crate) struct WindowSample {
 
 /// Bytes on the wire of a frame without payload, as a handshake's are.
 const FRAME_BYTES_MIN: u32 = 84;
-
-/// Bytes on the wire that most acknowledgements stay below, and most frames with payload exceed.
-const FRAME_BYTES_ACK_MAX: u32 = 128;
 
 /// Why a run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -432,26 +429,14 @@ impl<W: Workload> World<W> {
                     self.foresee(to);
                 }
             }
-            Hop::Delivered(frame) => {
+            Hop::Delivered { end, segment, wire_bytes } => {
                 self.foresee(port);
-                self.deliver(&frame);
+                self.deliver(end, segment, wire_bytes);
             }
-            Hop::Dropped(frame) => {
-                self.payload.dropped += u64::from(self.fabric.segments[frame.segment()].payload);
-                self.fabric.remove(&frame);
+            Hop::Dropped { segment } => {
+                self.payload.dropped += u64::from(self.fabric.segments[segment].payload);
+                self.fabric.remove(segment);
             }
-        }
-    }
-
-    /// Fetches what the next delivery over a link will need, so that it is in the near cache by then: segments and
-    /// endpoints lie idle for so long that they have left it.
-    #[inline]
-    fn foresee(&self, port: PortIndex) {
-        if let Some(next) = self.fabric.first(port) {
-            let end = &self.ends[next.end as usize];
-            prefetch(&self.fabric.segments[next.segment()]);
-            prefetch(&end.timer_at);
-            end.endpoint.prefetch(next.wire_bytes > FRAME_BYTES_ACK_MAX);
         }
     }
 
@@ -463,22 +448,21 @@ impl<W: Workload> World<W> {
         self.tapped.push(Tapped { at: Instant::new(self.now), port, end, wire_bytes, segment });
     }
 
-    fn deliver(&mut self, frame: &Frame) {
+    fn deliver(&mut self, index: EndIndex, place: usize, wire_bytes: u32) {
         if self.sird.is_some() {
-            return self.deliver_packet(frame);
+            return self.deliver_packet(index, place);
         }
-        let index = frame.end;
         let now = Instant::new(self.now);
-        let segment = &self.fabric.segments[frame.segment()];
+        let segment = &self.fabric.segments[place];
         let payload = u32::from(segment.payload);
         self.payload.arrived += u64::from(payload);
         let end = &mut self.ends[index as usize];
         end.endpoint.handle_segment(&self.stacks[usize::from(end.stack)], now, segment);
-        self.fabric.remove(frame);
+        self.fabric.remove(place);
         if self.steers {
             self.tell_used_up(index);
             if payload > 0 {
-                self.adjust_window(index, payload, frame.wire_bytes);
+                self.adjust_window(index, payload, wire_bytes);
             }
         }
         let delivered = self.ends[index as usize].endpoint.delivered();
@@ -534,10 +518,13 @@ impl<W: Workload> World<W> {
         if self.diatcp.is_some() {
             self.share_windows(&messages);
         }
-        for (index, bytes, message) in messages.drain(..) {
+        let mut waiting = messages.drain(..);
+        while let Some((index, bytes, message)) = waiting.next() {
+            self.foresee_messages(waiting.as_slice());
             self.write(index, bytes, message);
             self.pump(index);
         }
+        drop(waiting);
         self.outbox.messages = messages;
         while let Some(host) = self.outbox.hosts.pop() {
             self.arm_host(host);
@@ -587,16 +574,22 @@ impl<W: Workload> World<W> {
         let now = Instant::new(self.now);
         let end = &mut self.ends[index as usize];
         let stack = &self.stacks[usize::from(end.stack)];
-        while let Some(segment) = end.endpoint.poll_transmit(stack, now) {
+        loop {
+            let place = self.fabric.free_place();
+            let segment = &mut self.fabric.segments[place as usize];
+            if !end.endpoint.write_transmit(stack, now, segment) {
+                break;
+            }
             self.payload.sent += u64::from(segment.payload);
             if let Some(pacer) = &mut self.pacer
                 && pacer.holds(index)
             {
+                let segment = *segment;
                 let wire_bytes = self.fabric.wire_bytes(&segment);
                 pacer.enqueue(self.now, index, end.peer, end.route, segment, wire_bytes);
                 continue;
             }
-            let wire_bytes = self.fabric.send(&mut self.schedule, self.now, &segment, end.route, end.peer);
+            let wire_bytes = self.fabric.send_from(place, &mut self.schedule, self.now, end.route, end.peer);
             self.frames_sent += 1;
             self.wire_bytes_sent += u64::from(wire_bytes);
         }
@@ -717,6 +710,20 @@ impl<W: Workload> World<W> {
         }
         let end = &self.ends[index as usize];
         (end.endpoint.stats(&self.stacks[usize::from(end.stack)]), end.endpoint.acked())
+    }
+
+    /// Whether an end never sent any payload.
+    pub(crate) fn is_silent(&self, index: EndIndex) -> bool {
+        self.ends[index as usize].endpoint.counts()[0] == 0
+    }
+
+    /// What all ends have counted, in the order of [`Endpoint::counts`].
+    pub(crate) fn counts(&self) -> [u64; 5] {
+        let mut sums = [0; 5];
+        for end in &self.ends {
+            sums.iter_mut().zip(end.endpoint.counts()).for_each(|(sum, count)| *sum += count);
+        }
+        sums
     }
 
     /// The end at the other side.

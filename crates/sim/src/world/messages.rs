@@ -1,7 +1,7 @@
 //! The event loop's side of a transport of messages that takes TCP's place ([`crate::sird`]).
 
 use super::{ENDPOINT_TIMER, EndIndex, Workload, World};
-use crate::fabric::{Frame, INDEX_BITS, NIL};
+use crate::fabric::{INDEX_BITS, NIL};
 use crate::network::Network;
 use crate::sird::{Sird, Wire};
 use crate::tcp::{Config, Segment};
@@ -39,14 +39,13 @@ impl<W: Workload> World<W> {
 
     /// A packet is at its destination.
     #[cold]
-    pub(super) fn deliver_packet(&mut self, frame: &Frame) {
+    pub(super) fn deliver_packet(&mut self, index: EndIndex, place: usize) {
         let Some(sird) = &mut self.sird else { return };
-        let index = frame.end;
-        let segment = &self.fabric.segments[frame.segment()];
+        let segment = &self.fabric.segments[place];
         self.payload.arrived += u64::from(segment.payload);
         sird.handle_segment(index, self.now, segment);
         let delivered = sird.delivered(index);
-        self.fabric.remove(frame);
+        self.fabric.remove(place);
         self.hand_over(index, delivered);
     }
 

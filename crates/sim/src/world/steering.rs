@@ -1,4 +1,4 @@
-//! Receivers that steer their senders through the windows that they advertise: DIATCP and ICTCP.
+//! Receivers that steer their senders by the windows they offer: DIATCP and ICTCP.
 
 use fanin_units::{Instant, Rate};
 

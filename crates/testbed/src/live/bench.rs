@@ -9,6 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fanin_scenario::Scenario;
+use fanin_units::Rate;
 use thiserror::Error;
 
 use super::switch_process::{SwitchError, SwitchProcess};
@@ -24,6 +25,8 @@ const PREFIX: u8 = 16;
 /// Every host's one device.
 const DEVICE: &str = "eth0";
 
+/// Hosts of this machine do not reach such a rate, and need nothing that keeps them below it.
+const UNPACED_FROM: Rate = Rate::new(10_000_000_000);
 /// Real-time priorities (sched(7)): hardware waits for nobody's compiler, and a switch for no host. The kernel leaves
 /// other processes a twentieth of the time even then.
 const SWITCH_PRIORITY: i32 = 2;
@@ -59,6 +62,12 @@ pub enum BenchError {
     #[cfg(feature = "bpf")]
     #[error(transparent)]
     Load(#[from] crate::bpf::LoadError),
+    /// The stream that tells what this machine carries.
+    #[error("the calibration: {source}")]
+    Stream {
+        /// What the system said.
+        source: io::Error,
+    },
     /// A file.
     #[error("{}: {source}", path.display())]
     File {
@@ -240,7 +249,7 @@ fn plan(scenario: &Scenario, shape: &Shape) -> Result<Plan, BenchError> {
             End::Host(host) => Port {
                 address: Some(Address { address: shape.hosts[host].address, prefix: PREFIX }),
                 mac: Some(shape.hosts[host].mac),
-                rate: Some(wire.rate.get()),
+                rate: (wire.rate < UNPACED_FROM).then_some(wire.rate.get()),
                 ..Port::new(host, DEVICE)
             },
             End::Bridge(bridge) => port_of(bridge, End::Bridge(wire.b)),

@@ -12,6 +12,7 @@ use fanin_scenario::Loaded;
 use fanin_testbed::{Verdict, check, clean};
 
 use crate::commands::Source;
+use crate::commands::run::network::Carried;
 use crate::failure::Failure;
 use crate::output::{self, Json};
 
@@ -112,11 +113,15 @@ impl Drop for Folder {
 /// What a run works with.
 struct Job<'a> {
     arguments: &'a Arguments,
+    /// What was asked for, and what figures are about.
     loaded: Loaded,
+    /// What runs: the same, slower by [`Self::carried`].
+    slow: Loaded,
+    /// What this machine carries, where the run has a network of its own.
+    carried: Option<Carried>,
     folder: Folder,
     /// Where a relative file of the scenario is sought.
     scenario_folder: PathBuf,
-    in_namespaces: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -141,13 +146,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let source = Path::new(&source);
     let scenario_folder = source.parent().filter(|_| source.is_file()).unwrap_or(Path::new("")).to_owned();
     let is_barrier = loaded.scenario.is_barrier();
-    let in_namespaces = choose(arguments, is_barrier)?;
-    let job = Job { arguments, loaded, folder, scenario_folder, in_namespaces };
+    if !is_barrier {
+        building::check(&loaded, &scenario_folder)?;
+    }
+    let carried = if choose(arguments)? { Some(Carried::find(arguments, &loaded, &folder)?) } else { None };
+    let mut slow = loaded.clone();
+    if let Some(carried) = &carried {
+        slow.scenario = loaded.scenario.slowed(carried.chosen.scale);
+    }
+    let job = Job { arguments, loaded, slow, carried, folder, scenario_folder };
     if is_barrier { barrier::run(&job) } else { building::run(&job) }
 }
 
 /// Whether the run gets namespaces; says once why not.
-fn choose(arguments: &Arguments, is_barrier: bool) -> Result<bool, Failure> {
+fn choose(arguments: &Arguments) -> Result<bool, Failure> {
     let wanted = if arguments.loopback { Place::Loopback } else { arguments.place };
     let missing = missing();
     match wanted {
@@ -162,7 +174,7 @@ fn choose(arguments: &Arguments, is_barrier: bool) -> Result<bool, Failure> {
                      `fanin run --check` says more"
                 );
             }
-            Ok(missing.is_none() && is_barrier)
+            Ok(missing.is_none())
         }
     }
 }
