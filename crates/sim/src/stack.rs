@@ -43,6 +43,9 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
         Wanted::Diatcp | Wanted::Ictcp => profile.congestion_control,
         // TCP's endpoints stay idle.
         Wanted::Sird => profile.congestion_control,
+        Wanted::Bbr => {
+            return Err(Error::unsupported("transport.congestion_control", "bbr, which only the kernel has"));
+        }
         Wanted::Swift => CongestionControl::Swift(SwiftParameters {
             target: transport.swift.target,
             scaling: transport.swift.scaling,

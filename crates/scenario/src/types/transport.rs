@@ -44,6 +44,8 @@ pub enum CongestionControl {
     Swift,
     /// No TCP: receivers hand out credit in bytes for messages (SIRD; Prasopoulos et al. 2025).
     Sird,
+    /// The kernel's BBR: for live systems only, the simulator has none.
+    Bbr,
 }
 
 /// What persistent connections remember at the start of the measurement.
