@@ -70,7 +70,14 @@ class Browser:
         program = next((name for name in ("chromium", "chromium-browser") if shutil.which(name)), None)
         assert program, "Chromium is missing: apt-get install chromium"
         (their_input, self._out), (self._in, their_output) = os.pipe(), os.pipe()
-        command = [program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        command = [
+            program,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--hide-scrollbars",
+        ]
         command += ["--remote-debugging-pipe", f"--user-data-dir={folder}", "about:blank"]
         # The browser expects the pipes at descriptors 3 and 4.
         script = f'exec "$@" 3<&{their_input} 4>&{their_output}'
@@ -198,7 +205,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, lis
     points = folder / "sweep"
     sweep = "shaping.credits=60,120,240,480,840,1200,1600"
     fanin("sim", router, "--set", "run.duration=300 ms", "--sweep", sweep, "--quiet", "--out", points)
-    invalid = {"headroom": {"valid": False, "why": "the switch's core was busy 99 % of the time"}}
+    invalid = {"machine": {"valid": False, "reason": "the switch's core was busy 99 % of the time"}}
     results = {
         "barrier": [
             simulate(folder / "barrier/simulated", "incast", *watch),

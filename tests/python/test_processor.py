@@ -184,7 +184,7 @@ def test_a_real_system_takes_it(tmp_path: Path) -> None:
         "[readout]\nhosts = 4\n[collectors]\nhosts_per_rack = 1\nunits_per_host = 2\n"
         f"[live]\nprocessor = {command}\n"
     )
-    arguments = [binary, "run", str(scenario), "--out", str(tmp_path / "out")]
+    arguments = [binary, "run", str(scenario), "--loopback", "--out", str(tmp_path / "out")]
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr + done.stdout
     assert "0 lost" in done.stdout

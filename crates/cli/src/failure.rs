@@ -90,6 +90,12 @@ pub(crate) enum Failure {
     /// The journals of a live system cannot be read.
     #[error(transparent)]
     Journal(#[from] fanin_node::journal::JournalError),
+    /// What TCP counted in a live system cannot be read.
+    #[error(transparent)]
+    Counted(#[from] fanin_node::tcp::CountedError),
+    /// There is no capture.
+    #[error(transparent)]
+    Tap(#[from] fanin_testbed::TapError),
     /// A live system did not keep what it promises.
     #[error("the audit failed: {0}")]
     Audit(#[from] fanin_node::audit::Finding),
@@ -99,6 +105,9 @@ pub(crate) enum Failure {
     /// The scenario asks for what a live run does not do.
     #[error(transparent)]
     Refused(#[from] fanin_testbed::live::Refusal),
+    /// The machine does not hold the scale that was asked for.
+    #[error(transparent)]
+    TooFast(#[from] fanin_testbed::live::TooFast),
     /// A switch of a live run failed while it ran.
     #[error(transparent)]
     LiveSwitch(#[from] fanin_testbed::live::SwitchError),
@@ -209,12 +218,13 @@ impl Failure {
             | Self::Check { .. }
             | Self::Undelivered { .. } => 1,
             Self::Switch(error) if error.is_unsupported() => 3,
+            Self::Tap(fanin_testbed::TapError::NotPermitted) => 3,
             Self::Unprivileged { .. } => 3,
             Self::NoNamespaces { .. } | Self::Incomplete => 3,
             Self::Bench(error) if error.is_unsupported() => 3,
             Self::LiveSwitch(_) => 1,
             Self::Barrier(error) if !error.is_permanent() => 1,
-            Self::Bottleneck { .. } => 4,
+            Self::Bottleneck { .. } | Self::TooFast(_) => 4,
             Self::Process(error) if !error.is_permanent() => 1,
             Self::Audit(_) | Self::Launch(fanin_node::launch::LaunchError::Ended { .. }) => 1,
             Self::Launch(fanin_node::launch::LaunchError::NotReady { .. }) => 1,
@@ -239,6 +249,8 @@ impl Failure {
             | Self::Process(_)
             | Self::Launch(_)
             | Self::Journal(_)
+            | Self::Counted(_)
+            | Self::Tap(_)
             | Self::Result(_)
             | Self::NoClaim { .. }
             | Self::NoCases { .. }

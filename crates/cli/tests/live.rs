@@ -41,7 +41,9 @@ const SMALL: [&str; 14] = [
 fn a_replay_is_built_stored_and_identical() {
     let folder = folder("replay");
     let out = folder.to_str().unwrap();
-    let run = |more: &[&str]| fanin(&[&["run", "replay", "--out", out][..], &SMALL[..], more].concat());
+    let run = |more: &[&str]| {
+        fanin(&[&["run", "replay", "--loopback", "--out", out][..], &SMALL[..], more].concat())
+    };
     let output = run(&["--json", "-"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -53,8 +55,18 @@ fn a_replay_is_built_stored_and_identical() {
     for figure in ["collection_time_ms", "goodput_bps", "ideal", "slowdown", "speed"] {
         assert!(summary[figure].is_object(), "{figure} in {summary}");
     }
-    for file in ["summary.json", "events.parquet", "scenario.toml", "report.html", "live/supervisor.journal"]
-    {
+    let tcp = &summary["tcp"];
+    assert!(tcp["segments"].as_u64() > Some(100) && tcp["retransmits"].is_u64(), "{tcp}");
+    assert!(tcp["fast_retransmits"].is_null(), "the kernel does not count it by connection: {tcp}");
+    assert_eq!(summary["transport"]["congestion_control"], "cubic", "{summary}");
+    for file in [
+        "flows.parquet",
+        "summary.json",
+        "events.parquet",
+        "scenario.toml",
+        "report.html",
+        "live/supervisor.journal",
+    ] {
         assert!(folder.join(file).exists(), "{file}");
     }
     let mut files = 0;
@@ -79,6 +91,24 @@ fn a_replay_is_built_stored_and_identical() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+#[test]
+fn what_this_loopback_cannot_do_is_said_and_its_segments_are_captured() {
+    let folder = folder("techniques");
+    let pcap = folder.join("lo.pcapng");
+    let more = ["--pcap", pcap.to_str().unwrap(), "--set", "transport.congestion_control=swift"];
+    let output = fanin(&[&["run", "replay", "--loopback"], &SMALL[..], &more].concat());
+    if output.status.code() == Some(3) {
+        assert!(text(&output.stderr).contains("CAP_NET_RAW"), "{}", text(&output.stderr));
+    } else {
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let said = text(&output.stdout);
+        assert!(said.contains("not in force: transport.congestion_control = \"swift\""), "{said}");
+        assert!(said.contains(" frames in "), "{said}");
+        assert!(std::fs::metadata(&pcap).unwrap().len() > 10_000);
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 /// Processes whose command line names this file.
 fn processes_of(file: &Path) -> usize {
     let name = file.to_str().unwrap().as_bytes().to_vec();
@@ -94,7 +124,7 @@ fn ctrl_c_ends_in_order_and_a_killed_parent_leaves_nobody() {
         let out = folder.to_str().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_fanin"));
         command
-            .args(["run", "replay", "--out", out, "--quiet"])
+            .args(["run", "replay", "--loopback", "--out", out, "--quiet"])
             .args(SMALL)
             .args(["--set", "run.duration=100 s"]);
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -127,7 +157,7 @@ fn what_cannot_run_is_refused_with_a_reason() {
         assert!(text(&output.stderr).contains(reason), "{arguments:?}: {}", text(&output.stderr));
     };
     refused(&["run", "replay", "--loopback", "--set", "workload.kind=push"], "workload.kind");
-    refused(&["run", "thesis-a-1000hz"], "one machine is asked for 512 at most");
+    refused(&["run", "thesis-a-1000hz", "--loopback"], "one machine is asked for 512 at most");
     refused(&["run", "replay", "--set", "live.replay=none.raw"], "none.raw");
     refused(&["run", "replay", "--set", "readout.hosts=3"], "readout.hosts has to be 4 or more");
     refused(&["run", "replay", "--set", "live.shipping_max=0"], "shipping_max");

@@ -40,3 +40,30 @@ fn what_is_no_result_is_two() {
     }
     assert!(!std::path::Path::new(&page).exists(), "nothing is written where something is wrong");
 }
+
+#[test]
+fn a_sweep_and_a_measurement_are_read_as_they_were_written() {
+    let scratch = Folder::new("sweep");
+    let (points, page) = (scratch.file("points"), scratch.file("page.html"));
+    let sweep =
+        ["--sweep", "workload.senders=4,8,12", "--set", "run.duration=100 ms", "--quiet", "--out", &points];
+    let output = fanin(&[&["sim", "incast"][..], &sweep].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let output = fanin(&["report", &points, "--out", &page]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let html = std::fs::read_to_string(&page).unwrap();
+    for expected in ["Request time against senders", "Goodput against senders", "Senders 12"] {
+        assert!(html.contains(expected), "the page lacks {expected}");
+    }
+    // Two of its points, by their folders: one is made a measurement.
+    let (first, second) = (scratch.file("points/000"), scratch.file("points/001"));
+    let summary = scratch.file("points/001/summary.json");
+    let text = std::fs::read_to_string(&summary).unwrap();
+    std::fs::write(&summary, text.replacen("\"kind\": \"sim\"", "\"kind\": \"run\"", 1)).unwrap();
+    let output = fanin(&["report", &first, &second, "--out", &page]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let html = std::fs::read_to_string(&page).unwrap();
+    for expected in ["Is it as predicted?", "Their scenarios differ", "goal: ±"] {
+        assert!(html.contains(expected), "the page lacks {expected}");
+    }
+}

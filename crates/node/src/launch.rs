@@ -174,6 +174,25 @@ pub struct Launch<'a> {
     pub metrics: bool,
 }
 
+impl Launch<'_> {
+    /// Whether this system can run at all; nothing is made.
+    ///
+    /// # Errors
+    /// If the scenario, its data or the number of its processes do not allow it.
+    pub fn check(&self) -> Result<(), LaunchError> {
+        let scenario = &self.loaded.scenario;
+        let unsupported = |error: String| LaunchError::Unsupported(error);
+        crate::roles::settings::check(scenario).map_err(|error| unsupported(error.to_string()))?;
+        let got = processes(scenario);
+        if got > PROCESSES_MAX {
+            return Err(LaunchError::TooMany { got });
+        }
+        // What is wrong with the data is said once, and before anything runs.
+        let supplied = crate::source::supply(scenario, self.scenario_folder);
+        supplied.map(|_| ()).map_err(|error| unsupported(error.to_string()))
+    }
+}
+
 struct Running {
     role: Role,
     index: u16,
@@ -229,16 +248,8 @@ impl<P: Place> Live<P> {
     /// # Errors
     /// If the scenario, the folder or the machine does not allow it; nothing runs then.
     pub fn start(launch: &Launch<'_>, mut place: P) -> Result<Self, LaunchError> {
+        launch.check()?;
         let scenario = &launch.loaded.scenario;
-        crate::roles::settings::check(scenario)
-            .map_err(|error| LaunchError::Unsupported(error.to_string()))?;
-        let got = processes(scenario);
-        if got > PROCESSES_MAX {
-            return Err(LaunchError::TooMany { got });
-        }
-        // What is wrong with the data is said once, and before anything runs.
-        crate::source::supply(scenario, launch.scenario_folder)
-            .map_err(|error| LaunchError::Unsupported(error.to_string()))?;
         prepare(launch.folder)?;
         let io = |path: &Path| {
             let path = path.to_owned();
@@ -558,6 +569,12 @@ fn absolute(launch: &Launch<'_>) -> String {
         && let SizeModel::File { path } = &loaded.scenario.readout.fragment_size
     {
         live.replay.clone_from(path);
+    }
+    if let SizeModel::PerSource { path, .. } = &mut loaded.scenario.readout.fragment_size
+        && let Ok(place) = Path::new(path.as_str()).canonicalize()
+        && place.is_file()
+    {
+        *path = place.to_string_lossy().into_owned();
     }
     if let Ok(path) = launch.scenario_folder.join(&live.replay).canonicalize()
         && path.is_file()

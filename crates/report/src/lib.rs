@@ -33,8 +33,8 @@ pub use plan::{Plan, PlanComparison, PlanCost, PlanLink, PlanQueue, PlanRow, Pla
 pub use rows::{EventRow, FlowRow, IoRow, Outcome, QueueRow, Records, WindowRow};
 pub use statistics::{Moments, moments, quantile};
 pub use summary::{
-    Events, Goodput, Ideal, Kind, Load, Measured, Network, NotFinite, Requests, SCHEMA, ScenarioName,
-    Shaping, Slowdown, Speed, Summary, Tcp, Times,
+    Events, Goodput, Ideal, Kind, Load, Machine, Measured, Network, NotFinite, Requests, SCHEMA,
+    ScenarioName, Shaping, Slowdown, Speed, Summary, Tcp, Times,
 };
 #[cfg(feature = "parquet")]
 pub use tables::{TableReadError, TableWriteError};

@@ -144,6 +144,7 @@ impl Check<'_> {
             self.fail("logger.hosts", message, "more than 4096", None, "give at most 4096".to_owned());
         }
         self.share("logger.accept", s.logger.accept);
+        self.share("run.scale", s.run.scale);
         self.share("shaping.utilisation", s.shaping.utilisation);
         if s.supervisor.arrivals != Arrivals::OnDemand && s.supervisor.rate.is_zero() && !s.is_barrier() {
             self.fail(

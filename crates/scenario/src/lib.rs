@@ -21,6 +21,7 @@ mod presets;
 mod reference;
 mod show;
 mod size;
+mod slow;
 mod tree;
 mod types;
 

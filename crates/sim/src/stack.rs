@@ -41,6 +41,9 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
         }),
         // The receiver steers; the sender is as it was (ICC'15 §IV.D.1, ICTCP §IV).
         Wanted::Diatcp | Wanted::Ictcp => profile.congestion_control,
+        Wanted::Bbr => {
+            return Err(Error::unsupported("transport.congestion_control", "bbr, which only the kernel has"));
+        }
         Wanted::Swift => CongestionControl::Swift(SwiftParameters {
             target: transport.swift.target,
             scaling: transport.swift.scaling,
@@ -70,6 +73,8 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
         config.window_scale += 1;
     }
     config.rto.min = transport.rto_min;
+    // tcp_schedule_loss_probe adds what the minimum has been set to (tcp_rto_min_us; TCP_RTO_MIN before 6.4).
+    config.probe_delayed_ack = transport.rto_min;
     config.rto.max = transport.rto_max;
     config.rto.jitter = (transport.rto_spread.get() * 1024 / Ratio::ONE.get()) as u32;
     config.timer_tick = transport.timer_granularity;

@@ -104,6 +104,8 @@ fn two_switches_join_hosts_with_the_scenarios_tcp() {
         // aggregation switch, which is folded into the core, another uplink.
         assert!(began.elapsed() >= Duration::from_millis(16), "{:?}", began.elapsed());
     }
+    // A picture of the switch's serves for a tenth of a second.
+    std::thread::sleep(Duration::from_millis(200));
     watch.end().unwrap();
     let observed = watch.finish(0).unwrap();
     assert!(observed.network.packets.unwrap() >= 12, "{observed:?}");

@@ -22,11 +22,12 @@ use crate::epoll::{Epoll, READ};
 use crate::event::{Closed, Event, Listener, Peer, SendError};
 use crate::hello::NAME_BYTES_MAX;
 use crate::limits::Limits;
-use crate::options::{Address, Backend, Options, SameName, Settings};
+use crate::options::{Address, Backend, Greeting, Options, SameName, Settings};
 use crate::outbox::Spare;
 use crate::pool::{Payload, Pool};
 use crate::socket::{self, OptionError, SocketError, SocketOptions};
 use crate::sys::uring::Uring;
+use crate::tcp_info::TcpInfo;
 use crate::wake::Waker;
 
 use slot::{Closing, Origin, Outgoing, Slots, State};
@@ -413,6 +414,45 @@ impl Endpoint {
         slot.renew = socket.wears_off();
         slot.options = Arc::new(Options { socket, ..Options::clone(&slot.options) });
         Ok(())
+    }
+
+    /// Set only the window clamp of a peer's socket ([`SocketOptions::window_clamp`]), now and after each read.
+    ///
+    /// # Errors
+    ///
+    /// [`OptionError`] where the system refuses it.
+    pub fn set_window_clamp(&mut self, peer: Peer, bytes: u32) -> Result<(), OptionError> {
+        if self.slots.find(peer.0).is_none() {
+            return Ok(());
+        }
+        let slot = self.slots.at(peer.0);
+        if slot.options.socket.window_clamp == Some(bytes) {
+            return Ok(());
+        }
+        if let Some(fd) = &slot.fd {
+            socket::clamp_window(fd, bytes)?;
+        }
+        slot.renew = true;
+        Arc::make_mut(&mut slot.options).socket.window_clamp = Some(bytes);
+        Ok(())
+    }
+
+    /// Send a heartbeat now, and in a segment of its own where nothing else waits. Nothing happens while the peer is not
+    /// connected, or does not greet.
+    ///
+    /// TCP heeds a smaller window only with a new offset (RFC 9293 §3.10.7.4, SND.WL1): what is sent before a request makes
+    /// the request bring one.
+    pub fn send_heartbeat(&mut self, peer: Peer) {
+        let Some(slot) = self.slots.find(peer.0) else { return };
+        if slot.can_send() && slot.options.greeting == Greeting::Names {
+            self.heartbeat(peer.0);
+            self.flush_slot(peer.0);
+        }
+    }
+
+    /// What the kernel's TCP knows of a peer's connection; `None` while there is none.
+    pub fn tcp_info(&self, peer: Peer) -> Option<TcpInfo> {
+        TcpInfo::of(self.slots.find(peer.0)?.fd.as_ref()?).ok()
     }
 
     /// A handle with which other threads interrupt [`poll`](Self::poll).

@@ -135,7 +135,7 @@ pub(crate) fn section(pairs: &[Pair], results: &[RunResult], data: &Value, out: 
         let _ = writeln!(
             out,
             "<p class=\"note\">The goals are those of the validation set. Incast means that full buffers \
-             dropped frames and that the mean is more than 15 % above the ideal. The mean is judged where neither \
+             dropped frames and that the mean is more than 5 % above the ideal. The mean is judged where neither \
              side has it, goodput where both have.</p>"
         );
     }
@@ -229,7 +229,6 @@ const MEANINGS: &[(&str, &str, &str)] = &[
     ),
     ("/network/ecn_marks", "Frames marked", "senders are told to slow down at other moments"),
     ("/network/pauses", "PAUSE frames", "senders are stopped at other moments"),
-    ("/tcp/segments", "Segments", "answers are cut differently, or more of them is sent again"),
     ("/tcp/retransmits", "Retransmissions", "recovery sends more, or less, than was lost"),
     ("/tcp/fast_retransmits", "Fast recoveries", "losses are noticed by duplicates more, or less, often"),
     (

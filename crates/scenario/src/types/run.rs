@@ -1,4 +1,4 @@
-use fanin_units::Duration;
+use fanin_units::{Duration, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,9 @@ pub struct Run {
     pub seed: u64,
     /// A run without progress for this long ends with a diagnosis of who waits for whom.
     pub stall_limit: Duration,
+    /// `fanin run` in namespaces: the share of its rates at which the system runs, its times being as much longer; zero:
+    /// the largest that this machine holds. Figures are the scenario's again.
+    pub scale: Ratio,
 }
 
 impl Default for Run {
@@ -23,6 +26,7 @@ impl Default for Run {
             warmup: Duration::from_secs(1),
             seed: 1,
             stall_limit: Duration::from_secs(60),
+            scale: Ratio::ZERO,
         }
     }
 }

@@ -297,7 +297,7 @@ pub struct Config {
     /// Whether the sender bounds its segments to half the greatest window offered
     /// (`tcp_bound_to_half_wnd`).
     pub half_window_mss: bool,
-    /// `TCP_RTO_MIN`-like constant of the probe timer for a flight of one segment.
+    /// What the probe timer adds for a flight of one segment: the minimum RTO (`tcp_rto_min_us`).
     pub probe_delayed_ack: Duration,
 }
 

@@ -7,7 +7,7 @@
 
 use fanin_units::Instant;
 
-use super::config::{Config, CongestionControl, Growth};
+use super::config::{Config, CongestionControl, Growth, Reduction};
 use super::cubic::Cubic;
 use super::dctcp::Dctcp;
 use super::swift::Swift;
@@ -273,7 +273,8 @@ impl Window {
                 }
             }
             (Memory::Dctcp(dctcp), CongestionControl::Dctcp(parameters)) => {
-                dctcp.handle_ack(parameters, view);
+                let is_linux = config.reduction == Reduction::Proportional;
+                dctcp.handle_ack(parameters, view, is_linux);
             }
             _ => {}
         }

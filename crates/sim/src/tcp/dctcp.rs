@@ -29,14 +29,16 @@ impl Dctcp {
         self.alpha.into()
     }
 
-    /// RFC 8257 §3.3, steps 1 to 9.
+    /// RFC 8257 §3.3, steps 1 to 9. By the RFC a window ends with an acknowledgement beyond its end, in Linux with one
+    /// that reaches it (`dctcp_update_alpha`): a connection that falls silent then begins its next answer with a window
+    /// of its own.
     #[inline]
-    pub(crate) fn handle_ack(&mut self, parameters: DctcpParameters, view: AckView) {
+    pub(crate) fn handle_ack(&mut self, parameters: DctcpParameters, view: AckView, ends_when_reached: bool) {
         self.acked += view.acked;
         if view.echo {
             self.marked += view.acked;
         }
-        if view.ack <= self.window_end {
+        if view.ack + u64::from(ends_when_reached) <= self.window_end {
             return;
         }
         if self.acked > 0 {
@@ -69,7 +71,7 @@ mod tests {
             let ack = number * 16 + u64::from(segment);
             let view =
                 AckView { now: Instant::START, acked: 1, ack, next: ack + 15, echo: segment <= marked };
-            dctcp.handle_ack(PARAMETERS, view);
+            dctcp.handle_ack(PARAMETERS, view, false);
         }
     }
 
@@ -90,6 +92,20 @@ mod tests {
             window(&mut dctcp, number, 4);
         }
         assert!((share(&dctcp) - 0.25).abs() < 0.02, "{}", share(&dctcp));
+    }
+
+    #[test]
+    fn in_linux_a_window_ends_where_it_is_reached() {
+        for (ends_when_reached, windows) in [(true, 2), (false, 1)] {
+            let mut dctcp = Dctcp::new(PARAMETERS);
+            // Seven segments that are all out when the first acknowledgement comes, then silence.
+            for ack in 1..=7 {
+                let view = AckView { now: Instant::START, acked: 1, ack, next: 7, echo: false };
+                dctcp.handle_ack(PARAMETERS, view, ends_when_reached);
+            }
+            let expected = (15.0_f64 / 16.0).powi(windows);
+            assert!((dctcp.alpha() as f64 / ONE as f64 / expected - 1.0).abs() < 1e-4, "{ends_when_reached}");
+        }
     }
 
     #[test]

@@ -6,7 +6,9 @@
 use fanin_units::Instant;
 
 use super::TIMEOUT_MARGIN;
-use super::config::{Config, LossDetection, Reduction, RttSource, TimeoutRules, WindowUnit};
+use super::config::{
+    Config, CongestionControl, LossDetection, Reduction, RttSource, TimeoutRules, WindowUnit,
+};
 use super::congestion::{AckView, SSTHRESH_INFINITE};
 use super::endpoint::{Endpoint, Force, State, Timer};
 use super::flight::{Covered, LOST, SACKED};
@@ -207,7 +209,10 @@ impl Endpoint {
             self.react(config, now, &mut ack, covered.original, newly_sacked > 0);
         }
         // Growth or reduction of the window (tcp_cong_control).
-        if self.is_reducing() {
+        if controls_recovery(config) {
+            let view = AckView { now, acked: ack.delivered, ack: segment.ack, next, echo: ack.echo };
+            self.window.grow(config, view);
+        } else if self.is_reducing() {
             self.reduce(config, &ack);
         } else if (advanced || newly_sacked > 0)
             && (!ack.echo || self.window.in_slow_start())
@@ -359,10 +364,11 @@ impl Endpoint {
         } else if offset > point {
             // The probe repaired a loss: the window pays for it as for any other.
             self.trouble().probe = None;
-            if self.state == State::Open || self.state == State::Disorder {
+            if matches!(self.state, State::Open | State::Disorder | State::Reduced) {
                 self.start_reduction(config, false);
                 self.window.cwnd = self.window.ssthresh;
                 self.flight_stamp = ack.now.get();
+                self.keep_open();
             }
         } else if !ack.advanced && !sacked && ack.duplicate {
             // Both the original and the probe arrived.
@@ -557,7 +563,9 @@ impl Endpoint {
                 ts_echo: 0,
             };
             self.enter_recovery(config, &ack);
-            self.reduce(config, &ack);
+            if !controls_recovery(config) {
+                self.reduce(config, &ack);
+            }
         }
         let wait = core::mem::take(&mut self.trouble().rack_wait);
         if wait > 0 {
@@ -711,4 +719,13 @@ impl Endpoint {
         let delay = self.jittered(config, now, self.rtt.rto(config).get());
         self.start_timer(config, Timer::Retransmission, now.get(), delay);
     }
+}
+
+/// Whether the congestion control has the window in its own hands in recovery, too (`cong_control`), as the static window
+/// in `bpf` has it on kernels with proportional rate reduction.
+fn controls_recovery(config: &Config) -> bool {
+    matches!(
+        (config.congestion_control, config.reduction),
+        (CongestionControl::Static { .. }, Reduction::Proportional)
+    )
 }

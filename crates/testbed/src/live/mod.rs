@@ -5,6 +5,7 @@
 //! [`Bench::command`]; `fanin_node::launch` does so through [`Placed`].
 
 mod bench;
+mod calibrate;
 mod ideal;
 mod place;
 mod shape;
@@ -18,6 +19,7 @@ use std::fmt;
 use thiserror::Error;
 
 pub use bench::{Bench, BenchError};
+pub use calibrate::{Capacity, Chosen, TooFast, demand, measure};
 pub use ideal::Ideal;
 pub use place::Placed;
 pub use shape::{Bridge, End, Host, Part, Shape, Wire};

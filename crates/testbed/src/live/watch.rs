@@ -192,7 +192,8 @@ impl Watch {
         Ok(())
     }
 
-    /// The measurement is over.
+    /// The measurement is over. Counters are up to a tenth of a second old, here and in [`Self::begin`]: a picture of
+    /// the switch's serves for so long.
     ///
     /// # Errors
     /// If a switch does not answer.

@@ -10,7 +10,7 @@ use fanin_testbed::barrier::{Launch, Live, told};
 use fanin_testbed::live::{Ideal, Shape};
 use fanin_units::{Bytes, Instant as Moment};
 
-use super::{Job, finish, network, summary_of};
+use super::{Job, end_capture, finish, network, start_capture, summary_of};
 use crate::commands::sim;
 use crate::failure::Failure;
 use crate::{interrupt, summary};
@@ -19,18 +19,22 @@ use crate::{interrupt, summary};
 const REQUEST_BYTES: u64 = 64;
 
 pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
-    let scenario = &job.loaded.scenario;
+    let (scenario, slow) = (&job.loaded.scenario, &job.slow.scenario);
     let folder = job.folder.live();
     std::fs::create_dir_all(&folder).map_err(|error| Failure::Write { path: folder.clone(), error })?;
     let stop = interrupt::flag();
     let (began, cpu) = (Instant::now(), ended_cpu_seconds());
-    let bench = network::build(job, scenario)?;
+    let bench = network::build(job)?;
+    let tap = start_capture(job, bench.as_ref())?;
+    if let Some(tap) = &tap {
+        tap.choose_all();
+    }
     let program = std::env::current_exe()?;
-    let launch = Launch { loaded: &job.loaded, folder: &folder, program: &program, bench: bench.as_ref() };
+    let launch = Launch { loaded: &job.slow, folder: &folder, program: &program, bench: bench.as_ref() };
     let mut live = Live::start(&launch)?;
-    let mut watch = bench.as_ref().map(|bench| bench.watch(scenario)).transpose()?;
+    let mut watch = bench.as_ref().map(|bench| bench.watch(slow)).transpose()?;
     if live.wait_ready(stop)? {
-        let (warmup, duration) = (std_duration(scenario.run.warmup), std_duration(scenario.run.duration));
+        let (warmup, duration) = (std_duration(slow.run.warmup), std_duration(slow.run.duration));
         let bar = sim::bar(job.arguments.quiet, "{wide_bar} {percent} % of the time, {eta} left");
         bar.set_length((warmup + duration).as_millis() as u64);
         let tick = |before: Duration| {
@@ -49,12 +53,18 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     }
     live.finish(stop)?;
     drop(live);
-    let mut told = told(&folder, scenario)?;
-    let observed = watch.map(|watch| watch.finish(told.start_unix_us)).transpose()?;
+    let captured = end_capture(job, tap)?;
+    let told = told(&folder, slow)?;
+    let mut observed = watch.map(|watch| watch.finish(told.start_unix_us)).transpose()?;
+    let queues = observed.as_mut().map_or_else(Vec::new, |observed| std::mem::take(&mut observed.queues));
+    let mut records = Records { events: told.rows, queues, flows: told.flows, ..Records::default() };
+    if let Some(carried) = &job.carried {
+        carried.rescale(&mut records);
+    }
 
     let mut summary = summary_of(&job.loaded);
     if let Some(observed) = &observed {
-        network::fill(&mut summary, observed);
+        network::fill(job, &mut summary, observed);
     }
     let shape = Shape::of(scenario)?;
     let ideal = Ideal::of(scenario, &shape, fanin_units::Duration::ZERO, REQUEST_BYTES);
@@ -64,7 +74,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
         answers.fold((0, 0), |(payload, wire), bytes| (payload + bytes, wire + ideal.wire_bytes(bytes)));
     let least = ideal.time(wire);
     if observed.is_some() {
-        for row in &mut told.rows {
+        for row in &mut records.events {
             row.ideal_ps = Some(least.get());
         }
         summary.ideal = Some(fanin_report::Ideal {
@@ -74,30 +84,32 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
         });
     }
     let from = Moment::START + scenario.run.warmup;
-    let last = told.rows.last().map_or(0, |row| row.last_byte_ps.unwrap_or(0) + 1);
+    let last = records.events.last().map_or(0, |row| row.last_byte_ps.unwrap_or(0) + 1);
     // What Ctrl-C cut short ends with the last round.
     let stopped = stop.load(Ordering::Relaxed);
     let whole = from + scenario.run.duration;
     let until = if stopped { whole.min(Moment::new(last.max(from.get()))) } else { whole };
-    summary.fill_requests(&told.rows, Span { from, until }, 1);
-    summary.tcp = Some(told.tcp.clone());
+    summary.fill_requests(&records.events, Span { from, until }, 1);
+    summary.tcp = Some(told.tcp);
     summary.speed = Some(Speed {
         wall_s: Some(began.elapsed().as_secs_f64()),
         cpu_s: Some(ended_cpu_seconds() - cpu),
         ..Speed::default()
     });
-    let mut text = summary::text(&summary);
+    if let Some(bench) = &bench {
+        network::fill_techniques(&mut summary, bench);
+    }
+    let mut text = summary::text(&summary) + &captured;
     let mut ending = if stopped { Err(Failure::Stopped) } else { Ok(()) };
     if let (Some(bench), Some(observed)) = (&bench, &observed) {
-        text += &network::notes(bench, observed);
+        text += &network::notes(job, bench, observed);
         if let (Ok(()), Some(reason)) = (&ending, network::bottleneck(observed)) {
             ending = Err(Failure::Bottleneck { reason });
         }
     }
     let mut result = RunResult::new(summary);
     result.scenario_toml = Some(job.loaded.to_toml());
-    let queues = observed.map_or_else(Vec::new, |observed| observed.queues);
-    result.records = Records { events: told.rows, queues, flows: told.flows, ..Records::default() };
+    result.records = records;
     finish(job, &result, &text)?;
     if let Some(bench) = bench {
         bench.remove()?;

@@ -1,29 +1,48 @@
 //! Event building, live: on the loopback, or on the hosts of a network.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use fanin_node::audit::audit;
 use fanin_node::clock::std_duration;
+use fanin_node::config::Role;
 use fanin_node::ideal::{self, Loop};
 use fanin_node::launch::{Launch, Live, Loopback, Place, ended_cpu_seconds, processes};
 use fanin_node::result::{Told, told};
-use fanin_report::{Records, RunResult, Span, Speed, Summary};
+use fanin_node::tcp::counted;
+use fanin_node::transport::{self, World};
+use fanin_report::{EventRow, Records, RunResult, Span, Speed, Summary};
 use fanin_scenario::Loaded;
-use fanin_testbed::live::{Ideal, Observed, Placed, Shape, Watch};
+use fanin_testbed::live::{Ideal, Part, Placed, Shape, Watch};
 use fanin_units::{Bytes, Instant as Moment};
 
-use super::{Job, finish, network, prints, summary_of};
+use super::{Job, end_capture, finish, network, prints, start_capture, summary_of};
 use crate::commands::sim;
 use crate::failure::Failure;
 use crate::{interrupt, output, summary};
+
+/// Whether the roles can do what the scenario asks for; nothing is made, and nothing measured.
+pub(super) fn check(loaded: &Loaded, scenario_folder: &Path) -> Result<(), Failure> {
+    let launch = Launch {
+        loaded,
+        folder: Path::new(""),
+        scenario_folder,
+        data: None,
+        program: Path::new(""),
+        restart: false,
+        metrics: false,
+    };
+    Ok(launch.check()?)
+}
 
 pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     let loaded = &job.loaded;
     let folder = job.folder.live();
     let program = std::env::current_exe()?;
+    let slow = &job.slow;
     let launch = Launch {
-        loaded,
+        loaded: slow,
         folder: &folder,
         scenario_folder: &job.scenario_folder,
         data: None,
@@ -32,17 +51,37 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
         metrics: job.arguments.metrics,
     };
     let stop = interrupt::flag();
-    let loop_rate = if job.in_namespaces { None } else { Some(ideal::measure_loopback()?) };
+    let loop_rate = if job.carried.is_some() { None } else { Some(ideal::measure_loopback()?) };
     let (began, cpu) = (Instant::now(), ended_cpu_seconds());
-    let bench = network::build(job, &loaded.scenario)?;
+    let bench = network::build(job)?;
+    let fitted = match &bench {
+        Some(bench) => {
+            let collector = bench.namespace(Part::Role(Role::Collector, 0));
+            collector.run(|| transport::fit(&loaded.scenario, World::Hosts)).map_err(std::io::Error::other)?
+        }
+        None => transport::fit(&loaded.scenario, World::Loopback),
+    };
+    let fitted = fitted.map_err(std::io::Error::other)?;
+    let tap = start_capture(job, bench.as_ref())?;
     let (ended, watch) = match &bench {
         Some(bench) => {
             let live = Live::start(&launch, Placed::new(bench))?;
-            let mut watch = bench.watch(&loaded.scenario)?;
+            let mut watch = bench.watch(&slow.scenario)?;
             (work(job, live, Some(&mut watch), stop)?, Some(watch))
         }
-        None => (work(job, Live::start(&launch, Loopback::default())?, None, stop)?, None),
+        None => {
+            let live = Live::start(&launch, Loopback::default())?;
+            if let Some(tap) = &tap {
+                let system = live.system();
+                let listening =
+                    [&system.supervisor].into_iter().chain(&system.readouts).chain(&system.loggers);
+                tap.choose(listening.filter_map(|address| fanin_node::config::port(address)));
+            }
+            (work(job, live, None, stop)?, None)
+        }
     };
+    let captured = end_capture(job, tap)?;
+    let mut counted = counted(&folder)?;
     let speed = Speed {
         wall_s: Some(began.elapsed().as_secs_f64()),
         cpu_s: Some(ended_cpu_seconds() - cpu),
@@ -52,22 +91,33 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     let hosts = loaded.scenario.collectors.hosts_per_rack;
     let racks: Vec<u32> = (0..loaded.scenario.collectors_total() as u32).map(|n| n / hosts).collect();
     let mut told = told(&folder, &racks)?;
-    let observed = watch.map(|watch| watch.finish(told.start_unix_us)).transpose()?;
+    let mut observed = watch.map(|watch| watch.finish(told.start_unix_us)).transpose()?;
+    let queues = observed.as_mut().map_or_else(Vec::new, |observed| std::mem::take(&mut observed.queues));
+    let (events, flows) = (std::mem::take(&mut told.rows), std::mem::take(&mut counted.rows));
+    let mut records = Records { events, queues, flows, ..Records::default() };
+    if let Some(carried) = &job.carried {
+        carried.rescale(&mut records);
+    }
     let audited = audit(&folder, &folder.join("data"), loaded.scenario.logger.hosts > 0);
-    let mut summary = summarise(loaded, &mut told, loop_rate)?;
+    let mut summary = summarise(loaded, &mut records.events, loop_rate)?;
     summary.speed = Some(speed);
+    counted.fill(&mut summary, &fitted);
     if let Some(observed) = &observed {
-        network::fill(&mut summary, observed);
+        network::fill(job, &mut summary, observed);
+    }
+    if let Some(bench) = &bench {
+        network::fill_techniques(&mut summary, bench);
     }
     let mut text = summary::text(&summary) + &notes(&told, &audited, &ended, loaded);
+    text += &(counted.notes(&fitted) + &captured);
     let mut ending = ending(stop, &summary, audited);
     if let (Some(bench), Some(observed)) = (&bench, &observed) {
-        text += &network::notes(bench, observed);
+        text += &network::notes(job, bench, observed);
         if let (Ok(()), Some(reason)) = (&ending, network::bottleneck(observed)) {
             ending = Err(Failure::Bottleneck { reason });
         }
     }
-    write(job, summary, told, observed, &text)?;
+    write(job, summary, records, &text)?;
     if let Some(bench) = bench {
         bench.remove()?;
     }
@@ -97,7 +147,7 @@ fn work<P: Place>(
     stop: &AtomicBool,
 ) -> Result<Ended, Failure> {
     tell_metrics(job, &live)?;
-    let run = &job.loaded.scenario.run;
+    let run = &job.slow.scenario.run;
     let (warmup, duration) = (std_duration(run.warmup), std_duration(run.duration));
     if live.wait_ready(stop)? {
         let bar = sim::bar(job.arguments.quiet, "{wide_bar} {percent} % of the time, {eta} left");
@@ -121,22 +171,22 @@ fn work<P: Place>(
 }
 
 /// `loop_rate` is what the loopback carries, where the run is on it: then there is no wire to reckon an ideal from.
-fn summarise(loaded: &Loaded, told: &mut Told, loop_rate: Option<Loop>) -> Result<Summary, Failure> {
+fn summarise(loaded: &Loaded, rows: &mut [EventRow], loop_rate: Option<Loop>) -> Result<Summary, Failure> {
     let scenario = &loaded.scenario;
     let mut summary = summary_of(loaded);
     match loop_rate {
         Some(rate) => {
-            ideal::fill(&mut told.rows, scenario, rate);
-            summary.ideal = ideal::state(scenario, &told.rows, rate);
+            ideal::fill(rows, scenario, rate);
+            summary.ideal = ideal::state(scenario, rows, rate);
         }
-        None => summary.ideal = wire_ideal(loaded, told)?,
+        None => summary.ideal = wire_ideal(loaded, rows)?,
     }
     let from = Moment::START + scenario.run.warmup;
-    let last = told.rows.last().map_or(0, |row| row.assigned_ps + 1);
+    let last = rows.last().map_or(0, |row| row.assigned_ps + 1);
     // What Ctrl-C cut short ends with the last event.
     let until = (from + scenario.run.duration).min(Moment::new(last.max(from.get())));
     let span = Span { from, until };
-    summary.fill_events(&told.rows, span, scenario.collectors_total() as u32, true);
+    summary.fill_events(rows, span, scenario.collectors_total() as u32, true);
     Ok(summary)
 }
 
@@ -144,13 +194,13 @@ fn summarise(loaded: &Loaded, told: &mut Told, loop_rate: Option<Loop>) -> Resul
 const REQUEST_BYTES: u64 = 64;
 
 /// Gives each event its own ideal, with its bytes shared out evenly among the readouts, and states that of a mean event.
-fn wire_ideal(loaded: &Loaded, told: &mut Told) -> Result<Option<fanin_report::Ideal>, Failure> {
+fn wire_ideal(loaded: &Loaded, rows: &mut [EventRow]) -> Result<Option<fanin_report::Ideal>, Failure> {
     let scenario = &loaded.scenario;
     let ideal = Ideal::of(scenario, &Shape::of(scenario)?, scenario.readout.response_delay, REQUEST_BYTES);
     let readouts = u64::from(scenario.readout.hosts);
     let wire = |bytes: u64| readouts * ideal.wire_bytes(bytes / readouts);
     let (mut events, mut sum) = (0_u64, 0_u64);
-    for row in told.rows.iter_mut().filter(|row| row.last_byte_ps.is_some()) {
+    for row in rows.iter_mut().filter(|row| row.last_byte_ps.is_some()) {
         row.ideal_ps = Some(ideal.time(wire(row.size_bytes)).get());
         (events, sum) = (events + 1, sum + row.size_bytes);
     }
@@ -219,16 +269,9 @@ fn ending(
     Ok(())
 }
 
-fn write(
-    job: &Job<'_>,
-    summary: Summary,
-    told: Told,
-    observed: Option<Observed>,
-    text: &str,
-) -> Result<(), Failure> {
+fn write(job: &Job<'_>, summary: Summary, records: Records, text: &str) -> Result<(), Failure> {
     let mut result = RunResult::new(summary);
     result.scenario_toml = Some(job.loaded.to_toml());
-    let queues = observed.map_or_else(Vec::new, |observed| observed.queues);
-    result.records = Records { events: told.rows, queues, ..Records::default() };
+    result.records = records;
     finish(job, &result, text)
 }

@@ -1,10 +1,13 @@
 //! The network that a run stands in, and what it did.
 
-use fanin_report::Summary;
-use fanin_scenario::Scenario;
-use fanin_testbed::live::{Bench, Observed};
+use std::path::Path;
 
-use super::Job;
+use fanin_report::{Machine, Records, Summary};
+use fanin_scenario::Loaded;
+use fanin_testbed::live::{Bench, Capacity, Chosen, Observed, Shape, configure, measure};
+use fanin_units::Ratio;
+
+use super::{Arguments, Folder, Job};
 use crate::commands::sim;
 use crate::failure::Failure;
 
@@ -13,41 +16,87 @@ const SWITCH_BUSY_MAX: f64 = 0.60;
 /// A switch that is ready and waits for a core for more than this share of the time is not a switch of the scenario's.
 const SWITCH_WAIT_MAX: f64 = 0.20;
 
+/// What the machine carries, and what it is given to carry.
+pub(super) struct Carried {
+    pub(super) capacity: Capacity,
+    pub(super) chosen: Chosen,
+}
+
+impl Carried {
+    /// Measures the machine, and chooses the scale that the scenario leaves open.
+    pub(super) fn find(arguments: &Arguments, loaded: &Loaded, folder: &Folder) -> Result<Self, Failure> {
+        // What cannot be built is refused before anything is measured.
+        Shape::check_work(&loaded.scenario)?;
+        let shape = Shape::of(&loaded.scenario)?;
+        for number in 0..shape.bridges.len() {
+            configure(&loaded.scenario, &shape, number, Path::new("unused"))?;
+        }
+        let bar = sim::bar(arguments.quiet, "{spinner} measuring what this machine carries");
+        let capacity = measure(&folder.network().join("calibration"), &std::env::current_exe()?);
+        bar.finish_and_clear();
+        let capacity = capacity?;
+        let chosen = capacity.choose(&loaded.scenario)?;
+        Ok(Self { capacity, chosen })
+    }
+
+    /// Times by the clock become the scenario's.
+    pub(super) fn rescale(&self, records: &mut Records) {
+        let scale = self.chosen.scale;
+        let back = |time: &mut u64| *time = scale.checked_of(*time).unwrap_or(*time);
+        for row in &mut records.events {
+            back(&mut row.assigned_ps);
+            let times = [&mut row.first_request_ps, &mut row.last_byte_ps, &mut row.collection_time_ps];
+            times.into_iter().flatten().for_each(back);
+        }
+        records.queues.iter_mut().for_each(|row| back(&mut row.time_ps));
+        for row in &mut records.flows {
+            [&mut row.rtt_min_ps, &mut row.rtt_smoothed_ps].into_iter().flatten().for_each(back);
+        }
+    }
+}
+
 /// Builds the network, if the run has one.
-pub(super) fn build(job: &Job<'_>, scenario: &Scenario) -> Result<Option<Bench>, Failure> {
-    if !job.in_namespaces {
+pub(super) fn build(job: &Job<'_>) -> Result<Option<Bench>, Failure> {
+    if job.carried.is_none() {
         return Ok(None);
     }
     let bar = sim::bar(job.arguments.quiet, "{spinner} building the network");
-    let bench = Bench::build(scenario, &job.folder.network(), &std::env::current_exe()?);
+    let bench = Bench::build(&job.slow.scenario, &job.folder.network(), &std::env::current_exe()?);
     bar.finish_and_clear();
     Ok(Some(bench?))
 }
 
-/// What the network did, for the summary.
-pub(super) fn fill(summary: &mut Summary, observed: &Observed) {
+/// What the network and the machine did, for the summary.
+pub(super) fn fill(job: &Job<'_>, summary: &mut Summary, observed: &Observed) {
     summary.network = Some(observed.network.clone());
     let (last_hop, uplink) = observed.load;
     summary.load = Some(fanin_report::Load { last_hop, uplink });
-    summary.techniques.insert("headroom".into(), headroom(observed));
+    let Some(Carried { capacity, chosen }) = &job.carried else { return };
+    let reason = bottleneck(observed);
+    let effort = observed.effort;
+    summary.machine = Some(Machine {
+        scale: Some(chosen.scale.as_f64()),
+        valid: Some(reason.is_none()),
+        reason,
+        run_s: Some(job.slow.scenario.run.duration.as_secs_f64()),
+        capacity_bps: Some(capacity.bits_per_s),
+        demand_bps: Some(chosen.demand_bits_per_s),
+        switch_busy: Some(effort.switch_busy),
+        switch_cpu: Some(effort.switch_cpu),
+        switch_wait: Some(effort.switch_wait),
+        switch_late_ms: Some(1e3 * effort.switch_late_s),
+        cpu: Some(effort.machine_cpu),
+        frames_missed: Some(observed.missed),
+    });
 }
 
-/// What the machine had left, and whether the measurement counts.
-fn headroom(observed: &Observed) -> serde_json::Value {
-    let effort = observed.effort;
-    let mut figures = serde_json::json!({
-        "valid": true,
-        "switch_busy_share": effort.switch_busy,
-        "switch_wait_share": effort.switch_wait,
-        "switch_late_ms_max": 1e3 * effort.switch_late_s,
-        "machine_busy_share": effort.machine_cpu,
-        "frames_missed": observed.missed,
-    });
-    if let Some(why) = bottleneck(observed) {
-        figures["valid"] = false.into();
-        figures["why"] = why.into();
+/// What techniques that live in the kernel have done.
+pub(super) fn fill_techniques(summary: &mut Summary, bench: &Bench) {
+    let figures: serde_json::Map<String, serde_json::Value> =
+        bench.m21_figures().into_iter().map(|(name, figure)| (name.to_owned(), figure.into())).collect();
+    if !figures.is_empty() {
+        summary.techniques.insert("m21tcp".into(), figures.into());
     }
-    figures
 }
 
 /// Why the machine, not the network, made the result; `None` where it had head-room.
@@ -67,7 +116,7 @@ pub(super) fn bottleneck(observed: &Observed) -> Option<String> {
 }
 
 /// Size, cost and head-room in lines for a person.
-pub(super) fn notes(bench: &Bench, observed: &Observed) -> String {
+pub(super) fn notes(job: &Job<'_>, bench: &Bench, observed: &Observed) -> String {
     let (shape, effort) = (bench.shape(), observed.effort);
     let mut text = format!(
         "{:<18}{} hosts, {} switches, in {:.2} s ({})\n",
@@ -79,6 +128,9 @@ pub(super) fn notes(bench: &Bench, observed: &Observed) -> String {
     );
     for note in &shape.notes {
         text += &format!("{:<18}{note}\n", "note");
+    }
+    if let Some(Carried { capacity, chosen }) = &job.carried {
+        text += &scale_text(job, *capacity, *chosen);
     }
     text += &format!(
         "{:<18}switch: work in {:.1} % of its rounds, {:.0} % of a core with polling, ready and waiting {:.1} %, late by \
@@ -94,4 +146,30 @@ pub(super) fn notes(bench: &Bench, observed: &Observed) -> String {
         text += &format!("{:<18}this measurement is INVALID: {reason}\n", "bottleneck");
     }
     text
+}
+
+fn scale_text(job: &Job<'_>, capacity: Capacity, chosen: Chosen) -> String {
+    let (asked, slow) = (&job.loaded.scenario, &job.slow.scenario);
+    let carries = format!(
+        "the system moves {:.0} Mb/s; this machine carried {:.0} Mb/s through a switch just before",
+        chosen.demand_bits_per_s / 1e6,
+        capacity.bits_per_s / 1e6
+    );
+    let scale = chosen.scale;
+    if scale == Ratio::ONE {
+        return format!("{:<18}1: {carries}\n", "scale");
+    }
+    let how = if chosen.is_given { "as given" } else { "the largest that leaves head-room" };
+    format!(
+        "{:<18}{scale}, {how}: {carries}\n{:<18}collectors' links ran at {} in place of {}, and {:.1} s by the clock stand for {}; \
+         all figures above are the scenario's\n{:<18}not slowed down with it: acknowledgements delayed by 40 ms, the kernel's \
+         timer, a new connection's first time-out\n",
+        "scale",
+        "",
+        slow.link.rate,
+        asked.link.rate,
+        slow.run.duration.as_secs_f64(),
+        asked.run.duration,
+        ""
+    )
 }

@@ -11,8 +11,8 @@ use crate::failure::Failure;
 
 /// Its name, beside the cases.
 pub(super) const FILE: &str = "baseline.toml";
-const HEAD: &str = "# What this project's machine measured, by `fanin validate --record`. `known` is written by hand: a case that has it\n\
-                    # may differ beyond the goals.\n\n";
+const HEAD: &str = "# What this project's machine measured, by `fanin validate --record`. `known` and `conditions` are written by\n\
+                    # hand: a case that is known to may differ beyond the goals.\n\n";
 
 /// The measurement of a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,8 +38,9 @@ pub(super) struct Recorded {
     queue_bytes_max: u64,
     /// Frames refused by full buffers.
     drops: u64,
-    /// Retransmission time-outs.
-    timeouts: u64,
+    /// Retransmission time-outs, where they were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    timeouts: Option<u64>,
 }
 
 impl Recorded {
@@ -62,7 +63,7 @@ impl Recorded {
             goodput_bps: summary.goodput_bps.as_ref()?.total,
             queue_bytes_max: network.queue_bytes_max?,
             drops: network.drops?,
-            timeouts: summary.tcp.as_ref()?.timeouts?,
+            timeouts: summary.tcp.as_ref().and_then(|tcp| tcp.timeouts),
         })
     }
 
@@ -77,7 +78,7 @@ impl Recorded {
             queue_bytes_max: Some(self.queue_bytes_max),
             ..Network::default()
         });
-        summary.tcp = Some(Tcp { timeouts: Some(self.timeouts), ..Tcp::default() });
+        summary.tcp = Some(Tcp { timeouts: self.timeouts, ..Tcp::default() });
         summary
     }
 }
@@ -86,6 +87,9 @@ impl Recorded {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Baseline {
+    /// Under which conditions the machine measured, in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) conditions: Option<String>,
     /// Why a case differs beyond the goals, by its name.
     #[serde(default)]
     known: BTreeMap<String, String>,
@@ -143,7 +147,7 @@ mod tests {
             goodput_bps: 93.5e6,
             queue_bytes_max: 63_756,
             drops: 7,
-            timeouts: 1,
+            timeouts: Some(1),
         };
         let mut baseline = Baseline::default();
         baseline.put("cubic-16", Some(recorded.clone()));

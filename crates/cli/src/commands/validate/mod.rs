@@ -25,7 +25,7 @@ const ATTEMPTS: u8 = 3;
 none, goodput within 25 % where there is, the deepest queue within 15 %. Cases are the files of the folder whose name
 does not begin with `_`; `baseline.toml` beside them holds what was measured, and why a case is known to differ.
 
-Example: fanin validate --recorded --only cubic-16
+Example: fanin validate FOLDER --recorded --only cubic-16
 
 The exit code is 1 where a case differs beyond the goals and the baseline does not say why, 3 where cases are to be run
 and privileges are missing."
@@ -77,7 +77,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         baseline.write(&path)?;
     }
     if let Some(path) = &arguments.markdown {
-        std::fs::write(path, table::page(&judged))
+        std::fs::write(path, table::page(&judged, baseline.conditions.as_deref()))
             .map_err(|error| Failure::Write { path: path.clone(), error })?;
     }
     if stopped {

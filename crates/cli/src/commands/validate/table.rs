@@ -80,12 +80,17 @@ pub(super) fn terminal(cases: &[Judged]) -> String {
 
 fn counted(cases: &[Judged]) -> String {
     let agree = cases.iter().filter(|case| case.agrees()).count();
-    let known = cases.iter().filter(|case| !case.agrees() && case.known.is_some()).count();
-    format!("{agree} of {} cases agree, {known} differ as known (simulated / measured)", cases.len())
+    let missing = cases.iter().filter(|case| case.comparison.is_none()).count();
+    let is_known = |case: &&Judged| case.comparison.is_some() && !case.agrees() && case.known.is_some();
+    let known = cases.iter().filter(is_known).count();
+    format!(
+        "{agree} of {} cases agree, {known} differ as known, {missing} were not measured (simulated / measured)",
+        cases.len()
+    )
 }
 
-/// The page of the documentation.
-pub(super) fn page(cases: &[Judged]) -> String {
+/// The page of the documentation; `conditions` is a sentence about the machine.
+pub(super) fn page(cases: &[Judged], conditions: Option<&str>) -> String {
     let mut days: Vec<String> = Vec::new();
     let mut kernels: Vec<String> = Vec::new();
     let mut add = |date: String, kernel: String| {
@@ -110,12 +115,14 @@ pub(super) fn page(cases: &[Judged]) -> String {
          same rates. Every figure is simulated / measured (measured over simulated); `!` stands at what differs beyond\n\
          its goal.\n\n\
          Goals: incast or not is the same; the mean within 10 % where there is none; goodput within 25 % where there is;\n\
-         the deepest queue within 15 %. Incast means that full buffers dropped frames and that the mean is more than 15 %\n\
+         the deepest queue within 15 %. Incast means that full buffers dropped frames and that the mean is more than 5 %\n\
          above the ideal. A measurement that was taken while the machine was the bottleneck does not count.\n\n\
-         Measured on {}, Linux {}. {}.\n\n",
+         Measured on {}, Linux {}. {}.{}{}\n\n",
         days.join(", "),
         kernels.join(", "),
         counted(cases),
+        if conditions.is_some() { " " } else { "" },
+        conditions.unwrap_or_default(),
     );
     out.push_str("| case | what |");
     for (_, title) in SUBJECTS {

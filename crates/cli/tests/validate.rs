@@ -1,0 +1,102 @@
+//! `fanin validate` from outside: the simulation against what is on record, and a few cases for real.
+
+mod common;
+
+use common::{Folder, fanin, stderr, stdout};
+
+const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/validation");
+
+#[test]
+fn the_simulation_is_what_was_measured() {
+    let scratch = Folder::new("validate-recorded");
+    let page = scratch.file("validation.md");
+    let output = fanin(&["validate", CASES, "--recorded", "--markdown", &page]);
+    let table = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{table}{}", stderr(&output));
+    let rows = table.lines().filter(|line| line.contains(" / ") && line.contains("agrees")).count();
+    assert!(rows >= 24, "{rows} cases agree:\n{table}");
+    let written = std::fs::read_to_string(page).unwrap();
+    // The committed page has another day's figures, but the same cases.
+    let committed = std::fs::read_to_string(format!("{CASES}/../../docs/validation.md")).unwrap();
+    let names = |text: &str| -> Vec<String> {
+        let rows = text.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| case"));
+        rows.filter_map(|row| Some(row.split('|').nth(1)?.trim().to_owned())).collect()
+    };
+    assert_eq!(names(&written), names(&committed), "write docs/validation.md again");
+}
+
+#[test]
+fn quick_cases_run_as_simulated() {
+    let root = std::fs::metadata("/proc/self")
+        .is_ok_and(|metadata| std::os::unix::fs::MetadataExt::uid(&metadata) == 0);
+    let required = std::env::var_os("FANIN_REQUIRE_PRIVILEGES").is_some_and(|value| value == "1");
+    assert!(root || !required, "FANIN_REQUIRE_PRIVILEGES=1, and this is not root");
+    if !root {
+        eprintln!("skipped: network namespaces need root");
+        return;
+    }
+    let scratch = Folder::new("validate-live");
+    // At half the rate, so that a machine that is busy with other tests has time enough.
+    for case in ["cubic-04", "daqring-32"] {
+        let text = format!(
+            "extends = \"{CASES}/{case}.toml\"\n[run]\nduration = \"2 s\"\n[link]\nrate = \"50 Mb/s\"\n"
+        );
+        std::fs::write(scratch.file(&format!("{case}.toml")), text).unwrap();
+    }
+    let output = fanin(&["validate", scratch.path().to_str().unwrap(), "--out", &scratch.file("out")]);
+    let table = stdout(&output);
+    assert!([Some(0), Some(1)].contains(&output.status.code()), "{table}{}", stderr(&output));
+    let rows: Vec<&str> = table.lines().filter(|line| line.contains(" / ")).collect();
+    assert_eq!(rows.len(), 2, "{table}{}", stderr(&output));
+    for row in rows {
+        // A machine that is too busy says so, three times; then nothing can be said of the network.
+        assert!(row.contains("  agrees") || row.contains("invalid: "), "{table}");
+        assert!(row.contains("no / no") || row.contains("invalid: "), "{table}");
+    }
+    let page = std::fs::read_to_string(scratch.file("out/cubic-04/report.html")).unwrap();
+    assert!(page.contains("Is it as predicted?"));
+}
+
+#[test]
+fn what_cannot_be_validated_is_two() {
+    let scratch = Folder::new("validate-wrong");
+    let folder = scratch.path().to_str().unwrap().to_owned();
+    let cases: [(&[&str], &str); 3] = [
+        (&["validate", "/nowhere", "--recorded"], "/nowhere has no case"),
+        (&["validate", &folder, "--recorded"], "has no case"),
+        (&["validate", CASES, "--recorded", "--only", "nonsense"], "whose name begins with nonsense"),
+    ];
+    for (arguments, expected) in cases {
+        let output = fanin(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{arguments:?}: {}", stderr(&output));
+    }
+    std::fs::write(scratch.file("one.toml"), "extends = \"incast\"\n").unwrap();
+    std::fs::write(scratch.file("baseline.toml"), "[case.one]\nmean = 1\n").unwrap();
+    let output = fanin(&["validate", &folder, "--recorded"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("baseline.toml"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_difference_beyond_the_goals_is_one() {
+    let scratch = Folder::new("validate-differs");
+    let folder = scratch.path().to_str().unwrap().to_owned();
+    std::fs::write(
+        scratch.file("small.toml"),
+        format!("extends = \"{CASES}/cubic-04.toml\"\n[run]\nduration = \"200 ms\"\n"),
+    )
+    .unwrap();
+    let recorded = "[case.small]\ndate = \"2026-01-01\"\nkernel = \"6.18.0\"\ncompleted = 50\nmean_ms = 9.0\nideal_ms = 3.4\n\
+                    goodput_bps = 35e6\nqueue_bytes_max = 40442\ndrops = 0\ntimeouts = 0\n";
+    std::fs::write(scratch.file("baseline.toml"), recorded).unwrap();
+    let output = fanin(&["validate", &folder, "--recorded"]);
+    assert_eq!(output.status.code(), Some(1), "{}{}", stdout(&output), stderr(&output));
+    assert!(stdout(&output).contains("differs"), "{}", stdout(&output));
+    assert!(stderr(&output).contains("small"), "{}", stderr(&output));
+    let known = format!("[known]\nsmall = \"made up\"\n\n{recorded}");
+    std::fs::write(scratch.file("baseline.toml"), known).unwrap();
+    let output = fanin(&["validate", &folder, "--recorded"]);
+    assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
+    assert!(stdout(&output).contains("differs, as known"), "{}", stdout(&output));
+}

@@ -1,0 +1,244 @@
+//! How much of a system this machine can carry: measured just before, and never believed beyond.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use fanin_scenario::{Arrivals, Buffering, CongestionControl, Scenario, Topology};
+use fanin_units::{Rate, Ratio};
+
+use super::{Bench, BenchError, Part};
+
+/// How long the stream is measured.
+const MEASURE: Duration = Duration::from_millis(400);
+const BLOCK_BYTES: usize = 64 << 10;
+const SENDERS: u16 = 2;
+const PORT: u16 = 6000;
+/// No machine of this kind comes near it: neither host nor port paces the stream.
+const UNPACED: Rate = Rate::new(40_000_000_000);
+/// A collector's link at more than this is paced by two cores, not by the switch: nothing collapses that should.
+const LAST_HOP_MAX: u64 = 200_000_000;
+/// The share of what was measured that a system is given where the scale is chosen for it: its bursts, and its roles'
+/// own work, need the rest. Barrier workloads do no work of their own.
+const SHARE_BUILDING: f64 = 0.20;
+const SHARE_BARRIER: f64 = 0.40;
+/// Beyond this share nothing is left for bursts, whatever was asked for.
+const SHARE_MAX: f64 = 0.80;
+/// Smaller scales would run for ever.
+const SCALE_MIN: Ratio = Ratio::new(1_000);
+
+/// What this machine carries.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Capacity {
+    /// Payload of TCP through one switch between hosts, bit/s, both ends' work included.
+    pub bits_per_s: f64,
+}
+
+/// What was chosen, or allowed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Chosen {
+    /// The scale.
+    pub scale: Ratio,
+    /// What the system asks of the machine at this scale, bit/s.
+    pub demand_bits_per_s: f64,
+    /// Whether the scenario asked for it.
+    pub is_given: bool,
+}
+
+/// A scale that this machine does not hold.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error(
+    "`run.scale` is {scale}: at that scale the system moves {demand:.0} Mb/s through {switches} switches, and this machine \
+     carries {capacity:.0} Mb/s through one just now; {advice}"
+)]
+pub struct TooFast {
+    /// What was asked for.
+    pub scale: Ratio,
+    /// Mb/s.
+    pub demand: f64,
+    /// Mb/s.
+    pub capacity: f64,
+    /// Switches on the way.
+    pub switches: u64,
+    /// What would be right.
+    pub advice: String,
+}
+
+/// Measures for less than a second what a stream from two hosts to a third gets through a switch without limits.
+///
+/// # Errors
+/// If the network cannot be built.
+pub fn measure(folder: &Path, program: &Path) -> Result<Capacity, BenchError> {
+    let sets = [
+        "transport.profile=linux-6".to_owned(),
+        format!("workload.senders={SENDERS}"),
+        "tor.buffering=unlimited".to_owned(),
+    ];
+    let mut scenario = fanin_scenario::load("incast", &sets).expect("a preset with plain settings").scenario;
+    scenario.link.rate = UNPACED;
+    scenario.readout.link.rate = UNPACED;
+    scenario.transport.congestion_control = CongestionControl::Cubic;
+    scenario.tor.buffering = Buffering::Unlimited;
+    let bench = Bench::build(&scenario, folder, program)?;
+    let address = |sender| {
+        let host = bench.shape().host_of(Part::Sender(sender)).expect("a sender of this network");
+        SocketAddr::from((host.address, PORT))
+    };
+    let (stop, received) = (AtomicBool::new(false), AtomicU64::new(0));
+    let mut listeners = Vec::new();
+    for sender in 0..SENDERS {
+        let listener = bench.namespace(Part::Sender(sender)).run(|| TcpListener::bind(address(sender)));
+        listeners.push(flat(listener)?);
+    }
+    let mut streams = Vec::new();
+    for (sender, listener) in (0..SENDERS).zip(&listeners) {
+        let to = address(sender);
+        let connect = || TcpStream::connect_timeout(&to, Duration::from_secs(5));
+        let receiver = flat(bench.namespace(Part::Aggregator).run(connect))?;
+        receiver.set_read_timeout(Some(Duration::from_secs(1))).map_err(network)?;
+        let (sender, _) = listener.accept().map_err(network)?;
+        sender.set_write_timeout(Some(Duration::from_secs(1))).map_err(network)?;
+        streams.push((sender, receiver));
+    }
+    let mut seconds = 0.0;
+    std::thread::scope(|scope| {
+        for (mut sender, mut receiver) in streams {
+            let (stop, received) = (&stop, &received);
+            scope.spawn(move || {
+                let block = vec![0x5a_u8; BLOCK_BYTES];
+                while !stop.load(Ordering::Relaxed) && sender.write_all(&block).is_ok() {}
+            });
+            scope.spawn(move || {
+                let mut buffer = vec![0; BLOCK_BYTES];
+                while let Ok(read @ 1..) = receiver.read(&mut buffer) {
+                    received.fetch_add(read as u64, Ordering::Relaxed);
+                }
+            });
+        }
+        // The windows open first.
+        std::thread::sleep(MEASURE / 4);
+        let (began, before) = (Instant::now(), received.load(Ordering::Relaxed));
+        std::thread::sleep(MEASURE);
+        seconds = began.elapsed().as_secs_f64();
+        received.fetch_sub(before, Ordering::Relaxed);
+        stop.store(true, Ordering::Relaxed);
+    });
+    let bits_per_s = received.load(Ordering::Relaxed) as f64 * 8.0 / seconds;
+    bench.remove()?;
+    Ok(Capacity { bits_per_s })
+}
+
+fn network(source: std::io::Error) -> BenchError {
+    BenchError::Stream { source }
+}
+
+fn flat<T>(result: Result<std::io::Result<T>, crate::InsideError>) -> Result<T, BenchError> {
+    result.map_err(crate::BuildError::from)?.map_err(network)
+}
+
+/// What a system asks of the machine at its own rates: payload a second, bit/s, in each switch once.
+pub fn demand(scenario: &Scenario) -> f64 {
+    let link = scenario.link.rate.get() as f64;
+    let switches = switches(scenario) as f64;
+    if scenario.is_barrier() {
+        return link * switches;
+    }
+    let most = link * scenario.collectors_total() as f64;
+    let events = if scenario.supervisor.arrivals == Arrivals::OnDemand {
+        most
+    } else {
+        let fragment = scenario.readout.fragment_size.mean().map_or(f64::MAX, |bytes| bytes.get() as f64);
+        8.0 * fragment * scenario.fragments_total() as f64 * scenario.supervisor.rate.as_hertz_f64()
+    };
+    events.min(most) * switches
+}
+
+/// Switches that an answer passes.
+const fn switches(scenario: &Scenario) -> u64 {
+    match scenario.network.topology {
+        Topology::Star => 1,
+        _ => 2,
+    }
+}
+
+impl Capacity {
+    /// The largest scale at which `scenario` keeps below what this machine holds with head-room.
+    pub fn largest(self, scenario: &Scenario) -> Ratio {
+        let share = if scenario.is_barrier() { SHARE_BARRIER } else { SHARE_BUILDING };
+        let by_load = share * self.bits_per_s / demand(scenario);
+        let by_link = LAST_HOP_MAX as f64 / scenario.link.rate.get() as f64;
+        let scale = by_load.min(by_link).min(1.0);
+        // Two digits: the next run is likely to get the same.
+        let digits = 10_f64.powf(scale.log10().floor() - 1.0);
+        let ppm = ((scale / digits).floor() * digits * 1e6).round() as u64;
+        Ratio::new(ppm).clamp(SCALE_MIN, Ratio::ONE)
+    }
+
+    /// The scale that the scenario gives, or else the largest.
+    ///
+    /// # Errors
+    /// If it gives one that this machine does not hold.
+    pub fn choose(self, scenario: &Scenario) -> Result<Chosen, TooFast> {
+        let whole = demand(scenario);
+        let given = scenario.run.scale;
+        if given.is_zero() {
+            let scale = self.largest(scenario);
+            return Ok(Chosen { scale, demand_bits_per_s: whole * scale.as_f64(), is_given: false });
+        }
+        let demand_bits_per_s = whole * given.as_f64();
+        if demand_bits_per_s > SHARE_MAX * self.bits_per_s {
+            return Err(TooFast {
+                scale: given,
+                demand: demand_bits_per_s / 1e6,
+                capacity: self.bits_per_s / 1e6,
+                switches: switches(scenario),
+                advice: format!("`run.scale={}` leaves head-room, and 0 chooses", self.largest(scenario)),
+            });
+        }
+        Ok(Chosen { scale: given, demand_bits_per_s, is_given: true })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scenario(preset: &str, sets: &[&str]) -> Scenario {
+        let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
+        fanin_scenario::load(preset, &sets).unwrap().scenario
+    }
+
+    #[test]
+    fn the_largest_scale_leaves_room() {
+        let capacity = Capacity { bits_per_s: 2e9 };
+        // A link of 1 Gb/s: 200 Mb/s is the most that two cores do not pace.
+        assert_eq!(capacity.largest(&scenario("incast", &[])), Ratio::new(200_000));
+        assert_eq!(capacity.largest(&scenario("incast", &["link.rate=100 Mb/s"])), Ratio::ONE);
+        // A fifth of 2 Gb/s for 1.03 MB × 200 Hz.
+        let replay = scenario("replay", &[]);
+        let scale = capacity.largest(&replay);
+        assert!(scale >= Ratio::new(200_000) || demand(&replay) * scale.as_f64() <= 0.2 * 2e9, "{scale}");
+        assert!(demand(&replay.slowed(scale)) <= 0.2 * 2e9 + 1e6);
+        let weak = Capacity { bits_per_s: 1e3 };
+        assert_eq!(weak.largest(&replay), SCALE_MIN);
+    }
+
+    #[test]
+    fn a_scale_that_does_not_fit_is_refused_with_one_that_does() {
+        let capacity = Capacity { bits_per_s: 1e9 };
+        let error = capacity.choose(&scenario("incast", &["run.scale=1"])).unwrap_err().to_string();
+        assert!(error.contains("carries 1000 Mb/s") && error.contains("run.scale=0.2"), "{error}");
+        let chosen = capacity.choose(&scenario("incast", &["run.scale=0.5"])).unwrap();
+        assert!(chosen.is_given && (chosen.demand_bits_per_s - 5e8).abs() < 1.0);
+        assert!(!capacity.choose(&scenario("incast", &[])).unwrap().is_given);
+    }
+
+    #[test]
+    fn two_switches_are_twice_the_work() {
+        let star = scenario("thesis-a-1000hz", &["network.topology=star"]);
+        let racks = scenario("thesis-a-1000hz", &[]);
+        assert_eq!(demand(&racks), 2.0 * demand(&star));
+    }
+}
