@@ -198,7 +198,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, lis
     points = folder / "sweep"
     sweep = "shaping.credits=60,120,240,480,840,1200,1600"
     fanin("sim", router, "--set", "run.duration=300 ms", "--sweep", sweep, "--quiet", "--out", points)
-    invalid = {"headroom": {"valid": False, "why": "the switch's core was busy 99 % of the time"}}
+    invalid = {"machine": {"valid": False, "reason": "the switch's core was busy 99 % of the time"}}
     results = {
         "barrier": [
             simulate(folder / "barrier/simulated", "incast", *watch),

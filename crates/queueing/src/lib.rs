@@ -87,4 +87,4 @@ pub use layout::{Layout, LayoutError, PORTS_MAX, PoolBy, VOQS_MAX};
 pub use m21tcp::{M21Accounting, M21Switch, m21tcp_flows_max, m21tcp_window};
 pub use memory::Memory;
 pub use pause::{PauseError, PauseSignal, PauseThresholds, pause_headroom};
-pub use port::{Departure, Discipline, Port, RING_FRAMES_MAX, RINGS_MAX, RingError, RingSettings};
+pub use port::{Departure, Discipline, Port, RING_FRAMES_MAX, RINGS_MAX, Rest, RingError, RingSettings};

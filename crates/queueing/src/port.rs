@@ -7,7 +7,7 @@ use fanin_units::{Bytes, Duration, Instant, Rate};
 use crate::aqm::{Aqm, Decision};
 use crate::bucket::{BucketError, TokenBucket};
 use crate::frame::{Count, Counters, Ecn, Frame, Limit, Occupancy, Verdict};
-use crate::ready::{KEY_MAX, Ready};
+use crate::ready::{KEY_MAX, Keyed, Ready};
 use crate::ring::Ring;
 use crate::wheel::Wheel;
 
@@ -101,9 +101,57 @@ pub enum Departure<H> {
     Empty,
 }
 
+/// Why [`Port::serve`] came back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rest {
+    /// So many frames as it was asked for have gone; there may be more.
+    More,
+    /// Nothing may go before this time, exactly, unless something changes.
+    NotBefore(Instant),
+    /// Nothing is queued, or all that is belongs to paused rings.
+    Empty,
+}
+
+/// Rings ahead of the one that is served whose state is asked for, and whose first frame's descriptor is.
+const STATES_AHEAD: u32 = 6;
+const SLOTS_AHEAD: u32 = 3;
+/// So many rings' states are in the cache anyway, and asking for them costs more than it gives.
+const RINGS_NEAR: usize = 64;
+
+/// A frame's descriptor in one word, so that a slot with a handle of 12 bytes takes a quarter of a cache line.
+#[derive(Debug, Clone, Copy, Default)]
+struct Packed(u32);
+
+impl Packed {
+    const ECN_SHIFT: u32 = 30;
+    /// The longest frame.
+    const BYTES_MAX: u32 = (1 << Self::ECN_SHIFT) - 1;
+
+    #[inline]
+    fn new(frame: Frame) -> Self {
+        assert!(frame.bytes <= Self::BYTES_MAX, "a frame of {} bytes", frame.bytes);
+        Self(frame.bytes | (frame.ecn as u32) << Self::ECN_SHIFT)
+    }
+
+    #[inline]
+    const fn bytes(self) -> u32 {
+        self.0 & Self::BYTES_MAX
+    }
+
+    #[inline]
+    const fn frame(self) -> Frame {
+        let ecn = match self.0 >> Self::ECN_SHIFT {
+            0 => Ecn::NotCapable,
+            1 => Ecn::Capable,
+            _ => Ecn::Congestion,
+        };
+        Frame { bytes: self.bytes(), ecn }
+    }
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot<H> {
-    frame: Frame,
+    frame: Packed,
     handle: H,
 }
 
@@ -118,9 +166,9 @@ enum State {
     Parked,
 }
 
-/// Two cache lines for all that a frame touches.
+/// Two cache lines, side by side, for all that a frame touches.
 #[derive(Debug, Clone)]
-#[repr(align(64))]
+#[repr(align(128))]
 struct RingState<H> {
     queue: Ring<Slot<H>>,
     bytes: u64,
@@ -180,7 +228,10 @@ impl<H: Copy + Default> Port<H> {
             Some((rate, burst)) => Some(TokenBucket::new(rate, burst)?),
             None => None,
         };
-        let mut ready = Ready::new();
+        let mut ready = match discipline {
+            Discipline::RoundRobin => Ready::InTurn(Ring::new()),
+            Discipline::LongestFirst | Discipline::StrictPriority => Ready::ByKey(Keyed::new()),
+        };
         if discipline == Discipline::StrictPriority {
             ready.reserve_keys(u8::MAX.into());
         }
@@ -268,7 +319,7 @@ impl<H: Copy + Default> Port<H> {
     ///
     /// # Panics
     /// If there is no such ring.
-    #[inline]
+    #[inline(always)]
     pub fn handle_arrival(
         &mut self,
         now: Instant,
@@ -297,14 +348,14 @@ impl<H: Copy + Default> Port<H> {
             self.rare[ring].marked.add(frame.bytes);
             frame.ecn = Ecn::Congestion;
         }
-        state.queue.push(Slot { frame, handle });
+        state.queue.push(Slot { frame: Packed::new(frame), handle });
         state.bytes = bytes;
         state.bytes_max = state.bytes_max.max(bytes);
         state.frames_max = state.frames_max.max(state.queue.len());
         state.enqueued.add(frame.bytes);
         self.frames += 1;
         match state.state {
-            State::Idle if !state.paused => self.activate(now, ring, now),
+            State::Idle if !state.paused => self.awaken(now, ring),
             State::Ready if self.discipline == Discipline::LongestFirst => {
                 self.ready.remove(ring as u32);
                 self.insert_ready(ring);
@@ -314,11 +365,17 @@ impl<H: Copy + Default> Port<H> {
         Verdict::Accepted { marked }
     }
 
-    /// Looks at a ring without doing anything, so that what the next arrival needs is on its way to the cache. The answer
-    /// says nothing.
+    /// Where what an arrival at a ring reads first lies, in two cache lines side by side: for a prefetch, which this crate
+    /// does not do itself because it is free of `unsafe`.
     #[inline]
-    pub fn touch(&self, ring: usize) -> u64 {
-        self.rings[ring].bytes
+    pub fn address(&self, ring: usize) -> *const u8 {
+        core::ptr::from_ref(&self.rings[ring]).cast()
+    }
+
+    /// Where the descriptor of the next arrival at a ring goes: for a prefetch, once [`Self::address`] has come.
+    #[inline]
+    pub fn arrival_address(&self, ring: usize) -> *const u8 {
+        self.rings[ring].queue.tail_address().cast()
     }
 
     /// As [`Self::handle_arrival`] for many frames; `refused` is told of each that was not taken.
@@ -348,35 +405,81 @@ impl<H: Copy + Default> Port<H> {
     /// The next frame that may go at `now`.
     #[inline]
     pub fn poll_departure(&mut self, now: Instant) -> Departure<H> {
+        let mut departure = Departure::Empty;
+        let send = |ring, frame, handle| departure = Departure::Frame { ring, frame, handle };
+        match self.serve(now, 1, |_| (), send) {
+            Rest::More => departure,
+            Rest::NotBefore(at) => Departure::NotBefore(at),
+            Rest::Empty => Departure::Empty,
+        }
+    }
+
+    /// Up to `frames_max` frames that may go at `now`, each handed to `send`, and why it were not more.
+    /// `fetch` is told addresses that will soon be read, to ask for them ahead of time.
+    #[inline(always)]
+    pub fn serve(
+        &mut self,
+        now: Instant,
+        frames_max: usize,
+        fetch: impl Fn(*const u8),
+        mut send: impl FnMut(usize, Frame, H),
+    ) -> Rest {
         let Self { wheel, ready, rings, discipline, .. } = self;
+        // What is parked from here on is parked for later than `now`.
         wheel.expire(now, |ring| {
             let state = &mut rings[ring as usize];
             state.state = State::Ready;
-            ready.insert(ring, state.key(*discipline));
+            ready.insert(ring, || state.key(*discipline));
         });
-        if let Some(shaper) = &self.shaper
-            && shaper.open_at() > now
-        {
-            return match self.wheel.earliest() {
-                _ if !self.ready.is_empty() => Departure::NotBefore(shaper.open_at()),
-                Some(earliest) => Departure::NotBefore(earliest.max(shaper.open_at())),
-                None => Departure::Empty,
+        let earliest = Instant::new(now.get().saturating_sub(self.late_max.get())).max(self.held_until);
+        let is_wide = self.rings.len() > RINGS_NEAR;
+        for _ in 0..frames_max {
+            let mut at = earliest;
+            if let Some(shaper) = &self.shaper {
+                let open_at = shaper.open_at();
+                if open_at > now {
+                    return match self.wheel.earliest() {
+                        _ if !self.ready.is_empty() => Rest::NotBefore(open_at),
+                        Some(earliest) => Rest::NotBefore(earliest.max(open_at)),
+                        None => Rest::Empty,
+                    };
+                }
+                at = at.max(open_at);
+            }
+            let Some(ring) = self.ready.pop() else {
+                return self.wheel.earliest().map_or(Rest::Empty, Rest::NotBefore);
             };
+            if is_wide {
+                self.fetch_ahead(&fetch);
+            }
+            let (frame, handle) = self.depart(now, ring as usize, at);
+            send(ring as usize, frame, handle);
         }
-        let Some(ring) = self.ready.pop() else {
-            return match self.wheel.earliest() {
-                Some(earliest) => Departure::NotBefore(earliest),
-                None => Departure::Empty,
-            };
-        };
-        let ring = ring as usize;
+        Rest::More
+    }
+
+    /// Asks for what rings that are soon served will need. A descriptor is found through its ring's state, so that the
+    /// state is asked for some rings earlier.
+    #[inline]
+    fn fetch_ahead(&self, fetch: &impl Fn(*const u8)) {
+        if let Some(ring) = self.ready.upcoming(STATES_AHEAD) {
+            let address = self.address(ring as usize);
+            fetch(address);
+            fetch(address.wrapping_add(64));
+        }
+        if let Some(ring) = self.ready.upcoming(SLOTS_AHEAD) {
+            fetch(self.rings[ring as usize].queue.head_address().cast());
+        }
+    }
+
+    /// The first frame of a ring whose turn it is goes. It counts as sent when it could have been, but not before `earliest`.
+    #[inline(always)]
+    fn depart(&mut self, now: Instant, ring: usize, earliest: Instant) -> (Frame, H) {
         let Slot { frame, handle } = self.dequeue(now, ring);
+        let bytes = frame.bytes() + self.overhead;
         let state = &mut self.rings[ring];
-        let oldest = Instant::new(now.get().saturating_sub(self.late_max.get()));
-        let mut at = state.due.max(oldest).max(self.held_until);
-        let bytes = frame.bytes + self.overhead;
+        let at = state.due.max(earliest);
         if let Some(shaper) = &mut self.shaper {
-            at = at.max(shaper.open_at());
             shaper.take(at, bytes);
         }
         if state.shaped {
@@ -387,7 +490,7 @@ impl<H: Copy + Default> Port<H> {
         } else {
             self.activate(now, ring, at);
         }
-        Departure::Frame { ring, frame, handle }
+        (frame.frame(), handle)
     }
 
     /// Up to `frames_max` frames that may go at `now`, each handed to `send`. Returns how many went; with fewer than
@@ -399,13 +502,17 @@ impl<H: Copy + Default> Port<H> {
         frames_max: usize,
         mut send: impl FnMut(usize, Frame, H),
     ) -> usize {
-        for sent in 0..frames_max {
-            match self.poll_departure(now) {
-                Departure::Frame { ring, frame, handle } => send(ring, frame, handle),
-                Departure::NotBefore(_) | Departure::Empty => return sent,
-            }
-        }
-        frames_max
+        let mut sent = 0;
+        self.serve(
+            now,
+            frames_max,
+            |_| (),
+            |ring, frame, handle| {
+                sent += 1;
+                send(ring, frame, handle);
+            },
+        );
+        sent
     }
 
     /// Takes a frame out of one ring whatever its rate, pause or turn: to empty a ring that goes away.
@@ -416,9 +523,9 @@ impl<H: Copy + Default> Port<H> {
         self.deactivate(ring);
         let Slot { frame, handle } = self.dequeue(now, ring);
         if !self.rings[ring].queue.is_empty() && !self.rings[ring].paused {
-            self.activate(now, ring, now);
+            self.awaken(now, ring);
         }
-        Some((frame, handle))
+        Some((frame.frame(), handle))
     }
 
     /// Keeps a ring from sending, or lets it send again. Others are not touched.
@@ -431,7 +538,7 @@ impl<H: Copy + Default> Port<H> {
         if paused {
             self.deactivate(ring);
         } else if !state.queue.is_empty() {
-            self.activate(now, ring, now);
+            self.awaken(now, ring);
         }
     }
 
@@ -469,7 +576,7 @@ impl<H: Copy + Default> Port<H> {
         state.shaped = shaping.is_some();
         if state.state != State::Idle {
             self.deactivate(ring);
-            self.activate(now, ring, now);
+            self.awaken(now, ring);
         }
         Ok(())
     }
@@ -489,7 +596,7 @@ impl<H: Copy + Default> Port<H> {
         self.rings[ring].priority = priority;
         if self.rings[ring].state != State::Idle {
             self.deactivate(ring);
-            self.activate(now, ring, now);
+            self.awaken(now, ring);
         }
     }
 
@@ -573,11 +680,11 @@ impl<H: Copy + Default> Port<H> {
         Verdict::Dropped(limit)
     }
 
-    #[inline]
+    #[inline(always)]
     fn dequeue(&mut self, now: Instant, ring: usize) -> Slot<H> {
         let state = &mut self.rings[ring];
         let slot = state.queue.pop().expect("a ring that is ready holds a frame");
-        state.bytes -= u64::from(slot.frame.bytes);
+        state.bytes -= u64::from(slot.frame.bytes());
         self.frames -= 1;
         if state.has_aqm && state.queue.is_empty() {
             self.rare[ring].emptied_at = now;
@@ -585,13 +692,19 @@ impl<H: Copy + Default> Port<H> {
         slot
     }
 
+    /// As [`Self::activate`] for a ring that did not send just now.
+    #[inline(never)]
+    fn awaken(&mut self, now: Instant, ring: usize) {
+        self.activate(now, ring, now);
+    }
+
     /// A ring that is not empty, not paused and nowhere yet goes where it belongs. Its first frame is the first since `since`.
-    #[inline]
+    #[inline(always)]
     fn activate(&mut self, now: Instant, ring: usize, since: Instant) {
         let state = &mut self.rings[ring];
         state.due = since;
         if state.shaped {
-            let bytes = state.queue.front().map_or(0, |slot| slot.frame.bytes);
+            let bytes = state.queue.front().map_or(0, |slot| slot.frame.bytes());
             let at = state.bucket.ready_at(bytes + self.overhead);
             state.due = since.max(at);
             if at > now {
@@ -606,8 +719,8 @@ impl<H: Copy + Default> Port<H> {
 
     #[inline]
     fn insert_ready(&mut self, ring: usize) {
-        let key = self.rings[ring].key(self.discipline);
-        self.ready.insert(ring as u32, key);
+        let (state, discipline) = (&self.rings[ring], self.discipline);
+        self.ready.insert(ring as u32, || state.key(discipline));
     }
 
     fn deactivate(&mut self, ring: usize) {

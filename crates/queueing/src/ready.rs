@@ -1,17 +1,87 @@
-//! Rings that may send now, served by key: the highest first, and in turn among equals.
+//! Rings that may send now: in turn, or the one with the highest key first and in turn among equals.
 
 use alloc::vec;
 use alloc::vec::Vec;
+
+use crate::ring::Ring;
 
 /// No ring.
 const NIL: u32 = u32::MAX;
 /// The highest key: three levels of 64.
 pub(crate) const KEY_MAX: u32 = 64 * 64 * 64 - 1;
 
+/// Rings that may send now.
+#[derive(Debug, Clone)]
+pub(crate) enum Ready {
+    /// In turn: their numbers one behind the other, sixteen in a cache line.
+    InTurn(Ring<u32>),
+    /// By key.
+    ByKey(Keyed),
+}
+
+impl Ready {
+    /// Makes room for one ring more.
+    pub(crate) fn add(&mut self) {
+        if let Self::ByKey(keyed) = self {
+            keyed.add();
+        }
+    }
+
+    /// Makes room for keys up to `key`.
+    pub(crate) fn reserve_keys(&mut self, key: u32) {
+        if let Self::ByKey(keyed) = self {
+            keyed.reserve_keys(key);
+        }
+    }
+
+    #[inline]
+    pub(crate) const fn is_empty(&self) -> bool {
+        match self {
+            Self::InTurn(turn) => turn.is_empty(),
+            Self::ByKey(keyed) => keyed.is_empty(),
+        }
+    }
+
+    /// A ring that is not in yet joins.
+    #[inline]
+    pub(crate) fn insert(&mut self, ring: u32, key: impl FnOnce() -> u32) {
+        match self {
+            Self::InTurn(turn) => turn.push(ring),
+            Self::ByKey(keyed) => keyed.insert(ring, key()),
+        }
+    }
+
+    /// Takes a ring out; in turn this looks at all of them, because only changes of settings ask for it.
+    pub(crate) fn remove(&mut self, ring: u32) {
+        match self {
+            Self::InTurn(turn) => turn.remove(|&other| other == ring),
+            Self::ByKey(keyed) => keyed.remove(ring),
+        }
+    }
+
+    /// Takes out the ring whose turn it is.
+    #[inline(always)]
+    pub(crate) fn pop(&mut self) -> Option<u32> {
+        match self {
+            Self::InTurn(turn) => turn.pop(),
+            Self::ByKey(keyed) => keyed.pop(),
+        }
+    }
+
+    /// The ring whose turn it is after so many others, where that is known.
+    #[inline]
+    pub(crate) fn upcoming(&self, offset: u32) -> Option<u32> {
+        match self {
+            Self::InTurn(turn) => turn.peek(offset).copied(),
+            Self::ByKey(_) => None,
+        }
+    }
+}
+
 /// One circular list for each key, and a tree of bits that finds the highest key in use.
 /// Every operation costs the same for any number of rings.
 #[derive(Debug, Clone)]
-pub(crate) struct Ready {
+pub(crate) struct Keyed {
     heads: Vec<u32>,
     nodes: Vec<Node>,
     leaves: Vec<u64>,
@@ -26,7 +96,7 @@ struct Node {
     key: u32,
 }
 
-impl Ready {
+impl Keyed {
     pub(crate) fn new() -> Self {
         let mut ready =
             Self { heads: Vec::new(), nodes: Vec::new(), leaves: Vec::new(), middle: vec![0; 64], root: 0 };

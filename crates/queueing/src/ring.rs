@@ -38,7 +38,7 @@ impl<T: Copy + Default> Ring<T> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, value: T) {
         if self.len as usize == self.slots.len() {
             self.grow((self.len * 2).max(4));
@@ -53,19 +53,53 @@ impl<T: Copy + Default> Ring<T> {
         if self.len == 0 { None } else { self.slots.get(self.head as usize) }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<T> {
-        self.pop_if(|_| true)
+        if self.len == 0 {
+            return None;
+        }
+        let value = self.slots[self.head as usize];
+        self.len -= 1;
+        // A queue that ran empty starts over, so that one which stays short stays in one place of the cache.
+        self.head = if self.len == 0 { 0 } else { self.index(1) as u32 };
+        Some(value)
     }
 
     /// Takes the first value out if it is wanted.
     #[inline]
     pub(crate) fn pop_if(&mut self, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
-        let value = *self.front().filter(|&value| wanted(value))?;
+        if wanted(self.front()?) { self.pop() } else { None }
+    }
+
+    /// Where the next value to come out lies: to be asked for ahead of time, not to be read.
+    #[inline]
+    pub(crate) const fn head_address(&self) -> *const T {
+        self.slots.as_ptr().wrapping_add(self.head as usize)
+    }
+
+    /// Where the next value to come in goes.
+    #[inline]
+    pub(crate) fn tail_address(&self) -> *const T {
+        self.slots.as_ptr().wrapping_add(self.index(self.len))
+    }
+
+    /// The value that comes out after so many others.
+    #[inline]
+    pub(crate) fn peek(&self, offset: u32) -> Option<&T> {
+        if offset < self.len { self.slots.get(self.index(offset)) } else { None }
+    }
+
+    /// Takes the first value out that is wanted, wherever it is; those behind it move up. Looks at all of them.
+    #[cold]
+    pub(crate) fn remove(&mut self, wanted: impl Fn(&T) -> bool) {
+        let Some(found) = (0..self.len).find(|&offset| wanted(&self.slots[self.index(offset)])) else {
+            return;
+        };
+        for offset in found + 1..self.len {
+            let (to, from) = (self.index(offset - 1), self.index(offset));
+            self.slots[to] = self.slots[from];
+        }
         self.len -= 1;
-        // A queue that ran empty starts over, so that one which stays short stays in one place of the cache.
-        self.head = if self.len == 0 { 0 } else { self.index(1) as u32 };
-        Some(value)
     }
 
     #[inline]

@@ -77,13 +77,14 @@ impl Wheel {
     }
 
     /// Hands every ring whose time has come to `due`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn expire(&mut self, now: Instant, due: impl FnMut(u32)) {
         if self.earliest <= now.get() {
             self.expire_some(now, due);
         }
     }
 
+    #[inline(never)]
     fn expire_some(&mut self, now: Instant, mut due: impl FnMut(u32)) {
         let last = now.get() >> SLOT_BITS;
         while let Some(tick) = self.first()

@@ -265,10 +265,11 @@ mod tests {
     #[test]
     fn an_invalid_measurement_agrees_with_nothing() {
         let mut measured = summary(20.0, 90e6, 0, 0, 60_000);
-        measured.techniques.insert(
-            "headroom".into(),
-            serde_json::json!({ "valid": false, "why": "the switch's core was busy all the time" }),
-        );
+        measured.machine = Some(crate::Machine {
+            valid: Some(false),
+            reason: Some("the switch's core was busy all the time".into()),
+            ..crate::Machine::default()
+        });
         let comparison = compare(&summary(20.0, 90e6, 0, 0, 60_000), &measured, GOALS);
         assert!(comparison.invalid.as_deref().is_some_and(|why| why.contains("busy")));
         assert!(!comparison.agrees());

@@ -236,12 +236,28 @@ section!(
     Machine {
         /// Share of the scenario's rates at which the system ran. All other figures are the scenario's again.
         scale: f64,
+        /// Whether the network, and not the machine, made the figures.
+        valid: bool,
+        /// Why not.
+        reason: String,
         /// Measured time by the clock, in seconds.
         run_s: f64,
         /// Bit/s of TCP payload that the switch and two hosts carried just before, as fast as they could.
         capacity_bps: f64,
         /// Bit/s that the system asks of it at this scale, in each switch once.
         demand_bps: f64,
+        /// Share of the switch's rounds that moved frames; of the busiest switch.
+        switch_busy: f64,
+        /// Its processor time as a share of one core, polling included.
+        switch_cpu: f64,
+        /// Share of the time that it was ready to work and waited for a core.
+        switch_wait: f64,
+        /// The longest mean wait of any tenth of a second, in milliseconds: how late its shaper was.
+        switch_late_ms: f64,
+        /// Share of all cores that was busy.
+        cpu: f64,
+        /// Frames lost because the machine did not keep up.
+        frames_missed: u64,
     }
 );
 
@@ -393,10 +409,8 @@ impl Summary {
     /// Why the figures do not say what the network does: the reason that a measurement gives which marks itself
     /// invalid, because the machine was its bottleneck. `None` where nothing speaks against them.
     pub fn invalid(&self) -> Option<&str> {
-        let marked = |value: &&Value| value.get("valid").and_then(Value::as_bool) == Some(false);
-        let headroom = self.techniques.values().find(marked)?;
-        let why = headroom.get("why").and_then(Value::as_str);
-        Some(why.unwrap_or("the machine was the bottleneck"))
+        let machine = self.machine.as_ref().filter(|machine| machine.valid == Some(false))?;
+        Some(machine.reason.as_deref().unwrap_or("the machine was the bottleneck"))
     }
 }
 

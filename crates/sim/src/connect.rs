@@ -1,5 +1,7 @@
 //! Joins the hosts of a workload: the path of each connection, and the detours of flows that rules redirect.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use fanin_scenario::{FlowDistribution, Scenario, Topology};
 
 use crate::Error;
@@ -8,14 +10,16 @@ use crate::run::Wanted;
 use crate::topology::Roles;
 use crate::world::{Workload, World};
 
-/// Opens all connections, in order.
+/// Opens all connections, in order. Returns whether it did: it is given up soon after `stop` is set, and the network is not
+/// to be used then.
 pub(crate) fn connect<W: Workload>(
     scenario: &Scenario,
     network: &Network,
     roles: &Roles,
     world: &mut World<W>,
     connections: &[Wanted],
-) -> Result<(), Error> {
+    stop: &AtomicBool,
+) -> Result<bool, Error> {
     // Paths to one node are looked for in a row.
     let mut order: Vec<(u32, usize, usize)> = connections
         .iter()
@@ -35,6 +39,9 @@ pub(crate) fn connect<W: Workload>(
     let mut routes = vec![[None; 2]; connections.len()];
     let mut detoured = Vec::new();
     for (to, number, side) in order {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
         let wanted = &connections[number];
         let spread = match scenario.network.flow_distribution {
             FlowDistribution::Ecmp => Spread::Flow(2 * number as u64 + side as u64),
@@ -63,9 +70,12 @@ pub(crate) fn connect<W: Workload>(
     }
     world.reserve(connections.len());
     for (wanted, routes) in connections.iter().zip(routes) {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
         world.connect(routes.map(|route| route.expect("both sides are found")), wanted.hosts, [0, 0]);
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Paths that lead through a software switch beside the way.

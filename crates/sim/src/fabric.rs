@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use fanin_queueing::{Ecn, FifoMemory, Frame as Descriptor, Passage};
+use fanin_queueing::{FifoMemory, Frame as Descriptor, Passage};
 use fanin_units::{Bytes, Instant, Rate};
 
 use crate::Error;
@@ -19,8 +19,13 @@ use crate::schedule::Schedule;
 use crate::tcp::{Flags, Segment};
 
 mod held;
+mod parcel;
+mod ringed;
+
+use parcel::{ECN_CAPABLE, place_of};
 
 pub(crate) use held::{DEADLOCK_CHECK, HeldPorts, PauseFigures, SIGNAL, TRANSMITTED};
+pub(crate) use parcel::Parcel;
 
 /// No port, end or segment.
 pub(crate) const NIL: u32 = u32::MAX;
@@ -46,20 +51,15 @@ pub(crate) struct Frame {
     pub(crate) end: u32,
     /// Bytes on the wire, everything counted.
     pub(crate) wire_bytes: u32,
-    /// Where its segment is, in the lower bits; [`ECN_CAPABLE`] and [`ECN_MARKED`] above.
+    /// Where its segment is, in the lower bits; [`ECN_CAPABLE`] and whether it is marked above.
     segment: u32,
 }
-
-/// The frame's IP header says that it may be marked.
-const ECN_CAPABLE: u32 = 1 << 30;
-/// It is marked.
-const ECN_MARKED: u32 = 1 << 31;
 
 impl Frame {
     /// Where its segment is.
     #[inline]
     pub(crate) const fn segment(&self) -> usize {
-        (self.segment & (ECN_CAPABLE - 1)) as usize
+        place_of(self.segment)
     }
 }
 
@@ -160,31 +160,32 @@ impl Port {
     }
 
     /// Takes a frame that will have left at `departure`.
-    #[inline]
-    fn accept(&mut self, schedule: &mut Schedule, departure: u64, index: PortIndex, mut frame: Frame) {
+    #[inline(always)]
+    fn accept(&mut self, schedule: &mut Schedule, departure: u64, index: PortIndex, parcel: Parcel) {
+        let wire_bytes = parcel.wire_bytes();
         self.departure = departure;
         self.frames += 1;
-        self.wire_bytes += u64::from(frame.wire_bytes);
-        frame.arrival = departure + self.delay;
+        self.wire_bytes += u64::from(wire_bytes);
+        let arrival = departure + self.delay;
         if self.len == 0 {
-            schedule.insert_owned(frame.arrival, ARRIVAL << INDEX_BITS | index);
+            schedule.insert_owned(arrival, ARRIVAL << INDEX_BITS | index);
         }
-        self.push(frame);
-    }
-
-    #[inline]
-    fn slot(&self, offset: u32) -> usize {
-        (self.head.wrapping_add(offset)) as usize & (self.ring.len().wrapping_sub(1))
-    }
-
-    #[inline]
-    fn push(&mut self, frame: Frame) {
         if self.len as usize == self.ring.len() {
             self.grow();
         }
         let slot = self.slot(self.len);
-        self.ring[slot] = frame;
+        let place = &mut self.ring[slot];
+        place.arrival = arrival;
+        place.next = parcel.next();
+        place.end = parcel.end();
+        place.wire_bytes = wire_bytes;
+        place.segment = parcel.tagged();
         self.len += 1;
+    }
+
+    #[inline(always)]
+    fn slot(&self, offset: u32) -> usize {
+        (self.head.wrapping_add(offset)) as usize & (self.ring.len().wrapping_sub(1))
     }
 
     #[cold]
@@ -227,9 +228,19 @@ pub(crate) enum Hop {
         is_next: bool,
     },
     /// It is at its destination.
-    Delivered(Frame),
+    Delivered {
+        /// The end that it is for.
+        end: u32,
+        /// Where its segment is.
+        segment: usize,
+        /// Bytes on the wire.
+        wire_bytes: u32,
+    },
     /// A switch dropped it.
-    Dropped(Frame),
+    Dropped {
+        /// Where its segment is.
+        segment: usize,
+    },
 }
 
 /// All ports and the frames in flight.
@@ -442,9 +453,26 @@ impl Fabric {
         }
     }
 
-    /// Sends a segment on its way: behind all others of its host's port. Hosts queue without limit. Returns its bytes
-    /// on the wire.
+    /// A place for the next segment. It is not taken before [`send_from`](Self::send_from) is called: what is written
+    /// there is all the copying that a segment costs.
     #[inline(always)]
+    pub(crate) fn free_place(&mut self) -> u32 {
+        if let Some(&place) = self.free.last() {
+            return place;
+        }
+        self.add_place()
+    }
+
+    #[cold]
+    fn add_place(&mut self) -> u32 {
+        assert!(self.segments.len() < ECN_CAPABLE as usize, "more than 2^30 frames are on their way");
+        self.segments.push(Segment::default());
+        let place = (self.segments.len() - 1) as u32;
+        self.free.push(place);
+        place
+    }
+
+    /// As [`send_from`](Self::send_from), for a segment that lies elsewhere.
     pub(crate) fn send(
         &mut self,
         schedule: &mut Schedule,
@@ -453,43 +481,51 @@ impl Fabric {
         route: Step,
         end: u32,
     ) -> u32 {
+        let place = self.free_place();
+        self.segments[place as usize] = *segment;
+        self.send_from(place, schedule, now, route, end)
+    }
+
+    /// Sends the segment in the [free place](Self::free_place) on its way: behind all others of its host's port. Hosts
+    /// queue without limit. Returns its bytes on the wire.
+    #[inline(always)]
+    pub(crate) fn send_from(
+        &mut self,
+        place: u32,
+        schedule: &mut Schedule,
+        now: u64,
+        route: Step,
+        end: u32,
+    ) -> u32 {
+        debug_assert_eq!(self.free.last(), Some(&place));
+        self.free.pop();
+        let segment = &self.segments[place as usize];
         let wire_bytes = self.wire_bytes(segment);
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.segments[place as usize] = *segment;
-                place
-            }
-            None => {
-                assert!(self.segments.len() < ECN_CAPABLE as usize, "more than 2^30 frames are on their way");
-                self.segments.push(*segment);
-                (self.segments.len() - 1) as u32
-            }
-        };
         let ecn = if segment.flags.contains(Flags::ECT) { ECN_CAPABLE } else { 0 };
-        let frame = Frame { arrival: 0, next: route.next, end, wire_bytes, segment: place | ecn };
-        let index = route.port;
+        let Step { port: index, next } = route;
+        let parcel = Parcel::new(next, end, wire_bytes, place | ecn);
         if self.held.is_some() {
-            self.hold(schedule, now, [NIL, index], frame);
+            self.hold(schedule, now, [NIL, index], parcel);
             return wire_bytes;
         }
         let port = &mut self.ports[index as usize];
         let departure = now.max(port.departure) + port.time_to_send(wire_bytes);
-        port.accept(schedule, departure, index, frame);
+        port.accept(schedule, departure, index, parcel);
         wire_bytes
     }
 
-    /// Frees the place of a frame's segment: it was delivered or dropped.
+    /// Frees the place of a segment: it was delivered or dropped.
     #[inline]
-    pub(crate) fn remove(&mut self, frame: &Frame) {
-        self.free.push(frame.segment() as u32);
+    pub(crate) fn remove(&mut self, segment: usize) {
+        self.free.push(segment as u32);
     }
 
     /// The frame whose arrival over a port's link was due has arrived: moves it on.
     #[inline(always)]
     pub(crate) fn arrive(&mut self, schedule: &mut Schedule, now: u64, from: PortIndex) -> Hop {
         let port = &mut self.ports[from as usize];
-        let mut frame = port.ring[port.slot(0)];
-        debug_assert_eq!(frame.arrival, now);
+        let Frame { arrival, next: step, end, wire_bytes, segment } = port.ring[port.slot(0)];
+        debug_assert_eq!(arrival, now);
         port.len -= 1;
         // A ring that ran empty starts over, so that one which stays short stays in one place of the cache.
         port.head = if port.len == 0 { 0 } else { port.head.wrapping_add(1) };
@@ -499,151 +535,84 @@ impl Fabric {
         }
         // Without branches: whose port it is follows no pattern.
         let held = u64::from(port.is_plain) & u64::from(port.released == 0);
-        let charge = held * port.charge(frame.wire_bytes, self.unstored_bytes);
+        let charge = held * port.charge(wire_bytes, self.unstored_bytes);
         port.released = port.released.saturating_sub(1);
         port.held -= charge;
         self.ample[port.switch as usize].0 -= charge;
         let input = port.place.input;
-        let Some(&Step { port: index, next }) = self.steps.get(frame.next as usize) else {
-            return Hop::Delivered(frame);
+        let Some(&Step { port: index, next }) = self.steps.get(step as usize) else {
+            return Hop::Delivered { end, segment: place_of(segment), wire_bytes };
         };
-        let step = std::mem::replace(&mut frame.next, next);
+        let mut parcel = Parcel::new(next, end, wire_bytes, segment);
         if self.is_special
-            && let Some(hop) = self.arrive_specially(schedule, now, [from, index], frame)
+            && let Some(hop) = self.arrive_specially(schedule, now, [from, index], parcel)
         {
             return hop;
         }
         let port = &mut self.ports[index as usize];
         let Place { memory, output, .. } = port.place;
         if memory == NIL {
-            let charge = port.charge(frame.wire_bytes, self.unstored_bytes);
+            let charge = port.charge(wire_bytes, self.unstored_bytes);
             let (in_switch, ample) = &mut self.ample[port.switch as usize];
             // What has left the queue but not yet arrived still counts, until the difference could matter.
             if port.held + charge > port.held_max || *in_switch + charge > *ample {
                 *in_switch -= port.settle(now, self.unstored_bytes);
                 if port.held + charge > port.limit {
                     port.drops += 1;
-                    return Hop::Dropped(frame);
+                    return Hop::Dropped { segment: place_of(segment) };
                 }
                 port.held_max = port.held_max.max(port.held + charge);
                 self.is_doubtful |= *in_switch + charge > *ample;
             }
             *in_switch += charge;
             port.held += charge;
-            let departure = now.max(port.departure) + port.time_to_send(frame.wire_bytes);
-            port.accept(schedule, departure, index, frame);
+            let departure = now.max(port.departure) + port.time_to_send(wire_bytes);
+            port.accept(schedule, departure, index, parcel);
             return Hop::Forwarded { to: index, is_next: port.leads_to_host & (port.len == 1) };
         }
         if memory & RINGED != 0 {
-            return self.arrive_at_rings(schedule, now, memory & !RINGED, step, frame);
+            return self.arrive_at_rings(schedule, now, memory & !RINGED, step, parcel);
         }
-        let ecn = match frame.segment >> 30 {
-            0 => Ecn::NotCapable,
-            1 => Ecn::Capable,
-            _ => Ecn::Congestion,
-        };
-        let bytes = frame.wire_bytes - self.unstored_bytes;
+        let bytes = wire_bytes - self.unstored_bytes;
         let chance = &mut self.chances[memory as usize];
         let passage = self.memories[memory as usize].handle_arrival(
             Instant::new(now),
             usize::from(input),
             usize::from(output),
-            Descriptor { bytes, ecn },
+            Descriptor { bytes, ecn: parcel.ecn() },
             || (chance.bits() >> 32) as u32,
         );
         match passage {
-            Passage::Queued { end, marked, .. } => {
+            Passage::Queued { end: departure, marked, .. } => {
                 if marked {
-                    frame.segment |= ECN_MARKED;
-                    self.segments[frame.segment()].flags.insert(Flags::CE);
+                    parcel = parcel.marked();
+                    self.segments[parcel.segment()].flags.insert(Flags::CE);
                 }
-                port.accept(schedule, end.get(), index, frame);
+                port.accept(schedule, departure.get(), index, parcel);
                 Hop::Forwarded { to: index, is_next: port.leads_to_host & (port.len == 1) }
             }
-            Passage::Dropped(_) => Hop::Dropped(frame),
+            Passage::Dropped(_) => Hop::Dropped { segment: place_of(segment) },
         }
-    }
-
-    #[inline(never)]
-    fn arrive_at_rings(
-        &mut self,
-        schedule: &mut Schedule,
-        now: u64,
-        number: u32,
-        step: u32,
-        frame: Frame,
-    ) -> Hop {
-        let ringed = &mut self.ringed[number as usize];
-        let ring = usize::from(self.rings[step as usize]);
-        let payload = self.segments[frame.segment()].payload;
-        let to = ringed.port;
-        if !ringed.handle_arrival(now, ring, frame, payload) {
-            self.ports[to as usize].drops += 1;
-            return Hop::Dropped(frame);
-        }
-        self.serve_rings(schedule, now, number);
-        Hop::Forwarded { to, is_next: false }
-    }
-
-    /// The time has come at which a port with rings was to be looked at.
-    pub(crate) fn look_at_rings(&mut self, schedule: &mut Schedule, now: u64, number: u32) {
-        let ringed = &mut self.ringed[number as usize];
-        // A look that an earlier one has overtaken does nothing.
-        if ringed.look_at <= now {
-            ringed.look_at = u64::MAX;
-            self.serve_rings(schedule, now, number);
-        }
-    }
-
-    /// Sends a frame if the link is free, and sees to it that the port is looked at again when the next may go.
-    fn serve_rings(&mut self, schedule: &mut Schedule, now: u64, number: u32) {
-        let ringed = &mut self.ringed[number as usize];
-        let index = ringed.port;
-        let port = &mut self.ports[index as usize];
-        let mut look_at = port.departure;
-        if port.departure <= now {
-            match ringed.poll_departure(now) {
-                Ok(frame) => {
-                    ringed.payload -= u64::from(self.segments[frame.segment()].payload);
-                    let departure = now + port.time_to_send(frame.wire_bytes);
-                    port.accept(schedule, departure, index, frame);
-                    look_at = departure;
-                }
-                Err(Some(at)) => look_at = at,
-                Err(None) => return,
-            }
-        }
-        if ringed.frames() > 0 && look_at < ringed.look_at {
-            ringed.look_at = look_at;
-            schedule.insert(look_at, RINGS << INDEX_BITS | number);
-        }
-    }
-
-    /// What the rings of destinations did; `None` where there are none.
-    pub(crate) fn ring_figures(&self) -> Option<RingFigures> {
-        let mut figures = RingFigures::default();
-        self.ringed.iter().for_each(|ringed| ringed.add_to(&mut figures));
-        (!self.ringed.is_empty()).then_some(figures)
     }
 
     /// What a switch does beside queueing: M21TCP's option. Where ports can be stopped, the queueing too.
-    #[cold]
+    #[inline(never)]
     fn arrive_specially(
         &mut self,
         schedule: &mut Schedule,
         now: u64,
         [from, index]: [PortIndex; 2],
-        frame: Frame,
+        parcel: Parcel,
     ) -> Option<Hop> {
         if let Some(m21) = &mut self.m21 {
             let (input, output) =
                 (self.ports[from as usize].place.input, self.ports[index as usize].place.output);
-            let segment = &mut self.segments[frame.segment()];
-            m21.handle_frame(now, self.switch_of[index as usize], [input, output], frame.end, segment);
+            let segment = &mut self.segments[parcel.segment()];
+            m21.handle_frame(now, self.switch_of[index as usize], [input, output], parcel.end(), segment);
         }
-        self.held.is_some().then(|| match self.hold(schedule, now, [from, index], frame) {
+        self.held.is_some().then(|| match self.hold(schedule, now, [from, index], parcel) {
             None => Hop::Forwarded { to: index, is_next: false },
-            Some(dropped) => Hop::Dropped(dropped),
+            Some(dropped) => Hop::Dropped { segment: dropped.segment() },
         })
     }
 
@@ -728,10 +697,11 @@ impl Fabric {
 
     /// Payload of all frames on their way.
     pub(crate) fn payload_in_flight(&self) -> u64 {
-        let payload = |frame: &Frame| u64::from(self.segments[frame.segment()].payload);
-        let held = self.held.iter().flat_map(|held| held.waiting());
+        let payload = |segment: usize| u64::from(self.segments[segment].payload);
+        let held = self.held.iter().flat_map(|held| held.waiting()).map(Parcel::segment);
         let in_rings: u64 = self.ringed.iter().map(|ringed| ringed.payload).sum();
-        self.ports.iter().flat_map(Port::waiting).chain(held).map(payload).sum::<u64>() + in_rings
+        let on_links = self.ports.iter().flat_map(Port::waiting).map(Frame::segment);
+        on_links.chain(held).map(payload).sum::<u64>() + in_rings
     }
 
     /// Asserts that no link carried more than its rate, that every port kept its order, and that every segment's

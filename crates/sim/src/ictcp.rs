@@ -46,7 +46,9 @@ struct Interface {
     /// Bytes a second that may still be given out in this slot.
     quota: f64,
     free: f64,
-    connections: BTreeMap<EndIndex, Incoming>,
+    /// How many connections come in, and the sum of their windows.
+    connections: u32,
+    windows: u32,
 }
 
 /// What was done with windows.
@@ -64,12 +66,19 @@ pub(crate) struct IctcpCounters {
 pub(crate) struct Ictcp {
     mss: u32,
     hosts: BTreeMap<u32, Interface>,
+    /// By end: what every packet looks at, so that it is found at once.
+    incoming: Vec<Option<Incoming>>,
     pub(crate) counters: IctcpCounters,
 }
 
 impl Ictcp {
     pub(crate) fn new(mss: u16) -> Self {
-        Self { mss: u32::from(mss), hosts: BTreeMap::new(), counters: IctcpCounters::default() }
+        Self {
+            mss: u32::from(mss),
+            hosts: BTreeMap::new(),
+            incoming: Vec::new(),
+            counters: IctcpCounters::default(),
+        }
     }
 
     /// A connection into a host with a link of `rate` that has not carried data; returns its first window in bytes.
@@ -80,11 +89,18 @@ impl Ictcp {
             bytes: 0,
             quota: 0.0,
             free: rate.get() as f64 / 8.0,
-            connections: BTreeMap::new(),
+            connections: 0,
+            windows: 0,
         });
         let new =
             Incoming { window: WINDOW_MIN, bytes: 0, since: 0, throughput: 0.0, lags: 0, slow_start: true };
-        interface.connections.insert(end, new);
+        interface.connections += 1;
+        interface.windows += WINDOW_MIN;
+        let place = end as usize;
+        if self.incoming.len() <= place {
+            self.incoming.resize(place + 1, None);
+        }
+        self.incoming[place] = Some(new);
         WINDOW_MIN * self.mss
     }
 
@@ -111,9 +127,8 @@ impl Ictcp {
         }
         let may_grow = now - interface.slot_from >= rtt_ps;
         let scarce = interface.free < SCARCE * interface.rate;
-        let mean = f64::from(interface.connections.values().map(|one| one.window).sum::<u32>())
-            / interface.connections.len().max(1) as f64;
-        let one = interface.connections.get_mut(&end)?;
+        let mean = f64::from(interface.windows) / f64::from(interface.connections.max(1));
+        let one = self.incoming.get_mut(end as usize)?.as_mut()?;
         one.bytes += u64::from(bytes);
         let span = now.saturating_sub(one.since);
         if span < rtt_ps {
@@ -157,6 +172,7 @@ impl Ictcp {
             one.window -= 1;
         }
         one.window = one.window.max(WINDOW_MIN);
+        interface.windows = interface.windows - before + one.window;
         self.counters.window_max = self.counters.window_max.max(one.window);
         self.counters.increases += u64::from(one.window > before);
         self.counters.decreases += u64::from(one.window < before);

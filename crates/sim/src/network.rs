@@ -234,9 +234,15 @@ pub struct Paths<'a> {
     network: &'a Network,
     /// Ports that leave each node, in the order of the links.
     leaving: Vec<Vec<PortIndex>>,
-    /// Links from each node to `destination`; `u32::MAX` where none leads there.
+    /// Of these, the ones that lead to switches.
+    to_switches: Vec<Vec<PortIndex>>,
+    /// Links from each switch, and from `destination` itself, to there; `u32::MAX` where none leads there.
     distance: Vec<u32>,
     destination: Option<NodeIndex>,
+    /// The ports by which each node comes closer to it, as far as anybody has asked, and where they stand: a core router
+    /// has hundreds of ports, and is asked for every connection.
+    closer: Vec<PortIndex>,
+    closer_of: Vec<Option<(u32, u32)>>,
 }
 
 impl<'a> Paths<'a> {
@@ -247,10 +253,22 @@ impl<'a> Paths<'a> {
     pub fn new(network: &'a Network) -> Result<Self, NetworkError> {
         network.check()?;
         let mut leaving = vec![Vec::new(); network.nodes.len()];
+        let mut to_switches = leaving.clone();
         for port in 0..2 * network.links.len() as PortIndex {
             leaving[network.source(port) as usize].push(port);
+            if network.nodes[network.destination(port) as usize].kind != NodeKind::Host {
+                to_switches[network.source(port) as usize].push(port);
+            }
         }
-        Ok(Self { network, leaving, distance: Vec::new(), destination: None })
+        Ok(Self {
+            network,
+            leaving,
+            to_switches,
+            distance: Vec::new(),
+            destination: None,
+            closer: Vec::new(),
+            closer_of: Vec::new(),
+        })
     }
 
     /// The ports on the way from one host to another. Ask for all paths to one destination in a row: changing
@@ -267,42 +285,70 @@ impl<'a> Paths<'a> {
         if self.destination != Some(to) {
             self.measure(to);
         }
-        if from == to || self.distance[from as usize] == u32::MAX {
+        if from == to || self.distance_of(from) == u32::MAX {
             let name = |node: NodeIndex| self.network.nodes[node as usize].name.clone();
             return Err(NetworkError::NoPath { from: name(from), to: name(to) });
         }
         let (mut node, mut spread) = (from, spread);
         Ok(std::iter::from_fn(move || {
-            let left = self.distance[node as usize];
-            if left == 0 {
+            if node == to {
                 return None;
             }
-            let closer =
-                |&&port: &&PortIndex| self.distance[self.network.destination(port) as usize] == left - 1;
-            let choices = self.leaving[node as usize].iter().filter(closer).count() as u64;
+            let closer = self.closer(node);
+            let choices = closer.len() as u64;
             let chosen = match &mut spread {
                 _ if choices == 1 => 0,
                 Spread::Flow(flow) => mix(*flow ^ u64::from(node).rotate_left(32)) % choices,
                 // As the digits of a number: the next choice does not repeat this one.
                 Spread::Destination(number) => std::mem::replace(number, *number / choices) % choices,
             };
-            let port = *self.leaving[node as usize].iter().filter(closer).nth(chosen as usize)?;
+            let port = closer[chosen as usize];
             node = self.network.destination(port);
             Some(port)
         }))
     }
 
-    /// Breadth-first search backwards from `to`; hosts do not forward.
+    /// The ports by which a node comes closer to the destination.
+    fn closer(&mut self, node: NodeIndex) -> &[PortIndex] {
+        let (start, end) = match self.closer_of[node as usize] {
+            Some(span) => span,
+            None => {
+                let left = self.distance_of(node);
+                let start = self.closer.len() as u32;
+                let is_closer =
+                    |&&port: &&PortIndex| self.distance[self.network.destination(port) as usize] == left - 1;
+                self.closer.extend(self.leaving[node as usize].iter().filter(is_closer));
+                let span = (start, self.closer.len() as u32);
+                self.closer_of[node as usize] = Some(span);
+                span
+            }
+        };
+        &self.closer[start as usize..end as usize]
+    }
+
+    /// Links from a node to the destination; `u32::MAX` where none leads there.
+    fn distance_of(&self, node: NodeIndex) -> u32 {
+        let known = self.distance[node as usize];
+        if known != u32::MAX || self.network.nodes[node as usize].kind != NodeKind::Host {
+            return known;
+        }
+        let neighbours =
+            self.leaving[node as usize].iter().map(|&port| self.network.destination(port) as usize);
+        neighbours.map(|neighbour| self.distance[neighbour]).min().unwrap_or(u32::MAX).saturating_add(1)
+    }
+
+    /// Breadth-first search backwards from `to`. Hosts do not forward, so that only switches are searched: a network has
+    /// fifty times as many hosts, and each is looked for once.
     fn measure(&mut self, to: NodeIndex) {
+        self.closer.clear();
+        self.closer_of.clear();
+        self.closer_of.resize(self.network.nodes.len(), None);
         self.distance.clear();
         self.distance.resize(self.network.nodes.len(), u32::MAX);
         self.distance[to as usize] = 0;
         let mut reached = std::collections::VecDeque::from([to]);
         while let Some(node) = reached.pop_front() {
-            if node != to && self.network.nodes[node as usize].kind == NodeKind::Host {
-                continue;
-            }
-            for &port in &self.leaving[node as usize] {
+            for &port in &self.to_switches[node as usize] {
                 let neighbour = self.network.destination(port) as usize;
                 if self.distance[neighbour] == u32::MAX {
                     self.distance[neighbour] = self.distance[node as usize] + 1;

@@ -12,7 +12,7 @@ use fanin_scenario::{DaqringService, Daqrings};
 use fanin_units::Instant;
 
 use crate::Error;
-use crate::fabric::Frame;
+use crate::fabric::Parcel;
 use crate::network::PortIndex;
 
 /// In [`crate::memories::Place::memory`]: the rest of the number says which of the ringed ports this is.
@@ -31,9 +31,9 @@ struct Held {
 /// One output port with its rings.
 pub(crate) struct RingedPort {
     pub(crate) port: PortIndex,
-    queue: Queue<Frame>,
+    queue: Queue<Parcel>,
     /// What no rule names.
-    others: VecDeque<Frame>,
+    others: VecDeque<Parcel>,
     settings: Daqrings,
     /// The ring of each destination.
     rings: BTreeMap<u32, usize>,
@@ -100,43 +100,43 @@ impl RingedPort {
     /// A frame with so much payload comes for a ring; false if the ring is full.
     ///
     /// The token bucket counts what the frame takes on the wire, so that a limit of the next link's rate is that link.
-    pub(crate) fn handle_arrival(&mut self, now: u64, ring: usize, frame: Frame, payload: u16) -> bool {
+    pub(crate) fn handle_arrival(&mut self, now: u64, ring: usize, parcel: Parcel, payload: u16) -> bool {
         if ring == OTHERS {
             if self.others.len() >= self.settings.frames as usize {
                 return false;
             }
-            self.others.push_back(frame);
-            self.note(ring, frame, payload);
+            self.others.push_back(parcel);
+            self.note(ring, parcel, payload);
             return true;
         }
         let verdict = self.queue.handle_arrival(
             Instant::new(now),
             ring,
-            Descriptor::new(frame.wire_bytes),
-            frame,
+            Descriptor::new(parcel.wire_bytes()),
+            parcel,
             || 0,
         );
         let Verdict::Accepted { .. } = verdict else { return false };
-        self.note(ring, frame, payload);
+        self.note(ring, parcel, payload);
         true
     }
 
-    fn note(&mut self, ring: usize, frame: Frame, payload: u16) {
+    fn note(&mut self, ring: usize, parcel: Parcel, payload: u16) {
         let held = &mut self.held[ring];
-        held.bytes += u64::from(frame.wire_bytes - self.unstored_bytes);
+        held.bytes += u64::from(parcel.wire_bytes() - self.unstored_bytes);
         held.bytes_max = held.bytes_max.max(held.bytes);
         self.payload += u64::from(payload);
     }
 
     /// The next frame that may go, or when to look again.
-    pub(crate) fn poll_departure(&mut self, now: u64) -> Result<Frame, Option<u64>> {
-        if let Some(frame) = self.others.pop_front() {
-            self.held[OTHERS].bytes -= u64::from(frame.wire_bytes - self.unstored_bytes);
-            return Ok(frame);
+    pub(crate) fn poll_departure(&mut self, now: u64) -> Result<Parcel, Option<u64>> {
+        if let Some(parcel) = self.others.pop_front() {
+            self.held[OTHERS].bytes -= u64::from(parcel.wire_bytes() - self.unstored_bytes);
+            return Ok(parcel);
         }
         match self.queue.poll_departure(Instant::new(now)) {
             Departure::Frame { ring, handle, .. } => {
-                self.held[ring].bytes -= u64::from(handle.wire_bytes - self.unstored_bytes);
+                self.held[ring].bytes -= u64::from(handle.wire_bytes() - self.unstored_bytes);
                 Ok(handle)
             }
             Departure::NotBefore(at) => Err(Some(at.get())),
@@ -192,14 +192,12 @@ mod tests {
         RingedPort::new(0, settings, 20).unwrap()
     }
 
-    fn frame() -> Frame {
+    fn frame() -> Parcel {
         to(0)
     }
 
-    fn to(end: u32) -> Frame {
-        let mut frame = Frame::default();
-        (frame.wire_bytes, frame.end) = (WIRE, end);
-        frame
+    fn to(end: u32) -> Parcel {
+        Parcel::of(WIRE, end)
     }
 
     #[test]
@@ -253,7 +251,7 @@ mod tests {
                 assert!(port.handle_arrival(0, rings[place], to(place as u32), 1448));
             }
         }
-        let ends: Vec<u32> = (0..7).map(|_| port.poll_departure(0).unwrap().end).collect();
+        let ends: Vec<u32> = (0..7).map(|_| port.poll_departure(0).unwrap().end()).collect();
         assert_eq!(ends[..3], [1, 1, 1], "{ends:?}");
         assert_eq!(ends.iter().filter(|&&end| end == 0).count(), 2);
     }

@@ -159,7 +159,10 @@ fn simulate<W: Measured>(
     if let Some(held) = &mut world.fabric.held {
         held.bulk_ends = 2 * world.workload.bulk_connections();
     }
-    connect(scenario, network, roles, &mut world, &connections)?;
+    let is_built = connect(scenario, network, roles, &mut world, &connections, control.stop)?;
+    if !is_built {
+        return Ok(Some(unbuilt(seed, &meter, &world)));
+    }
     if transport.congestion_control == CongestionControl::Ictcp {
         let bulk = world.workload.bulk_connections();
         let rate = |port: PortIndex| network.links[port as usize / 2].rate;
@@ -243,6 +246,16 @@ fn simulate<W: Measured>(
         frames: world.tapped.iter().filter(|seen| seen.port / 2 == port / 2).copied().collect(),
     });
     Ok(Some(Outcome { end, summary, records, capture }))
+}
+
+/// What a run gives that was stopped while its network was being built: that it was, and no figures but those of speed.
+fn unbuilt<W: Measured>(seed: u64, meter: &Meter, world: &World<W>) -> Outcome {
+    let span = Span { from: Instant::START, until: Instant::START };
+    let mut summary = Summary::new(Kind::Sim, env!("CARGO_PKG_VERSION"), ScenarioName::default());
+    summary.seed = Some(seed);
+    world.workload.summarise(&mut summary, &[], span);
+    summary.speed = Some(meter.stop(world));
+    Outcome { end: End::Stopped, summary, records: Records::default(), capture: None }
 }
 
 /// The circle of ports that wait for one another.
@@ -337,14 +350,13 @@ fn totals<W: Workload>(world: &World<W>) -> Totals {
         ..Totals::default()
     };
     (totals.drops, totals.marks) = world.fabric.drops_and_marks();
-    for end in 0..world.ends_len() {
-        let (stats, _) = world.end_stats(end as u32);
-        totals.segments += stats.segments;
-        totals.retransmits += stats.retransmits;
-        totals.timeouts += stats.timeouts;
-        totals.fast_retransmits += stats.fast_retransmits;
-        totals.spurious_retransmits += stats.spurious_retransmits;
-    }
+    [
+        totals.segments,
+        totals.retransmits,
+        totals.timeouts,
+        totals.fast_retransmits,
+        totals.spurious_retransmits,
+    ] = world.counts();
     totals
 }
 
@@ -419,16 +431,19 @@ fn flow_rows<W: Workload>(world: &World<W>, connections: &[Wanted], names: &[Arc
     let name = |end: usize| &names[connections[end / 2].nodes[end % 2] as usize];
     (0..world.ends_len())
         .filter_map(|end| {
+            if world.is_silent(end as u32) {
+                return None;
+            }
             let (stats, acked_bytes) = world.end_stats(end as u32);
-            (stats.segments > 0).then(|| FlowRow {
+            Some(FlowRow {
                 flow: end as u64 / 2,
                 source: name(end).clone(),
                 destination: name(world.peer_of(end as u32) as usize).clone(),
                 acked_bytes,
                 segments: stats.segments,
                 retransmits: stats.retransmits,
-                timeouts: stats.timeouts,
-                fast_retransmits: stats.fast_retransmits,
+                timeouts: Some(stats.timeouts),
+                fast_retransmits: Some(stats.fast_retransmits),
                 spurious_retransmits: Some(stats.spurious_retransmits),
                 cwnd_packets_max: None,
                 rtt_min_ps: None,

@@ -1,9 +1,10 @@
-//! What happens next: a timing wheel of occurrences in two levels, and a heap for the far future.
+//! What happens next: a timing wheel of occurrences in three levels, and a heap for the far future.
 //!
 //! Nearly all occurrences are arrivals of frames, at most one pending for each link, a few microseconds ahead. They
 //! lie in the inner ring of narrow buckets, each a short list sorted by time; a bitmap finds the next bucket that
-//! holds anything. Timers of up to half a second lie unsorted in the outer ring, whose buckets are whole blocks of
-//! the inner one, and are dealt out when their block comes near. What is later still waits in a binary heap.
+//! holds anything. Timers lie unsorted in the outer ring, whose buckets are whole blocks of the inner one, and are dealt
+//! out when their block comes near; those of some seconds, retransmission timers above all, in lists of whole eras of
+//! blocks. What is later still waits in a binary heap.
 //! Occurrences of one instant happen in the order in which they were scheduled.
 
 use std::cmp::Reverse;
@@ -13,8 +14,12 @@ use std::collections::BinaryHeap;
 const BLOCK_BITS: u32 = 9;
 /// The inner ring holds two blocks: the present one and the next.
 const BUCKETS: usize = 2 << BLOCK_BITS;
-/// Blocks of the outer ring.
-const BLOCKS: usize = 4096;
+/// Blocks in an era, as a power of two.
+const ERA_BITS: u32 = 11;
+/// The outer ring holds the blocks of two eras: of the present one and of the next.
+const BLOCKS: usize = 2 << ERA_BITS;
+/// Eras that have lists, the two of the outer ring among them.
+const ERAS: usize = 64;
 const NIL: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
@@ -80,6 +85,10 @@ pub(crate) struct Schedule {
     /// First and last node of each block.
     blocks: Box<[(u32, u32); BLOCKS]>,
     outer: Bitmap<{ BLOCKS / 64 }>,
+    /// First and last node of each era.
+    eras: [(u32, u32); ERAS],
+    /// How many nodes they hold.
+    in_eras: usize,
     /// A bucket spans `1 << shift` picoseconds.
     shift: u32,
     /// Nodes below this number belong to those who have one occurrence pending at most; the others are lent.
@@ -88,6 +97,8 @@ pub(crate) struct Schedule {
     cursor: u64,
     /// The first bucket beyond the two blocks that the inner ring holds.
     near_end: u64,
+    /// The first block beyond the two eras that the outer ring holds.
+    outer_end: u64,
     nodes: Vec<Node>,
     free: u32,
     far: BinaryHeap<Reverse<(u64, u64, u32)>>,
@@ -106,10 +117,13 @@ impl Schedule {
             near: Bitmap::new(),
             blocks: Box::new([(NIL, NIL); BLOCKS]),
             outer: Bitmap::new(),
+            eras: [(NIL, NIL); ERAS],
+            in_eras: 0,
             shift: bucket_ps.clamp(1 << 8, 1 << 36).ilog2(),
             owned,
             cursor: 0,
             near_end: 2 << BLOCK_BITS,
+            outer_end: BLOCKS as u64,
             nodes: (0..owned).map(|what| Node { time: 0, what, next: NIL }).collect(),
             free: NIL,
             far: BinaryHeap::new(),
@@ -127,13 +141,18 @@ impl Schedule {
     #[inline]
     pub(crate) fn insert(&mut self, time: u64, what: u32) {
         let bucket = time >> self.shift;
-        let block = self.cursor >> BLOCK_BITS;
-        if bucket >= self.near_end && (bucket >> BLOCK_BITS) - block >= BLOCKS as u64 {
+        debug_assert!(bucket >= self.cursor, "an occurrence in the past");
+        if self.is_far(bucket) {
             self.insert_far(time, what);
             return;
         }
         let node = self.lend(time, what);
-        self.place(bucket, node);
+        self.pending += 1;
+        if bucket < self.near_end {
+            self.insert_near(bucket, time, node);
+        } else {
+            self.insert_later(bucket, node);
+        }
     }
 
     /// Adds the one occurrence of a number below `owned`, which is not pending.
@@ -154,23 +173,18 @@ impl Schedule {
 
     #[cold]
     fn insert_owned_later(&mut self, bucket: u64, time: u64, what: u32) {
-        if (bucket >> BLOCK_BITS) - (self.cursor >> BLOCK_BITS) >= BLOCKS as u64 {
+        if self.is_far(bucket) {
             self.insert_far(time, what);
         } else {
             self.pending += 1;
-            self.insert_outer(bucket, what);
+            self.insert_later(bucket, what);
         }
     }
 
+    /// Whether a bucket lies beyond the eras that have lists.
     #[inline]
-    fn place(&mut self, bucket: u64, node: u32) {
-        debug_assert!(bucket >= self.cursor, "an occurrence in the past");
-        self.pending += 1;
-        if bucket < self.near_end {
-            self.insert_near(bucket, self.nodes[node as usize].time, node);
-        } else {
-            self.insert_outer(bucket, node);
-        }
+    const fn is_far(&self, bucket: u64) -> bool {
+        bucket >> BLOCK_BITS >= self.outer_end + ((ERAS as u64 - 2) << ERA_BITS)
     }
 
     #[cold]
@@ -194,16 +208,25 @@ impl Schedule {
         index
     }
 
+    /// Into the outer ring, or the list of its era.
     #[inline]
-    fn insert_outer(&mut self, bucket: u64, node: u32) {
-        let place = (bucket >> BLOCK_BITS) as usize % BLOCKS;
-        let (head, tail) = self.blocks[place];
-        if head == NIL {
-            self.blocks[place] = (node, node);
-            self.outer.set(place);
+    fn insert_later(&mut self, bucket: u64, node: u32) {
+        let block = bucket >> BLOCK_BITS;
+        let place = block as usize % BLOCKS;
+        let list = if block < self.outer_end {
+            if self.blocks[place].0 == NIL {
+                self.outer.set(place);
+            }
+            &mut self.blocks[place]
         } else {
-            self.nodes[tail as usize].next = node;
-            self.blocks[place].1 = node;
+            self.in_eras += 1;
+            &mut self.eras[(block >> ERA_BITS) as usize % ERAS]
+        };
+        if list.0 == NIL {
+            *list = (node, node);
+        } else {
+            self.nodes[list.1 as usize].next = node;
+            list.1 = node;
         }
     }
 
@@ -266,6 +289,11 @@ impl Schedule {
         let block = self.cursor >> BLOCK_BITS;
         let next = match self.outer.next(block as usize % BLOCKS) {
             Some(place) => block + (place as u64).wrapping_sub(block) % BLOCKS as u64,
+            None if self.in_eras > 0 => {
+                let first = self.outer_end >> ERA_BITS;
+                let is_used = |era: &u64| self.eras[*era as usize % ERAS].0 != NIL;
+                (first..first + ERAS as u64 - 2).find(is_used)? << ERA_BITS
+            }
             None => self.far.peek()?.0.0 >> self.shift >> BLOCK_BITS,
         };
         self.cursor = self.cursor.max((next - 1) << BLOCK_BITS);
@@ -273,21 +301,21 @@ impl Schedule {
         self.pop()
     }
 
-    /// The cursor has entered another block. Fills the outer ring from the heap, then the inner ring's next block from
-    /// the outer: before anything else can be inserted there, so that what was scheduled earlier comes first.
+    /// The cursor has entered another block. Fills the eras from the heap, the outer ring from the eras, then the inner
+    /// ring's next block from the outer: each before anything else can be inserted there, so that what was scheduled earlier
+    /// comes first.
     #[cold]
     fn deal_out(&mut self) {
         let block = self.cursor >> BLOCK_BITS;
         self.near_end = (block + 2) << BLOCK_BITS;
-        while let Some(&Reverse((time, _, what))) = self.far.peek() {
-            let bucket = time >> self.shift;
-            if (bucket >> BLOCK_BITS) - block >= BLOCKS as u64 {
-                break;
+        let outer_end = ((block >> ERA_BITS) + 2) << ERA_BITS;
+        if outer_end > self.outer_end {
+            let came = self.outer_end >> ERA_BITS..outer_end >> ERA_BITS;
+            self.outer_end = outer_end;
+            for era in came.take(ERAS) {
+                self.deal_out_era(era as usize % ERAS);
             }
-            self.far.pop();
-            let node = if what < self.owned { what } else { self.lend(time, what) };
-            self.pending += 1;
-            self.insert_outer(bucket, node);
+            self.deal_out_far();
         }
         for block in [block, block + 1] {
             let place = block as usize % BLOCKS;
@@ -302,6 +330,30 @@ impl Schedule {
                 self.insert_near(time >> self.shift, time, node);
                 node = next;
             }
+        }
+    }
+
+    fn deal_out_era(&mut self, place: usize) {
+        let (mut node, _) = std::mem::replace(&mut self.eras[place], (NIL, NIL));
+        while node != NIL {
+            let Node { time, next, .. } = self.nodes[node as usize];
+            self.nodes[node as usize].next = NIL;
+            self.in_eras -= 1;
+            self.insert_later(time >> self.shift, node);
+            node = next;
+        }
+    }
+
+    fn deal_out_far(&mut self) {
+        while let Some(&Reverse((time, _, what))) = self.far.peek() {
+            let bucket = time >> self.shift;
+            if self.is_far(bucket) {
+                break;
+            }
+            self.far.pop();
+            let node = if what < self.owned { what } else { self.lend(time, what) };
+            self.pending += 1;
+            self.insert_later(bucket, node);
         }
     }
 }
@@ -325,8 +377,10 @@ mod tests {
             let mut now = 0;
             for what in 0..30_000_u32 {
                 // Equal, near, far and very far times.
-                let ahead = match random() % 6 {
+                let ahead = match random() % 7 {
                     0 => 0,
+                    // Within the eras of one of the widths or another.
+                    6 => random() % (1 << (20 + random() % 28)),
                     1 => random() % 1_000,
                     2 => random() % 20_000_000,
                     3 => random() % 2_000_000_000,

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fanin_units::{Duration, Instant, Rate};
+use fanin_units::{Duration, Instant};
 
 use crate::Error;
 use crate::capture::Tapped;
@@ -13,7 +13,6 @@ use crate::fabric::{
 use crate::ictcp::Ictcp;
 use crate::network::{Network, PortIndex};
 use crate::pacer::{PACING, Pacer};
-use crate::prefetch::prefetch;
 use crate::schedule::Schedule;
 use crate::tcp::{self, Endpoint, Stats};
 
@@ -25,6 +24,9 @@ const HOST_TIMER: u32 = 2;
 const SAMPLE: u32 = 3;
 /// It is time to see whether anything has moved.
 const WATCHDOG: u32 = 4;
+
+mod foresight;
+mod steering;
 
 /// How many occurrences pass between two looks at the stop flag: below a tenth of a second even where each takes 6 µs.
 const OCCURRENCES_UNWATCHED: u32 = 1 << 14;
@@ -161,9 +163,6 @@ pub(crate) struct WindowSample {
 
 /// Bytes on the wire of a frame without payload, as a handshake's are.
 const FRAME_BYTES_MIN: u32 = 84;
-
-/// Bytes on the wire that most acknowledgements stay below, and most frames with payload exceed.
-const FRAME_BYTES_ACK_MAX: u32 = 128;
 
 /// Why a run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -425,26 +424,14 @@ impl<W: Workload> World<W> {
                     self.foresee(to);
                 }
             }
-            Hop::Delivered(frame) => {
+            Hop::Delivered { end, segment, wire_bytes } => {
                 self.foresee(port);
-                self.deliver(&frame);
+                self.deliver(end, segment, wire_bytes);
             }
-            Hop::Dropped(frame) => {
-                self.payload.dropped += u64::from(self.fabric.segments[frame.segment()].payload);
-                self.fabric.remove(&frame);
+            Hop::Dropped { segment } => {
+                self.payload.dropped += u64::from(self.fabric.segments[segment].payload);
+                self.fabric.remove(segment);
             }
-        }
-    }
-
-    /// Fetches what the next delivery over a link will need, so that it is in the near cache by then: segments and
-    /// endpoints lie idle for so long that they have left it.
-    #[inline]
-    fn foresee(&self, port: PortIndex) {
-        if let Some(next) = self.fabric.first(port) {
-            let end = &self.ends[next.end as usize];
-            prefetch(&self.fabric.segments[next.segment()]);
-            prefetch(&end.timer_at);
-            end.endpoint.prefetch(next.wire_bytes > FRAME_BYTES_ACK_MAX);
         }
     }
 
@@ -456,19 +443,18 @@ impl<W: Workload> World<W> {
         self.tapped.push(Tapped { at: Instant::new(self.now), port, end, wire_bytes, segment });
     }
 
-    fn deliver(&mut self, frame: &Frame) {
-        let index = frame.end;
+    fn deliver(&mut self, index: EndIndex, place: usize, wire_bytes: u32) {
         let now = Instant::new(self.now);
-        let segment = &self.fabric.segments[frame.segment()];
+        let segment = &self.fabric.segments[place];
         let payload = u32::from(segment.payload);
         self.payload.arrived += u64::from(payload);
         let end = &mut self.ends[index as usize];
         end.endpoint.handle_segment(&self.stacks[usize::from(end.stack)], now, segment);
-        self.fabric.remove(frame);
+        self.fabric.remove(place);
         if self.steers {
             self.tell_used_up(index);
             if payload > 0 {
-                self.adjust_window(index, payload, frame.wire_bytes);
+                self.adjust_window(index, payload, wire_bytes);
             }
         }
         let end = &mut self.ends[index as usize];
@@ -517,10 +503,13 @@ impl<W: Workload> World<W> {
         if self.diatcp.is_some() {
             self.share_windows(&messages);
         }
-        for (index, bytes, message) in messages.drain(..) {
+        let mut waiting = messages.drain(..);
+        while let Some((index, bytes, message)) = waiting.next() {
+            self.foresee_messages(waiting.as_slice());
             self.write(index, bytes, message);
             self.pump(index);
         }
+        drop(waiting);
         self.outbox.messages = messages;
         while let Some(host) = self.outbox.hosts.pop() {
             self.arm_host(host);
@@ -528,84 +517,6 @@ impl<W: Workload> World<W> {
         while let Some((end, on)) = self.outbox.taps.pop() {
             let port = self.ends[end as usize].route.port;
             self.fabric.tap_link(port, on);
-        }
-    }
-
-    /// Shares receive windows out anew before `messages` are sent, which tell their own peers; others are told by a
-    /// window update.
-    #[cold]
-    fn share_windows(&mut self, messages: &[(EndIndex, u64, W::Message)]) {
-        let Some(mut diatcp) = self.diatcp.take() else { return };
-        let now = Instant::new(self.now);
-        for (index, _, message) in messages {
-            if self.workload.awaits(message) == Awaits::Opens {
-                diatcp.open(now, self.ends[*index as usize].host, *index);
-            }
-        }
-        let mut told = Vec::new();
-        let ends = &mut self.ends;
-        diatcp.share_out(now, |index, bytes, grew| {
-            ends[index as usize].endpoint.set_window_clamp(bytes);
-            if grew {
-                told.push(index);
-            }
-        });
-        told.retain(|index| !messages.iter().any(|(to, ..)| to == index));
-        diatcp.counters.updates += told.len() as u64;
-        self.diatcp = Some(diatcp);
-        for index in told {
-            self.ends[index as usize].endpoint.update_peer_window();
-            self.pump(index);
-        }
-    }
-
-    /// From now on receivers share their windows out.
-    pub(crate) fn share_receive_windows(&mut self, diatcp: Diatcp) {
-        self.diatcp = Some(Box::new(diatcp));
-        self.steers = true;
-    }
-
-    /// What receivers did that share their windows out.
-    pub(crate) fn diatcp(&self) -> Option<&Diatcp> {
-        self.diatcp.as_deref()
-    }
-
-    /// From now on the receivers of the first so many connections, which are their first ends, adjust their windows by
-    /// throughput; `rate` is that of their links.
-    pub(crate) fn adjust_windows(
-        &mut self,
-        mut ictcp: Box<Ictcp>,
-        connections: u32,
-        rate: impl Fn(PortIndex) -> Rate,
-    ) {
-        for index in (0..2 * connections).step_by(2) {
-            let end = &mut self.ends[index as usize];
-            let window = ictcp.add(end.host, index, rate(end.route.port));
-            end.endpoint.set_window_clamp(window);
-        }
-        self.ictcp = Some(ictcp);
-        self.steers = true;
-    }
-
-    /// Data have come: the window of their connection may change, which the next acknowledgement says.
-    #[cold]
-    fn adjust_window(&mut self, index: EndIndex, bytes: u32, wire_bytes: u32) {
-        let Some(ictcp) = &mut self.ictcp else { return };
-        let end = &mut self.ends[index as usize];
-        let rtt = end.endpoint.stats(&self.stacks[usize::from(end.stack)]).srtt.get();
-        if let Some(window) = ictcp.handle_data(self.now, [end.host, index], bytes, wire_bytes, rtt) {
-            end.endpoint.set_window_clamp(window);
-        }
-    }
-
-    /// A window of which nothing is left is renewed at once: a delayed acknowledgement would stop the sender.
-    #[cold]
-    fn tell_used_up(&mut self, index: EndIndex) {
-        let Some(diatcp) = &mut self.diatcp else { return };
-        let end = &mut self.ends[index as usize];
-        if end.endpoint.offered() < u64::from(diatcp.mss) && diatcp.is_debtor(end.host, index) {
-            end.endpoint.update_peer_window();
-            diatcp.counters.used_up += 1;
         }
     }
 
@@ -641,16 +552,22 @@ impl<W: Workload> World<W> {
         let now = Instant::new(self.now);
         let end = &mut self.ends[index as usize];
         let stack = &self.stacks[usize::from(end.stack)];
-        while let Some(segment) = end.endpoint.poll_transmit(stack, now) {
+        loop {
+            let place = self.fabric.free_place();
+            let segment = &mut self.fabric.segments[place as usize];
+            if !end.endpoint.write_transmit(stack, now, segment) {
+                break;
+            }
             self.payload.sent += u64::from(segment.payload);
             if let Some(pacer) = &mut self.pacer
                 && !pacer.is_given_up()
             {
+                let segment = *segment;
                 let wire_bytes = self.fabric.wire_bytes(&segment);
                 pacer.enqueue(self.now, index, end.peer, end.route, segment, wire_bytes);
                 continue;
             }
-            let wire_bytes = self.fabric.send(&mut self.schedule, self.now, &segment, end.route, end.peer);
+            let wire_bytes = self.fabric.send_from(place, &mut self.schedule, self.now, end.route, end.peer);
             self.frames_sent += 1;
             self.wire_bytes_sent += u64::from(wire_bytes);
         }
@@ -761,6 +678,20 @@ impl<W: Workload> World<W> {
     pub(crate) fn end_stats(&self, index: EndIndex) -> (Stats, u64) {
         let end = &self.ends[index as usize];
         (end.endpoint.stats(&self.stacks[usize::from(end.stack)]), end.endpoint.acked())
+    }
+
+    /// Whether an end never sent any payload.
+    pub(crate) fn is_silent(&self, index: EndIndex) -> bool {
+        self.ends[index as usize].endpoint.counts()[0] == 0
+    }
+
+    /// What all ends have counted, in the order of [`Endpoint::counts`].
+    pub(crate) fn counts(&self) -> [u64; 5] {
+        let mut sums = [0; 5];
+        for end in &self.ends {
+            sums.iter_mut().zip(end.endpoint.counts()).for_each(|(sum, count)| *sum += count);
+        }
+        sums
     }
 
     /// The end at the other side.

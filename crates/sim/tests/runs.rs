@@ -214,6 +214,18 @@ fn a_stopped_run_gives_what_it_has() {
 }
 
 #[test]
+fn a_network_that_is_being_built_is_given_up() {
+    // Told to stop before it began: the 6000 connections are not opened one after another.
+    let stop = AtomicBool::new(true);
+    let control = Control { stop: &stop, ..Control::default() };
+    for name in ["thesis-a-1000hz", "incast"] {
+        let outcome = run(&preset(name, &[]), 1, &control).unwrap();
+        assert_eq!((outcome.end, outcome.records.flows.len()), (End::Stopped, 0), "{name}");
+        assert_eq!(outcome.summary.speed.unwrap().packet_hops, Some(0));
+    }
+}
+
+#[test]
 fn a_run_that_cannot_move_says_who_waits() {
     // A buffer that holds requests but no full frame. A file that says so is refused.
     let mut small = scenario(SMALL, &["run.duration=10 s", "run.stall_limit=3 s"]);

@@ -122,8 +122,17 @@ impl Bench {
     }
 }
 
-/// The ports alone: frames are taken from one and given to the next, and nothing is looked at.
-fn ports_alone(bytes: usize, count: usize, copies: bool) -> f64 {
+/// What is done with frames where there is no switch.
+#[derive(Clone, Copy, PartialEq)]
+enum Forward {
+    /// Nothing is looked at.
+    Untouched,
+    /// Source and destination change places, as testpmd's `macswap` does.
+    Swapped,
+}
+
+/// The ports alone: frames are taken from one and given to the next.
+fn ports_alone(bytes: usize, count: usize, copies: bool, forward: Forward) -> f64 {
     let memory = Bytes::new(((count + 4096) * 2048) as u64);
     let pool = Pool::new(memory, Bytes::new(1500), Hugepages::Try, 1).expect("memory").remove(0);
     let frames: Vec<_> = (0..count).map(|number| (number % PORTS, frame(number % PORTS, 0, bytes))).collect();
@@ -141,6 +150,12 @@ fn ports_alone(bytes: usize, count: usize, copies: bool) -> f64 {
             for port in 0..PORTS {
                 batch.clear();
                 ports.receive(port, fanin_switch::BURST, &mut batch);
+                if forward == Forward::Swapped {
+                    for frame in &batch {
+                        let (destination, source) = ports.head_mut(frame.handle).split_at_mut(6);
+                        destination.swap_with_slice(&mut source[..6]);
+                    }
+                }
                 black_box(&batch);
                 ports.transmit((port + 1) % PORTS, &batch);
             }
@@ -172,8 +187,16 @@ fn main() {
     // `cargo test --benches` only asks whether it runs.
     let quick = !std::env::args().any(|argument| argument == "--bench");
     let frames = if quick { 20_000 } else { 4_000_000 };
-    let alone = ports_alone(64, 4_096, false);
+    // A number of rings on the command line, to look at with a profiler: `cargo bench -p fanin-switch -- 144`.
+    if let Some(rings) = std::env::args().find_map(|argument| argument.parse().ok()) {
+        let cost = Bench::new(rings, 4_096 / rings, 64, false).best(frames);
+        println!("64 B, {rings:>4} rings               {cost:7.1} ns/frame");
+        return;
+    }
+    let alone = ports_alone(64, 4_096, false, Forward::Untouched);
     println!("64 B, ports alone (limit)      {alone:7.1} ns/frame {:8.1} Mframes/s", 1e3 / alone);
+    let alone = ports_alone(64, 4_096, false, Forward::Swapped);
+    println!("64 B, addresses swapped        {alone:7.1} ns/frame {:8.1} Mframes/s", 1e3 / alone);
     let mut first = None;
     for rings in [16, 144, 1024, 4096] {
         // The same frames on the way for any number of rings.
@@ -181,7 +204,7 @@ fn main() {
         let cost = Bench::new(rings, depth, 64, false).best(frames);
         let base = *first.get_or_insert(cost);
         println!(
-            "64 B, {rings:>4} rings               {cost:7.1} ns/frame {:8.1} Mframes/s, {:.2} x the ports alone, {:+.0} % over 16 rings",
+            "64 B, {rings:>4} rings               {cost:7.1} ns/frame {:8.1} Mframes/s, {:.2} x the swap, {:+.0} % over 16 rings",
             1e3 / cost,
             cost / alone,
             (cost / base - 1.0) * 100.0
@@ -193,11 +216,11 @@ fn main() {
     let copy = memcpy(1514);
     println!("1514 B, one copy in DRAM        {copy:7.1} ns/frame {:8.1} Gb/s", 1514.0 * 8.0 / copy);
     let count = 144 * 1024;
-    let alone = ports_alone(1514, count, true);
-    println!("1514 B, ports alone, in and out {alone:7.1} ns/frame {:8.1} Gb/s", 1514.0 * 8.0 / alone);
+    let alone = ports_alone(1514, count, true, Forward::Swapped);
+    println!("1514 B, swapped, in and out     {alone:7.1} ns/frame {:8.1} Gb/s", 1514.0 * 8.0 / alone);
     let cost = Bench::new(144, 1024, 1514, true).best(frames / 4);
     println!(
-        "1514 B, 144 rings of 1.5 MB     {cost:7.1} ns/frame {:8.1} Gb/s, {:.2} x the ports alone",
+        "1514 B, 144 rings of 1.5 MB     {cost:7.1} ns/frame {:8.1} Gb/s, {:.2} x the swap",
         1514.0 * 8.0 / cost,
         cost / alone
     );

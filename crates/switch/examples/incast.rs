@@ -36,6 +36,8 @@ fn main() {
     deep.ring.push(RingSpec {
         bytes: Some(Bytes::new(32_000_000)),
         rate: Some(RATE),
+        // What the ring could have sent between two rounds is made good: rates are averages.
+        burst: Some(Bytes::new(256_000)),
         ..RingSpec::new("dcm", "p0")
     });
     deep.rule.push(RuleSpec {

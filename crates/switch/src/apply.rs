@@ -11,7 +11,7 @@ use crate::random::Random;
 use crate::snapshot::{
     PortSnapshot, QueueSnapshot, RingSnapshot, RuleSnapshot, Snapshot, Tally, WorkerSnapshot,
 };
-use crate::stations::Stations;
+use crate::stations::{Stations, station};
 use crate::switch::{Storm, Switch};
 
 /// The most rings and rules of a switch.
@@ -56,7 +56,7 @@ impl<D: Driver> Switch<D> {
             Command::RemoveStation { mac, vlan } => {
                 let key = self.station_vlan(vlan);
                 self.config.station.retain(|station| station.mac != mac || station.vlan != vlan);
-                if !self.stations.remove(mac, key) {
+                if !self.stations.remove(station(mac.to_u64(), key)) {
                     return Err(unknown("station", &mac.to_string()));
                 }
                 Ok(Reply::Done)
@@ -92,7 +92,7 @@ impl<D: Driver> Switch<D> {
     pub(crate) fn put_station(&mut self, spec: &StationSpec) -> bool {
         let vlan = self.station_vlan(spec.vlan);
         let Some(port) = self.config.port_index(&spec.port) else { return false };
-        self.stations.add_static(self.now, spec.mac, vlan, port)
+        self.stations.add_static(self.now, station(spec.mac.to_u64(), vlan), port)
     }
 
     fn add_ring(&mut self, spec: RingSpec) -> Result<Reply, CommandError> {
@@ -201,7 +201,7 @@ impl<D: Driver> Switch<D> {
             output.queue.set_rate(output.clock, shaping).map_err(wrong)?;
         }
         if change.mark.is_some() {
-            output.queue.set_aqm(PLAIN, aqm(spec.mark));
+            output.queue.set_aqm(PLAIN, aqm(spec.mark, self.config.switch.mtu, spec.rate));
             output.marks = true;
         }
         if change.impair.is_some() {

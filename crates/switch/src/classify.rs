@@ -7,34 +7,117 @@ use std::net::IpAddr;
 
 use crate::address::Vlan;
 use crate::config::{PortRange, RuleSpec};
-use crate::frame::{Ethernet, Network};
+use crate::frame::{ETHERTYPE_IPV4, Ethernet, Network};
 
-/// Words of a key.
+/// Words of a key: the destination address and VLAN, the source address and input, then what is below. What rules for
+/// collectors look at stands together in one word, so that most of them cost one comparison.
 const WORDS: usize = 7;
 type Words = [u64; WORDS];
 
-/// What of a frame rules can look at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Key(Words);
+/// The low 32 bits of the IP destination; from bit 32 on the version, from bit 40 on the protocol.
+const TO: usize = 2;
+/// The low 32 bits of the IP source; then the source's port, then the destination's.
+const FROM: usize = 3;
+/// Bits 32 to 95 of the destination and of the source; the last 32 bits of both.
+const TO_MIDDLE: usize = 4;
+const FROM_MIDDLE: usize = 5;
+const HIGH: usize = 6;
+const VERSION_SHIFT: u32 = 32;
+const PROTOCOL_SHIFT: u32 = 40;
+const SOURCE_PORT_SHIFT: u32 = 32;
+const DESTINATION_PORT_SHIFT: u32 = 48;
 
-impl Key {
-    #[inline]
-    pub(crate) fn new(input: usize, vlan: u16, ethernet: &Ethernet, network: &Network) -> Self {
-        Self([
-            ethernet.destination.to_u64() | u64::from(vlan) << 48,
-            ethernet.source.to_u64() | (input as u64) << 48,
-            pack(network.version, network.protocol, network.ports.0, network.ports.1),
-            network.destination as u64,
-            (network.destination >> 64) as u64,
-            network.source as u64,
-            (network.source >> 64) as u64,
-        ])
+/// How far into a frame the rules of an output look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) enum Depth {
+    #[default]
+    Ethernet,
+    Network,
+    Ports,
+}
+
+/// The words of a key that few rules look at: the long part of IPv6 addresses.
+pub(crate) type Far = [u64; WORDS - TO_MIDDLE];
+
+/// What of a frame rules can look at. The words that few rules look at are elsewhere, so that the others stay in registers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Key<'a> {
+    first: u64,
+    second: u64,
+    to: u64,
+    from: u64,
+    far: &'a Far,
+}
+
+impl<'a> Key<'a> {
+    /// The key of a frame that came in by a port, in a VLAN. Words beyond the depth may be missing. `far` is a place for
+    /// those that it has no room for.
+    #[inline(always)]
+    pub(crate) fn parse(
+        input: usize,
+        vlan: u16,
+        head: &[u8],
+        ethernet: &Ethernet,
+        depth: Depth,
+        far: &'a mut Far,
+    ) -> Self {
+        let [mut to, mut from] = [0; 2];
+        if depth >= Depth::Network {
+            if ethernet.ethertype == ETHERTYPE_IPV4
+                && depth == Depth::Network
+                && let Some(header) = head.get(ethernet.payload..).and_then(<[u8]>::first_chunk)
+            {
+                [to, from] = addresses_v4(header);
+            } else {
+                // A copy, so that the header of other frames stays in registers.
+                [to, from] = addresses(&Network::parse(head, &{ *ethernet }), far);
+            }
+        }
+        Self {
+            first: ethernet.destination | u64::from(vlan) << 48,
+            second: ethernet.source | (input as u64) << 48,
+            to,
+            from,
+            far,
+        }
+    }
+
+    #[inline(always)]
+    fn word(&self, word: u8) -> u64 {
+        match usize::from(word) {
+            0 => self.first,
+            1 => self.second,
+            TO => self.to,
+            FROM => self.from,
+            far => self.far[(far - TO_MIDDLE) % (WORDS - TO_MIDDLE)],
+        }
     }
 }
 
-#[inline]
-const fn pack(version: u8, protocol: u8, source: u16, destination: u16) -> u64 {
-    version as u64 | (protocol as u64) << 8 | (source as u64) << 16 | (destination as u64) << 32
+/// [`TO`] and [`FROM`] of any IP header; the rest goes to `far`.
+#[inline(never)]
+fn addresses(network: &Network, far: &mut Far) -> [u64; 2] {
+    let (to, from, ports) = (network.destination, network.source, network.ports);
+    *far = [(to >> 32) as u64, (from >> 32) as u64, (to >> 96) as u64 | ((from >> 96) as u64) << 32];
+    [
+        u64::from(to as u32)
+            | u64::from(network.version) << VERSION_SHIFT
+            | u64::from(network.protocol) << PROTOCOL_SHIFT,
+        u64::from(from as u32)
+            | u64::from(ports.0) << SOURCE_PORT_SHIFT
+            | u64::from(ports.1) << DESTINATION_PORT_SHIFT,
+    ]
+}
+
+/// [`TO`] and [`FROM`] of an IPv4 header, without ports; zero where [`Network::parse`] would not read it.
+#[inline(always)]
+fn addresses_v4(header: &[u8; 20]) -> [u64; 2] {
+    if !(0x45..=0x4f).contains(&header[0]) {
+        return [0; 2];
+    }
+    let [.., s0, s1, s2, s3, d0, d1, d2, d3] = *header;
+    let of_all = 4 << VERSION_SHIFT | u64::from(header[9]) << PROTOCOL_SHIFT;
+    [u64::from(u32::from_be_bytes([d0, d1, d2, d3])) | of_all, u32::from_be_bytes([s0, s1, s2, s3]).into()]
 }
 
 /// What a rule does with a frame.
@@ -46,11 +129,43 @@ pub(crate) enum Action {
     Drop,
 }
 
-/// A rule that matched: its number and what it does.
+/// A rule that matched, in one word of which the greatest wins: its priority, its number (of equal rules the one that was
+/// written first), what it does. No rule is zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Match {
-    pub(crate) rule: u32,
-    pub(crate) action: Action,
+pub(crate) struct Match(u64);
+
+/// Bits of the word for what a rule does: a ring's number, or all ones to drop.
+const ACTION_BITS: u32 = 18;
+/// Bits for its number, which is stored as ones' complement.
+const RULE_BITS: u32 = 30;
+const DROP: u64 = (1 << ACTION_BITS) - 1;
+const RULES: u64 = (1 << RULE_BITS) - 1;
+
+impl Match {
+    fn new(priority: u16, rule: u32, action: Action) -> Self {
+        assert!(u64::from(rule) < RULES, "rule {rule}");
+        let action = match action {
+            Action::Ring(ring) => u64::from(ring),
+            Action::Drop => DROP,
+        };
+        assert!(action <= DROP, "ring {action}");
+        let place = u64::from(priority) << RULE_BITS | (RULES - u64::from(rule));
+        Self(place << ACTION_BITS | action)
+    }
+
+    /// The rule's number.
+    #[inline]
+    pub(crate) const fn rule(self) -> usize {
+        (RULES - (self.0 >> ACTION_BITS & RULES)) as usize
+    }
+
+    #[inline]
+    pub(crate) const fn action(self) -> Action {
+        match self.0 & DROP {
+            DROP => Action::Drop,
+            ring => Action::Ring(ring as u32),
+        }
+    }
 }
 
 /// One entry of a rule: a rule with ranges of ports has several.
@@ -58,32 +173,45 @@ pub(crate) struct Match {
 struct Entry {
     value: Words,
     mask: Words,
-    /// Higher goes first; among equals the rule that was written first.
-    rank: (u16, u32),
     found: Match,
+}
+
+impl Entry {
+    fn depth(&self) -> Depth {
+        match self.mask[TO..] {
+            [0, 0, 0, 0, 0] => Depth::Ethernet,
+            [_, from, ..] if from >> SOURCE_PORT_SHIFT != 0 => Depth::Ports,
+            _ => Depth::Network,
+        }
+    }
 }
 
 /// The rules of one output, ready to be asked.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Classifier {
+    /// Those with the best rules first.
     groups: Vec<Group>,
-    /// By place in the groups' tables: higher goes first.
-    ranks: Vec<(u16, u32)>,
-    found: Vec<Match>,
-    needs_network: bool,
+    depth: Depth,
 }
 
 /// Rules that look at the same bits.
 #[derive(Debug, Clone)]
 struct Group {
-    /// The words that are looked at, and what of them.
-    used: Vec<(u8, u64)>,
-    /// The highest priority in the group.
-    best: u16,
-    /// Open addressing, a power of two of places, at most half of them taken. Each place has a word that says which entry it
-    /// is, 0 for none, and then the words' values; with one or two of those it takes half a cache line.
-    table: Vec<u64>,
-    stride: usize,
+    /// The words that are looked at, and what of them; nothing of the others.
+    used: [(u8, u64); WORDS],
+    /// The best rule.
+    best: u64,
+    table: Table,
+}
+
+/// Open addressing, a power of two of places, at most half of them taken. A place holds a [`Match`], 0 where it is free,
+/// and the words' values. Rules with up to three words take half a cache line each.
+#[derive(Debug, Clone)]
+enum Table {
+    One(Vec<[u64; 4]>),
+    Two(Vec<[u64; 4]>),
+    Three(Vec<[u64; 4]>),
+    More(Vec<[u64; 8]>),
 }
 
 impl Classifier {
@@ -93,8 +221,7 @@ impl Classifier {
     ) -> Self {
         let mut entries = Vec::new();
         for (number, rule, action, input) in rules {
-            let found = Match { rule: number, action };
-            add_entries(&mut entries, rule, input, (rule.priority, u32::MAX - number), found);
+            add_entries(&mut entries, rule, input, Match::new(rule.priority, number, action));
         }
         let mut masks: Vec<Words> = Vec::new();
         for entry in &entries {
@@ -104,121 +231,125 @@ impl Classifier {
         }
         let mut groups: Vec<Group> = masks.iter().map(|mask| Group::new(mask, &entries)).collect();
         groups.sort_by_key(|group| std::cmp::Reverse(group.best));
-        let needs_network = groups.iter().any(|group| group.used.iter().any(|&(word, _)| word >= 2));
-        Self {
-            groups,
-            ranks: entries.iter().map(|entry| entry.rank).collect(),
-            found: entries.iter().map(|entry| entry.found).collect(),
-            needs_network,
-        }
+        let depth = entries.iter().map(Entry::depth).max().unwrap_or_default();
+        Self { groups, depth }
     }
 
-    /// Whether [`Self::classify`] looks beyond the Ethernet header.
+    /// How much of a frame [`Self::classify`] asks for.
     #[inline]
-    pub(crate) const fn needs_network(&self) -> bool {
-        self.needs_network
-    }
-
-    #[inline]
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.groups.is_empty()
+    pub(crate) const fn depth(&self) -> Depth {
+        self.depth
     }
 
     /// The rule that wins.
-    #[inline]
-    pub(crate) fn classify(&self, key: &Key) -> Option<Match> {
-        if let [group] = &self.groups[..] {
-            return group.find(key).map(|entry| self.found[entry]);
-        }
-        let mut best: Option<usize> = None;
+    #[inline(always)]
+    pub(crate) fn classify(&self, key: &Key<'_>) -> Option<Match> {
+        let mut best = 0;
         for group in &self.groups {
-            if best.is_some_and(|entry| self.ranks[entry].0 > group.best) {
+            if best > group.best {
                 break;
             }
-            if let Some(entry) = group.find(key)
-                && best.is_none_or(|other| self.ranks[entry] > self.ranks[other])
-            {
-                best = Some(entry);
-            }
+            best = best.max(group.find(key));
         }
-        best.map(|entry| self.found[entry])
+        (best != 0).then_some(Match(best))
     }
+}
+
+/// Where to look for these values first.
+#[inline(always)]
+fn hash<const N: usize>(values: [u64; N]) -> usize {
+    let hash = values
+        .iter()
+        .fold(0u64, |hash, value| (hash.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    (hash >> 32) as usize
+}
+
+/// The place of these values: theirs, or the free one where they would go.
+#[inline(always)]
+fn place<const N: usize, const WIDTH: usize>(table: &[[u64; WIDTH]], values: [u64; N]) -> usize {
+    let last = table.len() - 1;
+    let mut place = hash(values) & last;
+    while table[place][0] != 0 && table[place][1..=N] != values {
+        place = (place + 1) & last;
+    }
+    place
 }
 
 impl Group {
     fn new(mask: &Words, entries: &[Entry]) -> Self {
-        let used: Vec<(u8, u64)> = (0..WORDS as u8).zip(*mask).filter(|&(_, of_word)| of_word != 0).collect();
-        let mine = || entries.iter().enumerate().filter(|(_, entry)| entry.mask == *mask);
+        let mut used = [(0, 0); WORDS];
+        let mut len = 0;
+        for (word, &of_word) in (0u8..).zip(mask).filter(|&(_, &of_word)| of_word != 0) {
+            used[len] = (word, of_word);
+            len += 1;
+        }
+        let mine = || entries.iter().filter(|entry| entry.mask == *mask);
         let places = (mine().count() * 2).next_power_of_two();
-        let stride = (used.len() + 1).next_power_of_two();
-        let best = mine().map(|(_, entry)| entry.rank.0).max().unwrap_or(0);
-        let mut group = Self { used, best, table: vec![0; places * stride], stride };
-        for (number, entry) in mine() {
-            let place = group.place(&entry.value);
-            let other = group.table[place];
-            // The same frames: only the winner counts.
-            if other == 0 || entry.rank > entries[other as usize - 1].rank {
-                group.table[place] = number as u64 + 1;
-                for (at, &(word, _)) in group.used.iter().enumerate() {
-                    group.table[place + 1 + at] = entry.value[usize::from(word)];
-                }
-            }
+        let table = match len {
+            0 | 1 => Table::One(vec![[0; 4]; places]),
+            2 => Table::Two(vec![[0; 4]; places]),
+            3 => Table::Three(vec![[0; 4]; places]),
+            _ => Table::More(vec![[0; 8]; places]),
+        };
+        let best = mine().map(|entry| entry.found.0).max().unwrap_or(0);
+        let mut group = Self { used, best, table };
+        for entry in mine() {
+            group.put(entry);
         }
         group
     }
 
-    /// Where these words are in the table, or would be.
-    #[inline]
-    fn place(&self, words: &Words) -> usize {
-        match &self.used[..] {
-            // Most rules look at one or two words: no loop for them.
-            &[(one, of_one)] => self.place_of([words[usize::from(one)] & of_one]),
-            &[(one, of_one), (two, of_two)] => {
-                self.place_of([words[usize::from(one)] & of_one, words[usize::from(two)] & of_two])
-            }
-            used => {
-                let mut all = [0; WORDS];
-                for (to, &(word, mask)) in all.iter_mut().zip(used) {
-                    *to = words[usize::from(word)] & mask;
-                }
-                self.place_of(all)
-            }
+    fn put(&mut self, entry: &Entry) {
+        fn put<const N: usize, const WIDTH: usize>(
+            table: &mut [[u64; WIDTH]],
+            values: [u64; N],
+            found: Match,
+        ) {
+            let slot = &mut table[place(table, values)];
+            // The same frames: only the winner counts.
+            slot[0] = slot[0].max(found.0);
+            slot[1..=N].copy_from_slice(&values);
+        }
+        let mut all = [0; WORDS];
+        for (value, (word, of_word)) in all.iter_mut().zip(self.used) {
+            *value = entry.value[usize::from(word)] & of_word;
+        }
+        let [one, two, three, ..] = all;
+        match &mut self.table {
+            Table::One(table) => put(table, [one], entry.found),
+            Table::Two(table) => put(table, [one, two], entry.found),
+            Table::Three(table) => put(table, [one, two, three], entry.found),
+            Table::More(table) => put::<WORDS, 8>(table, all, entry.found),
         }
     }
 
-    #[inline]
-    fn place_of<const N: usize>(&self, values: [u64; N]) -> usize {
-        let mut hash = 0u64;
-        for value in values {
-            hash = (hash.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        }
-        let last = self.table.len() - 1;
-        // Words beyond those that are looked at are zero here and not in the table.
-        let len = N.min(self.used.len());
-        let mut place = ((hash >> 32) as usize * self.stride) & last;
-        loop {
-            let slot = &self.table[place..place + self.stride];
-            if slot[0] == 0 || slot[1..=len] == values[..len] {
-                return place;
-            }
-            place = (place + self.stride) & last;
+    /// The first `N` of the words that are looked at; words beyond those are zero.
+    #[inline(always)]
+    fn words<const N: usize>(&self, key: &Key<'_>) -> [u64; N] {
+        std::array::from_fn(|at| {
+            let (word, of_word) = self.used[at];
+            key.word(word) & of_word
+        })
+    }
+
+    #[inline(always)]
+    fn find(&self, key: &Key<'_>) -> u64 {
+        // Loops of a fixed length each: most rules look at one or two words.
+        match &self.table {
+            Table::One(table) => table[place::<1, 4>(table, self.words(key))][0],
+            Table::Two(table) => table[place::<2, 4>(table, self.words(key))][0],
+            Table::Three(table) => table[place::<3, 4>(table, self.words(key))][0],
+            Table::More(table) => self.find_slowly(table, *key),
         }
     }
 
-    #[inline]
-    fn find(&self, key: &Key) -> Option<usize> {
-        let entry = self.table[self.place(&key.0)];
-        (entry != 0).then(|| entry as usize - 1)
+    #[inline(never)]
+    fn find_slowly(&self, table: &[[u64; 8]], key: Key<'_>) -> u64 {
+        table[place::<WORDS, 8>(table, self.words(&key))][0]
     }
 }
 
-fn add_entries(
-    entries: &mut Vec<Entry>,
-    rule: &RuleSpec,
-    input: Option<usize>,
-    rank: (u16, u32),
-    found: Match,
-) {
+fn add_entries(entries: &mut Vec<Entry>, rule: &RuleSpec, input: Option<usize>, found: Match) {
     let (mut value, mut mask) = ([0; WORDS], [0; WORDS]);
     let mut put = |word: usize, shift: u32, bits: u64, of: u64| {
         value[word] |= (bits & of) << shift;
@@ -237,22 +368,28 @@ fn add_entries(
         put(1, 48, input as u64, 0xffff);
     }
     if let Some(protocol) = rule.protocol {
-        put(2, 8, protocol.0.into(), 0xff);
+        put(TO, PROTOCOL_SHIFT, protocol.0.into(), 0xff);
     }
-    for (prefix, word) in [(rule.destination_ip, 3), (rule.source_ip, 5)] {
+    for (prefix, low, middle, high) in
+        [(rule.destination_ip, TO, TO_MIDDLE, 0), (rule.source_ip, FROM, FROM_MIDDLE, 32)]
+    {
         let Some(prefix) = prefix else { continue };
         let (bits, of) = prefix.value_and_mask();
-        put(word, 0, bits as u64, of as u64);
-        put(word + 1, 0, (bits >> 64) as u64, (of >> 64) as u64);
-        put(2, 0, if matches!(prefix.address, IpAddr::V4(_)) { 4 } else { 6 }, 0xff);
+        put(low, 0, u64::from(bits as u32), u64::from(of as u32));
+        put(middle, 0, (bits >> 32) as u64, (of >> 32) as u64);
+        put(HIGH, high, (bits >> 96) as u64, (of >> 96) as u64);
+        put(TO, VERSION_SHIFT, if matches!(prefix.address, IpAddr::V4(_)) { 4 } else { 6 }, 0xff);
     }
+    let ports = |source: u16, destination: u16| {
+        u64::from(source) << SOURCE_PORT_SHIFT | u64::from(destination) << DESTINATION_PORT_SHIFT
+    };
     let all = [(0, 0)];
     let blocks = |range: Option<PortRange>| range.map_or(all.to_vec(), blocks_of);
     for (source, source_mask) in blocks(rule.source_port) {
         for (destination, destination_mask) in blocks(rule.destination_port) {
-            let mut entry = Entry { value, mask, rank, found };
-            entry.value[2] |= pack(0, 0, source, destination);
-            entry.mask[2] |= pack(0, 0, source_mask, destination_mask);
+            let mut entry = Entry { value, mask, found };
+            entry.value[FROM] |= ports(source, destination);
+            entry.mask[FROM] |= ports(source_mask, destination_mask);
             entries.push(entry);
         }
     }
@@ -288,6 +425,31 @@ mod tests {
         network: Network,
     }
 
+    impl Packet {
+        /// Bytes that read back as this packet.
+        fn to_frame(self) -> Vec<u8> {
+            let mut frame = vec![0; self.ethernet.payload];
+            let network = self.network;
+            match network.version {
+                4 => {
+                    frame.extend([0x45, 0, 0, 28, 0, 0, 0, 0, 64, network.protocol, 0, 0]);
+                    frame.extend((network.source as u32).to_be_bytes());
+                    frame.extend((network.destination as u32).to_be_bytes());
+                }
+                6 => {
+                    frame.extend([0x60, 0, 0, 0, 0, 8, network.protocol, 64]);
+                    frame.extend(network.source.to_be_bytes());
+                    frame.extend(network.destination.to_be_bytes());
+                }
+                _ => return frame,
+            }
+            frame.extend(network.ports.0.to_be_bytes());
+            frame.extend(network.ports.1.to_be_bytes());
+            frame.extend([0; 4]);
+            frame
+        }
+    }
+
     /// What a rule says, spelled out.
     fn naive(rule: &RuleSpec, input: Option<usize>, packet: &Packet) -> bool {
         let mac = |prefix: Option<crate::address::MacPrefix>, mac: Mac| {
@@ -307,8 +469,8 @@ mod tests {
         };
         let port =
             |range: Option<PortRange>, port: u16| range.is_none_or(|r| r.first <= port && port <= r.last);
-        mac(rule.source_mac, packet.ethernet.source)
-            && mac(rule.destination_mac, packet.ethernet.destination)
+        mac(rule.source_mac, Mac::from_u64(packet.ethernet.source))
+            && mac(rule.destination_mac, Mac::from_u64(packet.ethernet.destination))
             && ip(rule.source_ip, packet.network.source)
             && ip(rule.destination_ip, packet.network.destination)
             && rule.vlan.is_none_or(|vlan| vlan.get() == packet.vlan)
@@ -407,20 +569,24 @@ mod tests {
                     input,
                     vlan,
                     ethernet: Ethernet {
-                        destination: Mac::from_u64(destination),
-                        source: Mac::from_u64(source),
+                        destination,
+                        source,
                         tag: None,
-                        ethertype: 0,
+                        ethertype: [0, 0x0800, 0x86dd][usize::from(version / 2).saturating_sub(1)],
                         payload: 14,
                     },
-                    network: Network {
-                        version,
-                        protocol,
-                        ecn: 0,
-                        source: from,
-                        destination: to,
-                        ports: (sport, dport),
-                        transport: 0,
+                    network: if version == 0 {
+                        Network::default()
+                    } else {
+                        Network {
+                            version,
+                            protocol,
+                            ecn: 0,
+                            source: from,
+                            destination: to,
+                            ports: (sport, dport),
+                            transport: 0,
+                        }
                     },
                 },
             )
@@ -440,9 +606,12 @@ mod tests {
                         best = Some((rule.priority, number));
                     }
                 }
-                let network = if classifier.needs_network() { packet.network } else { Network::default() };
-                let found = classifier.classify(&Key::new(packet.input, packet.vlan, &packet.ethernet, &network));
-                prop_assert_eq!(found.map(|found| found.rule as usize), best.map(|(_, number)| number));
+                let head = packet.to_frame();
+                let (mut far, depth) = ([0; 3], classifier.depth());
+                let key =
+                    Key::parse(packet.input, packet.vlan, &head, &packet.ethernet, depth, &mut far);
+                let found = classifier.classify(&key);
+                prop_assert_eq!(found.map(Match::rule), best.map(|(_, number)| number));
             }
         }
 

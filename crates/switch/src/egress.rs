@@ -9,6 +9,7 @@ use crate::driver::{Driver, Received};
 use crate::frame::{Ethernet, Network, mark_congestion};
 use crate::impair::Fate;
 use crate::output::{Held, Next, PLAIN};
+use crate::prefetch::{CACHE_LINE, prefetch};
 use crate::snapshot::Cause;
 use crate::switch::{BURST, ROOM_MIN, Switch};
 
@@ -24,62 +25,38 @@ pub(crate) struct Chosen<H> {
     blame: u16,
 }
 
-impl<H> Chosen<H> {
-    /// The queue's number at its output.
-    #[inline]
-    pub(crate) const fn ring(&self) -> usize {
-        self.ring as usize
-    }
-}
-
 impl<D: Driver> Switch<D> {
-    /// Chooses a frame's queue at its output; `None` where it goes no further.
-    #[inline]
+    /// Chooses a frame's queue at its output, which is then on its way to the cache; `None` where the frame goes no further.
+    #[inline(always)]
     pub(crate) fn choose(
         &mut self,
         now: Instant,
         input: usize,
         output: usize,
-        vlan: u16,
         frame: Received<D::Handle>,
-        ethernet: &Ethernet,
+        key: &Key<'_>,
     ) -> Option<Chosen<D::Handle>> {
         // What comes from another worker's port is on the books of ours.
         let blame = if self.lanes.is_some() && !self.mine.contains(&input) { output } else { input };
-        if let Some(m21) = &mut self.m21 {
-            let head = self.driver.head_mut(frame.handle);
-            m21.handle_frame(now, input, output, head, frame.bytes, ethernet);
+        if self.m21.is_some() {
+            self.count_flow(now, input, output, frame);
         }
         let out = &self.outputs[output];
-        let mut network = None;
-        let head = self.driver.head(frame.handle);
         let mut ring = PLAIN;
-        if !out.classifier.is_empty() {
-            let parsed = if out.classifier.needs_network() {
-                *network.insert(Network::parse(head, ethernet))
-            } else {
-                Network::default()
-            };
-            if let Some(found) = out.classifier.classify(&Key::new(input, vlan, ethernet, &parsed)) {
-                self.rule_tallies[found.rule as usize].add(frame.bytes);
-                match found.action {
-                    Action::Ring(number) => ring = number as usize,
-                    Action::Drop => {
-                        self.drop_in(blame, frame, Cause::Rule);
-                        return None;
-                    }
+        if let Some(found) = out.classifier.classify(key) {
+            self.rule_tallies[found.rule()].add(frame.bytes);
+            match found.action() {
+                Action::Ring(number) => ring = number as usize,
+                Action::Drop => {
+                    self.drop_in(blame, frame, Cause::Rule);
+                    return None;
                 }
             }
         }
-        let ecn = if out.marks {
-            match network.unwrap_or_else(|| Network::parse(head, ethernet)).ecn {
-                0 => Ecn::NotCapable,
-                3 => Ecn::Congestion,
-                _ => Ecn::Capable,
-            }
-        } else {
-            Ecn::NotCapable
-        };
+        let ecn = if out.marks { self.ecn(frame) } else { Ecn::NotCapable };
+        let state = out.queue.address(ring);
+        prefetch(state);
+        prefetch(state.wrapping_add(CACHE_LINE));
         Some(Chosen {
             frame,
             ecn,
@@ -90,8 +67,28 @@ impl<D: Driver> Switch<D> {
         })
     }
 
+    /// The stage of M21TCP.
+    #[cold]
+    #[inline(never)]
+    fn count_flow(&mut self, now: Instant, input: usize, output: usize, frame: Received<D::Handle>) {
+        let head = self.driver.head_mut(frame.handle);
+        if let (Some(m21), Some(ethernet)) = (&mut self.m21, Ethernet::parse(head)) {
+            m21.handle_frame(now, input, output, head, frame.bytes, &ethernet);
+        }
+    }
+
+    #[inline(never)]
+    fn ecn(&self, frame: Received<D::Handle>) -> Ecn {
+        let head = self.driver.head(frame.handle);
+        match Ethernet::parse(head).map_or(0, |ethernet| Network::parse(head, &ethernet).ecn) {
+            0 => Ecn::NotCapable,
+            3 => Ecn::Congestion,
+            _ => Ecn::Capable,
+        }
+    }
+
     /// Puts a frame into the queue that was chosen for it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn put(&mut self, now: Instant, chosen: &Chosen<D::Handle>) {
         let &Chosen { frame, ecn, ring, output, input, blame } = chosen;
         let (ring, output, input) = (ring as usize, usize::from(output), usize::from(input));
@@ -165,9 +162,9 @@ impl<D: Driver> Switch<D> {
         self.batch.clear();
         let (batch, memory, held_by_input) = (&mut self.batch, &mut self.memory, &mut self.held_by_input);
         let sends_pauses = self.sends_pauses;
-        let mut release = |at: Instant, ring: usize, bytes: u32, input: u16| {
+        let mut release = |ring: usize, bytes: u32, input: u16| {
             if ring == PLAIN {
-                memory.release(at, input.into(), port, bytes);
+                memory.release(now, input.into(), port, bytes);
             }
             if sends_pauses {
                 held_by_input[usize::from(input)] -= u64::from(bytes);
@@ -177,10 +174,10 @@ impl<D: Driver> Switch<D> {
         if let Some(mut way) = out.impairment.take() {
             let (driver, scratch, drops) =
                 (&mut self.driver, &mut self.scratch, &mut self.inputs[port].drops);
-            next = out.poll(now, BURST, |at, ring, bytes, held| {
-                release(at, ring, bytes, held.input);
+            next = out.poll(now, BURST, |ring, bytes, held| {
+                release(ring, bytes, held.input);
                 let frame = Received { handle: held.handle, bytes };
-                match way.draw(at) {
+                match way.draw(now) {
                     Fate::Lost => {
                         drops.add(Cause::Impairment, bytes);
                         driver.free(frame);
@@ -209,9 +206,11 @@ impl<D: Driver> Switch<D> {
             next = next.or(way.next_at().map(|at| at.max(now)));
             out.impairment = Some(way);
         } else {
-            next = out.poll(now, BURST, |at, ring, bytes, held| {
-                release(at, ring, bytes, held.input);
+            next = out.poll(now, BURST, |ring, bytes, held| {
                 batch.push(Received { handle: held.handle, bytes });
+                if ring == PLAIN || sends_pauses {
+                    release(ring, bytes, held.input);
+                }
             });
         }
         if self.batch.is_empty() {

@@ -16,13 +16,13 @@ pub(crate) const ETHERTYPE_CONTROL: u16 = 0x8808;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// The start of a frame.
+/// The start of a frame. Addresses are numbers, because the data path only hashes and compares them; see [`Mac::from_u64`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ethernet {
-    /// Where it goes.
-    pub destination: Mac,
-    /// Where it comes from.
-    pub source: Mac,
+    /// Where it goes: 48 bits.
+    pub destination: u64,
+    /// Where it comes from: 48 bits.
+    pub source: u64,
     /// The tag control word of its outermost VLAN tag.
     pub tag: Option<u16>,
     /// What it carries.
@@ -36,12 +36,14 @@ impl Ethernet {
     #[inline]
     pub fn parse(frame: &[u8]) -> Option<Self> {
         let (header, rest) = frame.split_first_chunk::<ETHERNET_BYTES>()?;
+        // Two overlapping words hold all of it.
         let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, t0, t1] = *header;
+        let second = u64::from_be_bytes([s0, s1, s2, s3, s4, s5, t0, t1]);
         let mut ethernet = Self {
-            destination: Mac([d0, d1, d2, d3, d4, d5]),
-            source: Mac([s0, s1, s2, s3, s4, s5]),
+            destination: u64::from_be_bytes([d0, d1, d2, d3, d4, d5, s0, s1]) >> 16,
+            source: second >> 16,
             tag: None,
-            ethertype: u16::from_be_bytes([t0, t1]),
+            ethertype: second as u16,
             payload: ETHERNET_BYTES,
         };
         if ethernet.ethertype == ETHERTYPE_VLAN {
@@ -51,6 +53,24 @@ impl Ethernet {
             ethernet.payload += TAG_BYTES;
         }
         Some(ethernet)
+    }
+
+    /// Whether it goes to a group of stations, or to all.
+    #[inline]
+    pub const fn is_for_group(&self) -> bool {
+        self.destination & Mac::GROUP != 0
+    }
+
+    /// Whether it says that it comes from a group, which no frame does.
+    #[inline]
+    pub const fn is_from_group(&self) -> bool {
+        self.source & Mac::GROUP != 0
+    }
+
+    /// Whether a bridge must not forward it: to 01-80-C2-00-00-00 to -0F (IEEE 802.1Q, table 8-1).
+    #[inline]
+    pub const fn is_link_local(&self) -> bool {
+        self.destination >> 4 == Mac::LINK_LOCAL >> 4
     }
 }
 
@@ -240,7 +260,7 @@ mod tests {
     fn pause_frames_read_back() {
         let frame = pause_frame(Mac([2, 0, 0, 0, 0, 1]), 0x1234);
         let ethernet = Ethernet::parse(&frame).unwrap();
-        assert!(ethernet.destination.is_link_local());
+        assert!(ethernet.is_link_local());
         assert_eq!(pause_quanta(&frame, &ethernet), Some(0x1234));
     }
 

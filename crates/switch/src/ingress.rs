@@ -3,14 +3,23 @@
 use fanin_units::Instant;
 
 use crate::capture::Passing;
+use crate::classify::{Far, Key};
 use crate::driver::{Driver, Received};
 use crate::frame::{ETHERTYPE_VLAN, Ethernet, TAG_BYTES};
 use crate::lanes::Message;
 use crate::snapshot::Cause;
-use crate::stations::Learned;
+use crate::stations::{Learned, station};
 use crate::switch::{BURST, Input, ROOM_MIN, Switch};
 
+/// Where a frame goes, in which VLAN.
+enum Route {
+    To(usize, u16),
+    Flood(u16),
+    Nowhere(Cause),
+}
+
 impl<D: Driver> Switch<D> {
+    /// Takes what has come in by a port, and puts it into queues.
     #[inline]
     pub(crate) fn receive(&mut self, now: Instant, port: usize) -> usize {
         let mut received = std::mem::take(&mut self.received);
@@ -21,68 +30,105 @@ impl<D: Driver> Switch<D> {
                 self.tap.copy(now, Passing::Port(port), frame, &self.driver);
             }
         }
+        let tally = &mut self.inputs[port].received;
+        tally.frames += received.len() as u64;
+        tally.bytes += received.iter().map(|frame| u64::from(frame.bytes)).sum::<u64>();
         // First every frame's queue is chosen, so that the rings are on their way to the cache when frames go in.
+        let mut heard = 0;
         for &frame in &received {
-            self.forward(now, port, frame);
+            let head = self.driver.head(frame.handle);
+            let Some(ethernet) = Ethernet::parse(head) else {
+                self.drop_in(port, frame, Cause::Malformed);
+                continue;
+            };
+            // What is rare gets copies, so that all of this stays in registers for the others.
+            match self.route(now, port, frame, &ethernet, &mut heard) {
+                Route::To(output, vlan) if !self.has_vlans => {
+                    let mut far = Far::default();
+                    let head = self.driver.head(frame.handle);
+                    let key = Key::parse(port, vlan, head, &ethernet, self.depth, &mut far);
+                    self.hand_to(now, port, output, vlan, frame, &key);
+                }
+                Route::To(output, vlan) => self.hand_over(now, port, output, vlan, frame, ethernet),
+                Route::Flood(vlan) => self.flood(now, port, vlan, frame, ethernet),
+                Route::Nowhere(cause) => self.drop_in(port, frame, cause),
+            }
         }
         self.put_chosen(now);
         self.received = received;
         self.received.len()
     }
 
-    #[inline]
+    #[cold]
+    #[inline(never)]
     pub(crate) fn drop_in(&mut self, port: usize, frame: Received<D::Handle>, cause: Cause) {
         self.inputs[port].drops.add(cause, frame.bytes);
         self.driver.free(frame);
     }
 
-    /// Decides where a frame goes.
-    #[inline]
-    pub(crate) fn forward(&mut self, now: Instant, input: usize, frame: Received<D::Handle>) {
-        let port = &mut self.inputs[input];
-        port.received.add(frame.bytes);
-        let Some(ethernet) = Ethernet::parse(self.driver.head(frame.handle)) else {
-            return self.drop_in(input, frame, Cause::Malformed);
-        };
-        if ethernet.source.is_group() {
-            return self.drop_in(input, frame, Cause::Malformed);
+    /// Decides where a frame goes. `heard` is the station that the frame before it came from, in the same burst: most
+    /// frames come in trains, and whom the switch has heard just now it need not look up again.
+    #[inline(always)]
+    fn route(
+        &mut self,
+        now: Instant,
+        input: usize,
+        frame: Received<D::Handle>,
+        ethernet: &Ethernet,
+        heard: &mut u64,
+    ) -> Route {
+        if ethernet.is_from_group() {
+            return Route::Nowhere(Cause::Malformed);
         }
+        let port = &self.inputs[input];
         let vlan = if self.has_vlans {
             match ethernet.tag.map_or(0, |tag| tag & 0xfff) {
                 0 if port.untagged != 0 => port.untagged,
                 vlan if vlan != 0 && port.tagged.contains(&vlan) => vlan,
-                _ => return self.drop_in(input, frame, Cause::Vlan),
+                _ => return Route::Nowhere(Cause::Vlan),
             }
         } else {
             0
         };
-        if ethernet.destination.is_link_local() {
-            if let Some(quanta) = crate::frame::pause_quanta(self.driver.head(frame.handle), &ethernet) {
-                self.handle_pause(now, input, quanta);
-            }
-            return self.drop_in(input, frame, Cause::Filtered);
+        if ethernet.is_link_local() {
+            self.handle_control(now, input, frame);
+            return Route::Nowhere(Cause::Filtered);
         }
         // A second tag does not count.
         if frame.bytes - ethernet.payload as u32 > self.payload_max + TAG_BYTES as u32 {
-            return self.drop_in(input, frame, Cause::TooLong);
+            return Route::Nowhere(Cause::TooLong);
         }
-        if self.inputs[input].reflects {
-            return self.hand_over(now, input, input, vlan, frame, &ethernet);
+        if port.reflects {
+            return Route::To(input, vlan);
         }
-        match self.stations.learn(now, ethernet.source, vlan, input) {
-            Learned::Known | Learned::Full => {}
-            Learned::New => {
-                self.tell_all(Message::Learned { mac: ethernet.source, vlan, port: input as u16 });
+        let source = station(ethernet.source, vlan);
+        if source != *heard || source == 0 {
+            match self.stations.learn(now, source, input) {
+                Learned::Known | Learned::Full => {}
+                Learned::New => self.tell_all(Message::Learned { station: source, port: input as u16 }),
+                Learned::Elsewhere => return Route::Nowhere(Cause::Loop),
             }
-            Learned::Elsewhere => return self.drop_in(input, frame, Cause::Loop),
+            *heard = source;
         }
-        if ethernet.destination.is_group() {
-            return self.flood(now, input, vlan, frame, &ethernet);
+        if ethernet.is_for_group() {
+            return Route::Flood(vlan);
         }
-        match self.stations.find(ethernet.destination, vlan) {
-            Some(output) if output == input => self.drop_in(input, frame, Cause::Filtered),
-            Some(output) => self.hand_over(now, input, output, vlan, frame, &ethernet),
-            None => self.flood(now, input, vlan, frame, &ethernet),
+        match self.stations.find(station(ethernet.destination, vlan)) {
+            Some(output) if output == input => Route::Nowhere(Cause::Filtered),
+            Some(output) => Route::To(output, vlan),
+            None => Route::Flood(vlan),
+        }
+    }
+
+    /// A frame for bridges: of those only PAUSE means anything here.
+    #[cold]
+    #[inline(never)]
+    fn handle_control(&mut self, now: Instant, input: usize, frame: Received<D::Handle>) {
+        let head = self.driver.head(frame.handle);
+        if let Some(ethernet) = Ethernet::parse(head)
+            && let Some(quanta) = crate::frame::pause_quanta(head, &ethernet)
+        {
+            self.handle_pause(now, input, quanta);
         }
     }
 
@@ -94,14 +140,14 @@ impl<D: Driver> Switch<D> {
         input: usize,
         vlan: u16,
         frame: Received<D::Handle>,
-        ethernet: &Ethernet,
+        ethernet: Ethernet,
     ) {
         if !self.inputs[input].storm.admit(now, ethernet.destination, frame.bytes) {
             return self.drop_in(input, frame, Cause::Storm);
         }
         // What came before it goes before it.
         self.put_chosen(now);
-        let is_unknown = !ethernet.destination.is_group();
+        let is_unknown = !ethernet.is_for_group();
         let reaches = |(port, other): (usize, &Input)| {
             let carries = !self.has_vlans || other.carries(vlan);
             (port != input && other.is_up && carries && !other.reflects && (other.floods || !is_unknown))
@@ -129,28 +175,28 @@ impl<D: Driver> Switch<D> {
         self.put_chosen(now);
     }
 
-    /// Gives a frame to the worker of its output.
-    #[inline]
+    /// Gives a frame to the worker of its output, tagged as the output wants it.
     fn hand_over(
         &mut self,
         now: Instant,
         input: usize,
         output: usize,
         vlan: u16,
-        frame: Received<D::Handle>,
-        ethernet: &Ethernet,
+        mut frame: Received<D::Handle>,
+        mut ethernet: Ethernet,
     ) {
         if self.has_vlans {
-            let (frame, ethernet) = match self.retag(output, vlan, frame, *ethernet) {
+            (frame, ethernet) = match self.retag(output, vlan, frame, ethernet) {
                 Ok(changed) => changed,
                 Err(cause) => return self.drop_in(input, frame, cause),
             };
-            return self.hand_to(now, input, output, vlan, frame, &ethernet);
         }
-        self.hand_to(now, input, output, vlan, frame, ethernet);
+        let (mut far, head) = (Far::default(), self.driver.head(frame.handle));
+        let key = Key::parse(input, vlan, head, &ethernet, self.depth, &mut far);
+        self.hand_to(now, input, output, vlan, frame, &key);
     }
 
-    #[inline]
+    #[inline(always)]
     fn hand_to(
         &mut self,
         now: Instant,
@@ -158,7 +204,7 @@ impl<D: Driver> Switch<D> {
         output: usize,
         vlan: u16,
         frame: Received<D::Handle>,
-        ethernet: &Ethernet,
+        key: &Key<'_>,
     ) {
         if let Some(lanes) = &mut self.lanes {
             let owner = lanes.owner(output);
@@ -170,8 +216,7 @@ impl<D: Driver> Switch<D> {
                 return;
             }
         }
-        if let Some(chosen) = self.choose(now, input, output, vlan, frame, ethernet) {
-            std::hint::black_box(self.outputs[output].queue.touch(chosen.ring()));
+        if let Some(chosen) = self.choose(now, input, output, frame, key) {
             self.chosen.push(chosen);
         }
     }
@@ -198,14 +243,16 @@ impl<D: Driver> Switch<D> {
                             continue;
                         };
                         // The station speaks there, whatever a loop brings back here.
-                        self.stations.set(now, ethernet.source, vlan, input);
-                        if let Some(chosen) = self.choose(now, input, output, vlan, frame, &ethernet) {
+                        self.stations.set(now, station(ethernet.source, vlan), input);
+                        let (mut far, head) = (Far::default(), self.driver.head(frame.handle));
+                        let key = Key::parse(input, vlan, head, &ethernet, self.depth, &mut far);
+                        if let Some(chosen) = self.choose(now, input, output, frame, &key) {
                             self.put(now, &chosen);
                         }
                     }
-                    Message::Learned { mac, vlan, port } => self.stations.set(now, mac, vlan, port.into()),
-                    Message::Forgotten { mac, vlan } => {
-                        self.stations.remove(mac, vlan);
+                    Message::Learned { station, port } => self.stations.set(now, station, port.into()),
+                    Message::Forgotten { station } => {
+                        self.stations.remove(station);
                     }
                     Message::Down { port } => {
                         self.stations.flush(Some(port.into()));

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-use crate::address::Mac;
 use crate::driver::Received;
 use crate::lane::{Receiver, Sender, lane};
 use crate::sys::Wakeup;
@@ -20,9 +19,9 @@ pub(crate) enum Message<H> {
     /// A frame for one of the receiver's ports; its tag is as that port wants it.
     Frame { input: u16, output: u16, vlan: u16, frame: Received<H> },
     /// A station is behind one of the sender's ports.
-    Learned { mac: Mac, vlan: u16, port: u16 },
+    Learned { station: u64, port: u16 },
     /// A station has aged.
-    Forgotten { mac: Mac, vlan: u16 },
+    Forgotten { station: u64 },
     /// A port has lost its link.
     Down { port: u16 },
     /// Memory that belongs to the receiver.

@@ -24,6 +24,7 @@ pub mod control;
 #[cfg(feature = "dpdk")]
 mod dpdk;
 mod driver;
+mod early;
 mod egress;
 mod frame;
 mod impair;
@@ -36,6 +37,7 @@ pub mod openflow;
 mod output;
 mod pause;
 mod pool;
+mod prefetch;
 mod random;
 mod run;
 mod schema;

@@ -69,7 +69,11 @@ impl MemoryPorts {
 impl MemoryPort {
     pub(crate) fn receive(&mut self, frames_max: usize, into: &mut Vec<Received<Buffer>>) {
         let count = frames_max.min(self.incoming.len());
-        into.extend(self.incoming.drain(..count));
+        let (first, second) = self.incoming.as_slices();
+        let first = &first[..count.min(first.len())];
+        into.extend_from_slice(first);
+        into.extend_from_slice(&second[..count - first.len()]);
+        self.incoming.drain(..count);
     }
 
     pub(crate) fn transmit(&mut self, frames: &[Received<Buffer>]) -> usize {
@@ -223,25 +227,34 @@ impl Driver for CirculatingPorts {
     fn receive(&mut self, port: usize, frames_max: usize, into: &mut Vec<Received<Buffer>>) {
         let incoming = &mut self.incoming[port];
         let count = frames_max.min(incoming.len());
-        for frame in incoming.drain(..count) {
-            if let Some((payload, _)) = &self.payload {
-                let data = self.pool.head_mut(frame.handle);
-                if let Some(data) = data.get_mut(HEADERS..) {
+        let start = into.len();
+        let (first, second) = incoming.as_slices();
+        let first = &first[..count.min(first.len())];
+        into.extend_from_slice(first);
+        into.extend_from_slice(&second[..count - first.len()]);
+        drop(incoming.drain(..count));
+        // A device writes headers first.
+        for frame in &into[start..] {
+            self.pool.prefetch(frame.handle);
+        }
+        if let Some((payload, _)) = &self.payload {
+            for frame in &into[start..] {
+                if let Some(data) = self.pool.head_mut(frame.handle).get_mut(HEADERS..) {
                     data.copy_from_slice(&payload[..data.len()]);
                 }
             }
-            self.pool.prefetch(frame.handle);
-            into.push(frame);
         }
     }
 
     #[inline]
     fn transmit(&mut self, _: usize, frames: &[Received<Buffer>]) -> usize {
-        for frame in frames {
-            if let Some((_, sink)) = &mut self.payload {
+        if let Some((_, sink)) = &mut self.payload {
+            for frame in frames {
                 let data = self.pool.head(frame.handle);
                 sink[..data.len()].copy_from_slice(data);
             }
+        }
+        for frame in frames {
             self.sent_bytes += u64::from(frame.bytes);
             let origin = usize::from(self.origins[self.pool.chunk_of(frame.handle)]);
             self.incoming[origin].push_back(*frame);

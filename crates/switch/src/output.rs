@@ -1,16 +1,17 @@
 //! An output: its queues, what has left them and is not with the driver yet, and its bad way, where it has one.
 
 use fanin_queueing::{
-    Aqm, BucketError, Count, Departure, Depth, Discipline, NotCapable, Port, RING_FRAMES_MAX, RingError,
-    RingSettings, Threshold,
+    Aqm, BucketError, Count, Discipline, Port, RING_FRAMES_MAX, Rest, RingError, RingSettings,
 };
 use fanin_units::{Bytes, Duration, Instant, Rate, Ratio};
 
 use crate::classify::Classifier;
-use crate::config::{DisciplineSpec, ImpairSpec, MarkSpec, PortSpec, RingSpec, Unmarkable};
+use crate::config::{DisciplineSpec, ImpairSpec, MarkSpec, PortSpec, RingSpec};
 use crate::driver::Received;
+use crate::early;
 use crate::frame::WIRE_BYTES;
 use crate::impair::Impairment;
+use crate::prefetch::prefetch;
 use crate::snapshot::{Histogram, QueueSnapshot};
 
 /// The queue of frames that no rule sends to a ring.
@@ -101,18 +102,9 @@ impl Next {
     }
 }
 
-pub(crate) fn aqm(mark: Option<MarkSpec>) -> Aqm {
-    let Some(mark) = mark else { return Aqm::None };
-    let depth = match (mark.bytes, mark.frames) {
-        (Some(bytes), _) => Depth::Bytes(bytes),
-        (None, Some(frames)) => Depth::Packets(frames),
-        (None, None) => return Aqm::None,
-    };
-    let not_capable = match mark.others {
-        Unmarkable::Pass => NotCapable::Pass,
-        Unmarkable::Drop => NotCapable::Drop,
-    };
-    Aqm::Threshold(Threshold { depth, not_capable })
+/// As [`early::aqm`] for what has been checked.
+pub(crate) fn aqm(mark: Option<MarkSpec>, mtu: Bytes, rate: Option<Rate>) -> Aqm {
+    early::aqm(mark, mtu, rate).expect("a configuration that was checked")
 }
 
 impl RingSpec {
@@ -127,7 +119,7 @@ impl RingSpec {
             frames_reserved: frames_reserved as u32,
             shaping: self.shaping(),
             priority: self.priority,
-            aqm: aqm(self.mark),
+            aqm: aqm(self.mark, mtu, self.rate),
         }
     }
 
@@ -161,7 +153,7 @@ const fn reaches(held: (u64, u64), level: (u64, u64)) -> bool {
 }
 
 impl<H: Copy + Default> Output<H> {
-    pub(crate) fn new(spec: &PortSpec) -> Result<Self, BucketError> {
+    pub(crate) fn new(spec: &PortSpec, mtu: Bytes) -> Result<Self, BucketError> {
         let discipline = match spec.discipline {
             DisciplineSpec::RoundRobin => Discipline::RoundRobin,
             DisciplineSpec::LongestFirst => Discipline::LongestFirst,
@@ -178,7 +170,8 @@ impl<H: Copy + Default> Output<H> {
             impairment: None,
             paused_until: Instant::START,
         };
-        let plain = RingSettings { aqm: aqm(spec.mark), ..RingSettings::new(RING_FRAMES_MAX) };
+        let plain =
+            RingSettings { aqm: aqm(spec.mark, mtu, spec.rate), ..RingSettings::new(RING_FRAMES_MAX) };
         let plain = output.queue.add_ring(&plain);
         assert!(matches!(plain, Ok(PLAIN)), "the first ring of a port is the plain queue");
         Ok(output)
@@ -245,22 +238,21 @@ impl<H: Copy + Default> Output<H> {
     }
 
     /// Lets frames that may leave leave. Each counts as sent when it was due, so that a worker that comes late keeps the rates.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn poll(
         &mut self,
         now: Instant,
         frames_max: usize,
-        mut out: impl FnMut(Instant, usize, u32, Held<H>),
+        mut out: impl FnMut(usize, u32, Held<H>),
     ) -> Next {
         self.clock = now;
-        for _ in 0..frames_max {
-            match self.queue.poll_departure(now) {
-                Departure::Frame { ring, frame, handle } => out(now, ring, frame.bytes, handle),
-                Departure::NotBefore(next) => return Next::At(next),
-                Departure::Empty => return Next::Never,
-            }
+        let rest =
+            self.queue.serve(now, frames_max, prefetch, |ring, frame, held| out(ring, frame.bytes, held));
+        match rest {
+            Rest::More => Next::Now,
+            Rest::NotBefore(next) => Next::At(next),
+            Rest::Empty => Next::Never,
         }
-        Next::Now
     }
 
     /// Whether nothing is queued, stashed or on the way.

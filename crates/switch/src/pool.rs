@@ -10,6 +10,7 @@ use std::sync::Arc;
 use fanin_units::Bytes;
 
 use crate::config::Hugepages;
+use crate::prefetch::prefetch;
 
 /// Free space at the start of a chunk (XDP_PACKET_HEADROOM).
 pub const HEADROOM: u32 = 256;
@@ -161,6 +162,7 @@ impl Pool {
     }
 
     /// The size of a chunk.
+    #[inline]
     pub const fn chunk_bytes(&self) -> u32 {
         1 << self.shift
     }
@@ -251,13 +253,7 @@ impl Pool {
     /// Brings the start of a frame into the cache.
     #[inline]
     pub fn prefetch(&self, buffer: Buffer) {
-        #[cfg(target_arch = "x86_64")]
-        {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let start = self.at(buffer.chunk, buffer.offset.into(), buffer.len.into());
-            // SAFETY: a prefetch reads nothing that the program could see, and its address lies in the mapping.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(start.as_ptr().cast()) };
-        }
+        prefetch(self.at(buffer.chunk, buffer.offset.into(), buffer.len.into()).as_ptr());
     }
 
     /// Where the rest of a frame lies whose first part is in `buffer`.

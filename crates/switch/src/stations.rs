@@ -72,9 +72,15 @@ const fn span(duration: Duration) -> u32 {
     if ticks > (u32::MAX / 2) as u64 { u32::MAX / 2 } else { ticks as u32 }
 }
 
+/// A station's key: its address of 48 bits, with the VLAN above it.
 #[inline]
-const fn key(mac: Mac, vlan: u16) -> u64 {
-    mac.to_u64() | (vlan as u64) << 48
+pub(crate) const fn station(mac: u64, vlan: u16) -> u64 {
+    mac | (vlan as u64) << 48
+}
+
+/// The address in a key.
+const fn mac_of(key: u64) -> u64 {
+    key & 0xffff_ffff_ffff
 }
 
 impl Stations {
@@ -105,35 +111,35 @@ impl Stations {
 
     /// The port of a station.
     #[inline]
-    pub(crate) fn find(&self, mac: Mac, vlan: u16) -> Option<usize> {
-        let place = &self.places[self.place(key(mac, vlan))];
+    pub(crate) fn find(&self, station: u64) -> Option<usize> {
+        let place = &self.places[self.place(station)];
         (place.key != FREE).then_some(place.port.into())
     }
 
     /// A frame came from this station by this port.
     #[inline]
-    pub(crate) fn learn(&mut self, now: Instant, mac: Mac, vlan: u16, port: usize) -> Learned {
+    pub(crate) fn learn(&mut self, now: Instant, station: u64, port: usize) -> Learned {
         let now = ticks(now);
-        let index = self.place(key(mac, vlan));
+        let index = self.place(station);
         let place = &mut self.places[index];
         if place.key != FREE && usize::from(place.port) == port {
             place.heard = now;
             return Learned::Known;
         }
-        self.learn_slowly(now, mac, vlan, port, index)
+        self.learn_slowly(now, station, port, index)
     }
 
     #[cold]
-    fn learn_slowly(&mut self, now: u32, mac: Mac, vlan: u16, port: usize, index: usize) -> Learned {
+    fn learn_slowly(&mut self, now: u32, station: u64, port: usize, index: usize) -> Learned {
         let place = &mut self.places[index];
         if place.key == FREE {
-            if mac.to_u64() == 0 {
+            if mac_of(station) == 0 {
                 return Learned::Elsewhere;
             }
             if self.len >= self.len_max {
                 return Learned::Full;
             }
-            *place = Place { key: key(mac, vlan), port: port as u16, flags: 0, heard: now };
+            *place = Place { key: station, port: port as u16, flags: 0, heard: now };
             self.len += 1;
             return Learned::New;
         }
@@ -146,8 +152,8 @@ impl Stations {
     }
 
     /// Another worker learned a station.
-    pub(crate) fn set(&mut self, now: Instant, mac: Mac, vlan: u16, port: usize) {
-        let index = self.place(key(mac, vlan));
+    pub(crate) fn set(&mut self, now: Instant, station: u64, port: usize) {
+        let index = self.place(station);
         let place = &mut self.places[index];
         if place.key == FREE {
             if self.len >= self.len_max {
@@ -157,26 +163,25 @@ impl Stations {
         } else if place.flags & STATIC != 0 {
             return;
         }
-        *place = Place { key: key(mac, vlan), port: port as u16, flags: 0, heard: ticks(now) };
+        *place = Place { key: station, port: port as u16, flags: 0, heard: ticks(now) };
     }
 
     /// Adds a station that is neither learned nor forgotten; `false` where there is no room.
-    pub(crate) fn add_static(&mut self, now: Instant, mac: Mac, vlan: u16, port: usize) -> bool {
-        let index = self.place(key(mac, vlan));
+    pub(crate) fn add_static(&mut self, now: Instant, station: u64, port: usize) -> bool {
+        let index = self.place(station);
         if self.places[index].key == FREE {
             if self.len >= self.len_max {
                 return false;
             }
             self.len += 1;
         }
-        self.places[index] =
-            Place { key: key(mac, vlan), port: port as u16, flags: STATIC, heard: ticks(now) };
+        self.places[index] = Place { key: station, port: port as u16, flags: STATIC, heard: ticks(now) };
         true
     }
 
     /// Forgets a station; `false` where it was not known.
-    pub(crate) fn remove(&mut self, mac: Mac, vlan: u16) -> bool {
-        let index = self.place(key(mac, vlan));
+    pub(crate) fn remove(&mut self, station: u64) -> bool {
+        let index = self.place(station);
         let known = self.places[index].key != FREE;
         if known {
             self.free(index);
@@ -215,7 +220,7 @@ impl Stations {
         &mut self,
         now: Instant,
         is_mine: impl Fn(usize) -> bool,
-        mut forgotten: impl FnMut(Mac, u16),
+        mut forgotten: impl FnMut(u64),
     ) {
         let now = ticks(now);
         for _ in 0..SWEEP.min(self.places.len()) {
@@ -223,7 +228,7 @@ impl Stations {
             let place = &self.places[index];
             let is_old = now.wrapping_sub(place.heard) > self.age && is_mine(place.port.into());
             if place.key != FREE && place.flags & STATIC == 0 && is_old {
-                forgotten(Mac::from_u64(place.key), (place.key >> 48) as u16);
+                forgotten(place.key);
                 self.free(index);
             } else {
                 self.sweep = self.sweep.wrapping_add(1);
@@ -290,29 +295,29 @@ mod tests {
     #[test]
     fn a_station_moves_only_after_a_silence() {
         let mut stations = Stations::new(8, SECOND * 300, Duration::from_millis(100));
-        let mac = Mac([2, 0, 0, 0, 0, 1]);
-        assert_eq!(stations.learn(at(0), mac, 0, 3), Learned::New);
-        assert_eq!(stations.learn(at(90), mac, 0, 3), Learned::Known);
-        assert_eq!(stations.learn(at(150), mac, 0, 4), Learned::Elsewhere);
-        assert_eq!(stations.find(mac, 0), Some(3));
-        assert_eq!(stations.learn(at(200), mac, 0, 4), Learned::New);
-        assert_eq!(stations.find(mac, 0), Some(4));
-        assert_eq!(stations.find(mac, 1), None);
-        assert!(stations.add_static(at(200), mac, 0, 5));
-        assert_eq!(stations.learn(at(9_000), mac, 0, 4), Learned::Elsewhere);
+        let mac = 0x0200_0000_0001;
+        assert_eq!(stations.learn(at(0), mac, 3), Learned::New);
+        assert_eq!(stations.learn(at(90), mac, 3), Learned::Known);
+        assert_eq!(stations.learn(at(150), mac, 4), Learned::Elsewhere);
+        assert_eq!(stations.find(mac), Some(3));
+        assert_eq!(stations.learn(at(200), mac, 4), Learned::New);
+        assert_eq!(stations.find(mac), Some(4));
+        assert_eq!(stations.find(station(mac, 1)), None);
+        assert!(stations.add_static(at(200), mac, 5));
+        assert_eq!(stations.learn(at(9_000), mac, 4), Learned::Elsewhere);
     }
 
     #[test]
     fn a_full_table_says_so() {
         let mut stations = Stations::new(2, SECOND, Duration::ZERO);
         for n in 1..=2 {
-            assert_eq!(stations.learn(at(0), Mac::from_u64(n), 0, 0), Learned::New);
+            assert_eq!(stations.learn(at(0), n, 0), Learned::New);
         }
-        assert_eq!(stations.learn(at(0), Mac::from_u64(3), 0, 0), Learned::Full);
+        assert_eq!(stations.learn(at(0), 3, 0), Learned::Full);
         for _ in 0..8 {
-            stations.age(at(3_000), |_| true, |_, _| ());
+            stations.age(at(3_000), |_| true, |_| ());
         }
-        assert_eq!(stations.learn(at(3_000), Mac::from_u64(3), 0, 0), Learned::New);
+        assert_eq!(stations.learn(at(3_000), 3, 0), Learned::New);
     }
 
     proptest! {
@@ -322,17 +327,17 @@ mod tests {
             let mut stations = Stations::new(24, SECOND * 2, Duration::ZERO);
             let mut naive: HashMap<(u64, u16), (usize, u64)> = HashMap::new();
             for (n, (what, mac, vlan, port)) in steps.into_iter().enumerate() {
-                let (millis, address) = (n as u64 * 20, Mac::from_u64(mac));
+                let (millis, key) = (n as u64 * 20, station(mac, vlan));
                 match what {
                     0..=2 => {
                         let full = naive.len() >= 24 && !naive.contains_key(&(mac, vlan));
-                        let learned = stations.learn(at(millis), address, vlan, port);
+                        let learned = stations.learn(at(millis), key, port);
                         prop_assert_eq!(learned == Learned::Full, full);
                         if !full {
                             naive.insert((mac, vlan), (port, millis));
                         }
                     }
-                    3 => prop_assert_eq!(stations.remove(address, vlan), naive.remove(&(mac, vlan)).is_some()),
+                    3 => prop_assert_eq!(stations.remove(key), naive.remove(&(mac, vlan)).is_some()),
                     _ if port == 0 => {
                         let before = naive.len();
                         naive.retain(|_, (at, _)| *at != port);
@@ -340,14 +345,14 @@ mod tests {
                     }
                     _ => {
                         for _ in 0..8 {
-                            stations.age(at(millis), |_| true, |_, _| ());
+                            stations.age(at(millis), |_| true, |_| ());
                         }
                         naive.retain(|_, (_, heard)| ticks(at(millis)).wrapping_sub(ticks(at(*heard))) <= span(SECOND * 2));
                     }
                 }
                 prop_assert_eq!(stations.len(), naive.len());
                 for (&(mac, vlan), &(port, _)) in &naive {
-                    prop_assert_eq!(stations.find(Mac::from_u64(mac), vlan), Some(port));
+                    prop_assert_eq!(stations.find(station(mac, vlan)), Some(port));
                 }
                 prop_assert_eq!(stations.iter(at(millis)).count(), naive.len());
             }

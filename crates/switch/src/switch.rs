@@ -8,7 +8,7 @@ use fanin_units::{Duration, Instant};
 
 use crate::address::Mac;
 use crate::capture::{Captures, Passing, Tap};
-use crate::classify::{Action, Classifier};
+use crate::classify::{Action, Classifier, Depth};
 use crate::config::{Config, PortSpec, StormSpec};
 use crate::driver::{Driver, Received};
 use crate::egress::Chosen;
@@ -77,8 +77,8 @@ impl Storm {
         }
     }
 
-    pub(crate) fn admit(&mut self, now: Instant, destination: Mac, bytes: u32) -> bool {
-        let bucket = match destination {
+    pub(crate) fn admit(&mut self, now: Instant, destination: u64, bytes: u32) -> bool {
+        let bucket = match Mac::from_u64(destination) {
             Mac::BROADCAST => &mut self.broadcast,
             group if group.is_group() => &mut self.multicast,
             _ => &mut self.unknown,
@@ -139,6 +139,8 @@ pub struct Switch<D: Driver> {
     pub(crate) has_vlans: bool,
     pub(crate) payload_max: u32,
     pub(crate) rule_tallies: Vec<Tally>,
+    /// How far into frames the rules of any output look.
+    pub(crate) depth: Depth,
     pub(crate) random: Random,
     pub(crate) reserve: Reserve,
     pub(crate) received: Vec<Received<D::Handle>>,
@@ -181,7 +183,7 @@ impl<D: Driver> Switch<D> {
         };
         let mut outputs = Vec::new();
         for (index, spec) in config.port.iter().enumerate() {
-            let mut output = match Output::new(spec) {
+            let mut output = match Output::new(spec, config.switch.mtu) {
                 Ok(output) => output,
                 Err(error) => return wrong("port", &error),
             };
@@ -206,6 +208,7 @@ impl<D: Driver> Switch<D> {
             has_vlans,
             payload_max: spec.mtu.get() as u32,
             rule_tallies: vec![Tally::default(); config.rule.len()],
+            depth: Depth::default(),
             random: Random::new(spec.seed, 0),
             reserve: Reserve::default(),
             received: Vec::with_capacity(BURST),
@@ -307,6 +310,7 @@ impl<D: Driver> Switch<D> {
             }
         }
         let classifiers: Vec<Classifier> = of_outputs.into_iter().map(Classifier::new).collect();
+        self.depth = classifiers.iter().map(Classifier::depth).max().unwrap_or_default();
         for (output, classifier) in self.outputs.iter_mut().zip(classifiers) {
             output.classifier = classifier;
         }
@@ -380,9 +384,9 @@ impl<D: Driver> Switch<D> {
         self.stations.age(
             now,
             |port| mine.contains(&port),
-            |mac, vlan| {
+            |station| {
                 if let Some(lanes) = lanes {
-                    lanes.tell_all(Message::Forgotten { mac, vlan });
+                    lanes.tell_all(Message::Forgotten { station });
                 }
             },
         );
@@ -424,12 +428,15 @@ impl<D: Driver> Switch<D> {
             let out = &mut self.outputs[port];
             let mut rest: Vec<Received<D::Handle>> = std::mem::take(&mut out.stash);
             for ring in 0..out.queue.rings_len() {
+                // A ring that has no turn is emptied without giving it one again after each frame.
+                out.queue.set_paused(out.clock, ring, true);
                 while let Some((frame, held)) = out.queue.take(out.clock, ring) {
                     if ring == PLAIN {
                         self.memory.release(out.clock, held.input.into(), port, frame.bytes);
                     }
                     rest.push(Received { handle: held.handle, bytes: frame.bytes });
                 }
+                out.queue.set_paused(out.clock, ring, false);
             }
             if let Some(way) = &mut out.impairment {
                 while let Some(frame) = way.take(Instant::FAR_FUTURE) {

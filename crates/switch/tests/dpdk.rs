@@ -13,7 +13,7 @@ fn hosts_talk_over_devices_of_dpdk() {
     const BYTES: u64 = 300_000;
     let Some(lab) = Lab::new("dpdk", 2, 1500) else { return };
     let mut config = lab.config();
-    config.dpdk.arguments = ["--no-huge", "-m", "128", "--iova-mode=va", "--no-telemetry", "--in-memory"]
+    config.dpdk.arguments = ["--no-huge", "-m", "128", "--iova-mode=va", "--no-telemetry", "--no-shconf"]
         .map(str::to_owned)
         .to_vec();
     for (number, port) in config.port.iter_mut().enumerate() {

@@ -2,10 +2,11 @@
 //! prototype of LCN'15 lacked.
 
 use fanin_switch::config::{
-    Hugepages, ImpairSpec, MarkSpec, PauseSpec, PortSpec, RingSpec, RuleSpec, StationSpec, StormSpec,
+    Hugepages, ImpairSpec, MarkMode, MarkSpec, PauseSpec, PortSpec, RingSpec, RuleSpec, StationSpec,
+    StormSpec,
 };
 use fanin_switch::{Config, Mac, MemoryPorts, Pool, Switch, Vlan, checksum};
-use fanin_units::{Bytes, Duration, Instant, Packets, Rate};
+use fanin_units::{Bytes, Duration, Instant, Packets, Rate, Ratio};
 
 /// A switch, its clock, and what it is fed.
 struct Bed {
@@ -324,8 +325,30 @@ fn pause_frames_stop_one_output_and_say_when_too_much_is_held() {
 
 #[test]
 fn marks_are_set_with_the_checksum_mended() {
+    // The first leaves at once; those that find more than two are marked if they can be.
+    assert_eq!(marked(MarkSpec::frames(Packets::new(2))), [0, 2, 0, 3, 0, 3, 0, 3]);
+}
+
+#[test]
+fn early_detection_marks_and_drops() {
+    let red = MarkSpec {
+        mode: MarkMode::RedMark,
+        min: Some(Packets::new(1)),
+        max: Some(Packets::new(3)),
+        weight: Some(Ratio::ONE),
+        probability_max: Some(Ratio::ONE),
+        hard_drop: Some(false),
+        ..MarkSpec::default()
+    };
+    // The average is the queue itself. Of those that find two every second is hit, and of those that find three all are; what
+    // cannot be marked is dropped.
+    assert_eq!(marked(red), [0, 2, 3, 3, 3]);
+    assert_eq!(marked(MarkSpec { mode: MarkMode::RedDrop, hard_drop: None, ..red }), [0, 2]);
+}
+
+/// The ECN bits of what comes out of eight frames that come at once, every other one of which can be marked.
+fn marked(mark: MarkSpec) -> Vec<u8> {
     let mut config = config(2);
-    let mark = MarkSpec { bytes: None, frames: Some(Packets::new(2)), others: Default::default() };
     add_ring(&mut config, "r", 1, 11, |ring| {
         ring.mark = Some(mark);
         ring.rate = Some(Rate::new(1_000_000));
@@ -365,8 +388,7 @@ fn marks_are_set_with_the_checksum_mended() {
     (0..20).for_each(|_| bed.wait(Duration::from_millis(1)));
     let got = bed.take(1);
     assert!(got.iter().all(|frame| checksum(&frame[14..34], 0) == 0xffff));
-    // The first leaves at once; those that find more than two are marked if they can be.
-    assert_eq!(got.iter().map(|frame| frame[15] & 3).collect::<Vec<_>>(), [0, 2, 0, 3, 0, 3, 0, 3]);
+    got.iter().map(|frame| frame[15] & 3).collect()
 }
 
 #[test]

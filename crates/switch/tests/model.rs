@@ -114,6 +114,8 @@ struct Naive {
     refused: u64,
     dropped_by_rule: u64,
     plain_max: u64,
+    /// Frames and bytes that have left a queue for a device that has no room yet: they do not fill the queue any more.
+    stashed: HashMap<(usize, String), (u64, u64)>,
 }
 
 impl Naive {
@@ -137,6 +139,28 @@ impl Naive {
         }
     }
 
+    /// Frames and bytes that a queue's device has not taken.
+    fn held_by(&self, queue: &(usize, String)) -> (u64, u64) {
+        let frames = self.queues.get(queue).map(|queue| &queue.frames);
+        frames.map_or((0, 0), |frames| {
+            (frames.len() as u64, frames.iter().map(|frame| frame.len() as u64).sum())
+        })
+    }
+
+    /// Looks which frames the switch has taken out of its queues and not sent yet.
+    fn find_stashed(&mut self, switch: &Switch<MemoryPorts>) {
+        let snapshot = switch.snapshot(false);
+        let plain = snapshot.ports.iter().enumerate().map(|(port, of)| ((port, String::new()), &of.queue));
+        let rings = snapshot
+            .rings
+            .iter()
+            .map(|ring| ((ring.port[1..].parse().unwrap(), ring.name.clone()), &ring.queue));
+        for (name, queue) in plain.chain(rings) {
+            let (frames, bytes) = self.held_by(&name);
+            self.stashed.insert(name, (frames - queue.frames, bytes - queue.bytes));
+        }
+    }
+
     fn receive(&mut self, input: usize, frame: &[u8]) {
         self.stations.insert(frame[11], input);
         let outputs: Vec<usize> = match self.stations.get(&frame[5]) {
@@ -149,14 +173,15 @@ impl Naive {
                 continue;
             };
             let name = ring.unwrap_or_default();
-            let queue = self.queues.entry((output, name.clone())).or_default();
-            let held: u64 = queue.frames.iter().map(|frame| frame.len() as u64).sum();
-            let full = match self.rings.iter().find(|ring| ring.name == name) {
-                Some(ring) => {
-                    queue.frames.len() as u64 >= ring.frames.map_or(u64::MAX, |frames| frames.get())
-                }
-                None => held + frame.len() as u64 > self.plain_max,
+            let place = (output, name);
+            let (frames, bytes) = self.held_by(&place);
+            let (frames_stashed, bytes_stashed) = self.stashed.get(&place).copied().unwrap_or_default();
+            let name = &place.1;
+            let full = match self.rings.iter().find(|ring| ring.name == *name) {
+                Some(ring) => frames - frames_stashed >= ring.frames.map_or(u64::MAX, |most| most.get()),
+                None => bytes - bytes_stashed + frame.len() as u64 > self.plain_max,
             };
+            let queue = self.queues.entry(place).or_default();
             if full {
                 self.refused += 1;
             } else {
@@ -243,6 +268,7 @@ fn run(steps: &[Step]) -> Result<(), TestCaseError> {
                 // What leaves in this round leaves before what comes in with it; a second look takes nothing new in.
                 switch.poll(now, false);
                 collect(&mut switch, &mut naive)?;
+                naive.find_stashed(&switch);
                 switch.poll(now, true);
                 // Nothing left in between but what that first half of the round sent.
                 collect(&mut switch, &mut naive)?;

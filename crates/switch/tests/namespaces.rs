@@ -126,22 +126,49 @@ fn rings_change_under_traffic_without_losing_a_frame() {
     assert!(ended.snapshot.rings[0].queue.departed.bytes > 1_500_000);
 }
 
+/// Thirty-two senders answer one collector behind 100 Mb/s at once: 64 kB collapse, and a ring delivers what TCP can carry
+/// over that line with not a frame lost. How fast hosts answer depends on what else this machine does: both get several tries
+/// at a rate, but the ring none at losing a frame or at a time-out.
 #[test]
 fn incast_collapses_in_a_shallow_buffer_and_not_in_a_ring() {
-    const SENDERS: usize = 16;
+    const SENDERS: usize = 32;
+    const TRIES: usize = 6;
+    /// 1460 bytes of each 1538 on the wire are 94.9 %.
+    const WANTED: u64 = 94_000_000;
+    const COLLAPSED: u64 = 30_000_000;
     let Some(lab) = Lab::new("incast", SENDERS + 1, 1500) else { return };
     let mut shallow = lab.config();
     shallow.port[0].rate = Some(Rate::new(100_000_000));
     shallow.port[0].buffer = Some(Bytes::new(64_000));
-    let running = lab.start(&shallow).expect("the switch starts");
-    let collapsed = incast(&lab, SENDERS, 10_000, Duration::from_secs(2));
-    let dropped = running.stop().snapshot.drops();
-    let running = lab.start(&with_ring(lab.config(), 0, 100_000_000)).expect("the switch starts");
-    let lossless = incast(&lab, SENDERS, 10_000, Duration::from_secs(2));
-    let ended = running.stop();
-    eprintln!("64 kB: {collapsed:?}, {dropped} drops; ring: {lossless:?}");
-    assert!(dropped > 0 && collapsed.retransmits > 0, "64 kB were enough: {collapsed:?}");
-    let missed: u64 = ended.snapshot.ports.iter().map(|port| port.missed).sum();
-    assert_eq!((ended.snapshot.drops(), missed), (0, 0), "{lossless:?} {:#?}", ended.snapshot);
-    assert!(lossless.retransmits < collapsed.retransmits, "{collapsed:?} {lossless:?}");
+    let mut worst = u64::MAX;
+    for _ in 0..TRIES {
+        let running = lab.start(&shallow).expect("the switch starts");
+        let collapsed = incast(&lab, SENDERS, 10_000, Duration::from_secs(3));
+        let dropped = running.stop().snapshot.drops();
+        eprintln!("64 kB: {collapsed:?}, {dropped} drops");
+        assert!(dropped > 0 && collapsed.retransmits > 0, "64 kB were enough: {collapsed:?}");
+        worst = worst.min(collapsed.goodput);
+        if worst < COLLAPSED {
+            break;
+        }
+    }
+    assert!(worst < COLLAPSED, "64 kB did not collapse below {worst} bit/s");
+    let mut config = with_ring(lab.config(), 0, 100_000_000);
+    // What the ring could have sent between two rounds is made good: rates are averages.
+    config.ring[0].burst = Some(Bytes::new(256_000));
+    let mut best = 0;
+    for _ in 0..TRIES {
+        let running = lab.start(&config).expect("the switch starts");
+        let lossless = incast(&lab, SENDERS, 10_000, Duration::from_secs(3));
+        let ended = running.stop();
+        eprintln!("ring: {lossless:?}");
+        let missed: u64 = ended.snapshot.ports.iter().map(|port| port.missed).sum();
+        assert_eq!((ended.snapshot.drops(), missed), (0, 0), "{lossless:?} {:#?}", ended.snapshot);
+        assert_eq!(lossless.timeouts, 0, "{lossless:?}");
+        best = best.max(lossless.goodput);
+        if best >= WANTED {
+            return;
+        }
+    }
+    panic!("a ring of 100 Mb/s delivered {best} bit/s at best");
 }

@@ -17,7 +17,7 @@ use fanin_queueing::{Memory, PauseSignal, PauseThresholds, Verdict};
 use fanin_scenario::PauseMode;
 use fanin_units::{Duration, Instant};
 
-use super::{Descriptor, ECN_MARKED, Ecn, Fabric, Flags, Frame, INDEX_BITS, NIL, Place, PortIndex, Schedule};
+use super::{Descriptor, Fabric, Flags, INDEX_BITS, NIL, Parcel, Place, PortIndex, Schedule};
 use crate::Error;
 use crate::network::{Network, NodeKind};
 
@@ -42,12 +42,13 @@ const URGENT: usize = 1;
 /// A frame that waits, and the port that it came in by.
 #[derive(Clone, Copy)]
 struct Waiting {
-    frame: Frame,
+    parcel: Parcel,
     from: PortIndex,
 }
 
-/// One direction of a link, seen by who sends on it.
+/// One direction of a link, seen by who sends on it. In the order of use.
 #[derive(Default)]
+#[repr(C)]
 struct Held {
     waiting: [VecDeque<Waiting>; 2],
     /// What is being sent and still takes memory.
@@ -56,17 +57,17 @@ struct Held {
     wakes: bool,
     /// By class: whether the neighbour has told it to stop.
     stopped: [bool; 2],
+    /// At the far end: whether only bulk data count, what came in by it and waits there, and the thresholds for that.
+    class_only: bool,
+    level: u64,
+    level_max: u64,
+    thresholds: Option<PauseThresholds>,
     /// Signals on their way to it.
     signals: VecDeque<PauseSignal>,
     stopped_since: u64,
     stops: u64,
     stopped_for: u64,
     longest: u64,
-    /// At the far end: what came in by it and waits there, and the thresholds for that.
-    level: u64,
-    level_max: u64,
-    thresholds: Option<PauseThresholds>,
-    class_only: bool,
     reaction: u64,
     link_delay: u64,
 }
@@ -151,8 +152,8 @@ impl HeldPorts {
     }
 
     /// All frames that wait.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = &Frame> {
-        self.ports.iter().flat_map(|held| held.waiting.iter().flatten()).map(|waiting| &waiting.frame)
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = Parcel> {
+        self.ports.iter().flat_map(|held| held.waiting.iter().flatten()).map(|waiting| waiting.parcel)
     }
 
     /// The memory of the switch that a port leaves, if it leaves one.
@@ -202,7 +203,7 @@ impl HeldPorts {
         for (output, held) in self.ports.iter().enumerate() {
             let Some(memory) = self.memory(output as PortIndex) else { continue };
             for waiting in held.waiting.iter().flatten() {
-                let bytes = memory.charge(waiting.frame.wire_bytes - unstored_bytes);
+                let bytes = memory.charge(waiting.parcel.wire_bytes() - unstored_bytes);
                 *behind.entry((waiting.from, output as PortIndex)).or_default() += bytes;
             }
         }
@@ -248,30 +249,25 @@ impl Fabric {
         schedule: &mut Schedule,
         now: u64,
         [from, index]: [PortIndex; 2],
-        mut frame: Frame,
-    ) -> Option<Frame> {
+        mut parcel: Parcel,
+    ) -> Option<Parcel> {
         let unstored = self.unstored_bytes;
         let Place { output, .. } = self.ports[index as usize].place;
         let held = self.held.as_mut()?;
-        let class = held.class(frame.end);
+        let class = held.class(parcel.end());
         if from != NIL {
             let input = self.ports[from as usize].place.input;
             let switch = held.switch_of[index as usize] as usize;
-            let ecn = match frame.segment >> 30 {
-                0 => Ecn::NotCapable,
-                1 => Ecn::Capable,
-                _ => Ecn::Congestion,
-            };
-            let descriptor = Descriptor { bytes: frame.wire_bytes - unstored, ecn };
+            let descriptor = Descriptor { bytes: parcel.wire_bytes() - unstored, ecn: parcel.ecn() };
             let chance = &mut self.chances[switch];
             let (at, ports) = (Instant::new(now), [usize::from(input), usize::from(output)]);
             match held.memories[switch]
                 .admit(at, ports[0], ports[1], descriptor, || (chance.bits() >> 32) as u32)
             {
-                Verdict::Dropped(_) => return Some(frame),
+                Verdict::Dropped(_) => return Some(parcel),
                 Verdict::Accepted { marked: true } => {
-                    frame.segment |= ECN_MARKED;
-                    self.segments[frame.segment()].flags.insert(Flags::CE);
+                    parcel = parcel.marked();
+                    self.segments[parcel.segment()].flags.insert(Flags::CE);
                 }
                 Verdict::Accepted { marked: false } => {}
             }
@@ -279,8 +275,14 @@ impl Fabric {
             self.change_level(schedule, now, from, class, charge as i64);
         }
         let held = self.held.as_mut()?;
-        held.ports[index as usize].waiting[class].push_back(Waiting { frame, from });
-        self.kick(schedule, now, index);
+        let state = &mut held.ports[index as usize];
+        let is_idle = !state.wakes && self.ports[index as usize].departure <= now;
+        if is_idle && !state.stopped[class] && state.waiting.iter().all(VecDeque::is_empty) {
+            self.transmit(schedule, now, index, class, Waiting { parcel, from });
+        } else {
+            state.waiting[class].push_back(Waiting { parcel, from });
+            self.kick(schedule, now, index);
+        }
         None
     }
 
@@ -303,25 +305,42 @@ impl Fabric {
         else {
             return;
         };
-        let Some(Waiting { frame, from }) = state.waiting[class].pop_front() else { return };
-        let departure = now + port.time_to_send(frame.wire_bytes);
+        let Some(waiting) = state.waiting[class].pop_front() else { return };
+        self.transmit(schedule, now, index, class, waiting);
+    }
+
+    /// Sends a frame by a port whose link is free.
+    #[inline(always)]
+    fn transmit(
+        &mut self,
+        schedule: &mut Schedule,
+        now: u64,
+        index: PortIndex,
+        class: usize,
+        Waiting { parcel, from }: Waiting,
+    ) {
+        let Some(held) = &mut self.held else { return };
+        let port = &mut self.ports[index as usize];
+        let state = &mut held.ports[index as usize];
+        let departure = now + port.time_to_send(parcel.wire_bytes());
         let switch = held.switch_of[index as usize];
         let keeps_memory = switch != NIL && held.counts_in_service[switch as usize];
         if from != NIL {
-            state.sending = Some((from, frame.wire_bytes, class));
+            state.sending = Some((from, parcel.wire_bytes(), class));
         }
         // Only where something is to be done then.
         if keeps_memory || state.waiting.iter().any(|waiting| !waiting.is_empty()) {
             state.wakes = true;
             schedule.insert(departure, TRANSMITTED << INDEX_BITS | index);
         }
-        port.accept(schedule, departure, index, frame);
+        port.accept(schedule, departure, index, parcel);
         if switch != NIL && !keeps_memory {
             self.release(schedule, now, index);
         }
     }
 
     /// Gives the memory of the frame back that a port sends or has sent.
+    #[inline]
     fn release(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) {
         let Some(held) = &mut self.held else { return };
         let Some((from, wire_bytes, class)) = held.ports[index as usize].sending.take() else { return };
@@ -335,6 +354,7 @@ impl Fabric {
     }
 
     /// What came in by a port and waits has changed: a signal may be due.
+    #[inline]
     fn change_level(&mut self, schedule: &mut Schedule, now: u64, from: PortIndex, class: usize, by: i64) {
         let Some(held) = &mut self.held else { return };
         let state = &mut held.ports[from as usize];
@@ -457,13 +477,13 @@ mod tests {
             match what >> INDEX_BITS {
                 ARRIVAL => match fabric.arrive(&mut schedule, now, index) {
                     Hop::Forwarded { .. } => {}
-                    Hop::Delivered(frame) => {
+                    Hop::Delivered { segment, .. } => {
                         delivered += 1;
-                        fabric.remove(&frame);
+                        fabric.remove(segment);
                     }
-                    Hop::Dropped(frame) => {
+                    Hop::Dropped { segment } => {
                         dropped += 1;
-                        fabric.remove(&frame);
+                        fabric.remove(segment);
                     }
                 },
                 TRANSMITTED => fabric.handle_transmitted(&mut schedule, now, index),

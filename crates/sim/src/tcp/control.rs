@@ -52,6 +52,15 @@ impl Endpoint {
         self.receiver.ack_now();
     }
 
+    /// Segments with payload, retransmissions, time-outs, entries into fast recovery and needless retransmissions, as
+    /// [`stats`](Self::stats) has them.
+    pub(crate) fn counts(&self) -> [u64; 5] {
+        let counters = &self.counters;
+        let rare = [counters.retransmits, counters.timeouts, counters.fast_retransmits, counters.spurious];
+        let [retransmits, timeouts, fast_retransmits, spurious] = rare.map(u64::from);
+        [self.segments, retransmits, timeouts, fast_retransmits, spurious]
+    }
+
     /// Counters and state.
     pub fn stats(&self, config: &Config) -> Stats {
         let in_bytes = |units| config.bytes(units);

@@ -542,29 +542,40 @@ impl Endpoint {
     }
 
     /// The next segment to put on the network now, or `None`. Call until `None` after every other call.
-    #[inline(always)]
+    #[inline]
     pub fn poll_transmit(&mut self, config: &Config, now: Instant) -> Option<Segment> {
+        let mut segment = Segment::default();
+        self.write_transmit(config, now, &mut segment).then_some(segment)
+    }
+
+    /// As [`poll_transmit`](Self::poll_transmit): writes the segment to where it is wanted, and returns whether there was
+    /// one. Otherwise `segment` is left as it was.
+    #[inline(always)]
+    pub(crate) fn write_transmit(&mut self, config: &Config, now: Instant, segment: &mut Segment) -> bool {
         if self.phase != Phase::Established {
-            return self.poll_opening(config, now);
+            return put(segment, self.poll_opening(config, now));
         }
         if (self.trouble.is_some() || self.force != Force::None)
-            && let Some(segment) = self.poll_retransmission(config, now)
+            && let Some(again) = self.poll_retransmission(config, now)
         {
-            return Some(segment);
+            *segment = again;
+            return true;
         }
         if self.next < self.written
             && !self.deferred
             && let Some(len) = self.may_send(config, now)
         {
-            return Some(self.send_new(config, now, len));
+            self.send_new(config, now, len, segment);
+            return true;
         }
         if self.unvalidated {
             self.validate_window(config, now);
         }
         if self.receiver.wants_ack() {
-            return Some(self.send_ack(config, now));
+            self.send_ack(config, now, segment);
+            return true;
         }
-        None
+        false
     }
 
     /// Length of the next new segment if the windows and Nagle's rule let it go.
@@ -627,7 +638,7 @@ impl Endpoint {
     }
 
     #[inline]
-    fn send_new(&mut self, config: &Config, now: Instant, len: u32) -> Segment {
+    fn send_new(&mut self, config: &Config, now: Instant, len: u32, segment: &mut Segment) {
         let offset = self.next;
         let first = self.flight.out == 0;
         self.flight.push(config, offset, len, self.mss, now.get());
@@ -661,17 +672,16 @@ impl Endpoint {
             self.mark_burst(config, &mut flags);
         }
         self.last_sent_at = now.get();
-        self.finish(config, now, offset, len, flags)
+        self.write_segment(config, now, offset, len, flags, segment);
     }
 
     #[inline(always)]
-    fn send_ack(&mut self, config: &Config, now: Instant) -> Segment {
+    fn send_ack(&mut self, config: &Config, now: Instant, segment: &mut Segment) {
         self.acks += 1;
-        self.finish(config, now, self.next, 0, Flags::ACK)
+        self.write_segment(config, now, self.next, 0, Flags::ACK, segment);
     }
 
-    /// Fills in what every segment carries: acknowledgement, window, timestamps, SACK, ECN echo, M21.
-    #[inline(always)]
+    /// A segment that is sent out of turn; see [`write_segment`](Self::write_segment).
     pub(crate) fn finish(
         &mut self,
         config: &Config,
@@ -680,7 +690,23 @@ impl Endpoint {
         payload: u32,
         flags: Flags,
     ) -> Segment {
-        let mut segment = Segment { offset, payload: payload as u16, flags, ..Segment::default() };
+        let mut segment = Segment::default();
+        self.write_segment(config, now, offset, payload, flags, &mut segment);
+        segment
+    }
+
+    /// Fills in what every segment carries: acknowledgement, window, timestamps, SACK, ECN echo, M21.
+    #[inline(always)]
+    fn write_segment(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        offset: u64,
+        payload: u32,
+        flags: Flags,
+        segment: &mut Segment,
+    ) {
+        *segment = Segment { offset, payload: payload as u16, flags, ..Segment::default() };
         if config.ecn_exact {
             segment.flags.insert(Flags::ECT);
         }
@@ -688,8 +714,7 @@ impl Endpoint {
             segment.flags.insert(Flags::TIMESTAMP);
             segment.ts_value = config.timestamp(now);
         }
-        self.receiver.fill(config, now, &mut segment);
-        segment
+        self.receiver.fill(config, now, segment);
     }
 
     /// Marks a reduction on the next new segment.
@@ -710,7 +735,9 @@ impl Endpoint {
         if len == 0 || self.next + u64::from(len) > self.window_edge {
             return None;
         }
-        Some(self.send_new(config, now, len))
+        let mut segment = Segment::default();
+        self.send_new(config, now, len, &mut segment);
+        Some(segment)
     }
 
     /// A probe of a closed window: what fits of the next segment, or a byte that the peer has already
@@ -723,7 +750,9 @@ impl Endpoint {
             self.start_timer(config, Timer::WindowProbe, now.get(), delay);
         }
         if len > 0 {
-            return Some(self.send_new(config, now, len));
+            let mut segment = Segment::default();
+            self.send_new(config, now, len, &mut segment);
+            return Some(segment);
         }
         if self.written_beyond_next() == 0 {
             return None;
@@ -732,4 +761,11 @@ impl Endpoint {
         self.acks += 1;
         Some(self.finish(config, now, self.una.saturating_sub(1), 0, Flags::ACK))
     }
+}
+
+/// Puts a segment, if there is one, where it is wanted.
+fn put(to: &mut Segment, segment: Option<Segment>) -> bool {
+    let Some(segment) = segment else { return false };
+    *to = segment;
+    true
 }

@@ -68,15 +68,15 @@ pub(crate) struct Receiver {
     /// How far the window may grow for now.
     limit: u32,
     timestamp_recent: u32,
-    /// End of the round trip in which growth is being measured, and where it began.
-    measured_until: u64,
     /// Size of full segments, as seen (`rcv_mss`).
     segment_size: u16,
     quickacks: u8,
     flags: u8,
     m21_window: u32,
-    m21_seen: bool,
+    /// End of the round trip in which growth is being measured, and where it began.
+    measured_until: u64,
     measured_from: u64,
+    m21_seen: bool,
     /// Unread bytes begin here, unless the application reads at once.
     read: u64,
 }

@@ -8,6 +8,7 @@ use fanin_units::{Bytes, Duration, Rate, Ratio};
 
 use super::types::*;
 use super::{MEMORY_MAX, NAME_BYTES_MAX, WORKERS_MAX};
+use crate::early;
 
 /// The longest delay of an impairment.
 const DELAY_MAX: Duration = Duration::from_secs(10);
@@ -90,13 +91,31 @@ fn check_share(key: &'static str, share: Ratio, mistakes: &mut Vec<Mistake>) {
 }
 
 fn check_mark(mark: Option<MarkSpec>, mistakes: &mut Vec<Mistake>) {
-    if let Some(mark) = mark
-        && mark.bytes.is_some() == mark.frames.is_some()
-    {
+    let Some(mark) = mark else { return };
+    let MarkSpec { unit, min, max, weight, probability_max, gentle, hard_drop, .. } = mark;
+    let has_red = (unit.is_some() || min.is_some() || max.is_some() || weight.is_some())
+        || (probability_max.is_some() || gentle.is_some() || hard_drop.is_some());
+    let has_threshold = mark.bytes.is_some() || mark.frames.is_some();
+    if mark.mode == MarkMode::Threshold {
+        if mark.bytes.is_some() == mark.frames.is_some() {
+            mistakes.push(
+                Mistake::new("mark", "a threshold for marking is a number of bytes or of frames")
+                    .help("write mark = { bytes = \"30 kB\" } or mark = { frames = 20 }"),
+            );
+        }
+        if has_red {
+            mistakes.push(
+                Mistake::new("mark", "a threshold has no average, and nothing of random early detection")
+                    .help("write mark = { mode = \"red-mark\", min = 15, max = 25 } for that"),
+            );
+        }
+    } else if has_threshold || mark.others != Unmarkable::default() {
         mistakes.push(
-            Mistake::new("mark", "a threshold for marking is a number of bytes or of frames")
-                .help("write mark = { bytes = \"30 kB\" } or mark = { frames = 20 }"),
+            Mistake::new("mark", "random early detection has `min` and `max`, not the keys of a threshold")
+                .help("write mark = { mode = \"red-mark\", min = 15, max = 25 }"),
         );
+    } else if let Err(error) = early::aqm(Some(mark), Bytes::new(1500), None) {
+        mistakes.push(Mistake::new("mark", error.to_string()));
     }
 }
 

@@ -271,19 +271,75 @@ pub enum DisciplineSpec {
     StrictPriority,
 }
 
-/// Explicit congestion notification on the length of a queue as a frame finds it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// Signals of congestion before a queue is full: on its length as a frame finds it, or by random early detection (RED) on
+/// its average. Names and defaults of RED are those of the scenario file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MarkSpec {
-    /// Frames that find more bytes than this are marked.
+    /// Which of them.
+    #[serde(default)]
+    pub mode: MarkMode,
+    /// `threshold`: frames that find more bytes than this are marked.
     #[serde(default)]
     pub bytes: Option<Bytes>,
-    /// Frames that find more frames than this are marked.
+    /// `threshold`: frames that find more frames than this are marked.
     #[serde(default)]
     pub frames: Option<Packets>,
-    /// What becomes of frames whose sender does not know ECN.
+    /// `threshold`: what becomes of frames whose sender does not know ECN.
     #[serde(default)]
     pub others: Unmarkable,
+    /// RED: what `min` and `max` count; packets, unless it says bytes, in steps of a full frame.
+    #[serde(default)]
+    pub unit: Option<MarkUnit>,
+    /// RED: below this averaged queue nothing is marked; 15 packets.
+    #[serde(default)]
+    pub min: Option<Packets>,
+    /// RED: above this averaged queue everything is marked; 25 packets.
+    #[serde(default)]
+    pub max: Option<Packets>,
+    /// RED: weight of a new sample in the average, 1 for the queue as it is; 0.2 %.
+    #[serde(default)]
+    pub weight: Option<Ratio>,
+    /// RED: share that is marked just below `max`; 10 %.
+    #[serde(default)]
+    pub probability_max: Option<Ratio>,
+    /// RED: whether the share rises on from `max` to all at twice `max`, instead of jumping there (Floyd 2000); false.
+    #[serde(default)]
+    pub gentle: Option<bool>,
+    /// RED that marks: whether frames are dropped all the same where every one is hit (RFC 3168 §7); true.
+    #[serde(default)]
+    pub hard_drop: Option<bool>,
+}
+
+/// Which signal a queue gives before it is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MarkMode {
+    /// Marks above a threshold of the instantaneous queue, as DCTCP wants it (RFC 8257 §3.1).
+    #[default]
+    Threshold,
+    /// Marks by RED on the averaged queue; frames that cannot be marked are dropped.
+    RedMark,
+    /// Drops by RED on the averaged queue.
+    RedDrop,
+}
+
+/// What RED's thresholds count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MarkUnit {
+    /// Packets, whatever their size.
+    #[default]
+    Packets,
+    /// Bytes, in steps of a full frame.
+    Bytes,
+}
+
+impl MarkSpec {
+    /// Marks frames that find more than so many frames in a queue.
+    pub fn frames(frames: Packets) -> Self {
+        Self { frames: Some(frames), ..Self::default() }
+    }
 }
 
 /// What becomes of frames that should be marked and cannot.

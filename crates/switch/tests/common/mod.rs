@@ -114,11 +114,15 @@ impl Drop for Lab {
 }
 
 fn quiet_namespace(name: &str) -> Result<(), String> {
-    // No address resolution of IPv6 among what the tests count.
-    inside(name, || std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1"))
+    // No address resolution of IPv6 among what the tests count, and no time stamps of TCP, which take 0.8 % of a line.
+    let quiet = || {
+        std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1")?;
+        std::fs::write("/proc/sys/net/ipv4/tcp_timestamps", "0")
+    };
+    inside(name, quiet)
         .join()
         .map_err(|_| "a thread panicked".to_owned())?
-        .map_err(|error| format!("disabling IPv6 in {name}: {error}"))
+        .map_err(|error| format!("disabling IPv6 and time stamps in {name}: {error}"))
 }
 
 /// Runs a task in a thread in a namespace.

@@ -71,32 +71,32 @@ pub(super) fn fill(job: &Job<'_>, summary: &mut Summary, observed: &Observed) {
     summary.network = Some(observed.network.clone());
     let (last_hop, uplink) = observed.load;
     summary.load = Some(fanin_report::Load { last_hop, uplink });
-    summary.techniques.insert("headroom".into(), headroom(observed));
     let Some(Carried { capacity, chosen }) = &job.carried else { return };
+    let reason = bottleneck(observed);
+    let effort = observed.effort;
     summary.machine = Some(Machine {
         scale: Some(chosen.scale.as_f64()),
+        valid: Some(reason.is_none()),
+        reason,
         run_s: Some(job.slow.scenario.run.duration.as_secs_f64()),
         capacity_bps: Some(capacity.bits_per_s),
         demand_bps: Some(chosen.demand_bits_per_s),
+        switch_busy: Some(effort.switch_busy),
+        switch_cpu: Some(effort.switch_cpu),
+        switch_wait: Some(effort.switch_wait),
+        switch_late_ms: Some(1e3 * effort.switch_late_s),
+        cpu: Some(effort.machine_cpu),
+        frames_missed: Some(observed.missed),
     });
 }
 
-/// What the machine had left, and whether the measurement counts.
-fn headroom(observed: &Observed) -> serde_json::Value {
-    let effort = observed.effort;
-    let mut figures = serde_json::json!({
-        "valid": true,
-        "switch_busy_share": effort.switch_busy,
-        "switch_wait_share": effort.switch_wait,
-        "switch_late_ms_max": 1e3 * effort.switch_late_s,
-        "machine_busy_share": effort.machine_cpu,
-        "frames_missed": observed.missed,
-    });
-    if let Some(why) = bottleneck(observed) {
-        figures["valid"] = false.into();
-        figures["why"] = why.into();
+/// What techniques that live in the kernel have done.
+pub(super) fn fill_techniques(summary: &mut Summary, bench: &Bench) {
+    let figures: serde_json::Map<String, serde_json::Value> =
+        bench.m21_figures().into_iter().map(|(name, figure)| (name.to_owned(), figure.into())).collect();
+    if !figures.is_empty() {
+        summary.techniques.insert("m21tcp".into(), figures.into());
     }
-    figures
 }
 
 /// Why the machine, not the network, made the result; `None` where it had head-room.

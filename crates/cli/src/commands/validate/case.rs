@@ -174,11 +174,9 @@ fn wait(mut child: Child, time: Duration) -> Result<(Option<i32>, String), Failu
 
 /// What the machine had left, in a few words.
 pub(super) fn headroom(summary: &Summary) -> Option<String> {
-    let figures = summary.techniques.get("headroom")?;
-    let percent = |key: &str| figures.get(key)?.as_f64().map(|share| format!("{:.0} %", share * 100.0));
-    let (busy, wait) = (percent("switch_busy_share")?, percent("switch_wait_share")?);
-    let late = figures.get("switch_late_ms_max")?.as_f64()?;
-    Some(format!("switch busy {busy}, waiting {wait}, late {late:.2} ms"))
+    let machine = summary.machine.as_ref()?;
+    let (busy, wait, late) = (machine.switch_busy?, machine.switch_wait?, machine.switch_late_ms?);
+    Some(format!("switch busy {:.0} %, waiting {:.0} %, late {late:.2} ms", 100.0 * busy, 100.0 * wait))
 }
 
 /// Release of the kernel.

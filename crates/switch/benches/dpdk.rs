@@ -1,0 +1,196 @@
+//! The switch over DPDK's null devices beside `dpdk-testpmd` over the same: frames that nobody sends come in as fast as they
+//! are taken, and what is sent is thrown away.
+//!
+//! `cargo bench -p fanin-switch --features dpdk --bench dpdk`. Times are CPU time of the forwarding thread, the best of
+//! several passes. With FANIN_HUGEPAGES=1 all of them use huge pages (set /proc/sys/vm/nr_hugepages first), otherwise none.
+
+use std::fs;
+use std::hint::black_box;
+use std::process::{Command, Stdio};
+use std::time::Duration as WallTime;
+
+use fanin_switch::config::{PortSpec, RingSpec, RuleSpec};
+use fanin_switch::{BURST, Config, DpdkPorts, Driver, Switch};
+use fanin_units::{Bytes, Duration, Instant, Packets, Rate};
+
+const PORTS: usize = 2;
+const RINGS: usize = 144;
+const FRAME: usize = 64;
+const PASSES: usize = 7;
+const FRAMES: u64 = 3_000_000;
+
+/// CPU time of this thread, in ns.
+fn cpu_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+fn arguments() -> Vec<String> {
+    let mut arguments: Vec<String> =
+        ["-m", "256", "--iova-mode=va", "--no-telemetry", "--no-shconf", "--no-pci"]
+            .map(str::to_owned)
+            .into();
+    if std::env::var_os("FANIN_HUGEPAGES").is_none() {
+        arguments.push("--no-huge".to_owned());
+    }
+    arguments.extend((0..PORTS).map(|port| format!("--vdev=net_null{port},size={FRAME}")));
+    arguments
+}
+
+/// UDP over IPv4 to a collector.
+fn frame(collector: usize) -> Vec<u8> {
+    let [.., high, low] = collector.to_be_bytes();
+    let mut frame = vec![2, 2, 0, 0, high, low, 2, 1, 0, 0, 0, 1, 8, 0, 0x45, 0];
+    frame.extend(((FRAME - 14) as u16).to_be_bytes());
+    frame.extend([0, 0, 0x40, 0, 64, 17, 0, 0, 10, 1, 0, 1, 10, 2, high, low]);
+    frame.resize(FRAME, 0);
+    frame
+}
+
+fn config() -> Config {
+    let mut config = Config::default();
+    config.dpdk.arguments = arguments();
+    config.switch.memory = Bytes::new(16_384 * 2048);
+    for port in 0..PORTS {
+        let name = format!("net_null{port}");
+        // Frames come in by all ports from one station: only a port that gives everything back learns nothing.
+        config.port.push(PortSpec { dpdk: Some(name.clone()), reflect: true, ..PortSpec::new(&name) });
+        for ring in 0..RINGS / PORTS {
+            let (name, port) = (format!("r{port}-{ring}"), name.clone());
+            let [.., high, low] = ring.to_be_bytes();
+            config.rule.push(RuleSpec {
+                name: name.clone(),
+                ring: Some(name.clone()),
+                destination_ip: Some(format!("10.2.{high}.{low}").parse().expect("an address")),
+                ..RuleSpec::default()
+            });
+            config.ring.push(RingSpec {
+                frames: Some(Packets::new(2_000)),
+                rate: Some(Rate::new(780_000_000)),
+                ..RingSpec::new(&name, &port)
+            });
+        }
+    }
+    config
+}
+
+/// A pass of the ports alone, in ns a frame.
+fn ports_alone(ports: &mut DpdkPorts, swaps: bool) -> f64 {
+    let mut batch = Vec::with_capacity(BURST);
+    let mut best = f64::MAX;
+    for _ in 0..PASSES {
+        let (began, mut sent) = (cpu_ns(), 0);
+        while sent < FRAMES {
+            for port in 0..PORTS {
+                batch.clear();
+                ports.receive(port, BURST, &mut batch);
+                if swaps {
+                    for frame in &batch {
+                        let (destination, source) = ports.head_mut(frame.handle).split_at_mut(6);
+                        destination.swap_with_slice(&mut source[..6]);
+                    }
+                }
+                black_box(&batch);
+                sent += ports.transmit((port + 1) % PORTS, &batch) as u64;
+            }
+        }
+        best = best.min((cpu_ns() - began) as f64 / sent as f64);
+    }
+    best
+}
+
+/// Writes frames to all collectors into all memory there is; a null device hands it out as it finds it.
+fn fill(ports: &mut DpdkPorts) {
+    let mut frames = Vec::new();
+    while let Some(handle) = ports.make(&frame(frames.len() % (RINGS / PORTS))) {
+        frames.push(fanin_switch::Received { handle, bytes: FRAME as u32 });
+    }
+    frames.into_iter().for_each(|frame| ports.free(frame));
+}
+
+/// The switch, in ns a frame.
+fn switch(ports: DpdkPorts) -> f64 {
+    let mut switch = Switch::new(config(), ports).expect("a configuration");
+    let mut now = Instant::START + Duration::from_secs(1);
+    // Rings are a little faster than what comes in: two bursts a round for all of them.
+    let gap = Rate::new(780_000_000).time_to_send(Bytes::new(FRAME as u64 + 24));
+    let step = gap.checked_mul_ratio((PORTS * BURST) as u64 * 21, RINGS as u64 * 20).expect("a time");
+    let mut best = f64::MAX;
+    for _ in 0..PASSES {
+        let (before, began) = (sent(&switch), cpu_ns());
+        while sent(&switch) - before < FRAMES {
+            for _ in 0..1000 {
+                now = now + step;
+                switch.poll(now, true);
+            }
+        }
+        let passed = sent(&switch) - before;
+        best = best.min((cpu_ns() - began) as f64 / passed as f64);
+    }
+    let snapshot = switch.snapshot(false);
+    assert_eq!(snapshot.drops(), 0, "the benchmark lost frames: {:#?}", snapshot.ports);
+    assert!(snapshot.rings.iter().all(|ring| ring.queue.departed.frames > 0), "a ring was idle");
+    best
+}
+
+fn sent(switch: &Switch<DpdkPorts>) -> u64 {
+    switch.snapshot(false).ports.iter().map(|port| port.sent.frames).sum()
+}
+
+/// The CPU time of a process's thread of this name, in seconds.
+fn thread_cpu_s(process: u32, name: &str) -> Option<f64> {
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).ok()?;
+    tasks.flatten().find_map(|task| {
+        let stat = fs::read_to_string(task.path().join("stat")).ok()?;
+        let (head, rest) = stat.split_once(") ")?;
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        let ticks = fields.get(11)?.parse::<f64>().ok()? + fields.get(12)?.parse::<f64>().ok()?;
+        head.ends_with(name).then_some(ticks / 100.0)
+    })
+}
+
+/// `dpdk-testpmd` in a mode over the same devices, in ns of CPU a frame; `None` where it is not there.
+fn testpmd(mode: &str) -> Option<f64> {
+    let mut child = Command::new("dpdk-testpmd")
+        .args(["-l", "0,1"])
+        .args(arguments())
+        .args(["--", "--burst=64", "--stats-period=60"])
+        .arg(format!("--forward-mode={mode}"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .ok()?;
+    std::thread::sleep(WallTime::from_secs(8));
+    let cpu_s = thread_cpu_s(child.id(), "dpdk-worker1");
+    // SAFETY: a signal to the process that was just started.
+    unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGINT) };
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut child.stdout.take()?, &mut text).ok()?;
+    child.wait().ok()?;
+    let total = text.split("Accumulated forward statistics").nth(1)?;
+    let mut words = total.split_whitespace().skip_while(|word| *word != "RX-packets:");
+    let frames: f64 = words.nth(1)?.parse().ok()?;
+    Some(cpu_s? * 1e9 / frames)
+}
+
+#[expect(clippy::print_stdout, reason = "a benchmark says what it measured")]
+fn main() {
+    let show = |name: &str, cost: f64| println!("{name:<34}{cost:7.1} ns/frame {:8.1} Mframes/s", 1e3 / cost);
+    for mode in ["io", "macswap"] {
+        match testpmd(mode) {
+            Some(cost) => show(&format!("testpmd, {mode}"), cost),
+            None => println!("testpmd, {mode}: not there (Debian: dpdk-dev)"),
+        }
+    }
+    let mut ports = DpdkPorts::open(&config()).unwrap_or_else(|error| panic!("{error}")).remove(0);
+    show("ports alone, frames not looked at", ports_alone(&mut ports, false));
+    let swapped = ports_alone(&mut ports, true);
+    show("ports alone, addresses swapped", swapped);
+    fill(&mut ports);
+    let cost = switch(ports);
+    show("switch, 144 rings", cost);
+    println!("{:.2} x the swap", cost / swapped);
+}

@@ -1,0 +1,54 @@
+//! From what the configuration says of early signals to what a queue does.
+
+use fanin_queueing::{Aqm, Depth, NotCapable, Red, RedError, RedSettings, Threshold};
+use fanin_units::{Bytes, Packets, Rate, Ratio};
+
+use crate::config::{MarkMode, MarkSpec, MarkUnit, Unmarkable};
+use crate::frame::{ETHERNET_BYTES, WIRE_BYTES};
+
+/// The rate by which the average of an idle queue decays where neither the queue nor its port has one.
+const RATE_ASSUMED: Rate = Rate::new(10_000_000_000);
+/// As the scenario file has them.
+const MIN: Packets = Packets::new(15);
+const MAX: Packets = Packets::new(25);
+const WEIGHT: Ratio = Ratio::new(2_000);
+const PROBABILITY_MAX: Ratio = Ratio::new(100_000);
+
+/// What a queue of this rate does in a switch of this MTU.
+///
+/// # Errors
+/// Where the thresholds or shares of RED cannot be.
+pub(crate) fn aqm(mark: Option<MarkSpec>, mtu: Bytes, rate: Option<Rate>) -> Result<Aqm, RedError> {
+    let Some(mark) = mark else { return Ok(Aqm::None) };
+    let threshold = match (mark.mode, mark.bytes, mark.frames) {
+        (MarkMode::Threshold, Some(bytes), _) => Some(Depth::Bytes(bytes)),
+        (MarkMode::Threshold, None, Some(frames)) => Some(Depth::Packets(frames)),
+        (MarkMode::Threshold, None, None) => return Ok(Aqm::None),
+        (MarkMode::RedMark | MarkMode::RedDrop, ..) => None,
+    };
+    if let Some(depth) = threshold {
+        let not_capable = match mark.others {
+            Unmarkable::Pass => NotCapable::Pass,
+            Unmarkable::Drop => NotCapable::Drop,
+        };
+        return Ok(Aqm::Threshold(Threshold { depth, not_capable }));
+    }
+    let frame = Bytes::new(mtu.get() + ETHERNET_BYTES as u64);
+    let depth = |packets: Packets| match mark.unit.unwrap_or_default() {
+        MarkUnit::Packets => Depth::Packets(packets),
+        MarkUnit::Bytes => Depth::Bytes(packets.checked_times(frame).unwrap_or(Bytes::MAX)),
+    };
+    let on_the_wire = Bytes::new(frame.get() + u64::from(WIRE_BYTES));
+    Red::new(RedSettings {
+        depth_min: depth(mark.min.unwrap_or(MIN)),
+        depth_max: depth(mark.max.unwrap_or(MAX)),
+        weight: mark.weight.unwrap_or(WEIGHT),
+        probability_max: mark.probability_max.unwrap_or(PROBABILITY_MAX),
+        gentle: mark.gentle.unwrap_or(false),
+        ecn: mark.mode == MarkMode::RedMark,
+        hard_drop: mark.hard_drop.unwrap_or(true),
+        packet_mean: frame,
+        packet_time: rate.unwrap_or(RATE_ASSUMED).time_to_send(on_the_wire),
+    })
+    .map(Aqm::Red)
+}
