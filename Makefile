@@ -17,7 +17,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 run: setup-build ## build, plan the ATLAS scenario (another: SCENARIO=name-or-path), and run a real system with real data
-	@cargo build --release --quiet -p fanin-cli
+	@cargo build --release --quiet -p fanin-cli --features bpf
 	@mkdir -p out
 	@$(TARGET)/release/fanin plan $(SCENARIO) --json out/plan.json
 	@$(TARGET)/release/fanin report out/plan.json --out out/report.html

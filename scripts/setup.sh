@@ -19,16 +19,18 @@ fi
 has cargo || stop "cargo is missing: install Rust from https://rustup.rs (curl https://sh.rustup.rs -sSf | sh), then run this again."
 
 # Debian packages: one line each, "the test that it is there | the packages | what for".
-system_build=('has cc|gcc libc6-dev|the linker')
+system_build=(
+    'has cc|gcc libc6-dev|the linker'
+    'has clang|clang|the BPF programs'
+    'test -e /usr/include/libelf.h -a -e /usr/include/zlib.h|libelf-dev zlib1g-dev|loading BPF programs'
+    'has make && has pkg-config|make pkg-config|building the loader of BPF programs'
+)
 system_test=(
     'has git|git|the checks of the tracked files'
     'has ethtool|ethtool|true frames between namespaces'
     'has python3|python3|the Python package and the checks'
     'has valgrind|valgrind|counting instructions'
     'has ip && has tc && has ss|iproute2|networks of namespaces'
-    'has clang|clang|the BPF programs'
-    'test -e /usr/include/libelf.h -a -e /usr/include/zlib.h|libelf-dev zlib1g-dev|loading BPF programs'
-    'has make && has pkg-config|make pkg-config|building the loader of BPF programs'
     'python3 -c "import ensurepip, venv"|python3-venv|the Python tools, in .venv'
     'has chromium|chromium|the tests of the page'
     'has ovs-vswitchd|openvswitch-switch|the test of OpenFlow rules'

@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const PROGRAMS: [&str; 2] = ["dctcp", "static_window"];
+const PROGRAMS: [&str; 3] = ["dctcp", "m21", "static_window"];
 /// The first of these that runs is taken; `CLANG` goes before them.
 const COMPILERS: [&str; 4] = ["clang", "clang-16", "clang-15", "clang-14"];
 

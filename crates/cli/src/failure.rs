@@ -90,6 +90,12 @@ pub(crate) enum Failure {
     /// The journals of a live system cannot be read.
     #[error(transparent)]
     Journal(#[from] fanin_node::journal::JournalError),
+    /// What TCP counted in a live system cannot be read.
+    #[error(transparent)]
+    Counted(#[from] fanin_node::tcp::CountedError),
+    /// There is no capture.
+    #[error(transparent)]
+    Tap(#[from] fanin_testbed::TapError),
     /// A live system did not keep what it promises.
     #[error("the audit failed: {0}")]
     Audit(#[from] fanin_node::audit::Finding),
@@ -212,6 +218,7 @@ impl Failure {
             | Self::Check { .. }
             | Self::Undelivered { .. } => 1,
             Self::Switch(error) if error.is_unsupported() => 3,
+            Self::Tap(fanin_testbed::TapError::NotPermitted) => 3,
             Self::Unprivileged { .. } => 3,
             Self::NoNamespaces { .. } | Self::Incomplete => 3,
             Self::Bench(error) if error.is_unsupported() => 3,
@@ -242,6 +249,8 @@ impl Failure {
             | Self::Process(_)
             | Self::Launch(_)
             | Self::Journal(_)
+            | Self::Counted(_)
+            | Self::Tap(_)
             | Self::Result(_)
             | Self::NoClaim { .. }
             | Self::NoCases { .. }

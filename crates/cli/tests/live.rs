@@ -55,8 +55,18 @@ fn a_replay_is_built_stored_and_identical() {
     for figure in ["collection_time_ms", "goodput_bps", "ideal", "slowdown", "speed"] {
         assert!(summary[figure].is_object(), "{figure} in {summary}");
     }
-    for file in ["summary.json", "events.parquet", "scenario.toml", "report.html", "live/supervisor.journal"]
-    {
+    let tcp = &summary["tcp"];
+    assert!(tcp["segments"].as_u64() > Some(100) && tcp["retransmits"].is_u64(), "{tcp}");
+    assert!(tcp["fast_retransmits"].is_null(), "the kernel does not count it by connection: {tcp}");
+    assert_eq!(summary["transport"]["congestion_control"], "cubic", "{summary}");
+    for file in [
+        "flows.parquet",
+        "summary.json",
+        "events.parquet",
+        "scenario.toml",
+        "report.html",
+        "live/supervisor.journal",
+    ] {
         assert!(folder.join(file).exists(), "{file}");
     }
     let mut files = 0;
@@ -78,6 +88,24 @@ fn a_replay_is_built_stored_and_identical() {
     let output = run(&[]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("holds files of something else"), "{}", text(&output.stderr));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn what_this_loopback_cannot_do_is_said_and_its_segments_are_captured() {
+    let folder = folder("techniques");
+    let pcap = folder.join("lo.pcapng");
+    let more = ["--pcap", pcap.to_str().unwrap(), "--set", "transport.congestion_control=swift"];
+    let output = fanin(&[&["run", "replay", "--loopback"], &SMALL[..], &more].concat());
+    if output.status.code() == Some(3) {
+        assert!(text(&output.stderr).contains("CAP_NET_RAW"), "{}", text(&output.stderr));
+    } else {
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let said = text(&output.stdout);
+        assert!(said.contains("not in force: transport.congestion_control = \"swift\""), "{said}");
+        assert!(said.contains(" frames in "), "{said}");
+        assert!(std::fs::metadata(&pcap).unwrap().len() > 10_000);
+    }
     std::fs::remove_dir_all(folder).unwrap();
 }
 

@@ -55,6 +55,7 @@ mod policy;
 mod random;
 mod readout;
 mod record;
+mod shares;
 mod shift;
 mod supervisor;
 mod timers;
@@ -76,6 +77,7 @@ pub use policy::{Assignment, Layout, Policy, TieBreak};
 pub use random::{Delay, Random};
 pub use readout::{Readout, ReadoutConfig, ReadoutCounters, ReadoutError};
 pub use record::{Record, What};
+pub use shares::{ShareCounters, WindowShares};
 pub use shift::{BarrierCounters, LinearShift, PhaseBarrier, ShiftHost};
 pub use supervisor::{
     Arrivals, Backpressure, StartOrder, Supervisor, SupervisorConfig, SupervisorCounters, SupervisorError,

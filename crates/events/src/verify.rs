@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use crate::atlas::{self, ChecksumType, FullEvent, Header, Level};
-use crate::checksum::adler32;
+use crate::checksum::{adler32, one_at_a_time};
 use crate::words::{index, u32_at};
 use crate::{Event, EventId, Events, Fault, Format, ReadError, rdh};
 
@@ -29,7 +29,7 @@ pub struct Report {
     pub faults: Vec<ReadError>,
     /// Checksums that were made again; those that differ are among the faults.
     pub checksums_checked: u64,
-    /// Checksums of kinds that cannot be made here: CRC-16 of ATLAS fragments, and those of MDF files.
+    /// Checksums of kinds that cannot be made here: CRC-16 of ATLAS fragments.
     pub checksums_unchecked: u64,
     /// Events with a smaller L1 ID than one before them. That is no fault: events are stored when they are complete.
     pub out_of_order: u64,
@@ -159,10 +159,8 @@ impl<'a> Check<'a> {
                 Some(Ok(event)) => {
                     self.event(&event);
                     self.each_source_once(&event);
-                    // The fourth word of an MDF header; zero says that there is none.
-                    let sum = u32_at(self.bytes, event.offset as usize + 12);
-                    if self.report.format == Format::Mdf && sum != Some(0) {
-                        self.report.checksums_unchecked += 1;
+                    if self.report.format == Format::Mdf {
+                        self.record_checksum(&event);
                     }
                 }
                 Some(Err(error)) => {
@@ -173,6 +171,23 @@ impl<'a> Check<'a> {
                 }
                 None => return,
             }
+        }
+    }
+
+    /// The fourth word of an MDF header covers what is behind it; zero says that there is none.
+    fn record_checksum(&mut self, event: &Event<'a>) {
+        let at = event.offset as usize + 12;
+        let end = event.offset as usize + event.size as usize;
+        let (Some(got), Some(covered)) = (u32_at(self.bytes, at), self.bytes.get(at + 4..end)) else {
+            return;
+        };
+        if got == 0 {
+            return;
+        }
+        self.report.checksums_checked += 1;
+        let needed = one_at_a_time(covered);
+        if got != needed {
+            self.fault(Fault::Checksum { what: "an event", got, needed }.at(at));
         }
     }
 

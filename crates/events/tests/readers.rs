@@ -134,6 +134,8 @@ fn lhcb_banks_are_the_same_in_both_forms() {
     assert_eq!(ids(&raw_events)[..4], [0x1771, 0x1772, 0x1773, 0x1774]);
     assert!(raw_events.iter().all(|event| event.id.run == Some(0x66_858d)));
     assert_eq!(sizes(&raw_events).0, 8);
+    let report = fanin_events::verify(&raw).unwrap();
+    assert_eq!((report.checksums_checked, report.fault_count), (10, 0), "{report:?}");
     // The container has all banks but those with the simulation's truth.
     let container = events(&container);
     assert_eq!(container.len(), 10);

@@ -10,6 +10,7 @@ use crate::hello::BadHello;
 use crate::outbox::Unsent;
 use crate::pool::Payload;
 use crate::socket::{OptionError, OsError, SocketError};
+use crate::tcp_info::TcpInfo;
 
 /// A peer, by a small number.
 ///
@@ -78,6 +79,8 @@ pub enum Event {
         reason: Closed,
         /// What had been accepted for sending, and was not given to the kernel.
         unsent: Unsent,
+        /// What the kernel's TCP counted, to the end.
+        tcp: Option<Box<TcpInfo>>,
         /// The pause before the next attempt; `None` where there will be none, and the peer's number is free again.
         retry: Option<Duration>,
     },

@@ -51,6 +51,7 @@ mod pool;
 mod socket;
 #[allow(unsafe_code)]
 mod sys;
+mod tcp_info;
 mod tls;
 mod wake;
 
@@ -65,6 +66,7 @@ pub use limits::{Limits, Timing};
 pub use options::{Address, Backend, Greeting, Options, SameName, Settings};
 pub use outbox::Unsent;
 pub use pool::Payload;
-pub use socket::{OptionError, OsError, SocketError, SocketOptions};
+pub use socket::{Misfit, OptionError, OsError, SocketError, SocketOptions, clamp_window};
+pub use tcp_info::TcpInfo;
 pub use tls::{Tls, TlsError};
 pub use wake::Waker;

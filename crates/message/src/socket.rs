@@ -72,6 +72,12 @@ pub struct SocketOptions {
     pub quickack: Option<bool>,
     /// Lower bound of the retransmission time-out (TCP_RTO_MIN_US, Linux 6.15 and later).
     pub rto_min: Option<Duration>,
+    /// Upper bound of the retransmission time-out, 1 s to 120 s (TCP_RTO_MAX_MS, Linux 6.15 and later).
+    pub rto_max: Option<Duration>,
+    /// Longest delay of an acknowledgement (TCP_DELACK_MAX_US, Linux 6.15 and later).
+    pub delayed_ack_max: Option<Duration>,
+    /// Largest segment to send and to ask for, bytes of payload and options (TCP_MAXSEG); before connecting.
+    pub segment_bytes_max: Option<u32>,
     /// Give the connection up when data stay unacknowledged for so long (TCP_USER_TIMEOUT).
     pub user_timeout: Option<Duration>,
     /// Poll the device for so long before sleeping (SO_BUSY_POLL; more than the system's default needs a privilege).
@@ -88,6 +94,9 @@ impl Default for SocketOptions {
             send_buffer: None,
             quickack: None,
             rto_min: None,
+            rto_max: None,
+            delayed_ack_max: None,
+            segment_bytes_max: None,
             user_timeout: None,
             busy_poll: None,
         }
@@ -113,12 +122,63 @@ impl SocketOptions {
         set("send_buffer", self.send_buffer.as_ref(), |bytes| {
             safe::set_socket_send_buffer_size(fd, *bytes as usize)
         })?;
-        set("window_clamp", self.window_clamp.as_ref(), |bytes| raw(fd, sockopt::TCP_WINDOW_CLAMP, *bytes))?;
+        if let Some(bytes) = self.window_clamp {
+            clamp_window(fd, bytes)?;
+        }
         set("quickack", self.quickack.as_ref(), |on| safe::set_tcp_quickack(fd, *on))?;
         set("rto_min", micros(self.rto_min).as_ref(), |us| raw(fd, sockopt::TCP_RTO_MIN_US, *us))?;
-        let user_timeout = self.user_timeout.map(|time| u32::try_from(time.as_millis()).unwrap_or(u32::MAX));
-        set("user_timeout", user_timeout.as_ref(), |ms| safe::set_tcp_user_timeout(fd, *ms))?;
+        set("rto_max", millis(self.rto_max).as_ref(), |ms| raw(fd, sockopt::TCP_RTO_MAX_MS, *ms))?;
+        let delayed_ack_max = micros(self.delayed_ack_max);
+        set("delayed_ack_max", delayed_ack_max.as_ref(), |us| raw(fd, sockopt::TCP_DELACK_MAX_US, *us))?;
+        set("segment_bytes_max", self.segment_bytes_max.as_ref(), |bytes| {
+            raw(fd, sockopt::TCP_MAXSEG, *bytes)
+        })?;
+        set("user_timeout", millis(self.user_timeout).as_ref(), |ms| safe::set_tcp_user_timeout(fd, *ms))?;
         set("busy_poll", micros(self.busy_poll).as_ref(), |us| raw(fd, sockopt::BUSY_POLL, *us))
+    }
+
+    /// Takes out what this system refuses, by trying each option on a socket of its own. A minimum RTO or a delay of
+    /// acknowledgements below what the kernel's clock can do becomes the least that it accepts.
+    ///
+    /// # Errors
+    ///
+    /// [`OsError`] where there is no socket to try them on.
+    pub fn fit(&mut self) -> Result<Vec<Misfit>, OsError> {
+        let fd = net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        let mut misfits = Vec::new();
+        while let Err(error) = self.apply(&fd) {
+            let mut misfit = Misfit { error, instead: None };
+            let least = |option| {
+                TIMES_US
+                    .into_iter()
+                    .find(|&us| sockopt::set(&fd, option, us).is_ok())
+                    .map(|us| Duration::from_micros(us.into()))
+            };
+            match misfit.error.option {
+                "nodelay" => self.nodelay = None,
+                "congestion_control" => self.congestion_control = None,
+                "receive_buffer" => self.receive_buffer = None,
+                "send_buffer" => self.send_buffer = None,
+                "window_clamp" => self.window_clamp = None,
+                "quickack" => self.quickack = None,
+                "rto_min" => {
+                    self.rto_min =
+                        least(sockopt::TCP_RTO_MIN_US).filter(|&least| Some(least) != self.rto_min);
+                    misfit.instead = self.rto_min;
+                }
+                "rto_max" => self.rto_max = None,
+                "delayed_ack_max" => {
+                    let least = least(sockopt::TCP_DELACK_MAX_US);
+                    self.delayed_ack_max = least.filter(|&least| Some(least) != self.delayed_ack_max);
+                    misfit.instead = self.delayed_ack_max;
+                }
+                "segment_bytes_max" => self.segment_bytes_max = None,
+                "user_timeout" => self.user_timeout = None,
+                _ => self.busy_poll = None,
+            }
+            misfits.push(misfit);
+        }
+        Ok(misfits)
     }
 
     /// Set those again that wear off.
@@ -134,8 +194,34 @@ impl SocketOptions {
     }
 }
 
+/// Clocks of kernels tick a thousand to a hundred times a second, and the least time is two ticks.
+const TIMES_US: [u32; 6] = [1_000, 2_000, 4_000, 8_000, 10_000, 20_000];
+
+/// An option that this system does not take as it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misfit {
+    /// The option, its value and why it was refused.
+    pub error: OptionError,
+    /// The time that is set instead; `None`: the option is left alone.
+    pub instead: Option<Duration>,
+}
+
+fn millis(time: Option<Duration>) -> Option<u32> {
+    time.map(|time| u32::try_from(time.as_millis()).unwrap_or(u32::MAX))
+}
+
 fn micros(time: Option<Duration>) -> Option<u32> {
     time.map(|time| u32::try_from(time.as_micros()).unwrap_or(u32::MAX))
+}
+
+/// Set the largest window that a TCP socket advertises, bytes ([`SocketOptions::window_clamp`]). The kernel raises it by
+/// itself when data arrive.
+///
+/// # Errors
+///
+/// [`OptionError`] where the system refuses it.
+pub fn clamp_window(fd: impl AsFd, bytes: u32) -> Result<(), OptionError> {
+    set("window_clamp", Some(&bytes), |bytes| raw(fd, sockopt::TCP_WINDOW_CLAMP, *bytes))
 }
 
 fn raw(fd: impl AsFd, option: (i32, i32), value: u32) -> Result<(), Errno> {
@@ -226,6 +312,26 @@ mod tests {
             SocketOptions { congestion_control: Some("nonesuch".into()), ..SocketOptions::default() };
         let Err(SocketError::Option(error)) = listening(address, &options) else { panic!("accepted") };
         assert_eq!((error.option, error.value.as_str()), ("congestion_control", "\"nonesuch\""));
+    }
+
+    #[test]
+    fn what_the_system_refuses_is_taken_out_and_named() {
+        let mut options = SocketOptions {
+            congestion_control: Some("nonesuch".into()),
+            rto_min: Some(Duration::from_micros(1)),
+            rto_max: Some(Duration::from_millis(1)),
+            user_timeout: Some(Duration::from_millis(1500)),
+            ..SocketOptions::default()
+        };
+        let misfits = options.fit().unwrap();
+        let names: Vec<_> = misfits.iter().map(|misfit| misfit.error.option).collect();
+        assert_eq!(names, ["congestion_control", "rto_min", "rto_max"]);
+        assert_eq!(misfits[1].instead, options.rto_min);
+        // An older kernel has no minimum at all.
+        assert!(options.rto_min.is_none_or(|least| least >= Duration::from_millis(1)), "{options:?}");
+        assert_eq!((options.congestion_control.clone(), options.rto_max), (None, None));
+        assert_eq!(options.user_timeout, Some(Duration::from_millis(1500)));
+        assert_eq!(options.fit().unwrap(), [], "what is left is accepted");
     }
 
     #[test]

@@ -6,6 +6,9 @@
 //! A line is `TIME L1ID WHAT ARGUMENT…`, with the time in picoseconds since the epoch that the line
 //! `# fanin journal 1 PROCESS epoch-us MICROSECONDS` above it names, in microseconds since 1970. A process that is
 //! started again writes another such line. The last line may be torn; the rest is whole.
+//!
+//! A journal that has grown to its size is renamed to `PROCESS.NUMBER.journal`, and a new one is begun. Whoever reads a
+//! folder's journals reads these as well; their names sort in the order in which they were written.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -47,6 +50,18 @@ pub struct Journal {
     good: u64,
     sync: bool,
     dropped: u64,
+    process: String,
+    epoch_us: u64,
+    rotation: Rotation,
+}
+
+/// When a journal is put aside for a new one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Rotation {
+    /// Its size then, bytes; zero: never.
+    pub size: u64,
+    /// How many are kept of those that were put aside, the younger ones; zero: all.
+    pub keep: u32,
 }
 
 impl Journal {
@@ -70,9 +85,19 @@ impl Journal {
             good,
             sync,
             dropped: 0,
+            process: process.to_owned(),
+            epoch_us,
+            rotation: Rotation::default(),
         };
         journal.commit()?;
         Ok(journal)
+    }
+
+    /// From now on it is put aside when it has grown.
+    #[must_use]
+    pub fn rotating(mut self, rotation: Rotation) -> Self {
+        self.rotation = rotation;
+        self
     }
 
     /// Where it is.
@@ -116,8 +141,72 @@ impl Journal {
         }
         self.good += self.waiting.len() as u64;
         self.waiting.clear();
+        if self.rotation.size > 0 && self.good >= self.rotation.size {
+            // What was committed is safe either way.
+            if let Err(error) = self.rotate() {
+                tracing::warn!(%error, journal = %self.path.display(), "the journal goes on growing");
+                self.rotation.size = self.rotation.size.saturating_add(self.good);
+            }
+        }
         Ok(())
     }
+
+    /// Puts the file aside and begins a new one. Where that fails, the old one goes on.
+    fn rotate(&mut self) -> io::Result<()> {
+        let parts = parts(&self.path)?;
+        let number = parts.last().map_or(1, |(number, _)| number + 1);
+        let next = self.path.with_extension(NEW_EXTENSION);
+        let header = format!("{HEADER} {} epoch-us {}\n", self.process, self.epoch_us);
+        let mut file = File::create(&next)?;
+        file.write_all(header.as_bytes())?;
+        if self.sync {
+            file.sync_data()?;
+        }
+        // Between the two there is no journal of the plain name; a process that starts then begins one.
+        let aside = self.path.with_extension(format!("{number:05}.{EXTENSION}"));
+        if self.path.exists() {
+            std::fs::rename(&self.path, aside)?;
+        }
+        std::fs::rename(&next, &self.path)?;
+        if self.sync
+            && let Some(folder) = self.path.parent()
+        {
+            File::open(folder)?.sync_all()?;
+        }
+        (self.file, self.good) = (file, header.len() as u64);
+        let surplus = match self.rotation.keep {
+            0 => 0,
+            keep => (parts.len() + 1).saturating_sub(keep as usize),
+        };
+        for (_, path) in parts.iter().take(surplus) {
+            std::fs::remove_file(path)?;
+        }
+        Ok(())
+    }
+}
+
+const EXTENSION: &str = "journal";
+const NEW_EXTENSION: &str = "journal-new";
+
+/// What was put aside of a journal, the oldest first, by number.
+fn parts(path: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+    let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else { return Ok(Vec::new()) };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut parts = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?.path();
+        let name = entry.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let number = name
+            .strip_prefix(stem)
+            .and_then(|rest| rest.strip_prefix('.'))
+            .and_then(|rest| rest.strip_suffix(EXTENSION))
+            .and_then(|rest| rest.strip_suffix('.'));
+        if let Some(number) = number.and_then(|number| number.parse().ok()) {
+            parts.push((number, entry));
+        }
+    }
+    parts.sort();
+    Ok(parts)
 }
 
 /// Up to where the file consists of whole lines.
@@ -345,7 +434,7 @@ pub struct Resume {
     pub uncleared: Vec<L1Id>,
 }
 
-/// Reads what is left to do from a supervisor's journal. Without one, nothing is.
+/// Reads what is left to do from a supervisor's journal, and what was put aside of it. Without one, nothing is.
 ///
 /// # Errors
 /// As for [`read`].
@@ -353,10 +442,15 @@ pub fn resume(path: &Path) -> Result<Resume, JournalError> {
     let mut resume = Resume::default();
     let mut outstanding = BTreeMap::new();
     let mut uncleared = BTreeMap::new();
-    if !path.exists() {
-        return Ok(resume);
+    let io = |error| JournalError::Io { path: path.to_owned(), error };
+    let mut paths: Vec<PathBuf> = Vec::new();
+    if path.parent().is_none_or(|folder| folder.as_os_str().is_empty() || folder.exists()) {
+        paths.extend(parts(path).map_err(io)?.into_iter().map(|(_, path)| path));
     }
-    read(path, |_, Line { record, .. }| match record.what {
+    if path.exists() {
+        paths.push(path.to_owned());
+    }
+    let mut take = |Line { record, .. }: Line| match record.what {
         What::Assigned { collector, .. } => {
             resume.next = resume.next.max(Some(L1Id(record.event.0 + 1)));
             outstanding.insert(record.event, collector);
@@ -369,7 +463,10 @@ pub fn resume(path: &Path) -> Result<Resume, JournalError> {
             uncleared.remove(&record.event);
         }
         _ => {}
-    })?;
+    };
+    for path in &paths {
+        read(path, |_, line| take(line))?;
+    }
     resume.outstanding = outstanding.into_iter().collect();
     resume.uncleared = uncleared.into_keys().collect();
     Ok(resume)

@@ -570,6 +570,12 @@ fn absolute(launch: &Launch<'_>) -> String {
     {
         live.replay.clone_from(path);
     }
+    if let SizeModel::PerSource { path, .. } = &mut loaded.scenario.readout.fragment_size
+        && let Ok(place) = Path::new(path.as_str()).canonicalize()
+        && place.is_file()
+    {
+        *path = place.to_string_lossy().into_owned();
+    }
     if let Ok(path) = launch.scenario_folder.join(&live.replay).canonicalize()
         && path.is_file()
     {

@@ -3,6 +3,7 @@
 //! What a role decides is `fanin-dataflow`'s; this crate gives it sockets, files, memory and time:
 //!
 //! - [`config`] says who is where, [`process`] is the life of a process, [`roles`] are what it does;
+//! - [`transport`] says what the kernel's TCP is told, and [`tcp`] what it counted;
 //! - [`wire`] and [`codec`] bring messages, [`data`] is what they carry, [`source`] where it comes from;
 //! - [`mod@unit`] and [`shared`] show events to processors, [`store`] brings them to disk, [`journal`] remembers;
 //! - [`launch`] runs a whole system from one command, [`result`](mod@result) and [`ideal`] make its figures, and [`audit`](mod@audit) proves that it
@@ -30,5 +31,7 @@ pub mod roles;
 pub mod shared;
 pub mod source;
 pub mod store;
+pub mod tcp;
+pub mod transport;
 pub mod unit;
 pub mod wire;

@@ -106,6 +106,22 @@ metrics! {
     received_bytes: Counter, "received", "Bytes of messages received, with headers", Some(Unit::Bytes);
     /// Journal lines given up.
     journal_dropped: Counter, "journal_lines_dropped", "Lines of the journal that the disk never took", None;
+    /// TCP's segments.
+    tcp_segments: Counter, "tcp_segments", "Segments with payload that TCP sent, retransmissions included", None;
+    /// TCP's retransmissions.
+    tcp_retransmits: Counter, "tcp_retransmits", "Segments that TCP sent again", None;
+    /// TCP's time-outs.
+    tcp_timeouts: Counter, "tcp_timeouts", "Retransmission time-outs of TCP", None;
+    /// TCP's needless retransmissions.
+    tcp_duplicates: Counter, "tcp_duplicates", "Segments that TCP sent and the peer had already", None;
+    /// TCP's marked segments.
+    tcp_delivered_ce: Counter, "tcp_delivered_ce", "Segments that arrived with congestion experienced", None;
+    /// TCP's acknowledged bytes.
+    tcp_acked_bytes: Counter, "tcp_acked", "Payload bytes that peers acknowledged", Some(Unit::Bytes);
+    /// TCP's largest window.
+    tcp_window: Gauge, "tcp_window_segments", "Largest congestion window of a connection", None;
+    /// TCP's longest round trip.
+    tcp_rtt: Gauge<f64, AtomicU64>, "tcp_rtt", "Longest smoothed round-trip time of a connection", Some(Unit::Seconds);
     /// Events assigned.
     assigned: Counter, "events_assigned", "Events that the supervisor assigned, each counted once", None;
     /// Events reassigned.
@@ -202,6 +218,15 @@ impl Metrics {
         set(&self.sent_bytes, counters.bytes_sent);
         set(&self.received_bytes, counters.bytes_received);
         set(&self.journal_dropped, journal_dropped);
+        let tcp = wire.accounts.totals();
+        set(&self.tcp_segments, tcp.segments);
+        set(&self.tcp_retransmits, tcp.retransmits);
+        set(&self.tcp_timeouts, tcp.timeouts.unwrap_or_default());
+        set(&self.tcp_duplicates, tcp.duplicates);
+        set(&self.tcp_delivered_ce, tcp.delivered_ce);
+        set(&self.tcp_acked_bytes, tcp.acked_bytes);
+        level(&self.tcp_window, tcp.cwnd);
+        self.tcp_rtt.set(tcp.rtt_ns as f64 / 1e9);
         self.healthy.store(up, Ordering::Relaxed);
         self.measured_ms.store(now_ms(), Ordering::Relaxed);
     }

@@ -11,7 +11,7 @@ use fanin_units::Instant;
 use crate::clock::{Clock, std_duration};
 use crate::config::{Role, System};
 use crate::data::Data;
-use crate::journal::{Journal, JournalError};
+use crate::journal::{Journal, JournalError, Rotation};
 use crate::metrics::{self, Metrics};
 use crate::roles::{CollectorNode, LoggerNode, ReadoutNode, SupervisorNode};
 use crate::source::SourceError;
@@ -221,7 +221,10 @@ fn drive<N: Node>(
     let path = system.journal(&process);
     let sync = node.needs_journal() && system.scenario().live.journal_sync;
     let write = |error| ProcessError::JournalWrite { path: path.clone(), error };
-    let mut journal = Journal::open(&path, &process, clock.epoch_us(), sync).map_err(write)?;
+    let live = &system.scenario().live;
+    let rotation = Rotation { size: live.journal_size.get(), keep: live.journal_parts };
+    let journal = Journal::open(&path, &process, clock.epoch_us(), sync).map_err(write)?;
+    let mut journal = journal.rotating(rotation);
     let metrics = Metrics::new(&process);
     if let Some(address) = system.metrics {
         metrics::serve(&metrics, address)
@@ -251,6 +254,7 @@ fn drive<N: Node>(
         let now = StdInstant::now();
         if measured.elapsed() >= METRICS_EVERY {
             measured = now;
+            wire.account(now, false);
             metrics.measure(&wire, journal.dropped(), stopping.is_none());
             node.measure(&metrics);
         }
@@ -286,6 +290,7 @@ fn drive<N: Node>(
     }
     metrics.measure(&wire, journal.dropped(), false);
     wire.close(CLOSE_MAX);
+    wire.account(StdInstant::now(), true);
     drop(node);
     journal.commit().map_err(write)?;
     tracing::info!(process, "stopped");

@@ -1,11 +1,13 @@
 //! Where a readout's fragments come from: a raw-data file over and over, or a distribution of sizes.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fanin_dataflow::{FragmentSet, FragmentSource, L1Id, Random};
+use fanin_events::models::{SourceModel, relative_event_size};
+use fanin_events::sizes::{SizesError, read_models};
 use fanin_events::{Events, ReadError, file, sample};
 use fanin_scenario::{Scenario, SizeModel};
 use fanin_units::Bytes;
@@ -20,11 +22,9 @@ const NOISE_BYTES: usize = 8 << 20;
 /// Why there are no fragments.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    /// Models of single sources draw sizes for simulations, not data.
-    #[error(
-        "readout.fragment_size: models for each source serve simulations; give a raw-data file, or a distribution of sizes"
-    )]
-    PerSource,
+    /// The models of the sources' sizes cannot be read.
+    #[error("readout.fragment_size: {0}")]
+    Models(#[from] SizesError),
     /// The file cannot be read.
     #[error("live.replay: {}: {error}", path.display())]
     File {
@@ -119,6 +119,15 @@ pub enum Supply {
         /// The seed.
         seed: u64,
     },
+    /// Sizes by a model of each source's own, and random bytes.
+    Modelled {
+        /// The models.
+        models: Arc<BTreeMap<u32, SourceModel>>,
+        /// σ of the relative event size.
+        sigma: f64,
+        /// The seed.
+        seed: u64,
+    },
 }
 
 /// A raw-data file in memory.
@@ -143,9 +152,17 @@ impl Replay {
 pub fn supply(scenario: &Scenario, folder: &Path) -> Result<(Supply, Sources), SourceError> {
     let readouts = scenario.readout.hosts as usize;
     if scenario.live.replay.is_empty()
-        && matches!(scenario.readout.fragment_size, SizeModel::PerSource { .. })
+        && let SizeModel::PerSource { path, sigma } = &scenario.readout.fragment_size
     {
-        return Err(SourceError::PerSource);
+        let models = read_models(path, scenario.readout.hosts, scenario.readout.fragments_per_host)?;
+        let models: BTreeMap<u32, SourceModel> =
+            models.into_iter().map(|model| (model.source, model)).collect();
+        if models.len() < readouts {
+            return Err(SourceError::TooFew { path: path.clone(), sources: models.len(), readouts });
+        }
+        let sources = Sources::share_out(models.keys().copied().collect(), readouts)?;
+        let (sigma, seed) = (sigma.as_f64(), scenario.run.seed);
+        return Ok((Supply::Modelled { models: Arc::new(models), sigma, seed }, sources));
     }
     let path = match &scenario.readout.fragment_size {
         SizeModel::File { path } if scenario.live.replay.is_empty() => path,
@@ -218,7 +235,7 @@ impl Memory {
     pub fn new(supply: Supply, sources: &Sources, readout: u16) -> Self {
         let noise = match supply {
             Supply::Replay(_) => Vec::new(),
-            Supply::Drawn { seed, .. } => {
+            Supply::Drawn { seed, .. } | Supply::Modelled { seed, .. } => {
                 let mut random = Random::new(seed ^ u64::from(readout) << 40);
                 (0..NOISE_BYTES / 8).flat_map(|_| random.bits().to_le_bytes()).collect()
             }
@@ -248,21 +265,27 @@ impl Memory {
                 let make = || replayed(replay, place, &self.sources);
                 self.made.entry(place).or_insert_with(make).clone()
             }
-            Supply::Drawn { model, seed } => self.drawn(event, model, *seed),
+            Supply::Drawn { model, seed } => self
+                .drawn(event, *seed, |_, relative, own| model.draw(relative, own).unwrap_or_default().get()),
+            Supply::Modelled { models, sigma, seed } => self.drawn(event, *seed, |source, relative, own| {
+                let relative = relative_event_size(*sigma, relative);
+                models.get(&source).map_or(0, |model| model.size_bytes(relative, own))
+            }),
         };
         let bytes = held.chunk.len() as u64;
         self.held.insert(event, held);
         Bytes::new(bytes)
     }
 
-    /// Fragments with sizes and bytes that follow from seed, event and readout alone.
-    fn drawn(&self, event: L1Id, model: &SizeModel, seed: u64) -> Held {
+    /// Fragments with sizes and bytes that follow from seed, event and readout alone. `size` is told the source and two
+    /// numbers from the standard normal distribution, one of the event and one of the fragment's own.
+    fn drawn(&self, event: L1Id, seed: u64, size: impl Fn(u32, f64, f64) -> u64) -> Held {
         let mix = |salt: u64| seed ^ event.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ salt;
         let relative = Random::new(mix(0)).normal();
         let mut random = Random::new(mix(u64::from(self.readout) + 1));
         let mut bytes = Vec::new();
         let ranges = self.sources.iter().map(|&source| {
-            let size = model.draw(relative, random.normal()).unwrap_or_default().get() as usize;
+            let size = size(source, relative, random.normal()) as usize;
             let start = bytes.len();
             let room = NOISE_BYTES.saturating_sub(size).max(1) as u32;
             let from = random.below(room) as usize;
@@ -360,6 +383,34 @@ mod tests {
                 assert_eq!(readout.read(id, FragmentSet::first(1)).1, FragmentSet::first(1));
             }
             assert_eq!((bytes, fragments), (event.fragment_bytes().get(), event.fragments.len()));
+        }
+    }
+
+    #[test]
+    fn each_source_has_the_sizes_of_its_own_model() {
+        let path = std::env::temp_dir().join(format!("fanin-models-{}.csv", std::process::id()));
+        std::fs::write(&path, "source,offset,slope,square,rms\n7,100,0,0,0\n9,300,0,0,0\n8,200,0,0,0\n")
+            .unwrap();
+        let model = format!("{{ distribution = 'per-source', path = '{}', sigma = 0.3 }}", path.display());
+        let sets = [
+            "live.replay=\"\"".to_owned(),
+            "readout.hosts=2".to_owned(),
+            "readout.fragments_per_host=2".to_owned(),
+            format!("readout.fragment_size={model}"),
+        ];
+        let scenario =
+            fanin_scenario::load("replay", &sets).unwrap_or_else(|errors| panic!("{errors}")).scenario;
+        let supplied = supply(&scenario, Path::new("."));
+        std::fs::remove_file(&path).unwrap();
+        let (supply, sources) = supplied.unwrap();
+        assert_eq!(sources.counts(), [2, 1]);
+        for (readout, wanted) in [(0, &[(7, 100), (8, 200)][..]), (1, &[(9, 300)])] {
+            let mut memory = Memory::new(supply.clone(), &sources, readout);
+            memory.deliver(L1Id(3));
+            let data = memory.read(L1Id(3), FragmentSet::first(2)).0;
+            let sizes: Vec<_> =
+                data.fragments().map(Result::unwrap).map(|f| (f.source, f.bytes.len())).collect();
+            assert_eq!(sizes, wanted);
         }
     }
 

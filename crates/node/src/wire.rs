@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use fanin_dataflow::{Message, Peer};
+use fanin_dataflow::{Message, Peer, WindowShares};
 use fanin_message::{
     Closed, Endpoint, Event, Limits, Options, Payload, SendError, Settings, SetupError, SocketError, Timing,
 };
@@ -12,6 +12,8 @@ use crate::codec::{DecodeError, decode, encode};
 use crate::config::{ConfigError, System, listen_address};
 use crate::data::Data;
 use crate::source::Sources;
+use crate::tcp::Accounts;
+use crate::transport::{self, World};
 
 /// The largest message: an event.
 const MESSAGE_BYTES_MAX: u32 = 512 << 20;
@@ -79,6 +81,12 @@ pub enum WireError {
     /// Its certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] Box<ConfigError>),
+    /// There are no sockets.
+    #[error("no socket: {0}")]
+    Socket(#[from] fanin_message::OsError),
+    /// What TCP counts cannot be kept.
+    #[error("cannot keep what TCP counts: {0}")]
+    Accounts(std::io::Error),
     /// The kernel's waiting failed.
     #[error("waiting for messages failed: {0}")]
     Poll(#[from] std::io::Error),
@@ -105,6 +113,12 @@ pub struct Wire {
     where_is: HashMap<Peer, fanin_message::Peer>,
     backlog: HashMap<Peer, VecDeque<Waiting>>,
     again: Vec<(Instant, Peer)>,
+    /// Whose connections have a descriptor, by the endpoint's number: also those that others have taken the place of.
+    counted: HashMap<usize, Peer>,
+    /// What TCP counts.
+    pub accounts: Accounts,
+    /// A collector that shares its window out among the readouts.
+    shares: Option<Shares>,
     /// Inputs that one event brought together.
     pending: VecDeque<Input>,
     head: Vec<u8>,
@@ -145,7 +159,12 @@ impl Wire {
         };
         let silence = crate::clock::std_duration(system.scenario().live.silence_max);
         let timing = Timing { heartbeat: silence / 5, silence_max: silence, ..Timing::default() };
-        let options = Options { timing, tls: system.tls(&name(me)).map_err(Box::new)?, ..Options::default() };
+        let fitted = transport::fit(system.scenario(), World::Hosts)?;
+        for reason in &fitted.unmet {
+            tracing::warn!(%reason, "not in force");
+        }
+        let tls = system.tls(&name(me)).map_err(Box::new)?;
+        let options = Options { timing, tls, socket: fitted.socket, ..Options::default() };
         let mut wire = Self {
             endpoint: Endpoint::new(Settings { name: name(me), limits, ..Settings::default() })?,
             me,
@@ -156,6 +175,9 @@ impl Wire {
             where_is: HashMap::new(),
             backlog: HashMap::new(),
             again: Vec::new(),
+            counted: HashMap::new(),
+            accounts: Accounts::open(&system.folder, &name(me)).map_err(WireError::Accounts)?,
+            shares: Shares::new(system, me),
             pending: VecDeque::new(),
             head: Vec::new(),
             is_stopping: false,
@@ -247,7 +269,13 @@ impl Wire {
                     return None;
                 };
                 tracing::info!(peer = %partner, "connected");
+                if let (Some(shares), Peer::Readout(_)) = (&self.shares, partner)
+                    && let Err(error) = self.endpoint.set_window_clamp(connection, shares.segment_bytes)
+                {
+                    tracing::error!(%error, "a window is not shared out");
+                }
                 self.who.insert(connection.index(), partner);
+                self.counted.insert(connection.index(), partner);
                 self.backlog.remove(&partner);
                 match self.where_is.insert(partner, connection) {
                     // The end of the older connection is not known yet, and comes first all the same.
@@ -264,7 +292,10 @@ impl Wire {
                 self.counters.messages_received += 1;
                 self.counters.bytes_received += payload.len() as u64 + fanin_dataflow::FRAME_HEADER_BYTES;
                 match decode(kind, stream, &payload) {
-                    Ok(message) => Some(Input::Message(partner, message)),
+                    Ok(message) => {
+                        self.note_answer(partner, &message);
+                        Some(Input::Message(partner, message))
+                    }
                     Err(error) => {
                         self.counters.messages_invalid += 1;
                         self.shut_out(partner);
@@ -277,12 +308,16 @@ impl Wire {
                 self.send_backlog(partner);
                 None
             }
-            Event::Closed { peer: connection, reason, retry, unsent } => {
+            Event::Closed { peer: connection, reason, retry, unsent, tcp } => {
+                if let Some(partner) = self.counted.remove(&connection.index()) {
+                    self.accounts.handle_end(&name(partner), tcp.as_deref());
+                }
                 let partner = self.who.remove(&connection.index())?;
                 // A younger connection may stand already.
                 if self.where_is.get(&partner) == Some(&connection) {
                     self.where_is.remove(&partner);
                     self.backlog.remove(&partner);
+                    self.note_lost(partner);
                 }
                 let expected = self.is_stopping || matches!(reason, Closed::Local);
                 if expected {
@@ -331,6 +366,8 @@ impl Wire {
             self.counters.messages_undeliverable += 1;
             return;
         };
+        // The request itself then tells the sender its window.
+        self.note_request(to, &message);
         let (kind, stream) = (message.message_type(), message.stream_id());
         let mut head = std::mem::take(&mut self.head);
         head.clear();
@@ -387,6 +424,59 @@ impl Wire {
         }
     }
 
+    /// Asks the kernel what it counted, where it is time to; `is_end`: for the last time.
+    pub fn account(&mut self, now: Instant, is_end: bool) {
+        if !is_end && !self.accounts.is_due(now) {
+            return;
+        }
+        for (partner, connection) in &self.where_is {
+            if let Some(info) = self.endpoint.tcp_info(*connection) {
+                self.accounts.handle_sample(&name(*partner), info);
+            }
+        }
+        self.accounts.shared = self.shares.as_ref().map(|shares| shares.windows.counters);
+        self.accounts.commit(now, is_end);
+    }
+
+    /// A window for whoever is asked.
+    fn note_request(&mut self, to: Peer, message: &Message<Data>) {
+        if let (Some(shares), Peer::Readout(place), Message::Request { .. }) = (&mut self.shares, to, message)
+        {
+            shares.windows.open(shares.now(), place.into());
+            self.share_out();
+        }
+    }
+
+    fn note_answer(&mut self, from: Peer, message: &Message<Data>) {
+        if let (Some(shares), Peer::Readout(place), Message::Answer { .. }) =
+            (&mut self.shares, from, message)
+        {
+            shares.windows.close(shares.now(), place.into());
+            self.share_out();
+        }
+    }
+
+    fn note_lost(&mut self, partner: Peer) {
+        if let (Some(shares), Peer::Readout(place)) = (&mut self.shares, partner) {
+            shares.windows.forget(place.into());
+            self.share_out();
+        }
+    }
+
+    fn share_out(&mut self) {
+        let Some(shares) = &mut self.shares else { return };
+        let now = shares.now();
+        let (windows, segment_bytes) = (&mut shares.windows, shares.segment_bytes);
+        windows.share_out(now, |place, segments, _| {
+            let Some(&connection) = self.where_is.get(&Peer::Readout(place as u16)) else { return };
+            // The kernel knows no window of zero: who waits for a share keeps a segment.
+            let bytes = segments.max(1).saturating_mul(segment_bytes);
+            if let Err(error) = self.endpoint.set_window_clamp(connection, bytes) {
+                tracing::error!(%error, "a window is not shared out");
+            }
+        });
+    }
+
     /// Ends all connections in good order; what waits is sent first, but no longer than `limit`.
     pub fn close(&mut self, limit: Duration) {
         self.is_stopping = true;
@@ -404,6 +494,37 @@ impl Wire {
                 Ok(None) | Err(_) => break,
             }
         }
+    }
+}
+
+/// DIATCP at a collector: its window, shared out among the readouts that owe it an answer (ICC'15 §IV.D).
+#[derive(Debug)]
+struct Shares {
+    windows: WindowShares,
+    segment_bytes: u32,
+    start: Instant,
+}
+
+impl Shares {
+    fn new(system: &System, me: Peer) -> Option<Self> {
+        let scenario = system.scenario();
+        let transport = &scenario.transport;
+        let is_one = matches!(me, Peer::Collector(_))
+            && transport.congestion_control == fanin_scenario::CongestionControl::Diatcp;
+        is_one.then(|| {
+            let diatcp = &transport.diatcp;
+            let global = u32::try_from(diatcp.global_window.get()).unwrap_or(u32::MAX);
+            Self {
+                windows: WindowShares::new(global, scenario.workload.deadline, diatcp.deadline_aware),
+                segment_bytes: u32::try_from(transport.segment_payload().get()).unwrap_or(u32::MAX),
+                start: Instant::now(),
+            }
+        })
+    }
+
+    fn now(&self) -> fanin_units::Instant {
+        fanin_units::Instant::START
+            + fanin_units::Duration::from_nanos(self.start.elapsed().as_nanos() as u64)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use fanin_dataflow::{L1Id, Outcome, Record, Stream, What};
-use fanin_node::journal::{Journal, Line, Resume, read, resume};
+use fanin_node::journal::{Journal, Line, Resume, Rotation, read, resume};
 use fanin_units::{Bytes, Instant};
 
 fn folder(name: &str) -> PathBuf {
@@ -19,6 +19,10 @@ fn record(event: u64, what: What) -> Record {
 
 const fn assigned(collector: u16) -> What {
     What::Assigned { collector, unit: 2, due: Instant::new(7), direct: false }
+}
+
+const fn completed(collector: u16) -> What {
+    What::Completed { collector, outcome: Outcome::Rejected }
 }
 
 #[test]
@@ -134,4 +138,39 @@ fn a_damaged_journal_names_its_line() {
         assert!(error.ends_with(why), "{error}");
     }
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_journal_that_has_grown_is_put_aside_and_still_read() {
+    let folder = folder("rotation");
+    let path = folder.join("supervisor.journal");
+    let rotation = Rotation { size: 400, keep: 3 };
+    let mut journal = Journal::open(&path, "supervisor", 1, false).unwrap().rotating(rotation);
+    for event in 0..100 {
+        journal.add(&record(event, assigned(1)), 0);
+        if event != 97 {
+            journal.add(&record(event, completed(1)), 0);
+            journal.add(&record(event, What::Cleared), 0);
+        }
+        journal.commit().unwrap();
+    }
+    drop(journal);
+    let mut names: Vec<_> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!((names.len(), names[3].as_str()), (4, "supervisor.journal"), "{names:?}");
+    assert!(names[..3].iter().all(|name| name.len() == "supervisor.00001.journal".len()), "{names:?}");
+    let last: u32 = names[2]["supervisor.".len()..][..5].parse().unwrap();
+    assert!(last > 8, "{names:?}");
+    let left = resume(&path).unwrap();
+    assert_eq!((left.next, left.outstanding, left.uncleared), (Some(L1Id(100)), vec![(L1Id(97), 1)], vec![]));
+    // Killed between the two renamings: there is no file of the plain name.
+    std::fs::rename(&path, folder.join(format!("supervisor.{:05}.journal", last + 1))).unwrap();
+    assert_eq!(resume(&path).unwrap().next, Some(L1Id(100)));
+    let journal = Journal::open(&path, "supervisor", 2, false).unwrap();
+    drop(journal);
+    assert_eq!(resume(&path).unwrap().next, Some(L1Id(100)));
+    std::fs::remove_dir_all(&folder).unwrap();
 }

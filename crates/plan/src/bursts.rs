@@ -47,6 +47,7 @@ pub(crate) fn burst(s: &Scenario, system: &System) -> Burst {
             | CongestionControl::Dctcp
             | CongestionControl::Ictcp
             | CongestionControl::Swift
+            | CongestionControl::Bbr
     );
     let first = match t.window_state {
         WindowState::Cold => t.initial_window.get(),

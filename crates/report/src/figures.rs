@@ -143,8 +143,8 @@ pub fn tcp<'a>(rows: impl IntoIterator<Item = &'a FlowRow>) -> Tcp {
         segments: Some(0),
         retransmits: Some(0),
         timeouts: Some(0),
-        fast_retransmits: Some(0),
         // Known in all only where each connection knows it.
+        fast_retransmits: Some(0),
         spurious_retransmits: Some(0),
     };
     let add = |sum: &mut Option<u64>, more: Option<u64>| {
@@ -153,8 +153,8 @@ pub fn tcp<'a>(rows: impl IntoIterator<Item = &'a FlowRow>) -> Tcp {
     for row in rows {
         add(&mut sum.segments, Some(row.segments));
         add(&mut sum.retransmits, Some(row.retransmits));
-        add(&mut sum.timeouts, Some(row.timeouts));
-        add(&mut sum.fast_retransmits, Some(row.fast_retransmits));
+        add(&mut sum.timeouts, row.timeouts);
+        add(&mut sum.fast_retransmits, row.fast_retransmits);
         add(&mut sum.spurious_retransmits, row.spurious_retransmits);
     }
     sum

@@ -115,10 +115,10 @@ pub struct FlowRow {
     pub segments: u64,
     /// Segments sent again, for whatever reason.
     pub retransmits: u64,
-    /// Retransmission time-outs.
-    pub timeouts: u64,
-    /// Entries into fast recovery.
-    pub fast_retransmits: u64,
+    /// Retransmission time-outs; absent where it cannot be known.
+    pub timeouts: Option<u64>,
+    /// Entries into fast recovery; absent where it cannot be known.
+    pub fast_retransmits: Option<u64>,
     /// Retransmissions of what had already arrived; absent where it cannot be known.
     pub spurious_retransmits: Option<u64>,
     /// Largest congestion window.

@@ -41,6 +41,9 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
         }),
         // The receiver steers; the sender is as it was (ICC'15 §IV.D.1, ICTCP §IV).
         Wanted::Diatcp | Wanted::Ictcp => profile.congestion_control,
+        Wanted::Bbr => {
+            return Err(Error::unsupported("transport.congestion_control", "bbr, which only the kernel has"));
+        }
         Wanted::Swift => CongestionControl::Swift(SwiftParameters {
             target: transport.swift.target,
             scaling: transport.swift.scaling,

@@ -126,13 +126,14 @@ fn swift<W: Workload>(world: &World<W>) -> Value {
 
 /// What the receivers granted and what telling it cost.
 fn receivers(diatcp: &Diatcp) -> Value {
-    let DiatcpCounters { updates, used_up, granted_max, debtors_max, late } = diatcp.counters;
+    let DiatcpCounters { updates, used_up } = diatcp.counters;
+    let hosts = || diatcp.hosts().map(|shares| shares.counters);
     json!({
         "window_updates": updates,
         "acks_at_once": used_up,
-        "granted_segments_max": granted_max,
-        "senders_max": debtors_max,
-        "answers_late": late,
+        "granted_segments_max": hosts().map(|counters| counters.granted_max).max().unwrap_or_default(),
+        "senders_max": hosts().map(|counters| counters.senders_max).max().unwrap_or_default(),
+        "answers_late": hosts().map(|counters| counters.late).sum::<u64>(),
     })
 }
 

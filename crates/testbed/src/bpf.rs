@@ -1,13 +1,17 @@
-//! Congestion controls that this kernel does not have, loaded into it as BPF programs (`bpf/`).
+//! Techniques that this kernel does not have, loaded into it as BPF programs (`bpf/`): congestion controls, and M21TCP.
 //!
 //! A congestion control is there for every namespace while its [`CongestionControl`] lives; connections that use it
 //! when it goes keep it until they end. They choose it by `TCP_CONGESTION`, by a route's `congctl`, or by
 //! `net.ipv4.tcp_congestion_control` of their namespace. Loading needs CAP_BPF and CAP_PERFMON.
 
+mod m21;
+
 use std::ffi::OsStr;
 
 use libbpf_rs::{Link, MapCore, MapFlags, MapMut, Object, ObjectBuilder};
 use thiserror::Error;
+
+pub use m21::{M21, M21Error, M21Figures, M21Parts};
 
 const STATIC_WINDOW: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/static_window.bpf.o"));
 const DCTCP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/dctcp.bpf.o"));

@@ -17,6 +17,7 @@ pub mod live;
 mod name;
 mod offload;
 mod plan;
+mod tap;
 
 #[cfg(feature = "bpf")]
 pub mod bpf;
@@ -27,3 +28,4 @@ pub use lab::{BuildError, Lab, PlanError};
 pub use ledger::{Cleaned, Ledger, LedgerError, clean, leftovers};
 pub use name::{BadName, NodeName, RunName};
 pub use plan::{Address, Link, Neighbour, Node, Plan, Port, Route, Setting};
+pub use tap::{SNAP_BYTES, Tap, TapError, Tapped};

@@ -59,11 +59,13 @@ pub(crate) fn mdf() -> Vec<u8> {
         }
         let size = (48 + body.len() as u32).to_le_bytes();
         file.extend([size, size, size].concat());
-        file.extend([0, 0, 0, 0, 0, 0x37, 1, 0]);
+        let mut covered = vec![0, 0x37, 1, 0];
         for word in [u32::MAX, u32::MAX, u32::MAX, u32::MAX, 77, 5, 300] {
-            file.extend(word.to_le_bytes());
+            covered.extend(word.to_le_bytes());
         }
-        file.extend(body);
+        covered.extend(body);
+        file.extend(fanin_events::checksum::one_at_a_time(&covered).to_le_bytes());
+        file.extend(covered);
     }
     file
 }

@@ -15,6 +15,7 @@ use crate::epoll::{READ, Ready, WRITE};
 use crate::event::{Closed, Event, Listener, NotAccepting, Peer};
 use crate::options::Address;
 use crate::socket::{self, OsError};
+use crate::tcp_info::TcpInfo;
 
 /// Connections that are accepted in one go; the others wait for the next.
 const ACCEPTS_MAX: usize = 64;
@@ -248,7 +249,9 @@ impl Endpoint {
         self.drop_from_uring(index);
         self.end_encryption(index);
         let slot = self.slots.at(index);
-        let had_descriptor = slot.fd.take().is_some();
+        let descriptor = slot.fd.take();
+        let had_descriptor = descriptor.is_some();
+        let tcp = descriptor.filter(|_| slot.established).and_then(|fd| TcpInfo::of(fd).ok()).map(Box::new);
         let unsent = slot.outbox.unsent();
         for counters in [&mut slot.counters, &mut self.totals] {
             counters.closed += 1;
@@ -286,7 +289,7 @@ impl Endpoint {
             }
         }
         self.events.push_back(if established {
-            Event::Closed { peer, reason, unsent, retry }
+            Event::Closed { peer, reason, unsent, tcp, retry }
         } else {
             Event::Failed { peer, reason, retry }
         });

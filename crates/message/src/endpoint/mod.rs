@@ -27,6 +27,7 @@ use crate::outbox::Spare;
 use crate::pool::{Payload, Pool};
 use crate::socket::{self, OptionError, SocketError, SocketOptions};
 use crate::sys::uring::Uring;
+use crate::tcp_info::TcpInfo;
 use crate::wake::Waker;
 
 use slot::{Closing, Origin, Outgoing, Slots, State};
@@ -413,6 +414,32 @@ impl Endpoint {
         slot.renew = socket.wears_off();
         slot.options = Arc::new(Options { socket, ..Options::clone(&slot.options) });
         Ok(())
+    }
+
+    /// Set only the window clamp of a peer's socket ([`SocketOptions::window_clamp`]), now and after each read.
+    ///
+    /// # Errors
+    ///
+    /// [`OptionError`] where the system refuses it.
+    pub fn set_window_clamp(&mut self, peer: Peer, bytes: u32) -> Result<(), OptionError> {
+        if self.slots.find(peer.0).is_none() {
+            return Ok(());
+        }
+        let slot = self.slots.at(peer.0);
+        if slot.options.socket.window_clamp == Some(bytes) {
+            return Ok(());
+        }
+        if let Some(fd) = &slot.fd {
+            socket::clamp_window(fd, bytes)?;
+        }
+        slot.renew = true;
+        Arc::make_mut(&mut slot.options).socket.window_clamp = Some(bytes);
+        Ok(())
+    }
+
+    /// What the kernel's TCP knows of a peer's connection; `None` while there is none.
+    pub fn tcp_info(&self, peer: Peer) -> Option<TcpInfo> {
+        TcpInfo::of(self.slots.find(peer.0)?.fd.as_ref()?).ok()
     }
 
     /// A handle with which other threads interrupt [`poll`](Self::poll).

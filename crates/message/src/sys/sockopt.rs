@@ -7,6 +7,9 @@ pub(crate) const TCP_WINDOW_CLAMP: (i32, i32) = (libc::IPPROTO_TCP, libc::TCP_WI
 pub(crate) const BUSY_POLL: (i32, i32) = (libc::SOL_SOCKET, libc::SO_BUSY_POLL);
 /// Linux 6.15 and later (net/ipv4/tcp.c); younger than most headers.
 pub(crate) const TCP_RTO_MIN_US: (i32, i32) = (libc::IPPROTO_TCP, 45);
+pub(crate) const TCP_RTO_MAX_MS: (i32, i32) = (libc::IPPROTO_TCP, 44);
+pub(crate) const TCP_DELACK_MAX_US: (i32, i32) = (libc::IPPROTO_TCP, 46);
+pub(crate) const TCP_MAXSEG: (i32, i32) = (libc::IPPROTO_TCP, libc::TCP_MAXSEG);
 
 /// Set an option.
 pub(crate) fn set(fd: impl AsFd, (level, name): (i32, i32), value: u32) -> io::Result<()> {
@@ -23,6 +26,26 @@ pub(crate) fn set(fd: impl AsFd, (level, name): (i32, i32), value: u32) -> io::R
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
+
+/// Reads TCP_INFO into `info`, and returns how much of it this kernel knows.
+pub(crate) fn tcp_info(fd: impl AsFd, info: &mut [u8; TCP_INFO_BYTES]) -> io::Result<usize> {
+    let mut size = TCP_INFO_BYTES as libc::socklen_t;
+    // SAFETY: the descriptor is open for as long as it is borrowed; the kernel writes at most `size` bytes, which is
+    // the size of `info`, and any bytes are valid there.
+    let result = unsafe {
+        libc::getsockopt(
+            fd.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut size,
+        )
+    };
+    if result == 0 { Ok(size as usize) } else { Err(io::Error::last_os_error()) }
+}
+
+/// As far as `struct tcp_info` is read: up to `tcpi_total_rto_time` (Linux 6.7).
+pub(crate) const TCP_INFO_BYTES: usize = 248;
 
 /// Read an option.
 #[cfg(test)]

@@ -70,7 +70,7 @@ fn run_result(kind: Kind, label: &str, slow: u64) -> RunResult {
         destination: "dcm-1".into(),
         segments: 5_783_000,
         retransmits: timeouts * 3,
-        timeouts,
+        timeouts: Some(timeouts),
         ..FlowRow::default()
     }];
     let io: Vec<IoRow> = (0..400)

@@ -47,8 +47,15 @@ pub struct Live {
     /// Whether assignments are brought to disk before they are sent: then they survive not only the supervisor but its
     /// machine.
     pub journal_sync: bool,
+    /// A journal of this size is put aside, and a new one begun; zero: never.
+    pub journal_size: Bytes,
+    /// How many of those that were put aside a process keeps; zero: all. The audit of a whole run needs all.
+    pub journal_parts: u32,
     /// A peer that is silent for so long is taken for lost.
     pub silence_max: Duration,
+    /// How long sent bytes may stay unacknowledged before the kernel gives a connection up (`TCP_USER_TIMEOUT`); zero: as
+    /// long as the kernel does by itself.
+    pub user_timeout: Duration,
     /// How long a process that is stopped may take to finish what it has.
     pub drain: Duration,
 }
@@ -69,7 +76,10 @@ impl Default for Live {
             shipping_max: 64,
             file_size: Bytes::new(1_000_000_000),
             journal_sync: false,
+            journal_size: Bytes::new(256_000_000),
+            journal_parts: 0,
             silence_max: Duration::from_secs(5),
+            user_timeout: Duration::ZERO,
             drain: Duration::from_secs(10),
         }
     }

@@ -42,6 +42,8 @@ pub enum CongestionControl {
     Ictcp,
     /// Delay-based control in the manner of Swift (Kumar et al. 2020).
     Swift,
+    /// The kernel's BBR: for live systems only, the simulator has none.
+    Bbr,
 }
 
 /// What persistent connections remember at the start of the measurement.

@@ -6,8 +6,12 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use fanin_dataflow::WindowShares;
+use fanin_message::clamp_window;
+use fanin_scenario::{CongestionControl, Scenario};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use serde::{Deserialize, Serialize};
 
 use super::{BarrierError, System, request};
@@ -85,6 +89,61 @@ struct Connections {
     poll: std::os::fd::OwnedFd,
     events: Vec<epoll::Event>,
     buffer: Vec<u8>,
+    shares: Option<Shares>,
+}
+
+/// DIATCP: the window, shared out among the senders that owe an answer (ICC'15 §IV.D).
+#[derive(Debug)]
+struct Shares {
+    windows: WindowShares,
+    segment_bytes: u32,
+    /// What each connection may advertise now, bytes.
+    clamps: Vec<u32>,
+    start: Instant,
+}
+
+impl Shares {
+    /// The least window that has a scale, bytes; without one the kernel takes no window back.
+    const SCALED_MIN: u32 = 1 << 16;
+
+    fn new(scenario: &Scenario, senders: usize) -> Option<Self> {
+        let transport = &scenario.transport;
+        (transport.congestion_control == CongestionControl::Diatcp).then(|| {
+            let diatcp = &transport.diatcp;
+            let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+            let segment_bytes = small(transport.segment_payload().get());
+            let deadline = scenario.workload.deadline;
+            Self {
+                windows: WindowShares::new(
+                    small(diatcp.global_window.get()),
+                    deadline,
+                    diatcp.deadline_aware,
+                ),
+                segment_bytes,
+                clamps: vec![segment_bytes; senders],
+                start: Instant::now(),
+            }
+        })
+    }
+
+    fn now(&self) -> fanin_units::Instant {
+        fanin_units::Instant::new(ps(self.start.elapsed()))
+    }
+
+    /// Shares out anew where something changed. The kernel knows no window of zero: who gets none keeps a segment.
+    fn share_out(&mut self, streams: &[TcpStream]) -> io::Result<()> {
+        let now = self.now();
+        let (clamps, segment_bytes) = (&mut self.clamps, self.segment_bytes);
+        let mut outcome = Ok(());
+        self.windows.share_out(now, |sender, segments, _| {
+            let bytes = segments.max(1).saturating_mul(segment_bytes);
+            clamps[sender as usize] = bytes;
+            if let Err(error) = clamp_window(&streams[sender as usize], bytes) {
+                outcome = Err(io::Error::other(error));
+            }
+        });
+        outcome
+    }
 }
 
 impl Connections {
@@ -95,6 +154,7 @@ impl Connections {
             source: error.into(),
         })?;
         let mut streams = Vec::new();
+        let shares = Shares::new(&system.scenario, system.senders.len());
         let until = Instant::now() + CONNECT_MAX;
         for (place, &address) in system.senders.iter().enumerate() {
             let fail = |source| BarrierError::Network {
@@ -102,7 +162,15 @@ impl Connections {
                 address: address.to_string(),
                 source,
             };
-            let stream = connect(address, until, stop).map_err(fail)?;
+            let window = shares.as_ref().map(|shares| {
+                let most = system.scenario.transport.diatcp.global_window.get();
+                let most = u32::try_from(most).unwrap_or(u32::MAX).saturating_mul(shares.segment_bytes);
+                most.max(Shares::SCALED_MIN)
+            });
+            let stream = connect(address, window, until, stop).map_err(fail)?;
+            if let Some(shares) = &shares {
+                clamp_window(&stream, shares.segment_bytes).map_err(io::Error::other).map_err(fail)?;
+            }
             stream.set_nodelay(true).and_then(|()| stream.set_nonblocking(true)).map_err(fail)?;
             let data = epoll::EventData::new_u64(place as u64);
             epoll::add(&poll, &stream, data, epoll::EventFlags::IN).map_err(|error| fail(error.into()))?;
@@ -117,6 +185,7 @@ impl Connections {
             poll,
             events: Vec::with_capacity(EVENTS),
             buffer: vec![0; BUFFER_BYTES],
+            shares,
         })
     }
 
@@ -130,6 +199,13 @@ impl Connections {
     ) -> Result<bool, BarrierError> {
         let bytes = request(round, measured);
         self.missing.clone_from(&self.wanted);
+        if let Some(shares) = &mut self.shares {
+            let now = shares.now();
+            for sender in 0..self.streams.len() as u32 {
+                shares.windows.open(now, sender);
+            }
+            shares.share_out(&self.streams).map_err(not_shared)?;
+        }
         for (stream, address) in self.streams.iter_mut().zip(&self.addresses) {
             // The last request was answered, so that there is room for this one.
             stream.write_all(&bytes).map_err(|source| BarrierError::Network {
@@ -182,7 +258,17 @@ impl Connections {
             Ok(read) if read as u64 > before => Err(BarrierError::Nonsense { address: address() }),
             Ok(read) => {
                 self.missing[place] -= read as u64;
-                Ok(self.missing[place] == 0)
+                let is_whole = self.missing[place] == 0;
+                if let Some(shares) = &mut self.shares {
+                    if is_whole {
+                        shares.windows.close(shares.now(), place as u32);
+                        shares.share_out(&self.streams).map_err(not_shared)?;
+                    }
+                    // The kernel has raised it when the data came.
+                    clamp_window(&self.streams[place], shares.clamps[place])
+                        .map_err(|error| not_shared(io::Error::other(error)))?;
+                }
+                Ok(is_whole)
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(false),
             Err(source) => {
@@ -192,9 +278,36 @@ impl Connections {
     }
 }
 
-fn connect(address: SocketAddr, until: Instant, stop: &AtomicBool) -> io::Result<TcpStream> {
+fn not_shared(source: io::Error) -> BarrierError {
+    BarrierError::Network {
+        what: "cannot share the window out among",
+        address: "the senders".to_owned(),
+        source,
+    }
+}
+
+/// Connects, with a largest window that is set before, where there is one.
+fn connect(
+    address: SocketAddr,
+    window: Option<u32>,
+    until: Instant,
+    stop: &AtomicBool,
+) -> io::Result<TcpStream> {
+    let attempt = || match window {
+        None => TcpStream::connect_timeout(&address, CONNECT_MAX),
+        Some(bytes) => {
+            let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+            let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+            clamp_window(&socket, bytes).map_err(io::Error::other)?;
+            // A buffer of a chosen size keeps the kernel from raising the window while it is read from.
+            let buffer = 2 * bytes as usize;
+            rustix::net::sockopt::set_socket_recv_buffer_size(&socket, buffer)?;
+            rustix::net::connect(&socket, &address)?;
+            Ok(TcpStream::from(socket))
+        }
+    };
     loop {
-        match TcpStream::connect_timeout(&address, CONNECT_MAX) {
+        match attempt() {
             Ok(stream) => return Ok(stream),
             Err(error) if Instant::now() >= until || stop.load(Ordering::Relaxed) => return Err(error),
             Err(_) => std::thread::sleep(CONNECT_EVERY),

@@ -297,13 +297,11 @@ pub fn told(folder: &Path, scenario: &Scenario) -> Result<Told, BarrierError> {
     let block: u64 = (0..senders).map(|sender| answer_bytes(scenario, sender)).sum();
     let mut timeouts: BTreeMap<u64, u64> = BTreeMap::new();
     let mut flows = Vec::new();
-    let mut duplicates = 0;
     for index in 0..senders {
         let sent: Sent = read(&folder.join(format!("sender-{index}.json")))?;
         for (round, count) in sent.timeouts {
             *timeouts.entry(round).or_default() += count;
         }
-        duplicates += sent.info.duplicates;
         flows.push(FlowRow {
             flow: index,
             source: Arc::from(format!("readout:{index}")),
@@ -311,23 +309,15 @@ pub fn told(folder: &Path, scenario: &Scenario) -> Result<Told, BarrierError> {
             acked_bytes: sent.info.acked_bytes,
             segments: sent.info.segments,
             retransmits: sent.info.retransmits,
-            timeouts: sent.info.timeouts,
-            fast_retransmits: 0,
+            timeouts: Some(sent.info.timeouts),
+            fast_retransmits: None,
             spurious_retransmits: Some(sent.info.duplicates),
             cwnd_packets_max: None,
             rtt_min_ps: Some(sent.info.rtt_min_us * 1_000_000),
             rtt_smoothed_ps: Some(sent.info.rtt_us * 1_000_000),
         });
     }
-    let sum = |of: fn(&FlowRow) -> u64| Some(flows.iter().map(of).sum());
-    let tcp = Tcp {
-        segments: sum(|flow| flow.segments),
-        retransmits: sum(|flow| flow.retransmits),
-        timeouts: sum(|flow| flow.timeouts),
-        // The kernel does not count them.
-        fast_retransmits: None,
-        spurious_retransmits: Some(duplicates),
-    };
+    let tcp = fanin_report::tcp(&flows);
     let row = |(round, &(start, end)): (u64, &(u64, u64))| EventRow {
         id: round,
         size_bytes: block,

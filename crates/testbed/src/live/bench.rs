@@ -39,7 +39,7 @@ pub struct Bench {
     switches: Vec<SwitchProcess>,
     // After the switches, which run inside.
     lab: Lab,
-    _techniques: Techniques,
+    techniques: Techniques,
     built_in: Duration,
 }
 
@@ -68,6 +68,26 @@ pub enum BenchError {
         /// What the system said.
         source: io::Error,
     },
+    /// M21TCP's program does not load.
+    #[cfg(feature = "bpf")]
+    #[error(transparent)]
+    M21(#[from] crate::bpf::M21Error),
+    /// There is no capture.
+    #[error(transparent)]
+    Tap(#[from] crate::TapError),
+    /// No host is at the end of the link that is to be captured.
+    #[error(
+        "`record.capture` is {got:?}; a live run captures what arrives at a host, such as \"tor->{host}\""
+    )]
+    NoLink {
+        /// What was asked for.
+        got: String,
+        /// A host of this network.
+        host: String,
+    },
+    /// A namespace of the network.
+    #[error(transparent)]
+    Inside(#[from] crate::InsideError),
     /// A file.
     #[error("{}: {source}", path.display())]
     File {
@@ -117,9 +137,11 @@ impl Bench {
         // Routes name what is loaded, so that it comes before them.
         let techniques = Techniques::load(&scenario.transport)?;
         let lab = Lab::build(&plan)?;
-        let mut bench =
-            Self { shape, switches: Vec::new(), lab, _techniques: techniques, built_in: Duration::ZERO };
+        let mut bench = Self { shape, switches: Vec::new(), lab, techniques, built_in: Duration::ZERO };
         let hosts = bench.shape.hosts.len();
+        for host in &bench.lab.namespaces()[..hosts] {
+            bench.techniques.add(host)?;
+        }
         for (number, (path, socket)) in files.into_iter().enumerate() {
             let name = bench.shape.bridges[number].name.clone();
             let command = bench.inside(hosts + number, Command::new(program), Some(SWITCH_PRIORITY));
@@ -140,6 +162,31 @@ impl Bench {
     /// What the run is called on this machine.
     pub const fn run(&self) -> &crate::RunName {
         self.lab.run()
+    }
+
+    /// What the hosts' side of M21TCP has done, where it is in force: figures by name.
+    #[must_use]
+    pub fn m21_figures(&self) -> Vec<(&'static str, u64)> {
+        self.techniques.m21_figures()
+    }
+
+    /// Captures what arrives by `link` (`tor->collector:0`, as the simulator has it) at the host at its end.
+    ///
+    /// # Errors
+    /// If there is no such host, or no capture.
+    pub fn capture(&self, link: &str, file: &Path) -> Result<crate::Tap, BenchError> {
+        let wanted = link.rsplit("->").next().unwrap_or_default().trim();
+        let Some(place) = self.shape.hosts.iter().position(|host| host.name == wanted) else {
+            let is_collector = |part: Part| {
+                matches!(part, Part::Aggregator | Part::Role(fanin_node::config::Role::Collector, _))
+            };
+            let hosts = &self.shape.hosts;
+            let host = hosts.iter().find(|host| is_collector(host.part)).map(|host| host.name.clone());
+            return Err(BenchError::NoLink { got: link.to_owned(), host: host.unwrap_or_default() });
+        };
+        let tap = self.lab.namespaces()[place].run(|| crate::Tap::start(DEVICE, file))??;
+        tap.choose_all();
+        Ok(tap)
     }
 
     /// How long it took to build.

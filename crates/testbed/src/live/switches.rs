@@ -7,8 +7,8 @@ use fanin_scenario::{
     QueueUnit, Scenario, Switch,
 };
 use fanin_switch::config::{
-    BufferingSpec, Config, ControlSpec, DisciplineSpec, Hugepages, ImpairSpec, M21Spec, MarkSpec, PauseSpec,
-    PortSpec, RingSpec, RuleSpec, Scheme, StationSpec, SwitchSpec, Unmarkable,
+    BufferingSpec, Config, ControlSpec, DisciplineSpec, Hugepages, ImpairSpec, M21Spec, MarkMode, MarkSpec,
+    MarkUnit, PauseSpec, PortSpec, RingSpec, RuleSpec, Scheme, StationSpec, SwitchSpec, Unmarkable,
 };
 use fanin_switch::{Mac, MacPrefix};
 use fanin_units::{Bytes, Duration, Packets};
@@ -192,24 +192,35 @@ fn memory(bridge: &Bridge, ports: usize) -> Bytes {
 
 fn mark(bridge: &Bridge) -> Result<Option<MarkSpec>, Refusal> {
     let ecn = &bridge.settings.ecn;
+    let unit = match ecn.unit {
+        QueueUnit::Packets => MarkUnit::Packets,
+        QueueUnit::Bytes => MarkUnit::Bytes,
+    };
+    let red = |mode| MarkSpec {
+        mode,
+        unit: Some(unit),
+        min: Some(ecn.min),
+        max: Some(ecn.max),
+        weight: Some(ecn.weight),
+        probability_max: Some(ecn.probability_max),
+        gentle: Some(ecn.gentle),
+        hard_drop: (mode == MarkMode::RedMark).then_some(ecn.hard_drop),
+        ..MarkSpec::default()
+    };
+    let others = match ecn.not_capable {
+        NotCapable::Drop => Unmarkable::Drop,
+        NotCapable::Pass => Unmarkable::Pass,
+    };
     match (ecn.mode, ecn.unit) {
         (EcnMode::Off, _) => Ok(None),
-        (EcnMode::Threshold, QueueUnit::Packets) => Ok(Some(MarkSpec {
-            bytes: None,
-            frames: Some(ecn.threshold),
-            others: match ecn.not_capable {
-                NotCapable::Drop => Unmarkable::Drop,
-                NotCapable::Pass => Unmarkable::Pass,
-            },
-        })),
+        (EcnMode::Threshold, QueueUnit::Packets) => {
+            Ok(Some(MarkSpec { frames: Some(ecn.threshold), others, ..MarkSpec::default() }))
+        }
         (EcnMode::Threshold, QueueUnit::Bytes) => {
             Err(Refusal::switch(bridge.section, "ecn.unit", "\"packets\" for the software switch"))
         }
-        (EcnMode::RedMark | EcnMode::RedDrop, _) => Err(Refusal::switch(
-            bridge.section,
-            "ecn.mode",
-            "\"off\" or \"threshold\" for the software switch",
-        )),
+        (EcnMode::RedMark, _) => Ok(Some(red(MarkMode::RedMark))),
+        (EcnMode::RedDrop, _) => Ok(Some(red(MarkMode::RedDrop))),
     }
 }
 

@@ -18,6 +18,8 @@ const DELAYED_ACK: Duration = Duration::from_millis(40);
 pub struct Techniques {
     #[cfg(feature = "bpf")]
     _control: Option<crate::bpf::CongestionControl>,
+    #[cfg(feature = "bpf")]
+    m21: Option<crate::bpf::M21>,
 }
 
 impl Techniques {
@@ -37,17 +39,51 @@ impl Techniques {
                 CongestionControl::Dctcp => Some(Loaded::dctcp()?),
                 _ => None,
             };
-            Ok(Self { _control: control })
+            let m21 = match transport.congestion_control {
+                CongestionControl::M21tcp => Some(crate::bpf::M21::load(crate::bpf::M21Parts::default())?),
+                _ => None,
+            };
+            Ok(Self { _control: control, m21 })
         }
         #[cfg(not(feature = "bpf"))]
         match transport.congestion_control {
-            CongestionControl::Static | CongestionControl::Dctcp => {
+            CongestionControl::Static | CongestionControl::Dctcp | CongestionControl::M21tcp => {
                 let what =
                     format!("`transport.congestion_control = \"{}\"`", word(transport.congestion_control));
                 Err(Refusal::NoBpf { what }.into())
             }
             _ => Ok(Self::default()),
         }
+    }
+}
+
+impl Techniques {
+    /// Lets the connections of a host take part, those that are made from now on.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn add(&mut self, host: &crate::Namespace) -> Result<(), super::BenchError> {
+        #[cfg(feature = "bpf")]
+        if let Some(m21) = &mut self.m21 {
+            m21.add(host)?;
+        }
+        let _ = host;
+        Ok(())
+    }
+
+    /// What the hosts' side of M21TCP has done, where it is in force: figures by name.
+    #[must_use]
+    pub fn m21_figures(&self) -> Vec<(&'static str, u64)> {
+        #[cfg(feature = "bpf")]
+        if let Some(figures) = self.m21.as_ref().and_then(|m21| m21.figures().ok()) {
+            return vec![
+                ("echoes", figures.echoes),
+                ("bounds_changed", figures.changes),
+                ("windows_below_segment", figures.below_segment),
+                ("bounds_refused", figures.refused),
+            ];
+        }
+        Vec::new()
     }
 }
 
@@ -68,16 +104,15 @@ const fn word(control: CongestionControl) -> &'static str {
 pub(super) fn congestion_control(transport: &Transport) -> Result<&'static str, Refusal> {
     match transport.congestion_control {
         CongestionControl::Newreno => Ok("reno"),
-        CongestionControl::Cubic => Ok("cubic"),
+        // Both bound the window of whatever control there is.
+        CongestionControl::Cubic | CongestionControl::M21tcp | CongestionControl::Diatcp => Ok("cubic"),
+        CongestionControl::Bbr => Ok("bbr"),
         CongestionControl::Static => Ok("fanin_static"),
         CongestionControl::Dctcp => Ok("fanin_dctcp"),
-        CongestionControl::M21tcp
-        | CongestionControl::Diatcp
-        | CongestionControl::Ictcp
-        | CongestionControl::Swift => Err(Refusal::value(
+        CongestionControl::Ictcp | CongestionControl::Swift => Err(Refusal::value(
             "transport.congestion_control",
-            "this",
-            "\"newreno\", \"cubic\", \"static\" or \"dctcp\"",
+            "one that no kernel has",
+            "\"newreno\", \"cubic\", \"bbr\", \"static\", \"dctcp\", \"m21tcp\" or \"diatcp\"",
         )),
     }
 }
@@ -103,6 +138,10 @@ pub(super) fn settings(transport: &Transport) -> Vec<Setting> {
         ipv4("tcp_wmem", "4096 1048576 16777216".to_owned()),
         ipv4("ip_local_port_range", "32768 60999".to_owned()),
     ];
+    if transport.congestion_control == CongestionControl::Diatcp {
+        // A smaller share takes effect at once, instead of when the larger one is used up.
+        settings.push(ipv4("tcp_shrink_window", flag(true)));
+    }
     if Path::new("/proc/sys/net/ipv4/tcp_rto_max_ms").exists() {
         let most = (transport.rto_max.as_nanos() / 1_000_000).clamp(1_000, 120_000);
         settings.push(ipv4("tcp_rto_max_ms", most.to_string()));

@@ -10,7 +10,7 @@ use fanin_testbed::barrier::{Launch, Live, told};
 use fanin_testbed::live::{Ideal, Shape};
 use fanin_units::{Bytes, Instant as Moment};
 
-use super::{Job, finish, network, summary_of};
+use super::{Job, end_capture, finish, network, start_capture, summary_of};
 use crate::commands::sim;
 use crate::failure::Failure;
 use crate::{interrupt, summary};
@@ -25,6 +25,10 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     let stop = interrupt::flag();
     let (began, cpu) = (Instant::now(), ended_cpu_seconds());
     let bench = network::build(job)?;
+    let tap = start_capture(job, bench.as_ref())?;
+    if let Some(tap) = &tap {
+        tap.choose_all();
+    }
     let program = std::env::current_exe()?;
     let launch = Launch { loaded: &job.slow, folder: &folder, program: &program, bench: bench.as_ref() };
     let mut live = Live::start(&launch)?;
@@ -49,6 +53,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     }
     live.finish(stop)?;
     drop(live);
+    let captured = end_capture(job, tap)?;
     let told = told(&folder, slow)?;
     let mut observed = watch.map(|watch| watch.finish(told.start_unix_us)).transpose()?;
     let queues = observed.as_mut().map_or_else(Vec::new, |observed| std::mem::take(&mut observed.queues));
@@ -91,7 +96,10 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
         cpu_s: Some(ended_cpu_seconds() - cpu),
         ..Speed::default()
     });
-    let mut text = summary::text(&summary);
+    if let Some(bench) = &bench {
+        network::fill_techniques(&mut summary, bench);
+    }
+    let mut text = summary::text(&summary) + &captured;
     let mut ending = if stopped { Err(Failure::Stopped) } else { Ok(()) };
     if let (Some(bench), Some(observed)) = (&bench, &observed) {
         text += &network::notes(job, bench, observed);

@@ -6,15 +6,18 @@ use std::time::{Duration, Instant};
 
 use fanin_node::audit::audit;
 use fanin_node::clock::std_duration;
+use fanin_node::config::Role;
 use fanin_node::ideal::{self, Loop};
 use fanin_node::launch::{Launch, Live, Loopback, Place, ended_cpu_seconds, processes};
 use fanin_node::result::{Told, told};
+use fanin_node::tcp::counted;
+use fanin_node::transport::{self, World};
 use fanin_report::{EventRow, Records, RunResult, Span, Speed, Summary};
 use fanin_scenario::Loaded;
-use fanin_testbed::live::{Ideal, Placed, Shape, Watch};
+use fanin_testbed::live::{Ideal, Part, Placed, Shape, Watch};
 use fanin_units::{Bytes, Instant as Moment};
 
-use super::{Job, finish, network, prints, summary_of};
+use super::{Job, end_capture, finish, network, prints, start_capture, summary_of};
 use crate::commands::sim;
 use crate::failure::Failure;
 use crate::{interrupt, output, summary};
@@ -51,14 +54,34 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     let loop_rate = if job.carried.is_some() { None } else { Some(ideal::measure_loopback()?) };
     let (began, cpu) = (Instant::now(), ended_cpu_seconds());
     let bench = network::build(job)?;
+    let fitted = match &bench {
+        Some(bench) => {
+            let collector = bench.namespace(Part::Role(Role::Collector, 0));
+            collector.run(|| transport::fit(&loaded.scenario, World::Hosts)).map_err(std::io::Error::other)?
+        }
+        None => transport::fit(&loaded.scenario, World::Loopback),
+    };
+    let fitted = fitted.map_err(std::io::Error::other)?;
+    let tap = start_capture(job, bench.as_ref())?;
     let (ended, watch) = match &bench {
         Some(bench) => {
             let live = Live::start(&launch, Placed::new(bench))?;
             let mut watch = bench.watch(&slow.scenario)?;
             (work(job, live, Some(&mut watch), stop)?, Some(watch))
         }
-        None => (work(job, Live::start(&launch, Loopback::default())?, None, stop)?, None),
+        None => {
+            let live = Live::start(&launch, Loopback::default())?;
+            if let Some(tap) = &tap {
+                let system = live.system();
+                let listening =
+                    [&system.supervisor].into_iter().chain(&system.readouts).chain(&system.loggers);
+                tap.choose(listening.filter_map(|address| fanin_node::config::port(address)));
+            }
+            (work(job, live, None, stop)?, None)
+        }
     };
+    let captured = end_capture(job, tap)?;
+    let mut counted = counted(&folder)?;
     let speed = Speed {
         wall_s: Some(began.elapsed().as_secs_f64()),
         cpu_s: Some(ended_cpu_seconds() - cpu),
@@ -70,17 +93,23 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     let mut told = told(&folder, &racks)?;
     let mut observed = watch.map(|watch| watch.finish(told.start_unix_us)).transpose()?;
     let queues = observed.as_mut().map_or_else(Vec::new, |observed| std::mem::take(&mut observed.queues));
-    let mut records = Records { events: std::mem::take(&mut told.rows), queues, ..Records::default() };
+    let (events, flows) = (std::mem::take(&mut told.rows), std::mem::take(&mut counted.rows));
+    let mut records = Records { events, queues, flows, ..Records::default() };
     if let Some(carried) = &job.carried {
         carried.rescale(&mut records);
     }
     let audited = audit(&folder, &folder.join("data"), loaded.scenario.logger.hosts > 0);
     let mut summary = summarise(loaded, &mut records.events, loop_rate)?;
     summary.speed = Some(speed);
+    counted.fill(&mut summary, &fitted);
     if let Some(observed) = &observed {
         network::fill(job, &mut summary, observed);
     }
+    if let Some(bench) = &bench {
+        network::fill_techniques(&mut summary, bench);
+    }
     let mut text = summary::text(&summary) + &notes(&told, &audited, &ended, loaded);
+    text += &(counted.notes(&fitted) + &captured);
     let mut ending = ending(stop, &summary, audited);
     if let (Some(bench), Some(observed)) = (&bench, &observed) {
         text += &network::notes(job, bench, observed);

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum, ValueHint};
 use fanin_report::{RunResult, Summary};
 use fanin_scenario::Loaded;
-use fanin_testbed::{Verdict, check, clean};
+use fanin_testbed::live::Bench;
+use fanin_testbed::{Tap, Tapped, Verdict, check, clean};
 
 use crate::commands::Source;
 use crate::commands::run::network::Carried;
@@ -50,6 +51,10 @@ pub(crate) struct Arguments {
     /// The same as `--place loopback`.
     #[arg(long, conflicts_with = "place")]
     loopback: bool,
+    /// Capture segments, cut to headers, as pcapng: what arrives at the host of `record.capture`, or, on 127.0.0.1, what
+    /// passes between the processes. Needs CAP_NET_RAW.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pcap: Option<PathBuf>,
     /// Serve the metrics of every process, each at a free port of its host that is printed.
     #[arg(long)]
     metrics: bool,
@@ -210,7 +215,7 @@ fn tell_features() -> Result<(), Failure> {
     let more = if cfg!(feature = "bpf") {
         "built in"
     } else {
-        "for static windows and DCTCP; needs: cargo feature `bpf`"
+        "for static windows, DCTCP and M21TCP; needs: cargo feature `bpf`"
     };
     is_complete &= cfg!(feature = "bpf");
     text += &format!("{:<20}{bpf:<5}{more}\n", "BPF programs");
@@ -249,6 +254,24 @@ fn finish(job: &Job<'_>, result: &RunResult, text: &str) -> Result<(), Failure> 
         }
     }
     Ok(())
+}
+
+/// Starts the capture that was asked for; whose frames it keeps on the loopback is said later.
+fn start_capture(job: &Job<'_>, bench: Option<&Bench>) -> Result<Option<Tap>, Failure> {
+    let Some(file) = &job.arguments.pcap else { return Ok(None) };
+    Ok(Some(match bench {
+        Some(bench) => bench.capture(&job.loaded.scenario.record.capture, file)?,
+        None => Tap::start("lo", file)?,
+    }))
+}
+
+/// Ends the capture, and says what is in it.
+fn end_capture(job: &Job<'_>, tap: Option<Tap>) -> Result<String, Failure> {
+    let (Some(file), Some(tap)) = (&job.arguments.pcap, tap) else { return Ok(String::new()) };
+    let Tapped { frames, dropped } = tap.stop()?;
+    let lacks =
+        if dropped > 0 { format!("; {dropped} came too fast and are lacking") } else { String::new() };
+    Ok(format!("{:<18}{frames} frames in {}{lacks}\n", "capture", file.display()))
 }
 
 /// Whether anybody reads what is printed for people.

@@ -90,6 +90,15 @@ pub(super) fn fill(job: &Job<'_>, summary: &mut Summary, observed: &Observed) {
     });
 }
 
+/// What techniques that live in the kernel have done.
+pub(super) fn fill_techniques(summary: &mut Summary, bench: &Bench) {
+    let figures: serde_json::Map<String, serde_json::Value> =
+        bench.m21_figures().into_iter().map(|(name, figure)| (name.to_owned(), figure.into())).collect();
+    if !figures.is_empty() {
+        summary.techniques.insert("m21tcp".into(), figures.into());
+    }
+}
+
 /// Why the machine, not the network, made the result; `None` where it had head-room.
 pub(super) fn bottleneck(observed: &Observed) -> Option<String> {
     let effort = observed.effort;

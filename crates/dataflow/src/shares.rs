@@ -1,0 +1,223 @@
+//! DIATCP: a receiver that shares a global window out among its senders (ICC'15 §IV.D; Hwang et al. 2014).
+//!
+//! The receiver knows which senders owe it an answer, because its application asked. Their advertised windows add up to
+//! the global window (equation (9)): equal shares in whole segments, or larger ones where the deadline is nearer. Where
+//! there are more senders than segments the last get none. Shares change when an answer is complete or further ones are
+//! asked for.
+
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use fanin_units::{Duration, Instant};
+
+/// A sender that owes answers.
+#[derive(Clone, Debug)]
+struct Debtor {
+    sender: u32,
+    /// When each answer is due, in the order of the requests.
+    due: VecDeque<Instant>,
+    /// Its window in segments, once it has one.
+    share: Option<u32>,
+}
+
+/// What sharing out has come to.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct ShareCounters {
+    /// The most that was granted at once, segments.
+    pub granted_max: u32,
+    /// The most senders that owed an answer at once.
+    pub senders_max: u32,
+    /// Answers that came after their deadline.
+    pub late: u64,
+}
+
+/// The windows of one receiver's senders. Senders are numbers that its driver chooses.
+#[derive(Clone, Debug)]
+pub struct WindowShares {
+    global_window: u32,
+    deadline: Duration,
+    deadline_aware: bool,
+    /// In the order in which they began to owe.
+    debtors: Vec<Debtor>,
+    has_changed: bool,
+    /// Counts so far.
+    pub counters: ShareCounters,
+}
+
+impl WindowShares {
+    /// Shares of `global_window` segments. An answer is due `deadline` after its request (zero: never); with
+    /// `deadline_aware` a sender whose answer is due sooner gets more.
+    #[must_use]
+    pub fn new(global_window: u32, deadline: Duration, deadline_aware: bool) -> Self {
+        Self {
+            global_window,
+            deadline,
+            deadline_aware,
+            debtors: Vec::new(),
+            has_changed: false,
+            counters: ShareCounters::default(),
+        }
+    }
+
+    /// An answer was asked for. Returns whether shares change.
+    pub fn open(&mut self, now: Instant, sender: u32) -> bool {
+        let due = if self.deadline.is_zero() { Instant::FAR_FUTURE } else { now + self.deadline };
+        match self.debtors.iter_mut().find(|debtor| debtor.sender == sender) {
+            Some(debtor) => {
+                debtor.due.push_back(due);
+                false
+            }
+            None => {
+                self.debtors.push(Debtor { sender, due: [due].into(), share: None });
+                self.counters.senders_max = self.counters.senders_max.max(self.debtors.len() as u32);
+                self.has_changed = true;
+                true
+            }
+        }
+    }
+
+    /// An answer is complete. Returns whether it was the last that the sender owed: its window is then to be closed.
+    pub fn close(&mut self, now: Instant, sender: u32) -> bool {
+        let Some(place) = self.debtors.iter().position(|debtor| debtor.sender == sender) else {
+            return false;
+        };
+        let due = self.debtors[place].due.pop_front();
+        self.counters.late += u64::from(due.is_some_and(|due| due < now));
+        if self.debtors[place].due.is_empty() {
+            self.debtors.remove(place);
+            self.has_changed = true;
+            return true;
+        }
+        self.has_changed |= self.deadline_aware;
+        false
+    }
+
+    /// A sender is gone, with all that it owes.
+    pub fn forget(&mut self, sender: u32) {
+        if let Some(place) = self.debtors.iter().position(|debtor| debtor.sender == sender) {
+            self.debtors.remove(place);
+            self.has_changed = true;
+        }
+    }
+
+    /// Whether a sender owes an answer.
+    #[must_use]
+    pub fn is_debtor(&self, sender: u32) -> bool {
+        self.debtors.iter().any(|debtor| debtor.sender == sender)
+    }
+
+    /// Whether [`Self::share_out`] has something to do.
+    #[must_use]
+    pub fn has_changed(&self) -> bool {
+        self.has_changed
+    }
+
+    /// Shares the window out anew where something changed; `tell` is handed each sender whose share did, the share in
+    /// segments, and whether it grew.
+    pub fn share_out(&mut self, now: Instant, mut tell: impl FnMut(u32, u32, bool)) {
+        if !core::mem::take(&mut self.has_changed) {
+            return;
+        }
+        let shares = if self.deadline_aware {
+            by_deadline(now, self.global_window, self.debtors.iter().map(|debtor| debtor.due[0]))
+        } else {
+            equal(self.global_window, self.debtors.len())
+        };
+        self.counters.granted_max = self.counters.granted_max.max(shares.iter().sum());
+        for (debtor, share) in self.debtors.iter_mut().zip(shares) {
+            let before = debtor.share.replace(share);
+            if before != Some(share) {
+                tell(debtor.sender, share, before.is_none_or(|before| share > before));
+            }
+        }
+    }
+}
+
+/// Equal shares; the first ones one more where it does not divide.
+fn equal(global_window: u32, debtors: usize) -> Vec<u32> {
+    let number = debtors.max(1) as u32;
+    let (each, rest) = (global_window / number, global_window % number);
+    (0..debtors as u32).map(|place| each + u32::from(place < rest)).collect()
+}
+
+/// A segment for each as far as they go, by deadline; the rest in proportion to the inverse of the time left.
+fn by_deadline(now: Instant, global_window: u32, due: impl Iterator<Item = Instant>) -> Vec<u32> {
+    let mut order: Vec<(Instant, usize)> = due.enumerate().map(|(place, due)| (due, place)).collect();
+    order.sort_unstable();
+    let firsts = order.len().min(global_window as usize);
+    let rest = u64::from(global_window) - firsts as u64;
+    // Microseconds, so that what is overdue or nearly so does not take everything.
+    let urgency = |due: Instant| {
+        let left = due.saturating_since(now).get() / 1_000_000;
+        ((1_u64 << 40) / left.clamp(1, 1 << 40)).max(1)
+    };
+    let sum: u64 = order[..firsts].iter().map(|&(due, _)| urgency(due)).sum();
+    let mut shares = vec![0; order.len()];
+    let mut left = rest;
+    for &(due, place) in &order[..firsts] {
+        let more = (u128::from(rest) * u128::from(urgency(due)) / u128::from(sum.max(1))) as u64;
+        shares[place] = 1 + more as u32;
+        left -= more;
+    }
+    // What rounding left over, to the most urgent.
+    for &(_, place) in order[..firsts].iter().cycle().take(left as usize) {
+        shares[place] += 1;
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::START + Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn shares_add_up_to_the_global_window() {
+        assert_eq!(equal(160, 160), [1; 160]);
+        assert_eq!(equal(10, 4), [3, 3, 2, 2]);
+        assert_eq!(equal(3, 5), [1, 1, 1, 0, 0]);
+        assert_eq!(equal(3, 0), [0; 0]);
+        for debtors in 1..200_u64 {
+            let due = (0..debtors).map(|place| at(1 + place * 7 % 50));
+            assert_eq!(by_deadline(at(0), 160, due).iter().sum::<u32>(), 160);
+            assert_eq!(equal(160, debtors as usize).iter().sum::<u32>(), 160);
+        }
+    }
+
+    #[test]
+    fn nearer_deadlines_get_more() {
+        assert_eq!(by_deadline(at(0), 13, [at(40), at(10)].into_iter()), [3, 10]);
+        // Nobody is left out while there are segments; where there are not, the latest wait.
+        assert_eq!(by_deadline(at(0), 3, [at(1_000), at(1), at(1)].into_iter()), [1; 3]);
+        assert_eq!(by_deadline(at(0), 2, [at(1_000), at(1), at(1)].into_iter()), [0, 1, 1]);
+        // Without deadlines, equal shares.
+        assert_eq!(by_deadline(at(0), 8, [Instant::FAR_FUTURE; 4].into_iter()), [2; 4]);
+    }
+
+    #[test]
+    fn tells_whose_share_changed() {
+        let mut shares = WindowShares::new(12, Duration::from_millis(5), false);
+        let told = |shares: &mut WindowShares| {
+            let mut told = Vec::new();
+            shares.share_out(at(0), |sender, segments, grew| told.push((sender, segments, grew)));
+            told
+        };
+        (0..3).for_each(|sender| assert!(shares.open(at(0), sender)));
+        assert_eq!(told(&mut shares), [(0, 4, true), (1, 4, true), (2, 4, true)]);
+        assert!(!shares.open(at(0), 1));
+        assert_eq!(told(&mut shares), [], "a second answer of the same sender changes nothing");
+        assert!(!shares.close(at(1), 1) && shares.close(at(1), 0));
+        assert_eq!(told(&mut shares), [(1, 6, true), (2, 6, true)]);
+        shares.open(at(2), 3);
+        assert_eq!(told(&mut shares), [(1, 4, false), (2, 4, false), (3, 4, true)]);
+        shares.close(at(6), 1);
+        assert!(shares.is_debtor(2) && !shares.is_debtor(1));
+        assert_eq!((shares.counters.late, shares.counters.granted_max), (1, 12));
+        shares.forget(2);
+        assert_eq!(told(&mut shares), [(3, 12, true)]);
+    }
+}

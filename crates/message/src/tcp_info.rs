@@ -1,0 +1,128 @@
+//! What the kernel's TCP tells of a connection (`struct tcp_info`, include/uapi/linux/tcp.h).
+
+use std::io;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use crate::sys::sockopt::{self, TCP_INFO_BYTES};
+
+/// A connection as the kernel's TCP sees it, its own sending direction. Counts are those since it was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// Segments with payload sent, retransmissions included (`tcpi_data_segs_out`).
+    pub segments: u64,
+    /// Segments sent again, for whatever reason (`tcpi_total_retrans`).
+    pub retransmits: u64,
+    /// Retransmission time-outs (`tcpi_total_rto`, Linux 6.7 and later).
+    pub timeouts: Option<u64>,
+    /// Segments that the peer reported to have had already (`tcpi_dsack_dups`).
+    pub duplicates: u64,
+    /// Payload bytes that the peer has acknowledged (`tcpi_bytes_acked`).
+    pub acked_bytes: u64,
+    /// Payload bytes received (`tcpi_bytes_received`).
+    pub received_bytes: u64,
+    /// Segments that the peer has received (`tcpi_delivered`).
+    pub delivered: u64,
+    /// Of these, with congestion experienced (`tcpi_delivered_ce`).
+    pub delivered_ce: u64,
+    /// Congestion window, segments (`tcpi_snd_cwnd`).
+    pub cwnd: u32,
+    /// The peer's window, bytes (`tcpi_snd_wnd`, Linux 6.2 and later).
+    pub peer_window_bytes: Option<u32>,
+    /// Payload of a full segment, bytes (`tcpi_snd_mss`).
+    pub mss: u32,
+    /// Smoothed round-trip time; zero before the first measurement (`tcpi_rtt`).
+    pub rtt: Duration,
+    /// Smallest round-trip time that was measured; `None` before the first (`tcpi_min_rtt`).
+    pub rtt_min: Option<Duration>,
+    /// Retransmission time-out in force (`tcpi_rto`).
+    pub rto: Duration,
+}
+
+impl TcpInfo {
+    /// Asks the kernel about a TCP socket.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says; a socket of another kind has none.
+    pub fn of(fd: impl AsFd) -> io::Result<Self> {
+        let mut bytes = [0; TCP_INFO_BYTES];
+        let known = sockopt::tcp_info(fd, &mut bytes)?.min(TCP_INFO_BYTES);
+        Ok(Self::parse(&bytes[..known]))
+    }
+
+    /// Offsets are those of the kernel's structure, which only ever grows at its end; an older kernel's is shorter.
+    fn parse(known: &[u8]) -> Self {
+        let field = |at: usize, size: usize| {
+            let bytes = known.get(at..at + size)?;
+            Some(match *bytes {
+                [a, b] => u16::from_ne_bytes([a, b]).into(),
+                [a, b, c, d] => u32::from_ne_bytes([a, b, c, d]).into(),
+                _ => u64::from_ne_bytes(bytes.try_into().ok()?),
+            })
+        };
+        let word = |at| field(at, 4).unwrap_or_default();
+        let micros = |at| Duration::from_micros(word(at));
+        Self {
+            segments: word(156),
+            retransmits: word(100),
+            timeouts: field(240, 2),
+            duplicates: word(216),
+            acked_bytes: field(120, 8).unwrap_or_default(),
+            received_bytes: field(128, 8).unwrap_or_default(),
+            delivered: word(192),
+            delivered_ce: word(196),
+            cwnd: word(80) as u32,
+            peer_window_bytes: field(228, 4).map(|bytes| bytes as u32),
+            mss: word(16) as u32,
+            rtt: micros(68),
+            // The kernel starts from the largest number.
+            rtt_min: Some(word(148))
+                .filter(|&us| us != 0 && us != u64::from(u32::MAX))
+                .map(Duration::from_micros),
+            rto: micros(8),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn what_was_sent_is_counted_and_other_sockets_have_nothing() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        for _ in 0..3 {
+            client.write_all(&[7; 1000]).unwrap();
+            server.read_exact(&mut [0; 1000]).unwrap();
+            server.write_all(b"more").unwrap();
+            client.read_exact(&mut [0; 4]).unwrap();
+        }
+        let (sent, got) = (TcpInfo::of(&client).unwrap(), TcpInfo::of(&server).unwrap());
+        // The answer to the third message acknowledged it.
+        assert_eq!((sent.segments, sent.acked_bytes, sent.received_bytes), (3, 3001, 12));
+        assert_eq!((got.received_bytes, got.retransmits), (3000, 0));
+        assert!(sent.cwnd >= 10 && sent.mss > 1000 && sent.rto > sent.rtt, "{sent:?}");
+        assert!(sent.rtt_min.is_some_and(|least| least <= Duration::from_secs(1)), "{sent:?}");
+        assert!(TcpInfo::of(std::os::unix::net::UnixStream::pair().unwrap().0).is_err());
+    }
+
+    #[test]
+    fn an_older_kernels_shorter_answer_lacks_what_is_newer() {
+        let mut bytes = [0xff; TCP_INFO_BYTES];
+        bytes[240..242].copy_from_slice(&5_u16.to_ne_bytes());
+        bytes[100..104].copy_from_slice(&9_u32.to_ne_bytes());
+        let new = TcpInfo::parse(&bytes);
+        assert_eq!((new.timeouts, new.retransmits, new.rtt_min), (Some(5), 9, None));
+        let old = TcpInfo::parse(&bytes[..192]);
+        assert_eq!(
+            (old.timeouts, old.retransmits, old.delivered_ce, old.peer_window_bytes),
+            (None, 9, 0, None)
+        );
+    }
+}

@@ -1,0 +1,274 @@
+//! From the scenario's `transport` to what this kernel's TCP is told, and what it cannot be told.
+
+use std::fs;
+use std::time::Duration as StdDuration;
+
+use fanin_message::{Misfit, OsError, SocketOptions};
+use fanin_scenario::{CongestionControl, Scenario, Transport, WindowState};
+use fanin_units::{Duration, Packets, Ratio};
+
+use crate::clock::std_duration;
+
+/// The adaptive rule of Linux delays an acknowledgement by this at least (`TCP_DELACK_MIN`), and the profiles follow it.
+const DELAYED_ACK_USUAL: Duration = Duration::from_millis(40);
+/// IPv4 and TCP without options.
+const HEADERS: u64 = 40;
+/// The kernel's initial window (`TCP_INIT_CWND`), segments.
+const INITIAL_WINDOW_USUAL: u64 = 10;
+/// The least window that has a scale, bytes (RFC 7323 §2.2).
+const SCALED_WINDOW_MIN: u64 = 1 << 16;
+/// What takes the place of a congestion control that is not there.
+const SUBSTITUTE: &str = "cubic";
+
+/// Where processes of a system run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum World {
+    /// On one loopback, without links or switches.
+    Loopback,
+    /// On hosts, or namespaces, whose switches and kernel settings are somebody else's business.
+    Hosts,
+}
+
+/// What the kernel is told, and what of the scenario it cannot do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Fitted {
+    /// Options that this kernel accepts.
+    pub socket: SocketOptions,
+    /// One reason for each key that is not, or not wholly, in force; each reads behind "not in force: ".
+    pub unmet: Vec<String>,
+}
+
+/// The kernel's name of a congestion control; `None` where it has none.
+///
+/// `fanin_static` and `fanin_dctcp` are there while the BPF programs of `fanin-testbed` are loaded. M21TCP and DIATCP bound the
+/// window of CUBIC, the former by the switches' option, the latter by the receiver's window.
+pub fn kernel_name(control: CongestionControl) -> Option<&'static str> {
+    match control {
+        CongestionControl::Newreno => Some("reno"),
+        CongestionControl::Cubic | CongestionControl::M21tcp | CongestionControl::Diatcp => Some("cubic"),
+        CongestionControl::Bbr => Some("bbr"),
+        CongestionControl::Static => Some("fanin_static"),
+        CongestionControl::Dctcp => Some("fanin_dctcp"),
+        CongestionControl::Ictcp | CongestionControl::Swift => None,
+    }
+}
+
+/// The options that a scenario asks for, whether or not this kernel has them. `offered_max` is the largest window, in
+/// bytes, that the kernel offers by itself.
+pub fn wanted(scenario: &Scenario, offered_max: u64) -> SocketOptions {
+    let transport = &scenario.transport;
+    let whole = transport.mss.get() + HEADERS >= transport.mtu.get();
+    let clamp = match transport.congestion_control {
+        // Before a connection is made, this also chooses its window scale: the smaller, the more exact are shares. With
+        // none at all the kernel takes no window back (`__tcp_select_window`).
+        CongestionControl::Diatcp => {
+            let most = transport.diatcp.global_window.get().saturating_mul(transport.segment_payload().get());
+            Some(most.max(SCALED_WINDOW_MIN))
+        }
+        _ => Some(transport.receive_window.get()).filter(|&bytes| bytes < offered_max),
+    };
+    let delayed = transport.delayed_ack_timeout;
+    SocketOptions {
+        nodelay: Some(transport.nodelay),
+        congestion_control: Some(kernel_name(transport.congestion_control).unwrap_or(SUBSTITUTE).to_owned()),
+        window_clamp: clamp.map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX >> 1)),
+        // A buffer of a chosen size keeps the kernel from raising the window while it is read from (`tcp_rcv_space_adjust`).
+        receive_buffer: clamp
+            .filter(|_| transport.congestion_control == CongestionControl::Diatcp)
+            .map(|bytes| u32::try_from(2 * bytes).unwrap_or(u32::MAX >> 1)),
+        quickack: (!transport.delayed_ack).then_some(true),
+        rto_min: Some(std_duration(transport.rto_min)),
+        rto_max: Some(std_duration(transport.rto_max)),
+        delayed_ack_max: (transport.delayed_ack && delayed < DELAYED_ACK_USUAL)
+            .then(|| std_duration(delayed)),
+        segment_bytes_max: (!whole).then(|| u32::try_from(transport.mss.get()).unwrap_or(u32::MAX)),
+        user_timeout: (!scenario.live.user_timeout.is_zero())
+            .then(|| std_duration(scenario.live.user_timeout)),
+        ..SocketOptions::default()
+    }
+}
+
+/// The options that a scenario asks for, as far as the kernel takes them in the network namespace of the calling thread.
+///
+/// # Errors
+/// If there are no sockets.
+pub fn fit(scenario: &Scenario, world: World) -> Result<Fitted, OsError> {
+    let transport = &scenario.transport;
+    let mut socket = wanted(scenario, offered_max());
+    let mut unmet = Vec::new();
+    if kernel_name(transport.congestion_control).is_none() {
+        unmet.push(format!(
+            "transport.congestion_control = {} (no kernel has it; {SUBSTITUTE} is used)",
+            word(transport.congestion_control)
+        ));
+    }
+    for misfit in socket.fit()? {
+        unmet.push(reason(transport, &misfit));
+        if misfit.error.option == "congestion_control" {
+            socket.congestion_control = Some(SUBSTITUTE.to_owned());
+        }
+    }
+    // A kernel without the substitute keeps what it has.
+    for misfit in socket.fit()? {
+        unmet.push(reason(transport, &misfit));
+    }
+    unmet.extend(settings(transport));
+    if world == World::Loopback {
+        unmet.extend(beyond_loopback(transport));
+    }
+    Ok(Fitted { socket, unmet })
+}
+
+/// The largest window that the kernel offers by itself: half of its largest receive buffer.
+fn offered_max() -> u64 {
+    let text = fs::read_to_string("/proc/sys/net/ipv4/tcp_rmem").unwrap_or_default();
+    text.split_whitespace().nth(2).and_then(|most| most.parse().ok()).unwrap_or(6 << 20) / 2
+}
+
+fn word(control: CongestionControl) -> String {
+    toml::Value::try_from(control).map_or_else(|_| format!("{control:?}"), |value| value.to_string())
+}
+
+fn reason(transport: &Transport, misfit: &Misfit) -> String {
+    let error = &misfit.error;
+    let why = error.error;
+    match (error.option, misfit.instead) {
+        ("congestion_control", _) => {
+            let name = error.value.trim_matches('"');
+            let whence = match transport.congestion_control {
+                CongestionControl::Static | CongestionControl::Dctcp => {
+                    format!("{name} is a BPF program that is not loaded here")
+                }
+                _ => format!("{name}: {why}"),
+            };
+            format!(
+                "transport.congestion_control = {} ({whence}; {SUBSTITUTE} is used)",
+                word(transport.congestion_control)
+            )
+        }
+        ("rto_min", Some(least)) => {
+            format!("transport.rto_min = {} (the least of this kernel is {})", transport.rto_min, ms(least))
+        }
+        ("rto_min", None) => format!("transport.rto_min = {} ({why}: Linux 6.15 has it)", transport.rto_min),
+        ("rto_max", _) => format!("transport.rto_max = {} ({why})", transport.rto_max),
+        ("delayed_ack_max", Some(least)) => format!(
+            "transport.delayed_ack_timeout = {} (the least of this kernel is {})",
+            transport.delayed_ack_timeout,
+            ms(least)
+        ),
+        ("delayed_ack_max", None) => {
+            format!(
+                "transport.delayed_ack_timeout = {} ({why}: Linux 6.15 has it)",
+                transport.delayed_ack_timeout
+            )
+        }
+        ("segment_bytes_max", _) => format!("transport.mss = {} ({why})", transport.mss),
+        ("window_clamp", _) => format!("transport.receive_window = {} ({why})", transport.receive_window),
+        (option, _) => format!("{option} = {} ({why})", error.value),
+    }
+}
+
+fn ms(time: StdDuration) -> String {
+    format!("{} ms", time.as_secs_f64() * 1e3)
+}
+
+/// Keys that are settings of a namespace, and the files below `/proc/sys/net/ipv4` that hold them.
+fn settings(transport: &Transport) -> Vec<String> {
+    let dctcp = transport.congestion_control == CongestionControl::Dctcp;
+    let rows = [
+        ("timestamps", "tcp_timestamps", transport.timestamps, &["0"][..]),
+        ("sack", "tcp_sack", transport.sack, &["0"]),
+        ("slow_start_after_idle", "tcp_slow_start_after_idle", transport.slow_start_after_idle, &["0"]),
+        // 0 and 2 never ask for it; DCTCP asks by itself.
+        ("ecn", "tcp_ecn", transport.ecn || dctcp, &["0", "2"]),
+    ];
+    let mut unmet = Vec::new();
+    for (key, file, wanted, off) in rows {
+        let Ok(now) = fs::read_to_string(format!("/proc/sys/net/ipv4/{file}")) else { continue };
+        let now = now.trim();
+        if off.contains(&now) == wanted && !(key == "ecn" && dctcp) {
+            unmet.push(format!("transport.{key} = {wanted} (net.ipv4.{file} is {now} here)"));
+        }
+    }
+    let shrinks =
+        fs::read_to_string("/proc/sys/net/ipv4/tcp_shrink_window").is_ok_and(|now| now.trim() == "1");
+    if transport.congestion_control == CongestionControl::Diatcp && !shrinks {
+        unmet.push(
+            "windows that shrink at once (net.ipv4.tcp_shrink_window is not 1 here: a larger window is used up first)"
+                .to_owned(),
+        );
+    }
+    unmet
+}
+
+/// What takes a route, a switch or another kernel.
+fn beyond_loopback(transport: &Transport) -> Vec<String> {
+    let mut unmet = Vec::new();
+    if transport.congestion_control == CongestionControl::M21tcp {
+        unmet.push(
+            "transport.congestion_control = \"m21tcp\" (it takes a switch between the hosts)".to_owned(),
+        );
+    }
+    if transport.initial_window != Packets::new(INITIAL_WINDOW_USUAL) {
+        unmet.push(format!("transport.initial_window = {} (a route sets it)", transport.initial_window));
+    }
+    if transport.window_state == WindowState::Warm {
+        unmet.push("transport.window_state = \"warm\" (connections are new)".to_owned());
+    }
+    if transport.rto_spread != Ratio::ZERO {
+        unmet.push(format!("transport.rto_spread = {} (no kernel has it)", transport.rto_spread));
+    }
+    unmet
+}
+
+#[cfg(test)]
+mod tests {
+    use fanin_scenario::load_text;
+
+    use super::*;
+
+    fn scenario(text: &str) -> Scenario {
+        load_text("test.toml", text, &[]).unwrap().scenario
+    }
+
+    #[test]
+    fn a_scenario_becomes_options() {
+        let text = "[transport]\ncongestion_control = 'newreno'\nrto_min = '20 ms'\ndelayed_ack = false\nmss = '536 B'\n\
+                    receive_window = '64 kB'\n[live]\nuser_timeout = '3 s'";
+        let options = wanted(&scenario(text), 3 << 20);
+        assert_eq!(options.congestion_control.as_deref(), Some("reno"));
+        assert_eq!((options.rto_min, options.quickack), (Some(StdDuration::from_millis(20)), Some(true)));
+        assert_eq!((options.segment_bytes_max, options.window_clamp), (Some(536), Some(64_000)));
+        assert_eq!(options.user_timeout, Some(StdDuration::from_secs(3)));
+        // What the profile has by itself is the kernel's own.
+        let options = wanted(&scenario(""), 3 << 20);
+        assert_eq!((options.quickack, options.delayed_ack_max, options.window_clamp), (None, None, None));
+        assert_eq!((options.segment_bytes_max, options.user_timeout), (None, None));
+        assert_eq!(options.congestion_control.as_deref(), Some("cubic"));
+    }
+
+    #[test]
+    fn a_receiver_that_shares_starts_with_the_whole() {
+        let text = "[transport]\ncongestion_control = 'diatcp'\n[transport.diatcp]\nglobal_window = 40";
+        let options = wanted(&scenario(text), 3 << 20);
+        assert_eq!((options.window_clamp, options.receive_buffer), (Some(1 << 16), Some(1 << 17)));
+        let text = "[transport]\ncongestion_control = 'diatcp'\n[transport.diatcp]\nglobal_window = 100";
+        assert_eq!(wanted(&scenario(text), 3 << 20).window_clamp, Some(100 * 1448));
+        assert_eq!(options.congestion_control.as_deref(), Some("cubic"));
+    }
+
+    #[test]
+    fn what_this_kernel_cannot_do_is_said_and_something_else_is_used() {
+        let fitted =
+            fit(&scenario("[transport]\ncongestion_control = 'swift'\nrto_spread = 0.5"), World::Loopback);
+        let fitted = fitted.unwrap();
+        let said = |fitted: &Fitted, what: &str| fitted.unmet.iter().any(|reason| reason.contains(what));
+        assert!(said(&fitted, "\"swift\" (no kernel has it; cubic is used)"), "{fitted:?}");
+        assert!(said(&fitted, "rto_spread"), "{fitted:?}");
+        let fitted = fit(&scenario("[transport]\nrto_min = '1 us'"), World::Hosts).unwrap();
+        assert!(said(&fitted, "transport.rto_min = 1 us ("), "{fitted:?}");
+        assert!(fitted.socket.rto_min != Some(StdDuration::from_micros(1)));
+        // Whatever is left is accepted.
+        assert_eq!(fitted.socket.clone().fit().unwrap(), []);
+    }
+}
