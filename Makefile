@@ -16,17 +16,12 @@ PYTHON := .venv/bin/python
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-run: setup-build ## build, plan the ATLAS scenario (another: SCENARIO=name-or-path), and run a real system with real data
+run: setup-build ## build, plan the ATLAS scenario (another: SCENARIO=name-or-path), and run a real rack with real data, beside its simulation
 	@cargo build --release --quiet -p fanin-cli --features bpf
 	@mkdir -p out
 	@$(TARGET)/release/fanin plan $(SCENARIO) --json out/plan.json
-	@$(TARGET)/release/fanin report out/plan.json --out out/report.html
-	@echo; echo "The same as a page: out/report.html, and as JSON: out/plan.json."
-	@echo; echo "Now a real system on this machine, with real data of a neutrino telescope, for ten seconds:"; echo
-	@$(TARGET)/release/fanin run replay --loopback --out out/run
-	@for file in out/run/live/data/*.data; do \
-		$(TARGET)/release/fanin events verify $$file --against km3net --cycle > out/run/verify.txt || { cat out/run/verify.txt; exit 1; }; \
-	done; echo "Every stored fragment is, byte for byte, the replayed one: fanin events verify FILE --against km3net --cycle"
+	@echo; echo "Now an ATLAS-like rack, scaled to this machine, with real data of a neutrino telescope, in about two minutes:"; echo
+	@scripts/rack.sh $(TARGET)/release/fanin out/rack
 	@echo "More: $(TARGET)/release/fanin --help"
 
 test: setup-test ## every check and test; the last line says how many passed

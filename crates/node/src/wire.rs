@@ -459,6 +459,8 @@ impl Wire {
     fn note_lost(&mut self, partner: Peer) {
         if let (Some(shares), Peer::Readout(place)) = (&mut self.shares, partner) {
             shares.windows.forget(place.into());
+            // The next connection begins with a window of the kernel's.
+            shares.told.remove(&place.into());
             self.share_out();
         }
     }
@@ -466,13 +468,16 @@ impl Wire {
     fn share_out(&mut self) {
         let Some(shares) = &mut self.shares else { return };
         let now = shares.now();
-        let (windows, segment_bytes) = (&mut shares.windows, shares.segment_bytes);
+        let (windows, told, segment_bytes) = (&mut shares.windows, &mut shares.told, shares.segment_bytes);
         windows.share_out(now, |place, segments, _| {
             let Some(&connection) = self.where_is.get(&Peer::Readout(place as u16)) else { return };
             // The kernel knows no window of zero: who waits for a share keeps a segment.
             let bytes = segments.max(1).saturating_mul(segment_bytes);
             if let Err(error) = self.endpoint.set_window_clamp(connection, bytes) {
                 tracing::error!(%error, "a window is not shared out");
+            }
+            if told.insert(place, bytes).is_none_or(|before| bytes < before) {
+                self.endpoint.send_heartbeat(connection);
             }
         });
     }
@@ -501,6 +506,8 @@ impl Wire {
 #[derive(Debug)]
 struct Shares {
     windows: WindowShares,
+    /// What each readout may send, bytes, so far as it was told.
+    told: HashMap<u32, u32>,
     segment_bytes: u32,
     start: Instant,
 }
@@ -516,6 +523,7 @@ impl Shares {
             let global = u32::try_from(diatcp.global_window.get()).unwrap_or(u32::MAX);
             Self {
                 windows: WindowShares::new(global, scenario.workload.deadline, diatcp.deadline_aware),
+                told: HashMap::new(),
                 segment_bytes: u32::try_from(transport.segment_payload().get()).unwrap_or(u32::MAX),
                 start: Instant::now(),
             }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use common::{PORT, address, privileged, star, switch};
 use fanin_dataflow::WindowShares;
-use fanin_message::{Endpoint, Event, Greeting, Options, Peer, Settings, SocketOptions};
+use fanin_message::{Endpoint, Event, Options, Peer, SameName, Settings, SocketOptions};
 use fanin_testbed::Lab;
 
 const SENDERS: usize = 16;
@@ -18,8 +18,8 @@ const ANSWER_BYTES: usize = 20_000;
 const ROUNDS: usize = 10;
 /// As an MTU of 1500 leaves it, with timestamps.
 const SEGMENT_BYTES: u32 = 1448;
-/// 40 full frames take 61 of the port's 64 kB.
-const GLOBAL_WINDOW: u32 = 40;
+/// 36 full frames take 55 of the port's 64 kB; acknowledgements of requests need some room, too.
+const GLOBAL_WINDOW: u32 = 36;
 
 fn options(window_clamp: Option<u32>) -> Options {
     let socket = SocketOptions {
@@ -29,7 +29,7 @@ fn options(window_clamp: Option<u32>) -> Options {
         receive_buffer: window_clamp.map(|bytes| 2 * bytes),
         ..SocketOptions::default()
     };
-    Options { greeting: Greeting::Bare, socket, ..Options::default() }
+    Options { socket, same_name: SameName::Allow, ..Options::default() }
 }
 
 /// Answers requests until it is told to end.
@@ -77,10 +77,15 @@ fn collect(shared: bool) {
         .map(|host| endpoint.connect("", SocketAddr::from((address(host), PORT)), options(first)))
         .collect();
     let place = |peer: Peer| peers.iter().position(|&other| other == peer).unwrap();
-    let share_out = |endpoint: &mut Endpoint, shares: &mut WindowShares| {
+    let mut told = [u32::MAX; SENDERS];
+    let mut share_out = |endpoint: &mut Endpoint, shares: &mut WindowShares| {
         shares.share_out(now(), |place, segments, _| {
             let bytes = segments.max(1) * SEGMENT_BYTES;
-            endpoint.set_window_clamp(peers[place as usize], bytes).unwrap();
+            let peer = peers[place as usize];
+            endpoint.set_window_clamp(peer, bytes).unwrap();
+            if std::mem::replace(&mut told[place as usize], bytes) > bytes {
+                endpoint.send_heartbeat(peer);
+            }
         });
     };
     let until = start + Duration::from_secs(60);

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use fanin_report::Kind;
 
 use crate::failure::Failure;
+use crate::{output, summary};
 
 #[derive(Debug, Args)]
 #[command(
@@ -25,5 +27,14 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let results = fanin_report::read_all(&arguments.results)?;
     std::fs::write(&arguments.out, fanin_report::page(&results))
-        .map_err(|error| Failure::Write { path: arguments.out.clone(), error })
+        .map_err(|error| Failure::Write { path: arguments.out.clone(), error })?;
+    // What was planned has none of the table's figures.
+    let measured = results.iter().map(|result| &result.summary).filter(|summary| summary.kind != Kind::Plan);
+    let rows: Vec<_> = measured
+        .map(|summary| {
+            let invalid = summary.invalid().map_or("", |_| " (invalid)");
+            (format!("{}, {}{invalid}", summary.scenario.name, summary.kind.name()), summary)
+        })
+        .collect();
+    if rows.len() > 1 { output::print(&summary::table(rows.into_iter())) } else { Ok(()) }
 }

@@ -22,7 +22,7 @@ use crate::epoll::{Epoll, READ};
 use crate::event::{Closed, Event, Listener, Peer, SendError};
 use crate::hello::NAME_BYTES_MAX;
 use crate::limits::Limits;
-use crate::options::{Address, Backend, Options, SameName, Settings};
+use crate::options::{Address, Backend, Greeting, Options, SameName, Settings};
 use crate::outbox::Spare;
 use crate::pool::{Payload, Pool};
 use crate::socket::{self, OptionError, SocketError, SocketOptions};
@@ -435,6 +435,19 @@ impl Endpoint {
         slot.renew = true;
         Arc::make_mut(&mut slot.options).socket.window_clamp = Some(bytes);
         Ok(())
+    }
+
+    /// Send a heartbeat now, and in a segment of its own where nothing else waits. Nothing happens while the peer is not
+    /// connected, or does not greet.
+    ///
+    /// TCP heeds a smaller window only with a new offset (RFC 9293 §3.10.7.4, SND.WL1): what is sent before a request makes
+    /// the request bring one.
+    pub fn send_heartbeat(&mut self, peer: Peer) {
+        let Some(slot) = self.slots.find(peer.0) else { return };
+        if slot.can_send() && slot.options.greeting == Greeting::Names {
+            self.heartbeat(peer.0);
+            self.flush_slot(peer.0);
+        }
     }
 
     /// What the kernel's TCP knows of a peer's connection; `None` while there is none.

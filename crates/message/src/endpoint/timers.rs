@@ -42,6 +42,12 @@ enum Due {
 }
 
 impl Endpoint {
+    pub(super) fn heartbeat(&mut self, index: u32) {
+        self.push(index, Header { kind: HEARTBEAT, stream: 0, size: 0 }, &[]);
+        self.slots.at(index).counters.heartbeats_out += 1;
+        self.totals.heartbeats_out += 1;
+    }
+
     /// Wait for something to happen, or for the time to do something; tells whether `deadline` has passed.
     pub(super) fn wait(&mut self, deadline: Option<Instant>) -> io::Result<bool> {
         let timers = self.timers.peek().map(|timer| timer.at);
@@ -87,9 +93,7 @@ impl Endpoint {
             Due::Nothing(Some(at)) => self.arm(index, at),
             Due::Attempt => self.attempt(index),
             Due::Heartbeat => {
-                self.push(index, Header { kind: HEARTBEAT, stream: 0, size: 0 }, &[]);
-                self.slots.at(index).counters.heartbeats_out += 1;
-                self.totals.heartbeats_out += 1;
+                self.heartbeat(index);
                 self.slots.at(index).last_out = self.now;
                 self.arm_next(index);
             }

@@ -120,7 +120,8 @@ impl Shares {
                     diatcp.deadline_aware,
                 ),
                 segment_bytes,
-                clamps: vec![segment_bytes; senders],
+                // A connection begins with a window of the kernel's.
+                clamps: vec![u32::MAX; senders],
                 start: Instant::now(),
             }
         })
@@ -199,6 +200,7 @@ impl Connections {
     ) -> Result<bool, BarrierError> {
         let bytes = request(round, measured);
         self.missing.clone_from(&self.wanted);
+        let before = self.shares.as_ref().map(|shares| shares.clamps.clone()).unwrap_or_default();
         if let Some(shares) = &mut self.shares {
             let now = shares.now();
             for sender in 0..self.streams.len() as u32 {
@@ -206,9 +208,14 @@ impl Connections {
             }
             shares.share_out(&self.streams).map_err(not_shared)?;
         }
-        for (stream, address) in self.streams.iter_mut().zip(&self.addresses) {
+        for (place, (stream, address)) in self.streams.iter_mut().zip(&self.addresses).enumerate() {
+            // TCP heeds a smaller window only with a new offset (RFC 9293 §3.10.7.4, SND.WL1), which the second of two
+            // segments has.
+            let is_less = |shares: &Shares| shares.clamps[place] < before[place];
+            let first = usize::from(self.shares.as_ref().is_some_and(is_less));
             // The last request was answered, so that there is room for this one.
-            stream.write_all(&bytes).map_err(|source| BarrierError::Network {
+            let asked = stream.write_all(&bytes[..first]).and_then(|()| stream.write_all(&bytes[first..]));
+            asked.map_err(|source| BarrierError::Network {
                 what: "cannot ask",
                 address: address.to_string(),
                 source,
