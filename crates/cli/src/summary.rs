@@ -41,7 +41,9 @@ pub(crate) fn text(summary: &Summary) -> String {
         line("collection time", times_text(times));
     }
     if let Some(requests) = &summary.requests {
-        line("requests", format!("{} completed", requests.completed));
+        let met =
+            requests.deadlines_met.map_or_else(String::new, |met| format!(", {met} within their deadline"));
+        line("requests", format!("{} completed{met}", requests.completed));
         line("request time", requests.time_ms.as_ref().map_or_else(String::new, times_text));
     }
     if let Some(slowdown) = &summary.slowdown {

@@ -49,7 +49,7 @@ pub fn kernel_name(control: CongestionControl) -> Option<&'static str> {
         CongestionControl::Bbr => Some("bbr"),
         CongestionControl::Static => Some("fanin_static"),
         CongestionControl::Dctcp => Some("fanin_dctcp"),
-        CongestionControl::Ictcp | CongestionControl::Swift => None,
+        CongestionControl::Ictcp | CongestionControl::Swift | CongestionControl::Sird => None,
     }
 }
 

@@ -126,6 +126,20 @@ pub(crate) fn burst(s: &Scenario, system: &System) -> Burst {
             );
             limit(frames, Packets::new(packets), frame * packets, "the global window", false);
         }
+        CongestionControl::Sird => {
+            // Its BDP is that of the network alone, so that this is the most.
+            let bdp = s.link.rate.bytes_in(system.rtt.value);
+            let mss = Bytes::new(system.framing.mss());
+            let packets = t.sird.bucket.of_bytes(bdp).max(mss).div_ceil(mss).min(all_packets.get());
+            let frames = Derived::new(
+                "burst",
+                frame * packets,
+                "bucket × BDP in frames",
+                format!("{} × {} = {packets} × {}", t.sird.bucket, brief(bdp), brief(frame)),
+                "SIRD §4.1",
+            );
+            limit(frames, Packets::new(packets), frame * packets, "the receiver's credit", false);
+        }
         _ => debug_assert!(grows, "every other control has a limit here"),
     }
     let marks = t.ecn && s.tor.ecn.mode != EcnMode::Off && s.tor.ecn.mode != EcnMode::RedDrop;

@@ -207,7 +207,7 @@ mod tests {
             ideal: Some(18.0),
             ..Times::default()
         };
-        summary.requests = Some(Requests { completed: 1000, time_ms: Some(times) });
+        summary.requests = Some(Requests { completed: 1000, time_ms: Some(times), ..Requests::default() });
         summary.goodput_bps = Some(Goodput { total: goodput, per_collector_mean: None });
         summary.network =
             Some(Network { drops: Some(drops), queue_bytes_max: Some(queue), ..Network::default() });

@@ -182,10 +182,19 @@ impl Summary {
     /// barrier-synchronised workload, one row a round.
     pub fn fill_requests(&mut self, rows: &[EventRow], span: Span, collectors: u32) {
         let completed = within(rows, span).filter(|row| row.collection_time_ps.is_some()).count() as u64;
-        self.requests = Some(Requests { completed, time_ms: collection_times(rows, span) });
+        let time_ms = collection_times(rows, span);
+        self.requests = Some(Requests { completed, time_ms, deadlines_met: None });
         self.slowdown = slowdown(within(rows, span));
         self.goodput_bps = goodput(rows, span, collectors);
         self.fill_span(span);
+    }
+
+    /// Counts the requests that took no longer than so many picoseconds, after [`Self::fill_requests`].
+    pub fn fill_deadlines(&mut self, rows: &[EventRow], span: Span, deadline_ps: u64) {
+        let is_met = |row: &&EventRow| row.collection_time_ps.is_some_and(|time| time <= deadline_ps);
+        if let Some(requests) = &mut self.requests {
+            requests.deadlines_met = Some(within(rows, span).filter(is_met).count() as u64);
+        }
     }
 
     fn fill_span(&mut self, span: Span) {
@@ -271,7 +280,7 @@ mod tests {
     fn nothing_measured_gives_no_figures() {
         let mut summary = Summary::new(Kind::Run, "0", ScenarioName::default());
         summary.fill_requests(&[], span(5, 5), 1);
-        assert_eq!(summary.requests, Some(Requests { completed: 0, time_ms: None }));
+        assert_eq!(summary.requests, Some(Requests::default()));
         assert_eq!((&summary.goodput_bps, &summary.slowdown), (&None, &None));
         assert!(summary.to_json().is_ok());
     }

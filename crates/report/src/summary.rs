@@ -132,6 +132,9 @@ pub struct Slowdown {
 pub struct Requests {
     /// Rounds whose every answer arrived.
     pub completed: u64,
+    /// Those of them that took no longer than their deadline; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadlines_met: Option<u64>,
     /// Their completion times; absent where none completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<Times>,
@@ -176,6 +179,8 @@ section!(
         packets: u64,
         /// Their bytes on the wire.
         bytes: u64,
+        /// Bytes on the wire that collectors sent: requests, acknowledgements, credit, and what they store.
+        reverse_bytes: u64,
         /// Frames refused by a full buffer, all switches.
         drops: u64,
         /// Frames marked with congestion experienced.

@@ -40,7 +40,7 @@ fn everything() -> Summary {
         duplicated: 0,
         rate_hz: Some(499.0),
     });
-    summary.requests = Some(Requests { completed: 12, time_ms: Some(times.clone()) });
+    summary.requests = Some(Requests { completed: 12, deadlines_met: Some(9), time_ms: Some(times.clone()) });
     summary.collection_time_ms = Some(times);
     summary.slowdown = Some(Slowdown { mean: 1.05, p50: 1.04, p99: 1.12, max: 1.2 });
     summary.goodput_bps = Some(Goodput { total: 8.43e9, per_collector_mean: Some(216e6) });
@@ -48,6 +48,7 @@ fn everything() -> Summary {
     summary.network = Some(Network {
         packets: Some(7_000_000),
         bytes: Some(10_600_000_000),
+        reverse_bytes: Some(310_000_000),
         drops: Some(0),
         ecn_marks: Some(0),
         pauses: Some(0),

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod compare;
 mod icc15;
 mod judge;
 mod lab;
@@ -17,6 +18,7 @@ mod pause;
 mod thesis;
 mod windows;
 
+pub use compare::{Compared, Figures, Row, TECHNIQUES, Technique, compare};
 pub use judge::{Judged, Status};
 pub use lab::{DURATION, Got, LabError, Point, Progress, reproduce};
 

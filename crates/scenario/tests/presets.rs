@@ -107,6 +107,16 @@ fn the_thesis_scenario_is_the_thesis() {
     assert_eq!(b.tor.port_limit.0, Some(Bytes::new(8_000_000)));
 }
 
+/// Claim M001: the set-up of the M21TCP paper.
+#[test]
+fn the_scenario_of_m21tcp_is_the_papers() {
+    let m = load("m21tcp-ffw", &[]).unwrap().scenario;
+    assert_eq!((m.link.rate, m.link.delay), (Rate::new(1_000_000_000), Duration::from_micros(25)));
+    assert_eq!((m.transport.mss, m.tor.buffer), (Bytes::new(576), Bytes::new(65_536)));
+    assert_eq!((m.transport.rto_min, m.run.duration), (Duration::from_millis(200), Duration::from_secs(5)));
+    assert_eq!(m.workload.request_size, Bytes::new(256_000));
+}
+
 #[test]
 fn origins_name_the_file_the_set_and_the_default() {
     let loaded = load("thesis-b-500hz", &["shaping.credits=480".to_owned()]).unwrap();

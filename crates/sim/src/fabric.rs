@@ -432,6 +432,12 @@ impl Fabric {
         backlog
     }
 
+    /// How long a host's link is busy with what waits for it already; nothing is known where PAUSE may stop it.
+    #[inline]
+    pub(crate) fn backlog(&self, port: PortIndex, now: u64) -> u64 {
+        self.ports.get(port as usize).map_or(0, |port| port.departure.saturating_sub(now))
+    }
+
     /// Bytes on the wire of a segment.
     #[inline]
     pub(crate) fn wire_bytes(&self, segment: &Segment) -> u32 {

@@ -41,6 +41,7 @@ mod random;
 mod rings;
 mod run;
 mod schedule;
+mod sird;
 mod speed;
 mod stack;
 mod sweep;

@@ -108,13 +108,13 @@ pub(crate) struct Pacer {
 }
 
 impl Pacer {
-    /// `routes` are those of all ends, in order.
+    /// `routes` are those of all ends, in order; of the first `bulk` ends every second one sends answers.
     pub(crate) fn new(
         scenario: &Scenario,
         network: &Network,
         roles: &Roles,
         fabric: &Fabric,
-        routes: &[Step],
+        (routes, bulk): (&[Step], usize),
         run: u64,
     ) -> Self {
         let settings = scenario.shaping.fastpass.clone();
@@ -136,7 +136,11 @@ impl Pacer {
         let mut known: HashMap<Vec<PortIndex>, u32> = HashMap::new();
         let mut pairs: Vec<Pair> = Vec::new();
         let mut pair_of_end = Vec::with_capacity(routes.len());
-        for &route in routes {
+        for (end, &route) in routes.iter().enumerate() {
+            if settings.answers_only && (end >= bulk || end % 2 == 0) {
+                pair_of_end.push(u32::MAX);
+                continue;
+            }
             let path: Vec<PortIndex> = fabric.ports_on(route).collect();
             let Some(&first) = path.first() else {
                 // A connection of a host with itself.
@@ -201,10 +205,10 @@ impl Pacer {
         }
     }
 
-    /// Whether hosts send as they like.
+    /// Whether an end's packets wait for timeslots.
     #[inline]
-    pub(crate) fn is_given_up(&self) -> bool {
-        self.state == Arbitration::GivenUp
+    pub(crate) fn holds(&self, end: u32) -> bool {
+        self.state != Arbitration::GivenUp && self.pair_of_end[end as usize] != u32::MAX
     }
 
     /// An endpoint has a packet: it waits for a timeslot.

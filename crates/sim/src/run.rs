@@ -168,8 +168,18 @@ fn simulate<W: Measured>(
         let rate = |port: PortIndex| network.links[port as usize / 2].rate;
         world.adjust_windows(Box::new(Ictcp::new(config.mss)), bulk, rate);
     }
+    if transport.congestion_control == CongestionControl::Sird {
+        if control.capture {
+            return Err(Error::unsupported(
+                "record.capture",
+                "a capture of SIRD's packets, which are no TCP,",
+            ));
+        }
+        world.use_sird(&transport.sird, &config, network);
+    }
     if scenario.shaping.method == ShapingMethod::Fastpass {
-        let pacer = Pacer::new(scenario, network, roles, &world.fabric, &world.routes(), seed);
+        let bulk = 2 * world.workload.bulk_connections() as usize;
+        let pacer = Pacer::new(scenario, network, roles, &world.fabric, (&world.routes(), bulk), seed);
         world.pacer = Some(Box::new(pacer));
     }
     watch(scenario, network, &mut world);
@@ -369,15 +379,21 @@ fn fill_network<W: Workload>(
     world: &World<W>,
     [before, within, after]: [&Totals; 3],
 ) {
+    let collectors: std::collections::BTreeSet<u32> = roles.collectors.iter().copied().collect();
+    let reverse = (0..2 * network.links.len() as PortIndex)
+        .filter(|&port| collectors.contains(&network.source(port)))
+        .map(|port| after.port_bytes[port as usize] - before.port_bytes[port as usize])
+        .sum();
     summary.network = Some(fanin_report::Network {
         packets: Some(after.frames - before.frames),
         bytes: Some(after.bytes - before.bytes),
+        reverse_bytes: Some(reverse),
         drops: Some(after.drops - before.drops),
         ecn_marks: Some(after.marks - before.marks),
         pauses: world.fabric.held.as_ref().map(|held| held.figures(world.now).pauses),
         queue_bytes_max: world.fabric.queue_bytes_max(),
     });
-    summary.tcp = Some(fanin_report::Tcp {
+    summary.tcp = world.sird.is_none().then(|| fanin_report::Tcp {
         segments: Some(after.segments - before.segments),
         retransmits: Some(after.retransmits - before.retransmits),
         timeouts: Some(after.timeouts - before.timeouts),
@@ -395,7 +411,6 @@ fn fill_network<W: Workload>(
     let busiest = |ports: &mut dyn Iterator<Item = PortIndex>| ports.map(share).max_by(f64::total_cmp);
     let is_host = |node: u32| network.nodes[node as usize].kind == NodeKind::Host;
     let ports = || 0..2 * network.links.len() as PortIndex;
-    let collectors: std::collections::BTreeSet<u32> = roles.collectors.iter().copied().collect();
     summary.load = Some(fanin_report::Load {
         last_hop: busiest(&mut ports().filter(|&port| collectors.contains(&network.destination(port)))),
         uplink: busiest(

@@ -41,6 +41,8 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
         }),
         // The receiver steers; the sender is as it was (ICC'15 §IV.D.1, ICTCP §IV).
         Wanted::Diatcp | Wanted::Ictcp => profile.congestion_control,
+        // TCP's endpoints stay idle.
+        Wanted::Sird => profile.congestion_control,
         Wanted::Bbr => {
             return Err(Error::unsupported("transport.congestion_control", "bbr, which only the kernel has"));
         }
@@ -86,6 +88,7 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
         }
     };
     config.nagle = !transport.nodelay;
+    config.receive_offload = transport.receive_offload;
     config.segmentation = (transport.offload_burst > transport.mss).then(|| Segmentation {
         burst_bytes_max: u32::try_from(transport.offload_burst.get()).unwrap_or(u32::MAX),
         window_divisor: BURST_WINDOW_DIVISOR,

@@ -10,6 +10,7 @@ use crate::fabric::PauseFigures;
 use crate::ictcp::IctcpCounters;
 use crate::m21::{M21Counters, M21Switches};
 use crate::rings::RingFigures;
+use crate::sird::{Sird, SirdCounters};
 use crate::world::{Workload, World};
 
 /// Fills in what the techniques that a scenario uses have to say, over the whole run.
@@ -40,6 +41,9 @@ pub(crate) fn fill<W: Workload>(summary: &mut Summary, scenario: &Scenario, worl
     }
     if let Some(pacer) = &world.pacer {
         add("fastpass", pacer.figures());
+    }
+    if let Some(sird) = &world.sird {
+        add("sird", messages(sird));
     }
     if let Some(diatcp) = world.diatcp() {
         add("diatcp", receivers(diatcp));
@@ -134,6 +138,38 @@ fn receivers(diatcp: &Diatcp) -> Value {
         "granted_segments_max": hosts().map(|counters| counters.granted_max).max().unwrap_or_default(),
         "senders_max": hosts().map(|counters| counters.senders_max).max().unwrap_or_default(),
         "answers_late": hosts().map(|counters| counters.late).sum::<u64>(),
+    })
+}
+
+/// What the receivers gave credit for, and what that took.
+fn messages(sird: &Sird) -> Value {
+    let SirdCounters {
+        requests,
+        credits,
+        resends,
+        acknowledgements,
+        credit_bytes,
+        unscheduled_bytes,
+        packets,
+        congested,
+        timeouts,
+        retransmits,
+        outstanding_max,
+    } = sird.counters;
+    let share = if packets == 0 { 0.0 } else { congested as f64 / packets as f64 };
+    json!({
+        "bucket_bytes_max": sird.bucket_max(),
+        "credit_outstanding_bytes_max": outstanding_max,
+        "credit_bytes": credit_bytes,
+        "unscheduled_bytes": unscheduled_bytes,
+        "data_packets": packets,
+        "congested_senders_share": share,
+        "requests": requests,
+        "credits": credits,
+        "acknowledgements": acknowledgements,
+        "resends": resends,
+        "timeouts": timeouts,
+        "retransmits": retransmits,
     })
 }
 

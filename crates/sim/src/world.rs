@@ -14,6 +14,7 @@ use crate::ictcp::Ictcp;
 use crate::network::{Network, PortIndex};
 use crate::pacer::{PACING, Pacer};
 use crate::schedule::Schedule;
+use crate::sird::Sird;
 use crate::tcp::{self, Endpoint, Stats};
 
 /// An endpoint's timer may have run out.
@@ -26,6 +27,7 @@ const SAMPLE: u32 = 3;
 const WATCHDOG: u32 = 4;
 
 mod foresight;
+mod messages;
 mod steering;
 
 /// How many occurrences pass between two looks at the stop flag: below a tenth of a second even where each takes 6 µs.
@@ -217,6 +219,8 @@ pub(crate) struct World<W: Workload> {
     pub(crate) warm_rtt: Option<Duration>,
     /// Hosts that wait for timeslots, and who gives them.
     pub(crate) pacer: Option<Box<Pacer>>,
+    /// The transport of messages that takes TCP's place, if one does.
+    pub(crate) sird: Option<Box<Sird>>,
 }
 
 impl<W: Workload> World<W> {
@@ -258,6 +262,7 @@ impl<W: Workload> World<W> {
             diatcp: None,
             warm_rtt: None,
             pacer: None,
+            sird: None,
         })
     }
 
@@ -444,6 +449,9 @@ impl<W: Workload> World<W> {
     }
 
     fn deliver(&mut self, index: EndIndex, place: usize, wire_bytes: u32) {
+        if self.sird.is_some() {
+            return self.deliver_packet(index, place);
+        }
         let now = Instant::new(self.now);
         let segment = &self.fabric.segments[place];
         let payload = u32::from(segment.payload);
@@ -457,8 +465,15 @@ impl<W: Workload> World<W> {
                 self.adjust_window(index, payload, wire_bytes);
             }
         }
+        let delivered = self.ends[index as usize].endpoint.delivered();
+        self.hand_over(index, delivered);
+    }
+
+    /// Hands over the messages of which so many bytes of the stream are the last, and sends what follows from that.
+    #[inline]
+    fn hand_over(&mut self, index: EndIndex, delivered: u64) {
+        let now = Instant::new(self.now);
         let end = &mut self.ends[index as usize];
-        let delivered = end.endpoint.delivered();
         if delivered >= end.inbox_due {
             let host = end.host;
             while let Some(message) = self.take_message(index, delivered) {
@@ -523,8 +538,12 @@ impl<W: Workload> World<W> {
     fn write(&mut self, index: EndIndex, bytes: u64, message: W::Message) {
         assert!(bytes > 0, "a message without a length");
         let end = &mut self.ends[index as usize];
-        end.endpoint.write(bytes);
-        let due = end.endpoint.written();
+        let due = if let Some(sird) = &mut self.sird {
+            sird.write(index, bytes)
+        } else {
+            end.endpoint.write(bytes);
+            end.endpoint.written()
+        };
         let transit = Transit { due, next: NIL, message: Some(message) };
         let slot = if self.transit_free == NIL {
             self.transits.push(transit);
@@ -549,6 +568,9 @@ impl<W: Workload> World<W> {
     /// Sends what an endpoint has to send, and arms its timer.
     #[inline(never)]
     fn pump(&mut self, index: EndIndex) {
+        if self.sird.is_some() {
+            return self.pump_packets(index);
+        }
         let now = Instant::new(self.now);
         let end = &mut self.ends[index as usize];
         let stack = &self.stacks[usize::from(end.stack)];
@@ -560,7 +582,7 @@ impl<W: Workload> World<W> {
             }
             self.payload.sent += u64::from(segment.payload);
             if let Some(pacer) = &mut self.pacer
-                && !pacer.is_given_up()
+                && pacer.holds(index)
             {
                 let segment = *segment;
                 let wire_bytes = self.fabric.wire_bytes(&segment);
@@ -629,21 +651,28 @@ impl<W: Workload> World<W> {
             return;
         }
         end.timer_at = u64::MAX;
+        if self.sird.is_some() {
+            return self.handle_packet_timer(index);
+        }
         if end.endpoint.poll_deadline().get() <= self.now {
             let now = Instant::new(self.now);
             let stack = &self.stacks[usize::from(end.stack)];
             let timeouts = end.endpoint.timeouts();
             end.endpoint.handle_deadline(stack, now);
             if end.endpoint.timeouts() > timeouts {
-                let peer = end.peer;
-                let first = self.ends[peer as usize].inbox_head;
-                let at = |place: u32| (place != NIL).then(|| &self.transits[place as usize]);
-                let mut waiting = core::iter::successors(at(first), |transit| at(transit.next))
-                    .filter_map(|transit| transit.message.as_ref());
-                self.workload.handle_timeout(now, index, &mut waiting);
+                self.tell_of_timeout(index);
             }
         }
         self.pump(index);
+    }
+
+    /// A sender, or who waits for it, has waited in vain.
+    fn tell_of_timeout(&mut self, index: EndIndex) {
+        let first = self.ends[self.ends[index as usize].peer as usize].inbox_head;
+        let at = |place: u32| (place != NIL).then(|| &self.transits[place as usize]);
+        let mut waiting = core::iter::successors(at(first), |transit| at(transit.next))
+            .filter_map(|transit| transit.message.as_ref());
+        self.workload.handle_timeout(Instant::new(self.now), index, &mut waiting);
     }
 
     fn handle_host_timer(&mut self, host: u32) {
@@ -676,6 +705,9 @@ impl<W: Workload> World<W> {
 
     /// What an end has counted, and the bytes of its stream that were acknowledged.
     pub(crate) fn end_stats(&self, index: EndIndex) -> (Stats, u64) {
+        if let Some(sird) = &self.sird {
+            return (sird.stats(index), sird.written_and_arrived(index)[1]);
+        }
         let end = &self.ends[index as usize];
         (end.endpoint.stats(&self.stacks[usize::from(end.stack)]), end.endpoint.acked())
     }
@@ -709,6 +741,9 @@ impl<W: Workload> World<W> {
         let in_flight = self.fabric.payload_in_flight() + waiting;
         let PayloadBytes { sent, arrived, dropped } = self.payload;
         assert_eq!(sent, arrived + dropped + in_flight, "payload is unaccounted for");
+        if let Some(sird) = &self.sird {
+            self.assert_messages_conserved(sird);
+        }
         for end in &self.ends {
             let peer = &self.ends[end.peer as usize];
             assert!(peer.endpoint.delivered() <= end.endpoint.written(), "more was delivered than written");

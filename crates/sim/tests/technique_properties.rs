@@ -6,7 +6,7 @@ use fanin_sim::{Control, End, Outcome, run};
 use proptest::prelude::*;
 
 /// Settings that choose a technique, each with two that vary.
-const TECHNIQUES: [&[&str]; 11] = [
+const TECHNIQUES: [&[&str]; 12] = [
     &[],
     &["transport.congestion_control=static"],
     &["transport.congestion_control=dctcp", "tor.ecn.mode=threshold"],
@@ -21,6 +21,7 @@ const TECHNIQUES: [&[&str]; 11] = [
     ],
     &["transport.congestion_control=ictcp"],
     &["transport.congestion_control=swift"],
+    &["transport.congestion_control=sird"],
     &["tor.pause.mode=pause", "tor.pause.xoff=6 kB", "tor.pause.xon=3 kB"],
 ];
 

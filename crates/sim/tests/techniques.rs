@@ -331,3 +331,17 @@ fn swift_keeps_the_delay_near_its_target() {
         assert!(plain.summary.network.unwrap().queue_bytes_max > network.queue_bytes_max);
     }
 }
+
+#[test]
+fn requests_within_their_deadline_are_counted() {
+    let sets = |deadline| ["workload.senders=32", SHORT, "workload.request_size=64 kB", deadline];
+    let requests = |deadline| outcome("incast", &sets(deadline)).summary.requests.unwrap();
+    let none = requests("workload.deadline=0 s");
+    assert_eq!(none.deadlines_met, None);
+    let times = none.time_ms.unwrap();
+    assert!(times.max > 150.0, "a time-out is there: {times:?}");
+    let some = requests("workload.deadline=100 ms");
+    let met = some.deadlines_met.unwrap();
+    assert!(met < some.completed, "{met} of {}", some.completed);
+    assert_eq!(requests("workload.deadline=10 s").deadlines_met, Some(some.completed));
+}

@@ -53,7 +53,6 @@ impl Bench {
             ..Config::default()
         };
         config.switch.memory = Bytes::new(((rings * depth + 4096) * 2048) as u64);
-        config.switch.mac_entries = 65_536;
         let rate = Rate::new(780_000_000);
         for ring in 0..rings {
             let name = format!("r{ring}");

@@ -1,5 +1,6 @@
 //! The commands of `fanin`, one file each.
 
+mod compare;
 mod completions;
 mod events;
 mod man;
@@ -64,6 +65,8 @@ pub(crate) enum Command {
     Node(node::Arguments),
     /// Run the lossless software switch.
     Switch(switch::Arguments),
+    /// Simulate all techniques against incast side by side.
+    Compare(compare::Arguments),
     /// Lay the papers' checkable results beside what the simulator gives.
     Reproduce(reproduce::Arguments),
     /// Simulate a set of small scenarios, run them on this machine's kernel, and lay both beside each other.
@@ -89,6 +92,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Run(arguments) => run::run(&arguments),
         Command::Node(arguments) => node::run(&arguments),
         Command::Switch(arguments) => switch::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),

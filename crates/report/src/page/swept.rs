@@ -281,7 +281,7 @@ mod tests {
     fn result(kind: Kind, credits: u64, policy: &str, mean: f64) -> RunResult {
         let mut summary = Summary::new(kind, "1", ScenarioName::default());
         let times = Times { ideal: Some(10.0), mean, p99: mean * 2.0, ..Times::default() };
-        summary.requests = Some(Requests { completed: 1, time_ms: Some(times) });
+        summary.requests = Some(Requests { completed: 1, time_ms: Some(times), ..Requests::default() });
         let toml = format!(
             "title = \"{credits}\"\n[run]\nseed = {credits}\n[shaping]\ncredits = {credits}\nmethod = \"{policy}\"\n"
         );

@@ -107,7 +107,9 @@ pub(super) fn claims() -> Vec<Claim> {
                     format!("{}; {}", percent(&fast), percent(&fair)),
                 )
             },
-            known: None,
+            known: Some(
+                "none below 20 ms, 42 % below 40 ms at 45 % load, but 19.9 % at 90 %: what is left of the start, as in T039",
+            ),
         },
         Claim {
             id: "T039",

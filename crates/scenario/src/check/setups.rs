@@ -80,6 +80,7 @@ impl Check<'_> {
 
     /// Methods that take events apart into time.
     pub(super) fn schedules(&mut self) {
+        self.sird();
         let s = self.scenario;
         if s.is_barrier() && s.shaping.method == ShapingMethod::BarrelShifter {
             self.fail(
@@ -129,6 +130,43 @@ impl Check<'_> {
                 "zero",
                 Some(("shaping.fastpass.fail_at", "it dies here")),
                 "give a time such as \"10 ms\"".to_owned(),
+            );
+        }
+    }
+
+    /// A transport of messages instead of TCP.
+    fn sird(&mut self) {
+        let (s, t) = (self.scenario, &self.scenario.transport.sird);
+        self.share("transport.sird.gain", t.gain);
+        for (path, value) in
+            [("transport.sird.bucket", t.bucket), ("transport.sird.sender_bucket", t.sender_bucket)]
+        {
+            if value.is_zero() {
+                let message = "without credit no message is ever sent".to_owned();
+                self.fail(path, message, "zero", None, "give a number of BDPs such as 1.5".to_owned());
+            }
+        }
+        if t.timeout.is_zero() {
+            let message =
+                "nothing can arrive at once: a waiting time of zero asks for everything twice".to_owned();
+            self.fail(
+                "transport.sird.timeout",
+                message,
+                "zero",
+                None,
+                "give a time such as \"5 ms\"".to_owned(),
+            );
+        }
+        if s.transport.congestion_control != CongestionControl::Sird {
+            return;
+        }
+        if s.shaping.method == ShapingMethod::Fastpass {
+            self.fail(
+                "shaping.method",
+                "an arbiter and receivers cannot both decide who sends".to_owned(),
+                "a central arbiter",
+                Some(("transport.congestion_control", "receivers give credit")),
+                "set shaping.method = \"none\", or another congestion control".to_owned(),
             );
         }
     }

@@ -20,7 +20,8 @@ pub use switch::{
 };
 pub(crate) use transport::profile_defaults;
 pub use transport::{
-    CongestionControl, Dctcp, Diatcp, M21Charge, M21tcp, Profile, Swift, Transport, WindowState,
+    CongestionControl, CreditPolicy, Dctcp, Diatcp, M21Charge, M21tcp, Profile, Sird, Swift, Transport,
+    WindowState,
 };
 pub use workload::{Step, Workload, WorkloadKind};
 

@@ -57,6 +57,8 @@ pub struct Fastpass {
     pub delay_sd: Duration,
     /// Largest difference between any two clocks.
     pub clock_error: Duration,
+    /// Whether only data of readouts wait for timeslots: requests and acknowledgements go when they like.
+    pub answers_only: bool,
     /// Whether switches and hosts let the arbiter's messages pass all others; if not, they wait in the hosts' queues.
     pub priority: bool,
     /// When the arbiter dies; zero: never.
@@ -75,6 +77,7 @@ impl Default for Fastpass {
             delay: Duration::from_micros(100),
             delay_sd: Duration::from_micros(50),
             clock_error: Duration::ZERO,
+            answers_only: false,
             priority: true,
             fail_at: Duration::ZERO,
             failover: Duration::from_millis(10),

@@ -42,6 +42,8 @@ pub enum CongestionControl {
     Ictcp,
     /// Delay-based control in the manner of Swift (Kumar et al. 2020).
     Swift,
+    /// No TCP: receivers hand out credit in bytes for messages (SIRD; Prasopoulos et al. 2025).
+    Sird,
     /// The kernel's BBR: for live systems only, the simulator has none.
     Bbr,
 }
@@ -134,6 +136,51 @@ impl Default for Swift {
     }
 }
 
+/// To which message a SIRD receiver gives its credit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CreditPolicy {
+    /// The one of which the fewest bytes are left; of equal ones the one that asked first.
+    SmallestRemaining,
+    /// A packet of each sender in turn.
+    RoundRobin,
+}
+
+/// SIRD's parameters (Prasopoulos et al. 2025, §4 and §6). A BDP is the rate of the receiver's link times the longest way of a
+/// full frame to it and a smallest one back, on idle links.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Sird {
+    /// B: the most credit that a receiver has outstanding, in BDPs; at least a packet.
+    pub bucket: Ratio,
+    /// The most credit for one sender, in BDPs; marks make it less.
+    pub sender_bucket: Ratio,
+    /// Messages up to this size go without credit, in BDPs of the receiver.
+    pub unscheduled: Ratio,
+    /// A sender whose link has more than this waiting says so, in BDPs of the receiver.
+    pub sender_threshold: Ratio,
+    /// Weight of the newest marked share.
+    pub gain: Ratio,
+    /// To which message credit is given.
+    pub policy: CreditPolicy,
+    /// How long a receiver waits for data before it asks for them again; a sender waits twice as long.
+    pub timeout: Duration,
+}
+
+impl Default for Sird {
+    fn default() -> Self {
+        Self {
+            bucket: Ratio::new(1_500_000),
+            sender_bucket: Ratio::ONE,
+            unscheduled: Ratio::ONE,
+            sender_threshold: Ratio::new(500_000),
+            gain: Ratio::new(62_500),
+            policy: CreditPolicy::SmallestRemaining,
+            timeout: Duration::from_millis(5),
+        }
+    }
+}
+
 /// DIATCP's parameters (ICC'15 §IV.D).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -192,6 +239,8 @@ pub struct Transport {
     pub nodelay: bool,
     /// Largest burst that the host hands to its network card at once (TSO); zero: one segment at a time.
     pub offload_burst: Bytes,
+    /// Whether a receiver takes a burst of its peer's for one segment and acknowledges it once (GRO, LRO).
+    pub receive_offload: bool,
     /// Whether connections negotiate ECN (RFC 3168); with `congestion_control = "dctcp"` they do in any case.
     pub ecn: bool,
     /// DCTCP's parameters.
@@ -202,6 +251,8 @@ pub struct Transport {
     pub diatcp: Diatcp,
     /// Swift's parameters.
     pub swift: Swift,
+    /// SIRD's parameters.
+    pub sird: Sird,
 }
 
 impl Transport {
@@ -239,11 +290,13 @@ impl Default for Transport {
             delayed_ack_timeout: Duration::from_millis(40),
             nodelay: true,
             offload_burst: Bytes::ZERO,
+            receive_offload: false,
             ecn: false,
             dctcp: Dctcp::default(),
             m21tcp: M21tcp::default(),
             diatcp: Diatcp::default(),
             swift: Swift::default(),
+            sird: Sird::default(),
         }
     }
 }

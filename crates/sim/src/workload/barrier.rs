@@ -47,6 +47,8 @@ pub(crate) struct Barrier {
     servers: u32,
     answer: Answer,
     service_delay_max: Duration,
+    /// A request that takes longer is late; zero: none is.
+    deadline: Duration,
     /// When each server will answer.
     answer_at: Vec<Instant>,
     delays: Vec<Random>,
@@ -76,6 +78,7 @@ impl Barrier {
             servers,
             answer,
             service_delay_max: workload.service_delay_max,
+            deadline: workload.deadline,
             answer_at: vec![Instant::FAR_FUTURE; servers as usize],
             delays: (0..u64::from(servers))
                 .map(|server| Random::new(seed(run, host(Kind::Readout, server), Purpose::Role)))
@@ -247,6 +250,9 @@ impl Measured for Barrier {
 
     fn summarise(&self, summary: &mut Summary, rows: &[EventRow], span: Span) {
         summary.fill_requests(rows, span, 1);
+        if !self.deadline.is_zero() {
+            summary.fill_deadlines(rows, span, self.deadline.get());
+        }
         let goodput = self.block().get() as f64 * 8.0 / self.ideal.as_secs_f64();
         summary.ideal = Some(fanin_report::Ideal {
             collection_time_ms: Some(self.ideal.as_millis_f64()),

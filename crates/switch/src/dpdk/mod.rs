@@ -206,7 +206,7 @@ impl Driver for DpdkPorts {
 
     fn flush(&mut self, _: usize) {
         // DPDK counts by looking into the caches of all cores that there could be, which is too slow for every round. In
-        // between what was taken is counted, and not what was given back.
+        // between what was taken and freed is counted here, and not what devices give back.
         self.flushes = self.flushes.wrapping_add(1);
         if self.room < ROOM_LOW || self.flushes.is_multiple_of(COUNT_EVERY) {
             // SAFETY: the pool lives as long as DPDK.
@@ -261,6 +261,7 @@ impl Driver for DpdkPorts {
     fn free(&mut self, frame: Received<DpdkFrame>) {
         // SAFETY: an mbuf that we hold, and no longer.
         unsafe { fanin_dpdk_free(frame.handle.mbuf) };
+        self.room += 1;
     }
 
     fn room(&self) -> usize {

@@ -109,7 +109,7 @@ pub(super) fn congestion_control(transport: &Transport) -> Result<&'static str, 
         CongestionControl::Bbr => Ok("bbr"),
         CongestionControl::Static => Ok("fanin_static"),
         CongestionControl::Dctcp => Ok("fanin_dctcp"),
-        CongestionControl::Ictcp | CongestionControl::Swift => Err(Refusal::value(
+        CongestionControl::Ictcp | CongestionControl::Swift | CongestionControl::Sird => Err(Refusal::value(
             "transport.congestion_control",
             "one that no kernel has",
             "\"newreno\", \"cubic\", \"bbr\", \"static\", \"dctcp\", \"m21tcp\" or \"diatcp\"",

@@ -241,6 +241,7 @@ impl Watch {
                 ecn_marks: Some(until.totals.marks - from.totals.marks),
                 pauses: Some(until.totals.pauses - from.totals.pauses),
                 queue_bytes_max: Some(seen.queue_bytes_max),
+                ..Network::default()
             },
             queues: queues.collect(),
             missed: until.totals.missed - from.totals.missed,

@@ -71,7 +71,8 @@ impl Recorded {
     pub(super) fn summary(&self) -> Summary {
         let mut summary = Summary::new(Kind::Run, crate::build_info::VERSION, ScenarioName::default());
         let times = Times { ideal: self.ideal_ms, mean: self.mean_ms, ..Times::default() };
-        summary.requests = Some(Requests { completed: self.completed, time_ms: Some(times) });
+        summary.requests =
+            Some(Requests { completed: self.completed, time_ms: Some(times), ..Requests::default() });
         summary.goodput_bps = Some(Goodput { total: self.goodput_bps, per_collector_mean: None });
         summary.network = Some(Network {
             drops: Some(self.drops),

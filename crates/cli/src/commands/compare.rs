@@ -1,0 +1,301 @@
+//! `fanin compare`: all techniques against incast, side by side.
+
+use std::fmt::Write;
+
+use clap::{Args, ValueHint};
+use fanin_reproduce::{Compared, Figures, TECHNIQUES, Technique};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::output::{self, Json};
+use crate::{commands, interrupt};
+
+/// The system of the thesis, behind both switches at both rates.
+const SCENARIOS: [&str; 4] = ["thesis-a-500hz", "thesis-a-1000hz", "thesis-b-500hz", "thesis-b-1000hz"];
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example: fanin compare incast --techniques none,static,sird --duration \"100 ms\"
+
+A technique that a scenario rules out has a row that says why. docs/compared.md is what
+  fanin compare --set supervisor.policy=node-round-robin --markdown
+prints; it takes minutes. The exit code is 1 where nothing moved any more in a run, 130 after Ctrl-C; what is finished is
+printed all the same.")]
+pub(crate) struct Arguments {
+    /// Scenario files or names of presets. By default the thesis' rack: both switches, 500 and 1000 events a second.
+    #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath)]
+    scenarios: Vec<String>,
+    /// Override one setting, the techniques' own too; may be given several times.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Only these, by name (`--list`).
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = technique)]
+    techniques: Vec<&'static Technique>,
+    /// List the techniques and what each sets, and simulate nothing.
+    #[arg(long)]
+    list: bool,
+    /// Measured time of every run.
+    #[arg(long, value_name = "TIME", default_value = "2 s")]
+    duration: String,
+    /// Simulated time before that.
+    #[arg(long, value_name = "TIME", default_value = "500 ms")]
+    warmup: String,
+    /// Seed of all random streams, in place of the scenarios' `run.seed`.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Runs at a time; results never depend on it. By default one for each core.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Write the table as JSON to a file; `-` is standard output, which then holds nothing else.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    json: Option<Json>,
+    /// Print a page of Markdown.
+    #[arg(long)]
+    markdown: bool,
+    /// Show no progress.
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+fn technique(name: &str) -> Result<&'static Technique, String> {
+    TECHNIQUES.iter().find(|technique| technique.name == name).ok_or_else(|| {
+        let names: Vec<&str> = TECHNIQUES.iter().map(|technique| technique.name).collect();
+        format!("no technique has this name; there are {}", names.join(", "))
+    })
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let techniques: Vec<&'static Technique> = match arguments.techniques.as_slice() {
+        [] => TECHNIQUES.iter().collect(),
+        some => some.to_vec(),
+    };
+    if arguments.list {
+        return output::print(&list(&techniques));
+    }
+    let scenarios = match arguments.scenarios.as_slice() {
+        [] => SCENARIOS.map(str::to_owned).to_vec(),
+        some => some.to_vec(),
+    };
+    let mut first =
+        vec![format!("run.duration={}", arguments.duration), format!("run.warmup={}", arguments.warmup)];
+    first.extend(arguments.seed.map(|seed| format!("run.seed={seed}")));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let bar = commands::sim::bar(arguments.quiet, "{wide_bar} {pos} of {len} runs, {eta} left");
+    let compared = fanin_reproduce::compare(
+        &scenarios,
+        &techniques,
+        [&first, &arguments.sets],
+        arguments.threads.map_or(cores, usize::from),
+        interrupt::flag(),
+        &|done, of| {
+            bar.set_length(of as u64);
+            bar.set_position(done as u64);
+        },
+    );
+    bar.finish_and_clear();
+    let compared = compared?;
+    if let Some(json) = &arguments.json {
+        json.write(&table(&compared))?;
+    }
+    if !arguments.json.as_ref().is_some_and(Json::is_stdout) {
+        let page =
+            if arguments.markdown { markdown(arguments, &techniques, &compared) } else { text(&compared) };
+        output::print(&page)?;
+    }
+    let rows = compared.iter().flat_map(|compared| &compared.rows);
+    let stalled = rows.filter_map(|row| row.figures.as_ref().ok()?.stalled.clone()).next();
+    if compared.iter().any(|compared| compared.rows.len() < techniques.len()) {
+        return Err(Failure::Stopped);
+    }
+    stalled.map_or(Ok(()), |diagnosis| Err(Failure::Stalled { diagnosis }))
+}
+
+#[derive(Serialize)]
+struct Table<'a> {
+    schema: &'static str,
+    scenarios: Vec<Scenario<'a>>,
+}
+
+#[derive(Serialize)]
+struct Scenario<'a> {
+    scenario: &'a str,
+    duration: &'a str,
+    techniques: Vec<Row<'a>>,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    name: &'a str,
+    what: &'a str,
+    tuning: &'a str,
+    set: &'a [&'a str],
+    #[serde(flatten)]
+    outcome: Told<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Told<'a> {
+    Refused {
+        refused: &'a str,
+    },
+    Figures {
+        completed: u64,
+        mean_ms: f64,
+        p99_ms: f64,
+        max_ms: f64,
+        drops: u64,
+        timeouts: u64,
+        queue_bytes_max: u64,
+        reverse_bytes_each: f64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        extra_reverse: Option<f64>,
+        cpu_s: f64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        stalled: Option<&'a str>,
+    },
+}
+
+fn table(compared: &[Compared]) -> Table<'_> {
+    let scenarios = compared
+        .iter()
+        .map(|compared| Scenario {
+            scenario: &compared.name,
+            duration: &compared.duration,
+            techniques: compared
+                .rows
+                .iter()
+                .map(|row| Row {
+                    name: row.technique.name,
+                    what: row.technique.what,
+                    tuning: row.technique.tuning,
+                    set: row.technique.sets,
+                    outcome: match &row.figures {
+                        Err(why) => Told::Refused { refused: why },
+                        Ok(figures) => Told::Figures {
+                            completed: figures.completed,
+                            mean_ms: figures.times_ms.mean,
+                            p99_ms: figures.times_ms.p99,
+                            max_ms: figures.times_ms.max,
+                            drops: figures.drops,
+                            timeouts: figures.timeouts,
+                            queue_bytes_max: figures.queue_bytes_max,
+                            reverse_bytes_each: figures.reverse_bytes_each,
+                            extra_reverse: compared.extra_reverse(figures),
+                            cpu_s: figures.cpu_s,
+                            stalled: figures.stalled.as_deref(),
+                        },
+                    },
+                })
+                .collect(),
+        })
+        .collect();
+    Table { schema: "fanin.compared/1", scenarios }
+}
+
+/// The columns of a row, with units in the heading.
+const COLUMNS: [&str; 9] = [
+    "mean, ms",
+    "p99, ms",
+    "worst, ms",
+    "drops",
+    "time-outs",
+    "largest queue, kB",
+    "reverse, kB an event",
+    "extra reverse",
+    "events",
+];
+
+fn cells(compared: &Compared, figures: &Figures) -> [String; 9] {
+    let times = &figures.times_ms;
+    let ms = |value: f64| format!("{value:.1}");
+    let extra = compared.extra_reverse(figures);
+    [
+        ms(times.mean),
+        ms(times.p99),
+        if figures.stalled.is_some() { "stalled".to_owned() } else { ms(times.max) },
+        figures.drops.to_string(),
+        figures.timeouts.to_string(),
+        format!("{:.0}", figures.queue_bytes_max as f64 / 1e3),
+        format!("{:.1}", figures.reverse_bytes_each / 1e3),
+        extra.map_or_else(String::new, |share| format!("{:+.0} %", 100.0 * share)),
+        figures.completed.to_string(),
+    ]
+}
+
+fn text(compared: &[Compared]) -> String {
+    let mut out = String::new();
+    for compared in compared {
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "{} ({}), {} measured", compared.name, compared.title, compared.duration);
+        let width = compared.rows.iter().map(|row| row.technique.name.len()).max().unwrap_or(0).max(9);
+        let _ = writeln!(out, "{:<width$}  {}", "technique", COLUMNS.join("  "));
+        for row in &compared.rows {
+            let _ = write!(out, "{:<width$}", row.technique.name);
+            match &row.figures {
+                Err(why) => {
+                    let _ = write!(out, "  not possible: {why}");
+                }
+                Ok(figures) => {
+                    for (cell, heading) in cells(compared, figures).iter().zip(COLUMNS) {
+                        let _ = write!(out, "  {cell:>width$}", width = heading.len());
+                    }
+                }
+            }
+            out.push('\n');
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn list(techniques: &[&'static Technique]) -> String {
+    let mut out = String::new();
+    for technique in techniques {
+        let _ = writeln!(out, "{:<15} {}", technique.name, technique.what);
+        let _ = writeln!(out, "{:<15} tuning: {}", "", technique.tuning);
+        for set in technique.sets {
+            let _ = writeln!(out, "{:<15} --set \"{set}\"", "");
+        }
+    }
+    out
+}
+
+fn markdown(arguments: &Arguments, techniques: &[&'static Technique], compared: &[Compared]) -> String {
+    let mut out = String::from(
+        "# The techniques side by side\n\nMade by `fanin compare --markdown`; do not edit. Each run measures ",
+    );
+    let seed = arguments.seed.map_or_else(|| "the scenario's seed".to_owned(), |seed| format!("seed {seed}"));
+    let sets: Vec<String> = arguments.sets.iter().map(|set| format!("`{set}`")).collect();
+    let _ = writeln!(
+        out,
+        "{} after {} of warm-up, with {seed}{}{}. Counts are those of all measured\nevents and what finished them; the \
+         largest queue is that of any switch; reverse traffic is what collectors put on the wire\n(requests, \
+         acknowledgements, credit), extra is what it is beyond `{}`. Settings of each technique stand at the end.\n",
+        arguments.duration,
+        arguments.warmup,
+        if sets.is_empty() { "" } else { ", " },
+        sets.join(", "),
+        TECHNIQUES[1].name,
+    );
+    for compared in compared {
+        let ideal = compared.rows.iter().find_map(|row| row.figures.as_ref().ok()?.times_ms.ideal);
+        let ideal = ideal.map_or_else(String::new, |ideal| format!(" (ideal {ideal:.2} ms)"));
+        let _ = writeln!(out, "## {}: {}{ideal}\n", compared.name, compared.title);
+        let _ = writeln!(out, "| technique | {} | tuning |", COLUMNS.join(" | "));
+        let _ = writeln!(out, "|---|{}---|", "---:|".repeat(COLUMNS.len()));
+        for row in &compared.rows {
+            let cells = match &row.figures {
+                Err(why) => format!("not possible: {why}{}", " |".repeat(COLUMNS.len() - 1)),
+                Ok(figures) => cells(compared, figures).join(" | "),
+            };
+            let _ = writeln!(out, "| `{}` | {cells} | {} |", row.technique.name, row.technique.tuning);
+        }
+        out.push('\n');
+    }
+    let _ = writeln!(out, "## Settings\n\n| technique | what | set |\n|---|---|---|");
+    for technique in techniques {
+        let sets: Vec<String> = technique.sets.iter().map(|set| format!("`{set}`")).collect();
+        let _ = writeln!(out, "| {} | {} | {} |", technique.name, technique.what, sets.join(", "));
+    }
+    out
+}

@@ -1,0 +1,64 @@
+//! `fanin compare` from outside.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{command, fanin, interrupt_after, stderr, stdout};
+use serde_json::Value;
+
+const SMALL: [&str; 4] = ["--duration", "20 ms", "--warmup", "0 s"];
+
+#[test]
+fn techniques_stand_side_by_side() {
+    let mut arguments = vec!["compare", "incast", "--techniques", "none,deep-buffers,sird,barrel-shifter"];
+    arguments.extend(SMALL);
+    let output = fanin(&[&arguments[..], &["--json", "-"]].concat());
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
+    let table: Value = serde_json::from_str(stdout(&output)).expect("JSON alone");
+    assert_eq!(table["schema"], "fanin.compared/1");
+    let rows = table["scenarios"][0]["techniques"].as_array().unwrap();
+    let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["none", "deep-buffers", "sird", "barrel-shifter"]);
+    assert!(rows[0]["drops"].as_u64().unwrap() > 0 && rows[2]["drops"] == 0, "{rows:#?}");
+    assert_eq!(rows[1]["extra_reverse"].as_f64(), Some(0.0));
+    assert!(rows[3]["refused"].as_str().unwrap().contains("collectors take turns"), "{rows:#?}");
+    assert!(rows[3].get("mean_ms").is_none(), "a key that does not apply is absent");
+
+    let output = fanin(&[&arguments[..], &["--markdown"]].concat());
+    for line in ["## incast: ", "| technique | mean, ms |", "| `sird` | ", "not possible: a barrel shifter"] {
+        assert!(stdout(&output).contains(line), "{line}: {}", stdout(&output));
+    }
+    // The same on any number of threads.
+    let text = |threads| fanin(&[&arguments[..], &["--threads", threads]].concat()).stdout;
+    assert_eq!(text("1"), text("3"));
+}
+
+#[test]
+fn what_each_technique_sets_is_listed() {
+    let output = fanin(&["compare", "--list", "--techniques", "static"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(stdout(&output).contains("--set \"transport.static_window=2\""), "{}", stdout(&output));
+}
+
+#[test]
+fn what_is_wrong_is_two() {
+    for (arguments, expected) in [
+        (&["compare", "incast", "--techniques", "nothing"][..], "there are none, deep-buffers, credits"),
+        (&["compare", "no-such-scenario"], "fanin scenario list"),
+        (&["compare", "incast", "--duration", "soon"], "soon"),
+    ] {
+        let output = fanin(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{arguments:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn ctrl_c_is_130() {
+    let arguments = ["compare", "incast", "--techniques", "deep-buffers", "--duration", "10000 s"];
+    let mut child = command(&arguments).spawn().unwrap();
+    interrupt_after(&mut child, Duration::from_millis(200));
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+}

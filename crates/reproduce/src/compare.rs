@@ -1,0 +1,330 @@
+//! All techniques against incast side by side: one table of what each sets, simulated on any scenario.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use fanin_report::{Summary, Times};
+use fanin_scenario::{Errors, Loaded, load};
+use fanin_sim::{Control, End, Outcome, Point};
+
+use crate::Progress;
+
+/// A technique as the comparison sets it up.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Technique {
+    /// Its name, for `--techniques`.
+    pub name: &'static str,
+    /// What it is, in a few words.
+    pub what: &'static str,
+    /// What has to be tuned for it to work, and where.
+    pub tuning: &'static str,
+    /// `KEY=VALUE`, as for `--set`.
+    pub sets: &'static [&'static str],
+}
+
+/// The row that others' reverse traffic is compared with: nothing is lost and nothing avoided.
+const REFERENCE: &str = "deep-buffers";
+
+/// Every technique, in the order of the table.
+#[rustfmt::skip]
+pub const TECHNIQUES: &[Technique] = &[
+    Technique { name: "none", what: "TCP as it is", tuning: "none", sets: &["shaping.method=none"] },
+    Technique {
+        name: REFERENCE, what: "TCP as it is, buffers without a limit", tuning: "none; memory for all that can come",
+        sets: &["shaping.method=none", "tor.buffering=unlimited"],
+    },
+    Technique {
+        name: "credits", what: "application credits (thesis §4.3)", tuning: "credits, by buffer and event",
+        sets: &["shaping.method=credits", "shaping.credits=480"],
+    },
+    Technique {
+        name: "static", what: "static window of 2 packets (ICC'15 §IV.C)", tuning: "window, by senders and buffer",
+        sets: &["shaping.method=none", "transport.congestion_control=static", "transport.static_window=2"],
+    },
+    Technique {
+        name: "diatcp", what: "DIATCP, 160 packets a collector (ICC'15 §IV.D)", tuning: "global window, by buffer",
+        sets: &["shaping.method=none", "transport.congestion_control=diatcp", "transport.diatcp.global_window=160"],
+    },
+    Technique {
+        name: "dctcp", what: "DCTCP, K = 20 packets (RFC 8257)", tuning: "threshold in switches; quick acknowledgements",
+        sets: &[
+            "shaping.method=none", "transport.congestion_control=dctcp", "tor.ecn.mode=threshold",
+            "tor.ecn.threshold=20", "transport.delayed_ack=false",
+        ],
+    },
+    Technique {
+        name: "ecn-red", what: "ECN with RED, 100 to 300 packets, queue as it is (RFC 3168)",
+        tuning: "RED's thresholds in switches; quick acknowledgements",
+        sets: &[
+            "shaping.method=none", "transport.ecn=true", "tor.ecn.mode=red-mark", "tor.ecn.weight=1",
+            "tor.ecn.min=100", "tor.ecn.max=300", "tor.ecn.hard_drop=false", "transport.delayed_ack=false",
+        ],
+    },
+    Technique {
+        name: "red-drop", what: "RED that drops, 100 to 300 packets", tuning: "RED's thresholds in switches",
+        sets: &["shaping.method=none", "tor.ecn.mode=red-drop", "tor.ecn.min=100", "tor.ecn.max=300"],
+    },
+    Technique {
+        name: "m21tcp", what: "M21TCP (§III)", tuning: "quick acknowledgements; switches that count flows",
+        sets: &[
+            "shaping.method=none", "transport.congestion_control=m21tcp", "tor.m21=true",
+            "transport.delayed_ack=false",
+        ],
+    },
+    Technique {
+        name: "rto", what: "least RTO 5 ms, no delayed acknowledgements (thesis §6.3)", tuning: "RTO in all hosts",
+        sets: &["shaping.method=none", "transport.rto_min=5 ms", "transport.delayed_ack=false"],
+    },
+    Technique {
+        name: "ictcp", what: "ICTCP (to compare with)", tuning: "none",
+        sets: &["shaping.method=none", "transport.congestion_control=ictcp"],
+    },
+    Technique {
+        name: "swift", what: "Swift-like delay control (to compare with)", tuning: "target delay and scaling",
+        sets: &[
+            "shaping.method=none", "transport.congestion_control=swift", "transport.delayed_ack=false",
+            "transport.swift.target=1 ms",
+        ],
+    },
+    Technique {
+        name: "sird", what: "SIRD: byte credit of receivers, no TCP (to compare with)", tuning: "none; another transport",
+        sets: &["shaping.method=none", "transport.congestion_control=sird"],
+    },
+    Technique {
+        name: "pause", what: "PAUSE by the rack's switch (802.3x)", tuning: "thresholds in switches",
+        sets: &[
+            "shaping.method=none", "tor.pause.mode=pause", "tor.pause.xoff=300 kB", "tor.pause.xon=150 kB",
+        ],
+    },
+    Technique {
+        name: "pfc", what: "priority flow control by the rack's switch (802.1Qbb)", tuning: "thresholds in switches",
+        sets: &[
+            "shaping.method=none", "tor.pause.mode=priority", "tor.pause.xoff=300 kB", "tor.pause.xon=150 kB",
+        ],
+    },
+    Technique {
+        name: "daqring", what: "a ring for each collector in the rack's switch (LCN'15)", tuning: "rate and frames of rings",
+        sets: &["shaping.method=none", "tor.buffering=daqring", "tor.daqring.frames=40000"],
+    },
+    Technique {
+        name: "fastpass", what: "central arbiter, advance 25 us (thesis §6.4)", tuning: "advance; clocks; an arbiter",
+        sets: &["shaping.method=fastpass", "shaping.fastpass.advance=25 us"],
+    },
+    Technique {
+        name: "barrel-shifter", what: "linear shift with barriers (LHCb, CMS)", tuning: "events a phase",
+        sets: &["shaping.method=barrel-shifter"],
+    },
+];
+
+/// What a technique gave on a scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figures {
+    /// Collection times of the measured events, or times of the requests of a barrier workload.
+    pub times_ms: Times,
+    /// How many there were.
+    pub completed: u64,
+    /// Frames that switches dropped.
+    pub drops: u64,
+    /// Time-outs of all senders, or of receivers where these wait for data.
+    pub timeouts: u64,
+    /// The most bytes in one queue of a switch.
+    pub queue_bytes_max: u64,
+    /// Bytes on the wire that collectors sent, for each event.
+    pub reverse_bytes_each: f64,
+    /// Processor time in seconds.
+    pub cpu_s: f64,
+    /// Why the run ended before it was done: nothing moved any more.
+    pub stalled: Option<String>,
+}
+
+/// A technique's row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// The technique.
+    pub technique: &'static Technique,
+    /// Its figures, or why it is impossible here.
+    pub figures: Result<Figures, String>,
+}
+
+/// The rows of one scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compared {
+    /// The scenario's name.
+    pub name: String,
+    /// Its title.
+    pub title: String,
+    /// Measured time of each run, as the scenario writes it.
+    pub duration: String,
+    /// In the order of the techniques asked for; those that had no turn before a stop are missing.
+    pub rows: Vec<Row>,
+}
+
+impl Compared {
+    /// How much more than the row without avoidance and losses a row sends back, as a share; `None` where that is not there.
+    pub fn extra_reverse(&self, figures: &Figures) -> Option<f64> {
+        let is_reference = |row: &&Row| row.technique.name == REFERENCE;
+        let reference = self.rows.iter().find(is_reference)?.figures.as_ref().ok()?;
+        (reference.reverse_bytes_each > 0.0)
+            .then(|| figures.reverse_bytes_each / reference.reverse_bytes_each - 1.0)
+    }
+}
+
+/// Simulates every technique on every scenario, on `threads` threads; `first` are settings that the techniques may change, `last`
+/// override them. A technique that a scenario refuses has a row that says why. After a stop what is finished is returned.
+///
+/// # Errors
+/// Where a scenario is wrong by itself.
+pub fn compare(
+    scenarios: &[String],
+    techniques: &[&'static Technique],
+    [first, last]: [&[String]; 2],
+    threads: usize,
+    stop: &AtomicBool,
+    progress: Progress<'_>,
+) -> Result<Vec<Compared>, Errors> {
+    let with = |source: &str, sets: &[&str]| -> Result<Loaded, Errors> {
+        let sets = sets.iter().map(|&set| set.to_owned());
+        load(source, &first.iter().cloned().chain(sets).chain(last.iter().cloned()).collect::<Vec<_>>())
+    };
+    let mut compared = Vec::new();
+    let mut loaded = Vec::new();
+    for source in scenarios {
+        let plain = with(source, &[])?;
+        compared.push(Compared {
+            name: plain.name.clone(),
+            title: plain.scenario.title.clone(),
+            duration: plain.scenario.run.duration.to_string(),
+            rows: Vec::new(),
+        });
+        loaded.extend(techniques.iter().map(|technique| with(source, technique.sets)));
+    }
+    let points: Vec<Point> = loaded
+        .iter()
+        .flatten()
+        .map(|loaded| Point { scenario: loaded.scenario.clone(), seed: loaded.scenario.run.seed })
+        .collect();
+    let done = AtomicUsize::new(0);
+    let control = Control { stop, ..Control::default() };
+    progress(0, points.len());
+    let outcomes = fanin_sim::sweep(&points, threads, &control, &|_| {
+        progress(done.fetch_add(1, Ordering::Relaxed) + 1, points.len());
+    });
+    let mut outcomes = outcomes.into_iter();
+    let asked = techniques.len();
+    for (number, loaded) in loaded.iter().enumerate() {
+        let figures = match loaded {
+            Err(errors) => Err(reason(errors)),
+            Ok(_) => match outcomes.next() {
+                None | Some(Ok(Outcome { end: End::Stopped, .. })) => continue,
+                Some(Err(error)) => Err(error.to_string()),
+                Some(Ok(outcome)) => Ok(figures(&outcome)),
+            },
+        };
+        compared[number / asked].rows.push(Row { technique: techniques[number % asked], figures });
+    }
+    Ok(compared)
+}
+
+/// The first of what is wrong.
+fn reason(errors: &Errors) -> String {
+    errors.problems().first().map_or_else(|| "refused".to_owned(), |problem| problem.message().to_owned())
+}
+
+fn figures(outcome: &Outcome) -> Figures {
+    let summary = &outcome.summary;
+    let (times_ms, completed) = times(summary);
+    let network = summary.network.clone().unwrap_or_default();
+    let timeouts = match &summary.tcp {
+        Some(tcp) => tcp.timeouts.unwrap_or(0),
+        None => summary.techniques.values().filter_map(|figures| figures["timeouts"].as_u64()).sum(),
+    };
+    Figures {
+        times_ms,
+        completed,
+        drops: network.drops.unwrap_or(0),
+        timeouts,
+        queue_bytes_max: network.queue_bytes_max.unwrap_or(0),
+        reverse_bytes_each: network.reverse_bytes.unwrap_or(0) as f64 / completed.max(1) as f64,
+        cpu_s: summary.speed.as_ref().and_then(|speed| speed.cpu_s).unwrap_or(0.0),
+        stalled: match &outcome.end {
+            End::Stalled { diagnosis, .. } => Some(diagnosis.clone()),
+            End::Complete | End::Stopped => None,
+        },
+    }
+}
+
+fn times(summary: &Summary) -> (Times, u64) {
+    match (&summary.requests, &summary.events) {
+        (Some(requests), _) => (requests.time_ms.clone().unwrap_or_default(), requests.completed),
+        (None, events) => (
+            summary.collection_time_ms.clone().unwrap_or_default(),
+            events.as_ref().map_or(0, |events| events.collected),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    static NEVER: AtomicBool = AtomicBool::new(false);
+
+    fn all(scenario: &str, last: &[&str]) -> Compared {
+        let last: Vec<String> = last.iter().map(|&set| set.to_owned()).collect();
+        let techniques: Vec<&Technique> = TECHNIQUES.iter().collect();
+        let scenarios = [scenario.to_owned()];
+        compare(&scenarios, &techniques, [&[], &last], 2, &NEVER, &|_, _| ()).unwrap().pop().unwrap()
+    }
+
+    #[test]
+    fn every_technique_runs_on_the_thesis_scenario() {
+        let names: BTreeSet<&str> = TECHNIQUES.iter().map(|technique| technique.name).collect();
+        assert_eq!(names.len(), TECHNIQUES.len());
+        // Small enough for a debug build; what the table is about are the big ones.
+        let small = [
+            "run.duration=40 ms",
+            "run.warmup=20 ms",
+            "collectors.hosts_per_rack=4",
+            "supervisor.rate=100 Hz",
+        ];
+        for scenario in ["thesis-a-1000hz", "thesis-b-1000hz"] {
+            let compared = all(scenario, &small);
+            assert_eq!(compared.rows.len(), TECHNIQUES.len());
+            for row in &compared.rows {
+                let name = row.technique.name;
+                let figures = row.figures.as_ref().unwrap_or_else(|why| panic!("{name}: {why}"));
+                assert_eq!(figures.stalled, None, "{name}");
+                assert!(figures.completed > 0 && figures.times_ms.mean > 15.0, "{name} {figures:?}");
+                assert!(
+                    figures.times_ms.mean >= figures.times_ms.min && figures.reverse_bytes_each > 10_000.0
+                );
+            }
+            let reference = compared.rows[1].figures.as_ref().unwrap();
+            assert_eq!((compared.extra_reverse(reference), reference.drops), (Some(0.0), 0));
+        }
+    }
+
+    #[test]
+    fn what_is_impossible_says_so_and_a_wrong_scenario_is_an_error() {
+        let compared = all("incast", &["run.duration=5 ms", "workload.senders=2"]);
+        let shifter = compared.rows.iter().find(|row| row.technique.name == "barrel-shifter").unwrap();
+        assert!(shifter.figures.as_ref().unwrap_err().contains("collectors take turns"), "{shifter:?}");
+        let wrong = compare(&["no-such".to_owned()], &[&TECHNIQUES[0]], [&[], &[]], 1, &NEVER, &|_, _| ());
+        assert!(wrong.is_err());
+    }
+
+    #[test]
+    fn the_page_has_a_row_for_each() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/compared.md");
+        let page = std::fs::read_to_string(page).expect("docs/compared.md");
+        for technique in TECHNIQUES {
+            let row = format!("\n| `{}` |", technique.name);
+            assert!(
+                page.contains(&row),
+                "docs/compared.md lacks {}: `fanin compare` makes it anew",
+                technique.name
+            );
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! How much credit a sender may have outstanding: two loops in the manner of DCTCP, the lesser of which counts (§4.2).
+
+/// One of the two: it follows the marks of the network, or those of the sender.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Loop {
+    bytes: u32,
+    /// The marked share in the past, in millionths.
+    alpha: u32,
+    seen: u32,
+    marked: u32,
+}
+
+/// Millionths in one.
+const ONE: u64 = 1_000_000;
+
+impl Loop {
+    fn note(&mut self, bytes: u32, is_marked: bool, bounds: &Bounds) {
+        self.seen += bytes;
+        if is_marked {
+            self.marked += bytes;
+        }
+        // Once for each bucket's worth of data, about a round trip.
+        if self.seen < self.bytes {
+            return;
+        }
+        let share = u64::from(self.marked) * ONE / u64::from(self.seen);
+        let gain = u64::from(bounds.gain);
+        self.alpha = ((u64::from(self.alpha) * (ONE - gain) + share * gain) / ONE) as u32;
+        self.bytes = if self.marked > 0 {
+            let kept = 2 * ONE - u64::from(self.alpha);
+            ((u64::from(self.bytes) * kept / (2 * ONE)) as u32).max(bounds.step)
+        } else {
+            (self.bytes + bounds.step).min(bounds.most)
+        };
+        (self.seen, self.marked) = (0, 0);
+    }
+}
+
+/// Between what the buckets move.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Bounds {
+    /// A packet: the least, and what a bucket grows by.
+    pub(super) step: u32,
+    pub(super) most: u32,
+    /// Weight of the newest share, in millionths.
+    pub(super) gain: u32,
+}
+
+/// A receiver's credit for one sender.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct SenderBucket {
+    network: Loop,
+    sender: Loop,
+}
+
+impl SenderBucket {
+    /// Full, and as sensitive to the first mark as a new connection of DCTCP (RFC 8257 §3.4).
+    pub(super) fn new(bounds: &Bounds) -> Self {
+        let full = Loop { bytes: bounds.most, alpha: ONE as u32, seen: 0, marked: 0 };
+        Self { network: full, sender: full }
+    }
+
+    /// So much credit may be outstanding, in bytes.
+    #[inline]
+    pub(super) fn bytes(&self) -> u32 {
+        self.network.bytes.min(self.sender.bytes)
+    }
+
+    /// Scheduled data have come: marked by a switch (ECN), or by a sender with more credit than it can use.
+    #[inline]
+    pub(super) fn note(&mut self, bytes: u32, marked: bool, congested: bool, bounds: &Bounds) {
+        self.network.note(bytes, marked, bounds);
+        self.sender.note(bytes, congested, bounds);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUNDS: Bounds = Bounds { step: 1_000, most: 10_000, gain: 62_500 };
+
+    #[test]
+    fn follows_marks_down_and_comes_back() {
+        let mut bucket = SenderBucket::new(&BOUNDS);
+        assert_eq!(bucket.bytes(), 10_000);
+        // All marked with α at one: halved; half a bucket later again.
+        (0..10).for_each(|_| bucket.note(1_000, true, false, &BOUNDS));
+        assert_eq!(bucket.bytes(), 5_000);
+        (0..100).for_each(|_| bucket.note(1_000, true, false, &BOUNDS));
+        assert_eq!(bucket.bytes(), 1_000, "never below a packet");
+        // The other loop has stayed as it was; this one grows by a packet for each bucket's worth.
+        (0..60).for_each(|_| bucket.note(1_000, false, false, &BOUNDS));
+        assert_eq!(bucket.bytes(), 10_000);
+        (0..10).for_each(|_| bucket.note(1_000, false, true, &BOUNDS));
+        assert!(bucket.bytes() < 10_000, "a congested sender counts by itself");
+    }
+}
