@@ -150,6 +150,7 @@ fn connections_of_others_are_left_alone() {
 /// The table of docs/testbed.md; run by `cargo test -p fanin-testbed --features bpf --test m21 -- --ignored --nocapture`.
 #[test]
 #[ignore = "a table, not a check"]
+#[expect(clippy::print_stdout, reason = "a table is what it is for")]
 fn ablation() {
     if !privileged() {
         return;

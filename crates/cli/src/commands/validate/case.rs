@@ -66,8 +66,8 @@ pub(super) struct Judged {
 }
 
 impl Judged {
-    pub(super) fn new(case: &Case, predicted: Summary, measured: Measured, known: Option<String>) -> Self {
-        let comparison = measured.summary().map(|measured| compare(&predicted, &measured, GOALS));
+    pub(super) fn new(case: &Case, predicted: &Summary, measured: Measured, known: Option<String>) -> Self {
+        let comparison = measured.summary().map(|measured| compare(predicted, &measured, GOALS));
         let title = case.loaded.scenario.title.clone();
         Self { name: case.name.clone(), title, measured, comparison, known }
     }

@@ -118,7 +118,7 @@ fn one(
     if arguments.out.is_some() {
         case.page(&folder, &predicted, &measured)?;
     }
-    Ok(Judged::new(case, predicted.summary, measured, known))
+    Ok(Judged::new(case, &predicted.summary, measured, known))
 }
 
 /// The cases of a folder, by name.
