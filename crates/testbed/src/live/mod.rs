@@ -2,7 +2,7 @@
 //! inside.
 //!
 //! [`Shape`] is the network of a scenario, [`Bench`] that network standing. Processes are started in it through
-//! [`Bench::command`]; `fanin_node::launch` does so through [`Placed`].
+//! [`Bench::place`]; `fanin_node::launch` does so through [`Placed`].
 
 mod bench;
 mod calibrate;
