@@ -85,7 +85,7 @@ pub(super) fn claims() -> Vec<Claim> {
                 )
             },
             known: Some(
-                "95 and 68 % suffer one, but the peak lies at 245 ms: after a time-out one segment goes, whose acknowledgement is delayed by 40 ms",
+                "94 and 96 % suffer one, but the peak lies at 245 ms: after a time-out one segment goes, whose acknowledgement is delayed by 40 ms",
             ),
         },
         Claim {

@@ -81,7 +81,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
         }
     };
     let captured = end_capture(job, tap)?;
-    let mut counted = counted(&folder)?;
+    let counted = counted(&folder)?;
     let speed = Speed {
         wall_s: Some(began.elapsed().as_secs_f64()),
         cpu_s: Some(ended_cpu_seconds() - cpu),
@@ -93,7 +93,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     let mut told = told(&folder, &racks)?;
     let mut observed = watch.map(|watch| watch.finish(told.start_unix_us)).transpose()?;
     let queues = observed.as_mut().map_or_else(Vec::new, |observed| std::mem::take(&mut observed.queues));
-    let (events, flows) = (std::mem::take(&mut told.rows), std::mem::take(&mut counted.rows));
+    let (events, flows) = (std::mem::take(&mut told.rows), counted.rows.clone());
     let mut records = Records { events, queues, flows, ..Records::default() };
     if let Some(carried) = &job.carried {
         carried.rescale(&mut records);
