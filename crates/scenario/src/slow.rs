@@ -137,6 +137,8 @@ mod tests {
                 "run.stall_limit",
                 "transport.timer_granularity",
                 "transport.delayed_ack_timeout",
+                // No live system has this transport.
+                "transport.sird.timeout",
                 "live.silence_max",
             ]
         );

@@ -135,7 +135,8 @@ fn incast_collapses_in_a_shallow_buffer_and_not_in_a_ring() {
     const TRIES: usize = 6;
     /// 1460 bytes of each 1538 on the wire are 94.9 %.
     const WANTED: u64 = 94_000_000;
-    const COLLAPSED: u64 = 30_000_000;
+    /// Where rounds are as dense as they can be it is 27 Mb/s; a machine that is busy spreads the answers out.
+    const COLLAPSED: u64 = 70_000_000;
     let Some(lab) = Lab::new("incast", SENDERS + 1, 1500) else { return };
     let mut shallow = lab.config();
     shallow.port[0].rate = Some(Rate::new(100_000_000));
@@ -146,7 +147,10 @@ fn incast_collapses_in_a_shallow_buffer_and_not_in_a_ring() {
         let collapsed = incast(&lab, SENDERS, 10_000, Duration::from_secs(3));
         let dropped = running.stop().snapshot.drops();
         eprintln!("64 kB: {collapsed:?}, {dropped} drops");
-        assert!(dropped > 0 && collapsed.retransmits > 0, "64 kB were enough: {collapsed:?}");
+        assert!(
+            dropped > 0 && collapsed.retransmits > 0 && collapsed.timeouts > 0,
+            "64 kB were enough: {collapsed:?}"
+        );
         worst = worst.min(collapsed.goodput);
         if worst < COLLAPSED {
             break;
