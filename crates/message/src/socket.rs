@@ -138,7 +138,8 @@ impl SocketOptions {
     }
 
     /// Takes out what this system refuses, by trying each option on a socket of its own. A minimum RTO or a delay of
-    /// acknowledgements below what the kernel's clock can do becomes the least that it accepts.
+    /// acknowledgements below what the kernel's clock can do becomes the least that it accepts; a minimum RTO above 200 ms,
+    /// the most that a socket takes (`do_tcp_setsockopt`), is left to the route and the namespace.
     ///
     /// # Errors
     ///
@@ -162,8 +163,8 @@ impl SocketOptions {
                 "window_clamp" => self.window_clamp = None,
                 "quickack" => self.quickack = None,
                 "rto_min" => {
-                    self.rto_min =
-                        least(sockopt::TCP_RTO_MIN_US).filter(|&least| Some(least) != self.rto_min);
+                    // One that is too long is the route's or the namespace's to set: both take more than a socket does.
+                    self.rto_min = least(sockopt::TCP_RTO_MIN_US).filter(|&least| self.rto_min < Some(least));
                     misfit.instead = self.rto_min;
                 }
                 "rto_max" => self.rto_max = None,
@@ -332,6 +333,10 @@ mod tests {
         assert_eq!((options.congestion_control.clone(), options.rto_max), (None, None));
         assert_eq!(options.user_timeout, Some(Duration::from_millis(1500)));
         assert_eq!(options.fit().unwrap(), [], "what is left is accepted");
+        let mut long =
+            SocketOptions { rto_min: Some(Duration::from_millis(800)), ..SocketOptions::default() };
+        assert_eq!(long.fit().unwrap()[0].instead, None, "too long is no reason for the shortest");
+        assert_eq!(long.rto_min, None);
     }
 
     #[test]

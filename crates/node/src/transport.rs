@@ -9,6 +9,8 @@ use fanin_units::{Duration, Packets, Ratio};
 
 use crate::clock::std_duration;
 
+/// The longest minimum RTO that a socket takes; routes and namespaces take more (`TCP_RTO_MIN`).
+const SOCKET_RTO_MIN_MAX: Duration = Duration::from_millis(200);
 /// The adaptive rule of Linux delays an acknowledgement by this at least (`TCP_DELACK_MIN`), and the profiles follow it.
 const DELAYED_ACK_USUAL: Duration = Duration::from_millis(40);
 /// IPv4 and TCP without options.
@@ -148,6 +150,9 @@ fn reason(transport: &Transport, misfit: &Misfit) -> String {
         }
         ("rto_min", Some(least)) => {
             format!("transport.rto_min = {} (the least of this kernel is {})", transport.rto_min, ms(least))
+        }
+        ("rto_min", None) if transport.rto_min > SOCKET_RTO_MIN_MAX => {
+            format!("transport.rto_min = {} (a socket takes 200 ms at most)", transport.rto_min)
         }
         ("rto_min", None) => format!("transport.rto_min = {} ({why}: Linux 6.15 has it)", transport.rto_min),
         ("rto_max", _) => format!("transport.rto_max = {} ({why})", transport.rto_max),
