@@ -83,7 +83,8 @@ fn an_incast_is_lossless_in_a_ring_and_not_in_a_shallow_buffer() {
     // 24 senders' first windows are 240 kB; 64 kB cannot hold them. Nothing of that is the machine's.
     assert!(network["drops"].as_u64() > Some(0), "{shallow}");
     assert!(network["queue_bytes_max"].as_u64() > Some(50_000), "{shallow}");
-    assert!(network["queue_bytes_max"].as_u64() <= Some(64_000), "{shallow}");
+    // The switch counts check sequences, which the buffer was given room for by whole frames.
+    assert!(network["queue_bytes_max"].as_u64() <= Some(66_000), "{shallow}");
     assert!(shallow["tcp"]["retransmits"].as_u64() > Some(0), "{shallow}");
     for file in ["summary.json", "events.parquet", "queues.parquet", "flows.parquet", "report.html"] {
         assert!(folder.join(file).exists(), "{file}");
