@@ -24,13 +24,13 @@ system_build=(
     'has clang|clang|the BPF programs'
     'test -e /usr/include/libelf.h -a -e /usr/include/zlib.h|libelf-dev zlib1g-dev|loading BPF programs'
     'has make && has pkg-config|make pkg-config|building the loader of BPF programs'
+    'has ip && has tc && has ss|iproute2|networks of namespaces'
 )
 system_test=(
     'has git|git|the checks of the tracked files'
     'has ethtool|ethtool|true frames between namespaces'
     'has python3|python3|the Python package and the checks'
     'has valgrind|valgrind|counting instructions'
-    'has ip && has tc && has ss|iproute2|networks of namespaces'
     'python3 -c "import ensurepip, venv"|python3-venv|the Python tools, in .venv'
     'has chromium|chromium|the tests of the page'
     'has ovs-vswitchd|openvswitch-switch|the test of OpenFlow rules'
