@@ -1,11 +1,11 @@
-//! What the kernel counts of a connection (`struct tcp_info` of `linux/tcp.h`).
+//! What the kernel counts of a connection, in the form that a sender writes down.
 
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 
 use serde::{Deserialize, Serialize};
 
-/// Some of `struct tcp_info`, as sums since the connection began.
+/// Some of [`fanin_message::TcpInfo`], as sums since the connection began. What an older kernel does not count is zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TcpInfo {
     /// Segments with payload sent, retransmissions included.
@@ -26,55 +26,22 @@ pub struct TcpInfo {
     pub rtt_min_us: u64,
 }
 
-/// Bytes of the structure that are asked for; older kernels fill in fewer, the rest stays zero.
-const BYTES: usize = 256;
-/// Where the fields stand.
-mod at {
-    pub(super) const RTT: usize = 68;
-    pub(super) const CWND: usize = 80;
-    pub(super) const TOTAL_RETRANSMITS: usize = 100;
-    pub(super) const BYTES_ACKED: usize = 120;
-    pub(super) const RTT_MIN: usize = 148;
-    pub(super) const DATA_SEGMENTS_OUT: usize = 156;
-    pub(super) const DSACK_DUPLICATES: usize = 216;
-    pub(super) const TOTAL_RTO: usize = 240;
-}
-
 impl TcpInfo {
     /// Of a connection.
     ///
     /// # Errors
     /// If it is none.
-    pub fn of(socket: &impl AsRawFd) -> io::Result<Self> {
-        let mut info = [0_u8; BYTES];
-        let mut bytes = BYTES as libc::socklen_t;
-        // SAFETY: the kernel writes at most as many bytes as it is told there are.
-        let result = unsafe {
-            libc::getsockopt(
-                socket.as_raw_fd(),
-                libc::IPPROTO_TCP,
-                libc::TCP_INFO,
-                info.as_mut_ptr().cast(),
-                &raw mut bytes,
-            )
-        };
-        if result < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let number = |at: usize, bytes: usize| {
-            let mut word = [0; 8];
-            word[..bytes].copy_from_slice(&info[at..at + bytes]);
-            u64::from_ne_bytes(word)
-        };
+    pub fn of(socket: &impl AsFd) -> io::Result<Self> {
+        let info = fanin_message::TcpInfo::of(socket)?;
         Ok(Self {
-            segments: number(at::DATA_SEGMENTS_OUT, 4),
-            retransmits: number(at::TOTAL_RETRANSMITS, 4),
-            timeouts: number(at::TOTAL_RTO, 2),
-            duplicates: number(at::DSACK_DUPLICATES, 4),
-            acked_bytes: number(at::BYTES_ACKED, 8),
-            cwnd: number(at::CWND, 4),
-            rtt_us: number(at::RTT, 4),
-            rtt_min_us: number(at::RTT_MIN, 4),
+            segments: info.segments,
+            retransmits: info.retransmits,
+            timeouts: info.timeouts.unwrap_or_default(),
+            duplicates: info.duplicates,
+            acked_bytes: info.acked_bytes,
+            cwnd: info.cwnd.into(),
+            rtt_us: info.rtt.as_micros() as u64,
+            rtt_min_us: info.rtt_min.map_or(u32::MAX.into(), |least| least.as_micros() as u64),
         })
     }
 
