@@ -1,17 +1,16 @@
 //! The barrier-synchronised workloads, live.
 
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use fanin_node::clock::std_duration;
 use fanin_node::launch::ended_cpu_seconds;
 use fanin_report::{Records, RunResult, Span, Speed};
 use fanin_testbed::barrier::{Launch, Live, told};
 use fanin_testbed::live::{Ideal, Shape};
 use fanin_units::{Bytes, Instant as Moment};
 
+use super::measured::measured;
 use super::{Job, end_capture, finish, network, start_capture, summary_of};
-use crate::commands::sim;
 use crate::failure::Failure;
 use crate::{interrupt, summary};
 
@@ -34,22 +33,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     let mut live = Live::start(&launch)?;
     let mut watch = bench.as_ref().map(|bench| bench.watch(slow)).transpose()?;
     if live.wait_ready(stop)? {
-        let (warmup, duration) = (std_duration(slow.run.warmup), std_duration(slow.run.duration));
-        let bar = sim::bar(job.arguments.quiet, "{wide_bar} {percent} % of the time, {eta} left");
-        bar.set_length((warmup + duration).as_millis() as u64);
-        let tick = |before: Duration| {
-            let bar = &bar;
-            move |elapsed: Duration| bar.set_position((before + elapsed).as_millis() as u64)
-        };
-        live.work(warmup, stop, &tick(Duration::ZERO))?;
-        if let Some(watch) = &mut watch {
-            watch.begin()?;
-        }
-        live.work(duration, stop, &tick(warmup))?;
-        if let Some(watch) = &mut watch {
-            watch.end()?;
-        }
-        bar.finish_and_clear();
+        measured(job, watch.as_mut(), |time, tick| Ok(live.work(time, stop, tick)?))?;
     }
     live.finish(stop)?;
     drop(live);

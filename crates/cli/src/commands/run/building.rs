@@ -2,10 +2,9 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use fanin_node::audit::audit;
-use fanin_node::clock::std_duration;
 use fanin_node::config::Role;
 use fanin_node::ideal::{self, Loop};
 use fanin_node::launch::{Launch, Live, Loopback, Place, ended_cpu_seconds, processes};
@@ -17,8 +16,8 @@ use fanin_scenario::Loaded;
 use fanin_testbed::live::{Ideal, Part, Placed, Shape, Watch};
 use fanin_units::{Bytes, Instant as Moment};
 
+use super::measured::measured;
 use super::{Job, end_capture, finish, network, prints, start_capture, summary_of};
-use crate::commands::sim;
 use crate::failure::Failure;
 use crate::{interrupt, output, summary};
 
@@ -143,28 +142,12 @@ fn tell_metrics<P: Place>(job: &Job<'_>, live: &Live<P>) -> Result<(), Failure> 
 fn work<P: Place>(
     job: &Job<'_>,
     mut live: Live<P>,
-    mut watch: Option<&mut Watch>,
+    watch: Option<&mut Watch>,
     stop: &AtomicBool,
 ) -> Result<Ended, Failure> {
     tell_metrics(job, &live)?;
-    let run = &job.slow.scenario.run;
-    let (warmup, duration) = (std_duration(run.warmup), std_duration(run.duration));
     if live.wait_ready(stop)? {
-        let bar = sim::bar(job.arguments.quiet, "{wide_bar} {percent} % of the time, {eta} left");
-        bar.set_length((warmup + duration).as_millis() as u64);
-        let tick = |before: Duration| {
-            let bar = &bar;
-            move |elapsed: Duration| bar.set_position((before + elapsed).as_millis() as u64)
-        };
-        live.work(warmup, stop, &tick(Duration::ZERO))?;
-        if let Some(watch) = &mut watch {
-            watch.begin()?;
-        }
-        live.work(duration, stop, &tick(warmup))?;
-        if let Some(watch) = &mut watch {
-            watch.end()?;
-        }
-        bar.finish_and_clear();
+        measured(job, watch, |time, tick| Ok(live.work(time, stop, tick)?))?;
     }
     live.stop();
     Ok(Ended { restarts: live.restarts(), killed: live.killed().to_vec() })

@@ -2,6 +2,7 @@
 
 mod barrier;
 mod building;
+mod measured;
 mod network;
 
 use std::path::{Path, PathBuf};
