@@ -25,7 +25,7 @@ NO_STD = ("units", "dataflow", "queueing")
 WITH_BPF = ("--package", "fanin-testbed", "--package", "fanin-cli", "--features", "fanin-cli/bpf")
 # Longer than any step takes on two cores from an empty target directory; a hung test ends here.
 STEP_SECONDS_MAX = 2400
-# How much of a failed step's log is printed at the end; the file holds all of it.
+# How much of a failed step's log is printed at the end.
 LOG_LINES_MAX = 200
 
 
@@ -144,12 +144,16 @@ def run(step: Step) -> tuple[Counts, str]:
     return counts, log
 
 
+def failed_tests(log: str) -> list[str]:
+    """Return what the failed tests of a Rust test run printed: other tests may stand behind it in the log."""
+    return re.findall(r"^---- [^\n]+ stdout ----$.*?(?=^---- |^failures:$)", log, re.MULTILINE | re.DOTALL)
+
+
 def report(name: str, log: str) -> None:
-    """Print the end of a failed step's log."""
-    lines = log.splitlines()
+    """Print what a failed step's failed tests said, or where it names none, the end of its log."""
+    lines = "".join(failed_tests(log)).splitlines() or log.splitlines()[-LOG_LINES_MAX:]
     print(f"\n--- {name} " + "-" * max(0, 90 - len(name)))
-    if len(lines) > LOG_LINES_MAX:
-        print(f"(the last {LOG_LINES_MAX} of {len(lines)} lines; all of them: {LOGS / name}.log)")
+    print(f"(the whole log: {LOGS / name}.log)")
     print("\n".join(lines[-LOG_LINES_MAX:]))
 
 
