@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
 use common::{Lab, PORT, address, connect, incast, read_pattern, serve_pattern};
-use fanin_switch::config::{RingSpec, RuleSpec};
+use fanin_switch::config::{RingSpec, RuleSpec, Scheme};
 use fanin_switch::{Command, Config};
 use fanin_units::{Bytes, Rate};
 
@@ -77,6 +77,10 @@ fn two_workers_share_the_ports() {
     let Some(lab) = Lab::new("workers", 4, 1500) else { return };
     let mut config = lab.config();
     config.switch.cores = vec![0, 1];
+    // One pool and PAUSE frames need to know what the other worker holds.
+    config.buffering.scheme = Scheme::Shared;
+    config.buffering.size = Bytes::new(8_000_000);
+    config.port[1].pause.xoff = Some(Bytes::new(4_000_000));
     let running = lab.start(&config).expect("the switch starts");
     everybody_talks(&lab, 4, 300_000);
     let ended = running.stop();

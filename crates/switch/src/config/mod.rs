@@ -180,7 +180,6 @@ impl Config {
         {
             problems.push(document.problem("buffering", error.to_string()));
         }
-        self.add_sharing(document, &mut problems);
         let mut stages = self.port.iter().enumerate().filter_map(|(index, port)| Some((index, port.m21?)));
         if let Some((first, stage)) = stages.next() {
             let same = |other: &M21Spec| M21Spec { buffer: stage.buffer, ..*other } == stage;
@@ -197,38 +196,6 @@ impl Config {
         }
         self.add_duplicates(document, &mut problems);
         problems
-    }
-
-    /// What several workers cannot do together.
-    fn add_sharing(&self, document: &Document, problems: &mut Vec<Problem>) {
-        if self.workers() == 1 {
-            return;
-        }
-        if matches!(self.buffering.scheme, Scheme::Shared | Scheme::DynamicThreshold) {
-            problems.push(
-                document
-                    .problem("buffering.scheme", "one pool cannot be shared by several workers")
-                    .beside(document, "switch.cores", "these are several")
-                    .advise("name one core, or use the scheme `dedicated` or `unlimited`"),
-            );
-        }
-        let needs = |port: &PortSpec| match (port.pause.xoff, port.m21) {
-            (Some(_), _) => Some(("pause", "PAUSE frames")),
-            (None, Some(_)) => Some(("m21", "the M21TCP stage")),
-            (None, None) => None,
-        };
-        for (index, port) in self.port.iter().enumerate() {
-            let Some((key, what)) = needs(port) else { continue };
-            problems.push(
-                document
-                    .problem(
-                        &format!("port.{index}.{key}"),
-                        format!("{what} of port `{}` need one view of all queues", port.name),
-                    )
-                    .beside(document, "switch.cores", "several workers have none")
-                    .advise("name one core"),
-            );
-        }
     }
 
     fn add_duplicates(&self, document: &Document, problems: &mut Vec<Problem>) {
