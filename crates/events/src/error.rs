@@ -126,7 +126,7 @@ fn begins_with(got: u32) -> String {
     let known = "ATLAS bytestream, LHCb MDF, ALICE pages (RDH 7) and plain fragment containers are read";
     match &got.to_le_bytes() {
         b"\x89HDF" => format!("an HDF5 file, which is only written here; {known}"),
-        b"root" => format!("a ROOT file; {known}"),
+        b"root" => format!("it looks like a ROOT file; {known}"),
         _ => format!("no known format begins with {got:#010x}; {known}"),
     }
 }

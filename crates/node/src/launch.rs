@@ -575,7 +575,7 @@ pub fn process_name(role: Role, index: u16) -> String {
     if role == Role::Supervisor { role.name().to_owned() } else { format!("{}-{index}", role.name()) }
 }
 
-/// The scenario with the place of its data written out, because its file is moved.
+/// The scenario with the places of its data and of its processors' files written out, because its file is moved.
 fn absolute(launch: &Launch<'_>) -> String {
     let mut loaded = launch.loaded.clone();
     let live = &mut loaded.scenario.live;
@@ -594,6 +594,15 @@ fn absolute(launch: &Launch<'_>) -> String {
         && path.is_file()
     {
         live.replay = path.to_string_lossy().into_owned();
+    }
+    for (place, word) in live.processor.iter_mut().enumerate() {
+        // A bare first word is a program that PATH has.
+        if (place > 0 || word.contains('/'))
+            && let Ok(path) = launch.scenario_folder.join(&*word).canonicalize()
+            && path.is_file()
+        {
+            *word = path.to_string_lossy().into_owned();
+        }
     }
     loaded.to_toml()
 }
