@@ -606,3 +606,31 @@ fn absolute(launch: &Launch<'_>) -> String {
     }
     loaded.to_toml()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_beside_a_scenario_are_found_from_elsewhere() {
+        let folder = std::env::temp_dir().join(format!("fanin-launch-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("choose.py"), "").unwrap();
+        let sets = [r#"live.processor=["python3", "choose.py", "--cut=3"]"#.to_owned()];
+        let loaded = fanin_scenario::load("replay", &sets).unwrap_or_else(|errors| panic!("{errors}"));
+        let launch = Launch {
+            loaded: &loaded,
+            folder: Path::new("elsewhere"),
+            scenario_folder: &folder,
+            data: None,
+            program: Path::new("fanin"),
+            restart: false,
+            metrics: false,
+        };
+        let text = absolute(&launch);
+        let script = folder.canonicalize().unwrap().join("choose.py");
+        let wanted = format!("[\"python3\", {:?}, \"--cut=3\"]", script.to_string_lossy());
+        assert!(text.contains(&wanted), "no {wanted} in\n{text}");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}
