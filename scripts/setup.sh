@@ -29,6 +29,7 @@ system_build=(
 system_test=(
     'has git|git|the checks of the tracked files'
     'has ethtool|ethtool|true frames between namespaces'
+    'has iperf3|iperf3|load for the switch between namespaces'
     'has python3|python3|the Python package and the checks'
     'has valgrind|valgrind|counting instructions'
     'python3 -c "import ensurepip, venv"|python3-venv|the Python tools, in .venv'

@@ -24,7 +24,7 @@ NO_STD = ("units", "dataflow", "queueing")
 # What needs clang is a feature that nothing turns on by itself.
 WITH_BPF = ("--package", "fanin-testbed", "--package", "fanin-cli", "--features", "fanin-cli/bpf")
 # Longer than any step takes on two cores from an empty target directory; a hung test ends here.
-STEP_SECONDS_MAX = 2400
+STEP_SECONDS_MAX = 3600
 # How much of a failed step's log is printed at the end.
 LOG_LINES_MAX = 200
 

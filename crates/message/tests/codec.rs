@@ -1,11 +1,10 @@
 //! The framing, fed with arbitrary bytes in arbitrary pieces, and compared with the plainest reader there is.
 
+#[path = "../../../fuzz/mutate.rs"]
+mod mutate;
 #[path = "common/plain.rs"]
 #[allow(unreachable_pub, reason = "the fuzz target uses it too")]
 mod plain;
-
-use std::path::Path;
-use std::time::{Duration, Instant};
 
 use fanin_message::Header;
 use plain::{check, compare};
@@ -62,40 +61,8 @@ fn every_split_of_a_few_frames_in_two_is_the_same() {
     }
 }
 
-/// The fuzz target, without a fuzzer: the corpus, and random mutations of it for as long as `FANIN_FUZZ_SECONDS` says.
+/// The fuzz target, without a fuzzer.
 #[test]
 fn the_corpus_and_its_mutations_are_read_as_the_plain_reader_reads_them() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/frame");
-    let mut seeds: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    seeds.sort();
-    let seeds: Vec<Vec<u8>> = seeds.iter().map(|path| std::fs::read(path).unwrap()).collect();
-    assert!(seeds.len() >= 4, "the corpus is not there");
-    seeds.iter().for_each(|seed| check(seed));
-    let seconds = std::env::var("FANIN_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
-    let end = Instant::now() + Duration::from_secs(seconds);
-    let mut state = 1u64;
-    let mut random = |below: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((state >> 33) as usize) % below.max(1)
-    };
-    while Instant::now() < end {
-        let mut input = seeds[random(seeds.len())].clone();
-        for _ in 0..=random(4) {
-            let at = random(input.len());
-            match random(6) {
-                0 => input[at] ^= 1 << random(8),
-                1 => input[at] = [0, 1, 3, 50, 255][random(5)],
-                2 => input.truncate(at),
-                3 => drop(input.drain(at..(at + random(20)).min(input.len()))),
-                4 => input.splice(at..at, vec![random(256) as u8; random(20)]).for_each(drop),
-                _ => input.extend_from_within(at..),
-            }
-            if input.is_empty() {
-                break;
-            }
-        }
-        let copy = input.clone();
-        let result = std::panic::catch_unwind(|| check(&input));
-        assert!(result.is_ok(), "this input shows it, as a file for `fuzz/corpus/frame`: {copy:02x?}");
-    }
+    mutate::mutate("frame", &[], 1, check);
 }

@@ -111,6 +111,11 @@ impl M21Switch {
         self.flows_most = self.flows_most.max(self.flows.to_output(output));
     }
 
+    /// Forgets flows that have been idle for too long, where no frame comes that would have it done.
+    pub fn expire(&mut self, now: Instant) {
+        self.flows.expire(now);
+    }
+
     /// The window of each flow from an input to an output; `None` where nothing limits them.
     ///
     /// # Panics

@@ -266,6 +266,15 @@ impl Memory {
         }
     }
 
+    /// Another size for a pool, for instance because others outside of this memory take of it. What is held stays.
+    ///
+    /// # Panics
+    /// If there is no such pool.
+    #[inline]
+    pub fn set_pool_size(&mut self, pool: usize, size: Bytes) {
+        self.pools[pool].limit = size.get();
+    }
+
     /// Counts a frame as refused for a reason outside this memory, such as a port's descriptors.
     pub(crate) fn count_drop(&mut self, output: usize, limit: Limit, bytes: u32) {
         self.outputs[output].counters.count_drop(limit, bytes);

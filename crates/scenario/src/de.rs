@@ -39,6 +39,21 @@ impl Error {
     }
 }
 
+/// Types of serde's as those say it who write files.
+fn in_words(expected: &str) -> &str {
+    match expected {
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" | "usize" | "u128" => "a whole number from 0",
+        "i8" | "i16" | "i32" | "i64" | "isize" | "i128" => "a whole number",
+        "f32" | "f64" => "a number",
+        "a boolean" => "true or false",
+        "a sequence" => "a list",
+        other => other,
+    }
+}
+
 /// The name most like a wrong one, where one is like it at all.
 pub(crate) fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let folded = wrong.replace('-', "_").to_lowercase();
@@ -60,6 +75,19 @@ impl std::error::Error for Error {}
 impl de::Error for Error {
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self { message: message.to_string(), place: None, near: None }
+    }
+
+    fn invalid_type(unexpected: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
+        let expected = expected.to_string();
+        if unexpected == de::Unexpected::Map && expected == "a sequence" {
+            return Self::custom("there may be several of these: write each with double brackets, [[…]]");
+        }
+        Self::custom(format_args!("invalid type: {unexpected}, expected {}", in_words(&expected)))
+    }
+
+    fn invalid_value(unexpected: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
+        let expected = expected.to_string();
+        Self::custom(format_args!("invalid value: {unexpected}, expected {}", in_words(&expected)))
     }
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {

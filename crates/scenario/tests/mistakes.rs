@@ -59,7 +59,7 @@ fn wrong_values_say_what_is_expected() {
     one("[readout]\nhosts = 'many'\n", 2, 9, &["invalid type: string"]);
     one("[readout]\nhosts = -1\n", 2, 9, &["-1"]);
     one("[readout]\nhosts = 0\n", 2, 9, &["`readout.hosts` is 0", "from 1 to 65536"]);
-    one("[transport]\nsack = 'yes'\n", 2, 8, &["invalid type: string \"yes\", expected a boolean"]);
+    one("[transport]\nsack = 'yes'\n", 2, 8, &["invalid type: string \"yes\", expected true or false"]);
     one("[logger]\naccept = 1.5\n", 2, 10, &["more than the whole"]);
     one(
         "[readout]\nfragment_size = { distribution = 'log-normal', mean = '1 kB' }",

@@ -23,8 +23,9 @@ pub(crate) struct Ideal {
     rate: Rate,
     /// The mean time from a request's arrival to its answer.
     response: Duration,
-    /// Bytes of a request for all fragments of a readout.
+    /// Bytes of a request for all fragments of a readout, and of the answer to it.
     request_bytes: u64,
+    answer_bytes: u64,
     /// Propagation and switching delays there and back.
     fixed: Duration,
     /// Of these, the answer's.
@@ -73,13 +74,14 @@ impl Answers {
 
 impl Ideal {
     /// Prepares the calculation for the nearest readout of the first collector of each rack; `response` is the mean
-    /// time from a request's arrival to its answer.
+    /// time from a request's arrival to its answer, of which `answer_bytes` are the mean or the least.
     pub(crate) fn new(
         scenario: &Scenario,
         network: &Network,
         roles: &Roles,
         response: Duration,
         request_bytes: u64,
+        answer_bytes: u64,
     ) -> Result<Self, Error> {
         let config = stack(&scenario.transport)?;
         let mut flags = Flags::ACK;
@@ -102,6 +104,7 @@ impl Ideal {
             rate: Rate::MAX,
             response,
             request_bytes,
+            answer_bytes,
             fixed: Duration::ZERO,
             fixed_back: Duration::ZERO,
             there: Vec::new(),
@@ -125,7 +128,7 @@ impl Ideal {
                     before: rates(before),
                     ..ideal.clone()
                 };
-                let whole = near.round_trip(response, request_bytes, near.mss);
+                let whole = near.round_trip(response, request_bytes, answer_bytes);
                 if whole < shortest {
                     shortest = whole;
                     ideal = near;
@@ -167,7 +170,7 @@ impl Ideal {
 
     /// The ideal time of a collection whose answers take so many bytes on the wire together, at the mean response delay.
     pub(crate) fn time(&self, wire_bytes: u64) -> Duration {
-        self.round_trip(self.response, self.request_bytes, self.mss)
+        self.round_trip(self.response, self.request_bytes, self.answer_bytes)
             + self.rate.time_to_send(Bytes::new(wire_bytes))
     }
 
@@ -181,7 +184,7 @@ impl Ideal {
     pub(crate) fn how(&self, payload: Bytes, wire_bytes: u64) -> String {
         format!(
             "round trip {} + {} on the wire ({payload} of data) at {} = {:.4} ms",
-            self.round_trip(self.response, self.request_bytes, self.mss),
+            self.round_trip(self.response, self.request_bytes, self.answer_bytes),
             Bytes::new(wire_bytes),
             self.rate,
             self.time(wire_bytes).as_millis_f64()

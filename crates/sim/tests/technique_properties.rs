@@ -78,3 +78,18 @@ proptest! {
         prop_assert_eq!(&first.summary.techniques, &again.summary.techniques);
     }
 }
+
+/// An answer shorter than a segment takes less than one on the links before the last: seed 229 was faster than an ideal that
+/// did not know.
+#[test]
+fn short_answers_have_a_shorter_ideal() {
+    let sets = ["run.duration=30 ms", "workload.senders=13", "workload.request_size=1 kB"];
+    let outcome = outcome(&scenario(&sets.map(str::to_owned)), 229);
+    assert!(outcome.records.events.len() > 50);
+    for row in &outcome.records.events {
+        assert!(row.collection_time_ps >= row.ideal_ps, "{row:?}");
+    }
+    // Four times 25 us; a request of 284 B over two links, an answer of 1078 B over the first, thirteen of them over the last.
+    let ideal_ps = 100_000_000 + (2 * 142 + 1078 + 13 * 1078) * 8_000;
+    assert_eq!(outcome.records.events[0].ideal_ps, Some(ideal_ps));
+}

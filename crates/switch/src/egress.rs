@@ -1,7 +1,7 @@
 //! Into queues, and from queues to a port.
 
 use fanin_queueing::{Ecn, Frame, Verdict};
-use fanin_units::Instant;
+use fanin_units::{Duration, Instant};
 
 use crate::capture::Passing;
 use crate::classify::{Action, Key};
@@ -12,6 +12,9 @@ use crate::output::{Held, Next, PLAIN};
 use crate::prefetch::{CACHE_LINE, prefetch};
 use crate::snapshot::Cause;
 use crate::switch::{BURST, ROOM_MIN, Switch};
+
+/// While a neighbour is paused for what other workers hold, they are looked at so often.
+const LOOK_EVERY: Duration = Duration::from_micros(20);
 
 /// A frame that leaves through an output here, on its way to a queue there. A burst of them passes one stage after the other,
 /// so that what the next stage reads of each is on its way to the cache meanwhile.
@@ -192,7 +195,7 @@ impl<D: Driver> Switch<D> {
                     self.tap.copy(now, Passing::Ring(output, ring), frame, &self.driver);
                 }
                 if self.sends_pauses {
-                    self.held_by_input[usize::from(input)] += u64::from(frame.bytes);
+                    self.hold(input.into(), frame.bytes);
                 }
             }
             Verdict::Dropped(limit) => {
@@ -234,7 +237,8 @@ impl<D: Driver> Switch<D> {
                 memory.release(now, input.into(), port, bytes);
             }
             if sends_pauses {
-                held_by_input[usize::from(input)] -= u64::from(bytes);
+                let held = &mut held_by_input[usize::from(input)];
+                *held = held.wrapping_sub(bytes.into());
             }
         };
         let mut next;
@@ -315,19 +319,46 @@ impl<D: Driver> Switch<D> {
         }
     }
 
-    pub(crate) fn send_pauses(&mut self, now: Instant) {
+    /// A port's frame is held from now on: queued here, or handed to another worker.
+    #[inline]
+    pub(crate) fn hold(&mut self, input: usize, bytes: u32) {
+        let held = &mut self.held_by_input[input];
+        *held = held.wrapping_add(bytes.into());
+    }
+
+    /// A port's frame is not held here any more. Where another worker holds it, the difference of both is what counts.
+    #[inline]
+    pub(crate) fn let_go(&mut self, input: usize, bytes: u32) {
+        let held = &mut self.held_by_input[input];
+        *held = held.wrapping_sub(bytes.into());
+    }
+
+    /// Sends the PAUSE frames that are due. Returns when the next one may be.
+    pub(crate) fn send_pauses(&mut self, now: Instant) -> Option<Instant> {
+        let has_others = self.lanes.is_some();
+        if has_others {
+            self.shared.publish(self.worker, &self.held_by_input);
+        }
+        let mut next: Option<Instant> = None;
         for place in 0..self.mine.len() {
             let port = self.mine[place];
-            let Some(frame) = self.inputs[port].pauser.poll_frame(now, self.held_by_input[port]) else {
-                continue;
-            };
-            let Some(handle) = self.driver.make(&frame) else { continue };
-            let frame = Received { handle, bytes: frame.len() as u32 };
-            if self.driver.transmit(port, &[frame]) == 1 {
-                self.inputs[port].pauser.sent(now);
-            } else {
-                self.driver.free(frame);
+            let own = self.held_by_input[port];
+            let held = if has_others { self.shared.held(self.worker, own, port) } else { own };
+            let pauser = &mut self.inputs[port].pauser;
+            if let Some(frame) = pauser.poll_frame(now, held)
+                && let Some(handle) = self.driver.make(&frame)
+            {
+                let frame = Received { handle, bytes: frame.len() as u32 };
+                if self.driver.transmit(port, &[frame]) == 1 {
+                    pauser.sent(now);
+                } else {
+                    self.driver.free(frame);
+                }
             }
+            // Others let go of what is held without a word to us, and a neighbour waits to go on.
+            let look = (has_others && pauser.is_paused()).then(|| now + LOOK_EVERY);
+            next = [next, pauser.next_at(now), look].into_iter().flatten().min();
         }
+        next
     }
 }

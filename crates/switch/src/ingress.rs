@@ -272,6 +272,8 @@ impl<D: Driver> Switch<D> {
                 let message = Message::Frame { input: input as u16, output: output as u16, vlan, frame };
                 if lanes.send_frame(owner, message).is_err() {
                     self.drop_in(input, frame, Cause::Handover);
+                } else if self.sends_pauses {
+                    self.hold(input, frame.bytes);
                 }
                 return;
             }
@@ -296,6 +298,10 @@ impl<D: Driver> Switch<D> {
                     Message::Frame { input, output, vlan, frame } => {
                         frames += 1;
                         let (input, output) = (input.into(), output.into());
+                        if self.sends_pauses {
+                            // Its port's worker holds it already; a queue that lets it in does so again.
+                            self.let_go(input, frame.bytes);
+                        }
                         let Some(ethernet) = Ethernet::parse(self.driver.head(frame.handle)) else {
                             self.drop_in(input, frame, Cause::Malformed);
                             continue;

@@ -1,43 +1,11 @@
 //! A ring between two workers: one puts in, the other takes out (single producer, single consumer).
 //!
 //! Both ends keep their own position in a cache line of their own, and look at the other's only where they must.
+//! `tests/interleavings.rs` tries every interleaving of the two.
 
-#[cfg(all(test, loom))]
-use loom::{
-    cell::UnsafeCell,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-};
 use std::mem::MaybeUninit;
-#[cfg(not(all(test, loom)))]
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
 
-/// The standard library's cell in the form of loom's.
-#[cfg(not(all(test, loom)))]
-#[derive(Debug)]
-struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
-
-#[cfg(not(all(test, loom)))]
-impl<T> UnsafeCell<T> {
-    const fn new(value: T) -> Self {
-        Self(std::cell::UnsafeCell::new(value))
-    }
-
-    #[inline]
-    fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
-        read(self.0.get())
-    }
-
-    #[inline]
-    fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
-        write(self.0.get())
-    }
-}
+use crate::sync::{Arc, AtomicUsize, Ordering, UnsafeCell};
 
 #[repr(align(64))]
 #[derive(Debug)]
@@ -132,85 +100,5 @@ impl<T: Copy> Receiver<T> {
         self.head = self.head.wrapping_add(1);
         self.shared.head.0.store(self.head, Ordering::Release);
         Some(value)
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_full_ring_gives_the_value_back() {
-        let (mut sender, mut receiver) = lane(4);
-        for round in 0..10 {
-            for value in 0..4 {
-                assert_eq!(sender.put(round * 4 + value), Ok(()));
-            }
-            assert_eq!(sender.put(99), Err(99));
-            for value in 0..4 {
-                assert_eq!(receiver.take(), Some(round * 4 + value));
-            }
-            assert_eq!(receiver.take(), None);
-        }
-    }
-
-    #[test]
-    fn everything_arrives_in_order() {
-        const VALUES: u32 = 100_000;
-        let (mut sender, mut receiver) = lane(64);
-        let producer = std::thread::spawn(move || {
-            for value in 0..VALUES {
-                while sender.put(value).is_err() {
-                    std::thread::yield_now();
-                }
-            }
-        });
-        for wanted in 0..VALUES {
-            let value = loop {
-                match receiver.take() {
-                    Some(value) => break value,
-                    None => std::thread::yield_now(),
-                }
-            };
-            assert_eq!(value, wanted);
-        }
-        producer.join().unwrap();
-    }
-}
-
-/// Every interleaving: `RUSTFLAGS="--cfg loom" cargo test -p fanin-switch --lib lane`.
-#[cfg(all(test, loom))]
-mod model {
-    use super::*;
-
-    #[test]
-    fn no_interleaving_loses_doubles_or_reorders() {
-        loom::model(|| {
-            let (mut sender, mut receiver) = lane(2);
-            let producer = loom::thread::spawn(move || {
-                let mut put = 0;
-                for value in 1..=3 {
-                    // A full ring is given up on, so that every run ends.
-                    if sender.put(value).is_err() {
-                        break;
-                    }
-                    put = value;
-                }
-                put
-            });
-            let mut taken = 0;
-            for _ in 0..3 {
-                if let Some(value) = receiver.take() {
-                    assert_eq!(value, taken + 1);
-                    taken = value;
-                }
-            }
-            let put = producer.join().unwrap();
-            while let Some(value) = receiver.take() {
-                assert_eq!(value, taken + 1);
-                taken = value;
-            }
-            assert_eq!(taken, put);
-        });
     }
 }

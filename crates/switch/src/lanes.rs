@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
 
 use crate::driver::Received;
 use crate::lane::{Receiver, Sender, lane};
@@ -141,128 +140,11 @@ impl<H: Copy + Send> Lanes<H> {
                 other.waiting.pop_front();
             }
             if std::mem::take(&mut other.told) {
-                // Either we see that it sleeps, or it sees our messages before it does: see `Wakeup::begin_sleep`.
-                fence(Ordering::SeqCst);
                 other.wakeup.wake_sleeper();
             }
         }
     }
 }
 
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use fanin_units::{Bytes, Duration, Instant};
-
-    use super::*;
-    use crate::config::{Config, Hugepages, PortSpec};
-    use crate::memory::MemoryPorts;
-    use crate::pool::Pool;
-    use crate::switch::Switch;
-
-    /// Two workers with two ports each, both driven by this thread.
-    fn pair() -> Vec<Switch<MemoryPorts>> {
-        let mut config = Config {
-            port: (0..4).map(|port| PortSpec::new(&format!("p{port}"))).collect(),
-            ..Config::default()
-        };
-        config.switch.cores = vec![0, 1];
-        config.switch.memory = Bytes::new(4 << 20);
-        let pools = Pool::new(config.switch.memory, config.switch.mtu, Hugepages::Off, 2).unwrap();
-        let wakeups: Vec<_> = (0..2).map(|_| Arc::new(Wakeup::new().unwrap())).collect();
-        let lanes = Lanes::between(&wakeups, &[0, 1, 0, 1]);
-        let workers = pools.into_iter().zip(lanes).enumerate();
-        workers
-            .map(|(number, (pool, lanes))| {
-                let ports = MemoryPorts::new(pool, 4);
-                let mut switch = Switch::for_worker(config.clone(), ports, number).unwrap();
-                switch.lanes = Some(lanes);
-                switch
-            })
-            .collect()
-    }
-
-    fn frame(from: u8, to: u8, number: u8) -> Vec<u8> {
-        let mut frame = vec![2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from, 0x88, 0xb5, number];
-        frame.resize(60, 0);
-        frame
-    }
-
-    #[test]
-    fn frames_pass_between_workers_in_order_and_memory_comes_home() {
-        let mut workers = pair();
-        let mut now = Instant::START + Duration::from_millis(1);
-        let mut rounds = |workers: &mut Vec<Switch<MemoryPorts>>, count: u32| {
-            for _ in 0..count {
-                now = now + Duration::from_micros(1);
-                for worker in workers.iter_mut() {
-                    worker.poll(now, true);
-                }
-            }
-        };
-        // Station 1 is behind port 1, the other worker's; a frame of its own makes it known to both.
-        workers[1].driver_mut().inject(1, &frame(1, 99, 0));
-        rounds(&mut workers, 4);
-        for (worker, port) in [(0, 0), (0, 2), (1, 3)] {
-            assert_eq!(
-                workers[worker].driver_mut().take(port),
-                Some(frame(1, 99, 0)),
-                "flooded to port {port}"
-            );
-        }
-        for number in 0..200u8 {
-            workers[0].driver_mut().inject(0, &frame(10, 1, number));
-            workers[0].driver_mut().inject(2, &frame(12, 1, number));
-            if number % 7 == 0 {
-                rounds(&mut workers, 1);
-            }
-        }
-        rounds(&mut workers, 40);
-        let mut next = [0u8; 2];
-        while let Some(out) = workers[1].driver_mut().take(1) {
-            let source = usize::from(out[11] == 12);
-            assert_eq!(out[14], next[source], "a flow was reordered");
-            next[source] += 1;
-        }
-        assert_eq!(next, [200, 200]);
-        for (worker, port) in [(0, 0), (0, 2), (1, 3)] {
-            assert_eq!(
-                workers[worker].driver_mut().take(port),
-                None,
-                "a known station was flooded to {port}"
-            );
-        }
-        rounds(&mut workers, 40);
-        for worker in &workers {
-            let pool = worker.driver().pool();
-            assert_eq!(pool.free_len(), pool.share_len(), "memory did not come home");
-        }
-        let mut all = workers[0].snapshot(false);
-        all.merge(workers[1].snapshot(false));
-        assert_eq!((all.drops(), all.ports.len()), (0, 4));
-        assert_eq!(all.ports[1].sent.frames, 400);
-    }
-
-    #[test]
-    fn a_loop_through_two_workers_starts_no_storm() {
-        let mut workers = pair();
-        let mut now = Instant::START + Duration::from_millis(1);
-        let mut broadcast = frame(10, 0, 0);
-        broadcast[..6].copy_from_slice(&[0xff; 6]);
-        workers[0].driver_mut().inject(0, &broadcast);
-        let mut looped = 0;
-        for _ in 0..50 {
-            now = now + Duration::from_micros(10);
-            for worker in &mut workers {
-                worker.poll(now, true);
-            }
-            // Ports 1 and 2, of different workers, are the ends of one cable.
-            for (from, to) in [(1, 2), (2, 1)] {
-                while let Some(frame) = workers[from % 2].driver_mut().take(from) {
-                    looped += 1;
-                    workers[to % 2].driver_mut().inject(to, &frame);
-                }
-            }
-        }
-        assert_eq!(looped, 2, "the broadcast goes round");
-    }
-}
+#[cfg(test)]
+mod tests;

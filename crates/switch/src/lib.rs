@@ -16,11 +16,13 @@
 
 mod address;
 mod apply;
+mod buffers;
 pub mod capture;
 mod classify;
 mod command;
 pub mod config;
 pub mod control;
+mod doze;
 #[cfg(feature = "dpdk")]
 mod dpdk;
 mod driver;
@@ -41,9 +43,11 @@ mod prefetch;
 mod random;
 mod run;
 mod schema;
+mod shared;
 mod snapshot;
 mod stations;
 mod switch;
+mod sync;
 mod sys;
 mod worker;
 mod xdp;

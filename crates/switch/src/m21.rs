@@ -1,13 +1,18 @@
 //! The M21TCP stage (Adesanmi and Mhamdi, "M21TCP", §III): counts the flows to each output, lowers the window in the option of
 //! frames on their way there, and in its echo on the way back. No other field of TCP is touched.
 //!
+//! Flows are counted by the worker of their output, which says in [`Shared`] what each may have: the way back may be another's.
+//!
 //! The option: kind 253 (RFC 4727), length 8, a 16-bit word that says which of the two it is, and 32 bits of window in bytes.
+
+use std::sync::Arc;
 
 use fanin_queueing::{FlowStage, Layout, M21Accounting, M21Switch};
 use fanin_units::{Bytes, Instant};
 
 use crate::config::Config;
 use crate::frame::{Ethernet, Network, checksum_update};
+use crate::shared::{NO_WINDOW, Shared};
 
 /// The option's kind.
 pub const M21_KIND: u8 = 253;
@@ -29,12 +34,12 @@ pub(crate) struct M21 {
     switch: M21Switch,
     /// By port: the least window, one segment, where the stage is on.
     segments: Vec<Option<u32>>,
-    pub(crate) lowered: u64,
+    shared: Arc<Shared>,
 }
 
 impl M21 {
     /// The stage, where any port asks for it.
-    pub(crate) fn new(config: &Config) -> Option<Self> {
+    pub(crate) fn new(config: &Config, shared: &Arc<Shared>) -> Option<Self> {
         let first = config.port.iter().find_map(|port| port.m21)?;
         // What limits flows is each output's buffer; outputs without the stage limit nothing.
         let limits = config.port.iter().map(|port| match port.m21 {
@@ -43,11 +48,15 @@ impl M21 {
         });
         let accounting = M21Accounting::FramePerPacket { mss: first.mss, overhead: first.overhead };
         let layout = Layout::dedicated(limits.collect());
-        Some(Self {
+        let stage = Self {
             switch: M21Switch::new(&layout, accounting, first.flows, first.age),
             segments: config.port.iter().map(|port| port.m21.map(|m21| m21.mss.get() as u32)).collect(),
-            lowered: 0,
-        })
+            shared: Arc::clone(shared),
+        };
+        for port in 0..config.port.len() {
+            stage.settle(port);
+        }
+        Some(stage)
     }
 
     /// Flows to a port, where the stage is on there.
@@ -72,15 +81,31 @@ impl M21 {
         let Some(segment) = Segment::parse(head, bytes, ethernet, &network) else { return };
         if self.segments[output].is_some() {
             self.switch.handle_frame(now, flow(&network), segment.stage(), input, output);
+            segment.lower(head, M21_FORWARD, self.settle(output));
         }
-        // Data that leave by the output have the option; its echo came in where the data leave.
-        for (id, of, from) in [(M21_FORWARD, output, input), (M21_ECHO, input, output)] {
-            let Some(least) = self.segments[of] else { continue };
-            let Some(window) = self.switch.window(from, of) else { continue };
+        // The echo came in where the data leave.
+        if self.segments[input].is_some() {
+            segment.lower(head, M21_ECHO, self.shared.window(input));
+        }
+    }
+
+    /// Forgets flows to these outputs that have been idle for too long.
+    pub(crate) fn expire(&mut self, now: Instant, outputs: &[usize]) {
+        self.switch.expire(now);
+        for &output in outputs {
+            self.settle(output);
+        }
+    }
+
+    /// Says what flows to an output may have, which nobody else's counts can change.
+    fn settle(&self, output: usize) -> u32 {
+        let window = match (self.segments[output], self.switch.window(output, output)) {
             // A sender cannot go below a segment.
-            let window = u32::try_from(window.get()).unwrap_or(u32::MAX).max(least);
-            self.lowered += u64::from(segment.lower(head, id, window));
-        }
+            (Some(least), Some(window)) => u32::try_from(window.get()).unwrap_or(NO_WINDOW).max(least),
+            _ => NO_WINDOW,
+        };
+        self.shared.set_window(output, window);
+        window
     }
 }
 
@@ -138,15 +163,15 @@ impl Segment {
     }
 
     /// Lowers the window of the option with this id, where there is one and it is larger.
-    fn lower(&self, head: &mut [u8], id: u16, window: u32) -> bool {
+    fn lower(&self, head: &mut [u8], id: u16, window: u32) {
         let mut at = self.start + 20;
         while at < self.options_end {
             let len = match head[at] {
-                END => return false,
+                END => return,
                 NO_OPERATION => 1,
                 _ => match head.get(at + 1) {
                     Some(&len) if len >= 2 && at + usize::from(len) <= self.options_end => usize::from(len),
-                    _ => return false,
+                    _ => return,
                 },
             };
             if head[at] == M21_KIND && len == OPTION_BYTES && head[at + 2..at + 4] == id.to_be_bytes() {
@@ -155,13 +180,11 @@ impl Segment {
                     u32::from_be_bytes([head[place], head[place + 1], head[place + 2], head[place + 3]]);
                 if stated > window {
                     self.write(head, place, window.to_be_bytes());
-                    return true;
                 }
-                return false;
+                return;
             }
             at += len;
         }
-        false
     }
 
     /// Writes four bytes and mends the checksum by the words that they lie in (RFC 1624).
@@ -185,14 +208,21 @@ impl Segment {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::config::{M21Spec, PortSpec};
     use crate::frame::checksum;
     use proptest::prelude::*;
 
     /// A segment of so much payload, whose option comes after so many bytes of padding.
-    fn segment(source: u8, flags: u8, id: u16, window: u32, padding: usize, payload: usize) -> Vec<u8> {
+    pub(crate) fn segment(
+        source: u8,
+        flags: u8,
+        id: u16,
+        window: u32,
+        padding: usize,
+        payload: usize,
+    ) -> Vec<u8> {
         let mut options = vec![NO_OPERATION; padding];
         options.extend([M21_KIND, 8]);
         options.extend(id.to_be_bytes());
@@ -232,7 +262,7 @@ mod tests {
     }
 
     /// The sum over pseudo header and segment: 0xffff where the checksum is right.
-    fn tcp_sum(frame: &[u8]) -> u32 {
+    pub(crate) fn tcp_sum(frame: &[u8]) -> u32 {
         let pseudo = checksum(&frame[26..34], 6 + (frame.len() - 34) as u32);
         checksum(&frame[34..], pseudo)
     }
@@ -241,7 +271,7 @@ mod tests {
         let mut config =
             Config { port: (0..3).map(|n| PortSpec::new(&format!("p{n}"))).collect(), ..Config::default() };
         config.port[2].m21 = Some(M21Spec { buffer: Some(Bytes::new(40 * 1522)), ..M21Spec::default() });
-        M21::new(&config).unwrap()
+        M21::new(&config, &Arc::new(Shared::new(1, 3))).unwrap()
     }
 
     fn pass(stage: &mut M21, input: usize, output: usize, frame: &mut [u8]) -> u32 {

@@ -61,6 +61,19 @@ impl Pauser {
         self.due.map(|quanta| pause_frame(self.address, quanta))
     }
 
+    /// Whether the other end was told to stop, or is about to be.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.thresholds.as_ref().is_some_and(PauseThresholds::is_paused)
+    }
+
+    /// When there is a frame to send even if nothing happens.
+    pub(crate) fn next_at(&self, now: Instant) -> Option<Instant> {
+        match self.due {
+            Some(_) => Some(now),
+            None => self.is_paused().then_some(self.again_at),
+        }
+    }
+
     /// The frame that [`Self::poll_frame`] gave is on its way.
     pub(crate) fn sent(&mut self, now: Instant) {
         self.sent += 1;

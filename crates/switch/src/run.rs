@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::control::Operation;
 use crate::driver::Driver;
 use crate::lanes::Lanes;
+use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::switch::Switch;
 use crate::sys::{self, Wakeup};
@@ -135,9 +136,11 @@ impl Running {
         let mut lanes = if drivers.len() > 1 { Lanes::between(&wakeups, &owners) } else { Vec::new() };
         lanes.reverse();
         let receiving = Arc::new(AtomicUsize::new(drivers.len()));
+        let shared = Arc::new(Shared::new(drivers.len(), config.port.len()));
         let mut workers = Vec::new();
         for ((number, driver), commands) in drivers.into_iter().enumerate().zip(commands) {
-            let mut switch = Switch::for_worker(config.clone().checked()?, driver, number)?;
+            let mut switch =
+                Switch::for_worker(config.clone().checked()?, driver, number, Arc::clone(&shared))?;
             switch.lanes = lanes.pop();
             switch.attach(&captures);
             workers.push(Worker {

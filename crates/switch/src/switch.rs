@@ -1,12 +1,14 @@
 //! The data path: from a port to queues, from queues to a port. One worker's part of it, without threads and clocks.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use fanin_queueing::{Memory, TokenBucket};
+use fanin_queueing::TokenBucket;
 use fanin_scenario::Errors;
 use fanin_units::{Duration, Instant};
 
 use crate::address::Mac;
+use crate::buffers::Buffers;
 use crate::capture::{Captures, Passing, Tap};
 use crate::classify::{Action, Classifier, Depth};
 use crate::config::{Config, PortSpec, StormSpec};
@@ -17,6 +19,7 @@ use crate::m21::M21;
 use crate::output::{Next, Output, PLAIN, Reserve};
 use crate::pause::Pauser;
 use crate::random::Random;
+use crate::shared::Shared;
 use crate::snapshot::{Cause, Drops, Tally};
 use crate::stations::Stations;
 
@@ -130,8 +133,10 @@ pub struct Switch<D: Driver> {
     pub(crate) outputs: Vec<Output<D::Handle>>,
     /// The ports of this worker.
     pub(crate) mine: Vec<usize>,
-    pub(crate) memory: Memory,
-    /// What is queued of each port's frames, where PAUSE frames are sent.
+    pub(crate) memory: Buffers,
+    /// What all workers know.
+    pub(crate) shared: Arc<Shared>,
+    /// Where PAUSE frames are sent: of each port's frames, what this worker has let in or handed over, less what it let go.
     pub(crate) held_by_input: Vec<u64>,
     pub(crate) sends_pauses: bool,
     pub(crate) m21: Option<M21>,
@@ -170,16 +175,23 @@ impl<D: Driver> Switch<D> {
     /// # Panics
     /// If the numbers of ports differ.
     pub fn new(config: Config, driver: D) -> Result<Self, Errors> {
-        Self::for_worker(config.checked()?, driver, 0)
+        let config = config.checked()?;
+        let shared = Arc::new(Shared::new(config.workers(), config.port.len()));
+        Self::for_worker(config, driver, 0, shared)
     }
 
-    pub(crate) fn for_worker(config: Config, driver: D, worker: usize) -> Result<Self, Errors> {
+    pub(crate) fn for_worker(
+        config: Config,
+        driver: D,
+        worker: usize,
+        shared: Arc<Shared>,
+    ) -> Result<Self, Errors> {
         assert_eq!(config.port.len(), driver.ports_len(), "a driver for the ports of another configuration");
         let wrong = |key: &str, error: &dyn std::fmt::Display| {
             let document = fanin_scenario::Document::parse("configuration", "")?;
             Err(Errors::from(vec![document.problem(key, error.to_string())]))
         };
-        let memory = match Memory::new(&config.layout()) {
+        let memory = match Buffers::new(&config, &shared) {
             Ok(memory) => memory,
             Err(error) => return wrong("buffering", &error),
         };
@@ -205,7 +217,8 @@ impl<D: Driver> Switch<D> {
             memory,
             held_by_input: vec![0; ports],
             sends_pauses: config.port.iter().any(|port| port.pause.xoff.is_some()),
-            m21: M21::new(&config),
+            m21: M21::new(&config, &shared),
+            shared,
             stations: Stations::new(spec.mac_entries, spec.mac_age, spec.mac_hold),
             has_vlans,
             payload_max: spec.mtu.get() as u32,
@@ -362,15 +375,13 @@ impl<D: Driver> Switch<D> {
         if self.lanes.is_some() {
             frames += self.receive_messages(now);
         }
-        if self.sends_pauses {
-            self.send_pauses(now);
-        }
+        let pause_at = if self.sends_pauses { self.send_pauses(now) } else { None };
         for place in 0..self.mine.len() {
             self.driver.flush(self.mine[place]);
         }
         self.rounds += 1;
         self.busy_rounds += u64::from(frames > 0);
-        let next = match next {
+        let next = match next.or(pause_at) {
             Next::Now => Some(now),
             Next::At(at) => Some(at),
             // What has just been queued may leave at once.
@@ -393,6 +404,9 @@ impl<D: Driver> Switch<D> {
                 }
             },
         );
+        if let Some(m21) = &mut self.m21 {
+            m21.expire(now, &self.mine);
+        }
         if now >= self.sample_at {
             self.sample_at = now + SAMPLE_EVERY;
             for &port in &self.mine {

@@ -3,8 +3,9 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
-use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::time::Duration;
+
+use crate::doze::Doze;
 
 /// Waits for any of these files, for so long at most.
 pub(crate) fn poll(files: &mut [libc::pollfd], timeout: Duration) {
@@ -22,7 +23,7 @@ pub(crate) fn poll(files: &mut [libc::pollfd], timeout: Duration) {
 #[derive(Debug)]
 pub(crate) struct Wakeup {
     file: File,
-    asleep: AtomicBool,
+    doze: Doze,
 }
 
 impl Wakeup {
@@ -34,7 +35,7 @@ impl Wakeup {
         }
         // SAFETY: just opened for us.
         let file = unsafe { File::from_raw_fd(file) };
-        Ok(Self { file, asleep: AtomicBool::new(false) })
+        Ok(Self { file, doze: Doze::new() })
     }
 
     pub(crate) fn wake(&self) {
@@ -42,23 +43,22 @@ impl Wakeup {
         let _ = (&self.file).write(&1u64.to_ne_bytes());
     }
 
-    /// Wakes the other thread if it sleeps or is about to. What it shall see has been written, and a fence passed.
+    /// Wakes the other thread if it sleeps or is about to. What it shall see has been written.
     #[inline]
     pub(crate) fn wake_sleeper(&self) {
-        if self.asleep.load(Ordering::Relaxed) {
+        if self.doze.must_wake() {
             self.wake();
         }
     }
 
     /// Others can see from now on that this thread sleeps. It looks once more for something to do before it does.
     pub(crate) fn begin_sleep(&self) {
-        self.asleep.store(true, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+        self.doze.begin();
     }
 
     /// It is awake again.
     pub(crate) fn end_sleep(&self) {
-        self.asleep.store(false, Ordering::Relaxed);
+        self.doze.end();
         self.clear();
     }
 

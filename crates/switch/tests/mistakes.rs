@@ -92,6 +92,27 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ("\"10.0.0.7\"", "\"10.0.0.7/24\"", "10.0.0.7/24", "is no IP address or prefix"),
     ("02:00:00:00:00:07", "ff:ff:ff:ff:ff:ff", "mac", "no station's own address"),
     ("vlan = 8", "vlan = 0", "vlan", "from 1 to 4094"),
+    ("priority = 10", "priority = 65536", "priority", "a whole number from 0 to 65535"),
+    ("priority = 10", "priority = \"high\"", "priority", "a whole number from 0 to 65535"),
+    ("mtu = \"9000 B\"", "cores = [-1]", "cores", "a whole number from 0 to 65535"),
+    ("mtu = \"9000 B\"", "cores = 2", "cores", "expected a list"),
+    (
+        "[buffering]",
+        "[control]\nhttp = \"localhost:9414\"\n[buffering]",
+        "http",
+        "such as \"127.0.0.1:9414\"",
+    ),
+    ("[buffering]", "[control]\nhttp = \"0.0.0.0:9414\"\n[buffering]", "http", "give a `token_file`"),
+    ("[[station]]", "[station]", "[station]", "double brackets"),
+    ("\"dedicated\"", "\"dynamic-threshold\"\nalpha = 0", "alpha", "no queue may hold anything"),
+    ("size = \"64 kB\"", "size = \"0 B\"", "size", "at least a frame"),
+    ("mark = { bytes = \"30 kB\" }", "m21 = { buffer = \"1 kB\" }", "m21", "does not hold one segment"),
+    ("mark = { bytes = \"30 kB\" }", "buffer = \"1 B\"", "buffer", "at least a frame"),
+    ("name = \"to-dcm-1\"", "name = \"\"", "name", "is no name of a rule"),
+    ("rate = \"0.78 Gb/s\"", "rate = \"fast\"", "rate", "number"),
+    ("rate = \"0.78 Gb/s\"", "rate = \"0.78 Gbit\"", "rate", "expected one of"),
+    ("frames = 14000", "frames = -3", "frames", "cannot be negative"),
+    ("alarm = \"80 %\"", "alarm = 80", "alarm", "at most 1"),
 ];
 
 #[test]
@@ -132,13 +153,10 @@ fn several_mistakes_are_told_at_once() {
 }
 
 #[test]
-fn what_several_workers_cannot_share_is_refused() {
+fn several_workers_share_a_pool_and_pause_their_neighbours() {
     let text = GOOD.replace("mtu = \"9000 B\"", "cores = [0, 1]").replace("\"dedicated\"", "\"shared\"");
-    let said = load_text("switch.toml", &text).unwrap_err().render(false);
-    assert!(
-        said.contains("cannot be shared by several workers") && said.contains("one view of all queues"),
-        "{said}"
-    );
+    let loaded = load_text("switch.toml", &text).unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(loaded.config.workers(), 2);
 }
 
 #[test]
@@ -146,6 +164,14 @@ fn rings_beyond_the_memory_are_warned_of() {
     let text = GOOD.replace("memory = \"256 MB\"", "memory = \"16 MB\"");
     let warnings = load_text("switch.toml", &text).unwrap().warnings.render(false);
     assert!(warnings.contains("more than there is packet memory"), "{warnings}");
+}
+
+#[test]
+fn buffers_that_no_full_frame_fits_are_warned_of() {
+    let text =
+        GOOD.replace("frames = 14000", "bytes = \"8 kB\"").replace("size = \"64 kB\"", "size = \"5 kB\"");
+    let warnings = load_text("switch.toml", &text).unwrap().warnings.render(false);
+    assert_eq!(warnings.matches("full frames of 9014 B never fit").count(), 2, "{warnings}");
 }
 
 #[test]

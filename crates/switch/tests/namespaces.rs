@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
 use common::{Lab, PORT, address, connect, incast, read_pattern, serve_pattern};
-use fanin_switch::config::{RingSpec, RuleSpec};
+use fanin_switch::config::{RingSpec, RuleSpec, Scheme};
 use fanin_switch::{Command, Config};
 use fanin_units::{Bytes, Rate};
 
@@ -36,6 +36,9 @@ fn everybody_talks(lab: &Lab, hosts: usize, bytes: u64) {
     }
     for server in servers {
         server.join().expect("the server finishes");
+    }
+    for host in 0..hosts {
+        assert_eq!(lab.checksum_errors(host), 0, "host {host} threw packets away");
     }
 }
 
@@ -77,6 +80,10 @@ fn two_workers_share_the_ports() {
     let Some(lab) = Lab::new("workers", 4, 1500) else { return };
     let mut config = lab.config();
     config.switch.cores = vec![0, 1];
+    // One pool and PAUSE frames need to know what the other worker holds.
+    config.buffering.scheme = Scheme::Shared;
+    config.buffering.size = Bytes::new(8_000_000);
+    config.port[1].pause.xoff = Some(Bytes::new(4_000_000));
     let running = lab.start(&config).expect("the switch starts");
     everybody_talks(&lab, 4, 300_000);
     let ended = running.stop();
@@ -96,6 +103,119 @@ fn jumbo_frames_pass_in_parts() {
     assert_eq!(ended.snapshot.drops(), 0, "{:#?}", ended.snapshot);
     let port = &ended.snapshot.ports[0];
     assert!(port.received.bytes / port.received.frames > 2_000, "frames were small: {port:#?}");
+}
+
+/// Flows of one host come in by several queues of its port; a queue that nobody served would take its flows with it.
+#[test]
+fn all_queues_of_a_port_are_served() {
+    const FLOWS: u16 = 24;
+    const BYTES: u64 = 50_000;
+    let Some(lab) = Lab::with_queues("queues", 2, 1500, 4) else { return };
+    let running = lab.start(&lab.config()).expect("the switch starts");
+    let (ready, listens) = std::sync::mpsc::channel();
+    let server = lab.on(0, move || {
+        let listener =
+            TcpListener::bind(SocketAddr::from((address(0), PORT))).expect("an address of our own");
+        ready.send(()).expect("the test waits");
+        for flow in 0..FLOWS {
+            serve_pattern(&listener, flow.into(), BYTES);
+        }
+    });
+    listens.recv().expect("a server listens");
+    let client = lab.on(1, || (0..FLOWS).all(|flow| read_pattern(&mut connect(0), flow.into(), BYTES)));
+    assert!(client.join().expect("the client finishes"), "wrong bytes arrived");
+    server.join().expect("the server finishes");
+    // Each flow's queue is chosen by its addresses and ports: that all of so many fall into one is out of the question.
+    let used = lab.queues_used(0);
+    assert!(used > 1, "everything went through one queue");
+    let ended = running.stop();
+    assert_eq!(ended.snapshot.drops(), 0, "{:#?}", ended.snapshot);
+}
+
+#[test]
+fn a_cable_that_is_pulled_out_and_put_in_again_is_noticed() {
+    let Some(lab) = Lab::new("cable", 3, 1500) else { return };
+    let running = lab.start(&lab.config()).expect("the switch starts");
+    everybody_talks(&lab, 3, 20_000);
+    let control = running.control().clone();
+    let wait_until = |is_up: bool| {
+        let began = std::time::Instant::now();
+        loop {
+            let snapshot = control.snapshot(true).expect("the switch runs");
+            if snapshot.ports[1].is_up == is_up {
+                return snapshot;
+            }
+            assert!(began.elapsed() < Duration::from_secs(10), "the link's state is not seen: {is_up}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    assert!(wait_until(true).stations.iter().any(|station| station.port == 1));
+    lab.set_link(1, "down");
+    assert!(
+        wait_until(false).stations.iter().all(|station| station.port != 1),
+        "its stations are still known"
+    );
+    lab.set_link(1, "up");
+    wait_until(true);
+    everybody_talks(&lab, 3, 20_000);
+    assert_eq!(running.stop().abandoned, 0);
+}
+
+/// The load generator of the field, both ways at once over several connections, with full frames and with jumbo frames.
+#[test]
+fn iperf3_finds_no_fault() {
+    if !iperf3(&["--version"]).is_ok_and(|output| output.status.success()) {
+        let required = std::env::var_os("FANIN_REQUIRE_PRIVILEGES").is_some_and(|value| value == "1");
+        assert!(!required, "iperf3 is missing: apt-get install iperf3");
+        return eprintln!("skipped: iperf3 is missing");
+    }
+    for mtu in [1500, 9000] {
+        let Some(lab) = Lab::new("iperf", 2, mtu) else { return };
+        let mut config = lab.config();
+        config.switch.mtu = Bytes::new(mtu.into());
+        config.switch.memory = Bytes::new(512 << 20);
+        // More than all windows together.
+        config.buffering.size = Bytes::new(100_000_000);
+        let running = lab.start(&config).expect("the switch starts");
+        let server = lab.on(0, || iperf3(&["-s", "-1", "-B", &address(0).to_string()]));
+        let report = lab
+            .on(1, move || {
+                let to = address(0).to_string();
+                let words = ["-c", &to, "-t", "2", "-P", "4", "--bidir", "-w", "512K", "-J"];
+                let began = std::time::Instant::now();
+                loop {
+                    // Its exit code is 0 also where it could not connect, as before the server listens.
+                    let output = iperf3(&words).expect("iperf3 runs");
+                    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+                    let report: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+                    if report["end"]["sum_received"].is_object() {
+                        return report;
+                    }
+                    assert!(began.elapsed() < Duration::from_secs(30), "iperf3 says: {text}");
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+            })
+            .join()
+            .expect("the client ends");
+        server.join().expect("the server ends").expect("iperf3 runs");
+        for way in ["sum_received", "sum_received_bidir_reverse"] {
+            let bytes = report["end"][way]["bytes"].as_u64().unwrap_or_default();
+            eprintln!(
+                "MTU {mtu}, {way}: {} Mb/s",
+                report["end"][way]["bits_per_second"].as_f64().unwrap_or_default() / 1e6
+            );
+            assert!(bytes > 1_000_000, "{way}: {bytes} bytes: {}", report["end"]);
+        }
+        for host in 0..2 {
+            assert_eq!(lab.checksum_errors(host), 0, "host {host} threw packets away");
+        }
+        let ended = running.stop();
+        assert_eq!(ended.snapshot.drops(), 0, "{:#?}", ended.snapshot);
+    }
+}
+
+fn iperf3(words: &[&str]) -> std::io::Result<std::process::Output> {
+    std::process::Command::new("timeout").args(["40", "iperf3"]).args(words).output()
 }
 
 #[test]

@@ -5,61 +5,43 @@ use crate::judge::ms;
 use crate::{Claim, Got, Judged, Point};
 
 pub(super) fn claims() -> Vec<Claim> {
-    let dedicated =
-        |id, preset: &'static str, policy: &'static str, says, expected, sizes: &[&str], judge| Claim {
-            id,
-            place: "thesis §6.5, fig. 6.12",
-            says,
-            expected,
-            points: sizes
-                .iter()
-                .map(|size| {
-                    // The largest of thousands of events decides; at 90 % it takes some 20 000 of them.
-                    let duration = if id == "T087" { "20 s" } else { "5 s" };
-                    ordered(variable(Point::new(preset)))
-                        .set("supervisor.policy", policy)
-                        .set("tor.buffer", size)
-                        .set("run.duration", duration)
-                })
-                .collect(),
-            judge,
-            known: None,
-        };
+    let dedicated = |id, says, expected, points, judge| Claim {
+        id,
+        place: "thesis §6.5, fig. 6.12",
+        says,
+        expected,
+        points,
+        judge,
+        known: None,
+    };
     vec![
         dedicated(
             "T086",
-            A500,
-            "fcfs",
             "FCFS at 45 %: 4 MB a port prevent all drops",
             "drops at 3.2 MB, none at 4.8 MB (4 MB ± 20 %)",
-            &["3.2 MB", "4.8 MB"],
+            with_buffers(A500, "fcfs", "5 s", &["3.2 MB", "4.8 MB"]),
             judge_drops,
         ),
         dedicated(
             "T087",
-            A1000,
-            "fcfs",
             "FCFS at 90 %: 5 MB a port prevent all drops",
             "drops at 4 MB, none at 6 MB (5 MB ± 20 %)",
-            &["4 MB", "6 MB"],
+            // The largest of thousands of events decides: at 90 % it takes some 20 000 of them.
+            with_buffers(A1000, "fcfs", "20 s", &["4 MB", "6 MB"]),
             judge_drops,
         ),
         dedicated(
             "T088",
-            A500,
-            "node-round-robin",
             "round-robin at 45 %: the least collection time from 3 MB a port on",
             "within 5 % of 8 MB at 3.6 MB, above it at 2.4 MB (3 MB ± 20 %)",
-            &["2.4 MB", "3.6 MB", "8 MB"],
+            with_buffers(A500, "node-round-robin", "5 s", &["2.4 MB", "3.6 MB", "8 MB"]),
             judge_least,
         ),
         dedicated(
             "T089",
-            A1000,
-            "node-round-robin",
             "round-robin at 90 %: the least collection time from 3.5 MB a port on",
             "within 5 % of 8 MB at 4.2 MB, above it at 2.8 MB (3.5 MB ± 20 %)",
-            &["2.8 MB", "4.2 MB", "8 MB"],
+            with_buffers(A1000, "node-round-robin", "5 s", &["2.8 MB", "4.2 MB", "8 MB"]),
             judge_least,
         ),
         Claim {
@@ -82,11 +64,9 @@ pub(super) fn claims() -> Vec<Claim> {
         },
         dedicated(
             "T091",
-            A1000,
-            "node-round-robin",
             "with enough memory the least collection time is slightly below 20 ms",
             "≤ 20 ms at 8 MB",
-            &["8 MB"],
+            with_buffers(A1000, "node-round-robin", "5 s", &["8 MB"]),
             |got| {
                 let m = means(got);
                 Judged::new(m[0] <= 20.0, ms(&m))
@@ -130,6 +110,19 @@ pub(super) fn claims() -> Vec<Claim> {
             known: None,
         },
     ]
+}
+
+/// Switch A with other amounts of memory a port.
+fn with_buffers(preset: &'static str, policy: &str, duration: &str, sizes: &[&str]) -> Vec<Point> {
+    sizes
+        .iter()
+        .map(|size| {
+            ordered(variable(Point::new(preset)))
+                .set("supervisor.policy", policy)
+                .set("tor.buffer", size)
+                .set("run.duration", duration)
+        })
+        .collect()
 }
 
 /// Switch B with another amount of memory, which its ports may use freely.

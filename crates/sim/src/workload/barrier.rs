@@ -91,11 +91,12 @@ impl Barrier {
             ideal: Duration::ZERO,
             how: String::new(),
         };
-        if (0..servers).any(|server| barrier.answer_bytes(server) == 0) {
+        let shortest = (0..servers).map(|server| barrier.answer_bytes(server)).min().unwrap_or(0);
+        if shortest == 0 {
             return Err(Error::unsupported("workload.request_size", "an empty answer"));
         }
         // The first of many servers answers nearly at once.
-        let ideal = Ideal::new(scenario, network, roles, Duration::ZERO, REQUEST_BYTES)?;
+        let ideal = Ideal::new(scenario, network, roles, Duration::ZERO, REQUEST_BYTES, shortest)?;
         let bytes: u64 = (0..servers).map(|server| ideal.wire_bytes(barrier.answer_bytes(server))).sum();
         barrier.ideal = ideal.time(bytes);
         barrier.how = ideal.how(barrier.block(), bytes);

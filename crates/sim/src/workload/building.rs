@@ -223,7 +223,9 @@ impl Building {
         let request: Message<Bytes> =
             Message::Request { tag: 0, event: L1Id(0), fragments: FragmentSet::first(fragments) };
         let request_bytes = request.wire_bytes().get();
-        let mut ideal = Ideal::new(scenario, network, roles, scenario.readout.response_delay, request_bytes)?;
+        let answer = answer_bytes(mean * u64::from(fragments));
+        let response = scenario.readout.response_delay;
+        let mut ideal = Ideal::new(scenario, network, roles, response, request_bytes, answer)?;
         let push = (scenario.workload.kind == WorkloadKind::Push).then(Push::default);
         if push.is_some() {
             ideal.without_request();
@@ -258,7 +260,6 @@ impl Building {
         };
         building.ends = building.number_ends();
         building.state_ideal(scenario, mean);
-        let answer = answer_bytes(mean * u64::from(fragments));
         building.shifter =
             Shifter::new(scenario, &building.ideal, readouts as u32, collectors as u32, answer).map(Box::new);
         Ok(building)

@@ -14,6 +14,8 @@ use crate::early;
 const DELAY_MAX: Duration = Duration::from_secs(10);
 /// The least memory: what drivers hold for a few ports.
 const MEMORY_MIN: Bytes = Bytes::new(1 << 20);
+/// The shortest frame of Ethernet.
+const FRAME_MIN: Bytes = Bytes::new(64);
 /// The longest name of an interface (IFNAMSIZ without its end).
 const INTERFACE_BYTES_MAX: usize = 15;
 
@@ -90,6 +92,15 @@ fn check_share(key: &'static str, share: Ratio, mistakes: &mut Vec<Mistake>) {
     }
 }
 
+fn check_buffer(key: &'static str, buffer: Option<Bytes>, mistakes: &mut Vec<Mistake>) {
+    if let Some(buffer) = buffer
+        && buffer < FRAME_MIN
+    {
+        let message = format!("a buffer holds at least a frame of {FRAME_MIN}; got {buffer}");
+        mistakes.push(Mistake::new(key, message));
+    }
+}
+
 fn check_mark(mark: Option<MarkSpec>, mistakes: &mut Vec<Mistake>) {
     let Some(mark) = mark else { return };
     let MarkSpec { unit, min, max, weight, probability_max, gentle, hard_drop, .. } = mark;
@@ -159,6 +170,35 @@ impl SwitchSpec {
     }
 }
 
+impl BufferingSpec {
+    pub(crate) fn mistakes(&self) -> Vec<Mistake> {
+        let mut mistakes = Vec::new();
+        if self.scheme != Scheme::Unlimited {
+            check_buffer("size", Some(self.size), &mut mistakes);
+            check_buffer("output_limit", self.output_limit, &mut mistakes);
+        }
+        if self.scheme == Scheme::DynamicThreshold && self.alpha.is_zero() {
+            mistakes.push(
+                Mistake::new("alpha", "with an alpha of 0 no queue may hold anything")
+                    .help("a queue may grow while it is shorter than alpha times what is free: 1 is usual"),
+            );
+        }
+        mistakes
+    }
+}
+
+impl ControlSpec {
+    pub(crate) fn mistakes(&self) -> Vec<Mistake> {
+        match self.http {
+            Some(http) if !http.ip().is_loopback() && self.token_file.is_none() => {
+                let message = format!("whoever reaches {http} could change the switch");
+                vec![Mistake::new("http", message).help("give a `token_file`, or listen on 127.0.0.1")]
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
 impl PortSpec {
     /// A port in memory, everything else as it is by default.
     pub fn new(name: &str) -> Self {
@@ -205,6 +245,7 @@ impl PortSpec {
             );
         }
         check_rate("rate", self.rate, Bytes::ZERO, &mut mistakes);
+        check_buffer("buffer", self.buffer, &mut mistakes);
         check_mark(self.mark, &mut mistakes);
         if self.untagged.is_some_and(|vlan| self.tagged.contains(&vlan)) {
             mistakes.push(Mistake::new("tagged", "a VLAN is tagged or untagged on a port, not both"));
@@ -220,7 +261,7 @@ impl PortSpec {
             mistakes.push(Mistake::new("pause", "`xon` without `xoff` does nothing"));
         }
         if let Some(m21) = &self.m21 {
-            m21.check(buffering, &mut mistakes);
+            m21.check(self.buffer.unwrap_or(buffering.size), buffering, &mut mistakes);
         }
         self.impair.check(&mut mistakes);
         mistakes
@@ -236,7 +277,15 @@ impl PauseSpec {
 }
 
 impl M21Spec {
-    fn check(&self, buffering: &BufferingSpec, mistakes: &mut Vec<Mistake>) {
+    fn check(&self, of_port: Bytes, buffering: &BufferingSpec, mistakes: &mut Vec<Mistake>) {
+        let (buffer, frame) = (self.buffer.unwrap_or(of_port), self.mss.saturating_add(self.overhead));
+        if buffer < frame {
+            let message = format!("a buffer of {buffer} does not hold one segment, which takes {frame}");
+            mistakes.push(
+                Mistake::new("m21", message)
+                    .help("a frame takes `mss` and `overhead`; give a larger `buffer`"),
+            );
+        }
         if self.mss.is_zero() || self.mss > Bytes::new(9000) {
             mistakes
                 .push(Mistake::new("m21", format!("a segment's payload is 1 B to 9000 B; got {}", self.mss)));
@@ -301,10 +350,10 @@ impl RingSpec {
                 let message = format!("a ring holds 1 to {RING_FRAMES_MAX} frames; got {frames}");
                 mistakes.push(Mistake::new("frames", message));
             }
-            (_, Some(bytes)) if bytes < Bytes::new(64) => {
+            (_, Some(bytes)) if bytes < FRAME_MIN => {
                 mistakes.push(Mistake::new(
                     "bytes",
-                    format!("a ring holds at least a frame of 64 B; got {bytes}"),
+                    format!("a ring holds at least a frame of {FRAME_MIN}; got {bytes}"),
                 ));
             }
             _ => {}

@@ -56,7 +56,7 @@ fn check(document: &Document) -> Result<Loaded, Errors> {
     if config.port.is_empty() {
         problems.push(
             document
-                .problem("port", "a switch needs ports")
+                .problem("port", "a switch needs ports, and this file names none")
                 .advise("add a section [[port]] with name and interface for each"),
         );
     }
@@ -155,6 +155,8 @@ impl Config {
             problems.extend(mistakes.into_iter().map(|mistake| mistake.at(document, path)));
         };
         add("switch", self.switch.mistakes());
+        add("buffering", self.buffering.mistakes());
+        add("control", self.control.mistakes());
         let workers = self.workers();
         for (index, port) in self.port.iter().enumerate() {
             add(&format!("port.{index}"), port.mistakes(workers, &self.buffering));
@@ -180,7 +182,6 @@ impl Config {
         {
             problems.push(document.problem("buffering", error.to_string()));
         }
-        self.add_sharing(document, &mut problems);
         let mut stages = self.port.iter().enumerate().filter_map(|(index, port)| Some((index, port.m21?)));
         if let Some((first, stage)) = stages.next() {
             let same = |other: &M21Spec| M21Spec { buffer: stage.buffer, ..*other } == stage;
@@ -197,38 +198,6 @@ impl Config {
         }
         self.add_duplicates(document, &mut problems);
         problems
-    }
-
-    /// What several workers cannot do together.
-    fn add_sharing(&self, document: &Document, problems: &mut Vec<Problem>) {
-        if self.workers() == 1 {
-            return;
-        }
-        if matches!(self.buffering.scheme, Scheme::Shared | Scheme::DynamicThreshold) {
-            problems.push(
-                document
-                    .problem("buffering.scheme", "one pool cannot be shared by several workers")
-                    .beside(document, "switch.cores", "these are several")
-                    .advise("name one core, or use the scheme `dedicated` or `unlimited`"),
-            );
-        }
-        let needs = |port: &PortSpec| match (port.pause.xoff, port.m21) {
-            (Some(_), _) => Some(("pause", "PAUSE frames")),
-            (None, Some(_)) => Some(("m21", "the M21TCP stage")),
-            (None, None) => None,
-        };
-        for (index, port) in self.port.iter().enumerate() {
-            let Some((key, what)) = needs(port) else { continue };
-            problems.push(
-                document
-                    .problem(
-                        &format!("port.{index}.{key}"),
-                        format!("{what} of port `{}` need one view of all queues", port.name),
-                    )
-                    .beside(document, "switch.cores", "several workers have none")
-                    .advise("name one core"),
-            );
-        }
     }
 
     fn add_duplicates(&self, document: &Document, problems: &mut Vec<Problem>) {
@@ -301,6 +270,26 @@ impl Config {
                     .label(format!("full rings take {}", Bytes::new(deep)))
                     .advise("frames beyond that are dropped and counted as `memory`: give more, or make rings smaller"),
             );
+        }
+        // What no limit on any frame can be meant to do.
+        let full = Bytes::new(self.switch.mtu.get() + crate::frame::ETHERNET_BYTES as u64);
+        let mut small = |path: &str, buffer: Option<Bytes>| {
+            if let Some(buffer) = buffer.filter(|&buffer| buffer < full) {
+                warnings.push(
+                    document
+                        .problem(path, format!("full frames of {full} never fit into {buffer}"))
+                        .advise("each is dropped and counted; give more, or a smaller `switch.mtu`"),
+                );
+            }
+        };
+        let has_pool = self.buffering.scheme != Scheme::Unlimited;
+        small("buffering.size", has_pool.then_some(self.buffering.size));
+        small("buffering.output_limit", self.buffering.output_limit.filter(|_| has_pool));
+        for (index, port) in self.port.iter().enumerate() {
+            small(&format!("port.{index}.buffer"), port.buffer);
+        }
+        for (index, ring) in self.ring.iter().enumerate() {
+            small(&format!("ring.{index}.bytes"), ring.bytes);
         }
         let used: HashSet<&str> = self.rule.iter().filter_map(|rule| rule.ring.as_deref()).collect();
         for (index, ring) in self.ring.iter().enumerate() {

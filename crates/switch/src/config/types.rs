@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use fanin_units::{Bytes, Duration, Packets, Rate, Ratio};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::address::{IpPrefix, Mac, MacPrefix, Vlan};
 
@@ -93,9 +93,33 @@ pub struct ControlSpec {
     pub socket: Option<String>,
     /// Address and port of the HTTP interface, metrics among it: `127.0.0.1:9414`. Other than loopback addresses need a
     /// token.
+    #[serde(deserialize_with = "address_to_listen_on")]
     pub http: Option<SocketAddr>,
     /// A file that holds the token which HTTP clients must show.
     pub token_file: Option<String>,
+}
+
+/// As serde reads it, but what is wrong is told at its place, and with what would be right.
+fn address_to_listen_on<'de, D: Deserializer<'de>>(input: D) -> Result<Option<SocketAddr>, D::Error> {
+    struct Read(SocketAddr);
+    impl<'de> Deserialize<'de> for Read {
+        fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+            struct Text;
+            impl serde::de::Visitor<'_> for Text {
+                type Value = Read;
+                fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                    out.write_str("an address to listen on such as \"127.0.0.1:9414\" or \"[::1]:9414\"")
+                }
+                fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Read, E> {
+                    text.parse()
+                        .map(Read)
+                        .map_err(|_| E::invalid_value(serde::de::Unexpected::Str(text), &self))
+                }
+            }
+            input.deserialize_str(Text)
+        }
+    }
+    Ok(Option::<Read>::deserialize(input)?.map(|address| address.0))
 }
 
 /// Whether packet memory consists of huge pages.
@@ -548,7 +572,7 @@ impl Serialize for Protocol {
 }
 
 impl<'de> Deserialize<'de> for Protocol {
-    fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
         struct Read;
         impl serde::de::Visitor<'_> for Read {
             type Value = Protocol;
@@ -594,7 +618,7 @@ impl Serialize for PortRange {
 }
 
 impl<'de> Deserialize<'de> for PortRange {
-    fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
         struct Read;
         impl serde::de::Visitor<'_> for Read {
             type Value = PortRange;

@@ -38,8 +38,13 @@ impl Lab {
     ///
     /// `None` where this cannot be: that has been said on standard error then. With FANIN_REQUIRE_PRIVILEGES=1 it panics.
     pub(crate) fn new(name: &str, hosts: usize, mtu: u32) -> Option<Self> {
+        Self::with_queues(name, hosts, mtu, 1)
+    }
+
+    /// As [`Self::new`], with so many queues at both ends of every pair.
+    pub(crate) fn with_queues(name: &str, hosts: usize, mtu: u32, queues: u32) -> Option<Self> {
         let lab = Self { prefix: format!("sw-{name}-{}", std::process::id()), hosts };
-        match lab.build(mtu) {
+        match lab.build(mtu, queues) {
             Ok(()) => Some(lab),
             Err(error) => {
                 let required = std::env::var_os("FANIN_REQUIRE_PRIVILEGES").is_some_and(|value| value == "1");
@@ -50,7 +55,7 @@ impl Lab {
         }
     }
 
-    fn build(&self, mtu: u32) -> Result<(), String> {
+    fn build(&self, mtu: u32, queues: u32) -> Result<(), String> {
         let switch = self.switch();
         command(&format!("ip netns add {switch}"))?;
         quiet_namespace(&switch)?;
@@ -58,8 +63,9 @@ impl Lab {
             let name = self.host(host);
             command(&format!("ip netns add {name}"))?;
             quiet_namespace(&name)?;
+            let queues = format!("numtxqueues {queues} numrxqueues {queues}");
             command(&format!(
-                "ip -n {name} link add eth0 mtu {mtu} type veth peer name p{host} mtu {mtu} netns {switch}"
+                "ip -n {name} link add eth0 mtu {mtu} {queues} type veth peer name p{host} mtu {mtu} {queues} netns {switch}"
             ))?;
             // Without this frames carry no checksums, and are as long as 64 kB.
             command(&format!("ip netns exec {name} ethtool -K eth0 tx off"))?;
@@ -78,6 +84,31 @@ impl Lab {
     /// A host's namespace.
     pub(crate) fn host(&self, host: usize) -> String {
         format!("{}-{host}", self.prefix)
+    }
+
+    /// Cuts or mends a host's cable.
+    pub(crate) fn set_link(&self, host: usize, state: &str) {
+        command(&format!("ip -n {} link set eth0 {state}", self.host(host))).expect("a link of our own");
+    }
+
+    /// Queues by which frames have come in at a host's port, as its driver counts them.
+    pub(crate) fn queues_used(&self, host: usize) -> usize {
+        let output = Command::new("ip")
+            .args(["netns", "exec", &self.switch(), "ethtool", "-S", &format!("p{host}")])
+            .output()
+            .expect("ethtool runs");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let count = |line: &str| -> Option<u64> {
+            let (name, value) = line.trim().split_once(": ")?;
+            (name.starts_with("rx_queue_") && name.ends_with("_xdp_packets")).then(|| value.parse().ok())?
+        };
+        text.lines().filter_map(count).filter(|&packets| packets > 0).count()
+    }
+
+    /// Packets, segments and datagrams with a wrong checksum that a host has thrown away.
+    pub(crate) fn checksum_errors(&self, host: usize) -> u64 {
+        let task = || ["snmp", "netstat"].iter().map(|name| count_of(name, "InCsumErrors")).sum();
+        self.on(host, task).join().expect("counters can be read")
     }
 
     /// A configuration with all ports and nothing else.
@@ -138,6 +169,23 @@ pub(crate) fn inside<T: Send + 'static>(
         assert_eq!(result, 0, "{path}: {}", std::io::Error::last_os_error());
         task()
     })
+}
+
+/// A counter of the calling thread's namespace, over all protocols of a file of the kernel's.
+fn count_of(file: &str, name: &str) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/thread-self/net/{file}")).expect("counters");
+    let lines: Vec<&str> = text.lines().collect();
+    let mut sum = 0;
+    let mut found = false;
+    for pair in lines.chunks_exact(2) {
+        let values = pair[1].split_whitespace();
+        for (_, value) in pair[0].split_whitespace().zip(values).filter(|(key, _)| *key == name) {
+            found = true;
+            sum += value.parse::<u64>().expect("a number");
+        }
+    }
+    assert!(found, "{file} has no {name}");
+    sum
 }
 
 /// A host's address.

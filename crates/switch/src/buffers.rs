@@ -1,0 +1,104 @@
+//! The memory of plain queues: one worker's accounts, and what all workers take of a common pool.
+
+use std::sync::Arc;
+
+use fanin_queueing::{Counters, Frame, LayoutError, Limit, Memory, Occupancy, Verdict};
+use fanin_units::{Bytes, Instant};
+
+use crate::config::{Config, Scheme};
+use crate::shared::Shared;
+
+/// The one pool that outputs may share.
+const POOL: usize = 0;
+
+/// As [`Memory`], of which each worker has one. Where the outputs of several workers share a pool, each takes its frames' bytes
+/// of it before it asks its own accounts, for which the pool is what the others leave. The pool is never overdrawn.
+#[derive(Debug)]
+pub(crate) struct Buffers {
+    memory: Memory,
+    /// The pool's size, where several workers share it.
+    common: Option<(Arc<Shared>, u64)>,
+}
+
+impl Buffers {
+    pub(crate) fn new(config: &Config, shared: &Arc<Shared>) -> Result<Self, LayoutError> {
+        let has_pool = matches!(config.buffering.scheme, Scheme::Shared | Scheme::DynamicThreshold);
+        let is_common = has_pool && config.workers() > 1;
+        Ok(Self {
+            memory: Memory::new(&config.layout())?,
+            common: is_common.then(|| (Arc::clone(shared), config.buffering.size.get())),
+        })
+    }
+
+    /// As [`Memory::admit`].
+    #[inline]
+    pub(crate) fn admit(
+        &mut self,
+        now: Instant,
+        input: usize,
+        output: usize,
+        frame: Frame,
+        draw: impl FnOnce() -> u32,
+    ) -> Verdict {
+        if self.common.is_none() {
+            return self.memory.admit(now, input, output, frame, draw);
+        }
+        self.admit_in_common(now, input, output, frame, draw)
+    }
+
+    #[inline(never)]
+    fn admit_in_common(
+        &mut self,
+        now: Instant,
+        input: usize,
+        output: usize,
+        frame: Frame,
+        draw: impl FnOnce() -> u32,
+    ) -> Verdict {
+        let Some((shared, size)) = &self.common else { unreachable!("only where there is a common pool") };
+        let charge = self.memory.charge(frame.bytes);
+        let others = shared.take_of_pool(charge) - self.memory.pool(POOL).bytes;
+        self.memory.set_pool_size(POOL, Bytes::new(size.saturating_sub(others)));
+        let verdict = self.memory.admit(now, input, output, frame, draw);
+        if let Verdict::Dropped(_) = verdict {
+            shared.give_to_pool(charge);
+        }
+        verdict
+    }
+
+    /// As [`Memory::withdraw`].
+    pub(crate) fn withdraw(&mut self, input: usize, output: usize, bytes: u32, limit: Limit) {
+        self.memory.withdraw(input, output, bytes, limit);
+        self.give(bytes);
+    }
+
+    /// As [`Memory::release`].
+    #[inline]
+    pub(crate) fn release(&mut self, at: Instant, input: usize, output: usize, bytes: u32) {
+        self.memory.release(at, input, output, bytes);
+        self.give(bytes);
+    }
+
+    #[inline]
+    fn give(&self, bytes: u32) {
+        if let Some((shared, _)) = &self.common {
+            shared.give_to_pool(self.memory.charge(bytes));
+        }
+    }
+
+    /// As [`Memory::output`].
+    #[inline]
+    pub(crate) fn output(&self, output: usize) -> &Occupancy {
+        self.memory.output(output)
+    }
+
+    /// As [`Memory::counters`].
+    pub(crate) fn counters(&self, output: usize) -> &Counters {
+        self.memory.counters(output)
+    }
+
+    /// As [`Memory::reset_marks`].
+    pub(crate) fn reset_marks(&mut self) {
+        self.memory.reset_marks();
+    }
+}

@@ -1,0 +1,177 @@
+//! What workers share, in every interleaving of two or three threads: the same files with loom's atomics in place of the
+//! standard library's.
+
+#[allow(dead_code, reason = "the switch uses what these tests do not")]
+#[path = "../src/doze.rs"]
+mod doze;
+#[allow(dead_code, reason = "the switch uses what these tests do not")]
+#[path = "../src/lane.rs"]
+mod lane;
+#[allow(dead_code, reason = "the switch uses what these tests do not")]
+#[path = "../src/shared.rs"]
+mod shared;
+
+/// As `src/sync.rs`.
+mod sync {
+    pub(crate) use loom::cell::UnsafeCell;
+    pub(crate) use loom::sync::Arc;
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+}
+
+use doze::Doze;
+use lane::lane;
+use loom::thread;
+use shared::{NO_WINDOW, Shared};
+use sync::Arc;
+
+#[test]
+fn a_lane_loses_doubles_and_reorders_nothing() {
+    loom::model(|| {
+        let (mut sender, mut receiver) = lane(2);
+        let producer = thread::spawn(move || {
+            let mut put = 0;
+            for value in 1..=4 {
+                // A full lane is given up on, so that every run ends.
+                if sender.put(value).is_err() {
+                    break;
+                }
+                put = value;
+            }
+            put
+        });
+        let mut taken = 0;
+        for _ in 0..3 {
+            if let Some(value) = receiver.take() {
+                assert_eq!(value, taken + 1);
+                taken = value;
+            }
+        }
+        let put = producer.join().unwrap();
+        while let Some(value) = receiver.take() {
+            assert_eq!(value, taken + 1);
+            taken = value;
+        }
+        assert_eq!(taken, put);
+        assert!(receiver.is_empty());
+    });
+}
+
+/// A lane each way, as between any two workers: a frame goes over, and its memory comes back.
+#[test]
+fn memory_that_went_over_a_lane_comes_back() {
+    loom::model(|| {
+        let (mut there, mut from_here) = lane(1);
+        let (mut back, mut from_there) = lane(1);
+        let other = thread::spawn(move || {
+            // As a worker does: what finds no room waits, and nothing is waited for.
+            let mut waiting = None;
+            for _ in 0..2 {
+                waiting = waiting.or_else(|| from_here.take());
+                waiting = waiting.and_then(|chunk| back.put(chunk).err());
+            }
+            waiting.into_iter().chain(std::iter::from_fn(|| from_here.take())).collect::<Vec<u32>>()
+        });
+        let mut mine: Vec<u32> = Vec::new();
+        for chunk in 0..2 {
+            mine.extend(there.put(chunk).err());
+            mine.extend(from_there.take());
+        }
+        let theirs = other.join().unwrap();
+        mine.extend(theirs);
+        mine.extend(from_there.take());
+        mine.sort_unstable();
+        // What this side put in after the other looked for the last time is still in the lane.
+        assert!(mine.windows(2).all(|pair| pair[0] != pair[1]), "a chunk is there twice: {mine:?}");
+    });
+}
+
+/// A worker goes to sleep while another sends it something: it sees that, or it is woken.
+#[test]
+fn nobody_sleeps_through_a_message() {
+    loom::model(|| {
+        let (mut sender, mut receiver) = lane(2);
+        let doze = Arc::new(Doze::new());
+        let other = Arc::clone(&doze);
+        let producer = thread::spawn(move || {
+            sender.put(7).unwrap();
+            other.must_wake()
+        });
+        doze.begin();
+        let seen = receiver.take();
+        let woken = producer.join().unwrap();
+        assert!(seen.is_some() || woken, "it sleeps, and nobody wakes it");
+        doze.end();
+    });
+}
+
+/// Two workers want the last of the pool: one gets it at most, and what is given back can be had again.
+#[test]
+fn the_last_of_the_pool_goes_to_one() {
+    const SIZE: u64 = 10;
+    loom::model(|| {
+        let shared = Arc::new(Shared::new(2, 1));
+        shared.take_of_pool(4);
+        let take = |shared: &Shared, bytes| {
+            let fits = shared.take_of_pool(bytes) + bytes <= SIZE;
+            if !fits {
+                shared.give_to_pool(bytes);
+            }
+            fits
+        };
+        let other = Arc::clone(&shared);
+        let thread = thread::spawn(move || take(&other, 5));
+        let mine = take(&shared, 6);
+        let theirs = thread.join().unwrap();
+        assert!(!(mine && theirs), "the pool is overdrawn");
+        let taken = 4 + if mine { 6 } else { 0 } + if theirs { 5 } else { 0 };
+        assert_eq!(shared.pool(), taken);
+        shared.give_to_pool(taken);
+        assert_eq!(shared.pool(), 0);
+    });
+}
+
+/// A port's worker hands frames to another, which lets them go. What the first believes is held is never less than what is, and
+/// never a number below nothing.
+#[test]
+fn what_others_hold_is_never_underestimated() {
+    const FRAME: u64 = 100;
+    loom::model(|| {
+        let shared = Arc::new(Shared::new(2, 1));
+        let (mut sender, mut receiver) = lane(2);
+        let other = Arc::clone(&shared);
+        let consumer = thread::spawn(move || {
+            let mut own = 0u64;
+            let mut gone = 0;
+            for _ in 0..2 {
+                if receiver.take().is_some() {
+                    own = own.wrapping_sub(FRAME);
+                    gone += 1;
+                    other.publish(1, &[own]);
+                }
+            }
+            gone
+        });
+        let mut own = 0u64;
+        for sent in 1..=2 {
+            sender.put(()).unwrap();
+            own = own.wrapping_add(FRAME);
+            assert!(shared.held(0, own, 0) <= sent * FRAME, "more is gone than has come");
+        }
+        let gone = consumer.join().unwrap();
+        assert_eq!(shared.held(0, own, 0), (2 - gone) * FRAME);
+    });
+}
+
+/// The window on the way back is one that was said, and the last one in the end.
+#[test]
+fn windows_are_whole() {
+    loom::model(|| {
+        let shared = Arc::new(Shared::new(2, 2));
+        let other = Arc::clone(&shared);
+        let owner = thread::spawn(move || [57_920, 28_960].map(|window| other.set_window(1, window)));
+        let seen = shared.window(1);
+        assert!([NO_WINDOW, 57_920, 28_960].contains(&seen), "{seen}");
+        owner.join().unwrap();
+        assert_eq!((shared.window(0), shared.window(1)), (NO_WINDOW, 28_960));
+    });
+}

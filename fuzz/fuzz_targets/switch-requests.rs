@@ -1,0 +1,6 @@
+#![no_main]
+
+#[path = "../../crates/switch/tests/common/hostile_requests.rs"]
+mod hostile;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hostile::check(bytes));
