@@ -415,6 +415,12 @@ impl<H: Copy + Default> Port<H> {
         }
     }
 
+    /// A time before which no frame that is here may go, as far as tokens say: for a caller who is about to be told so.
+    #[inline]
+    pub fn none_before(&self) -> Instant {
+        if self.ready.is_empty() { self.wheel.earliest().unwrap_or(Instant::START) } else { Instant::START }
+    }
+
     /// Up to `frames_max` frames that may go at `now`, each handed to `send`, and why it were not more.
     /// `fetch` is told addresses that will soon be read, to ask for them ahead of time.
     #[inline(always)]
