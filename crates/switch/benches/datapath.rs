@@ -130,7 +130,7 @@ impl Bench {
 
 /// What a frame waits that finds nobody before it: from the moment it has come in until it has been sent, the median and the
 /// 99th percentile in ns of the clock on the wall. The clock itself is measured the same way and taken off.
-fn alone(rings: usize, frames: usize) -> (u64, u64) {
+fn latency(rings: usize, frames: usize) -> (u64, u64) {
     let config = config(rings, 16);
     let pool =
         Pool::new(config.switch.memory, config.switch.mtu, Hugepages::Try, 1).expect("memory").remove(0);
@@ -258,7 +258,7 @@ fn main() {
             return;
         }
     }
-    let (median, late) = alone(144, frames as usize / 20);
+    let (median, late) = latency(144, frames as usize / 20);
     println!("64 B, 144 rings, a frame alone  {median:7} ns from in to out, 99 of 100 within {late} ns");
     deep_rings(frames / 4);
 }
