@@ -150,9 +150,8 @@ impl Windows {
             }
         }
         let mut room = self.room();
-        let wanting = |window: &&mut Window| window.asked > 0 && window.share > window.clamp;
-        for (&readout, window) in self.readouts.iter_mut() {
-            let Some(window) = Some(window).filter(wanting) else { continue };
+        let wanting = |window: &Window| window.asked > 0 && window.share > window.clamp;
+        for (&readout, window) in self.readouts.iter_mut().filter(|(_, window)| wanting(window)) {
             let more = (window.received + window.share).saturating_sub(window.edge);
             let granted = more.min(room);
             let clamp = (window.edge + granted).saturating_sub(window.received).min(window.share);
