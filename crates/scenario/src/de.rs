@@ -39,8 +39,8 @@ impl Error {
     }
 }
 
-/// Types of serde's as those say it who write files.
-fn in_words(expected: &str) -> &str {
+/// What serde says that it expected, as those say it who write files: `u16` is a whole number from 0 to 65535. Other words stay.
+pub fn expected_in_words(expected: &str) -> &str {
     match expected {
         "u8" => "a whole number from 0 to 255",
         "u16" => "a whole number from 0 to 65535",
@@ -82,12 +82,12 @@ impl de::Error for Error {
         if unexpected == de::Unexpected::Map && expected == "a sequence" {
             return Self::custom("there may be several of these: write each with double brackets, [[…]]");
         }
-        Self::custom(format_args!("invalid type: {unexpected}, expected {}", in_words(&expected)))
+        Self::custom(format_args!("invalid type: {unexpected}, expected {}", expected_in_words(&expected)))
     }
 
     fn invalid_value(unexpected: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
         let expected = expected.to_string();
-        Self::custom(format_args!("invalid value: {unexpected}, expected {}", in_words(&expected)))
+        Self::custom(format_args!("invalid value: {unexpected}, expected {}", expected_in_words(&expected)))
     }
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {

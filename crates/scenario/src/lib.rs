@@ -17,6 +17,7 @@ mod de;
 mod document;
 mod errors;
 mod load;
+pub mod machines;
 mod presets;
 mod reference;
 mod show;
@@ -25,6 +26,7 @@ mod slow;
 mod tree;
 mod types;
 
+pub use de::expected_in_words;
 pub use document::Document;
 pub use errors::{Errors, Problem, Warnings};
 pub use load::{Loaded, load, load_text};

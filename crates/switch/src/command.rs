@@ -99,7 +99,7 @@ pub enum Reply {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
     /// Something in it is wrong.
-    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    #[error("{}", .0.iter().map(Mistake::with_key).collect::<Vec<_>>().join("; "))]
     Wrong(Vec<Mistake>),
     /// There is no such thing.
     #[error("there is no {what} `{name}`")]

@@ -91,8 +91,11 @@ impl Mapping {
             }
         }
         let base = map(0)?;
-        // SAFETY: the range is the mapping just made. Transparent huge pages are a wish that may fail.
-        unsafe { libc::madvise(base.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
+        // Miri knows no such wish.
+        if !cfg!(miri) {
+            // SAFETY: the range is the mapping just made. Transparent huge pages are a wish that may fail.
+            unsafe { libc::madvise(base.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
+        }
         Ok(Self { base, bytes, huge: false })
     }
 }

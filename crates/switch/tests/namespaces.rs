@@ -173,9 +173,9 @@ fn iperf3_finds_no_fault() {
         let Some(lab) = Lab::new("iperf", 2, mtu) else { return };
         let mut config = lab.config();
         config.switch.mtu = Bytes::new(mtu.into());
-        config.switch.memory = Bytes::new(512 << 20);
+        config.switch.memory = Bytes::new(128 << 20);
         // More than all windows together.
-        config.buffering.size = Bytes::new(100_000_000);
+        config.buffering.size = Bytes::new(32_000_000);
         let running = lab.start(&config).expect("the switch starts");
         let server = lab.on(0, || iperf3(&["-s", "-1", "-B", &address(0).to_string()]));
         let report = lab

@@ -43,6 +43,11 @@ impl Mistake {
         self
     }
 
+    /// With its key, where nothing else says what it is about.
+    pub(crate) fn with_key(&self) -> String {
+        if self.key.is_empty() { self.to_string() } else { format!("{}: {self}", self.key) }
+    }
+
     pub(crate) fn at(self, document: &Document, path: &str) -> Problem {
         let path = if self.key.is_empty() { path.to_owned() } else { format!("{path}.{}", self.key) };
         let problem = document.problem(&path, self.message);

@@ -121,7 +121,10 @@ fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
 fn read<T: DeserializeOwned>(call: &Call) -> Result<T> {
     let wrong = |error: serde_json::Error| {
         let status = if error.is_data() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::BAD_REQUEST };
-        Refusal::new(status, format_args!("the body is not what it should be: {error}"))
+        Refusal::new(
+            status,
+            format_args!("the body is not what it should be: {}", in_words(&error.to_string())),
+        )
     };
     // serde would take a list for an object, its values in the order of the fields.
     if has_list(&serde_json::from_slice(&call.body).map_err(wrong)?) {
@@ -129,6 +132,15 @@ fn read<T: DeserializeOwned>(call: &Call) -> Result<T> {
         return Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
     }
     serde_json::from_slice(&call.body).map_err(wrong)
+}
+
+/// As serde_json tells it, with what was expected in words.
+fn in_words(error: &str) -> String {
+    let parts = error
+        .rsplit_once(", expected ")
+        .and_then(|(wrong, rest)| Some((wrong, rest.rsplit_once(" at line ")?)));
+    let Some((wrong, (expected, place))) = parts else { return error.to_owned() };
+    format!("{wrong}, expected {} at line {place}", fanin_scenario::expected_in_words(expected))
 }
 
 fn has_list(value: &Value) -> bool {

@@ -402,7 +402,7 @@ fn run(steps: &[Step], scheme: Scheme) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 48 }))]
     /// In whatever order workers make their rounds: the common pool is never overdrawn and all of it comes back, no neighbour goes
     /// on too early, and every frame is accounted for.
     #[test]

@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
     /// Judge the simulation by the measurements in the baseline, and run nothing.
     #[arg(long, conflicts_with = "record")]
     recorded: bool,
-    /// Put what is measured into the baseline, case by case; what is invalid or missing leaves the earlier one.
+    /// Put what is measured into the baseline.
     #[arg(long)]
     record: bool,
     /// Keep both results of each case, and their page, in a folder.
