@@ -283,6 +283,8 @@ impl Wire {
                     return None;
                 };
                 tracing::info!(peer = %partner, "connected");
+                // What an older connection owed goes with it, also where its end is not known yet.
+                self.note_lost(partner);
                 if let (Some(windows), Peer::Readout(place)) = (&mut self.windows, partner) {
                     windows.handle_connected(place);
                     windows.handle_received(place, received(&self.endpoint, connection));
