@@ -34,4 +34,5 @@ pub mod store;
 pub mod tcp;
 pub mod transport;
 pub mod unit;
+mod windows;
 pub mod wire;

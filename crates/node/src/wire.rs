@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use fanin_dataflow::{Message, Peer, WindowShares};
+use fanin_dataflow::{Message, Peer};
 use fanin_message::{
     Closed, Endpoint, Event, Limits, Options, Payload, SendError, Settings, SetupError, SocketError, Timing,
 };
@@ -14,6 +14,7 @@ use crate::data::Data;
 use crate::source::Sources;
 use crate::tcp::Accounts;
 use crate::transport::{self, World};
+use crate::windows::Windows;
 
 /// The largest message: an event.
 const MESSAGE_BYTES_MAX: u32 = 512 << 20;
@@ -21,6 +22,8 @@ const MESSAGE_BYTES_MAX: u32 = 512 << 20;
 const RECEIVE_BYTES_MAX: u64 = 2 << 30;
 /// Messages that wait for one peer, beyond what its connection has in its own memory.
 const BACKLOG_MESSAGES_MAX: usize = 100_000;
+/// Requests that wait for room in a window are looked at again after so long: what comes of an answer in parts is no event.
+const HELD_TURN: Duration = Duration::from_millis(1);
 /// A peer that was shut out for nonsense is called again after so long.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
@@ -118,7 +121,9 @@ pub struct Wire {
     /// What TCP counts.
     pub accounts: Accounts,
     /// A collector that shares its window out among the readouts.
-    shares: Option<Shares>,
+    windows: Option<Windows>,
+    /// Requests that its window has no room for yet, in order.
+    held: Vec<(Peer, Waiting)>,
     /// Inputs that one event brought together.
     pending: VecDeque<Input>,
     head: Vec<u8>,
@@ -177,7 +182,8 @@ impl Wire {
             again: Vec::new(),
             counted: HashMap::new(),
             accounts: Accounts::open(&system.folder, &name(me)).map_err(WireError::Accounts)?,
-            shares: Shares::new(system, me),
+            windows: if matches!(me, Peer::Collector(_)) { Windows::of(system.scenario()) } else { None },
+            held: Vec::new(),
             pending: VecDeque::new(),
             head: Vec::new(),
             is_stopping: false,
@@ -242,12 +248,20 @@ impl Wire {
             return Ok(Some(input));
         }
         self.call_again();
-        while let Some(event) = self.endpoint.poll(Some(deadline))? {
-            if let Some(input) = self.input(event) {
-                return Ok(Some(input));
+        loop {
+            self.ask();
+            let until =
+                if self.held.is_empty() { deadline } else { deadline.min(Instant::now() + HELD_TURN) };
+            match self.endpoint.poll(Some(until))? {
+                Some(event) => {
+                    if let Some(input) = self.input(event) {
+                        return Ok(Some(input));
+                    }
+                }
+                None if until >= deadline || Instant::now() >= deadline => return Ok(None),
+                None => {}
             }
         }
-        Ok(None)
     }
 
     fn call_again(&mut self) {
@@ -269,10 +283,12 @@ impl Wire {
                     return None;
                 };
                 tracing::info!(peer = %partner, "connected");
-                if let (Some(shares), Peer::Readout(_)) = (&self.shares, partner)
-                    && let Err(error) = self.endpoint.set_window_clamp(connection, shares.segment_bytes)
-                {
-                    tracing::error!(%error, "a window is not shared out");
+                // What an older connection owed goes with it, also where its end is not known yet.
+                self.note_lost(partner);
+                if let (Some(windows), Peer::Readout(place)) = (&mut self.windows, partner) {
+                    windows.handle_connected(place);
+                    windows.handle_received(place, received(&self.endpoint, connection));
+                    clamp(&mut self.endpoint, connection, windows.segment);
                 }
                 self.who.insert(connection.index(), partner);
                 self.counted.insert(connection.index(), partner);
@@ -366,8 +382,13 @@ impl Wire {
             self.counters.messages_undeliverable += 1;
             return;
         };
-        // The request itself then tells the sender its window.
-        self.note_request(to, &message);
+        let is_held = match (&mut self.windows, to, &message) {
+            (Some(windows), Peer::Readout(place), Message::Request { .. }) => {
+                windows.handle_wanted(place);
+                true
+            }
+            _ => false,
+        };
         let (kind, stream) = (message.message_type(), message.stream_id());
         let mut head = std::mem::take(&mut self.head);
         head.clear();
@@ -379,6 +400,14 @@ impl Wire {
             bodies.push(missing.into());
         }
         let waiting = Waiting { kind, stream, head, bodies };
+        if is_held {
+            return self.held.push((to, waiting));
+        }
+        self.put(connection, to, waiting);
+    }
+
+    /// Sends it, or keeps it until the peer takes more.
+    fn put(&mut self, connection: fanin_message::Peer, to: Peer, waiting: Waiting) {
         let queued = self.backlog.get(&to).map_or(0, VecDeque::len);
         if queued == 0 && self.try_send(connection, &waiting) {
             self.head = waiting.head;
@@ -434,52 +463,58 @@ impl Wire {
                 self.accounts.handle_sample(&name(*partner), info);
             }
         }
-        self.accounts.shared = self.shares.as_ref().map(|shares| shares.windows.counters);
+        self.accounts.shared = self.windows.as_ref().map(|windows| windows.shares.counters);
         self.accounts.commit(now, is_end);
     }
 
-    /// A window for whoever is asked.
-    fn note_request(&mut self, to: Peer, message: &Message<Data>) {
-        if let (Some(shares), Peer::Readout(place), Message::Request { .. }) = (&mut self.shares, to, message)
-        {
-            shares.windows.open(shares.now(), place.into());
-            self.share_out();
+    /// Sends the requests that find room in the collector's window, all windows being set before the first goes: a window
+    /// that is shared out anew with each request is far too large for the first ones.
+    fn ask(&mut self) {
+        let Some(windows) = &mut self.windows else { return };
+        for (peer, connection) in &self.where_is {
+            if let Peer::Readout(place) = peer {
+                windows.handle_received(*place, received(&self.endpoint, *connection));
+            }
+        }
+        let mut going = Vec::new();
+        for (to, waiting) in std::mem::take(&mut self.held) {
+            match to {
+                Peer::Readout(place) if !windows.admit(place) => self.held.push((to, waiting)),
+                _ => going.push((to, waiting)),
+            }
+        }
+        let (endpoint, where_is) = (&mut self.endpoint, &self.where_is);
+        windows.settle(|place, bytes| {
+            if let Some(&connection) = where_is.get(&Peer::Readout(place)) {
+                clamp(endpoint, connection, bytes);
+            }
+        });
+        for (to, waiting) in going {
+            let Some(&connection) = self.where_is.get(&to) else { continue };
+            if let (Some(windows), Peer::Readout(place)) = (&mut self.windows, to)
+                && windows.shrinks(place)
+            {
+                self.endpoint.send_heartbeat(connection);
+            }
+            self.put(connection, to, waiting);
         }
     }
 
     fn note_answer(&mut self, from: Peer, message: &Message<Data>) {
-        if let (Some(shares), Peer::Readout(place), Message::Answer { .. }) =
-            (&mut self.shares, from, message)
+        if let (Some(windows), Peer::Readout(place), Message::Answer { .. }) =
+            (&mut self.windows, from, message)
+            && let Some(bytes) = windows.handle_answer(place)
+            && let Some(&connection) = self.where_is.get(&from)
         {
-            shares.windows.close(shares.now(), place.into());
-            self.share_out();
+            clamp(&mut self.endpoint, connection, bytes);
         }
     }
 
     fn note_lost(&mut self, partner: Peer) {
-        if let (Some(shares), Peer::Readout(place)) = (&mut self.shares, partner) {
-            shares.windows.forget(place.into());
-            // The next connection begins with a window of the kernel's.
-            shares.told.remove(&place.into());
-            self.share_out();
+        if let (Some(windows), Peer::Readout(place)) = (&mut self.windows, partner) {
+            windows.handle_lost(place);
+            self.held.retain(|(to, _)| *to != partner);
         }
-    }
-
-    fn share_out(&mut self) {
-        let Some(shares) = &mut self.shares else { return };
-        let now = shares.now();
-        let (windows, told, segment_bytes) = (&mut shares.windows, &mut shares.told, shares.segment_bytes);
-        windows.share_out(now, |place, segments, _| {
-            let Some(&connection) = self.where_is.get(&Peer::Readout(place as u16)) else { return };
-            // The kernel knows no window of zero: who waits for a share keeps a segment.
-            let bytes = segments.max(1).saturating_mul(segment_bytes);
-            if let Err(error) = self.endpoint.set_window_clamp(connection, bytes) {
-                tracing::error!(%error, "a window is not shared out");
-            }
-            if told.insert(place, bytes).is_none_or(|before| bytes < before) {
-                self.endpoint.send_heartbeat(connection);
-            }
-        });
     }
 
     /// Ends all connections in good order; what waits is sent first, but no longer than `limit`.
@@ -502,38 +537,15 @@ impl Wire {
     }
 }
 
-/// DIATCP at a collector: its window, shared out among the readouts that owe it an answer (ICC'15 §IV.D).
-#[derive(Debug)]
-struct Shares {
-    windows: WindowShares,
-    /// What each readout may send, bytes, so far as it was told.
-    told: HashMap<u32, u32>,
-    segment_bytes: u32,
-    start: Instant,
+fn clamp(endpoint: &mut Endpoint, connection: fanin_message::Peer, bytes: u64) {
+    if let Err(error) = endpoint.set_window_clamp(connection, u32::try_from(bytes).unwrap_or(u32::MAX)) {
+        tracing::error!(%error, "a window is not shared out");
+    }
 }
 
-impl Shares {
-    fn new(system: &System, me: Peer) -> Option<Self> {
-        let scenario = system.scenario();
-        let transport = &scenario.transport;
-        let is_one = matches!(me, Peer::Collector(_))
-            && transport.congestion_control == fanin_scenario::CongestionControl::Diatcp;
-        is_one.then(|| {
-            let diatcp = &transport.diatcp;
-            let global = u32::try_from(diatcp.global_window.get()).unwrap_or(u32::MAX);
-            Self {
-                windows: WindowShares::new(global, scenario.workload.deadline, diatcp.deadline_aware),
-                told: HashMap::new(),
-                segment_bytes: u32::try_from(transport.segment_payload().get()).unwrap_or(u32::MAX),
-                start: Instant::now(),
-            }
-        })
-    }
-
-    fn now(&self) -> fanin_units::Instant {
-        fanin_units::Instant::START
-            + fanin_units::Duration::from_nanos(self.start.elapsed().as_nanos() as u64)
-    }
+/// Bytes that came on the connections of a peer.
+fn received(endpoint: &Endpoint, connection: fanin_message::Peer) -> u64 {
+    endpoint.counters(connection).map_or(0, |counters| counters.bytes_in)
 }
 
 #[cfg(test)]

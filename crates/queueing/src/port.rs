@@ -267,9 +267,9 @@ impl<H: Copy + Default> Port<H> {
         self
     }
 
-    /// The link was held up until `now`, by a PAUSE say: the time until then is not made good.
-    pub const fn set_held_until(&mut self, now: Instant) {
-        self.held_until = now;
+    /// The link is held up until then, by a PAUSE say: nothing counts as sent before, and the time is not made good.
+    pub const fn set_held_until(&mut self, until: Instant) {
+        self.held_until = until;
     }
 
     /// Adds a ring and returns its index; indices count up from zero and are never used again.

@@ -99,6 +99,9 @@ macro_rules! table {
     };
 }
 
+#[cfg(test)]
+pub(crate) use table;
+
 table!(EventRow, "events.parquet", "fanin.events/1", [
     id: ID,
     size_bytes: "bytes",

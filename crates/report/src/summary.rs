@@ -259,8 +259,14 @@ section!(
         switch_wait: f64,
         /// The longest mean wait of any tenth of a second, in milliseconds: how late its shaper was.
         switch_late_ms: f64,
+        /// Mean time that a host's process was ready to work and waited for a core, in milliseconds.
+        host_late_ms: f64,
+        /// The same of the process that waited longest.
+        host_late_worst_ms: f64,
         /// Share of all cores that was busy.
         cpu: f64,
+        /// Share of all cores that a hypervisor gave to others.
+        steal: f64,
         /// Frames lost because the machine did not keep up.
         frames_missed: u64,
     }

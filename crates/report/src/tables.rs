@@ -254,14 +254,16 @@ fn read_column<R: Table>(
     rows: &mut Vec<R>,
 ) -> Result<(), TableReadError> {
     let schema = group.metadata().schema_descr();
-    let index = schema
-        .columns()
-        .iter()
-        .position(|found| found.path().parts() == [column.name])
-        .ok_or(TableReadError::Missing { column: column.name })?;
+    let found = schema.columns().iter().position(|found| found.path().parts() == [column.name]);
+    // Earlier results lack a column that may be empty, or have a value in every row of it.
+    if found.is_none() && is_optional(column) && !makes_rows {
+        return Ok(());
+    }
+    let index = found.ok_or(TableReadError::Missing { column: column.name })?;
     let (descriptor, name) = (&schema.columns()[index], column.name);
+    let has_gaps = descriptor.max_def_level() > 0;
     let wrong_type = || TableReadError::Type { column: name, got: descriptor.physical_type().to_string() };
-    if descriptor.max_rep_level() != 0 || descriptor.max_def_level() != i16::from(is_optional(column)) {
+    if descriptor.max_rep_level() != 0 || descriptor.max_def_level() > i16::from(is_optional(column)) {
         return Err(wrong_type());
     }
     let mut at = first_row;
@@ -287,7 +289,7 @@ fn read_column<R: Table>(
     match (group.get_column_reader(index)?, is_name(column)) {
         (ColumnReader::Int64ColumnReader(mut reader), false) => loop {
             let (mut numbers, mut levels) = (Vec::new(), Vec::new());
-            let wanted = is_optional(column).then_some(&mut levels);
+            let wanted = has_gaps.then_some(&mut levels);
             let (records, _, _) = reader.read_records(BATCH, wanted, None, &mut numbers)?;
             if records == 0 {
                 break;
@@ -297,10 +299,12 @@ fn read_column<R: Table>(
                 return Err(TableReadError::Value { column: name, row: first_row, got });
             }
             let mut numbers = numbers.into_iter().map(|number| number as u64);
-            if is_optional(column) {
+            if has_gaps {
                 put(&mut levels
                     .iter()
                     .map(|&level| Cell::Maybe(if level == 1 { numbers.next() } else { None })))?;
+            } else if is_optional(column) {
+                put(&mut numbers.map(|number| Cell::Maybe(Some(number))))?;
             } else {
                 put(&mut numbers.map(Cell::Number))?;
             }
@@ -339,6 +343,7 @@ fn read_column<R: Table>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::columns::{Field, table};
     use crate::{EventRow, FlowRow, IoRow, Outcome, QueueRow, WindowRow};
     use proptest::prelude::*;
 
@@ -417,6 +422,65 @@ mod tests {
         let row = EventRow { assigned_ps: 1 << 63, ..EventRow::default() };
         let error = write(&[EventRow::default(), row], Vec::new()).unwrap_err();
         assert!(matches!(error, TableWriteError::TooLarge { column: "assigned_ps", row: 1, .. }), "{error}");
+    }
+
+    /// Queues as they might have been written earlier: the limit always there, or a column not yet.
+    #[derive(Debug, Clone, Default)]
+    struct Always {
+        queue: Arc<str>,
+        time_ps: u64,
+        queue_bytes: u64,
+        queue_frames: u64,
+        drops: u64,
+        ecn_marks: u64,
+        limit_bytes: u64,
+    }
+
+    table!(Always, "always.parquet", "fanin.queues/1", [
+        queue: "name",
+        time_ps: "ps",
+        queue_bytes: "bytes",
+        queue_frames: "frames",
+        drops: "frames",
+        ecn_marks: "frames",
+        limit_bytes: "bytes",
+    ]);
+
+    #[derive(Debug, Clone, Default)]
+    struct Never {
+        flow: u64,
+        time_ps: u64,
+        cwnd_bytes: u64,
+        in_flight_bytes: u64,
+    }
+
+    table!(Never, "never.parquet", "fanin.windows/1", [
+        flow: ID,
+        time_ps: "ps",
+        cwnd_bytes: "bytes",
+        in_flight_bytes: "bytes",
+    ]);
+
+    #[test]
+    fn results_of_earlier_versions_are_read() {
+        let path = std::env::temp_dir().join(format!("fanin-{}-earlier.parquet", std::process::id()));
+        let mut bytes = Vec::new();
+        let rows =
+            [Always { limit_bytes: 7, ..Always::default() }, Always { time_ps: 2, ..Always::default() }];
+        write(&rows, &mut bytes).unwrap();
+        std::fs::write(&path, &bytes).unwrap();
+        let back = read::<QueueRow>(&path).unwrap();
+        assert_eq!(back.iter().map(|row| row.limit_bytes).collect::<Vec<_>>(), [Some(7), Some(0)]);
+        bytes.clear();
+        write(&[Never { flow: 3, ..Never::default() }], &mut bytes).unwrap();
+        std::fs::write(&path, &bytes).unwrap();
+        assert_eq!(read::<WindowRow>(&path).unwrap(), [WindowRow { flow: 3, ..WindowRow::default() }]);
+        // What is always there cannot be lacking.
+        bytes.clear();
+        write(&[QueueRow::default()], &mut bytes).unwrap();
+        std::fs::write(&path, &bytes).unwrap();
+        assert!(matches!(read::<Always>(&path), Err(TableReadError::Type { column: "limit_bytes", .. })));
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

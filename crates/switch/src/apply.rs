@@ -4,14 +4,14 @@ use fanin_queueing::RingError;
 use fanin_units::Bytes;
 
 use crate::command::{Command, CommandError, PortChange, Reply};
-use crate::config::{Mistake, RingSpec, RuleSpec, StationSpec};
+use crate::config::{Mistake, RingSpec, RuleSpec, StationSpec, WaySpec};
 use crate::driver::Driver;
 use crate::output::{PLAIN, aqm};
 use crate::random::Random;
 use crate::snapshot::{
     PortSnapshot, QueueSnapshot, RingSnapshot, RuleSnapshot, Snapshot, Tally, WorkerSnapshot,
 };
-use crate::stations::{Stations, station};
+use crate::stations::{Stations, station, way};
 use crate::switch::{Storm, Switch};
 
 /// The most rings and rules of a switch.
@@ -93,6 +93,12 @@ impl<D: Driver> Switch<D> {
         let vlan = self.station_vlan(spec.vlan);
         let Some(port) = self.config.port_index(&spec.port) else { return false };
         self.stations.add_static(self.now, station(spec.mac.to_u64(), vlan), port)
+    }
+
+    /// Ways are kept beside the stations, their table in the place of a VLAN that no frame can have.
+    pub(crate) fn put_way(&mut self, spec: &WaySpec) -> bool {
+        let Some(port) = self.config.port_index(&spec.port) else { return false };
+        self.stations.add_static(self.now, station(spec.mac.to_u64(), way(spec.table)), port)
     }
 
     fn add_ring(&mut self, spec: RingSpec) -> Result<Reply, CommandError> {

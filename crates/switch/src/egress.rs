@@ -213,7 +213,6 @@ impl<D: Driver> Switch<D> {
         let out = &mut self.outputs[port];
         if out.paused_until > now {
             out.clock = now;
-            out.queue.set_held_until(out.paused_until);
             return (0, Next::At(out.paused_until));
         }
         if !out.stash.is_empty() {
@@ -315,7 +314,10 @@ impl<D: Driver> Switch<D> {
     #[cold]
     pub(crate) fn handle_pause(&mut self, now: Instant, port: usize, quanta: u16) {
         if let Some(until) = self.inputs[port].pauser.handle_frame(now, quanta) {
-            self.outputs[port].paused_until = until;
+            let out = &mut self.outputs[port];
+            out.paused_until = until;
+            // Also where it ends earlier than an earlier frame said: what is queued goes on from then.
+            out.queue.set_held_until(until);
         }
     }
 

@@ -8,7 +8,7 @@ use crate::driver::{Driver, Received};
 use crate::frame::{ETHERNET_BYTES, ETHERTYPE_VLAN, Ethernet, TAG_BYTES};
 use crate::lanes::Message;
 use crate::snapshot::Cause;
-use crate::stations::{Learned, station};
+use crate::stations::{Learned, station, way};
 use crate::switch::{BURST, Input, ROOM_MIN, Switch};
 
 /// Ethernet's and IPv4's headers without options.
@@ -176,6 +176,9 @@ impl<D: Driver> Switch<D> {
         if port.reflects {
             return Route::To(input, vlan);
         }
+        if port.table != 0 {
+            return self.route_by_table(input, vlan, ethernet);
+        }
         let source = station(ethernet.source, vlan);
         if source != *heard {
             match self.stations.learn(now, source, input) {
@@ -192,6 +195,19 @@ impl<D: Driver> Switch<D> {
             Some(output) if output == input => Route::Nowhere(Cause::Filtered),
             Some(output) => Route::To(output, vlan),
             None => Route::Flood(vlan),
+        }
+    }
+
+    /// Where the way of the port's table leads.
+    #[inline(never)]
+    fn route_by_table(&self, input: usize, vlan: u16, ethernet: &Ethernet) -> Route {
+        if ethernet.is_for_group() {
+            return Route::Flood(vlan);
+        }
+        match self.stations.find(station(ethernet.destination, way(self.inputs[input].table))) {
+            Some(output) if output == input => Route::Nowhere(Cause::Filtered),
+            Some(output) => Route::To(output, vlan),
+            None => Route::Nowhere(Cause::NoPort),
         }
     }
 

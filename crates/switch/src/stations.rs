@@ -81,6 +81,12 @@ pub(crate) const fn station(mac: u64, vlan: u16) -> u64 {
     mac | (vlan as u64) << 48
 }
 
+/// What stands for a VLAN in the keys of a table of ways: a number that no VLAN has.
+#[inline]
+pub(crate) const fn way(table: u16) -> u16 {
+    table << 12
+}
+
 /// The address in a key.
 const fn mac_of(key: u64) -> u64 {
     key & 0xffff_ffff_ffff
@@ -279,7 +285,9 @@ impl Stations {
     /// Every entry.
     pub(crate) fn iter(&self, now: Instant) -> impl Iterator<Item = Station> + '_ {
         let now = ticks(now);
-        self.places.iter().filter(|place| place.key != FREE).map(move |place| Station {
+        // Ways are the configuration's, and no stations.
+        let is_station = |place: &&Place| place.key != FREE && place.key >> 60 == 0;
+        self.places.iter().filter(is_station).map(move |place| Station {
             mac: Mac::from_u64(place.key),
             vlan: (place.key >> 48) as u16,
             port: place.port,

@@ -55,6 +55,8 @@ pub(crate) struct Input {
     pub(crate) floods: bool,
     /// Everything goes back by this port.
     pub(crate) reflects: bool,
+    /// Of ways; 0 where stations are learned.
+    pub(crate) table: u16,
     pub(crate) pauser: Pauser,
     pub(crate) sent: Tally,
 }
@@ -113,6 +115,7 @@ impl Input {
             is_up: true,
             floods: spec.flood,
             reflects: spec.reflect,
+            table: spec.table,
             pauser: Pauser::new(spec, index),
             sent: Tally::default(),
         }
@@ -250,6 +253,9 @@ impl<D: Driver> Switch<D> {
         }
         for station in switch.config.station.clone() {
             switch.put_station(&station);
+        }
+        for way in switch.config.way.clone() {
+            switch.put_way(&way);
         }
         switch.rebuild_rules();
         Ok(switch)

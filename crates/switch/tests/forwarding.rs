@@ -3,7 +3,7 @@
 
 use fanin_switch::config::{
     Hugepages, ImpairSpec, MarkMode, MarkSpec, PauseSpec, PortSpec, RingSpec, RuleSpec, StationSpec,
-    StormSpec,
+    StormSpec, WaySpec,
 };
 use fanin_switch::{Config, Mac, MemoryPorts, Pool, Switch, Vlan, checksum};
 use fanin_units::{Bytes, Duration, Instant, Packets, Rate, Ratio};
@@ -332,6 +332,31 @@ fn a_station_of_ones_own_is_refused_elsewhere() {
 }
 
 #[test]
+fn ways_are_those_of_the_port_that_a_frame_came_in_by() {
+    let mut config = config(4);
+    // Two ways to station 11: from p0 by p1, from p1, where it is redirected, by p2. Ports 2 and 3 learn.
+    (config.port[0].table, config.port[1].table) = (1, 2);
+    let way = |table, port: &str| WaySpec { table, mac: mac(11), port: port.to_owned() };
+    config.way = vec![way(1, "p1"), way(2, "p2")];
+    config.station.push(StationSpec { mac: mac(10), port: "p3".to_owned(), vlan: None });
+    let mut bed = Bed::new(config);
+    bed.put(0, &frame(10, 11, 1, 60));
+    bed.put(1, &frame(10, 11, 2, 60));
+    bed.settle();
+    // Station 10 belongs to p3, and is heard at p0 and p1 all the same.
+    assert_eq!((bed.take(1).len(), bed.take(2).len(), bed.take(3).len()), (1, 1, 0));
+    // Nobody is asked for a station without a way, and nothing was learned where ways are.
+    bed.put(0, &frame(10, 12, 3, 60));
+    bed.put(0, &frame(13, 11, 4, 60));
+    bed.put(2, &frame(14, 13, 5, 60));
+    bed.settle();
+    assert_eq!(bed.dropped(0, "no-port"), 1);
+    assert_eq!((bed.take(0).len(), bed.take(1).len(), bed.take(3).len()), (1, 2, 1));
+    // The station, and the one that was heard at p2.
+    assert_eq!(bed.switch.snapshot(true).stations.len(), 2);
+}
+
+#[test]
 fn pause_frames_stop_one_output_and_say_when_too_much_is_held() {
     let mut config = config(3);
     config.port[1].rate = Some(Rate::new(1_000_000_000));
@@ -359,6 +384,17 @@ fn pause_frames_stop_one_output_and_say_when_too_much_is_held() {
     assert_eq!(bed.take(1).len(), 60);
     let told = bed.take(0);
     assert_eq!(told.iter().map(|frame| &frame[16..18]).collect::<Vec<_>>(), [[0, 0]], "go on");
+    // The longest pause lasts 34 ms, unless it is taken back.
+    pause[16..18].copy_from_slice(&[0xff, 0xff]);
+    bed.put(1, &pause);
+    bed.settle();
+    bed.put(0, &frame(10, 11, 60, 1000));
+    bed.wait(Duration::from_micros(50));
+    assert!(bed.take(1).is_empty(), "a paused port sent");
+    pause[16..18].copy_from_slice(&[0, 0]);
+    bed.put(1, &pause);
+    (0..20).for_each(|_| bed.wait(Duration::from_micros(1)));
+    assert_eq!(bed.take(1).len(), 1, "a pause that was taken back went on");
 }
 
 #[test]

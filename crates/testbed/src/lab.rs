@@ -3,13 +3,17 @@
 use std::collections::HashSet;
 use std::fs;
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use thiserror::Error;
 
 use crate::inside::InsideError;
 use crate::ip;
 use crate::offload::transmit_checksum_off;
-use crate::{Ledger, LedgerError, Namespace, Neighbour, Plan, Port, RunName, Setting};
+use crate::{Ledger, LedgerError, Namespace, Neighbour, Node, Plan, Port, RunName, Setting};
+
+/// Namespaces that are set up at a time: most of it is waiting for `ip` and `tc` to start and end.
+const WORKERS: usize = 4;
 
 /// A network that stands; dropping it removes all of it.
 #[derive(Debug)]
@@ -194,49 +198,63 @@ impl Lab {
         for (port, mtu) in plan.links.iter().flat_map(|link| [(&link.a, link.mtu), (&link.b, link.mtu)]) {
             ports[port.node].push((port, mtu));
         }
-        for ((node, ports), namespace) in plan.nodes.iter().zip(&ports).zip(&self.namespaces) {
-            let name = namespace.name();
-            // Settings come first, so that devices and sockets are born with them; ports without an address need no
-            // neighbour discovery of their own.
-            namespace.run(|| write_settings(name, &node.settings))??;
-            let mut lines = vec!["link set lo up".to_owned()];
-            for (port, _) in ports {
-                if let Some(at) = port.address {
-                    lines.push(format!("address add {}/{} dev {}", at.address, at.prefix, port.device));
+        let next = AtomicUsize::new(0);
+        let work = || {
+            loop {
+                let place = next.fetch_add(1, Ordering::Relaxed);
+                let Some(node) = plan.nodes.get(place) else { return Ok(()) };
+                let done = furnish_one(node, &ports[place], &self.namespaces[place]);
+                if done.is_err() {
+                    // The others end with what they are at.
+                    next.store(plan.nodes.len(), Ordering::Relaxed);
+                    return done;
                 }
-                if let Some(mac) = port.mac {
-                    lines.push(format!("link set {} address {}", port.device, text_of(mac)));
-                }
-                lines.push(format!("link set {} up", port.device));
             }
-            let neighbours = node.neighbours.iter();
-            lines.extend(neighbours.map(|Neighbour { address, mac, device }| {
-                format!("neighbour replace {address} lladdr {} dev {device} nud permanent", text_of(*mac))
-            }));
-            for route in &node.routes {
-                lines.push(format!(
-                    "route replace {} dev {} {}",
-                    route.to,
-                    route.device,
-                    route.options.join(" ")
-                ));
-            }
-            namespace.run(|| {
-                for (port, _) in ports {
-                    transmit_checksum_off(&port.device).map_err(|source| BuildError::Offload {
-                        namespace: name.into(),
-                        device: port.device.clone(),
-                        source,
-                    })?;
-                }
-                Ok::<(), BuildError>(())
-            })??;
-            ip::batch(Some(name), &lines)?;
-            let limited = ports.iter().filter_map(|(port, mtu)| Some(bucket(&port.device, port.rate?, *mtu)));
-            ip::shape(name, &limited.collect::<Vec<_>>())?;
-        }
-        Ok(())
+        };
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..WORKERS.min(plan.nodes.len())).map(|_| scope.spawn(work)).collect();
+            let done = workers.into_iter().map(|worker| worker.join().expect("no worker panics"));
+            done.fold(Ok(()), Result::and)
+        })
     }
+}
+
+/// What stands in one namespace: its devices, addresses, settings, routes.
+fn furnish_one(node: &Node, ports: &[(&Port, u32)], namespace: &Namespace) -> Result<(), BuildError> {
+    let name = namespace.name();
+    // Settings come first, so that devices and sockets are born with them; ports without an address need no
+    // neighbour discovery of their own.
+    namespace.run(|| write_settings(name, &node.settings))??;
+    let mut lines = vec!["link set lo up".to_owned()];
+    for (port, _) in ports {
+        if let Some(at) = port.address {
+            lines.push(format!("address add {}/{} dev {}", at.address, at.prefix, port.device));
+        }
+        if let Some(mac) = port.mac {
+            lines.push(format!("link set {} address {}", port.device, text_of(mac)));
+        }
+        lines.push(format!("link set {} up", port.device));
+    }
+    let neighbours = node.neighbours.iter();
+    lines.extend(neighbours.map(|Neighbour { address, mac, device }| {
+        format!("neighbour replace {address} lladdr {} dev {device} nud permanent", text_of(*mac))
+    }));
+    for route in &node.routes {
+        lines.push(format!("route replace {} dev {} {}", route.to, route.device, route.options.join(" ")));
+    }
+    namespace.run(|| {
+        for (port, _) in ports {
+            transmit_checksum_off(&port.device).map_err(|source| BuildError::Offload {
+                namespace: name.into(),
+                device: port.device.clone(),
+                source,
+            })?;
+        }
+        Ok::<(), BuildError>(())
+    })??;
+    ip::batch(Some(name), &lines)?;
+    let limited = ports.iter().filter_map(|(port, mtu)| Some(bucket(&port.device, port.rate?, *mtu)));
+    ip::shape(name, &limited.collect::<Vec<_>>())
 }
 
 impl Drop for Lab {

@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -98,28 +98,24 @@ impl Ledger {
     /// Ends what still runs inside, removes the namespaces, then the ledger itself.
     pub(crate) fn work_off(&self) -> Result<Cleaned, LedgerError> {
         let mut cleaned = Cleaned { runs: 1, ..Cleaned::default() };
-        for namespace in &self.namespaces {
-            // A ledger that names what no run creates is not followed.
-            if !namespace.starts_with(PREFIX)
-                || namespace.contains('/')
-                || !Path::new(DIRECTORY).join(namespace).exists()
-            {
-                continue;
+        // A ledger that names what no run creates is not followed.
+        let is_ours = |namespace: &&String| {
+            namespace.starts_with(PREFIX)
+                && !namespace.contains(|c: char| c == '/' || c.is_whitespace())
+                && Path::new(DIRECTORY).join(namespace).exists()
+        };
+        let ours: Vec<&String> = self.namespaces.iter().filter(is_ours).collect();
+        cleaned.processes += end_processes(&ours);
+        let lines: Vec<String> = ours.iter().map(|namespace| format!("netns del {namespace}")).collect();
+        match crate::ip::batch(None, &lines) {
+            Ok(()) => cleaned.namespaces += ours.len(),
+            Err(crate::BuildError::Refused { line, said, .. }) => {
+                let namespace = line.trim_start_matches("netns del ").to_owned();
+                return Err(LedgerError::Stuck { namespace, said });
             }
-            cleaned.processes += end_processes(namespace);
-            let output = Command::new("ip").args(["netns", "del", namespace]).output();
-            match output {
-                Ok(output) if output.status.success() => cleaned.namespaces += 1,
-                Ok(output) => {
-                    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-                    return Err(LedgerError::Stuck { namespace: namespace.clone(), said });
-                }
-                Err(error) => {
-                    return Err(LedgerError::Stuck {
-                        namespace: namespace.clone(),
-                        said: format!("ip: {error}"),
-                    });
-                }
+            Err(error) => {
+                let namespace = ours.first().map_or_else(String::new, |first| (*first).clone());
+                return Err(LedgerError::Stuck { namespace, said: error.to_string() });
             }
         }
         let path = self.path();
@@ -184,20 +180,20 @@ pub fn clean() -> Result<Cleaned, LedgerError> {
     Ok(total)
 }
 
-/// Ends the processes inside a namespace of ours: whoever is inside was started by the run.
-fn end_processes(namespace: &str) -> usize {
-    let Ok(output) = Command::new("ip").args(["netns", "pids", namespace]).output() else { return 0 };
-    let ids = String::from_utf8_lossy(&output.stdout);
-    let mut ended = 0;
-    for id in ids
-        .lines()
-        .filter_map(|line| line.trim().parse::<i32>().ok())
+/// Ends the processes inside namespaces of ours: whoever is inside was started by the run.
+fn end_processes(namespaces: &[&String]) -> usize {
+    let number = |path: &Path| fs::metadata(path).ok().map(|found| found.ino());
+    let numbers: Vec<u64> =
+        namespaces.iter().filter_map(|namespace| number(&Path::new(DIRECTORY).join(namespace))).collect();
+    let Ok(entries) = fs::read_dir("/proc") else { return 0 };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let inside = pids.filter(|pid| {
+        number(Path::new(&format!("/proc/{pid}/ns/net"))).is_some_and(|inside| numbers.contains(&inside))
+    });
+    inside
         .filter_map(rustix::process::Pid::from_raw)
-    {
-        let signalled = rustix::process::kill_process(id, rustix::process::Signal::KILL);
-        ended += usize::from(signalled.is_ok());
-    }
-    ended
+        .filter(|&pid| rustix::process::kill_process(pid, rustix::process::Signal::KILL).is_ok())
+        .count()
 }
 
 /// Field 22 of `/proc/PID/stat`; the second field is a name in brackets that may hold anything.

@@ -121,6 +121,43 @@ fn two_switches_join_hosts_with_the_scenarios_tcp() {
 }
 
 #[test]
+fn planes_and_a_hybrid_carry_everybody() {
+    let Some(program) = program() else { return };
+    let small = ["readout.hosts=3", "collectors.hosts_per_rack=1", "transport.profile=linux-6"];
+    let more: [(&str, &[&str], usize); 2] =
+        [("leaf-spine", &["collectors.racks=3"], 8 + 3), ("multihost", &["collectors.hosts_per_rack=2"], 3)];
+    for (preset, sets, switches) in more {
+        let scenario = scenario(preset, &[&small[..], sets].concat());
+        let folder = folder(preset);
+        let bench = Bench::build(&scenario, &folder, &program).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(bench.shape().bridges.len(), switches, "{preset}");
+        let (readouts, collectors) = (scenario.readout.hosts as u16, scenario.collectors_total() as u16);
+        for (readout, collector) in
+            (0..readouts).flat_map(|one| (0..collectors).map(move |other| (one, other)))
+        {
+            let part = |role, index| Part::Role(role, index);
+            talk(&bench, part(Role::Collector, collector), part(Role::Readout, readout), 5000 + collector);
+        }
+        // Whoever has links into several planes or to several leaves is reached as well.
+        let supervisor = Part::Role(Role::Supervisor, 0);
+        talk(&bench, Part::Role(Role::Collector, collectors - 1), supervisor, 6000);
+        talk(&bench, Part::Role(Role::Readout, readouts - 1), supervisor, 6001);
+        if preset == "multihost" {
+            let address = fanin_switch::control::Address::Socket(folder.join("software-0.socket"));
+            std::thread::sleep(Duration::from_millis(200));
+            let picture = fanin_switch::control::Client::new(address).read("/v1/snapshot").unwrap();
+            let departed =
+                |ring: &serde_json::Value| ring["queue"]["departed"]["frames"].as_u64().unwrap_or_default();
+            let rings = picture["rings"].as_array().unwrap();
+            // A ring for each collector, and each had the readouts' answers.
+            assert!(rings.len() == 2 && rings.iter().all(|ring| departed(ring) >= 3), "{picture}");
+        }
+        bench.remove().unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
+
+#[test]
 fn sixty_four_senders_stand_in_seconds() {
     let Some(program) = program() else { return };
     let scenario = scenario("incast", &["workload.senders=64", "transport.profile=linux-6"]);

@@ -12,6 +12,8 @@ use crate::early;
 
 /// The longest delay of an impairment.
 const DELAY_MAX: Duration = Duration::from_secs(10);
+/// Tables of ways; with their number above a VLAN's 12 bits they fit a station's key.
+const TABLE_MAX: u16 = 15;
 /// The least memory: what drivers hold for a few ports.
 const MEMORY_MIN: Bytes = Bytes::new(1 << 20);
 /// The shortest frame of Ethernet.
@@ -223,6 +225,7 @@ impl PortSpec {
             tagged: Vec::new(),
             flood: true,
             reflect: false,
+            table: 0,
             storm: StormSpec::default(),
             pause: PauseSpec::default(),
             m21: None,
@@ -249,6 +252,7 @@ impl PortSpec {
                     .help(format!("{workers} are configured, counted from 0: see switch.cores")),
             );
         }
+        check_table(self.table, 0, &mut mistakes);
         check_rate("rate", self.rate, Bytes::ZERO, &mut mistakes);
         check_buffer("buffer", self.buffer, &mut mistakes);
         check_mark(self.mark, &mut mistakes);
@@ -441,5 +445,18 @@ impl StationSpec {
             mistakes.push(unknown("port", "port", &self.port, &names));
         }
         mistakes
+    }
+}
+impl WaySpec {
+    pub(crate) fn mistakes<'a>(&self, ports: impl FnOnce() -> Vec<&'a str>) -> Vec<Mistake> {
+        let mut mistakes = StationSpec { mac: self.mac, port: self.port.clone(), vlan: None }.mistakes(ports);
+        check_table(self.table, 1, &mut mistakes);
+        mistakes
+    }
+}
+
+fn check_table(table: u16, min: u16, mistakes: &mut Vec<Mistake>) {
+    if !(min..=TABLE_MAX).contains(&table) {
+        mistakes.push(Mistake::new("table", format!("there are tables {min} to {TABLE_MAX}; got {table}")));
     }
 }

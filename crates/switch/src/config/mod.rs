@@ -174,6 +174,9 @@ impl Config {
         for (index, station) in self.station.iter().enumerate() {
             add(&format!("station.{index}"), station.mistakes(|| self.port_names()));
         }
+        for (index, way) in self.way.iter().enumerate() {
+            add(&format!("way.{index}"), way.mistakes(|| self.port_names()));
+        }
         if self.port.len() > PORTS_MAX {
             let message = format!("{} ports; at most {PORTS_MAX} are supported", self.port.len());
             problems.push(document.problem("port", message));
@@ -236,6 +239,14 @@ impl Config {
                 problems.push(document.problem(&path, message).beside(document, first, "the first"));
             }
             stations.insert(text, format!("station.{index}.mac"));
+        }
+        let mut ways = HashMap::new();
+        for (index, way) in self.way.iter().enumerate() {
+            let path = format!("way.{index}.mac");
+            if let Some(first) = ways.insert((way.table, way.mac), path.clone()) {
+                let message = format!("table {} has two ways to {}", way.table, way.mac);
+                problems.push(document.problem(&path, message).beside(document, &first, "the first"));
+            }
         }
         let ports: HashMap<&str, &str> =
             self.ring.iter().map(|ring| (ring.name.as_str(), ring.port.as_str())).collect();

@@ -28,6 +28,8 @@ pub struct Config {
     pub rule: Vec<RuleSpec>,
     /// Stations whose port is known and never learned.
     pub station: Vec<StationSpec>,
+    /// Where frames leave that came in by ports with a `table`.
+    pub way: Vec<WaySpec>,
 }
 
 /// The switch as a whole.
@@ -238,6 +240,11 @@ pub struct PortSpec {
     /// switch, which decides where frames go.
     #[serde(default)]
     pub reflect: bool,
+    /// Where frames that come in here leave: 0 by what the switch has learned, 1 to 15 by the ways of that table alone
+    /// ([`WaySpec`]). With such a table nothing is learned here, no source is refused, and no frame to a single station is
+    /// flooded: for networks with several ways between two hosts.
+    #[serde(default)]
+    pub table: u16,
     /// Limits on what this port may have flooded.
     #[serde(default)]
     pub storm: StormSpec,
@@ -656,4 +663,16 @@ pub struct StationSpec {
     /// Its VLAN, where VLANs are kept apart.
     #[serde(default)]
     pub vlan: Option<Vlan>,
+}
+
+/// Where frames to a station leave that came in by a port of some table (`table` of [`PortSpec`]).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WaySpec {
+    /// 1 to 15.
+    pub table: u16,
+    /// The station.
+    pub mac: Mac,
+    /// The port that frames to it leave by.
+    pub port: String,
 }

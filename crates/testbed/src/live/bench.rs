@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use super::switch_process::{SwitchError, SwitchProcess};
 use super::transport::{self, Techniques};
-use super::{End, Part, Refusal, Shape, Watch, configure};
+use super::{End, Part, Refusal, Shape, Watch, configure, hosts};
 use crate::{
     Address, BuildError, Lab, LedgerError, Link, Namespace, Neighbour, Node, NodeName, Plan, Port, Route,
     Setting,
@@ -22,7 +22,7 @@ use crate::{
 
 /// All hosts are in one network; no router stands between them.
 const PREFIX: u8 = 16;
-/// Every host's one device.
+/// Where a host with several links has its address, and what is captured.
 const DEVICE: &str = "eth0";
 
 /// Hosts of this machine do not reach such a rate, and need nothing that keeps them below it.
@@ -199,7 +199,8 @@ impl Bench {
     /// # Errors
     /// If one does not answer.
     pub fn watch(&self, scenario: &Scenario) -> Result<Watch, BenchError> {
-        Ok(Watch::start(&self.shape, &self.switches, scenario)?)
+        let hosts = hosts::numbers(&self.lab.namespaces()[..self.shape.hosts.len()]);
+        Ok(Watch::start(&self.shape, &self.switches, hosts, scenario)?)
     }
 
     /// The namespace of a host.
@@ -255,6 +256,11 @@ impl Bench {
     }
 }
 
+/// What a host's devices are called.
+fn device(link: usize) -> String {
+    format!("eth{link}")
+}
+
 /// The namespaces and links of a shape: hosts first, then switches.
 fn plan(scenario: &Scenario, shape: &Shape) -> Result<Plan, BenchError> {
     let transport = &scenario.transport;
@@ -264,21 +270,31 @@ fn plan(scenario: &Scenario, shape: &Shape) -> Result<Plan, BenchError> {
     let node =
         |name: &str| Node::new(NodeName::new(&name.replace(':', "-")).expect("letters, digits, a hyphen"));
     for (place, host) in shape.hosts.iter().enumerate() {
-        let neighbours = shape.peers_of(place).into_iter().map(|peer| Neighbour {
+        let peers = shape.peers_of(place);
+        let out = |peer: usize| shape.ways.paths[&(place, peer)].out;
+        let neighbours = peers.iter().map(|&peer| Neighbour {
             address: shape.hosts[peer].address,
-            mac: shape.hosts[peer].mac,
-            device: DEVICE.to_owned(),
+            // Frames to it arrive by this device of its.
+            mac: shape.hosts[peer].mac(shape.ways.paths[&(place, peer)].into),
+            device: device(out(peer)),
         });
-        plan.nodes.push(Node {
-            settings: settings.clone(),
-            routes: vec![Route {
-                to: format!("10.91.0.0/{PREFIX}"),
-                device: DEVICE.to_owned(),
-                options: [vec!["src".to_owned(), host.address.to_string()], options.clone()].concat(),
-            }],
-            neighbours: neighbours.collect(),
-            ..node(&host.name)
-        });
+        let route = |to: String, link: usize| Route {
+            to,
+            device: device(link),
+            options: [vec!["src".to_owned(), host.address.to_string()], options.clone()].concat(),
+        };
+        let mut settings = settings.clone();
+        let routes = if host.links.len() == 1 {
+            vec![route(format!("10.91.0.0/{PREFIX}"), 0)]
+        } else {
+            // What comes in by one device may leave by another (rp_filter, RFC 3704).
+            settings.extend(["all", "default"].map(|which| Setting {
+                key: format!("net.ipv4.conf.{which}.rp_filter"),
+                value: "0".to_owned(),
+            }));
+            peers.iter().map(|&peer| route(format!("{}/32", shape.hosts[peer].address), out(peer))).collect()
+        };
+        plan.nodes.push(Node { settings, routes, neighbours: neighbours.collect(), ..node(&host.name) });
     }
     let quiet = ["all", "default"]
         .map(|which| Setting { key: format!("net.ipv6.conf.{which}.disable_ipv6"), value: "1".to_owned() });
@@ -287,21 +303,26 @@ fn plan(scenario: &Scenario, shape: &Shape) -> Result<Plan, BenchError> {
     }
     let hosts = shape.hosts.len();
     let mtu = u32::try_from(transport.mtu.get()).unwrap_or(u32::MAX);
-    let port_of = |bridge: usize, end: End| {
-        let place = shape.ports_of(bridge).iter().position(|(_, other)| *other == end);
+    let port_of = |bridge: usize, wire: usize| {
+        let place = shape.ports_of(bridge).iter().position(|(other, _)| *other == wire);
         Port::new(hosts + bridge, &format!("p{}", place.expect("a port of this switch")))
     };
-    for wire in &shape.wires {
+    for (place, wire) in shape.wires.iter().enumerate() {
         let a = match wire.a {
-            End::Host(host) => Port {
-                address: Some(Address { address: shape.hosts[host].address, prefix: PREFIX }),
-                mac: Some(shape.hosts[host].mac),
-                rate: (wire.rate < UNPACED_FROM).then_some(wire.rate.get()),
-                ..Port::new(host, DEVICE)
-            },
-            End::Bridge(bridge) => port_of(bridge, End::Bridge(wire.b)),
+            End::Host(host) => {
+                let link = shape.hosts[host].links.iter().position(|&link| link == place).unwrap_or_default();
+                // With several devices none has the whole network; the address is the host's (RFC 1122, weak model).
+                let prefix = if shape.hosts[host].links.len() == 1 { PREFIX } else { 32 };
+                Port {
+                    address: (link == 0).then_some(Address { address: shape.hosts[host].address, prefix }),
+                    mac: Some(shape.hosts[host].mac(link)),
+                    rate: (wire.rate < UNPACED_FROM).then_some(wire.rate.get()),
+                    ..Port::new(host, &device(link))
+                }
+            }
+            End::Bridge(bridge) => port_of(bridge, place),
         };
-        plan.links.push(Link { a, b: port_of(wire.b, wire.a), mtu });
+        plan.links.push(Link { a, b: port_of(wire.b, place), mtu });
     }
     Ok(plan)
 }

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use fanin_events::sizes::{self, EventSizes};
-use fanin_scenario::{Arrivals, Buffering, CongestionControl, Scenario, SizeModel, Topology};
+use fanin_scenario::{Arrivals, Buffering, CongestionControl, Scenario, SizeModel};
 use fanin_units::{Rate, Ratio};
 
-use super::{Bench, BenchError, Part};
+use super::{Bench, BenchError, Part, Shape};
 
 /// How long the stream is measured.
 const MEASURE: Duration = Duration::from_millis(400);
@@ -157,6 +157,18 @@ pub fn demand(scenario: &Scenario) -> f64 {
     events.min(most) * switches
 }
 
+/// The least time that a collection takes, in seconds: its data on the collector's link, headers left out.
+pub fn least_collection_s(scenario: &Scenario) -> f64 {
+    let bytes = if scenario.is_barrier() {
+        (0..u64::from(scenario.workload.senders))
+            .map(|sender| crate::barrier::answer_bytes(scenario, sender) as f64)
+            .sum()
+    } else {
+        fragment_bytes(scenario) * scenario.fragments_total() as f64
+    };
+    8.0 * bytes / scenario.link.rate.get() as f64
+}
+
 /// A fragment of mean size; more than anything where that cannot be known, so that links are taken as full.
 fn fragment_bytes(scenario: &Scenario) -> f64 {
     let (hosts, fragments) = (scenario.readout.hosts, scenario.readout.fragments_per_host);
@@ -173,12 +185,9 @@ fn fragment_bytes(scenario: &Scenario) -> f64 {
     mean.map_or(f64::MAX, |bytes| bytes.get() as f64)
 }
 
-/// Switches that an answer passes.
-const fn switches(scenario: &Scenario) -> u64 {
-    match scenario.network.topology {
-        Topology::Star => 1,
-        _ => 2,
-    }
+/// Switches that an answer passes; of a network that cannot be built, one.
+fn switches(scenario: &Scenario) -> u64 {
+    Shape::of(scenario).map_or(1, |shape| shape.switches_passed() as u64)
 }
 
 impl Capacity {
@@ -242,6 +251,15 @@ mod tests {
         assert!(demand(&replay.slowed(scale)) <= 0.2 * 2e9 + 1e6);
         let weak = Capacity { bits_per_s: 1e3 };
         assert_eq!(weak.largest(&replay), SCALE_MIN);
+    }
+
+    #[test]
+    fn the_least_time_is_that_of_the_data_on_the_last_link() {
+        let sets = ["link.rate=100 Mb/s", "workload.senders=10", "workload.request_size=10 kB"];
+        assert_eq!(least_collection_s(&scenario("incast", &sets)), 8e-3);
+        // 1.03 MB at 1 Gb/s, as the sample's own sizes have it.
+        let replay = least_collection_s(&scenario("replay", &["link.rate=1 Gb/s"]));
+        assert!((7.5e-3..9e-3).contains(&replay), "{replay}");
     }
 
     #[test]

@@ -33,10 +33,7 @@ pub struct Ideal {
 impl Ideal {
     /// Between the first collector and the first readout; answers come `response` after a request of `request_bytes`.
     pub fn of(scenario: &Scenario, shape: &Shape, response: Duration, request_bytes: u64) -> Self {
-        let path = path(shape, "collector:0", "readout:0");
-        let bridges: Vec<usize> = (0..shape.bridges.len())
-            .filter(|&bridge| path.iter().filter(|wire| touches(wire, bridge)).count() == 2)
-            .collect();
+        let (path, bridges) = path(shape);
         let latency: Duration = bridges.iter().map(|&bridge| shape.bridges[bridge].settings.latency).sum();
         let one_way: Duration = path.iter().map(|wire| wire.delay).sum::<Duration>() + latency;
         let rates: Vec<Rate> = path.iter().map(|wire| wire.rate).collect();
@@ -87,30 +84,23 @@ impl Ideal {
     }
 }
 
-fn touches(wire: &Wire, bridge: usize) -> bool {
-    wire.b == bridge || wire.a == End::Bridge(bridge)
-}
-
-/// The links from one host to another, in order; the tree has one way.
-fn path<'a>(shape: &'a Shape, from: &str, to: &str) -> Vec<&'a Wire> {
-    let place = |name: &str| shape.hosts.iter().position(|host| host.name == name);
-    let (Some(from), Some(to)) = (place(from), place(to)) else { return Vec::new() };
-    let mut path = vec![&shape.wires[from]];
-    let mut bridge = shape.wires[from].b;
-    // No way is longer than there are switches.
-    for _ in 0..=shape.bridges.len() {
-        let next = shape.ports_of(bridge).into_iter().find(|(_, end)| match end {
-            End::Host(host) => *host == to,
-            End::Bridge(_) => shape.behind(bridge, *end).contains(&to),
-        });
-        let Some((wire, end)) = next else { break };
-        path.push(wire);
-        match end {
-            End::Host(_) => break,
-            End::Bridge(next) => bridge = next,
+/// The links from the first collector to the first readout, in order, as answers pass them the other way round, and the
+/// switches between them.
+fn path(shape: &Shape) -> (Vec<&Wire>, Vec<usize>) {
+    let Some(path) = shape.ways.paths.get(&shape.first_pair()) else { return (Vec::new(), Vec::new()) };
+    let mut bridges = Vec::new();
+    for (place, &wire) in path.wires.iter().enumerate() {
+        match (place, bridges.last()) {
+            (0, _) => bridges.push(shape.wires[wire].b),
+            (_, Some(&bridge)) => {
+                if let End::Bridge(next) = shape.other_end(bridge, wire) {
+                    bridges.push(next);
+                }
+            }
+            (_, None) => {}
         }
     }
-    path
+    (path.wires.iter().rev().map(|&wire| &shape.wires[wire]).collect(), bridges)
 }
 
 #[cfg(test)]
@@ -133,11 +123,14 @@ mod tests {
     }
 
     #[test]
-    fn a_way_through_two_switches_has_three_links() {
+    fn a_way_through_three_switches_has_four_links() {
         let sets: Vec<String> = ["network.cores=1".to_owned()].into();
         let scenario = fanin_scenario::load("thesis-a-1000hz", &sets).unwrap().scenario;
         let shape = Shape::of(&scenario).unwrap();
-        let path = path(&shape, "collector:0", "readout:0");
-        assert_eq!(path.iter().map(|wire| wire.rate.get() / 1_000_000_000).collect::<Vec<_>>(), [1, 10, 1]);
+        let (path, _) = path(&shape);
+        assert_eq!(
+            path.iter().map(|wire| wire.rate.get() / 1_000_000_000).collect::<Vec<_>>(),
+            [1, 10, 10, 1]
+        );
     }
 }

@@ -6,6 +6,7 @@
 
 mod bench;
 mod calibrate;
+mod hosts;
 mod ideal;
 mod place;
 mod shape;
@@ -13,13 +14,15 @@ mod switch_process;
 mod switches;
 mod transport;
 mod watch;
+mod ways;
 
 use std::fmt;
 
 use thiserror::Error;
 
 pub use bench::{Bench, BenchError};
-pub use calibrate::{Capacity, Chosen, TooFast, demand, measure};
+pub use calibrate::{Capacity, Chosen, TooFast, demand, least_collection_s, measure};
+pub use hosts::HostWait;
 pub use ideal::Ideal;
 pub use place::Placed;
 pub use shape::{Bridge, End, Host, Part, Shape, Wire};
@@ -27,6 +30,7 @@ pub use switch_process::SwitchError;
 pub use switches::configure;
 pub use transport::Techniques;
 pub use watch::{Effort, Observed, Totals, Watch};
+pub use ways::{Path, Ways};
 
 /// What a scenario asks for and the live system on one machine does not do.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -8,13 +8,13 @@ use fanin_scenario::{
 };
 use fanin_switch::config::{
     BufferingSpec, Config, ControlSpec, DisciplineSpec, Hugepages, ImpairSpec, M21Spec, MarkMode, MarkSpec,
-    MarkUnit, PauseSpec, PortSpec, RingSpec, RuleSpec, Scheme, StationSpec, SwitchSpec, Unmarkable,
+    MarkUnit, PauseSpec, PortSpec, RingSpec, RuleSpec, Scheme, SwitchSpec, Unmarkable, WaySpec,
 };
 use fanin_switch::{Mac, MacPrefix};
 use fanin_units::{Bytes, Duration, Packets};
 
 use super::shape::{Bridge, End, Shape};
-use super::{Part, Refusal};
+use super::{Part, Refusal, ways};
 
 /// The check sequence, which the scenario's buffers hold and frames between namespaces do not have.
 const CHECK_SEQUENCE: Bytes = Bytes::new(4);
@@ -64,11 +64,22 @@ pub fn configure(
         buffering,
         ..Config::default()
     };
+    let names = shape.port_names(number);
+    let (tables, table_of) = shape.ways.tables(shape, number);
+    let name_of = |wire: usize| {
+        let place = ports.iter().position(|(other, _)| *other == wire);
+        names[place.expect("a way leads by a port of the switch")].clone()
+    };
     for (place, (wire, end)) in ports.iter().enumerate() {
-        let name = shape.name_of(*end);
+        let name = names[place].as_str();
+        let rate = shape.wires[*wire].rate;
+        // The switch beside the core of a hybrid sends everything back to where it came from.
+        let is_software = shape.software == Some(number);
         let mut port = PortSpec {
             interface: Some(format!("p{place}")),
-            rate: Some(wire.rate),
+            rate: Some(rate),
+            reflect: is_software,
+            table: if is_software { 0 } else { 1 + table_of[wire] as u16 },
             buffer: own_buffer(scenario, bridge, *end),
             discipline: match bridge.settings.daqring.service {
                 DaqringService::RoundRobin => DisciplineSpec::RoundRobin,
@@ -80,19 +91,20 @@ pub fn configure(
             m21: m21(scenario, bridge, *end)?,
             ..PortSpec::new(name)
         };
-        port.impair.delay = delay(shape, number, *end);
+        port.impair.delay = delay(shape, number, *wire, *end);
         // As many as the rate brings in that time, and some more.
-        let flying = wire.rate.bytes_in(port.impair.delay).get() / 60 + 1024;
+        let flying = rate.bytes_in(port.impair.delay).get() / 60 + 1024;
         port.impair.frames = u32::try_from(flying).unwrap_or(u32::MAX);
         if port.impair.delay.is_zero() {
             port.impair = ImpairSpec::default();
         }
         config.port.push(port);
-        let stations = shape.behind(number, *end).into_iter();
-        config.station.extend(stations.map(|host| StationSpec {
-            mac: Mac(shape.hosts[host].mac),
-            port: name.to_owned(),
-            vlan: None,
+    }
+    for (table, ways) in tables.iter().enumerate().filter(|_| shape.software != Some(number)) {
+        config.way.extend(ways.iter().flat_map(|(to, wire)| {
+            let (host, port) = (&shape.hosts[*to], name_of(*wire));
+            let macs = (0..host.links.len()).map(|link| Mac(host.mac(link)));
+            macs.map(move |mac| WaySpec { table: 1 + table as u16, mac, port: port.clone() })
         }));
     }
     if bridge.settings.buffering == Buffering::Daqring {
@@ -103,22 +115,17 @@ pub fn configure(
 
 /// The delay of the way into the switch and of the way out, both put on the way out: within a tree of switches each
 /// link's delay then counts once, there and back.
-fn delay(shape: &Shape, number: usize, end: End) -> Duration {
-    let out = shape.ports_of(number).into_iter().find(|(_, other)| *other == end).map(|(wire, _)| wire.delay);
-    let own = out.unwrap_or_default() + shape.bridges[number].settings.latency;
+fn delay(shape: &Shape, number: usize, wire: usize, end: End) -> Duration {
+    let own = shape.wires[wire].delay + shape.bridges[number].settings.latency;
     // What came from a host has not been delayed on its first link. All hosts of a kind have one kind of link: what
     // leaves towards a collector comes from the readouts, and what leaves towards another host from the collectors.
     let delay_of = |wanted: fn(Part) -> bool| {
-        let place = shape.hosts.iter().position(|host| wanted(host.part));
-        place.map_or(Duration::ZERO, |place| shape.wires[place].delay)
+        let host = shape.hosts.iter().find(|host| wanted(host.part));
+        host.and_then(|host| host.links.first()).map_or(Duration::ZERO, |&wire| shape.wires[wire].delay)
     };
-    let is_collector =
-        |part: Part| matches!(part, Part::Aggregator | Part::Role(fanin_node::config::Role::Collector, _));
-    let is_readout =
-        |part: Part| matches!(part, Part::Sender(_) | Part::Role(fanin_node::config::Role::Readout, _));
     match end {
-        End::Host(host) if is_collector(shape.hosts[host].part) => own + delay_of(is_readout),
-        End::Host(_) => own + delay_of(is_collector),
+        End::Host(host) if shape.hosts[host].part.is_collector() => own + delay_of(Part::is_source),
+        End::Host(_) => own + delay_of(Part::is_collector),
         End::Bridge(_) => own,
     }
 }
@@ -280,13 +287,14 @@ fn m21(scenario: &Scenario, bridge: &Bridge, end: End) -> Result<Option<M21Spec>
 /// A ring at the output towards each destination whose flows are sensitive to incast, and a rule for each pair of ends.
 fn rings(shape: &Shape, number: usize, config: &mut Config) {
     let settings = &shape.bridges[number].settings.daqring;
-    for (_, end) in shape.ports_of(number) {
-        let port = shape.name_of(end).to_owned();
-        for to in shape.behind(number, end) {
-            let destination = &shape.hosts[to];
-            let sources = shape.peers_of(to).into_iter();
-            let named: Vec<usize> = sources
-                .filter(|&from| settings.names(named(&shape.hosts[from].name), named(&destination.name)))
+    let names = shape.port_names(number);
+    for (place, (wire, _)) in shape.ports_of(number).into_iter().enumerate() {
+        let port = names[place].clone();
+        for (to, destination) in shape.hosts.iter().enumerate() {
+            let paths = shape.peers_of(to).into_iter().map(|from| (from, &shape.ways.paths[&(from, to)]));
+            let named: Vec<(usize, &ways::Path)> = paths
+                .filter(|(_, path)| leaves(shape, path, number, wire))
+                .filter(|&(from, _)| settings.names(named(&shape.hosts[from].name), named(&destination.name)))
                 .collect();
             if named.is_empty() {
                 continue;
@@ -298,11 +306,11 @@ fn rings(shape: &Shape, number: usize, config: &mut Config) {
                 burst: (!settings.rate.is_zero()).then_some(settings.burst),
                 ..RingSpec::new(&ring, &port)
             });
-            config.rule.extend(named.into_iter().map(|from| RuleSpec {
+            config.rule.extend(named.into_iter().map(|(from, path)| RuleSpec {
                 name: format!("{}-{}", shape.hosts[from].name, destination.name),
                 ring: Some(ring.clone()),
-                source_mac: Some(exactly(shape.hosts[from].mac)),
-                destination_mac: Some(exactly(destination.mac)),
+                source_mac: Some(exactly(shape.hosts[from].mac(path.out))),
+                destination_mac: Some(exactly(destination.mac(path.into))),
                 ..RuleSpec::default()
             }));
         }
@@ -310,6 +318,24 @@ fn rings(shape: &Shape, number: usize, config: &mut Config) {
     let deep = settings.slot.get() * u64::from(settings.frames) * config.ring.len() as u64;
     let memory = config.switch.memory.get().max(MEMORY_MIN + deep + config.port.len() as u64 * DRIVER_BYTES);
     config.switch.memory = Bytes::new(memory.min(MEMORY_MAX));
+}
+
+/// Whether frames leave a switch by this link on their path.
+fn leaves(shape: &Shape, path: &ways::Path, number: usize, wire: usize) -> bool {
+    let mut at = None;
+    path.wires.iter().enumerate().any(|(place, &next)| {
+        // The first link leads from a host to its switch.
+        let before = at;
+        at = match (place, before) {
+            (0, _) => Some(shape.wires[next].b),
+            (_, Some(bridge)) => match shape.other_end(bridge, next) {
+                End::Bridge(bridge) => Some(bridge),
+                End::Host(_) => None,
+            },
+            (_, None) => None,
+        };
+        before == Some(number) && next == wire
+    })
 }
 
 fn named(name: &str) -> (&str, u32) {

@@ -12,11 +12,14 @@ use fanin_scenario::Scenario;
 use fanin_switch::control::Client;
 use serde_json::Value;
 
+use super::hosts::{HostWait, HostWork};
 use super::switch_process::{SwitchError, SwitchProcess, reset_marks, snapshot};
 use super::{End, Shape};
 
 /// One picture serves all who ask within this time, so that asking more often shows nothing new.
 const EVERY: Duration = Duration::from_millis(100);
+/// The hosts' processes are looked at in every so many rounds: it takes a look at every process of the machine.
+const HOSTS_EVERY: u64 = 5;
 /// What an Ethernet wire carries beside a frame as the switch counts it.
 const WIRE_BYTES: u64 = 24;
 /// The check sequence, which the scenario's buffers count and the switch does not see.
@@ -58,6 +61,10 @@ pub struct Effort {
     pub switch_late_s: f64,
     /// Share of all cores that was busy.
     pub machine_cpu: f64,
+    /// Share of all cores that a hypervisor gave to others (`steal` of proc_stat(5)).
+    pub steal: f64,
+    /// What the hosts' processes waited for a core; `None` where none worked.
+    pub hosts: Option<HostWait>,
 }
 
 /// What was seen in the measured time.
@@ -94,15 +101,24 @@ struct Mark {
     work: Vec<Work>,
     /// By switch: rounds that moved frames, and all rounds.
     rounds: Vec<(u64, u64)>,
-    machine: (u64, u64),
+    machine: Machine,
+    hosts: HostWork,
+}
+
+/// Ticks of all cores (proc_stat(5)).
+#[derive(Debug, Clone, Copy, Default)]
+struct Machine {
+    all: u64,
+    idle: u64,
+    stolen: u64,
 }
 
 /// `/proc/PID/schedstat` summed over a process' threads: nanoseconds on a core, nanoseconds ready and waiting, turns.
 #[derive(Debug, Clone, Copy, Default)]
-struct Work {
-    ran: u64,
-    waited: u64,
-    turns: u64,
+pub(super) struct Work {
+    pub(super) ran: u64,
+    pub(super) waited: u64,
+    pub(super) turns: u64,
 }
 
 #[derive(Debug, Default)]
@@ -110,6 +126,7 @@ struct Seen {
     samples: Vec<Sample>,
     queue_bytes_max: u64,
     late_s: f64,
+    hosts: HostWork,
     failed: Option<SwitchError>,
 }
 
@@ -118,6 +135,8 @@ struct Seen {
 pub struct Watch {
     shape: Shape,
     clients: Vec<(String, Client, u32)>,
+    /// The namespaces of hosts, by their numbers.
+    hosts: Vec<u64>,
     /// Queue names by switch and port.
     names: Vec<String>,
     seen: Arc<Mutex<Seen>>,
@@ -131,6 +150,7 @@ impl Watch {
     pub(super) fn start(
         shape: &Shape,
         switches: &[SwitchProcess],
+        hosts: Vec<u64>,
         scenario: &Scenario,
     ) -> Result<Self, SwitchError> {
         let clients: Vec<_> =
@@ -140,11 +160,10 @@ impl Watch {
         let mut watched: Vec<BTreeMap<String, usize>> = Vec::new();
         for (number, bridge) in shape.bridges.iter().enumerate() {
             let mut ports = BTreeMap::new();
-            for (_, end) in shape.ports_of(number) {
-                let to = shape.name_of(end);
-                if is_watched(&scenario.record.queues, &bridge.name, to) {
-                    ports.insert(to.to_owned(), names.len());
-                    names.push(format!("{}->{to}", bridge.name));
+            for ((_, end), port) in shape.ports_of(number).into_iter().zip(shape.port_names(number)) {
+                if is_watched(&scenario.record.queues, &bridge.name, shape.name_of(end)) {
+                    names.push(format!("{}->{port}", bridge.name));
+                    ports.insert(port, names.len() - 1);
                 }
             }
             watched.push(ports);
@@ -153,6 +172,7 @@ impl Watch {
         let mut watch = Self {
             shape: shape.clone(),
             clients,
+            hosts,
             names,
             seen: Arc::clone(&seen),
             stop: Arc::clone(&stop),
@@ -161,11 +181,18 @@ impl Watch {
             until: Mark::default(),
         };
         watch.from = watch.mark()?;
-        let clients = watch.clients.clone();
+        let (clients, hosts) = (watch.clients.clone(), watch.hosts.clone());
         let interval = EVERY.max(Duration::from_nanos(scenario.record.queue_interval.as_nanos()));
         watch.thread = Some(std::thread::spawn(move || {
-            while !stop.load(Ordering::Relaxed) {
+            for turn in 0.. {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
                 let began = Instant::now();
+                if turn % HOSTS_EVERY == 0 {
+                    let work = HostWork::of(&hosts);
+                    lock(&seen).hosts.update(work);
+                }
                 let looked = look(&clients, &watched, &seen);
                 if let Err(error) = looked {
                     lock(&seen).failed.get_or_insert(error);
@@ -220,6 +247,10 @@ impl Watch {
             (Some(from), Some(until)) => (until - from).as_secs_f64(),
             _ => 0.0,
         };
+        // Processes that have ended count until they were last seen.
+        let mut hosts = std::mem::take(&mut seen.hosts);
+        hosts.update(self.until.hosts.clone());
+        let waited = hosts.since(&from.hosts);
         let mut samples = seen.samples;
         samples.sort_by_key(|sample| (sample.queue, sample.unix_us));
         let names: Vec<Arc<str>> = self.names.iter().map(|name| Arc::from(name.as_str())).collect();
@@ -245,7 +276,7 @@ impl Watch {
             },
             queues: queues.collect(),
             missed: until.totals.missed - from.totals.missed,
-            effort: effort(from, until, seconds, seen.late_s),
+            effort: Effort { hosts: waited, ..effort(from, until, seconds, seen.late_s) },
             load: self.load(seconds),
         })
     }
@@ -254,11 +285,13 @@ impl Watch {
     fn load(&self, seconds: f64) -> (Option<f64>, Option<f64>) {
         let (mut last_hop, mut uplink): (Option<f64>, Option<f64>) = (None, None);
         for (number, bridge) in self.shape.bridges.iter().enumerate() {
-            for (wire, end) in self.shape.ports_of(number) {
-                let name = format!("{}->{}", bridge.name, self.shape.name_of(end));
+            for ((wire, end), port) in
+                self.shape.ports_of(number).into_iter().zip(self.shape.port_names(number))
+            {
+                let name = format!("{}->{port}", bridge.name);
                 let sent = |mark: &Mark| mark.sent.get(&name).copied().unwrap_or_default();
                 let bits = 8.0 * (sent(&self.until) - sent(&self.from)) as f64;
-                let share = bits / seconds.max(1e-9) / wire.rate.get() as f64;
+                let share = bits / seconds.max(1e-9) / self.shape.wires[wire].rate.get() as f64;
                 let busiest = match end {
                     End::Bridge(_) => &mut uplink,
                     End::Host(host) if self.shape.hosts[host].name.starts_with("collector") => &mut last_hop,
@@ -271,7 +304,8 @@ impl Watch {
     }
 
     fn mark(&self) -> Result<Mark, SwitchError> {
-        let mut mark = Mark { at: Some(Instant::now()), machine: machine(), ..Mark::default() };
+        let hosts = HostWork::of(&self.hosts);
+        let mut mark = Mark { at: Some(Instant::now()), machine: machine(), hosts, ..Mark::default() };
         for (number, (name, client, pid)) in self.clients.iter().enumerate() {
             let picture = snapshot(name, client)?;
             self.add(&mut mark, number, &picture);
@@ -285,11 +319,11 @@ impl Watch {
     }
 
     fn add(&self, mark: &mut Mark, number: usize, picture: &Value) {
-        let hosts: Vec<&str> = self.shape.hosts.iter().map(|host| host.name.as_str()).collect();
+        let ends = self.shape.ports_of(number);
         let totals = &mut mark.totals;
-        for port in items(&picture["ports"]) {
+        for (place, port) in items(&picture["ports"]).iter().enumerate() {
             let name = port["name"].as_str().unwrap_or_default();
-            if hosts.contains(&name) {
+            if matches!(ends.get(place), Some((_, End::Host(_)))) {
                 totals.frames += count(&port["received"], "frames");
                 totals.bytes += wire(&port["received"]);
             }
@@ -412,19 +446,21 @@ fn effort(from: &Mark, until: &Mark, seconds: f64, late_s: f64) -> Effort {
         let all = until.1.saturating_sub(from.1).max(1);
         until.0.saturating_sub(from.0) as f64 / all as f64
     });
-    let busy = until.machine.0.saturating_sub(from.machine.0) as f64;
-    let all = until.machine.1.saturating_sub(from.machine.1) as f64;
+    let ticks = |of: fn(&Machine) -> u64| of(&until.machine).saturating_sub(of(&from.machine)) as f64;
+    let all = ticks(|machine| machine.all).max(1.0);
     Effort {
         switch_cpu: share(|work| work.ran),
         switch_busy: rounds.fold(0.0, f64::max),
         switch_wait: share(|work| work.waited),
         switch_late_s: late_s,
-        machine_cpu: if all > 0.0 { busy / all } else { 0.0 },
+        machine_cpu: 1.0 - (ticks(|machine| machine.idle) / all).min(1.0),
+        steal: ticks(|machine| machine.stolen) / all,
+        hosts: None,
     }
 }
 
 /// The threads of a process together.
-fn work(pid: u32) -> Work {
+pub(super) fn work(pid: u32) -> Work {
     let mut sum = Work::default();
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return sum };
     for thread in threads.flatten() {
@@ -437,14 +473,13 @@ fn work(pid: u32) -> Work {
     sum
 }
 
-/// Busy and all ticks of all cores (proc_stat(5)).
-fn machine() -> (u64, u64) {
+fn machine() -> Machine {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();
     let words = text.lines().next().unwrap_or_default().split_whitespace().skip(1);
     let ticks: Vec<u64> = words.take(8).map(|word| word.parse().unwrap_or_default()).collect();
     let all: u64 = ticks.iter().sum();
     let idle: u64 = ticks.iter().skip(3).take(2).sum();
-    (all - idle, all)
+    Machine { all, idle, stolen: ticks.get(7).copied().unwrap_or_default() }
 }
 
 fn unix_us() -> u64 {
@@ -471,6 +506,7 @@ mod tests {
         let watch = Watch {
             shape,
             clients: Vec::new(),
+            hosts: Vec::new(),
             names: Vec::new(),
             seen: Arc::default(),
             stop: Arc::default(),

@@ -112,7 +112,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     let mut ending = ending(stop, &summary, audited);
     if let (Some(bench), Some(observed)) = (&bench, &observed) {
         text += &network::notes(job, bench, observed);
-        if let (Ok(()), Some(reason)) = (&ending, network::bottleneck(observed)) {
+        if let (Ok(()), Some(reason)) = (&ending, network::bottleneck(&job.slow.scenario, observed)) {
             ending = Err(Failure::Bottleneck { reason });
         }
     }

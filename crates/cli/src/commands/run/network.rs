@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use fanin_report::{Machine, Records, Summary};
-use fanin_scenario::Loaded;
-use fanin_testbed::live::{Bench, Capacity, Chosen, Observed, Shape, configure, measure};
+use fanin_scenario::{Loaded, Scenario};
+use fanin_testbed::live::{Bench, Capacity, Chosen, Observed, Shape, configure, least_collection_s, measure};
 use fanin_units::Ratio;
 
 use super::{Arguments, Folder, Job};
@@ -15,6 +15,13 @@ use crate::failure::Failure;
 const SWITCH_BUSY_MAX: f64 = 0.60;
 /// A switch that is ready and waits for a core for more than this share of the time is not a switch of the scenario's.
 const SWITCH_WAIT_MAX: f64 = 0.20;
+
+/// A machine of which more than this is given to others has other clocks than a scenario.
+const STEAL_MAX: f64 = 0.05;
+/// Hosts that wait longer than this share of the ideal time before each of their steps make the collection, not the network.
+const HOST_LATE_SHARE: f64 = 0.10;
+/// Below this a wait is one that a kernel with nothing else to do shows as well.
+const HOST_LATE_MIN_S: f64 = 0.5e-3;
 
 /// What the machine carries, and what it is given to carry.
 pub(super) struct Carried {
@@ -72,7 +79,7 @@ pub(super) fn fill(job: &Job<'_>, summary: &mut Summary, observed: &Observed) {
     let (last_hop, uplink) = observed.load;
     summary.load = Some(fanin_report::Load { last_hop, uplink });
     let Some(Carried { capacity, chosen }) = &job.carried else { return };
-    let reason = bottleneck(observed);
+    let reason = bottleneck(&job.slow.scenario, observed);
     let effort = observed.effort;
     summary.machine = Some(Machine {
         scale: Some(chosen.scale.as_f64()),
@@ -85,7 +92,10 @@ pub(super) fn fill(job: &Job<'_>, summary: &mut Summary, observed: &Observed) {
         switch_cpu: Some(effort.switch_cpu),
         switch_wait: Some(effort.switch_wait),
         switch_late_ms: Some(1e3 * effort.switch_late_s),
+        host_late_ms: effort.hosts.map(|hosts| 1e3 * hosts.mean_s),
+        host_late_worst_ms: effort.hosts.map(|hosts| 1e3 * hosts.worst_s),
         cpu: Some(effort.machine_cpu),
+        steal: Some(effort.steal),
         frames_missed: Some(observed.missed),
     });
 }
@@ -99,9 +109,10 @@ pub(super) fn fill_techniques(summary: &mut Summary, bench: &Bench) {
     }
 }
 
-/// Why the machine, not the network, made the result; `None` where it had head-room.
-pub(super) fn bottleneck(observed: &Observed) -> Option<String> {
+/// Why the machine, not the network, made the result of `scenario` as it ran; `None` where there was head-room.
+pub(super) fn bottleneck(scenario: &Scenario, observed: &Observed) -> Option<String> {
     let effort = observed.effort;
+    let allowed_s = host_late_max(scenario);
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     if observed.missed > 0 {
         return Some(format!("{} frames were lost before the switch saw them", observed.missed));
@@ -112,7 +123,23 @@ pub(super) fn bottleneck(observed: &Observed) -> Option<String> {
     if effort.switch_wait > SWITCH_WAIT_MAX {
         return Some(format!("the switch waited for a core for {} of the time", percent(effort.switch_wait)));
     }
+    if effort.steal > STEAL_MAX {
+        return Some(format!("a hypervisor gave {} of this machine to others", percent(effort.steal)));
+    }
+    if let Some(hosts) = effort.hosts.filter(|hosts| hosts.mean_s > allowed_s) {
+        return Some(format!(
+            "hosts waited for a core for {:.2} ms each time they had something to do; {:.2} ms is a tenth of the least time \
+             that a collection can take",
+            1e3 * hosts.mean_s,
+            1e3 * allowed_s
+        ));
+    }
     None
+}
+
+/// The longest that hosts may wait for a core on average, in seconds.
+fn host_late_max(scenario: &Scenario) -> f64 {
+    (HOST_LATE_SHARE * least_collection_s(scenario)).max(HOST_LATE_MIN_S)
 }
 
 /// Size, cost and head-room in lines for a person.
@@ -134,15 +161,17 @@ pub(super) fn notes(job: &Job<'_>, bench: &Bench, observed: &Observed) -> String
     }
     text += &format!(
         "{:<18}switch: work in {:.1} % of its rounds, {:.0} % of a core with polling, ready and waiting {:.1} %, late by \
-         {:.2} ms; all cores {:.0} % busy\n",
+         {:.2} ms; hosts late by {:.2} ms ({:.2} at worst); all cores {:.0} % busy\n",
         "head-room",
         100.0 * effort.switch_busy,
         100.0 * effort.switch_cpu,
         100.0 * effort.switch_wait,
         1e3 * effort.switch_late_s,
+        1e3 * effort.hosts.unwrap_or_default().mean_s,
+        1e3 * effort.hosts.unwrap_or_default().worst_s,
         100.0 * effort.machine_cpu
     );
-    if let Some(reason) = bottleneck(observed) {
+    if let Some(reason) = bottleneck(&job.slow.scenario, observed) {
         text += &format!("{:<18}this measurement is INVALID: {reason}\n", "bottleneck");
     }
     text
@@ -172,4 +201,29 @@ fn scale_text(job: &Job<'_>, capacity: Capacity, chosen: Chosen) -> String {
         asked.run.duration,
         ""
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use fanin_testbed::live::{Effort, HostWait};
+
+    use super::*;
+
+    #[test]
+    fn what_the_machine_did_not_do_in_time_is_named() {
+        let sets =
+            ["link.rate=100 Mb/s", "workload.senders=10", "workload.request_size=10 kB"].map(str::to_owned);
+        // 8 ms of data: hosts may wait for 0.8 ms.
+        let scenario = fanin_scenario::load("incast", &sets).unwrap().scenario;
+        let said = |effort: Effort, missed| {
+            bottleneck(&scenario, &Observed { effort, missed, ..Observed::default() }).unwrap_or_default()
+        };
+        let late = |mean_s| Effort { hosts: Some(HostWait { mean_s, worst_s: 1.0 }), ..Effort::default() };
+        assert_eq!(said(late(0.7e-3), 0), "");
+        assert!(said(late(0.9e-3), 0).starts_with("hosts waited for a core for 0.90 ms"));
+        assert!(said(Effort { steal: 0.06, ..Effort::default() }, 0).contains("6 % of this machine"));
+        assert!(said(Effort { switch_busy: 0.61, ..Effort::default() }, 0).contains("61 % of its rounds"));
+        assert!(said(Effort { switch_wait: 0.21, ..Effort::default() }, 0).contains("for 21 % of the time"));
+        assert!(said(Effort::default(), 3).starts_with("3 frames were lost"));
+    }
 }

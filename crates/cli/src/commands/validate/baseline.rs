@@ -22,6 +22,9 @@ pub(super) struct Recorded {
     pub(super) date: String,
     /// Release of the kernel.
     pub(super) kernel: String,
+    /// Which program measured: `release with bpf`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) build: Option<String>,
     /// What the machine had left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) headroom: Option<String>,
@@ -56,6 +59,7 @@ impl Recorded {
         Some(Self {
             date: super::case::today(),
             kernel: super::case::kernel(),
+            build: Some(super::case::build()),
             headroom: super::case::headroom(summary),
             completed: completed.or(summary.events.as_ref().map(|events| events.collected))?,
             mean_ms: times.mean,
@@ -141,6 +145,7 @@ mod tests {
         let recorded = Recorded {
             date: "2026-11-21".into(),
             kernel: "6.18.0".into(),
+            build: Some("release".into()),
             headroom: None,
             completed: 12,
             mean_ms: 28.25,

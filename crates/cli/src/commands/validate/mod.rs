@@ -16,7 +16,8 @@ use super::sim;
 use crate::failure::Failure;
 use crate::{interrupt, output};
 
-/// Measurements of a case that mark themselves invalid are taken again, so many times in all.
+/// Measurements of a case that mark themselves invalid, or fail, are taken again, so many times in all. What merely
+/// disagrees is not.
 const ATTEMPTS: u8 = 3;
 
 #[derive(Debug, Args)]
@@ -61,7 +62,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut judged = Vec::new();
     for case in &cases {
         bar.set_message(case.name.clone());
-        judged.push(one(arguments, case, &baseline, &out.path, &bar)?);
+        let one = one(arguments, case, &baseline, &out.path, &bar)?;
+        if arguments.record {
+            // At once, so that an hour of measurements does not depend on the last of them.
+            baseline.put(&case.name, Recorded::new(&one));
+            baseline.write(&path)?;
+        }
+        judged.push(one);
         bar.inc(1);
         if interrupt::flag().load(Ordering::Relaxed) {
             break;
@@ -70,12 +77,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     bar.finish_and_clear();
     let stopped = judged.len() < cases.len();
     output::print(&table::terminal(&judged))?;
-    if arguments.record {
-        for case in &judged {
-            baseline.put(&case.name, Recorded::new(case));
-        }
-        baseline.write(&path)?;
-    }
+    output::print(&table::findings(&judged))?;
     if let Some(path) = &arguments.markdown {
         std::fs::write(path, table::page(&judged, baseline.conditions.as_deref()))
             .map_err(|error| Failure::Write { path: path.clone(), error })?;
@@ -107,7 +109,7 @@ fn one(
     } else {
         let mut measured = case.measure(&folder)?;
         for attempt in 1..ATTEMPTS {
-            if !measured.is_invalid() || interrupt::flag().load(Ordering::Relaxed) {
+            if measured.is_sound() || interrupt::flag().load(Ordering::Relaxed) {
                 break;
             }
             bar.set_message(format!("{}, attempt {}", case.name, attempt + 1));

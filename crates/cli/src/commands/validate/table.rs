@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use fanin_report::{Claim, Subject, Verdict};
 
-use super::case::{Judged, Measured, kernel, today};
+use super::case::{Judged, Measured, build, kernel, today};
 
 /// A claim's figures: predicted, measured, and the difference.
 fn pair(case: &Judged, subject: Subject) -> String {
@@ -40,6 +40,38 @@ fn verdict(case: &Judged) -> String {
         _ if case.known.is_some() => "differs, as known".into(),
         _ => "differs".into(),
     }
+}
+
+/// What there is to do: cases that disagree, have no measurement, or agree though the baseline says otherwise.
+pub(super) fn findings(cases: &[Judged]) -> String {
+    let is_missing = |case: &&Judged| !case.measured.is_sound();
+    let mut text = String::new();
+    let mut list = |title: &str, cases: Vec<&Judged>, say: fn(&Judged) -> String| {
+        if !cases.is_empty() {
+            let _ = writeln!(text, "\n{title}:");
+        }
+        for case in cases {
+            let _ = writeln!(text, "  {}: {}", case.name, say(case));
+        }
+    };
+    let figures = |case: &Judged| {
+        let beyond = SUBJECTS.iter().filter(|(subject, _)| pair(case, *subject).ends_with('!'));
+        let figures: Vec<String> =
+            beyond.map(|(subject, title)| format!("{title} {}", pair(case, *subject))).collect();
+        figures.join("; ").replace(" !", "")
+    };
+    let differing = |is_known: bool| -> Vec<&Judged> {
+        let differs = |case: &&Judged| !case.agrees() && case.known.is_some() == is_known;
+        cases.iter().filter(|case| !is_missing(case)).filter(differs).collect()
+    };
+    list("beyond the goals (predicted / measured)", differing(false), figures);
+    list("beyond the goals, as known", differing(true), figures);
+    list("without a sound measurement", cases.iter().filter(is_missing).collect(), verdict);
+    let mended = |case: &&Judged| case.agrees() && case.known.is_some();
+    list("agree: their `known` can go", cases.iter().filter(mended).collect(), |case| {
+        case.known.clone().unwrap_or_default()
+    });
+    text
 }
 
 const SUBJECTS: [(Subject, &str); 4] = [
@@ -93,18 +125,22 @@ fn counted(cases: &[Judged]) -> String {
 pub(super) fn page(cases: &[Judged], conditions: Option<&str>) -> String {
     let mut days: Vec<String> = Vec::new();
     let mut kernels: Vec<String> = Vec::new();
-    let mut add = |date: String, kernel: String| {
+    let mut builds: Vec<String> = Vec::new();
+    let mut add = |date: String, kernel: String, build: Option<String>| {
         days.push(date);
         kernels.push(kernel);
+        builds.extend(build);
     };
     for case in cases {
         match &case.measured {
-            Measured::Live(_) => add(today(), kernel()),
-            Measured::Recorded(recorded) => add(recorded.date.clone(), recorded.kernel.clone()),
+            Measured::Live(_) => add(today(), kernel(), Some(build())),
+            Measured::Recorded(recorded) => {
+                add(recorded.date.clone(), recorded.kernel.clone(), recorded.build.clone());
+            }
             Measured::Missing(_) => {}
         }
     }
-    for list in [&mut days, &mut kernels] {
+    for list in [&mut days, &mut kernels, &mut builds] {
         list.sort();
         list.dedup();
     }
@@ -117,9 +153,11 @@ pub(super) fn page(cases: &[Judged], conditions: Option<&str>) -> String {
          Goals: incast or not is the same; the mean within 10 % where there is none; goodput within 25 % where there is;\n\
          the deepest queue within 15 %. Incast means that full buffers dropped frames and that the mean is more than 5 %\n\
          above the ideal. A measurement that was taken while the machine was the bottleneck does not count.\n\n\
-         Measured on {}, Linux {}. {}.{}{}\n\n",
+         Measured on {}, Linux {}{}{}. {}.{}{}\n\n",
         days.join(", "),
         kernels.join(", "),
+        if builds.is_empty() { "" } else { ", programs built as " },
+        builds.join(", "),
         counted(cases),
         if conditions.is_some() { " " } else { "" },
         conditions.unwrap_or_default(),

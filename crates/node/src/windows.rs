@@ -1,0 +1,275 @@
+//! DIATCP at a collector: its window, shared out among the readouts that owe it an answer (ICC'15 §IV.D).
+//!
+//! [`WindowShares`] says how much each may have; here stands when. A window that was offered cannot be called back: what
+//! a readout was allowed may still come, though its share has become less. So a share grows only, and a readout is asked
+//! only, when all that may be on its way fits the global window. Whoever finds no room is asked later; the kernel
+//! knows no window of zero that would hold an answer back.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use fanin_dataflow::WindowShares;
+use fanin_scenario::{CongestionControl, Scenario};
+
+/// What a collector has allowed its readouts.
+#[derive(Debug)]
+pub(crate) struct Windows {
+    pub(crate) shares: WindowShares,
+    /// Bytes that may be on their way from all readouts together.
+    global: u64,
+    /// A full segment's payload.
+    pub(crate) segment: u64,
+    readouts: BTreeMap<u16, Window>,
+    start: Instant,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Window {
+    /// What its readout may have, bytes.
+    share: u64,
+    /// What the kernel offers it, bytes.
+    clamp: u64,
+    /// The most that it may still believe to be offered, bytes.
+    believed: u64,
+    /// What came on its connection.
+    received: u64,
+    /// The end of what it was ever allowed to send.
+    edge: u64,
+    /// Requests that are under way.
+    asked: u32,
+}
+
+impl Window {
+    /// What may be on its way.
+    const fn open(&self) -> u64 {
+        if self.asked > 0 { self.edge.saturating_sub(self.received) } else { 0 }
+    }
+
+    fn offer(&mut self, clamp: u64) {
+        self.clamp = clamp;
+        self.edge = self.edge.max(self.received + clamp);
+    }
+}
+
+impl Windows {
+    /// Those of a collector, where the scenario shares windows out.
+    pub(crate) fn of(scenario: &Scenario) -> Option<Self> {
+        let transport = &scenario.transport;
+        if transport.congestion_control != CongestionControl::Diatcp {
+            return None;
+        }
+        let diatcp = &transport.diatcp;
+        let segments = u32::try_from(diatcp.global_window.get()).unwrap_or(u32::MAX);
+        let segment = transport.segment_payload().get().max(1);
+        Some(Self {
+            shares: WindowShares::new(segments, scenario.workload.deadline, diatcp.deadline_aware),
+            global: u64::from(segments) * segment,
+            segment,
+            readouts: BTreeMap::new(),
+            start: Instant::now(),
+        })
+    }
+
+    fn now(&self) -> fanin_units::Instant {
+        fanin_units::Instant::START
+            + fanin_units::Duration::from_nanos(self.start.elapsed().as_nanos() as u64)
+    }
+
+    /// A connection stands; what it is offered is one segment, whatever it was before.
+    pub(crate) fn handle_connected(&mut self, readout: u16) {
+        let believed = u64::MAX;
+        self.readouts.insert(readout, Window { clamp: self.segment, believed, ..Window::default() });
+    }
+
+    /// A connection is gone, with all that was asked for on it.
+    pub(crate) fn handle_lost(&mut self, readout: u16) {
+        self.shares.forget(readout.into());
+        self.readouts.remove(&readout);
+    }
+
+    /// A request is to be sent, as soon as [`Self::admit`] says.
+    pub(crate) fn handle_wanted(&mut self, readout: u16) {
+        self.shares.open(self.now(), readout.into());
+    }
+
+    /// So many bytes came on a connection in all.
+    pub(crate) fn handle_received(&mut self, readout: u16, bytes: u64) {
+        if let Some(window) = self.readouts.get_mut(&readout) {
+            window.received = bytes.max(window.received);
+            window.offer(window.clamp);
+        }
+    }
+
+    /// An answer is complete. Where it was the last one, returns the clamp that holds until the next request.
+    pub(crate) fn handle_answer(&mut self, readout: u16) -> Option<u64> {
+        self.shares.close(self.now(), readout.into());
+        let segment = self.segment;
+        let window = self.readouts.get_mut(&readout)?;
+        window.asked = window.asked.saturating_sub(1);
+        (window.asked == 0).then(|| {
+            window.believed = window.believed.max(window.clamp);
+            window.clamp = segment;
+            segment
+        })
+    }
+
+    fn room(&self) -> u64 {
+        self.global.saturating_sub(self.readouts.values().map(Window::open).sum())
+    }
+
+    /// Whether a request may go to a readout now. It then counts as sent.
+    pub(crate) fn admit(&mut self, readout: u16) -> bool {
+        let room = self.room();
+        // Where nothing is under way, something must be.
+        let is_idle = self.readouts.values().all(|window| window.asked == 0);
+        let segment = self.segment;
+        let Some(window) = self.readouts.get_mut(&readout) else { return true };
+        if window.asked == 0 {
+            if room < segment && !is_idle {
+                return false;
+            }
+            window.edge = window.received;
+            window.offer(segment);
+        }
+        window.asked += 1;
+        true
+    }
+
+    /// Brings what the kernel offers to what is due: `offer` is handed a readout and its clamp in bytes.
+    pub(crate) fn settle(&mut self, mut offer: impl FnMut(u16, u64)) {
+        let (now, segment, readouts) = (self.now(), self.segment, &mut self.readouts);
+        self.shares.share_out(now, |readout, segments, _| {
+            if let Some(window) = readouts.get_mut(&(readout as u16)) {
+                window.share = u64::from(segments.max(1)) * segment;
+            }
+        });
+        for (&readout, window) in readouts.iter_mut().filter(|(_, window)| window.share < window.clamp) {
+            if window.asked > 0 {
+                window.clamp = window.share;
+                offer(readout, window.clamp);
+            }
+        }
+        let mut room = self.room();
+        let wanting = |window: &Window| window.asked > 0 && window.share > window.clamp;
+        for (&readout, window) in self.readouts.iter_mut().filter(|(_, window)| wanting(window)) {
+            let more = (window.received + window.share).saturating_sub(window.edge);
+            let granted = more.min(room);
+            let clamp = (window.edge + granted).saturating_sub(window.received).min(window.share);
+            let whole = clamp / segment * segment;
+            if whole > window.clamp {
+                let before = window.open();
+                window.offer(whole);
+                room -= window.open() - before;
+                offer(readout, whole);
+            }
+        }
+    }
+
+    /// Whether a request that is about to be sent brings a smaller window than its readout may believe in. TCP heeds that
+    /// only with a new offset (RFC 9293 §3.10.7.4, SND.WL1), so that something has to be sent before.
+    pub(crate) fn shrinks(&mut self, readout: u16) -> bool {
+        let Some(window) = self.readouts.get_mut(&readout) else { return false };
+        let before = std::mem::replace(&mut window.believed, window.clamp);
+        before > window.clamp
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn windows(segments: u32) -> Windows {
+        let text = format!(
+            "[transport]\ncongestion_control = 'diatcp'\n[transport.diatcp]\nglobal_window = {segments}"
+        );
+        let scenario = fanin_scenario::load_text("test.toml", &text, &[]).unwrap().scenario;
+        Windows::of(&scenario).unwrap()
+    }
+
+    /// What each sender of a toy network may have on its way never adds up to more than the window.
+    #[test]
+    fn what_may_be_on_its_way_fits_whatever_is_asked_when() {
+        let (segments, readouts) = (20_u64, 12_u16);
+        let mut windows = windows(segments as u32);
+        let segment = windows.segment;
+        (0..readouts).for_each(|readout| windows.handle_connected(readout));
+        // Of each readout: bytes it owes, bytes sent, the edge that it was told; each answer has 30 segments.
+        let mut owed = vec![0_u64; readouts.into()];
+        let (mut sent, mut told) = (owed.clone(), vec![0_u64; readouts.into()]);
+        let (mut waiting, mut answered, mut most) = (Vec::new(), 0, 0);
+        let mut state = 1_u64;
+        for step in 0..40_000_u64 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let one = (state >> 33) as u16 % readouts;
+            if step % 250 == 0 && step < 30_000 {
+                // An event more: everybody is asked.
+                (0..readouts).for_each(|readout| {
+                    windows.handle_wanted(readout);
+                    waiting.push(readout);
+                });
+            }
+            let mut asked = Vec::new();
+            waiting.retain(|&readout| {
+                let goes = windows.admit(readout);
+                asked.extend(goes.then_some(readout));
+                !goes
+            });
+            windows.settle(|_, _| {});
+            for readout in asked {
+                owed[usize::from(readout)] += 30 * segment;
+            }
+            for readout in 0..readouts {
+                let place = usize::from(readout);
+                told[place] = told[place].max(sent[place] + windows.readouts[&readout].clamp);
+            }
+            // Somebody sends all it may, and half of that arrives.
+            let place = usize::from(one);
+            let burst = owed[place].min(windows.readouts[&one].edge.saturating_sub(sent[place]));
+            let on_its_way: u64 =
+                (0..readouts).map(|other| sent[usize::from(other)] - windows.readouts[&other].received).sum();
+            most = most.max(on_its_way + burst);
+            assert!(on_its_way + burst <= segments * segment, "step {step}: {}", on_its_way + burst);
+            (sent[place], owed[place]) = (sent[place] + burst, owed[place] - burst);
+            let whole = |bytes: u64| bytes / (30 * segment);
+            let before = windows.readouts[&one].received;
+            let now = if step % 3 == 0 { sent[place] } else { before + (sent[place] - before) / 2 };
+            windows.handle_received(one, now);
+            for _ in whole(before)..whole(now) {
+                answered += 1;
+                windows.handle_answer(one);
+            }
+        }
+        assert!(waiting.is_empty() && owed.iter().sum::<u64>() == 0, "{waiting:?} {owed:?}");
+        // The window is used, too.
+        assert!(answered == 120 * 12 && most > 10 * segment, "{answered} {most}");
+    }
+
+    #[test]
+    fn a_smaller_window_is_announced_before_the_request_that_brings_it() {
+        let mut windows = windows(10);
+        windows.handle_connected(0);
+        windows.handle_connected(1);
+        // The kernel's own first window is larger than any share.
+        windows.handle_wanted(0);
+        assert!(windows.admit(0));
+        let mut offered = Vec::new();
+        windows.settle(|readout, bytes| offered.push((readout, bytes)));
+        assert_eq!(offered, [(0, 10 * windows.segment)]);
+        assert!(windows.shrinks(0) && !windows.shrinks(0));
+        // All of the window is promised: the second waits, and the first gets no more.
+        windows.handle_wanted(1);
+        assert!(!windows.admit(1));
+        windows.settle(|readout, bytes| offered.push((readout, bytes)));
+        assert_eq!(offered[1..], [(0, 5 * windows.segment)]);
+        windows.handle_received(0, 4 * windows.segment);
+        assert!(windows.admit(1));
+        assert_eq!(windows.handle_answer(0), Some(windows.segment));
+        windows.settle(|readout, bytes| offered.push((readout, bytes)));
+        assert_eq!(offered[2..], [(1, 10 * windows.segment)]);
+        windows.handle_wanted(0);
+        windows.handle_lost(1);
+        assert!(windows.admit(0) && !windows.shares.is_debtor(1));
+        windows.settle(|_, _| {});
+        assert!(!windows.readouts.contains_key(&1));
+    }
+}

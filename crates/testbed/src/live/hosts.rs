@@ -1,0 +1,96 @@
+//! How long the hosts' processes were ready to work and waited for a core: what a host of its own would not have done.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+
+use super::watch::{Work, work};
+use crate::Namespace;
+
+/// Processes that had fewer turns than this say nothing about waiting.
+const TURNS_MIN: u64 = 10;
+
+/// What hosts waited in a measurement.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct HostWait {
+    /// The mean wait of a turn, in seconds: all hosts' processes together.
+    pub mean_s: f64,
+    /// The same of the process that waited longest.
+    pub worst_s: f64,
+}
+
+/// The processes of a network's hosts, by what they have worked and waited.
+#[derive(Debug, Clone, Default)]
+pub(super) struct HostWork(BTreeMap<u32, Work>);
+
+/// What `/proc/PID/ns/net` of a process inside says of each namespace.
+pub(super) fn numbers(namespaces: &[Namespace]) -> Vec<u64> {
+    let number = |namespace: &Namespace| rustix::fs::fstat(namespace.as_fd()).ok().map(|stat| stat.st_ino);
+    namespaces.iter().filter_map(number).collect()
+}
+
+impl HostWork {
+    /// Whoever runs inside one of these namespaces now.
+    pub(super) fn of(namespaces: &[u64]) -> Self {
+        let Ok(entries) = fs::read_dir("/proc") else { return Self::default() };
+        let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        let inside = pids.filter(|pid| {
+            fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|found| namespaces.contains(&found.ino()))
+        });
+        Self(inside.map(|pid| (pid, work(pid))).collect())
+    }
+
+    /// Takes what is newer of each process.
+    pub(super) fn update(&mut self, newer: Self) {
+        self.0.extend(newer.0);
+    }
+
+    /// What they waited since; processes that came or went in between do not count. `None` where nobody worked.
+    pub(super) fn since(&self, before: &Self) -> Option<HostWait> {
+        let (mut sum, mut worst) = (Work::default(), 0.0_f64);
+        for (pid, now) in &self.0 {
+            let Some(then) = before.0.get(pid) else { continue };
+            let (waited, turns) =
+                (now.waited.saturating_sub(then.waited), now.turns.saturating_sub(then.turns));
+            if turns >= TURNS_MIN {
+                worst = worst.max(mean_s(waited, turns));
+            }
+            sum.waited += waited;
+            sum.turns += turns;
+        }
+        (sum.turns > 0).then(|| HostWait { mean_s: mean_s(sum.waited, sum.turns), worst_s: worst })
+    }
+}
+
+fn mean_s(waited: u64, turns: u64) -> f64 {
+    waited as f64 / 1e9 / turns.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_are_those_of_whoever_was_there_all_the_time() {
+        let one = |ran, waited, turns| Work { ran, waited, turns };
+        let before = HostWork([(7, one(5, 1_000_000, 100)), (8, one(0, 0, 0)), (9, one(0, 0, 5))].into());
+        let after = HostWork(
+            [(7, one(9, 5_000_000, 120)), (8, one(1, 2_000_000, 80)), (10, one(0, 9_000_000, 1))].into(),
+        );
+        // 4 ms in 20 turns, and 2 ms in 80.
+        assert_eq!(after.since(&before), Some(HostWait { mean_s: 60e-6, worst_s: 200e-6 }));
+        assert_eq!(before.since(&before), None);
+        // Who is gone keeps what it was last seen with.
+        let mut seen = after.clone();
+        seen.update(HostWork([(8, one(1, 2_000_000, 80))].into()));
+        assert_eq!(seen.since(&before), after.since(&before));
+    }
+
+    #[test]
+    fn this_process_is_found_by_its_namespace() {
+        let own = fs::metadata("/proc/self/ns/net").unwrap().ino();
+        assert!(HostWork::of(&[own]).0.contains_key(&std::process::id()));
+        assert!(HostWork::of(&[]).0.is_empty());
+    }
+}
