@@ -178,7 +178,8 @@ def test_a_real_system_takes_it(tmp_path: Path) -> None:
         )
     )
     scenario = tmp_path / "mine.toml"
-    command = f'["{sys.executable}", "{script}"]'
+    # The script lies beside the scenario, and the command is run elsewhere.
+    command = f'["{sys.executable}", "choose.py"]'
     scenario.write_text(
         'extends = "replay"\n[run]\nduration = "1 s"\nwarmup = "100 ms"\n[supervisor]\nrate = "40 Hz"\n'
         "[readout]\nhosts = 4\n[collectors]\nhosts_per_rack = 1\nunits_per_host = 2\n"

@@ -23,6 +23,12 @@ pub(crate) enum Failure {
         /// Why.
         reason: String,
     },
+    /// The name of a file to be written does not tell its format.
+    #[error("{} does not say which format to write: give --to atlas, --to frag or --to hdf5, or a name that ends in .data, .frag or .h5", path.display())]
+    NoTarget {
+        /// The file.
+        path: PathBuf,
+    },
     /// A raw-data file has faults, or is not what it was compared with; what they are has been printed.
     #[error("{} {finding}", path.display())]
     Check {
@@ -241,6 +247,7 @@ impl Failure {
             | Self::NoToken { .. }
             | Self::NoChange { .. }
             | Self::Events { .. }
+            | Self::NoTarget { .. }
             | Self::Plan(_)
             | Self::Catalogue(_)
             | Self::Sim(_)

@@ -101,7 +101,46 @@ fn what_cannot_be_read_is_exit_code_two() {
     assert_eq!(std::fs::read_to_string(&output_file).unwrap(), "precious");
     let output = fanin(&["events", "info", &text]);
     assert!(
-        stderr(&output).ends_with("at byte 0: no known format begins with 0x65206f6e\n"),
+        stderr(&output).contains("at byte 0: no known format begins with 0x65206f6e; ATLAS bytestream, "),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn a_conversion_that_fails_costs_no_file() {
+    let folder = Folder::new("costs");
+    let (whole, cut) = (folder.file("whole.data"), folder.file("cut.data"));
+    fanin(&["events", "convert", "km3net", &whole]);
+    let bytes = std::fs::read(&whole).unwrap();
+    std::fs::write(&cut, &bytes[..bytes.len() / 2]).unwrap();
+    // Onto another file, and onto itself.
+    for target in [&whole, &cut] {
+        let before = std::fs::read(target).unwrap();
+        let output = fanin(&["events", "convert", &cut, target, "--to", "atlas"]);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert_eq!(std::fs::read(target).unwrap(), before);
+    }
+    // In place, where it succeeds.
+    let output = fanin(&["events", "convert", &whole, &whole, "--to", "frag"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&fanin(&["events", "info", &whole])).starts_with("format          frag"));
+}
+
+#[test]
+fn the_name_of_the_output_tells_its_format() {
+    let folder = Folder::new("names");
+    for (name, begins) in
+        [("a.h5", &b"\x89HDF"[..]), ("a.frag", b"DAQFRAG1"), ("a.data", b"\xaa\xaa\x34\x12")]
+    {
+        let path = folder.file(name);
+        assert_eq!(fanin(&["events", "convert", "bes3", &path]).status.code(), Some(0), "{name}");
+        assert!(std::fs::read(&path).unwrap().starts_with(begins), "{name}");
+    }
+    let output = fanin(&["events", "convert", "bes3", &folder.file("a.raw")]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("does not say which format to write: give --to atlas"),
         "{}",
         stderr(&output)
     );

@@ -4,10 +4,10 @@
 //! how many timeslots of data they have for each destination. For every timeslot the arbiter picks pairs such that no
 //! link on their ways carries more than it can, the pair that was scheduled longest ago first.
 
-use alloc::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use alloc::collections::binary_heap::PeekMut;
+use alloc::collections::{BTreeMap, BinaryHeap, VecDeque};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
-use core::ops::Bound::Excluded;
 
 use fanin_units::{Duration, Instant};
 
@@ -22,13 +22,21 @@ struct Link {
 
 #[derive(Debug, Clone)]
 struct Pair {
-    /// Links on the way, the destination's own last.
-    path: Vec<u32>,
-    /// Timeslots that it waits for.
-    demand: u32,
     /// Its last turn; none yet is zero.
     last: u64,
+    /// Timeslots that it waits for.
+    demand: u32,
     lane: u32,
+    /// Where its way stands among those of all pairs.
+    way: u32,
+    links: u32,
+}
+
+impl Pair {
+    /// The links on the way, the destination's own last.
+    fn way<'a>(&self, ways: &'a [u32]) -> &'a [u32] {
+        &ways[self.way as usize..][..self.links as usize]
+    }
 }
 
 /// Pairs that wait for one destination's link, and for the same link before it, by their last turn: once either is taken,
@@ -36,8 +44,12 @@ struct Pair {
 #[derive(Debug, Clone, Default)]
 struct Lane {
     links: [u32; 2],
-    waiting: BTreeSet<(u64, u32)>,
     is_active: bool,
+    /// Last turns and pairs, in order. Who had a turn goes to the end and who is next stands near the front, so that little
+    /// is moved.
+    waiting: VecDeque<(u64, u32)>,
+    /// Which of them is looked at next in the present timeslot.
+    next: usize,
 }
 
 /// The arbiter's memory: links, pairs of hosts and their demands.
@@ -46,6 +58,8 @@ pub struct Arbiter {
     slot: u64,
     links: Vec<Link>,
     pairs: Vec<Pair>,
+    /// The ways of all pairs, one behind the other.
+    ways: Vec<u32>,
     lanes: Vec<Lane>,
     /// The lane of each two links that are the last on some way.
     lane_of: BTreeMap<[u32; 2], u32>,
@@ -62,6 +76,7 @@ impl Arbiter {
             slot: slot.get(),
             links: Vec::new(),
             pairs: Vec::new(),
+            ways: Vec::new(),
             lanes: Vec::new(),
             lane_of: BTreeMap::new(),
             active: Vec::new(),
@@ -92,7 +107,9 @@ impl Arbiter {
             self.lanes.push(Lane { links, ..Lane::default() });
             (self.lanes.len() - 1) as u32
         });
-        self.pairs.push(Pair { path: path.to_vec(), demand: 0, last: 0, lane });
+        let way = u32::try_from(self.ways.len()).expect("ways have less than 2^32 links in all");
+        self.ways.extend_from_slice(path);
+        self.pairs.push(Pair { last: 0, demand: 0, lane, way, links: path.len() as u32 });
         (self.pairs.len() - 1) as u32
     }
 
@@ -101,7 +118,8 @@ impl Arbiter {
         let waiting = &mut self.pairs[pair as usize];
         if waiting.demand == 0 && slots > 0 {
             let lane = &mut self.lanes[waiting.lane as usize];
-            lane.waiting.insert((waiting.last, pair));
+            let place = lane.waiting.partition_point(|&before| before < (waiting.last, pair));
+            lane.waiting.insert(place, (waiting.last, pair));
             if !lane.is_active {
                 lane.is_active = true;
                 self.active.push(waiting.lane);
@@ -139,8 +157,8 @@ impl Arbiter {
         let start = start.get();
         let end = start + self.slot;
         // A pair has one turn in a timeslot: what had one stands behind this.
-        let turns_before = (self.turns + 1, 0);
-        let Self { links, pairs, lanes, active, order, .. } = self;
+        let turns_before = self.turns;
+        let Self { links, pairs, ways, lanes, active, order, .. } = self;
         let is_free = |link: &Link| link.busy_until.max(start) + link.time.min(end - start) <= end;
         let is_open =
             |links: &[Link], lane: &Lane| lane.links.iter().all(|&link| is_free(&links[link as usize]));
@@ -148,35 +166,43 @@ impl Arbiter {
         // of all pairs.
         order.clear();
         for &lane in active.iter() {
-            let lane = &lanes[lane as usize];
+            let lane = &mut lanes[lane as usize];
+            lane.next = 0;
             if is_open(links, lane)
-                && let Some(&(last, pair)) = lane.waiting.first()
+                && let Some(&first) = lane.waiting.front()
             {
-                order.push(Reverse((last, pair)));
+                order.push(Reverse(first));
             }
         }
-        while let Some(Reverse((last, number))) = order.pop() {
+        while let Some(mut first) = order.peek_mut() {
+            let Reverse((_, number)) = *first;
             let pair = &mut pairs[number as usize];
             let lane = &mut lanes[pair.lane as usize];
-            if pair.path.iter().all(|&link| is_free(&links[link as usize])) {
-                for &link in &pair.path {
+            let way = pair.way(ways);
+            if way.iter().all(|&link| is_free(&links[link as usize])) {
+                for &link in way {
                     let link = &mut links[link as usize];
                     link.busy_until = link.busy_until.max(start) + link.time;
                 }
                 self.turns += 1;
-                lane.waiting.remove(&(last, number));
+                lane.waiting.remove(lane.next);
                 pair.last = self.turns;
                 pair.demand -= 1;
                 if pair.demand > 0 {
-                    lane.waiting.insert((pair.last, number));
+                    lane.waiting.push_back((pair.last, number));
                 }
                 allocated(number);
+            } else {
+                lane.next += 1;
             }
             if is_open(links, lane)
-                && let Some(&following) =
-                    lane.waiting.range((Excluded((last, number)), Excluded(turns_before))).next()
+                && let Some(&following) = lane.waiting.get(lane.next)
+                && following.0 <= turns_before
             {
-                order.push(Reverse(following));
+                // In its place: that is half of taking one out and putting another in.
+                *first = Reverse(following);
+            } else {
+                PeekMut::pop(first);
             }
         }
         active.retain(|&lane| {

@@ -17,7 +17,7 @@ pub struct ReadError {
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Fault {
     /// No format of this crate begins like this.
-    #[error("no known format begins with {got:#010x}")]
+    #[error("{}", begins_with(*got))]
     UnknownFormat {
         /// The first four bytes, little-endian.
         got: u32,
@@ -119,6 +119,16 @@ pub enum Fault {
         /// How many.
         got: u64,
     },
+}
+
+/// What is said of a file that begins with these four bytes.
+fn begins_with(got: u32) -> String {
+    let known = "ATLAS bytestream, LHCb MDF, ALICE pages (RDH 7) and plain fragment containers are read";
+    match &got.to_le_bytes() {
+        b"\x89HDF" => format!("an HDF5 file, which is only written here; {known}"),
+        b"root" => format!("it looks like a ROOT file; {known}"),
+        _ => format!("no known format begins with {got:#010x}; {known}"),
+    }
 }
 
 impl Fault {

@@ -1,4 +1,6 @@
-//! Readiness by epoll, level-triggered: always there.
+//! Readiness by epoll: always there. Level-triggered, except for established connections, whose arrivals are reported
+//! once each: that spares the kernel a second look at every connection that was read empty. Who leaves something
+//! unread asks to be reminded.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -12,6 +14,8 @@ const BATCH: usize = 128;
 
 pub(crate) const READ: epoll::EventFlags = epoll::EventFlags::IN;
 pub(crate) const WRITE: epoll::EventFlags = epoll::EventFlags::OUT;
+/// Reports each arrival once; the peer's end, which may come with data, is then told apart from them.
+pub(crate) const EDGE: epoll::EventFlags = epoll::EventFlags::ET.union(epoll::EventFlags::RDHUP);
 
 /// What a descriptor is ready for.
 #[derive(Debug, Clone, Copy)]
@@ -19,18 +23,21 @@ pub(crate) struct Ready {
     pub(crate) token: u64,
     pub(crate) readable: bool,
     pub(crate) writable: bool,
+    /// Behind what can be read, the connection ends.
+    pub(crate) ends: bool,
 }
 
 pub(crate) struct Epoll {
     epoll: OwnedFd,
     ready: Vec<Ready>,
     next: usize,
+    again: Vec<Ready>,
 }
 
 impl Epoll {
     pub(crate) fn new() -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        Ok(Self { epoll, ready: Vec::with_capacity(BATCH), next: 0 })
+        Ok(Self { epoll, ready: Vec::with_capacity(BATCH), next: 0, again: Vec::new() })
     }
 
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
@@ -62,10 +69,16 @@ impl Epoll {
         ready
     }
 
+    /// Report a connection again in the next wait, which will be none: not all of it was read.
+    pub(crate) fn look_again(&mut self, token: u64, ends: bool) {
+        self.again.push(Ready { token, readable: true, writable: false, ends });
+    }
+
     /// Wait until something is ready, for at most `timeout` (`None`: for as long as it takes).
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.next = 0;
         self.ready.clear();
+        let timeout = if self.again.is_empty() { timeout } else { Some(Duration::ZERO) };
         let timeout = timeout.map(|time| Timespec {
             tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: time.subsec_nanos().into(),
@@ -76,6 +89,7 @@ impl Epoll {
             Err(rustix::io::Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
         }
+        self.ready.append(&mut self.again);
         Ok(())
     }
 }
@@ -89,6 +103,7 @@ impl From<epoll::Event> for Ready {
             // Whoever reads or writes learns what is broken.
             readable: broken || flags.intersects(READ | epoll::EventFlags::RDHUP),
             writable: broken || flags.intersects(WRITE),
+            ends: broken || flags.intersects(epoll::EventFlags::RDHUP),
         }
     }
 }

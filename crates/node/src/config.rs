@@ -1,5 +1,6 @@
 //! What a process of the live system is told: the scenario, and who is where.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -13,6 +14,9 @@ use toml::Spanned;
 
 /// Systems of more processes than this are not described by one file.
 const HOSTS_MAX: usize = 100_000;
+
+/// What is said to an address without a port.
+const PORT_HELP: &str = "write host:port, with a port from 1 to 65535";
 
 /// What a process does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -129,14 +133,14 @@ pub struct TlsFiles {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Metrics {
-    listen: Option<String>,
+    listen: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Log {
     format: LogFormat,
-    level: Option<String>,
+    level: Option<Spanned<String>>,
 }
 
 /// A system that processes can run: its scenario, and the map of its hosts.
@@ -208,16 +212,23 @@ pub enum ConfigError {
         help: String,
     },
     /// The files for encryption are not what they should be.
-    #[error("[tls] of {process}: {error}")]
+    #[error("[tls] of {process} ({files}): {error}")]
     Tls {
         /// Whose.
         process: String,
+        /// Which.
+        files: String,
         /// What is wrong.
         error: TlsError,
     },
-    /// The scenario is wrong.
-    #[error("{0}")]
-    Scenario(#[from] fanin_scenario::Errors),
+    /// The scenario that it names is wrong, or what it sets in it.
+    #[error("{}: its scenario, or what `set` changes in it:\n{errors}", path.display())]
+    Scenario {
+        /// The file.
+        path: PathBuf,
+        /// Every problem, with its line and a caret.
+        errors: fanin_scenario::Errors,
+    },
 }
 
 impl System {
@@ -250,7 +261,8 @@ impl System {
         } else {
             (scenario.clone(), beside.clone())
         };
-        let loaded = fanin_scenario::load(&source, &file.set)?;
+        let loaded = fanin_scenario::load(&source, &file.set)
+            .map_err(|errors| ConfigError::Scenario { path: path.to_owned(), errors })?;
         let wanted = &loaded.scenario;
         let hosts = |key: &str, list: &Spanned<Vec<String>>, count: u64, of: &str| {
             let found = expand(list.get_ref()).map_err(|(got, why)| {
@@ -277,24 +289,41 @@ impl System {
         for (key, found, list) in ports {
             if let Some(host) = found.iter().find(|host| port(host).is_none()) {
                 let message = format!("`hosts.{key}` holds {host:?}, which has no port");
-                return Err(wrong(list.span(), message, "write host:port".to_owned()));
+                return Err(wrong(list.span(), message, PORT_HELP.to_owned()));
             }
         }
         let supervisor = file.hosts.supervisor.get_ref().clone();
         if port(&supervisor).is_none() {
             let message = format!("`hosts.supervisor` is {supervisor:?}, which has no port");
-            return Err(wrong(file.hosts.supervisor.span(), message, "write host:port".to_owned()));
+            return Err(wrong(file.hosts.supervisor.span(), message, PORT_HELP.to_owned()));
         }
-        let level = file.log.level.as_deref().unwrap_or("info");
-        let nowhere = || 0..0;
-        let log_level = level.parse().map_err(|_| {
-            let help = "one of error, warn, info, debug, trace".to_owned();
-            wrong(nowhere(), format!("`log.level` is {level:?}"), help)
+        // Who listens where somebody else does would never come up.
+        let listening = [
+            ("supervisor", std::slice::from_ref(&supervisor), file.hosts.supervisor.span()),
+            ("readouts", &readouts[..], file.hosts.readouts.span()),
+            ("loggers", &loggers[..], file.hosts.loggers.span()),
+        ];
+        let mut taken = HashMap::new();
+        for (key, found, span) in listening {
+            for address in found {
+                if let Some(other) = taken.insert(address.as_str(), key) {
+                    let message =
+                        format!("`hosts.{key}` holds {address:?}, which `hosts.{other}` holds already");
+                    let help = "give each process a host or a port of its own".to_owned();
+                    return Err(wrong(span, message, help));
+                }
+            }
+        }
+        let log_level = file.log.level.map_or(Ok(tracing::Level::INFO), |level| {
+            level.get_ref().parse().map_err(|_| {
+                let help = "write one of error, warn, info, debug, trace".to_owned();
+                wrong(level.span(), format!("`log.level` is {:?}", level.get_ref()), help)
+            })
         })?;
-        let metrics = file.metrics.listen.as_deref().map(|address| {
-            address.parse().map_err(|_| {
+        let metrics = file.metrics.listen.map(|address| {
+            address.get_ref().parse().map_err(|_| {
                 let help = "write an address and port, such as \"0.0.0.0:9100\"".to_owned();
-                wrong(nowhere(), format!("`metrics.listen` is {address:?}"), help)
+                wrong(address.span(), format!("`metrics.listen` is {:?}", address.get_ref()), help)
             })
         });
         Ok(Self {
@@ -354,7 +383,15 @@ impl System {
         };
         let (certificates, key) = (read(&files.certificates)?, read(&files.key)?);
         let tls = Tls::from_pem(&certificates, &key, &read(&files.authorities)?);
-        tls.map(Some).map_err(|error| ConfigError::Tls { process: process.to_owned(), error })
+        tls.map(Some).map_err(|error| {
+            let named = [
+                ("certificates", &files.certificates),
+                ("key", &files.key),
+                ("authorities", &files.authorities),
+            ];
+            let named = named.map(|(what, file)| format!("{what} {}", file.replace("{process}", process)));
+            ConfigError::Tls { process: process.to_owned(), files: named.join(", "), error }
+        })
     }
 
     /// The journal of a process.
@@ -413,7 +450,8 @@ pub struct IndexError {
 
 /// The port in `host:port`.
 pub fn port(address: &str) -> Option<u16> {
-    address.rsplit_once(':').and_then(|(host, port)| port.parse().ok().filter(|_| !host.is_empty()))
+    let (host, port) = address.rsplit_once(':')?;
+    port.parse().ok().filter(|&port| port != 0 && !host.is_empty())
 }
 
 /// Where a process listens that others find at `address`: there, if it is an IP address, otherwise everywhere.
@@ -446,6 +484,9 @@ fn expand(list: &[String]) -> Result<Vec<String>, (String, &'static str)> {
                 }
                 let width = from.len();
                 all.extend((first..=last).map(|n| format!("{before}{n:0width$}{after}")));
+            }
+            None if name.contains(['[', ']']) && !name.starts_with('[') => {
+                return Err(fail("a range is written [0-23]"));
             }
             None => all.push(name.clone()),
         }
@@ -511,6 +552,17 @@ mod tests {
         assert!(text.contains("holds \"sfo-b\", which has no port"), "{text}");
         let text = wrong("ros-[00-23]", "ros-[23-0]");
         assert!(text.contains("a range goes from a lower to a higher number"), "{text}");
+        let text = wrong("ros-[00-23]", "ros-[00..23");
+        assert!(text.contains("a range is written [0-23]"), "{text}");
+        let text = wrong("sfo-b:7200", "sfo-a:7200");
+        assert!(
+            text.contains(":6:11: `hosts.loggers` holds \"sfo-a:7200\", which `hosts.loggers` holds already"),
+            "{text}"
+        );
+        let text = parse(&format!("{GOOD}[log]\nlevel = \"loud\"\n")).unwrap_err();
+        assert!(text.contains("system.toml:8:9: `log.level` is \"loud\""), "{text}");
+        let text = parse(&format!("{GOOD}[metrics]\nlisten = \":9100\"\n")).unwrap_err();
+        assert!(text.contains("system.toml:8:10: `metrics.listen` is \":9100\""), "{text}");
         let text = wrong("loggers =", "logers =");
         assert!(text.contains("line 6") && text.contains("`logers`") && text.contains("`loggers`"), "{text}");
         let text = wrong("\"replay\"", "\"repley\"");

@@ -148,9 +148,9 @@ pub enum LaunchError {
         said: String,
     },
     /// No event came within a minute.
-    #[error("no event was assigned within {} s; the supervisor last said:\n{said}", READY_MAX.as_secs())]
+    #[error("no event was assigned within {} s; what its processes last said:\n{said}", READY_MAX.as_secs())]
     NotReady {
-        /// The end of its log.
+        /// The ends of the logs of the supervisor and of those who report a fault.
         said: String,
     },
 }
@@ -183,6 +183,8 @@ impl Launch<'_> {
         let scenario = &self.loaded.scenario;
         let unsupported = |error: String| LaunchError::Unsupported(error);
         crate::roles::settings::check(scenario).map_err(|error| unsupported(error.to_string()))?;
+        crate::roles::processor::check(scenario, self.scenario_folder)
+            .map_err(|error| unsupported(error.to_string()))?;
         let got = processes(scenario);
         if got > PROCESSES_MAX {
             return Err(LaunchError::TooMany { got });
@@ -390,7 +392,7 @@ impl<P: Place> Live<P> {
             }
             self.watch()?;
             if Instant::now() >= until {
-                return Err(LaunchError::NotReady { said: self.said("supervisor") });
+                return Err(LaunchError::NotReady { said: self.complaints() });
             }
             std::thread::sleep(TURN);
         }
@@ -461,6 +463,18 @@ impl<P: Place> Live<P> {
             let _ = file.take(BYTES).read_to_end(&mut said);
         }
         String::from_utf8_lossy(&said).trim_end().to_owned()
+    }
+
+    /// What the supervisor said, and the first few others that have something to complain of.
+    fn complaints(&self) -> String {
+        const OTHERS_MAX: usize = 3;
+        let said = |one: &Running| (one.name.clone(), self.said(&one.name));
+        let complains = |(_, text): &(String, String)| text.contains("ERROR") || text.contains("WARN");
+        let (supervisor, others): (Vec<&Running>, Vec<&Running>) =
+            self.running.iter().partition(|one| one.role == Role::Supervisor);
+        let others = others.into_iter().map(said).filter(complains).take(OTHERS_MAX);
+        let all = supervisor.into_iter().map(said).chain(others);
+        all.map(|(name, text)| format!("{name}:\n{text}")).collect::<Vec<_>>().join("\n")
     }
 
     /// Stops the system in order: the supervisor when all events are finished with, then collectors, loggers and
@@ -561,7 +575,7 @@ pub fn process_name(role: Role, index: u16) -> String {
     if role == Role::Supervisor { role.name().to_owned() } else { format!("{}-{index}", role.name()) }
 }
 
-/// The scenario with the place of its data written out, because its file is moved.
+/// The scenario with the places of its data and of its processors' files written out, because its file is moved.
 fn absolute(launch: &Launch<'_>) -> String {
     let mut loaded = launch.loaded.clone();
     let live = &mut loaded.scenario.live;
@@ -580,6 +594,15 @@ fn absolute(launch: &Launch<'_>) -> String {
         && path.is_file()
     {
         live.replay = path.to_string_lossy().into_owned();
+    }
+    for (place, word) in live.processor.iter_mut().enumerate() {
+        // A bare first word is a program that PATH has.
+        if (place > 0 || word.contains('/'))
+            && let Ok(path) = launch.scenario_folder.join(&*word).canonicalize()
+            && path.is_file()
+        {
+            *word = path.to_string_lossy().into_owned();
+        }
     }
     loaded.to_toml()
 }

@@ -42,6 +42,10 @@ pub trait Node {
     fn handle_deadline(&mut self, now: Instant);
     /// Another thread has something to tell.
     fn handle_woken(&mut self, _now: Instant) {}
+    /// Why it cannot go on, and trying again would not help.
+    fn failure(&mut self) -> Option<ProcessError> {
+        None
+    }
     /// The process is to end when it has finished what it has.
     fn handle_stop(&mut self, _now: Instant) {}
     /// Settings may have changed; those that can change in flight are taken over.
@@ -282,6 +286,9 @@ fn drive<N: Node>(
             let Some(input) = wire.poll(deadline)? else { break };
             deadline = now;
             handle(&mut node, &mut wire, &clock, input);
+        }
+        if let Some(failure) = node.failure() {
+            return Err(failure);
         }
         let now = clock.now();
         if node.poll_deadline().is_some_and(|at| at <= now) {

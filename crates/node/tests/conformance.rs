@@ -5,34 +5,10 @@ mod common;
 #[path = "../../dataflow/tests/common/script.rs"]
 mod script;
 
-use std::net::SocketAddr;
-use std::time::{Duration, Instant};
-
 use common::{System, send};
-use fanin_dataflow::Peer;
-use fanin_message::{Endpoint, Event, Options, Settings};
 use fanin_node::config::Role;
 use rustix::process::Signal;
 use script::{COLLECTORS, Expect, LOGGERS, RATE_HZ, READOUTS, SCRIPTS, Script, Step, Who};
-
-/// Connects to a readout under a collector's name: the older connection is cut, as by a fault of the network.
-fn cut(system: &System, collector: u16, readout: u16) {
-    let address = system.live.system().address(Peer::Readout(readout)).unwrap().to_owned();
-    let address: SocketAddr = address.parse().unwrap();
-    let name = format!("collector-{collector}");
-    let mut endpoint = Endpoint::new(Settings { name, ..Settings::default() }).unwrap();
-    let options = Options { backoff: None, ..Options::default() };
-    endpoint.connect(&format!("readout-{readout}"), address, options);
-    let until = Instant::now() + Duration::from_secs(5);
-    while Instant::now() < until {
-        match endpoint.poll(Some(until)).unwrap() {
-            Some(Event::Connected { .. }) => return,
-            Some(Event::Failed { reason, .. }) => panic!("{reason}"),
-            _ => {}
-        }
-    }
-    panic!("the readout does not answer");
-}
 
 fn play(script: &Script) {
     let rate = format!("supervisor.rate={RATE_HZ} Hz");
@@ -53,7 +29,7 @@ fn play(script: &Script) {
             Step::UnitLost(collector) => {
                 system.processors(collector).first().into_iter().for_each(|&pid| send(pid, Signal::KILL));
             }
-            Step::Cut { collector, readout } => cut(&system, collector, readout),
+            Step::Cut { collector, readout } => system.cut(collector, readout),
         }
     }
     let finished = system.finish();

@@ -2,11 +2,12 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use common::{System, random, send};
+use common::{Limited, System, random, send, slow_disk};
 use fanin_dataflow::{Outcome, Peer, What};
 use fanin_message::{Endpoint, Event, Options, Settings};
 use fanin_node::config::Role;
@@ -51,37 +52,48 @@ fn processors_that_crash_or_hang_cost_no_event() {
     finished.remove();
 }
 
-/// Kills or freezes processes of a role at random times.
-fn campaign(name: &str, role: Role, count: u16, rounds: u32, freeze_ms: u64) -> common::Finished {
-    let mut system = System::start(name, &[]);
+/// Kills and freezes processes of a role at random times: each of the two at least once, and a freeze for longer than
+/// anybody waits for a process.
+fn campaign(name: &str, role: Role, count: u16, rounds: u32, place: Limited) -> common::Finished {
+    let mut system = System::start_in(name, &[], None, place);
     let mut random = random(name);
-    for _ in 0..rounds {
+    for round in 0..rounds {
         system.work(u64::from(random.below(500)) + 300);
         let index = random.below(u32::from(count)) as u16;
-        if freeze_ms == 0 || random.below(2) == 0 {
+        if round == 0 || round > 1 && random.below(2) == 0 {
             system.signal(role, index, Signal::KILL);
         } else {
+            let shortest = if round == 1 { 2000 } else { 100 };
             system.signal(role, index, Signal::STOP);
-            system.work(u64::from(random.below(freeze_ms as u32)) + 100);
+            system.work(u64::from(random.below(500)) + shortest);
             system.signal(role, index, Signal::CONT);
         }
     }
     system.work(2000);
     let finished = system.finish();
     assert!(finished.audit.totals.assigned > 100, "{:?}", finished.audit);
+    assert!(finished.restarts > 0, "one was killed");
     finished
 }
 
 #[test]
 fn a_lost_collector_loses_no_event() {
-    let finished = campaign("collectors", Role::Collector, 2, 4, 2500);
+    let finished = campaign("collectors", Role::Collector, 2, 4, Limited::default());
     assert!(finished.count(|what| matches!(what, What::Reassigned { .. })) > 0);
+    // What it had is stored unprocessed.
+    assert!(finished.audit.totals.debug > 0, "{:?}", finished.audit);
     finished.remove();
 }
 
 #[test]
 fn a_lost_logger_loses_no_event() {
-    campaign("loggers", Role::Logger, 2, 4, 2500).remove();
+    let library = slow_disk();
+    let place = Limited { preload: Some(library.clone()), ..Limited::default() };
+    let finished = campaign("loggers", Role::Logger, 2, 4, place);
+    std::fs::remove_file(library).unwrap();
+    // What it had been sent, and had not on disk, went to the other one.
+    assert!(finished.count(|what| matches!(what, What::Shipped { attempt: 2.., .. })) > 0);
+    finished.remove();
 }
 
 #[test]
@@ -106,28 +118,58 @@ fn a_lost_readout_leaves_marks() {
 
 #[test]
 fn a_supervisor_takes_up_its_work() {
-    let finished = campaign("supervisor", Role::Supervisor, 1, 3, 2500);
-    assert!(finished.audit.totals.assigned > 100);
+    let finished = campaign("supervisor", Role::Supervisor, 1, 3, Limited::default());
+    assert!(finished.lives("supervisor") > 1);
     finished.remove();
 }
 
+/// `FANIN_ROUNDS` faults, eight unless given, of every kind at once. docs/running.md has the result of a long campaign.
 #[test]
 fn everything_at_once() {
+    let rounds = std::env::var("FANIN_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(8);
     let mut system = System::start("everything", &[]);
     let mut random = random("everything");
     let roles = [(Role::Collector, 2), (Role::Logger, 2), (Role::Readout, 4), (Role::Supervisor, 1)];
-    for _ in 0..8 {
+    let mut done = BTreeMap::new();
+    for _ in 0..rounds {
         system.work(u64::from(random.below(400)) + 100);
         let (role, count) = roles[random.below(4) as usize];
-        system.signal(role, random.below(count) as u16, Signal::KILL);
-        if random.below(3) == 0
-            && let Some(&pid) = system.processors(random.below(2) as u16).first()
-        {
-            send(pid, Signal::KILL);
-        }
+        let index = random.below(count) as u16;
+        let fault = match random.below(8) {
+            0..=3 => {
+                system.signal(role, index, Signal::KILL);
+                format!("{role} killed")
+            }
+            4 => {
+                system.signal(role, index, Signal::STOP);
+                system.work(u64::from(random.below(2500)) + 100);
+                system.signal(role, index, Signal::CONT);
+                format!("{role} frozen")
+            }
+            5 => {
+                system.cut(random.below(2) as u16, random.below(4) as u16);
+                "connection cut".to_owned()
+            }
+            kind => {
+                let signal = if kind == 6 { Signal::KILL } else { Signal::STOP };
+                system
+                    .processors(random.below(2) as u16)
+                    .first()
+                    .into_iter()
+                    .for_each(|&pid| send(pid, signal));
+                if kind == 6 { "processor killed".to_owned() } else { "processor frozen".to_owned() }
+            }
+        };
+        *done.entry(fault).or_insert(0_u32) += 1;
     }
     system.work(2500);
-    system.finish().remove();
+    let finished = system.finish();
+    eprintln!("{done:?}: {:?}", finished.audit);
+    let killed: u32 =
+        done.iter().filter(|(fault, _)| fault.ends_with("killed")).map(|(_, count)| count).sum();
+    assert!(killed == 0 || finished.restarts + finished.audit.totals.debug > 0, "{done:?}");
+    assert!(finished.audit.totals.assigned > rounds, "{:?}", finished.audit);
+    finished.remove();
 }
 
 #[test]
@@ -211,7 +253,8 @@ fn settings_are_read_again_when_asked() {
 #[test]
 fn a_full_disk_makes_another_logger_take_over() {
     // 300 KiB a file for logger 0, which would write one large file.
-    let mut system = System::start_in("full", &["live.file_size=1 GB", "logger.accept=0.9"], None, Some(300));
+    let small = Limited { file_kib: Some(300), ..Limited::default() };
+    let mut system = System::start_in("full", &["live.file_size=1 GB", "logger.accept=0.9"], None, small);
     system.work(3000);
     let finished = system.finish();
     assert_eq!(finished.audit.totals.debug, 0);
@@ -245,8 +288,12 @@ fn a_disk_that_has_room_again_is_used_again() {
     let ballast = disk.join("ballast");
     std::fs::write(&ballast, vec![0; 58 << 20]).unwrap();
     let tested = std::panic::catch_unwind(|| {
-        let mut system =
-            System::start_in("room", &["logger.hosts=1", "logger.accept=0.9"], Some(&disk), None);
+        let mut system = System::start_in(
+            "room",
+            &["logger.hosts=1", "logger.accept=0.9"],
+            Some(&disk),
+            Limited::default(),
+        );
         // It fills up, events pile up in the collectors, and the trigger stops.
         system.work(3000);
         std::fs::remove_file(disk.join("ballast")).unwrap();
@@ -262,6 +309,19 @@ fn a_disk_that_has_room_again_is_used_again() {
     if let Err(panic) = tested {
         std::panic::resume_unwind(panic);
     }
+}
+
+#[test]
+fn a_processor_that_never_comes_up_ends_the_run_with_its_own_words() {
+    let command = r#"live.processor=["sh", "-c", "echo no such module >&2; exit 3"]"#;
+    let Err(error) = System::try_start("hopeless", &[command], None, Limited::default()) else {
+        panic!("it started");
+    };
+    let text = error.to_string();
+    assert!(text.contains("ends before it connects, again and again (exit status: 3)"), "{text}");
+    assert!(text.starts_with("collector-") && text.contains("\nno such module\n"), "{text}");
+    std::fs::remove_dir_all(std::env::temp_dir().join(format!("fanin-node-hopeless-{}", std::process::id())))
+        .unwrap();
 }
 
 #[test]

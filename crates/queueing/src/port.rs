@@ -166,31 +166,34 @@ enum State {
     Parked,
 }
 
-/// Two cache lines, side by side, for all that a frame touches.
+/// Two cache lines, side by side, for all that a frame touches: an arrival at a ring that waits already only the first.
 #[derive(Debug, Clone)]
-#[repr(align(128))]
+#[repr(C, align(128))]
 struct RingState<H> {
     queue: Ring<Slot<H>>,
     bytes: u64,
-    bytes_limit: u64,
-    bucket: TokenBucket,
+    /// The lesser of limit and high-water mark: up to here an arrival touches neither.
+    bytes_easy: u64,
     enqueued: Count,
-    bytes_max: u64,
-    frames_max: u32,
-    frames_limit: u32,
+    frames_easy: u32,
     state: State,
     paused: bool,
     shaped: bool,
     has_aqm: bool,
-    priority: u8,
+    bucket: TokenBucket,
     /// Since when its first frame could go, as far as it and its rate are concerned.
     due: Instant,
+    bytes_limit: u64,
+    bytes_max: u64,
+    frames_limit: u32,
+    frames_max: u32,
 }
 
 /// What only drops, marks and readers touch.
 #[derive(Debug, Clone)]
 struct Rare {
     aqm: Aqm,
+    priority: u8,
     emptied_at: Instant,
     marked: Count,
     dropped: [Count; Limit::ALL.len()],
@@ -288,21 +291,23 @@ impl<H: Copy + Default> Port<H> {
         self.rings.push(RingState {
             queue,
             bytes: 0,
-            bytes_limit: bytes_max.get(),
-            bucket,
+            bytes_easy: 0,
             enqueued: Count::default(),
-            bytes_max: 0,
-            frames_max: 0,
-            frames_limit: frames_max,
+            frames_easy: 0,
             state: State::Idle,
             paused: false,
             shaped: shaping.is_some(),
             has_aqm: !matches!(settings.aqm, Aqm::None),
-            priority,
+            bucket,
             due: Instant::START,
+            bytes_limit: bytes_max.get(),
+            bytes_max: 0,
+            frames_limit: frames_max,
+            frames_max: 0,
         });
         self.rare.push(Rare {
             aqm: settings.aqm.clone(),
+            priority,
             emptied_at: Instant::START,
             marked: Count::default(),
             dropped: Default::default(),
@@ -341,7 +346,7 @@ impl<H: Copy + Default> Port<H> {
             }
         }
         let bytes = state.bytes + u64::from(frame.bytes);
-        if state.queue.len() >= state.frames_limit || bytes > state.bytes_limit {
+        if (state.queue.len() >= state.frames_easy || bytes > state.bytes_easy) && !state.rises_to(bytes) {
             return self.refuse(ring, Limit::Ring, frame.bytes);
         }
         if marked {
@@ -350,17 +355,13 @@ impl<H: Copy + Default> Port<H> {
         }
         state.queue.push(Slot { frame: Packed::new(frame), handle });
         state.bytes = bytes;
-        state.bytes_max = state.bytes_max.max(bytes);
-        state.frames_max = state.frames_max.max(state.queue.len());
         state.enqueued.add(frame.bytes);
         self.frames += 1;
-        match state.state {
-            State::Idle if !state.paused => self.awaken(now, ring),
-            State::Ready if self.discipline == Discipline::LongestFirst => {
-                self.ready.remove(ring as u32);
-                self.insert_ready(ring);
-            }
-            _ => {}
+        if state.state == State::Idle {
+            self.awaken(now, ring);
+        } else if self.discipline == Discipline::LongestFirst && state.state == State::Ready {
+            self.ready.remove(ring as u32);
+            self.insert_ready(ring);
         }
         Verdict::Accepted { marked }
     }
@@ -414,6 +415,12 @@ impl<H: Copy + Default> Port<H> {
         }
     }
 
+    /// A time before which no frame that is here may go, as far as tokens say: for a caller who is about to be told so.
+    #[inline]
+    pub fn none_before(&self) -> Instant {
+        if self.ready.is_empty() { self.wheel.earliest().unwrap_or(Instant::START) } else { Instant::START }
+    }
+
     /// Up to `frames_max` frames that may go at `now`, each handed to `send`, and why it were not more.
     /// `fetch` is told addresses that will soon be read, to ask for them ahead of time.
     #[inline(always)]
@@ -424,12 +431,12 @@ impl<H: Copy + Default> Port<H> {
         fetch: impl Fn(*const u8),
         mut send: impl FnMut(usize, Frame, H),
     ) -> Rest {
-        let Self { wheel, ready, rings, discipline, .. } = self;
+        let Self { wheel, ready, rings, rare, discipline, .. } = self;
         // What is parked from here on is parked for later than `now`.
         wheel.expire(now, |ring| {
-            let state = &mut rings[ring as usize];
-            state.state = State::Ready;
-            ready.insert(ring, || state.key(*discipline));
+            let place = ring as usize;
+            rings[place].state = State::Ready;
+            ready.insert(ring, || key(&rings[place], &rare[place], *discipline));
         });
         let earliest = Instant::new(now.get().saturating_sub(self.late_max.get())).max(self.held_until);
         let is_wide = self.rings.len() > RINGS_NEAR;
@@ -475,9 +482,11 @@ impl<H: Copy + Default> Port<H> {
     /// The first frame of a ring whose turn it is goes. It counts as sent when it could have been, but not before `earliest`.
     #[inline(always)]
     fn depart(&mut self, now: Instant, ring: usize, earliest: Instant) -> (Frame, H) {
-        let Slot { frame, handle } = self.dequeue(now, ring);
-        let bytes = frame.bytes() + self.overhead;
         let state = &mut self.rings[ring];
+        let Slot { frame, handle } = state.queue.pop().expect("a ring that is ready holds a frame");
+        state.bytes -= u64::from(frame.bytes());
+        self.frames -= 1;
+        let bytes = frame.bytes() + self.overhead;
         let at = state.due.max(earliest);
         if let Some(shaper) = &mut self.shaper {
             shaper.take(at, bytes);
@@ -485,10 +494,24 @@ impl<H: Copy + Default> Port<H> {
         if state.shaped {
             state.bucket.take(at, bytes);
         }
-        if state.queue.is_empty() {
-            state.state = State::Idle;
-        } else {
-            self.activate(now, ring, at);
+        match state.queue.front() {
+            Some(next) => {
+                let next = next.frame.bytes() + self.overhead;
+                let opens_at = state.opens_at(at, next);
+                if opens_at > now {
+                    state.state = State::Parked;
+                    self.wheel.park(now, ring as u32, opens_at);
+                } else {
+                    state.state = State::Ready;
+                    self.insert_ready(ring);
+                }
+            }
+            None => {
+                state.state = State::Idle;
+                if state.has_aqm {
+                    self.rare[ring].emptied_at = now;
+                }
+            }
         }
         (frame.frame(), handle)
     }
@@ -521,9 +544,14 @@ impl<H: Copy + Default> Port<H> {
             return None;
         }
         self.deactivate(ring);
-        let Slot { frame, handle } = self.dequeue(now, ring);
-        if !self.rings[ring].queue.is_empty() && !self.rings[ring].paused {
+        let state = &mut self.rings[ring];
+        let Slot { frame, handle } = state.queue.pop()?;
+        state.bytes -= u64::from(frame.bytes());
+        self.frames -= 1;
+        if !state.queue.is_empty() {
             self.awaken(now, ring);
+        } else if state.has_aqm {
+            self.rare[ring].emptied_at = now;
         }
         Some((frame.frame(), handle))
     }
@@ -554,6 +582,7 @@ impl<H: Copy + Default> Port<H> {
         }
         let state = &mut self.rings[ring];
         (state.frames_limit, state.bytes_limit) = (frames_max, bytes_max.get());
+        state.set_easy();
         if self.discipline == Discipline::LongestFirst {
             self.ready.reserve_keys(frames_max);
         }
@@ -593,7 +622,7 @@ impl<H: Copy + Default> Port<H> {
 
     /// Changes a ring's place under [`Discipline::StrictPriority`].
     pub fn set_priority(&mut self, now: Instant, ring: usize, priority: u8) {
-        self.rings[ring].priority = priority;
+        self.rare[ring].priority = priority;
         if self.rings[ring].state != State::Idle {
             self.deactivate(ring);
             self.awaken(now, ring);
@@ -619,10 +648,11 @@ impl<H: Copy + Default> Port<H> {
         self.set_capacity(ring, settings.frames_max, settings.bytes_max)?;
         self.set_aqm(ring, settings.aqm.clone());
         let state = &mut self.rings[ring];
-        (state.bucket, state.shaped, state.priority) =
-            (bucket, settings.shaping.is_some(), settings.priority);
+        (state.bucket, state.shaped) = (bucket, settings.shaping.is_some());
         (state.enqueued, state.bytes_max, state.frames_max, state.paused) = (Count::default(), 0, 0, false);
+        state.set_easy();
         let rare = &mut self.rare[ring];
+        rare.priority = settings.priority;
         (rare.marked, rare.dropped, rare.emptied_at) = (Count::default(), Default::default(), now);
         Ok(())
     }
@@ -672,6 +702,7 @@ impl<H: Copy + Default> Port<H> {
     pub fn reset_marks(&mut self, ring: usize) {
         let state = &mut self.rings[ring];
         (state.bytes_max, state.frames_max) = (state.bytes, state.queue.len());
+        state.set_easy();
     }
 
     #[cold]
@@ -680,47 +711,28 @@ impl<H: Copy + Default> Port<H> {
         Verdict::Dropped(limit)
     }
 
-    #[inline(always)]
-    fn dequeue(&mut self, now: Instant, ring: usize) -> Slot<H> {
-        let state = &mut self.rings[ring];
-        let slot = state.queue.pop().expect("a ring that is ready holds a frame");
-        state.bytes -= u64::from(slot.frame.bytes());
-        self.frames -= 1;
-        if state.has_aqm && state.queue.is_empty() {
-            self.rare[ring].emptied_at = now;
-        }
-        slot
-    }
-
-    /// As [`Self::activate`] for a ring that did not send just now.
+    /// A ring that did not send just now and that is not empty goes where it belongs, unless it is paused.
     #[inline(never)]
     fn awaken(&mut self, now: Instant, ring: usize) {
-        self.activate(now, ring, now);
-    }
-
-    /// A ring that is not empty, not paused and nowhere yet goes where it belongs. Its first frame is the first since `since`.
-    #[inline(always)]
-    fn activate(&mut self, now: Instant, ring: usize, since: Instant) {
         let state = &mut self.rings[ring];
-        state.due = since;
-        if state.shaped {
-            let bytes = state.queue.front().map_or(0, |slot| slot.frame.bytes());
-            let at = state.bucket.ready_at(bytes + self.overhead);
-            state.due = since.max(at);
-            if at > now {
-                state.state = State::Parked;
-                self.wheel.park(now, ring as u32, at);
-                return;
-            }
+        if state.paused {
+            return;
         }
-        state.state = State::Ready;
-        self.insert_ready(ring);
+        let bytes = state.queue.front().map_or(0, |slot| slot.frame.bytes());
+        let opens_at = state.opens_at(now, bytes + self.overhead);
+        if opens_at > now {
+            state.state = State::Parked;
+            self.wheel.park(now, ring as u32, opens_at);
+        } else {
+            state.state = State::Ready;
+            self.insert_ready(ring);
+        }
     }
 
-    #[inline]
+    #[inline(always)]
     fn insert_ready(&mut self, ring: usize) {
-        let (state, discipline) = (&self.rings[ring], self.discipline);
-        self.ready.insert(ring as u32, || state.key(discipline));
+        let Self { rings, rare, discipline, .. } = self;
+        self.ready.insert(ring as u32, || key(&rings[ring], &rare[ring], *discipline));
     }
 
     fn deactivate(&mut self, ring: usize) {
@@ -733,13 +745,39 @@ impl<H: Copy + Default> Port<H> {
 }
 
 impl<H: Copy + Default> RingState<H> {
-    /// Where this ring stands among those that may send.
-    #[inline]
-    fn key(&self, discipline: Discipline) -> u32 {
-        match discipline {
-            Discipline::RoundRobin => 0,
-            Discipline::StrictPriority => self.priority.into(),
-            Discipline::LongestFirst => self.queue.len().min(KEY_MAX),
+    /// An arrival would rise above a high-water mark or a limit. Returns whether it may; then the marks are set.
+    #[inline(never)]
+    fn rises_to(&mut self, bytes: u64) -> bool {
+        let frames = self.queue.len() + 1;
+        let fits = frames <= self.frames_limit && bytes <= self.bytes_limit;
+        if fits {
+            self.frames_max = self.frames_max.max(frames);
+            self.bytes_max = self.bytes_max.max(bytes);
+            self.set_easy();
         }
+        fits
+    }
+
+    fn set_easy(&mut self) {
+        self.frames_easy = self.frames_max.min(self.frames_limit);
+        self.bytes_easy = self.bytes_max.min(self.bytes_limit);
+    }
+
+    /// When there are tokens for the ring's first frame, which has so many bytes and is the first since `since`.
+    #[inline(always)]
+    fn opens_at(&mut self, since: Instant, bytes: u32) -> Instant {
+        let at = if self.shaped { self.bucket.ready_at(bytes) } else { Instant::START };
+        self.due = since.max(at);
+        at
+    }
+}
+
+/// Where a ring stands among those that may send.
+#[inline]
+fn key<H: Copy + Default>(state: &RingState<H>, rare: &Rare, discipline: Discipline) -> u32 {
+    match discipline {
+        Discipline::RoundRobin => 0,
+        Discipline::StrictPriority => rare.priority.into(),
+        Discipline::LongestFirst => state.queue.len().min(KEY_MAX),
     }
 }

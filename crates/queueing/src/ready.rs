@@ -43,7 +43,7 @@ impl Ready {
     }
 
     /// A ring that is not in yet joins.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn insert(&mut self, ring: u32, key: impl FnOnce() -> u32) {
         match self {
             Self::InTurn(turn) => turn.push(ring),

@@ -1,13 +1,13 @@
 //! A growing ring of plain values.
 
+use alloc::boxed::Box;
 use alloc::vec;
-use alloc::vec::Vec;
 
 /// First-in first-out; its slots double when they run out and are never given back.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ring<T> {
     /// A power of two of them, or none yet.
-    slots: Vec<T>,
+    slots: Box<[T]>,
     head: u32,
     len: u32,
 }
@@ -16,8 +16,8 @@ impl<T: Copy + Default> Ring<T> {
     /// The most a ring can be asked to hold.
     pub(crate) const LEN_MAX: u32 = 1 << 26;
 
-    pub(crate) const fn new() -> Self {
-        Self { slots: Vec::new(), head: 0, len: 0 }
+    pub(crate) fn new() -> Self {
+        Self { slots: Box::default(), head: 0, len: 0 }
     }
 
     #[inline]
@@ -114,7 +114,7 @@ impl<T: Copy + Default> Ring<T> {
         for (offset, slot) in slots.iter_mut().enumerate().take(self.len as usize) {
             *slot = self.slots[self.index(offset as u32)];
         }
-        self.slots = slots;
+        self.slots = slots.into_boxed_slice();
         self.head = 0;
     }
 }

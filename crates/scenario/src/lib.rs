@@ -17,6 +17,7 @@ mod de;
 mod document;
 mod errors;
 mod load;
+pub mod machines;
 mod presets;
 mod reference;
 mod show;

@@ -83,6 +83,8 @@ pub(crate) struct Port {
     /// How many wish that each frame that arrives over the link is noted.
     pub(crate) taps: u16,
     leads_to_host: bool,
+    /// Its frames wait where they can be stopped.
+    is_held: bool,
     /// It counts what is queued by itself: a port of a switch without a memory.
     is_plain: bool,
     counts_in_service: bool,
@@ -311,6 +313,7 @@ impl Fabric {
                 overhead,
                 counts_in_service,
                 taps: 0,
+                is_held: held.as_ref().is_some_and(|held| held.holds(index)),
                 leads_to_host: network.nodes[network.destination(index) as usize].kind == NodeKind::Host,
                 frames: 0,
                 wire_bytes: 0,
@@ -478,7 +481,8 @@ impl Fabric {
         place
     }
 
-    /// As [`send_from`](Self::send_from), for a segment that lies elsewhere.
+    /// For tests: as [`send_from`](Self::send_from), for a segment that lies elsewhere.
+    #[cfg(test)]
     pub(crate) fn send(
         &mut self,
         schedule: &mut Schedule,
@@ -503,21 +507,38 @@ impl Fabric {
         route: Step,
         end: u32,
     ) -> u32 {
+        let parcel = self.wrap(place, route, end);
+        self.send_parcel(schedule, now, route.port, parcel);
+        parcel.wire_bytes()
+    }
+
+    /// Takes the segment in the [free place](Self::free_place), for it to be sent now or later.
+    #[inline(always)]
+    pub(crate) fn wrap(&mut self, place: u32, route: Step, end: u32) -> Parcel {
         debug_assert_eq!(self.free.last(), Some(&place));
         self.free.pop();
         let segment = &self.segments[place as usize];
         let wire_bytes = self.wire_bytes(segment);
         let ecn = if segment.flags.contains(Flags::ECT) { ECN_CAPABLE } else { 0 };
-        let Step { port: index, next } = route;
-        let parcel = Parcel::new(next, end, wire_bytes, place | ecn);
-        if self.held.is_some() {
-            self.hold(schedule, now, [NIL, index], parcel);
-            return wire_bytes;
-        }
+        Parcel::new(route.next, end, wire_bytes, place | ecn)
+    }
+
+    /// Sends a frame by its host's port.
+    #[inline(always)]
+    pub(crate) fn send_parcel(
+        &mut self,
+        schedule: &mut Schedule,
+        now: u64,
+        index: PortIndex,
+        parcel: Parcel,
+    ) {
         let port = &mut self.ports[index as usize];
-        let departure = now.max(port.departure) + port.time_to_send(wire_bytes);
+        if port.is_held {
+            self.hold(schedule, now, [NIL, index], parcel);
+            return;
+        }
+        let departure = now.max(port.departure) + port.time_to_send(parcel.wire_bytes());
         port.accept(schedule, departure, index, parcel);
-        wire_bytes
     }
 
     /// Frees the place of a segment: it was delivered or dropped.
@@ -711,9 +732,9 @@ impl Fabric {
     }
 
     /// Asserts that no link carried more than its rate, that every port kept its order, and that every segment's
-    /// place is either used once or free.
-    pub(crate) fn assert_conserved(&self) {
-        let mut in_flight = self.held.iter().flat_map(|held| held.waiting()).count();
+    /// place is either used once or free; `elsewhere` are those that were taken and not sent yet.
+    pub(crate) fn assert_conserved(&self, elsewhere: usize) {
+        let mut in_flight = elsewhere + self.held.iter().flat_map(|held| held.waiting()).count();
         for (index, port) in self.ports.iter().enumerate() {
             let carried = u128::from(port.rate.get()) * u128::from(port.departure) / 8_000_000_000_000;
             assert!(

@@ -32,6 +32,7 @@ mod error;
 mod fabric;
 mod ictcp;
 mod ideal;
+mod lists;
 mod m21;
 mod memories;
 pub mod network;

@@ -5,18 +5,19 @@
 //! hosts' clocks, and what happens when the arbiter dies. The messages are not frames of the simulation: each takes
 //! the delay that the scenario says, and a request takes the time of a smallest frame on its host's link.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
 use fanin_dataflow::{Arbiter, Delay};
 use fanin_scenario::{Fastpass, Scenario};
 use fanin_units::{Bytes, Duration, Instant};
 use serde_json::{Value, json};
 
-use crate::fabric::{Fabric, INDEX_BITS, Step};
+use crate::fabric::{Fabric, INDEX_BITS, Parcel, Step};
+use crate::lists::{List, Lists};
 use crate::network::{Network, PortIndex};
+use crate::prefetch::prefetch;
 use crate::random::{Kind, Purpose, Random, host, seed};
 use crate::schedule::Schedule;
-use crate::tcp::Segment;
 use crate::topology::Roles;
 
 /// An occurrence of the arbiter or of a host's queue.
@@ -36,19 +37,19 @@ const NOTICED: u32 = 1;
 /// Bytes on the wire of a message to or from the arbiter: a smallest frame.
 const MESSAGE_BYTES: u32 = 84;
 
-/// A packet that waits for a timeslot.
+/// A packet that waits for a timeslot. Its segment stays in the fabric, and is not looked at before it has arrived.
+#[derive(Clone, Copy)]
 pub(crate) struct Waiting {
-    pub(crate) segment: Segment,
-    pub(crate) route: Step,
-    /// The end that it is for.
-    pub(crate) end: u32,
-    wire_bytes: u32,
+    pub(crate) parcel: Parcel,
+    payload: u32,
     since: u64,
 }
 
-/// What one host has for another.
+/// What one host has for another. A cache line: there are tens of thousands.
+#[repr(align(64))]
 struct Pair {
-    queue: VecDeque<Waiting>,
+    /// Packets, in [`Pacer::packets`].
+    queue: List,
     /// Bytes left in the last timeslot that was asked for.
     room: u32,
     /// Timeslots that were asked for, or will be, and are not used yet.
@@ -57,8 +58,8 @@ struct Pair {
     granted: u32,
     /// Of these, not asked for yet.
     unasked: u32,
-    /// Requests on their way to the arbiter.
-    requests: VecDeque<u32>,
+    /// Timeslots in requests on their way to the arbiter, in [`Pacer::requests`].
+    requests: List,
     /// The first link on the way.
     first: PortIndex,
     /// How far the host's clock is ahead, in picoseconds.
@@ -95,6 +96,8 @@ pub(crate) struct Pacer {
     arbiter: Arbiter,
     state: Arbitration,
     pairs: Vec<Pair>,
+    packets: Lists<Waiting>,
+    requests: Lists<u32>,
     /// The pair that each end sends by.
     pair_of_end: Vec<u32>,
     /// The first timeslot that is not decided.
@@ -102,8 +105,9 @@ pub(crate) struct Pacer {
     /// When it will be, if that is scheduled.
     decided_at: Option<u64>,
     given: Vec<u32>,
-    /// Payload in all queues.
+    /// Payload in all queues, and packets.
     pub(crate) payload: u64,
+    pub(crate) waiting: usize,
     figures: Figures,
 }
 
@@ -164,12 +168,12 @@ impl Pacer {
                     off.draw(&mut random).get() as i64 - (width / 2) as i64
                 });
                 pairs.push(Pair {
-                    queue: VecDeque::new(),
+                    queue: List::default(),
                     room: 0,
                     outstanding: 0,
                     granted: 0,
                     unasked: 0,
-                    requests: VecDeque::new(),
+                    requests: List::default(),
                     first,
                     clock,
                 });
@@ -187,11 +191,14 @@ impl Pacer {
             arbiter,
             state: Arbitration::Alive,
             pairs,
+            packets: Lists::new(),
+            requests: Lists::new(),
             pair_of_end,
             slot_next: 0,
             decided_at: None,
             given: Vec::new(),
             payload: 0,
+            waiting: 0,
             figures: Figures::default(),
         }
     }
@@ -211,16 +218,9 @@ impl Pacer {
         self.state != Arbitration::GivenUp && self.pair_of_end[end as usize] != u32::MAX
     }
 
-    /// An endpoint has a packet: it waits for a timeslot.
-    pub(crate) fn enqueue(
-        &mut self,
-        now: u64,
-        from: u32,
-        to: u32,
-        route: Step,
-        segment: Segment,
-        wire_bytes: u32,
-    ) {
+    /// An endpoint has a packet with so much payload: it waits for a timeslot.
+    pub(crate) fn enqueue(&mut self, now: u64, from: u32, parcel: Parcel, payload: u32) {
+        let wire_bytes = parcel.wire_bytes();
         let pair = &mut self.pairs[self.pair_of_end[from as usize] as usize];
         // Small packets for one destination share a timeslot.
         if pair.room < wire_bytes {
@@ -229,8 +229,9 @@ impl Pacer {
             pair.room = self.slot_bytes;
         }
         pair.room -= wire_bytes.min(pair.room);
-        self.payload += u64::from(segment.payload);
-        pair.queue.push_back(Waiting { segment, route, end: to, wire_bytes, since: now });
+        self.payload += u64::from(payload);
+        self.waiting += 1;
+        self.packets.push(&mut pair.queue, Waiting { parcel, payload, since: now });
     }
 
     /// Asks for what an end's last packets need.
@@ -248,7 +249,7 @@ impl Pacer {
         }
         let backlog = fabric.occupy(pair.first, now, MESSAGE_BYTES);
         let ahead = if self.settings.priority { 0 } else { backlog };
-        pair.requests.push_back(std::mem::take(&mut pair.unasked));
+        self.requests.push(&mut pair.requests, std::mem::take(&mut pair.unasked));
         self.figures.requests += 1;
         let at = now + ahead + self.delay.draw(&mut self.random).get();
         schedule.insert(at, occurrence(what::DEMAND, number));
@@ -261,7 +262,7 @@ impl Pacer {
         fabric: &mut Fabric,
         now: u64,
         index: u32,
-        send: impl FnMut(&mut Schedule, &mut Fabric, Waiting),
+        send: impl FnMut(&mut Schedule, &mut Fabric, PortIndex, Parcel),
     ) {
         let number = index >> 2;
         match index & 3 {
@@ -273,7 +274,7 @@ impl Pacer {
     }
 
     fn demand(&mut self, schedule: &mut Schedule, now: u64, number: u32) {
-        let Some(slots) = self.pairs[number as usize].requests.pop_front() else { return };
+        let Some(slots) = self.requests.pop(&mut self.pairs[number as usize].requests) else { return };
         if self.state == Arbitration::Alive {
             self.arbiter.handle_demand(number, slots);
             self.look_ahead(schedule, now);
@@ -306,8 +307,13 @@ impl Pacer {
         let start = self.slot_next * self.slot;
         let mut given = std::mem::take(&mut self.given);
         self.arbiter.allocate(Instant::new(start), |pair| given.push(pair));
+        // Pairs and their packets have lain idle since they asked: they are fetched together, not one after the other.
+        given.iter().for_each(|&number| prefetch(&self.pairs[number as usize]));
         for number in given.drain(..) {
             let pair = &mut self.pairs[number as usize];
+            if let Some(waiting) = self.packets.first(pair.queue) {
+                prefetch(waiting);
+            }
             pair.granted += 1;
             self.figures.slots += 1;
             let arrival = now + self.delay.draw(&mut self.random).get();
@@ -328,21 +334,22 @@ impl Pacer {
         fabric: &mut Fabric,
         now: u64,
         number: u32,
-        mut send: impl FnMut(&mut Schedule, &mut Fabric, Waiting),
+        mut send: impl FnMut(&mut Schedule, &mut Fabric, PortIndex, Parcel),
     ) {
         let pair = &mut self.pairs[number as usize];
         pair.granted -= 1;
         pair.outstanding = pair.outstanding.saturating_sub(1);
         let mut left = self.slot_bytes;
         self.figures.slots_unused += u64::from(pair.queue.is_empty());
-        while pair.queue.front().is_some_and(|waiting| waiting.wire_bytes <= left) {
-            let Some(waiting) = pair.queue.pop_front() else { break };
-            left -= waiting.wire_bytes;
-            self.payload -= u64::from(waiting.segment.payload);
+        while self.packets.first(pair.queue).is_some_and(|waiting| waiting.parcel.wire_bytes() <= left) {
+            let Some(waiting) = self.packets.pop(&mut pair.queue) else { break };
+            left -= waiting.parcel.wire_bytes();
+            self.payload -= u64::from(waiting.payload);
+            self.waiting -= 1;
             self.figures.packets += 1;
-            self.figures.bytes += u64::from(waiting.wire_bytes);
+            self.figures.bytes += u64::from(waiting.parcel.wire_bytes());
             self.figures.waited += u128::from(now - waiting.since);
-            send(schedule, fabric, waiting);
+            send(schedule, fabric, pair.first, waiting.parcel);
         }
         if pair.queue.is_empty() {
             pair.room = 0;
@@ -355,7 +362,7 @@ impl Pacer {
         fabric: &mut Fabric,
         now: u64,
         which: u32,
-        mut send: impl FnMut(&mut Schedule, &mut Fabric, Waiting),
+        mut send: impl FnMut(&mut Schedule, &mut Fabric, PortIndex, Parcel),
     ) {
         if which == DIES {
             self.state = Arbitration::Dead;
@@ -365,7 +372,7 @@ impl Pacer {
             self.state = Arbitration::Alive;
             for number in 0..self.pairs.len() as u32 {
                 let pair = &mut self.pairs[number as usize];
-                pair.requests.clear();
+                while self.requests.pop(&mut pair.requests).is_some() {}
                 pair.unasked = pair.outstanding - pair.granted;
                 self.ask_pair(schedule, fabric, now, number);
             }
@@ -373,9 +380,10 @@ impl Pacer {
             self.state = Arbitration::GivenUp;
             for pair in &mut self.pairs {
                 (pair.outstanding, pair.unasked, pair.room) = (pair.granted, 0, 0);
-                for waiting in pair.queue.drain(..) {
-                    self.payload -= u64::from(waiting.segment.payload);
-                    send(schedule, fabric, waiting);
+                while let Some(waiting) = self.packets.pop(&mut pair.queue) {
+                    self.payload -= u64::from(waiting.payload);
+                    self.waiting -= 1;
+                    send(schedule, fabric, pair.first, waiting.parcel);
                 }
             }
         }

@@ -144,6 +144,12 @@ impl RingedPort {
         }
     }
 
+    /// A time before which nothing that is here may go.
+    #[inline]
+    pub(crate) fn none_before(&self) -> u64 {
+        if self.others.is_empty() { self.queue.none_before().get() } else { 0 }
+    }
+
     /// Frames in all rings.
     pub(crate) fn frames(&self) -> u64 {
         self.queue.frames() + self.others.len() as u64

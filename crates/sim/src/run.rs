@@ -176,11 +176,13 @@ fn simulate<W: Measured>(
             ));
         }
         world.use_sird(&transport.sird, &config, network);
+        world.fabric.hold_hosts();
     }
     if scenario.shaping.method == ShapingMethod::Fastpass {
         let bulk = 2 * world.workload.bulk_connections() as usize;
         let pacer = Pacer::new(scenario, network, roles, &world.fabric, (&world.routes(), bulk), seed);
         world.pacer = Some(Box::new(pacer));
+        world.fabric.hold_hosts();
     }
     watch(scenario, network, &mut world);
     let captured = if control.capture { Some(captured_port(scenario, network)?) } else { None };

@@ -584,9 +584,9 @@ impl<W: Workload> World<W> {
             if let Some(pacer) = &mut self.pacer
                 && pacer.holds(index)
             {
-                let segment = *segment;
-                let wire_bytes = self.fabric.wire_bytes(&segment);
-                pacer.enqueue(self.now, index, end.peer, end.route, segment, wire_bytes);
+                let payload = u32::from(segment.payload);
+                let parcel = self.fabric.wrap(place, end.route, end.peer);
+                pacer.enqueue(self.now, index, parcel, payload);
                 continue;
             }
             let wire_bytes = self.fabric.send_from(place, &mut self.schedule, self.now, end.route, end.peer);
@@ -610,8 +610,9 @@ impl<W: Workload> World<W> {
     fn pace(&mut self, index: u32) {
         let Some(pacer) = &mut self.pacer else { return };
         let (now, frames, bytes) = (self.now, &mut self.frames_sent, &mut self.wire_bytes_sent);
-        pacer.handle(&mut self.schedule, &mut self.fabric, now, index, |schedule, fabric, waiting| {
-            *bytes += u64::from(fabric.send(schedule, now, &waiting.segment, waiting.route, waiting.end));
+        pacer.handle(&mut self.schedule, &mut self.fabric, now, index, |schedule, fabric, port, parcel| {
+            fabric.send_parcel(schedule, now, port, parcel);
+            *bytes += u64::from(parcel.wire_bytes());
             *frames += 1;
         });
     }
@@ -736,8 +737,8 @@ impl<W: Workload> World<W> {
     /// # Panics
     /// If the simulator lost or invented something.
     pub(crate) fn assert_conserved(&self) {
-        self.fabric.assert_conserved();
-        let waiting = self.pacer.as_ref().map_or(0, |pacer| pacer.payload);
+        let (waiting, packets) = self.pacer.as_ref().map_or((0, 0), |pacer| (pacer.payload, pacer.waiting));
+        self.fabric.assert_conserved(packets);
         let in_flight = self.fabric.payload_in_flight() + waiting;
         let PayloadBytes { sent, arrived, dropped } = self.payload;
         assert_eq!(sent, arrived + dropped + in_flight, "payload is unaccounted for");

@@ -3,14 +3,16 @@
 //! `cargo bench -p fanin-switch`. Times are CPU time of this thread, the best of several passes: other programs on the machine
 //! disturb caches, but are not counted.
 
+use std::collections::VecDeque;
 use std::hint::black_box;
 
 use fanin_switch::config::{Hugepages, PortSpec, RingSpec, RuleSpec, StationSpec};
-use fanin_switch::{CirculatingPorts, Config, Driver, Mac, Pool, Switch};
+use fanin_switch::{CirculatingPorts, Config, Driver, Mac, MemoryPorts, Pool, Switch};
 use fanin_units::{Bytes, Duration, Instant, Packets, Rate};
 
 const PORTS: usize = 12;
 const PASSES: usize = 7;
+const RING_RATE: Rate = Rate::new(780_000_000);
 
 /// CPU time of this thread, in ns.
 fn cpu_ns() -> u64 {
@@ -39,6 +41,33 @@ fn frame(port: usize, collector: usize, bytes: usize) -> Vec<u8> {
     frame
 }
 
+/// So many rings, one for each collector, over all ports.
+fn config(rings: usize, depth: usize) -> Config {
+    let mut config = Config {
+        port: (0..PORTS).map(|port| PortSpec::new(&format!("p{port}"))).collect(),
+        ..Config::default()
+    };
+    config.switch.memory = Bytes::new(((rings * depth + 4096) * 2048) as u64);
+    for ring in 0..rings {
+        let name = format!("r{ring}");
+        let port = format!("p{}", ring % PORTS);
+        config.ring.push(RingSpec {
+            frames: Some(Packets::new(4 * depth as u64)),
+            rate: Some(RING_RATE),
+            ..RingSpec::new(&name, &port)
+        });
+        let [.., high, low] = ring.to_be_bytes();
+        config.rule.push(RuleSpec {
+            name: name.clone(),
+            ring: Some(name),
+            destination_ip: Some(format!("10.2.{high}.{low}").parse().expect("an address")),
+            ..RuleSpec::default()
+        });
+        config.station.push(StationSpec { mac: Mac(mac(2, ring)), port, vlan: None });
+    }
+    config
+}
+
 /// A switch with so many rings, of each of which so many frames are always on the way.
 struct Bench {
     switch: Switch<CirculatingPorts>,
@@ -48,29 +77,7 @@ struct Bench {
 
 impl Bench {
     fn new(rings: usize, depth: usize, bytes: usize, copies: bool) -> Self {
-        let mut config = Config {
-            port: (0..PORTS).map(|port| PortSpec::new(&format!("p{port}"))).collect(),
-            ..Config::default()
-        };
-        config.switch.memory = Bytes::new(((rings * depth + 4096) * 2048) as u64);
-        let rate = Rate::new(780_000_000);
-        for ring in 0..rings {
-            let name = format!("r{ring}");
-            let port = format!("p{}", ring % PORTS);
-            config.ring.push(RingSpec {
-                frames: Some(Packets::new(4 * depth as u64)),
-                rate: Some(rate),
-                ..RingSpec::new(&name, &port)
-            });
-            let [.., high, low] = ring.to_be_bytes();
-            config.rule.push(RuleSpec {
-                name: name.clone(),
-                ring: Some(name),
-                destination_ip: Some(format!("10.2.{high}.{low}").parse().expect("an address")),
-                ..RuleSpec::default()
-            });
-            config.station.push(StationSpec { mac: Mac(mac(2, ring)), port, vlan: None });
-        }
+        let config = config(rings, depth);
         let pool =
             Pool::new(config.switch.memory, config.switch.mtu, Hugepages::Try, 1).expect("memory").remove(0);
         // Frames for all rings in turn, from all other ports in turn.
@@ -89,7 +96,7 @@ impl Bench {
         );
         let switch = Switch::new(config, ports).expect("a configuration");
         // In each step so much time passes that a port sends about 32 frames.
-        let ring_gap = rate.time_to_send(Bytes::new(bytes as u64 + 24));
+        let ring_gap = RING_RATE.time_to_send(Bytes::new(bytes as u64 + 24));
         let step = ring_gap.checked_mul_ratio(32 * PORTS as u64, rings as u64).expect("a time");
         let mut bench = Self { switch, now: Instant::START + Duration::from_secs(1), step };
         // First all frames go into the rings, then time goes on.
@@ -121,6 +128,36 @@ impl Bench {
     }
 }
 
+/// What a frame waits that finds nobody before it: from the moment it has come in until it has been sent, the median and the
+/// 99th percentile in ns of the clock on the wall. The clock itself is measured the same way and taken off.
+fn alone(rings: usize, frames: usize) -> (u64, u64) {
+    let config = config(rings, 16);
+    let pool =
+        Pool::new(config.switch.memory, config.switch.mtu, Hugepages::Try, 1).expect("memory").remove(0);
+    let mut switch = Switch::new(config, MemoryPorts::new(pool, PORTS)).expect("a configuration");
+    let (mut now, mut times, mut nothing) = (Instant::START + Duration::from_secs(1), Vec::new(), Vec::new());
+    for number in 0..frames {
+        let ring = number * 7 % rings;
+        let output = ring % PORTS;
+        let input = (output + 1) % PORTS;
+        assert!(switch.driver_mut().inject(input, &frame(input, ring, 64)), "packet memory");
+        now = now + Duration::from_micros(10);
+        let began = std::time::Instant::now();
+        nothing.push(began.elapsed().as_nanos() as u64);
+        let began = std::time::Instant::now();
+        // It comes in in one round, and goes in the next.
+        switch.poll(now, true);
+        switch.poll(now, true);
+        times.push(began.elapsed().as_nanos() as u64);
+        assert!(switch.driver_mut().take(output).is_some(), "a frame waits for nobody");
+    }
+    times.sort_unstable();
+    nothing.sort_unstable();
+    let clock = nothing[frames / 2];
+    let at = |share: usize| times[frames * share / 100].saturating_sub(clock);
+    (at(50), at(99))
+}
+
 /// What is done with frames where there is no switch.
 #[derive(Clone, Copy, PartialEq)]
 enum Forward {
@@ -128,6 +165,8 @@ enum Forward {
     Untouched,
     /// Source and destination change places, as testpmd's `macswap` does.
     Swapped,
+    /// The same, and every frame waits until so many others have come: what memory alone costs where queues are deep.
+    SwappedAndQueued(usize),
 }
 
 /// The ports alone: frames are taken from one and given to the next.
@@ -141,7 +180,7 @@ fn ports_alone(bytes: usize, count: usize, copies: bool, forward: Forward) -> f6
         frames.iter().map(|(port, frame)| (*port, frame.as_slice())),
         copies,
     );
-    let mut batch = Vec::new();
+    let (mut batch, mut queue) = (Vec::new(), VecDeque::new());
     let mut best = f64::MAX;
     for _ in 0..PASSES {
         let (before, began) = (ports.sent, cpu_ns());
@@ -149,13 +188,17 @@ fn ports_alone(bytes: usize, count: usize, copies: bool, forward: Forward) -> f6
             for port in 0..PORTS {
                 batch.clear();
                 ports.receive(port, fanin_switch::BURST, &mut batch);
-                if forward == Forward::Swapped {
+                if forward != Forward::Untouched {
                     for frame in &batch {
                         let (destination, source) = ports.head_mut(frame.handle).split_at_mut(6);
                         destination.swap_with_slice(&mut source[..6]);
                     }
                 }
                 black_box(&batch);
+                if let Forward::SwappedAndQueued(depth) = forward {
+                    queue.extend(batch.drain(..));
+                    batch.extend(queue.drain(..queue.len().saturating_sub(depth).min(fanin_switch::BURST)));
+                }
                 ports.transmit((port + 1) % PORTS, &batch);
             }
         }
@@ -186,6 +229,9 @@ fn main() {
     // `cargo test --benches` only asks whether it runs.
     let quick = !std::env::args().any(|argument| argument == "--bench");
     let frames = if quick { 20_000 } else { 4_000_000 };
+    if std::env::args().any(|argument| argument == "deep") {
+        return deep_rings(frames / 4);
+    }
     // A number of rings on the command line, to look at with a profiler: `cargo bench -p fanin-switch -- 144`.
     if let Some(rings) = std::env::args().find_map(|argument| argument.parse().ok()) {
         let cost = Bench::new(rings, 4_096 / rings, 64, false).best(frames);
@@ -212,15 +258,25 @@ fn main() {
             return;
         }
     }
+    let (median, late) = alone(144, frames as usize / 20);
+    println!("64 B, 144 rings, a frame alone  {median:7} ns from in to out, 99 of 100 within {late} ns");
+    deep_rings(frames / 4);
+}
+
+/// Rings that no cache holds.
+#[expect(clippy::print_stdout, reason = "a benchmark says what it measured")]
+fn deep_rings(frames: u64) {
     let copy = memcpy(1514);
     println!("1514 B, one copy in DRAM        {copy:7.1} ns/frame {:8.1} Gb/s", 1514.0 * 8.0 / copy);
-    let count = 144 * 1024;
-    let alone = ports_alone(1514, count, true, Forward::Swapped);
+    let alone = ports_alone(1514, 144 * 1024, true, Forward::Swapped);
     println!("1514 B, swapped, in and out     {alone:7.1} ns/frame {:8.1} Gb/s", 1514.0 * 8.0 / alone);
-    let cost = Bench::new(144, 1024, 1514, true).best(frames / 4);
+    let queued = ports_alone(1514, 144 * 1024, true, Forward::SwappedAndQueued(72 * 1024));
+    println!("1514 B, the same, one deep queue{queued:7.1} ns/frame {:8.1} Gb/s", 1514.0 * 8.0 / queued);
+    let cost = Bench::new(144, 1024, 1514, true).best(frames);
     println!(
-        "1514 B, 144 rings of 1.5 MB     {cost:7.1} ns/frame {:8.1} Gb/s, {:.2} x the swap",
+        "1514 B, 144 rings of 1.5 MB     {cost:7.1} ns/frame {:8.1} Gb/s, {:.2} x the swap, {:.2} x one deep queue",
         1514.0 * 8.0 / cost,
-        cost / alone
+        cost / alone,
+        cost / queued
     );
 }

@@ -2,15 +2,16 @@
 //! are taken, and what is sent is thrown away.
 //!
 //! `cargo bench -p fanin-switch --features dpdk --bench dpdk`. Times are CPU time of the forwarding thread, the best of
-//! several passes. With FANIN_HUGEPAGES=1 all of them use huge pages (set /proc/sys/vm/nr_hugepages first), otherwise none.
+//! several passes. Plain switching stands beside Open vSwitch with DPDK over the same two devices, where it is installed (Debian:
+//! openvswitch-switch-dpdk). With FANIN_HUGEPAGES=1 all of them use huge pages (set /proc/sys/vm/nr_hugepages first), otherwise none.
 
 use std::fs;
 use std::hint::black_box;
 use std::process::{Command, Stdio};
 use std::time::Duration as WallTime;
 
-use fanin_switch::config::{PortSpec, RingSpec, RuleSpec};
-use fanin_switch::{BURST, Config, DpdkPorts, Driver, Switch};
+use fanin_switch::config::{PortSpec, RingSpec, RuleSpec, StationSpec};
+use fanin_switch::{BURST, Config, DpdkPorts, Driver, Mac, Switch};
 use fanin_units::{Bytes, Duration, Instant, Packets, Rate};
 
 const PORTS: usize = 2;
@@ -26,6 +27,8 @@ fn cpu_ns() -> u64 {
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
+
+mod peers;
 
 fn arguments() -> Vec<String> {
     let mut arguments: Vec<String> =
@@ -74,6 +77,81 @@ fn config() -> Config {
         }
     }
     config
+}
+
+/// From one device to the other by the stations' addresses, and nothing else.
+fn plain_config() -> Config {
+    let mut config = Config::default();
+    config.dpdk.arguments = arguments();
+    // Nothing comes from where everything goes.
+    let last = config.dpdk.arguments.last_mut().expect("a device");
+    last.push_str(",no-rx=1");
+    config.switch.memory = Bytes::new(16_384 * 2048);
+    for port in 0..PORTS {
+        let name = format!("net_null{port}");
+        config.port.push(PortSpec { dpdk: Some(name.clone()), ..PortSpec::new(&name) });
+    }
+    for station in 0..RINGS / PORTS {
+        let mac = frame(station)[..6].try_into().expect("six bytes");
+        let port = config.port[PORTS - 1].name.clone();
+        config.station.push(StationSpec { mac: Mac(mac), port, vlan: None });
+    }
+    config
+}
+
+/// Plain switching, in ns a frame. DPDK starts only once in a process, so that it has one of its own.
+fn plain() -> f64 {
+    let config = plain_config();
+    let mut ports = DpdkPorts::open(&config).unwrap_or_else(|error| panic!("{error}")).remove(0);
+    fill(&mut ports);
+    let mut switch = Switch::new(config, ports).expect("a configuration");
+    let (mut now, mut best) = (Instant::START + Duration::from_secs(1), f64::MAX);
+    for _ in 0..PASSES {
+        let (before, began) = (sent(&switch), cpu_ns());
+        while sent(&switch) - before < FRAMES {
+            for _ in 0..1000 {
+                now = now + Duration::from_micros(2);
+                switch.poll(now, true);
+            }
+        }
+        best = best.min((cpu_ns() - began) as f64 / (sent(&switch) - before) as f64);
+    }
+    assert_eq!(switch.snapshot(false).drops(), 0, "the benchmark lost frames");
+    best
+}
+
+/// Open vSwitch with DPDK over the same two devices, by a rule for where frames go: ns of CPU a frame, the best of several.
+fn open_vswitch() -> Result<f64, String> {
+    let daemon = std::env::var("FANIN_OVS_DPDK").unwrap_or_else(|_| peers::WITH_DPDK.to_owned());
+    if !std::path::Path::new(&daemon).exists() {
+        return Err(format!("{daemon} is not there (Debian: openvswitch-switch-dpdk)"));
+    }
+    let words: Vec<String> = arguments().into_iter().filter(|word| !word.starts_with("--vdev")).collect();
+    // Without huge pages DPDK wants the older way to keep memory, which Open vSwitch must be told.
+    let legacy = if words.iter().any(|word| word == "--no-huge") { " --legacy-mem" } else { "" };
+    let settings = [
+        "dpdk-init=true".to_owned(),
+        "pmd-cpu-mask=0x1".to_owned(),
+        format!("dpdk-extra=\"{}{legacy}\"", words.join(" ")),
+    ];
+    let ovs = peers::OpenVswitch::start(&daemon, None, &settings)?;
+    for (port, rest) in [(0, ""), (1, ",no-rx=1")] {
+        let device = format!("options:dpdk-devargs=\"net_null{port},size={FRAME}{rest}\"");
+        ovs.add_port(&format!("p{port}"), &["type=dpdk", &device, &format!("ofport_request={}", port + 1)])?;
+    }
+    ovs.set_rule("in_port=1,dl_dst=00:00:00:00:00:00,actions=output:2")?;
+    std::thread::sleep(WallTime::from_secs(2));
+    let count = || -> Result<(u64, u64), String> {
+        Ok((ovs.sent(2)?, ovs.forwarding_ns().ok_or("its thread is not there")?))
+    };
+    let mut best = f64::MAX;
+    for _ in 0..PASSES / 2 {
+        let before = count()?;
+        std::thread::sleep(WallTime::from_secs(2));
+        let after = count()?;
+        best = best.min((after.1 - before.1) as f64 / (after.0 - before.0).max(1) as f64);
+    }
+    Ok(best)
 }
 
 /// A pass of the ports alone, in ns a frame.
@@ -179,6 +257,23 @@ fn testpmd(mode: &str) -> Option<f64> {
 #[expect(clippy::print_stdout, reason = "a benchmark says what it measured")]
 fn main() {
     let show = |name: &str, cost: f64| println!("{name:<34}{cost:7.1} ns/frame {:8.1} Mframes/s", 1e3 / cost);
+    if std::env::args().any(|argument| argument == "plain") {
+        println!("{}", plain());
+        return;
+    }
+    let own = std::env::current_exe().expect("this program");
+    let output = Command::new(own).arg("plain").stderr(Stdio::inherit()).output().expect("this program runs");
+    // What DPDK says stands before it.
+    let text = String::from_utf8_lossy(&output.stdout);
+    let cost: f64 = text.lines().last().and_then(|line| line.parse().ok()).expect("a figure");
+    show("switch, plain", cost);
+    match open_vswitch() {
+        Ok(theirs) => {
+            show("Open vSwitch with DPDK, one rule", theirs);
+            println!("Open vSwitch takes {:.2} x as long", theirs / cost);
+        }
+        Err(error) => println!("Open vSwitch with DPDK: skipped: {error}"),
+    }
     for mode in ["io", "macswap"] {
         match testpmd(mode) {
             Some(cost) => show(&format!("testpmd, {mode}"), cost),

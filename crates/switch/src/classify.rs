@@ -7,7 +7,8 @@ use std::net::IpAddr;
 
 use crate::address::Vlan;
 use crate::config::{PortRange, RuleSpec};
-use crate::frame::{ETHERTYPE_IPV4, Ethernet, Network};
+use crate::frame::{ETHERTYPE_IPV4, Ethernet, Network, TCP, UDP};
+use crate::prefetch::prefetch;
 
 /// Words of a key: the destination address and VLAN, the source address and input, then what is below. What rules for
 /// collectors look at stands together in one word, so that most of them cost one comparison.
@@ -36,69 +37,43 @@ pub(crate) enum Depth {
     Ports,
 }
 
-/// The words of a key that few rules look at: the long part of IPv6 addresses.
-pub(crate) type Far = [u64; WORDS - TO_MIDDLE];
+/// Words that tables of their own width may look at. The others, the long part of IPv6 addresses, few rules look at.
+const NEAR: usize = TO_MIDDLE;
 
-/// What of a frame rules can look at. The words that few rules look at are elsewhere, so that the others stay in registers.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Key<'a> {
-    first: u64,
-    second: u64,
-    to: u64,
-    from: u64,
-    far: &'a Far,
-}
+/// What of a frame rules can look at. It stays in memory, because which word of it a table wants is known only there.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Key(Words);
 
-impl<'a> Key<'a> {
-    /// The key of a frame that came in by a port, in a VLAN. Words beyond the depth may be missing. `far` is a place for
-    /// those that it has no room for.
+impl Key {
+    /// Reads the key of a frame that came in by a port, in a VLAN. Words beyond the depth may be missing.
     #[inline(always)]
-    pub(crate) fn parse(
-        input: usize,
-        vlan: u16,
-        head: &[u8],
-        ethernet: &Ethernet,
-        depth: Depth,
-        far: &'a mut Far,
-    ) -> Self {
+    pub(crate) fn read(&mut self, input: usize, vlan: u16, head: &[u8], ethernet: &Ethernet, depth: Depth) {
         let [mut to, mut from] = [0; 2];
+        self.0[NEAR..].fill(0);
         if depth >= Depth::Network {
             if ethernet.ethertype == ETHERTYPE_IPV4
-                && depth == Depth::Network
-                && let Some(header) = head.get(ethernet.payload..).and_then(<[u8]>::first_chunk)
+                && let Some(packet) = head.get(ethernet.payload..)
+                && let Some(found) = addresses_v4(packet, depth)
             {
-                [to, from] = addresses_v4(header);
+                [to, from] = found;
             } else {
                 // A copy, so that the header of other frames stays in registers.
-                [to, from] = addresses(&Network::parse(head, &{ *ethernet }), far);
+                [to, from] = addresses(&Network::parse(head, &{ *ethernet }), &mut self.0[NEAR..]);
             }
         }
-        Self {
-            first: ethernet.destination | u64::from(vlan) << 48,
-            second: ethernet.source | (input as u64) << 48,
-            to,
-            from,
-            far,
-        }
-    }
-
-    #[inline(always)]
-    fn word(&self, word: u8) -> u64 {
-        match usize::from(word) {
-            0 => self.first,
-            1 => self.second,
-            TO => self.to,
-            FROM => self.from,
-            far => self.far[(far - TO_MIDDLE) % (WORDS - TO_MIDDLE)],
-        }
+        self.0[0] = ethernet.destination | u64::from(vlan) << 48;
+        self.0[1] = ethernet.source | (input as u64) << 48;
+        self.0[TO] = to;
+        self.0[FROM] = from;
     }
 }
 
 /// [`TO`] and [`FROM`] of any IP header; the rest goes to `far`.
 #[inline(never)]
-fn addresses(network: &Network, far: &mut Far) -> [u64; 2] {
+fn addresses(network: &Network, far: &mut [u64]) -> [u64; 2] {
     let (to, from, ports) = (network.destination, network.source, network.ports);
-    *far = [(to >> 32) as u64, (from >> 32) as u64, (to >> 96) as u64 | ((from >> 96) as u64) << 32];
+    let high = (to >> 96) as u64 | ((from >> 96) as u64) << 32;
+    far.copy_from_slice(&[(to >> 32) as u64, (from >> 32) as u64, high]);
     [
         u64::from(to as u32)
             | u64::from(network.version) << VERSION_SHIFT
@@ -109,15 +84,28 @@ fn addresses(network: &Network, far: &mut Far) -> [u64; 2] {
     ]
 }
 
-/// [`TO`] and [`FROM`] of an IPv4 header, without ports; zero where [`Network::parse`] would not read it.
+/// As [`addresses`] for the IPv4 header that nearly all frames have; `None` where [`Network::parse`] must look closer.
 #[inline(always)]
-fn addresses_v4(header: &[u8; 20]) -> [u64; 2] {
-    if !(0x45..=0x4f).contains(&header[0]) {
-        return [0; 2];
+fn addresses_v4(packet: &[u8], depth: Depth) -> Option<[u64; 2]> {
+    let header = packet.first_chunk::<20>()?;
+    // No options.
+    if header[0] != 0x45 {
+        return None;
     }
     let [.., s0, s1, s2, s3, d0, d1, d2, d3] = *header;
     let of_all = 4 << VERSION_SHIFT | u64::from(header[9]) << PROTOCOL_SHIFT;
-    [u64::from(u32::from_be_bytes([d0, d1, d2, d3])) | of_all, u32::from_be_bytes([s0, s1, s2, s3]).into()]
+    let to = u64::from(u32::from_be_bytes([d0, d1, d2, d3])) | of_all;
+    let mut from = u64::from(u32::from_be_bytes([s0, s1, s2, s3]));
+    if depth == Depth::Ports {
+        let is_whole = (header[6] & 0x1f) | header[7] == 0;
+        let (true, TCP | UDP, Some(&[p0, p1, q0, q1])) = (is_whole, header[9], packet[20..].first_chunk())
+        else {
+            return None;
+        };
+        from |= u64::from(u16::from_be_bytes([p0, p1])) << SOURCE_PORT_SHIFT
+            | u64::from(u16::from_be_bytes([q0, q1])) << DESTINATION_PORT_SHIFT;
+    }
+    Some([to, from])
 }
 
 /// What a rule does with a frame.
@@ -192,6 +180,7 @@ pub(crate) struct Classifier {
     /// Those with the best rules first.
     groups: Vec<Group>,
     depth: Depth,
+    is_wide: bool,
 }
 
 /// Rules that look at the same bits.
@@ -205,14 +194,17 @@ struct Group {
 }
 
 /// Open addressing, a power of two of places, at most half of them taken. A place holds a [`Match`], 0 where it is free,
-/// and the words' values. Rules with up to three words take half a cache line each.
+/// and the words' values. Four rules that look at one word share a cache line, two with two or three.
 #[derive(Debug, Clone)]
 enum Table {
-    One(Vec<[u64; 4]>),
+    One(Vec<[u64; 2]>),
     Two(Vec<[u64; 4]>),
     Three(Vec<[u64; 4]>),
     More(Vec<[u64; 8]>),
 }
+
+/// So many rules of one output are in the cache anyway, and asking for them costs more than it gives.
+const RULES_NEAR: usize = 64;
 
 impl Classifier {
     /// Rules with their numbers and what they do, in the order in which they were written.
@@ -232,7 +224,8 @@ impl Classifier {
         let mut groups: Vec<Group> = masks.iter().map(|mask| Group::new(mask, &entries)).collect();
         groups.sort_by_key(|group| std::cmp::Reverse(group.best));
         let depth = entries.iter().map(Entry::depth).max().unwrap_or_default();
-        Self { groups, depth }
+        let is_wide = entries.len() > RULES_NEAR;
+        Self { groups, depth, is_wide }
     }
 
     /// How much of a frame [`Self::classify`] asks for.
@@ -241,9 +234,32 @@ impl Classifier {
         self.depth
     }
 
+    /// Asks for the place where [`Self::classify`] will look first.
+    #[inline(always)]
+    pub(crate) fn fetch(&self, key: &Key) {
+        if self.is_wide
+            && let Some(Group { used: [(word, of_word), ..], table: Table::One(table), .. }) =
+                self.groups.first()
+        {
+            let values = [key.0[usize::from(*word) % NEAR] & of_word];
+            prefetch(table.as_ptr().wrapping_add(hash(values) & (table.len() - 1)).cast());
+        }
+    }
+
     /// The rule that wins.
     #[inline(always)]
-    pub(crate) fn classify(&self, key: &Key<'_>) -> Option<Match> {
+    pub(crate) fn classify(&self, key: &Key) -> Option<Match> {
+        // What rules for collectors come to: all of them look at the same bits of one word.
+        if let [Group { table: Table::One(table), used: [one, ..], .. }] = self.groups.as_slice() {
+            let values = [key.0[usize::from(one.0) % NEAR] & one.1];
+            let best = table[place(table, values)][0];
+            return (best != 0).then_some(Match(best));
+        }
+        self.search(key)
+    }
+
+    #[inline(never)]
+    fn search(&self, key: &Key) -> Option<Match> {
         let mut best = 0;
         for group in &self.groups {
             if best > group.best {
@@ -285,10 +301,11 @@ impl Group {
         }
         let mine = || entries.iter().filter(|entry| entry.mask == *mask);
         let places = (mine().count() * 2).next_power_of_two();
+        let is_near = used[..len].iter().all(|&(word, _)| usize::from(word) < NEAR);
         let table = match len {
-            0 | 1 => Table::One(vec![[0; 4]; places]),
-            2 => Table::Two(vec![[0; 4]; places]),
-            3 => Table::Three(vec![[0; 4]; places]),
+            0 | 1 if is_near => Table::One(vec![[0; 2]; places]),
+            2 if is_near => Table::Two(vec![[0; 4]; places]),
+            3 if is_near => Table::Three(vec![[0; 4]; places]),
             _ => Table::More(vec![[0; 8]; places]),
         };
         let best = mine().map(|entry| entry.found.0).max().unwrap_or(0);
@@ -323,29 +340,33 @@ impl Group {
         }
     }
 
-    /// The first `N` of the words that are looked at; words beyond those are zero.
+    /// The first `N` of the words that are looked at, all of them near; words beyond those are zero.
     #[inline(always)]
-    fn words<const N: usize>(&self, key: &Key<'_>) -> [u64; N] {
+    fn near<const N: usize>(&self, key: &Key) -> [u64; N] {
         std::array::from_fn(|at| {
             let (word, of_word) = self.used[at];
-            key.word(word) & of_word
+            key.0[usize::from(word) % NEAR] & of_word
         })
     }
 
     #[inline(always)]
-    fn find(&self, key: &Key<'_>) -> u64 {
+    fn find(&self, key: &Key) -> u64 {
         // Loops of a fixed length each: most rules look at one or two words.
         match &self.table {
-            Table::One(table) => table[place::<1, 4>(table, self.words(key))][0],
-            Table::Two(table) => table[place::<2, 4>(table, self.words(key))][0],
-            Table::Three(table) => table[place::<3, 4>(table, self.words(key))][0],
-            Table::More(table) => self.find_slowly(table, *key),
+            Table::One(table) => table[place::<1, 2>(table, self.near(key))][0],
+            Table::Two(table) => table[place::<2, 4>(table, self.near(key))][0],
+            Table::Three(table) => table[place::<3, 4>(table, self.near(key))][0],
+            Table::More(table) => self.find_slowly(table, key),
         }
     }
 
     #[inline(never)]
-    fn find_slowly(&self, table: &[[u64; 8]], key: Key<'_>) -> u64 {
-        table[place::<WORDS, 8>(table, self.words(&key))][0]
+    fn find_slowly(&self, table: &[[u64; 8]], key: &Key) -> u64 {
+        let words = std::array::from_fn(|at| {
+            let (word, of_word) = self.used[at];
+            key.0[usize::from(word)] & of_word
+        });
+        table[place::<WORDS, 8>(table, words)][0]
     }
 }
 
@@ -607,9 +628,8 @@ mod tests {
                     }
                 }
                 let head = packet.to_frame();
-                let (mut far, depth) = ([0; 3], classifier.depth());
-                let key =
-                    Key::parse(packet.input, packet.vlan, &head, &packet.ethernet, depth, &mut far);
+                let mut key = Key::default();
+                key.read(packet.input, packet.vlan, &head, &packet.ethernet, classifier.depth());
                 let found = classifier.classify(&key);
                 prop_assert_eq!(found.map(Match::rule), best.map(|(_, number)| number));
             }

@@ -16,58 +16,132 @@ use crate::switch::{BURST, ROOM_MIN, Switch};
 /// While a neighbour is paused for what other workers hold, they are looked at so often.
 const LOOK_EVERY: Duration = Duration::from_micros(20);
 
-/// A frame and the queue that it goes to.
+/// A frame that leaves through an output here, on its way to a queue there. A burst of them passes one stage after the other,
+/// so that what the next stage reads of each is on its way to the cache meanwhile.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Chosen<H> {
-    frame: Received<H>,
-    ecn: Ecn,
+pub(crate) struct Bound<H> {
+    pub(crate) frame: Received<H>,
+    pub(crate) output: u16,
+    pub(crate) input: u16,
+    pub(crate) key: Key,
+    /// Its queue, once it is chosen; [`GONE`] where it goes no further.
     ring: u32,
-    output: u16,
-    input: u16,
-    /// Whose books a drop is on.
-    blame: u16,
+    ecn: Ecn,
+    /// Whether nothing but its ring has to be asked.
+    is_simple: bool,
+}
+
+const GONE: u32 = u32::MAX;
+/// Frames ahead of the one that is put into its ring whose place there is asked for, where an output has many rings.
+const SLOTS_AHEAD: usize = 6;
+const RINGS_NEAR: usize = 64;
+
+impl<H: Default> Default for Bound<H> {
+    fn default() -> Self {
+        let frame = Received { handle: H::default(), bytes: 0 };
+        Self {
+            frame,
+            output: 0,
+            input: 0,
+            key: Key::default(),
+            ring: GONE,
+            ecn: Ecn::NotCapable,
+            is_simple: false,
+        }
+    }
 }
 
 impl<D: Driver> Switch<D> {
-    /// Chooses a frame's queue at its output, which is then on its way to the cache; `None` where the frame goes no further.
-    #[inline(always)]
-    pub(crate) fn choose(
+    /// Puts a frame behind those that are bound for their queues.
+    pub(crate) fn bind(
         &mut self,
         now: Instant,
         input: usize,
         output: usize,
+        vlan: u16,
         frame: Received<D::Handle>,
-        key: &Key<'_>,
-    ) -> Option<Chosen<D::Handle>> {
-        // What comes from another worker's port is on the books of ours.
-        let blame = if self.lanes.is_some() && !self.mine.contains(&input) { output } else { input };
+        ethernet: &Ethernet,
+    ) {
+        // A flood may be wider than a burst.
+        if self.bound_len == self.bound.len() {
+            self.put_bound(now);
+        }
+        let head = self.driver.head(frame.handle);
+        let bound = &mut self.bound[self.bound_len];
+        bound.key.read(input, vlan, head, ethernet, self.depth);
+        (bound.frame, bound.output, bound.input) = (frame, output as u16, input as u16);
+        self.bound_len += 1;
+    }
+
+    /// Puts every frame that is bound for a queue into it, in their order.
+    #[inline]
+    pub(crate) fn put_bound(&mut self, now: Instant) {
+        let len = std::mem::take(&mut self.bound_len);
+        let mut bound = std::mem::take(&mut self.bound);
+        for one in &mut bound[..len] {
+            self.choose(now, one);
+        }
+        // Nothing is taken from packet memory between here and the last of them.
+        let is_simple = self.driver.room() >= ROOM_MIN && !self.tap.is_active() && !self.sends_pauses;
+        for (place, one) in bound[..len].iter().enumerate() {
+            if !is_simple || !one.is_simple {
+                self.put(now, one);
+                continue;
+            }
+            // Where a descriptor goes is known once its ring's state has come, which was asked for long ago.
+            if let Some(next) = bound[..len].get(place + SLOTS_AHEAD).filter(|next| next.is_simple) {
+                let queue = &self.outputs[usize::from(next.output)].queue;
+                if queue.rings_len() > RINGS_NEAR {
+                    prefetch(queue.arrival_address(next.ring as usize));
+                }
+            }
+            let descriptor = Frame::new(one.frame.bytes);
+            let held = Held { handle: one.frame.handle, input: one.input };
+            let queue = &mut self.outputs[usize::from(one.output)].queue;
+            if let Verdict::Dropped(_) = queue.handle_arrival(now, one.ring as usize, descriptor, held, || 0)
+            {
+                self.driver.free(one.frame);
+            }
+        }
+        self.bound = bound;
+    }
+
+    /// Chooses a frame's queue at its output, which is then on its way to the cache.
+    #[inline(always)]
+    fn choose(&mut self, now: Instant, bound: &mut Bound<D::Handle>) {
+        let output = usize::from(bound.output);
         if self.m21.is_some() {
-            self.count_flow(now, input, output, frame);
+            self.count_flow(now, bound.input.into(), output, bound.frame);
         }
         let out = &self.outputs[output];
         let mut ring = PLAIN;
-        if let Some(found) = out.classifier.classify(key) {
-            self.rule_tallies[found.rule()].add(frame.bytes);
+        if let Some(found) = out.classifier.classify(&bound.key) {
+            self.rule_tallies[found.rule()].add(bound.frame.bytes);
             match found.action() {
                 Action::Ring(number) => ring = number as usize,
                 Action::Drop => {
-                    self.drop_in(blame, frame, Cause::Rule);
-                    return None;
+                    (bound.ring, bound.is_simple) = (GONE, false);
+                    return self.drop_bound(bound, Cause::Rule);
                 }
             }
         }
-        let ecn = if out.marks { self.ecn(frame) } else { Ecn::NotCapable };
+        bound.ring = ring as u32;
+        bound.is_simple = ring != PLAIN && !out.marks;
+        if out.marks {
+            bound.ecn = self.ecn(bound.frame);
+        }
         let state = out.queue.address(ring);
         prefetch(state);
         prefetch(state.wrapping_add(CACHE_LINE));
-        Some(Chosen {
-            frame,
-            ecn,
-            ring: ring as u32,
-            output: output as u16,
-            input: input as u16,
-            blame: blame as u16,
-        })
+    }
+
+    /// Drops a frame that was bound for a queue. What comes from another worker's port is on the books of ours.
+    #[cold]
+    #[inline(never)]
+    fn drop_bound(&mut self, bound: &Bound<D::Handle>, cause: Cause) {
+        let (input, output) = (usize::from(bound.input), usize::from(bound.output));
+        let is_foreign = self.lanes.is_some() && !self.mine.contains(&input);
+        self.drop_in(if is_foreign { output } else { input }, bound.frame, cause);
     }
 
     /// The stage of M21TCP.
@@ -91,23 +165,27 @@ impl<D: Driver> Switch<D> {
     }
 
     /// Puts a frame into the queue that was chosen for it.
-    #[inline(always)]
-    pub(crate) fn put(&mut self, now: Instant, chosen: &Chosen<D::Handle>) {
-        let &Chosen { frame, ecn, ring, output, input, blame } = chosen;
-        let (ring, output, input) = (ring as usize, usize::from(output), usize::from(input));
+    #[inline(never)]
+    fn put(&mut self, now: Instant, bound: &Bound<D::Handle>) {
+        let &Bound { frame, ecn, ring, output, input, .. } = bound;
+        if ring == GONE {
+            return;
+        }
+        let (ring, output) = (ring as usize, usize::from(output));
         if self.driver.room() < ROOM_MIN {
-            return self.drop_in(blame.into(), frame, Cause::Memory);
+            return self.drop_bound(bound, Cause::Memory);
         }
         let out = &mut self.outputs[output];
-        let descriptor = Frame { bytes: frame.bytes, ecn };
+        // Where nothing marks nobody has looked for a frame's bits.
+        let descriptor = Frame { bytes: frame.bytes, ecn: if out.marks { ecn } else { Ecn::NotCapable } };
         let random = &mut self.random;
         if ring == PLAIN
             && let Verdict::Dropped(_) =
-                self.memory.admit(now, input, output, descriptor, || random.next_u32())
+                self.memory.admit(now, input.into(), output, descriptor, || random.next_u32())
         {
             return self.driver.free(frame);
         }
-        let held = Held { handle: frame.handle, input: input as u16 };
+        let held = Held { handle: frame.handle, input };
         match out.queue.handle_arrival(now, ring, descriptor, held, || random.next_u32()) {
             Verdict::Accepted { marked } => {
                 if marked && let Some(ethernet) = Ethernet::parse(self.driver.head(frame.handle)) {
@@ -122,22 +200,11 @@ impl<D: Driver> Switch<D> {
             }
             Verdict::Dropped(limit) => {
                 if ring == PLAIN {
-                    self.memory.withdraw(input, output, frame.bytes, limit);
+                    self.memory.withdraw(input.into(), output, frame.bytes, limit);
                 }
                 self.driver.free(frame);
             }
         }
-    }
-
-    /// Puts every frame of the burst whose queue has been chosen into it, in their order.
-    #[inline]
-    pub(crate) fn put_chosen(&mut self, now: Instant) {
-        let mut chosen = std::mem::take(&mut self.chosen);
-        for one in &chosen {
-            self.put(now, one);
-        }
-        chosen.clear();
-        self.chosen = chosen;
     }
 
     /// Lets frames leave by one port. Returns how many the driver took, and when there is more.

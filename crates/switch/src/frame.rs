@@ -13,8 +13,8 @@ pub(crate) const ETHERTYPE_VLAN: u16 = 0x8100;
 pub(crate) const ETHERTYPE_IPV4: u16 = 0x0800;
 pub(crate) const ETHERTYPE_IPV6: u16 = 0x86dd;
 pub(crate) const ETHERTYPE_CONTROL: u16 = 0x8808;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
+pub(crate) const TCP: u8 = 6;
+pub(crate) const UDP: u8 = 17;
 
 /// The start of a frame. Addresses are numbers, because the data path only hashes and compares them; see [`Mac::from_u64`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,24 +35,35 @@ impl Ethernet {
     /// Reads it; `None` where the frame is too short for it.
     #[inline]
     pub fn parse(frame: &[u8]) -> Option<Self> {
-        let (header, rest) = frame.split_first_chunk::<ETHERNET_BYTES>()?;
-        // Two overlapping words hold all of it.
-        let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, t0, t1] = *header;
-        let second = u64::from_be_bytes([s0, s1, s2, s3, s4, s5, t0, t1]);
-        let mut ethernet = Self {
-            destination: u64::from_be_bytes([d0, d1, d2, d3, d4, d5, s0, s1]) >> 16,
-            source: second >> 16,
-            tag: None,
-            ethertype: second as u16,
-            payload: ETHERNET_BYTES,
-        };
+        let mut ethernet = Self::parse_outermost(frame)?;
         if ethernet.ethertype == ETHERTYPE_VLAN {
-            let &[c0, c1, t0, t1] = rest.first_chunk::<TAG_BYTES>()?;
+            let &[c0, c1, t0, t1] = frame[ETHERNET_BYTES..].first_chunk::<TAG_BYTES>()?;
             ethernet.tag = Some(u16::from_be_bytes([c0, c1]));
             ethernet.ethertype = u16::from_be_bytes([t0, t1]);
             ethernet.payload += TAG_BYTES;
         }
         Some(ethernet)
+    }
+
+    /// As [`Self::parse`] for a frame without a VLAN tag; `None` for those with one as well.
+    #[inline(always)]
+    pub(crate) fn parse_untagged(frame: &[u8]) -> Option<Self> {
+        Self::parse_outermost(frame).filter(|ethernet| ethernet.ethertype != ETHERTYPE_VLAN)
+    }
+
+    #[inline(always)]
+    fn parse_outermost(frame: &[u8]) -> Option<Self> {
+        // Two overlapping words hold all of it.
+        let header = frame.first_chunk::<ETHERNET_BYTES>()?;
+        let [first, second] =
+            [header.first_chunk()?, header.last_chunk()?].map(|&word| u64::from_be_bytes(word));
+        Some(Self {
+            destination: first >> 16,
+            source: second >> 16,
+            tag: None,
+            ethertype: second as u16,
+            payload: ETHERNET_BYTES,
+        })
     }
 
     /// Whether it goes to a group of stations, or to all.

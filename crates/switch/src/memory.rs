@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use crate::driver::{Driver, Received};
 use crate::pool::{Buffer, Pool};
+use crate::prefetch::{CACHE_LINE, prefetch};
 
 /// A port in memory. What is put in is received by the switch; what the switch sends can be taken out.
 #[derive(Debug)]
@@ -184,6 +185,17 @@ pub struct CirculatingPorts {
 
 /// Bytes of a frame that circulating ports leave alone: its headers.
 const HEADERS: usize = 64;
+/// So many frames ahead of the one that is copied a device asks for the next: it has many lines on their way at a time, where
+/// a core alone would wait for each.
+const FETCHES_AHEAD: usize = 2;
+
+/// Asks for all of the frame that comes so much later in a burst, where there is one.
+#[inline]
+fn fetch_ahead(pool: &Pool, frames: &[Received<Buffer>], place: usize) {
+    if let Some(frame) = frames.get(place + FETCHES_AHEAD) {
+        pool.head(frame.handle).chunks(CACHE_LINE).for_each(|line| prefetch(line.as_ptr()));
+    }
+}
 
 impl CirculatingPorts {
     /// So many ports with these frames, each with the port that it comes in by. With `copies`, payloads are written when
@@ -238,7 +250,9 @@ impl Driver for CirculatingPorts {
             self.pool.prefetch(frame.handle);
         }
         if let Some((payload, _)) = &self.payload {
-            for frame in &into[start..] {
+            let frames = &into[start..];
+            for (place, frame) in frames.iter().enumerate() {
+                fetch_ahead(&self.pool, frames, place);
                 if let Some(data) = self.pool.head_mut(frame.handle).get_mut(HEADERS..) {
                     data.copy_from_slice(&payload[..data.len()]);
                 }
@@ -249,7 +263,8 @@ impl Driver for CirculatingPorts {
     #[inline]
     fn transmit(&mut self, _: usize, frames: &[Received<Buffer>]) -> usize {
         if let Some((_, sink)) = &mut self.payload {
-            for frame in frames {
+            for (place, frame) in frames.iter().enumerate() {
+                fetch_ahead(&self.pool, frames, place);
                 let data = self.pool.head(frame.handle);
                 sink[..data.len()].copy_from_slice(data);
             }

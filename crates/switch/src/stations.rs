@@ -3,6 +3,7 @@
 use fanin_units::{Duration, Instant};
 
 use crate::address::{Mac, Vlan};
+use crate::prefetch::prefetch;
 
 /// What became of a look at a frame's source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +36,8 @@ pub struct Station {
 /// Free places hold this; no station has an address of zero.
 const FREE: u64 = 0;
 const STATIC: u16 = 1;
+/// So many stations, a cache line each, are in the nearest cache.
+const STATIONS_NEAR: usize = 256;
 /// Places looked at for what has aged, each time.
 const SWEEP: usize = 64;
 
@@ -107,6 +110,18 @@ impl Stations {
             }
             place = (place + 1) & last;
         }
+    }
+
+    /// Asks for the place where [`Self::find`] will look first. Where there are few stations they are in the cache anyway.
+    #[inline]
+    pub(crate) fn fetch(&self, station: u64) {
+        prefetch(self.places.as_ptr().wrapping_add(self.first_place(station)).cast());
+    }
+
+    /// Whether there are so many stations that [`Self::fetch`] gives more than it costs.
+    #[inline]
+    pub(crate) const fn is_wide(&self) -> bool {
+        self.len > STATIONS_NEAR
     }
 
     /// The port of a station.

@@ -13,7 +13,7 @@ use crate::capture::{Captures, Passing, Tap};
 use crate::classify::{Action, Classifier, Depth};
 use crate::config::{Config, PortSpec, StormSpec};
 use crate::driver::{Driver, Received};
-use crate::egress::Chosen;
+use crate::egress::Bound;
 use crate::lanes::{Lanes, Message};
 use crate::m21::M21;
 use crate::output::{Next, Output, PLAIN, Reserve};
@@ -149,7 +149,9 @@ pub struct Switch<D: Driver> {
     pub(crate) random: Random,
     pub(crate) reserve: Reserve,
     pub(crate) received: Vec<Received<D::Handle>>,
-    pub(crate) chosen: Vec<Chosen<D::Handle>>,
+    /// As many places as a burst has frames, and how many of them are taken.
+    pub(crate) bound: Vec<Bound<D::Handle>>,
+    pub(crate) bound_len: usize,
     pub(crate) batch: Vec<Received<D::Handle>>,
     pub(crate) scratch: Vec<u8>,
     tick_at: Instant,
@@ -225,7 +227,8 @@ impl<D: Driver> Switch<D> {
             random: Random::new(spec.seed, 0),
             reserve: Reserve::default(),
             received: Vec::with_capacity(BURST),
-            chosen: Vec::with_capacity(BURST),
+            bound: vec![Bound::default(); BURST],
+            bound_len: 0,
             batch: Vec::with_capacity(BURST),
             scratch: Vec::new(),
             tick_at: Instant::START,

@@ -80,9 +80,9 @@ struct Convert {
     /// The file to write.
     #[arg(value_hint = ValueHint::FilePath)]
     output: PathBuf,
-    /// The format to write.
+    /// The format to write; by default what the output's name ends with: .data (ATLAS), .frag, .h5 or .hdf5.
     #[arg(long, value_enum)]
-    to: Target,
+    to: Option<Target>,
 }
 
 /// The formats that are written.
@@ -94,6 +94,17 @@ enum Target {
     Frag,
     /// Columns in an HDF5 file, for h5py and awkward. It is not read again here.
     Hdf5,
+}
+
+impl Target {
+    fn of_name(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()? {
+            "data" => Some(Self::Atlas),
+            "frag" => Some(Self::Frag),
+            "h5" | "hdf5" => Some(Self::Hdf5),
+            _ => None,
+        }
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -187,12 +198,13 @@ fn check(arguments: &Verify) -> Result<(), Failure> {
 fn text(findings: &Findings) -> String {
     let Findings { report, against } = findings;
     let mut text = format!(
-        "{}: {} events, {} fragments, {} bytes in them\n{} faults, {} checksums made again",
+        "{}: {} events, {} fragments, {} bytes in them\n{} fault{}, {} checksums made again",
         report.format,
         report.events,
         report.fragments,
         report.fragment_bytes,
         report.fault_count,
+        if report.fault_count == 1 { "" } else { "s" },
         report.checksums_checked
     );
     // Writing to a string cannot fail.
@@ -220,6 +232,11 @@ fn text(findings: &Findings) -> String {
             offset.source, offset.offset
         );
     }
+    if report.checksums_checked == 0 && against.is_none() {
+        text.push_str(
+            "note: nothing in it has a checksum that could be made again: its bytes may be other ones\n",
+        );
+    }
     if let Some(against) = against {
         let _ = writeln!(
             text,
@@ -239,13 +256,18 @@ fn text(findings: &Findings) -> String {
 }
 
 fn convert(arguments: &Convert) -> Result<(), Failure> {
-    let bytes = read(&arguments.input)?;
     let path = &arguments.output;
-    let failed = |error| Failure::Write { path: path.clone(), error };
-    // What is no file of a known format must not cost an existing file its content.
+    let Some(to) = arguments.to.or_else(|| Target::of_name(path)) else {
+        return Err(Failure::NoTarget { path: path.clone() });
+    };
+    let bytes = read(&arguments.input)?;
     fanin_events::Events::open(&bytes).map_err(|error| unreadable(&arguments.input, &error))?;
-    let out = BufWriter::new(File::create(path).map_err(failed)?);
-    let converted = match arguments.to {
+    // A conversion that fails costs nobody a file that was there, be it the input itself. A pipe takes it as it comes.
+    let direct = path.exists() && !path.is_file();
+    let part = if direct { path.clone() } else { PathBuf::from(format!("{}.part", path.display())) };
+    let failed = |error| Failure::Write { path: path.clone(), error };
+    let out = BufWriter::new(File::create(&part).map_err(failed)?);
+    let converted = match to {
         Target::Atlas => {
             let names = FileHeader { application: "fanin".to_owned(), ..FileHeader::default() };
             to_atlas(&bytes, &names, out)
@@ -253,14 +275,22 @@ fn convert(arguments: &Convert) -> Result<(), Failure> {
         Target::Frag => to_frag(&bytes, out),
         Target::Hdf5 => to_hdf5(&bytes, out),
     };
-    match converted {
+    let renamed = converted.and_then(|converted| {
+        if !direct {
+            std::fs::rename(&part, path).map_err(ConvertError::Io)?;
+        }
+        Ok(converted)
+    });
+    match renamed {
         Ok(converted) => output::print(&format!(
             "{} events, {} fragments, {} bytes in them\n",
             converted.events, converted.fragments, converted.fragment_bytes
         )),
         Err(error) => {
-            // Part of a file would look like a whole one.
-            let _ = std::fs::remove_file(path);
+            if !direct {
+                // Part of a file would look like a whole one.
+                let _ = std::fs::remove_file(&part);
+            }
             Err(match error {
                 ConvertError::Io(error) => failed(error),
                 error => unreadable(&arguments.input, &error),

@@ -1,10 +1,11 @@
 //! What a request costs the server, beside a bare epoll loop in C, Boost.ASIO and ZeroMQ, in one run.
 //!
-//! The servers answer requests over loopback from the first core; the load comes from the second. All servers take
-//! turns, several times; the figure of each is its best turn, and what counts is the ratio to the bare loop.
+//! The servers answer requests over loopback from the first core; the load comes from the second. Each server takes
+//! turns with the bare loop, many short ones, with all connections of both in place: so a machine that does something
+//! else as well does it to both. What counts is the median of the ratios of neighbouring turns.
 //!
 //! `cargo bench -p fanin-message -- [WORDS…]` runs the settings whose names contain all the words; `turns=N` and
-//! `ms=N` set how often and how long.
+//! `ms=N` set how often and how long, `server=WORD` leaves out the servers without this word in their names.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints")]
 
@@ -17,6 +18,9 @@ use std::{env, io};
 use load::{Dialogue, Load, zmtp_frame};
 use server::{Kind, Server, kinds, pin, serve};
 
+/// How long a turn waits for answers to what was asked in the one before.
+const CARRIED_MAX: Duration = Duration::from_secs(2);
+
 /// One way to ask.
 struct Setting {
     connections: usize,
@@ -25,10 +29,20 @@ struct Setting {
     reply: usize,
 }
 
-#[derive(Clone, Copy)]
-struct Figures {
-    cpu_ns: f64,
-    rate: f64,
+/// A server with all its connections.
+struct Pair {
+    server: Server,
+    load: Load,
+    /// Requests that are sent and not answered, at any time.
+    under_way: u64,
+    idle_bytes: f64,
+}
+
+/// The turns of a server: what a request cost, and how much that was of what it cost the bare loop just then.
+#[derive(Default)]
+struct Turns {
+    cpu_ns: Vec<f64>,
+    ratios: Vec<f64>,
     idle_bytes: f64,
 }
 
@@ -40,6 +54,7 @@ fn settings() -> Vec<Setting> {
         small(100, 8),
         small(1000, 1),
         small(1000, 4),
+        small(2000, 1),
         small(5000, 1),
         small(5000, 4),
         small(9000, 1),
@@ -56,7 +71,7 @@ impl Setting {
         format!("{connections} x {depth}, {request} B -> {reply} B")
     }
 
-    fn measure(&self, kind: &Kind, time: Duration) -> io::Result<Figures> {
+    fn start(&self, kind: &Kind) -> io::Result<Pair> {
         let server = Server::start(kind, self.reply)?;
         let empty = server.memory();
         let dialogue = if kind.zmtp {
@@ -74,13 +89,56 @@ impl Setting {
         std::thread::sleep(Duration::from_millis(100));
         let idle_bytes = server.memory().saturating_sub(empty) as f64 / self.connections as f64;
         load.begin()?;
-        load.run(time / 4)?;
-        let (replies, cpu, start) = (load.replies, server.cpu_ns(), Instant::now());
-        load.run(time)?;
-        let (replies, cpu) = (load.replies - replies, server.cpu_ns() - cpu);
-        let rate = replies as f64 / start.elapsed().as_secs_f64();
-        Ok(Figures { cpu_ns: cpu as f64 / replies.max(1) as f64, rate, idle_bytes })
+        let under_way = (self.connections * self.depth) as u64;
+        Ok(Pair { server, load, under_way, idle_bytes })
     }
+
+    /// Lets a server and the bare loop take turns.
+    fn compare(&self, kind: &Kind, floor: &Kind, turns: u64, time: Duration) -> io::Result<Turns> {
+        let (mut ours, mut bare) = (self.start(kind)?, self.start(floor)?);
+        // Buffers grow, caches fill.
+        ours.turn(time)?;
+        bare.turn(time)?;
+        let mut found = Turns { idle_bytes: ours.idle_bytes, ..Turns::default() };
+        let mut before = bare.turn(time)?;
+        for _ in 0..turns {
+            let cost = ours.turn(time)?;
+            let after = bare.turn(time)?;
+            found.cpu_ns.push(cost);
+            found.ratios.push(2.0 * cost / (before + after));
+            before = after;
+        }
+        Ok(found)
+    }
+}
+
+impl Pair {
+    /// Goes on for so long; processor time of the server a request, ns.
+    fn turn(&mut self, time: Duration) -> io::Result<f64> {
+        // What was under way when the last turn ended was answered while nobody measured.
+        let fresh = self.load.replies + self.under_way;
+        let until = Instant::now() + CARRIED_MAX;
+        while self.load.replies < fresh && Instant::now() < until {
+            self.load.run(time / 10)?;
+        }
+        let (replies, cpu) = (self.load.replies, self.server.cpu_ns());
+        self.load.run(time)?;
+        let replies = self.load.replies - replies;
+        Ok((self.server.cpu_ns() - cpu) as f64 / replies.max(1) as f64)
+    }
+}
+
+/// The value below which this share of the values lies.
+fn quantile(values: &mut [f64], share: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let place = (values.len().max(1) - 1) as f64 * share;
+    values.get(place.round() as usize).copied().unwrap_or(f64::NAN)
+}
+
+/// What else the machine does, as the kernel's average of the last minute says.
+fn machine_load() -> String {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().unwrap_or_default().to_owned()
 }
 
 fn main() -> io::Result<()> {
@@ -93,40 +151,40 @@ fn main() -> io::Result<()> {
     let number = |key: &str, otherwise: u64| {
         arguments.iter().find_map(|word| word.strip_prefix(key)?.parse().ok()).unwrap_or(otherwise)
     };
-    let (turns, time) = (number("turns=", 3), Duration::from_millis(number("ms=", 800)));
+    let (turns, time) = (number("turns=", 15), Duration::from_millis(number("ms=", 100)));
+    let server = arguments.iter().find_map(|word| word.strip_prefix("server=")).unwrap_or_default();
     let words: Vec<_> = arguments.iter().filter(|word| !word.contains('=')).collect();
     let kinds = kinds();
-    if !kinds.iter().any(|kind| kind.name.starts_with("bare")) {
+    let Some(floor) = kinds.iter().find(|kind| kind.name.starts_with("bare")) else {
         println!("Skipped: without the bare epoll loop there is nothing to compare with.");
         return Ok(());
-    }
+    };
     pin(None, 1);
     for setting in settings() {
         let name = setting.name();
         if !words.iter().all(|word| name.contains(word.as_str())) {
             continue;
         }
-        let mut best: Vec<Option<Figures>> = vec![None; kinds.len()];
-        for _ in 0..turns {
-            for (kind, best) in kinds.iter().zip(&mut best) {
-                match setting.measure(kind, time) {
-                    Ok(now) if best.is_none_or(|best| now.cpu_ns < best.cpu_ns) => *best = Some(now),
-                    Ok(_) => {}
-                    Err(error) => println!("{}: {error}", kind.name),
-                }
-            }
-        }
-        let floor = kinds.iter().zip(&best).find(|(kind, _)| kind.name.starts_with("bare"));
-        let floor = floor.and_then(|(_, best)| *best).map_or(f64::NAN, |figures| figures.cpu_ns);
-        println!("\n{name}");
+        println!("\n{name} (load of the machine: {})", machine_load());
         println!(
-            "  {:<18} {:>12} {:>8} {:>12} {:>14}",
-            "server", "us/request", "ratio", "kreq/s", "B/idle conn."
+            "  {:<18} {:>12} {:>8} {:>15} {:>14} {:>14}",
+            "server", "us/request", "ratio", "middle half", "kreq/s a core", "B/idle conn."
         );
-        for (kind, figures) in kinds.iter().zip(&best) {
-            let Some(Figures { cpu_ns, rate, idle_bytes }) = figures else { continue };
-            let (us, ratio, krate) = (cpu_ns / 1e3, cpu_ns / floor, rate / 1e3);
-            println!("  {:<18} {us:>12.3} {ratio:>8.2} {krate:>12.1} {idle_bytes:>14.0}", kind.name);
+        for kind in kinds.iter().filter(|kind| kind.name.contains(server)) {
+            match setting.compare(kind, floor, turns, time) {
+                Ok(mut found) => {
+                    let us = quantile(&mut found.cpu_ns, 0.5) / 1e3;
+                    let [low, ratio, high] = [0.25, 0.5, 0.75].map(|at| quantile(&mut found.ratios, at));
+                    println!(
+                        "  {:<18} {us:>12.3} {ratio:>8.2} {:>15} {:>14.1} {:>14.0}",
+                        kind.name,
+                        format!("{low:.2} to {high:.2}"),
+                        1e3 / us,
+                        found.idle_bytes
+                    );
+                }
+                Err(error) => println!("  {}: {error}", kind.name),
+            }
         }
     }
     Ok(())

@@ -9,9 +9,9 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with, sockopt};
 
-use super::slot::{Carrier, Origin, State, WATCH_READ, WATCH_WRITE, token};
+use super::slot::{Carrier, Origin, State, WATCH_EDGE, WATCH_READ, WATCH_WRITE, token};
 use super::{Endpoint, Listening, Resolved, TOKEN_BELL, TOKEN_LISTENER, TOKEN_WAKER};
-use crate::epoll::{READ, Ready, WRITE};
+use crate::epoll::{EDGE, READ, Ready, WRITE};
 use crate::event::{Closed, Event, Listener, NotAccepting, Peer};
 use crate::options::Address;
 use crate::socket::{self, OsError};
@@ -48,8 +48,19 @@ impl Endpoint {
                 }
                 if ready.readable && self.slots.of_token(token).is_some() {
                     self.handle_readable(index);
+                    if ready.ends && self.slots.of_token(token).is_some() {
+                        self.look_again(index, true);
+                    }
                 }
             }
+        }
+    }
+
+    /// Read on from a connection before waiting: what is left there is not reported again.
+    pub(super) fn look_again(&mut self, index: u32, ends: bool) {
+        let slot = self.slots.at_ref(index);
+        if slot.is_edge() && slot.can_read() && !slot.paused && !slot.starved {
+            self.epoll.look_again(token(index, slot.generation), ends);
         }
     }
 
@@ -209,8 +220,11 @@ impl Endpoint {
         let Some(fd) = &slot.fd else { return };
         let read = slot.can_read() && !slot.paused && !slot.starved;
         let write = slot.blocked.is_some() && !slot.broken || matches!(slot.state, State::Connecting(_));
-        let wanted = (read || write)
-            .then_some(if read { WATCH_READ } else { 0 } | if write { WATCH_WRITE } else { 0 });
+        // io_uring watches epoll, and would have to be reminded too.
+        let edge = read && self.uring.is_none() && slot.state == State::Open && slot.tls.is_none();
+        let bits = [(read, WATCH_READ), (write, WATCH_WRITE), (edge, WATCH_EDGE)];
+        let bits = bits.into_iter().filter(|(is_wanted, _)| *is_wanted).fold(0, |bits, (_, bit)| bits | bit);
+        let wanted = (bits != 0).then_some(bits);
         if slot.carrier != Carrier::Epoll {
             // Its own writes are reported without asking; anything else is epoll's.
             if !read || slot.blocked.is_some() && !slot.sending {
@@ -226,6 +240,7 @@ impl Endpoint {
             let mut flags = rustix::event::epoll::EventFlags::empty();
             flags.set(READ, watch & WATCH_READ != 0);
             flags.set(WRITE, watch & WATCH_WRITE != 0);
+            flags.set(EDGE, watch & WATCH_EDGE != 0);
             flags
         };
         // A connection that nothing is wanted from is taken out: the kernel would report its end over and over.

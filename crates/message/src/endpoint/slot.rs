@@ -98,7 +98,8 @@ pub(super) struct Slot {
     pub(super) starved: bool,
     /// A send was refused.
     pub(super) full: bool,
-    /// What the kernel is asked to report: bit 0 reading, bit 1 writing; `None` while it is not asked at all.
+    /// What the kernel is asked to report: bit 0 reading, bit 1 writing, bit 2 only once for each arrival; `None` while it
+    /// is not asked at all.
     pub(super) watch: Option<u8>,
     /// Some options have to be set again after each read.
     pub(super) renew: bool,
@@ -111,6 +112,7 @@ pub(super) struct Slot {
 
 pub(super) const WATCH_READ: u8 = 1;
 pub(super) const WATCH_WRITE: u8 = 2;
+pub(super) const WATCH_EDGE: u8 = 4;
 
 impl Slot {
     fn new(now: Instant, origin: Origin, options: Arc<Options>) -> Self {
@@ -148,6 +150,11 @@ impl Slot {
     #[inline]
     pub(super) fn can_send(&self) -> bool {
         matches!(self.state, State::Open | State::Closing(Closing::HalfClosed, _))
+    }
+
+    /// The kernel reports each arrival only once.
+    pub(super) fn is_edge(&self) -> bool {
+        self.watch.is_some_and(|watch| watch & WATCH_EDGE != 0)
     }
 
     /// Bytes may arrive.

@@ -37,7 +37,8 @@ impl Endpoint {
         };
         let offered = first.len() + second.len();
         let result = if second.is_empty() {
-            rustix::io::read(fd, first)
+            // Cheaper than read(2), which passes through the file system's layer.
+            recv(fd, first, RecvFlags::empty()).map(|(bytes, _)| bytes)
         } else {
             rustix::io::readv(fd, &mut [IoSliceMut::new(first), IoSliceMut::new(second)])
         };
@@ -57,7 +58,8 @@ impl Endpoint {
                 self.more = bytes == offered;
                 self.note_read(index, bytes);
             }
-            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(Errno::AGAIN) => {}
+            Err(Errno::INTR) => self.look_again(index, false),
             Err(errno) => {
                 let reason = self.how_broken(index, Closed::Broken(errno.into()));
                 self.end(index, reason);
@@ -90,12 +92,15 @@ impl Endpoint {
                     self.reading = None;
                     // The rest of a large message is there, as likely as not.
                     let again = slot.partial.is_begun() && slot.carrier == Carrier::Epoll;
-                    if std::mem::take(&mut self.more) && again && self.reads_in_turn < READS_MAX {
+                    let more = std::mem::take(&mut self.more);
+                    if more && again && self.reads_in_turn < READS_MAX {
                         self.reads_in_turn += 1;
                         self.handle_readable(index);
                         if self.reading.is_some() || !self.events.is_empty() {
                             return None;
                         }
+                    } else if more {
+                        self.look_again(index, false);
                     }
                     // More of the same connection may wait to be taken apart.
                     if self.fed.is_none() {
@@ -362,6 +367,9 @@ impl Endpoint {
             }
             _ if blocked => self.arm_next(index),
             _ => {}
+        }
+        if broken {
+            self.look_again(index, true);
         }
         self.watch(index);
     }

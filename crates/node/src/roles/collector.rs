@@ -10,7 +10,7 @@ use fanin_dataflow::{
 use fanin_scenario::Processors;
 use fanin_units::Instant;
 
-use super::settings;
+use super::{processor, settings};
 use crate::config::System;
 use crate::data::{Chunk, Data, check};
 use crate::metrics::{self, Metrics};
@@ -26,6 +26,7 @@ pub struct CollectorNode {
     data: HashMap<L1Id, u64>,
     has_loggers: bool,
     units: Option<Server>,
+    failure: Option<ProcessError>,
 }
 
 impl CollectorNode {
@@ -36,6 +37,7 @@ impl CollectorNode {
     pub fn new(system: &System, place: u16, wake: &Wake) -> Result<Self, ProcessError> {
         let scenario = system.scenario();
         settings::check(scenario)?;
+        processor::check(scenario, &system.scenario_folder)?;
         let (_, sources) = supply(scenario, &system.scenario_folder)?;
         let config = settings::collector(scenario, place, sources.counts())?;
         let collector = Collector::new(config).map_err(|error| ProcessError::Settings(error.to_string()))?;
@@ -44,7 +46,7 @@ impl CollectorNode {
             Processors::Processes => Some(serve(system, place, wake)?),
             Processors::Timers => None,
         };
-        Ok(Self { collector, sources, data: HashMap::new(), has_loggers, units })
+        Ok(Self { collector, sources, data: HashMap::new(), has_loggers, units, failure: None })
     }
 
     /// Passes on what the data flow wants of the processors.
@@ -85,7 +87,7 @@ fn serve(system: &System, place: u16, wake: &Wake) -> Result<Server, ProcessErro
         let mut command = Command::new(&program);
         command.args(["node", "processor"]).arg(&path);
         command.args(["--index", &place.to_string(), "--unit", &unit.to_string()]);
-        command.env(super::processor::PARENT, parent.to_string()).stdin(Stdio::null());
+        command.env(processor::PARENT, parent.to_string()).stdin(Stdio::null());
         command
     });
     let units = system.scenario().collectors.units_per_host as u16;
@@ -140,6 +142,13 @@ impl Node for CollectorNode {
                     tracing::warn!(unit, why, "a processor is lost");
                     self.collector.handle_unit_lost(now, unit);
                 }
+                Happening::Hopeless { unit, status } => {
+                    let text = format!(
+                        "processor {unit} ends before it connects, again and again ({status}); what it says stands \
+                         above, and `live.processor` is what is run"
+                    );
+                    self.failure = Some(ProcessError::Settings(text));
+                }
                 Happening::Decided { unit, event, decision } => {
                     if !self.collector.handle_decision(now, unit, event, decision) {
                         tracing::info!(unit, event = event.0, "a decision came too late");
@@ -148,6 +157,10 @@ impl Node for CollectorNode {
             }
         }
         self.command();
+    }
+
+    fn failure(&mut self) -> Option<ProcessError> {
+        self.failure.take()
     }
 
     fn is_idle(&mut self) -> bool {

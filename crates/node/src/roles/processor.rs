@@ -1,12 +1,15 @@
 //! The processor: the one that is built in, or a command of the user's in its place.
 
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 
 use fanin_dataflow::{Decision, Random};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
-use super::settings;
+use fanin_scenario::{Processors, Scenario};
+
 use crate::clock::std_duration;
 use crate::config::System;
 use crate::process::ProcessError;
@@ -39,6 +42,42 @@ pub fn end_with_parent() -> Result<(), ProcessError> {
     }
 }
 
+/// Whether the command in `live.processor`, if there is one, can be run at all: a name that is misspelt would otherwise
+/// be tried again and again. Relative paths start at the scenario's folder.
+///
+/// # Errors
+/// If there is no such program, or no such Python file among its arguments.
+pub fn check(scenario: &Scenario, folder: &Path) -> Result<(), ProcessError> {
+    let Some((program, arguments)) = scenario.live.processor.split_first() else { return Ok(()) };
+    if scenario.live.processors != Processors::Processes {
+        return Ok(());
+    }
+    let wrong = |text: String| Err(ProcessError::Unsupported(text));
+    let can_run = |path: &Path| {
+        path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+    };
+    let found = if program.contains('/') {
+        can_run(&folder.join(program))
+    } else {
+        let paths = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&paths).any(|path| can_run(&path.join(program)))
+    };
+    if !found {
+        let place =
+            if program.contains('/') { "there is no program there" } else { "PATH has no such program" };
+        return wrong(format!(
+            "`live.processor` begins with {program:?}, and {place}; write a command, such as [\"python3\", \"choose.py\"]"
+        ));
+    }
+    match arguments.iter().find(|argument| argument.ends_with(".py") && !folder.join(argument).is_file()) {
+        Some(absent) => wrong(format!(
+            "`live.processor` names {absent:?}, and there is no such file in {}",
+            if folder.as_os_str().is_empty() { Path::new(".") } else { folder }.display()
+        )),
+        None => Ok(()),
+    }
+}
+
 /// Runs a processor until its collector ends the connection.
 ///
 /// # Errors
@@ -52,9 +91,11 @@ pub fn run(system: &System, collector: u16, unit: Option<u16>) -> Result<(), Pro
             command.env(UNIT, unit.to_string());
         }
         // Only where it fails, it comes back. The tie to the parent stays.
-        return Err(ProcessError::Own { what: "cannot run live.processor", error: command.exec() });
+        let error = command.exec();
+        let error = std::io::Error::new(error.kind(), format!("{program:?}: {error}"));
+        return Err(ProcessError::Own { what: "cannot run live.processor", error });
     }
-    let steps = settings::steps(system.scenario());
+    let steps = fanin_scenario::machines::steps(system.scenario());
     let seed = system.scenario().run.seed;
     Ok(serve(&socket, unit, |event| decide(event, &steps, seed))?)
 }
@@ -77,5 +118,29 @@ fn decide(event: &Event<'_>, steps: &[fanin_dataflow::Step], seed: u64) -> Decis
     match steps.get(usize::from(event.step) + 1) {
         Some(next) => Decision::Collect(next.collect.clone()),
         None => Decision::Accept,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(processor: &str, folder: &str) -> Result<(), String> {
+        let sets = [format!("live.processor={processor}")];
+        let loaded = fanin_scenario::load("replay", &sets).unwrap_or_else(|errors| panic!("{errors}"));
+        check(&loaded.scenario, Path::new(folder)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_command_that_cannot_run_is_named_before_anything_runs() {
+        assert_eq!(told("[]", ""), Ok(()));
+        assert_eq!(told(r#"["sh", "-c", "true"]"#, ""), Ok(()));
+        assert_eq!(told(r#"["/bin/sh"]"#, "elsewhere"), Ok(()));
+        let text = told(r#"["phyton3", "choose.py"]"#, "").unwrap_err();
+        assert!(text.contains("begins with \"phyton3\", and PATH has no such program"), "{text}");
+        let text = told(r#"["./choose"]"#, "/tmp").unwrap_err();
+        assert!(text.contains("\"./choose\", and there is no program there"), "{text}");
+        let text = told(r#"["sh", "no such.py"]"#, "").unwrap_err();
+        assert!(text.contains("names \"no such.py\", and there is no such file in ."), "{text}");
     }
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,6 +29,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// A unit that dies again and again is started less and less often, down to this.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 const PAUSE_MIN: Duration = Duration::from_millis(50);
+/// A unit whose process has ended so often before it ever connected will not connect at all.
+const FAILURES_MAX: u32 = 8;
 /// A unit that lived so long is well again.
 const WELL_AFTER: Duration = Duration::from_secs(10);
 /// How long a unit may take to end by itself when its collector does.
@@ -53,6 +55,13 @@ pub enum Happening {
         unit: u16,
         /// As far as that is known.
         why: String,
+    },
+    /// One ended again and again, and has never connected.
+    Hopeless {
+        /// The unit.
+        unit: u16,
+        /// How it ended last.
+        status: ExitStatus,
     },
     /// One decided.
     Decided {
@@ -227,6 +236,7 @@ impl UnitThread {
 
     fn run(&self) {
         let mut pause = PAUSE_MIN;
+        let (mut failures, mut has_served) = (0, false);
         while !self.is_stopping() {
             let began = Instant::now();
             let mut child = match self.launcher.as_ref().map(|launcher| launcher(self.unit).spawn()) {
@@ -239,6 +249,7 @@ impl UnitThread {
                 }
             };
             if let Some(stream) = self.connection(child.as_mut()) {
+                has_served = true;
                 let why = match self.serve(stream) {
                     Ok(()) if self.is_stopping() => None,
                     Ok(()) => Some("it closed the connection".to_owned()),
@@ -252,9 +263,17 @@ impl UnitThread {
                     self.tell(Happening::Lost { unit: self.unit, why: why + &status });
                 }
             } else if let Some(child) = child {
-                self.end(child);
+                let status = self.end(child);
                 if !self.is_stopping() {
-                    tracing::error!(unit = self.unit, "the unit's process did not connect");
+                    tracing::error!(unit = self.unit, ?status, "the unit's process did not connect");
+                    // One that was killed may do better next time.
+                    failures += u32::from(status.is_some_and(|status| status.code().is_some()));
+                }
+                if let Some(status) = status
+                    && failures >= FAILURES_MAX
+                    && !has_served
+                {
+                    self.tell(Happening::Hopeless { unit: self.unit, status });
                 }
             }
             if began.elapsed() >= WELL_AFTER {
@@ -357,7 +376,7 @@ impl UnitThread {
     }
 
     /// Sees a process to its end, by force if it does not come by itself.
-    fn end(&self, mut child: Child) -> Option<std::process::ExitStatus> {
+    fn end(&self, mut child: Child) -> Option<ExitStatus> {
         let until = Instant::now() + if self.is_stopping() { END_TIMEOUT } else { Duration::from_millis(50) };
         loop {
             match child.try_wait() {

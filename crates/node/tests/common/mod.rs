@@ -1,6 +1,7 @@
 //! A small live system of real processes, and means to hurt it.
 #![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -8,13 +9,14 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use fanin_dataflow::{Random, What};
+use fanin_dataflow::{Peer, Random, What};
 use fanin_events::convert::{Pairing, compare};
 use fanin_events::sample;
+use fanin_message::{Endpoint, Event, Options, Settings};
 use fanin_node::audit::{Audit, audit};
 use fanin_node::config::Role;
 use fanin_node::journal::{self, Line};
-use fanin_node::launch::{Launch, Live, Loopback, Place, process_name};
+use fanin_node::launch::{Launch, LaunchError, Live, Loopback, Place, process_name};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Times that a fault test's system has: short, so that a test is.
@@ -39,11 +41,30 @@ const SETTINGS: &[&str] = &[
     "live.drain=20 s",
 ];
 
-/// This machine, with a limit to the size of files that the first logger can write: a disk that is full for it.
+/// This machine, with worse disks.
 #[derive(Default)]
 pub struct Limited {
-    loopback: Loopback,
+    pub loopback: Loopback,
+    /// A limit to the size of files that the first logger can write: a disk that is full for it.
     pub file_kib: Option<u32>,
+    /// A library that the loggers load first.
+    pub preload: Option<PathBuf>,
+}
+
+/// A library in which bringing a file to disk takes 200 ms, so that loggers always have events that are not there yet.
+pub fn slow_disk() -> PathBuf {
+    const SOURCE: &str = "#define _GNU_SOURCE\n#include <sys/syscall.h>\n#include <time.h>\n#include <unistd.h>\n\
+        int fdatasync(int fd) {\n  struct timespec time = {0, 200000000};\n  nanosleep(&time, 0);\n\
+        return syscall(SYS_fdatasync, fd);\n}\n";
+    let base = std::env::temp_dir().join(format!("fanin-node-slow-disk-{}", std::process::id()));
+    let (source, library) = (base.with_extension("c"), base.with_extension("so"));
+    std::fs::write(&source, SOURCE).unwrap();
+    // The linker of this very test.
+    let mut command = Command::new("cc");
+    let built = command.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status();
+    assert!(built.unwrap().success());
+    std::fs::remove_file(source).unwrap();
+    library
 }
 
 impl Place for Limited {
@@ -51,7 +72,10 @@ impl Place for Limited {
         self.loopback.address(role, index)
     }
 
-    fn command(&self, role: Role, index: u16, command: Command) -> Command {
+    fn command(&self, role: Role, index: u16, mut command: Command) -> Command {
+        if let (Some(library), Role::Logger) = (&self.preload, role) {
+            command.env("LD_PRELOAD", library);
+        }
         let (Some(kib), Role::Logger, 0) = (self.file_kib, role, index) else { return command };
         // The signal of a write beyond the limit is ignored, so that the write itself fails.
         let mut limited = Command::new("bash");
@@ -88,11 +112,21 @@ pub fn program() -> PathBuf {
 impl System {
     /// Starts a small system with some settings of its own, and waits for its first event.
     pub fn start(name: &str, sets: &[&str]) -> Self {
-        Self::start_in(name, sets, None, None)
+        Self::start_in(name, sets, None, Limited::default())
     }
 
-    /// The same, with stored events in a folder of its own, or a limit to the first logger's files.
-    pub fn start_in(name: &str, sets: &[&str], data: Option<&Path>, file_kib: Option<u32>) -> Self {
+    /// The same, with stored events in a folder of its own, or worse disks.
+    pub fn start_in(name: &str, sets: &[&str], data: Option<&Path>, place: Limited) -> Self {
+        Self::try_start(name, sets, data, place).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The same, where it may not come up.
+    pub fn try_start(
+        name: &str,
+        sets: &[&str],
+        data: Option<&Path>,
+        place: Limited,
+    ) -> Result<Self, LaunchError> {
         let sets: Vec<String> = SETTINGS.iter().chain(sets).map(|set| (*set).to_owned()).collect();
         let loaded = fanin_scenario::load("replay", &sets).unwrap_or_else(|errors| panic!("{errors}"));
         let folder = std::env::temp_dir().join(format!("fanin-node-{name}-{}", std::process::id()));
@@ -106,11 +140,10 @@ impl System {
             restart: true,
             metrics: true,
         };
-        let place = Limited { file_kib, ..Limited::default() };
-        let live = Live::start(&launch, place).unwrap_or_else(|error| panic!("{error}"));
+        let live = Live::start(&launch, place)?;
         let mut system = Self { live, folder, stop: AtomicBool::new(false) };
-        assert!(system.live.wait_ready(&system.stop).unwrap_or_else(|error| panic!("{error}")));
-        system
+        assert!(system.live.wait_ready(&system.stop)?);
+        Ok(system)
     }
 
     pub fn work(&mut self, ms: u64) {
@@ -133,6 +166,23 @@ impl System {
             children.extend(list.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
         }
         children
+    }
+
+    /// Connects to a readout under a collector's name: the older connection is cut, as by a fault of the network.
+    pub fn cut(&self, collector: u16, readout: u16) {
+        let address = self.live.system().address(Peer::Readout(readout)).unwrap().to_owned();
+        let address: SocketAddr = address.parse().unwrap();
+        let name = format!("collector-{collector}");
+        let mut endpoint = Endpoint::new(Settings { name, ..Settings::default() }).unwrap();
+        // The readout may be on its way back from a fault before this one.
+        endpoint.connect(&format!("readout-{readout}"), address, Options::default());
+        let until = Instant::now() + Duration::from_secs(10);
+        while Instant::now() < until {
+            if let Some(Event::Connected { .. }) = endpoint.poll(Some(until)).unwrap() {
+                return;
+            }
+        }
+        panic!("readout {readout} does not answer");
     }
 
     /// Stops the system in order, and reads what it left behind.
@@ -178,6 +228,16 @@ impl Finished {
         }
         assert_eq!(other, self.audit.missing, "fragments that differ are those that are marked missing");
         assert!(same > 0);
+    }
+
+    /// How often a process was started: each life begins its journal anew.
+    pub fn lives(&self, process: &str) -> u64 {
+        let mut epochs = BTreeSet::new();
+        journal::read(&self.folder.join(format!("{process}.journal")), |epoch, _| {
+            epochs.insert(epoch);
+        })
+        .unwrap();
+        epochs.len() as u64
     }
 
     /// How many lines of all journals are like this.

@@ -17,8 +17,9 @@ use fanin_queueing::{Memory, PauseSignal, PauseThresholds, Verdict};
 use fanin_scenario::PauseMode;
 use fanin_units::{Duration, Instant};
 
-use super::{Descriptor, Fabric, Flags, INDEX_BITS, NIL, Parcel, Place, PortIndex, Schedule};
+use super::{Descriptor, Fabric, Flags, INDEX_BITS, NIL, Parcel, Port, PortIndex, Schedule};
 use crate::Error;
+use crate::lists::{List, Lists};
 use crate::network::{Network, NodeKind};
 
 /// A frame has been sent.
@@ -46,13 +47,28 @@ struct Waiting {
     from: PortIndex,
 }
 
-/// One direction of a link, seen by who sends on it. In the order of use.
+/// What is being sent and still takes memory; nothing where `from` is [`NIL`].
+struct Sending {
+    from: PortIndex,
+    wire_bytes: u32,
+    class: usize,
+}
+
+impl Default for Sending {
+    fn default() -> Self {
+        Self { from: NIL, wire_bytes: 0, class: BULK }
+    }
+}
+
+/// One direction of a link, seen by who sends on it. In the order of use: what a frame touches fills two cache lines.
 #[derive(Default)]
-#[repr(C)]
+#[repr(C, align(64))]
 struct Held {
-    waiting: [VecDeque<Waiting>; 2],
-    /// What is being sent and still takes memory.
-    sending: Option<(PortIndex, u32, usize)>,
+    /// By class, in [`HeldPorts::frames`].
+    waiting: [List; 2],
+    sending: Sending,
+    /// Of a switch in which a frame takes memory until it has been sent.
+    keeps_memory: bool,
     /// An occurrence is pending at which it looks again; never two.
     wakes: bool,
     /// By class: whether the neighbour has told it to stop.
@@ -70,6 +86,13 @@ struct Held {
     longest: u64,
     reaction: u64,
     link_delay: u64,
+}
+
+impl Held {
+    #[inline(always)]
+    const fn waits_for_nobody(&self) -> bool {
+        self.waiting[BULK].is_empty() && self.waiting[URGENT].is_empty()
+    }
 }
 
 /// What flow control has done.
@@ -93,9 +116,10 @@ pub(crate) struct PauseFigures {
 /// The queues of all ports of a network in which some can be stopped.
 pub(crate) struct HeldPorts {
     ports: Vec<Held>,
+    /// What waits at them.
+    frames: Lists<Waiting>,
     /// By switch number.
     memories: Vec<Memory>,
-    counts_in_service: Vec<bool>,
     /// The switch that a port belongs to; [`NIL`] at a host.
     switch_of: Vec<u32>,
     has_priorities: bool,
@@ -113,13 +137,15 @@ impl HeldPorts {
     pub(crate) fn new(network: &Network, memories: Vec<Memory>, switch_of: Vec<u32>) -> Result<Self, Error> {
         let ports = 2 * network.links.len() as PortIndex;
         let counts = |kind: NodeKind| match kind {
-            NodeKind::Switch { like } => Some(network.switches[like].settings.count_in_service),
-            NodeKind::Host => None,
+            NodeKind::Switch { like } => network.switches[like].settings.count_in_service,
+            NodeKind::Host => false,
         };
-        let counts_in_service = network.nodes.iter().filter_map(|node| counts(node.kind)).collect();
         let held = |port: PortIndex| -> Result<Held, Error> {
-            let mut held =
-                Held { link_delay: network.links[port as usize / 2].delay.get(), ..Held::default() };
+            let mut held = Held {
+                link_delay: network.links[port as usize / 2].delay.get(),
+                keeps_memory: counts(network.nodes[network.source(port) as usize].kind),
+                ..Held::default()
+            };
             if let NodeKind::Switch { like } = network.nodes[network.destination(port) as usize].kind {
                 let pause = &network.switches[like].settings.pause;
                 if pause.mode != PauseMode::Off {
@@ -135,8 +161,8 @@ impl HeldPorts {
         Ok(Self {
             ports: (0..ports).map(held).collect::<Result<_, _>>()?,
             switch_of,
+            frames: Lists::new(),
             memories,
-            counts_in_service,
             has_priorities,
             bulk_ends: u32::MAX,
             pauses: 0,
@@ -153,7 +179,18 @@ impl HeldPorts {
 
     /// All frames that wait.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = Parcel> {
-        self.ports.iter().flat_map(|held| held.waiting.iter().flatten()).map(|waiting| waiting.parcel)
+        self.ports.iter().flat_map(|held| self.waiting_at(held)).map(|waiting| waiting.parcel)
+    }
+
+    fn waiting_at(&self, held: &Held) -> impl Iterator<Item = &Waiting> {
+        held.waiting.into_iter().flat_map(|list| self.frames.iter(list))
+    }
+
+    /// Whether the frames of a port have to wait here: not where it is a host's whose neighbour never stops it, so that
+    /// departures are known. Its order and its times are the same.
+    pub(crate) fn holds(&self, port: PortIndex) -> bool {
+        let can_be_stopped = self.ports[port as usize].thresholds.is_some();
+        can_be_stopped || self.has_priorities || self.switch_of[port as usize] != NIL
     }
 
     /// The memory of the switch that a port leaves, if it leaves one.
@@ -192,6 +229,139 @@ impl HeldPorts {
         figures
     }
 
+    /// Begins to send the next frame of a port, if there is one that may go and the link is free.
+    fn kick(
+        &mut self,
+        ports: &mut [Port],
+        schedule: &mut Schedule,
+        now: u64,
+        index: PortIndex,
+        unstored: u32,
+    ) {
+        let state = &mut self.ports[index as usize];
+        if state.wakes {
+            return;
+        }
+        let departure = ports[index as usize].departure;
+        if departure > now {
+            state.wakes = true;
+            schedule.insert(departure, TRANSMITTED << INDEX_BITS | index);
+            return;
+        }
+        let may_go = |class: usize| !state.stopped[class] && !state.waiting[class].is_empty();
+        let class = if may_go(URGENT) { URGENT } else { BULK };
+        if class == BULK && !may_go(BULK) {
+            return;
+        }
+        let Some(waiting) = self.frames.pop(&mut state.waiting[class]) else { return };
+        self.transmit(ports, schedule, now, index, class, waiting, unstored);
+    }
+
+    /// Sends a frame by a port whose link is free.
+    #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "the parts of the fabric that it borrows")]
+    fn transmit(
+        &mut self,
+        ports: &mut [Port],
+        schedule: &mut Schedule,
+        now: u64,
+        index: PortIndex,
+        class: usize,
+        Waiting { parcel, from }: Waiting,
+        unstored: u32,
+    ) {
+        let port = &mut ports[index as usize];
+        let state = &mut self.ports[index as usize];
+        let departure = now + port.time_to_send(parcel.wire_bytes());
+        state.sending = Sending { from, wire_bytes: parcel.wire_bytes(), class };
+        // Only where something is to be done then.
+        if state.keeps_memory || !state.waits_for_nobody() {
+            state.wakes = true;
+            schedule.insert(departure, TRANSMITTED << INDEX_BITS | index);
+        }
+        let gives_back = !state.keeps_memory && from != NIL;
+        port.accept(schedule, departure, index, parcel);
+        if gives_back {
+            self.release(ports, schedule, now, index, unstored);
+        }
+    }
+
+    /// Gives the memory of the frame back that a port sends or has sent.
+    #[inline]
+    fn release(
+        &mut self,
+        ports: &mut [Port],
+        schedule: &mut Schedule,
+        now: u64,
+        index: PortIndex,
+        unstored: u32,
+    ) {
+        let state = &mut self.ports[index as usize];
+        let Sending { from, wire_bytes, class } = state.sending;
+        if from == NIL {
+            return;
+        }
+        state.sending.from = NIL;
+        let bytes = wire_bytes - unstored;
+        let (input, output) = (ports[from as usize].place.input, ports[index as usize].place.output);
+        let memory = &mut self.memories[self.switch_of[index as usize] as usize];
+        memory.release(Instant::new(now), usize::from(input), usize::from(output), bytes);
+        let charge = memory.charge(bytes);
+        self.change_level(ports, schedule, now, from, class, -(charge as i64));
+    }
+
+    /// What came in by a port and waits has changed: a signal may be due.
+    #[inline]
+    fn change_level(
+        &mut self,
+        ports: &mut [Port],
+        schedule: &mut Schedule,
+        now: u64,
+        from: PortIndex,
+        class: usize,
+        by: i64,
+    ) {
+        let state = &mut self.ports[from as usize];
+        if state.class_only && class != BULK {
+            return;
+        }
+        state.level = state.level.wrapping_add_signed(by);
+        state.level_max = state.level_max.max(state.level);
+        if let Some(signal) =
+            state.thresholds.as_mut().and_then(|thresholds| thresholds.handle_level(state.level))
+        {
+            self.signal(ports, schedule, now, from, signal);
+        }
+    }
+
+    /// Tells the neighbour at the other end of a port to stop or to go on.
+    #[cold]
+    fn signal(
+        &mut self,
+        ports: &mut [Port],
+        schedule: &mut Schedule,
+        now: u64,
+        from: PortIndex,
+        signal: PauseSignal,
+    ) {
+        let state = &mut self.ports[from as usize];
+        // It goes after the frame that is being sent, and before all that waits.
+        let back = &mut ports[from as usize ^ 1];
+        let sent = now.max(back.departure) + back.time_to_send(SIGNAL_BYTES);
+        back.departure = sent;
+        back.wire_bytes += u64::from(SIGNAL_BYTES);
+        state.signals.push_back(signal);
+        schedule.insert(sent + state.link_delay + state.reaction, SIGNAL << INDEX_BITS | from);
+        match signal {
+            PauseSignal::Pause => self.pauses += 1,
+            PauseSignal::Resume => self.resumes += 1,
+        }
+        if signal == PauseSignal::Pause && !self.checks {
+            self.checks = true;
+            schedule.insert(now + SUSPECT, DEADLOCK_CHECK << INDEX_BITS);
+        }
+    }
+
     /// Whether pausing has come to a circle in which each port waits for the next, so that none will ever go on. A port is
     /// stuck where what came in by it waits, as far as it must leave for the port to go on, at outputs that are stuck.
     fn find_deadlock(&mut self, unstored_bytes: u32) {
@@ -202,7 +372,7 @@ impl HeldPorts {
             std::collections::BTreeMap::new();
         for (output, held) in self.ports.iter().enumerate() {
             let Some(memory) = self.memory(output as PortIndex) else { continue };
-            for waiting in held.waiting.iter().flatten() {
+            for waiting in self.waiting_at(held) {
                 let bytes = memory.charge(waiting.parcel.wire_bytes() - unstored_bytes);
                 *behind.entry((waiting.from, output as PortIndex)).or_default() += bytes;
             }
@@ -243,6 +413,13 @@ impl HeldPorts {
 }
 
 impl Fabric {
+    /// From now on the frames of all hosts wait like those of switches, for somebody who looks at how busy their links are
+    /// with what is being sent.
+    pub(crate) fn hold_hosts(&mut self) {
+        let is_held = self.held.is_some();
+        self.ports.iter_mut().for_each(|port| port.is_held = is_held);
+    }
+
     /// Queues a frame at a port that may be stopped. `from` is the port that it came in by, [`NIL`] at its own host.
     pub(super) fn hold(
         &mut self,
@@ -252,18 +429,17 @@ impl Fabric {
         mut parcel: Parcel,
     ) -> Option<Parcel> {
         let unstored = self.unstored_bytes;
-        let Place { output, .. } = self.ports[index as usize].place;
-        let held = self.held.as_mut()?;
+        let Self { held, ports, .. } = self;
+        let held = held.as_deref_mut()?;
         let class = held.class(parcel.end());
         if from != NIL {
-            let input = self.ports[from as usize].place.input;
+            let (input, output) = (ports[from as usize].place.input, ports[index as usize].place.output);
             let switch = held.switch_of[index as usize] as usize;
             let descriptor = Descriptor { bytes: parcel.wire_bytes() - unstored, ecn: parcel.ecn() };
             let chance = &mut self.chances[switch];
-            let (at, ports) = (Instant::new(now), [usize::from(input), usize::from(output)]);
-            match held.memories[switch]
-                .admit(at, ports[0], ports[1], descriptor, || (chance.bits() >> 32) as u32)
-            {
+            let (at, input, output) = (Instant::new(now), usize::from(input), usize::from(output));
+            let memory = &mut held.memories[switch];
+            match memory.admit(at, input, output, descriptor, || (chance.bits() >> 32) as u32) {
                 Verdict::Dropped(_) => return Some(parcel),
                 Verdict::Accepted { marked: true } => {
                     parcel = parcel.marked();
@@ -271,131 +447,35 @@ impl Fabric {
                 }
                 Verdict::Accepted { marked: false } => {}
             }
-            let charge = held.memories[switch].charge(descriptor.bytes);
-            self.change_level(schedule, now, from, class, charge as i64);
+            let charge = memory.charge(descriptor.bytes);
+            held.change_level(ports, schedule, now, from, class, charge as i64);
         }
-        let held = self.held.as_mut()?;
         let state = &mut held.ports[index as usize];
-        let is_idle = !state.wakes && self.ports[index as usize].departure <= now;
-        if is_idle && !state.stopped[class] && state.waiting.iter().all(VecDeque::is_empty) {
-            self.transmit(schedule, now, index, class, Waiting { parcel, from });
+        let is_idle = !state.wakes && ports[index as usize].departure <= now;
+        if is_idle && !state.stopped[class] && state.waits_for_nobody() {
+            held.transmit(ports, schedule, now, index, class, Waiting { parcel, from }, unstored);
         } else {
-            state.waiting[class].push_back(Waiting { parcel, from });
-            self.kick(schedule, now, index);
+            held.frames.push(&mut state.waiting[class], Waiting { parcel, from });
+            if !state.wakes {
+                held.kick(ports, schedule, now, index, unstored);
+            }
         }
         None
     }
 
-    /// Begins to send the next frame of a port, if there is one that may go and the link is free.
-    fn kick(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) {
-        let Some(held) = &mut self.held else { return };
-        let port = &mut self.ports[index as usize];
-        let state = &mut held.ports[index as usize];
-        if state.wakes {
-            return;
-        }
-        if port.departure > now {
-            state.wakes = true;
-            schedule.insert(port.departure, TRANSMITTED << INDEX_BITS | index);
-            return;
-        }
-        let Some(class) = [URGENT, BULK]
-            .into_iter()
-            .find(|&class| !state.stopped[class] && !state.waiting[class].is_empty())
-        else {
-            return;
-        };
-        let Some(waiting) = state.waiting[class].pop_front() else { return };
-        self.transmit(schedule, now, index, class, waiting);
-    }
-
-    /// Sends a frame by a port whose link is free.
-    #[inline(always)]
-    fn transmit(
-        &mut self,
-        schedule: &mut Schedule,
-        now: u64,
-        index: PortIndex,
-        class: usize,
-        Waiting { parcel, from }: Waiting,
-    ) {
-        let Some(held) = &mut self.held else { return };
-        let port = &mut self.ports[index as usize];
-        let state = &mut held.ports[index as usize];
-        let departure = now + port.time_to_send(parcel.wire_bytes());
-        let switch = held.switch_of[index as usize];
-        let keeps_memory = switch != NIL && held.counts_in_service[switch as usize];
-        if from != NIL {
-            state.sending = Some((from, parcel.wire_bytes(), class));
-        }
-        // Only where something is to be done then.
-        if keeps_memory || state.waiting.iter().any(|waiting| !waiting.is_empty()) {
-            state.wakes = true;
-            schedule.insert(departure, TRANSMITTED << INDEX_BITS | index);
-        }
-        port.accept(schedule, departure, index, parcel);
-        if switch != NIL && !keeps_memory {
-            self.release(schedule, now, index);
-        }
-    }
-
-    /// Gives the memory of the frame back that a port sends or has sent.
-    #[inline]
-    fn release(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) {
-        let Some(held) = &mut self.held else { return };
-        let Some((from, wire_bytes, class)) = held.ports[index as usize].sending.take() else { return };
-        let bytes = wire_bytes - self.unstored_bytes;
-        let (input, output) =
-            (self.ports[from as usize].place.input, self.ports[index as usize].place.output);
-        let memory = &mut held.memories[held.switch_of[index as usize] as usize];
-        memory.release(Instant::new(now), usize::from(input), usize::from(output), bytes);
-        let charge = memory.charge(bytes);
-        self.change_level(schedule, now, from, class, -(charge as i64));
-    }
-
-    /// What came in by a port and waits has changed: a signal may be due.
-    #[inline]
-    fn change_level(&mut self, schedule: &mut Schedule, now: u64, from: PortIndex, class: usize, by: i64) {
-        let Some(held) = &mut self.held else { return };
-        let state = &mut held.ports[from as usize];
-        if state.class_only && class != BULK {
-            return;
-        }
-        state.level = state.level.wrapping_add_signed(by);
-        state.level_max = state.level_max.max(state.level);
-        let Some(signal) =
-            state.thresholds.as_mut().and_then(|thresholds| thresholds.handle_level(state.level))
-        else {
-            return;
-        };
-        // It goes after the frame that is being sent, and before all that waits.
-        let back = &mut self.ports[from as usize ^ 1];
-        let sent = now.max(back.departure) + back.time_to_send(SIGNAL_BYTES);
-        back.departure = sent;
-        back.wire_bytes += u64::from(SIGNAL_BYTES);
-        state.signals.push_back(signal);
-        schedule.insert(sent + state.link_delay + state.reaction, SIGNAL << INDEX_BITS | from);
-        match signal {
-            PauseSignal::Pause => held.pauses += 1,
-            PauseSignal::Resume => held.resumes += 1,
-        }
-        if signal == PauseSignal::Pause && !held.checks {
-            held.checks = true;
-            schedule.insert(now + SUSPECT, DEADLOCK_CHECK << INDEX_BITS);
-        }
-    }
-
     /// A frame has been sent, or a signal has passed before the next.
     pub(crate) fn handle_transmitted(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) {
-        let Some(held) = &mut self.held else { return };
+        let unstored = self.unstored_bytes;
+        let Self { held: Some(held), ports, .. } = self else { return };
         held.ports[index as usize].wakes = false;
-        self.release(schedule, now, index);
-        self.kick(schedule, now, index);
+        held.release(ports, schedule, now, index, unstored);
+        held.kick(ports, schedule, now, index, unstored);
     }
 
     /// A signal works at the port that it was sent to.
     pub(crate) fn handle_signal(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) {
-        let Some(held) = &mut self.held else { return };
+        let unstored = self.unstored_bytes;
+        let Self { held: Some(held), ports, .. } = self else { return };
         let state = &mut held.ports[index as usize];
         let signal = state.signals.pop_front().expect("a signal for each of its occurrences");
         let stop = signal == PauseSignal::Pause;
@@ -406,7 +486,7 @@ impl Fabric {
         } else {
             state.stopped_for += now - state.stopped_since;
             state.longest = state.longest.max(now - state.stopped_since);
-            self.kick(schedule, now, index);
+            held.kick(ports, schedule, now, index, unstored);
         }
     }
 
@@ -490,13 +570,13 @@ mod tests {
                 SIGNAL => fabric.handle_signal(&mut schedule, now, index),
                 _ => {
                     if fabric.handle_deadlock_check(&mut schedule, now) {
-                        fabric.assert_conserved();
+                        fabric.assert_conserved(0);
                         return (delivered, dropped, true);
                     }
                 }
             }
         }
-        fabric.assert_conserved();
+        fabric.assert_conserved(0);
         (delivered, dropped, false)
     }
 

@@ -46,7 +46,8 @@ impl Fabric {
                     ringed.payload -= u64::from(self.segments[parcel.segment()].payload);
                     let departure = now + port.time_to_send(parcel.wire_bytes());
                     port.accept(schedule, departure, index, parcel);
-                    look_at = departure;
+                    // Where all that is left lacks tokens at the departure too, it is of no use to look there.
+                    look_at = departure.max(ringed.none_before());
                 }
                 Err(Some(at)) => look_at = at,
                 Err(None) => return,

@@ -134,7 +134,7 @@ impl Endpoint {
             (self.fackets(config).saturating_sub(self.reordering).max(segment), true)
         };
         let mut limit = self.una;
-        for run in &self.flight.runs {
+        for run in self.flight.runs.iter() {
             if run.start >= highest || budget == 0 {
                 break;
             }

@@ -4,9 +4,8 @@
 //! loss there is a run for each call that let something go, and a SACK hole splits runs where the kernel
 //! splits its segmentation-offload buffers.
 
-use std::collections::VecDeque;
-
 use super::config::Config;
+use super::runs::Runs;
 
 /// Received above the cumulative acknowledgement.
 pub(crate) const SACKED: u8 = 1;
@@ -18,7 +17,7 @@ pub(crate) const RETRANSMITTED: u8 = 4;
 pub(crate) const EVER_RETRANSMITTED: u8 = 8;
 
 /// Consecutive segments of one fate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Run {
     /// Stream offset of the first byte.
     pub(crate) start: u64,
@@ -47,7 +46,7 @@ impl Run {
 /// The runs in flight, in stream order and without gaps, and their sums in units of the window.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flight {
-    pub(crate) runs: VecDeque<Run>,
+    pub(crate) runs: Runs,
     /// Everything sent and not acknowledged.
     pub(crate) out: u32,
     /// Of that: received out of order.
@@ -222,7 +221,7 @@ impl Flight {
     /// counted as retransmitted. Returns the units newly lost.
     pub(crate) fn mark_lost(&mut self, config: &Config, mut choose: impl FnMut(&Run) -> bool) -> u32 {
         let mut newly = 0;
-        for run in &mut self.runs {
+        for run in self.runs.iter_mut() {
             let in_network = run.state & (LOST | SACKED) == 0 || run.is(RETRANSMITTED);
             if run.is(SACKED) || !in_network || !choose(run) {
                 continue;
@@ -243,7 +242,7 @@ impl Flight {
     /// Forgets that anything was held to be lost or was sent again (`tcp_undo_cwnd_reduction` with
     /// `unmark_loss`).
     pub(crate) fn unmark_lost(&mut self) {
-        for run in &mut self.runs {
+        for run in self.runs.iter_mut() {
             run.state &= !LOST;
         }
         self.lost = 0;
@@ -251,7 +250,7 @@ impl Flight {
 
     /// The receiver threw away what it had SACKed, or a time-out makes us assume so.
     pub(crate) fn forget_sacks(&mut self) {
-        for run in &mut self.runs {
+        for run in self.runs.iter_mut() {
             run.state &= !SACKED;
         }
         self.sacked = 0;
@@ -309,7 +308,7 @@ impl Flight {
         if self.lost == 0 {
             return None;
         }
-        self.runs.iter().position(|run| run.state & (LOST | RETRANSMITTED | SACKED) == LOST)
+        self.runs.position(|run| run.state & (LOST | RETRANSMITTED | SACKED) == LOST)
     }
 
     /// Notes that the first segment of run `index` is sent again now; returns its start and length.
@@ -342,7 +341,7 @@ impl Flight {
     pub(crate) fn check(&self, config: &Config, una: u64, next: u64) {
         let mut expected = una;
         let (mut out, mut sacked, mut lost, mut retransmitted) = (0, 0, 0, 0);
-        for run in &self.runs {
+        for run in self.runs.iter() {
             assert_eq!(run.start, expected, "runs leave no gap");
             expected = run.end();
             let units = config.units(run.len, run.mss);

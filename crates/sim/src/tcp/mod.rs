@@ -21,6 +21,7 @@ mod receive;
 mod recovery;
 mod retransmit;
 mod rtt;
+mod runs;
 mod segment;
 mod swift;
 mod undo;

@@ -39,7 +39,6 @@ impl Endpoint {
             && let Some(index) = self
                 .flight
                 .runs
-                .iter()
                 .position(|run| run.start < highest && run.state & (SACKED | EVER_RETRANSMITTED) == 0)
         {
             return Some(self.retransmit(config, now, index));

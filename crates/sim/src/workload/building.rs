@@ -5,13 +5,11 @@ mod settings;
 mod shifter;
 
 use fanin_dataflow::{
-    Arrivals, ClearConfig, Collector, CollectorConfig, Discipline, FragmentSet, L1Id, Logger, LoggerConfig,
-    Message, Outcome, Peer, Readout, ReadoutConfig, Record, RequestOrder, StartOrder, Supervisor,
-    SupervisorConfig, Unexpected, UnitModel, What, WriteModel,
+    ClearConfig, Collector, CollectorConfig, FragmentSet, L1Id, Logger, LoggerConfig, Message, Outcome, Peer,
+    Readout, ReadoutConfig, Record, Supervisor, SupervisorConfig, Unexpected, UnitModel, What, WriteModel,
 };
 use fanin_report::{EventRow, Outcome as RowOutcome, Span, Summary};
-use fanin_scenario as scenario;
-use fanin_scenario::{Scenario, ShapingMethod, WorkloadKind};
+use fanin_scenario::{Scenario, ShapingMethod, WorkloadKind, machines};
 use fanin_units::{Bytes, Duration, Instant, Ratio};
 
 use crate::Error;
@@ -22,7 +20,7 @@ use crate::random::{Kind, Purpose, host, seed};
 use crate::run::{Measured, Wanted};
 use crate::topology::Roles;
 use crate::workload::building::push::Push;
-use crate::workload::building::settings::{distributed, memory_matters, policy, small, steps};
+use crate::workload::building::settings::{memory_matters, small};
 use crate::workload::building::shifter::Shifter;
 use crate::workload::sizes::{Data, Sizes};
 use crate::world::{EndIndex, Outbox, Workload};
@@ -142,11 +140,8 @@ impl Building {
         let units = small("collectors.units_per_host", u64::from(scenario.collectors.units_per_host))?;
         let fragments = small("readout.fragments_per_host", u64::from(scenario.readout.fragments_per_host))?;
         let loggers = small("logger.hosts", roles.loggers.len() as u64)?;
-        let credits = match scenario.shaping.method {
-            ShapingMethod::Credits => Some(scenario.shaping.credits),
-            // The arbiter sits below TCP, the shifter between the readouts and their connections.
-            ShapingMethod::None | ShapingMethod::Fastpass | ShapingMethod::BarrelShifter => None,
-        };
+        // An arbiter sits below TCP, a shifter between the readouts and their connections.
+        let credits = machines::credits(scenario);
         let shares_hosts = scenario.workload.kind == WorkloadKind::AllToAll;
         let data = Data::read(scenario)?;
         let mean = data.mean(scenario);
@@ -154,18 +149,10 @@ impl Building {
         let supervisor = Supervisor::new(SupervisorConfig {
             units: vec![units; collectors as usize],
             readouts: small("readout.hosts", readouts)?,
-            arrivals: match scenario.supervisor.arrivals {
-                scenario::Arrivals::Periodic => Arrivals::Periodic(scenario.supervisor.rate),
-                scenario::Arrivals::Poisson => Arrivals::Poisson(scenario.supervisor.rate),
-                scenario::Arrivals::OnDemand => Arrivals::Saturated,
-            },
+            arrivals: machines::arrivals(&scenario.supervisor),
             units_awaited: u32::from(units) * collectors as u32,
-            policy: policy(&scenario.supervisor),
-            start_order: match scenario.supervisor.start_order {
-                scenario::StartOrder::ByHost => StartOrder::NodeMajor,
-                scenario::StartOrder::Interleaved => StartOrder::UnitMajor,
-                scenario::StartOrder::Random => StartOrder::Shuffled,
-            },
+            policy: machines::policy(&scenario.supervisor),
+            start_order: machines::start_order(&scenario.supervisor),
             clear: Some(ClearConfig {
                 group: small("supervisor.clear_group", u64::from(scenario.supervisor.clear_group))?,
                 ..ClearConfig::default()
@@ -173,7 +160,7 @@ impl Building {
             seed: seed(Kind::Supervisor, 0),
             ..SupervisorConfig::default()
         })?;
-        let response = distributed(scenario.readout.response_delay, scenario.readout.response_delay_sd);
+        let response = machines::delay(scenario.readout.response_delay, scenario.readout.response_delay_sd);
         let readout = |place: u64| -> Result<_, Error> {
             let config = ReadoutConfig {
                 response,
@@ -192,20 +179,9 @@ impl Building {
                     .collect(),
                 loggers,
                 credits,
-                discipline: match scenario.shaping.discipline {
-                    scenario::CreditDiscipline::Fifo => Discipline::Fifo,
-                    scenario::CreditDiscipline::RoundRobin => Discipline::RoundRobin,
-                    scenario::CreditDiscipline::SmallestRemaining => Discipline::SmallestRemaining,
-                    scenario::CreditDiscipline::FirstFit => Discipline::SkipOver,
-                },
-                order: match scenario.shaping.request_order {
-                    scenario::RequestOrder::Fixed => RequestOrder::Fixed,
-                    scenario::RequestOrder::Rotated => {
-                        RequestOrder::Rotated((place * readouts / collectors) as u16)
-                    }
-                    scenario::RequestOrder::Random => RequestOrder::Random,
-                },
-                model: UnitModel::Steps(steps(scenario)),
+                discipline: machines::discipline(scenario),
+                order: machines::request_order(scenario, place, collectors, readouts),
+                model: UnitModel::Steps(machines::steps(scenario)),
                 clear: None,
                 // Whoever schedules the hosts knows at once who is gone.
                 readout_wait: if scenario.shaping.method == ShapingMethod::BarrelShifter {

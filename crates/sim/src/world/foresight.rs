@@ -16,7 +16,10 @@ impl<W: Workload> World<W> {
             let end = &self.ends[next.end as usize];
             prefetch(&self.fabric.segments[next.segment()]);
             prefetch(&end.timer_at);
-            end.endpoint.prefetch(next.wire_bytes > FRAME_BYTES_ACK_MAX);
+            match &self.sird {
+                None => end.endpoint.prefetch(next.wire_bytes > FRAME_BYTES_ACK_MAX),
+                Some(sird) => sird.prefetch(next.end),
+            }
         }
     }
 

@@ -58,9 +58,13 @@ impl<W: Workload> World<W> {
             let end = &mut self.ends[index as usize];
             loop {
                 let backlog = self.fabric.backlog(end.route.port, self.now);
-                let Some(segment) = sird.poll_transmit(index, self.now, backlog) else { break };
+                let place = self.fabric.free_place();
+                let segment = &mut self.fabric.segments[place as usize];
+                if !sird.write_transmit(index, self.now, backlog, segment) {
+                    break;
+                }
                 self.payload.sent += u64::from(segment.payload);
-                let bytes = self.fabric.send(&mut self.schedule, self.now, &segment, end.route, end.peer);
+                let bytes = self.fabric.send_from(place, &mut self.schedule, self.now, end.route, end.peer);
                 self.frames_sent += 1;
                 self.wire_bytes_sent += u64::from(bytes);
             }

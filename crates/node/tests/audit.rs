@@ -1,0 +1,127 @@
+//! The auditor finds what it is there to find: what a sound system left behind is spoilt in every way that matters.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use common::System;
+use fanin_node::audit::audit;
+
+/// What a spoiler is given: the folder of the journals, and that of the stored events.
+type Spoil = fn(&Path, &Path);
+
+fn files(folder: &Path, part: &str) -> Vec<PathBuf> {
+    let mut all: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file() && path.to_string_lossy().contains(part))
+        .collect();
+    all.sort();
+    all
+}
+
+fn first(folder: &Path, part: &str) -> PathBuf {
+    files(folder, part).into_iter().next().unwrap_or_else(|| panic!("nothing like {part}"))
+}
+
+/// Takes out of the supervisor's journal the first line with this word.
+fn forget(folder: &Path, word: &str) {
+    edit(folder, |lines| {
+        let place = lines.iter().position(|line| line.contains(word)).unwrap();
+        lines.remove(place);
+    });
+}
+
+/// Writes the first such line of the supervisor's journal twice.
+fn repeat(folder: &Path, word: &str) {
+    edit(folder, |lines| {
+        let place = lines.iter().position(|line| line.contains(word)).unwrap();
+        lines.insert(place, lines[place].clone());
+    });
+}
+
+fn edit(folder: &Path, change: impl Fn(&mut Vec<String>)) {
+    let path = folder.join("supervisor.journal");
+    let mut lines: Vec<String> = std::fs::read_to_string(&path).unwrap().lines().map(str::to_owned).collect();
+    change(&mut lines);
+    std::fs::write(path, lines.join("\n") + "\n").unwrap();
+}
+
+const SPOILERS: &[(&str, Spoil, &str)] = &[
+    ("a file is gone", |_, data| std::fs::remove_file(first(data, "physics")).unwrap(), "no file has it"),
+    (
+        "a byte of a file is another one",
+        |_, data| {
+            let path = first(data, "physics");
+            let mut bytes = std::fs::read(&path).unwrap();
+            let place = bytes.len() / 2;
+            bytes[place] ^= 0x10;
+            std::fs::write(path, bytes).unwrap();
+        },
+        "faults; the first: at byte",
+    ),
+    (
+        "a file is cut short",
+        |_, data| {
+            let path = first(data, "physics");
+            let bytes = std::fs::read(&path).unwrap();
+            std::fs::write(path, &bytes[..bytes.len() - 500]).unwrap();
+        },
+        "faults; the first: at byte",
+    ),
+    (
+        "a file is there twice",
+        |_, data| {
+            let path = first(data, "logger-0-physics");
+            std::fs::copy(&path, path.with_file_name("logger-1-physics-99999.data")).unwrap();
+        },
+        "is on disk 2 times without a reason",
+    ),
+    (
+        "a file is in the other stream",
+        |_, data| {
+            let path = first(data, "logger-0-physics");
+            std::fs::rename(&path, path.with_file_name("logger-0-debug-99999.data")).unwrap();
+        },
+        "but the debug stream has it alone",
+    ),
+    (
+        "an event was never finished",
+        |folder, _| forget(folder, " completed "),
+        "it was assigned and never finished",
+    ),
+    ("an event was finished twice", |folder, _| repeat(folder, " completed "), "was finished with 2 times"),
+    (
+        "an event was assigned twice",
+        |folder, _| repeat(folder, " assigned "),
+        "was assigned 2 times, but taken back 0",
+    ),
+    ("an event came from nowhere", |folder, _| forget(folder, " assigned "), "was never assigned"),
+];
+
+fn copy(from: &Path, to: &Path, part: &str) {
+    std::fs::create_dir_all(to).unwrap();
+    for path in files(from, part) {
+        std::fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+    }
+}
+
+#[test]
+fn what_is_not_as_promised_is_found() {
+    let mut system = System::start("audit", &[]);
+    system.work(800);
+    let finished = system.finish();
+    assert!(finished.audit.totals.stored > 10, "{:?}", finished.audit);
+    for (what, spoil, finding) in SPOILERS {
+        let folder = finished.folder.join("spoilt");
+        let data = folder.join("data");
+        copy(&finished.folder, &folder, ".journal");
+        copy(&finished.data, &data, ".data");
+        assert_eq!(audit(&folder, &data, true).unwrap(), finished.audit, "before {what}");
+        spoil(&folder, &data);
+        let found = audit(&folder, &data, true).unwrap_err().to_string();
+        assert!(found.contains(finding), "{what}: {found}");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+    finished.remove();
+}

@@ -1,0 +1,181 @@
+//! A queue of runs, the first of which lies in place.
+//!
+//! Most flights are one run, sent in one go: it is found without another line of memory, of which there would be one for each
+//! of hundreds of thousands of connections.
+
+use std::collections::VecDeque;
+use std::ops::{Index, IndexMut};
+
+use super::flight::Run;
+
+/// Runs in order. None of them is empty.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Runs {
+    /// Without a byte where there is none at all.
+    first: Run,
+    #[expect(clippy::box_collection, reason = "three words less in each of many connections")]
+    rest: Option<Box<VecDeque<Run>>>,
+}
+
+impl Runs {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.len == 0
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        if self.is_empty() { 0 } else { 1 + self.rest.as_ref().map_or(0, |rest| rest.len()) }
+    }
+
+    #[inline]
+    pub(crate) fn front(&self) -> Option<&Run> {
+        (!self.is_empty()).then_some(&self.first)
+    }
+
+    #[inline]
+    pub(crate) fn front_mut(&mut self) -> Option<&mut Run> {
+        (!self.is_empty()).then_some(&mut self.first)
+    }
+
+    #[inline]
+    pub(crate) fn back(&self) -> Option<&Run> {
+        self.rest.as_ref().and_then(|rest| rest.back()).or_else(|| self.front())
+    }
+
+    #[inline]
+    pub(crate) fn back_mut(&mut self) -> Option<&mut Run> {
+        match self.rest.as_mut().and_then(|rest| rest.back_mut()) {
+            Some(run) => Some(run),
+            None => (self.first.len > 0).then_some(&mut self.first),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn push_back(&mut self, run: Run) {
+        if self.is_empty() {
+            self.first = run;
+        } else {
+            self.rest.get_or_insert_default().push_back(run);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn pop_front(&mut self) {
+        self.first = self.rest.as_mut().and_then(|rest| rest.pop_front()).unwrap_or_default();
+    }
+
+    pub(crate) fn get_mut(&mut self, index: usize) -> Option<&mut Run> {
+        match index {
+            0 => self.front_mut(),
+            _ => self.rest.as_mut()?.get_mut(index - 1),
+        }
+    }
+
+    /// Puts a run behind the first `index`, of which there is one at least.
+    pub(crate) fn insert(&mut self, index: usize, run: Run) {
+        self.rest.get_or_insert_default().insert(index - 1, run);
+    }
+
+    /// Takes out a run that is not the first.
+    pub(crate) fn remove(&mut self, index: usize) {
+        if let Some(rest) = &mut self.rest {
+            rest.remove(index - 1);
+        }
+    }
+
+    /// How many runs from the front on satisfy `holds`, which no run after another that does not may.
+    pub(crate) fn partition_point(&self, mut holds: impl FnMut(&Run) -> bool) -> usize {
+        match self.front() {
+            Some(first) if holds(first) => {
+                1 + self.rest.as_ref().map_or(0, |rest| rest.partition_point(holds))
+            }
+            _ => 0,
+        }
+    }
+
+    /// The first run that satisfies `holds`.
+    pub(crate) fn position(&self, holds: impl FnMut(&Run) -> bool) -> Option<usize> {
+        self.iter().position(holds)
+    }
+
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Run> {
+        self.front().into_iter().chain(self.rest.iter().flat_map(|rest| rest.iter()))
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Run> {
+        let first = (self.first.len > 0).then_some(&mut self.first);
+        first.into_iter().chain(self.rest.iter_mut().flat_map(|rest| rest.iter_mut()))
+    }
+}
+
+impl Index<usize> for Runs {
+    type Output = Run;
+
+    fn index(&self, index: usize) -> &Run {
+        match (index, &self.rest) {
+            (0, _) => self.front().expect("a run"),
+            (_, Some(rest)) => &rest[index - 1],
+            (_, None) => panic!("no run {index}"),
+        }
+    }
+}
+
+impl IndexMut<usize> for Runs {
+    fn index_mut(&mut self, index: usize) -> &mut Run {
+        self.get_mut(index).expect("a run")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(number: u64) -> Run {
+        Run { start: number, len: 1, ..Run::default() }
+    }
+
+    #[test]
+    fn is_a_queue() {
+        let mut runs = Runs::default();
+        let mut model: VecDeque<Run> = VecDeque::new();
+        let mut state = 1_u64;
+        for step in 0..20_000 {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let chance = (state >> 33) as usize;
+            match chance % 5 {
+                0 | 1 => {
+                    runs.push_back(run(step));
+                    model.push_back(run(step));
+                }
+                2 => {
+                    runs.pop_front();
+                    model.pop_front();
+                }
+                3 if !model.is_empty() => {
+                    let index = 1 + chance / 8 % model.len();
+                    runs.insert(index, run(step));
+                    model.insert(index, run(step));
+                }
+                4 if model.len() > 1 => {
+                    let index = 1 + chance / 8 % (model.len() - 1);
+                    runs.remove(index);
+                    model.remove(index);
+                }
+                _ => {}
+            }
+            assert_eq!((runs.len(), runs.is_empty()), (model.len(), model.is_empty()));
+            assert_eq!((runs.front(), runs.back()), (model.front(), model.back()));
+            assert_eq!(runs.back_mut(), model.back_mut());
+            assert!(runs.iter().eq(&model) && runs.iter().rev().eq(model.iter().rev()));
+            assert!(runs.iter_mut().eq(model.iter_mut()));
+            if !model.is_empty() {
+                let index = chance / 8 % model.len();
+                assert_eq!((runs[index], runs.get_mut(index)), (model[index], model.get_mut(index)));
+                let count = chance / 64 % (model.len() + 1);
+                let before: Vec<u64> = model.iter().take(count).map(|run| run.start).collect();
+                assert_eq!(runs.partition_point(|run| before.contains(&run.start)), count);
+            }
+        }
+    }
+}
