@@ -195,7 +195,7 @@ impl<D: Driver> Switch<D> {
                     self.tap.copy(now, Passing::Ring(output, ring), frame, &self.driver);
                 }
                 if self.sends_pauses {
-                    self.hold(input, frame.bytes);
+                    self.hold(input.into(), frame.bytes);
                 }
             }
             Verdict::Dropped(limit) => {
