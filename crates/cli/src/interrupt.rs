@@ -6,6 +6,10 @@ use crate::failure::INTERRUPTED;
 
 static STOP: AtomicBool = AtomicBool::new(false);
 static ARMED: AtomicBool = AtomicBool::new(false);
+static WRITING: AtomicBool = AtomicBool::new(false);
+
+/// From so many rows on, who waits for a result to be written is told what goes on.
+pub(crate) const ROWS_TOLD: usize = 100_000;
 
 /// Installs the handler; called once, at the start.
 pub(crate) fn install() {
@@ -15,10 +19,32 @@ pub(crate) fn install() {
         if !(first && ARMED.load(Ordering::Relaxed)) {
             std::process::exit(INTERRUPTED);
         }
+        if WRITING.load(Ordering::Relaxed) {
+            tell();
+        }
     };
     if let Err(error) = ctrlc::set_handler(handler) {
         eprintln!("warning: Ctrl-C will not be reported by exit code {INTERRUPTED}: {error}");
     }
+}
+
+/// Calls `write`, which writes a result of so many rows. It is not cut short by the first Ctrl-C, be it that this has stopped
+/// the run or that it comes now; where there is much to write, the user is told.
+pub(crate) fn writing<T>(rows: usize, write: impl FnOnce() -> T) -> T {
+    if rows < ROWS_TOLD {
+        return write();
+    }
+    WRITING.store(true, Ordering::Relaxed);
+    if STOP.load(Ordering::Relaxed) {
+        tell();
+    }
+    let written = write();
+    WRITING.store(false, Ordering::Relaxed);
+    written
+}
+
+fn tell() {
+    eprintln!("stopped: the result is being written; Ctrl-C again gives it up");
 }
 
 /// A flag that Ctrl-C sets from now on, instead of ending the command.

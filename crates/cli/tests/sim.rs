@@ -264,6 +264,26 @@ fn ctrl_c_writes_what_was_measured() {
 }
 
 #[test]
+fn after_ctrl_c_a_large_result_is_written_and_the_user_is_told() {
+    let folder = Folder::new("sim-stopped-large");
+    let out = folder.file("out");
+    let path = small(&folder);
+    let sets = ["--set", "run.duration=80000 s", "--set", "record.queue_interval=100 ns", "--out", &out];
+    let arguments = [&["sim", &path, "--quiet"], &sets[..]].concat();
+    let mut child = command(&arguments).spawn().unwrap();
+    interrupt_after(&mut child, Duration::from_millis(500));
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    let rows = fanin_report::read(Path::new(&out)).unwrap().records.queues.len();
+    assert!(rows > 100_000, "{rows} rows in half a second of processor time");
+    assert_eq!(
+        stderr(&output),
+        "stopped: the result is being written; Ctrl-C again gives it up\n\
+         error: stopped; what was measured until then is written\n"
+    );
+}
+
+#[test]
 fn ctrl_c_ends_a_sweep_with_the_points_that_are_whole() {
     let folder = Folder::new("sim-sweep-stopped");
     let path = small(&folder);

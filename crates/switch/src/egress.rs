@@ -140,7 +140,7 @@ impl<D: Driver> Switch<D> {
     #[inline(never)]
     fn drop_bound(&mut self, bound: &Bound<D::Handle>, cause: Cause) {
         let (input, output) = (usize::from(bound.input), usize::from(bound.output));
-        let is_foreign = self.lanes.is_some() && !self.mine.contains(&input);
+        let is_foreign = !self.mine.contains(&input);
         self.drop_in(if is_foreign { output } else { input }, bound.frame, cause);
     }
 

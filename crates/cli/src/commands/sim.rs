@@ -202,7 +202,11 @@ fn finish(
 }
 
 fn write(folder: &Path, result: &RunResult) -> Result<(), Failure> {
-    fanin_report::write(folder, result, &fanin_report::page(std::slice::from_ref(result)))?;
+    let fanin_report::Records { events, queues, flows, io, windows } = &result.records;
+    let rows = events.len() + queues.len() + flows.len() + io.len() + windows.len();
+    interrupt::writing(rows, || {
+        fanin_report::write(folder, result, &fanin_report::page(std::slice::from_ref(result)))
+    })?;
     Ok(())
 }
 

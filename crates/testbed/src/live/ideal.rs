@@ -28,11 +28,19 @@ pub struct Ideal {
     fixed: Duration,
     response: Duration,
     request_bytes: u64,
+    answer_bytes: u64,
 }
 
 impl Ideal {
-    /// Between the first collector and the first readout; answers come `response` after a request of `request_bytes`.
-    pub fn of(scenario: &Scenario, shape: &Shape, response: Duration, request_bytes: u64) -> Self {
+    /// Between the first collector and the first readout; answers of `answer_bytes` come `response` after a request of
+    /// `request_bytes`.
+    pub fn of(
+        scenario: &Scenario,
+        shape: &Shape,
+        response: Duration,
+        request_bytes: u64,
+        answer_bytes: u64,
+    ) -> Self {
         let (path, bridges) = path(shape);
         let latency: Duration = bridges.iter().map(|&bridge| shape.bridges[bridge].settings.latency).sum();
         let one_way: Duration = path.iter().map(|wire| wire.delay).sum::<Duration>() + latency;
@@ -46,6 +54,7 @@ impl Ideal {
             fixed: one_way + one_way,
             response,
             request_bytes,
+            answer_bytes,
         }
     }
 
@@ -64,7 +73,10 @@ impl Ideal {
             let bytes = Bytes::new(self.frame(bytes.min(self.payload)));
             rates.iter().map(|rate| rate.time_to_send(bytes)).sum::<Duration>()
         };
-        self.fixed + sent(&self.there, self.request_bytes) + self.response + sent(&self.before, self.payload)
+        self.fixed
+            + sent(&self.there, self.request_bytes)
+            + self.response
+            + sent(&self.before, self.answer_bytes)
     }
 
     /// The least time of a collection whose answers take so many bytes on the wire together.
@@ -113,13 +125,16 @@ mod tests {
         let sets = ["transport.profile=linux-6".to_owned(), "workload.request_size=10 kB".to_owned()];
         let scenario = fanin_scenario::load("incast", &sets).unwrap().scenario;
         let shape = Shape::of(&scenario).unwrap();
-        let ideal = Ideal::of(&scenario, &shape, Duration::ZERO, 64);
+        let ideal = Ideal::of(&scenario, &shape, Duration::ZERO, 64, 10_000);
         // Six full segments of 1448 B in frames of 1538 B, and 1312 B in one of 1402 B.
         assert_eq!(ideal.wire_bytes(10_000), 6 * 1538 + 1402);
         // Four times 25 us; a request of 154 B over two links, and a full frame over the first.
         let round_trip = Duration::from_micros(100) + Duration::from_nanos(2 * 154 * 8 + 1538 * 8);
         assert_eq!(ideal.time(0), round_trip);
         assert_eq!(ideal.time(125_000), round_trip + Duration::from_millis(1));
+        // An answer of 1000 B takes a frame of 1090 B on the first link.
+        let short = Ideal::of(&scenario, &shape, Duration::ZERO, 64, 1000);
+        assert_eq!(short.time(0), round_trip - Duration::from_nanos((1538 - 1090) * 8));
     }
 
     #[test]

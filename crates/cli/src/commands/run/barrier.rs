@@ -51,9 +51,10 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
         network::fill(job, &mut summary, observed);
     }
     let shape = Shape::of(scenario)?;
-    let ideal = Ideal::of(scenario, &shape, fanin_units::Duration::ZERO, REQUEST_BYTES);
     let answers = (0..u64::from(scenario.workload.senders))
         .map(|sender| fanin_testbed::barrier::answer_bytes(scenario, sender));
+    let shortest = answers.clone().min().unwrap_or(0);
+    let ideal = Ideal::of(scenario, &shape, fanin_units::Duration::ZERO, REQUEST_BYTES, shortest);
     let (payload, wire) =
         answers.fold((0, 0), |(payload, wire), bytes| (payload + bytes, wire + ideal.wire_bytes(bytes)));
     let least = ideal.time(wire);

@@ -179,15 +179,19 @@ const REQUEST_BYTES: u64 = 64;
 /// Gives each event its own ideal, with its bytes shared out evenly among the readouts, and states that of a mean event.
 fn wire_ideal(loaded: &Loaded, rows: &mut [EventRow]) -> Result<Option<fanin_report::Ideal>, Failure> {
     let scenario = &loaded.scenario;
-    let ideal = Ideal::of(scenario, &Shape::of(scenario)?, scenario.readout.response_delay, REQUEST_BYTES);
     let readouts = u64::from(scenario.readout.hosts);
-    let wire = |bytes: u64| readouts * ideal.wire_bytes(bytes / readouts);
-    let (mut events, mut sum) = (0_u64, 0_u64);
-    for row in rows.iter_mut().filter(|row| row.last_byte_ps.is_some()) {
-        row.ideal_ps = Some(ideal.time(wire(row.size_bytes)).get());
-        (events, sum) = (events + 1, sum + row.size_bytes);
-    }
+    let is_whole = |row: &EventRow| row.last_byte_ps.is_some();
+    let (events, sum) = rows
+        .iter()
+        .filter(|row| is_whole(row))
+        .fold((0_u64, 0_u64), |(events, sum), row| (events + 1, sum + row.size_bytes));
     let Some(mean) = sum.checked_div(events) else { return Ok(None) };
+    let response = scenario.readout.response_delay;
+    let ideal = Ideal::of(scenario, &Shape::of(scenario)?, response, REQUEST_BYTES, mean / readouts);
+    let wire = |bytes: u64| readouts * ideal.wire_bytes(bytes / readouts);
+    for row in rows.iter_mut().filter(|row| is_whole(row)) {
+        row.ideal_ps = Some(ideal.time(wire(row.size_bytes)).get());
+    }
     let time = ideal.time(wire(mean));
     Ok(Some(fanin_report::Ideal {
         collection_time_ms: Some(time.as_millis_f64()),
