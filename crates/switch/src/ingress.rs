@@ -73,7 +73,8 @@ impl<D: Driver> Switch<D> {
         let Self { driver, stations, outputs, lanes, .. } = self;
         let (depth, reflects) = (self.depth, self.inputs[port].reflects);
         let bytes_max = self.payload_max + (ETHERNET_BYTES + TAG_BYTES) as u32;
-        if self.has_vlans {
+        // Ways are looked up, and nothing is learned, where any frame is taken in.
+        if self.has_vlans || self.inputs[port].table != 0 {
             return 0;
         }
         let mut passed = 0;
