@@ -596,9 +596,10 @@ fn absolute(launch: &Launch<'_>) -> String {
         live.replay = path.to_string_lossy().into_owned();
     }
     for (place, word) in live.processor.iter_mut().enumerate() {
-        // A bare first word is a program that PATH has.
+        // A bare first word is a program that PATH has. Links stay: a virtual environment's interpreter is one, and knows by
+        // its name where its modules are.
         if (place > 0 || word.contains('/'))
-            && let Ok(path) = launch.scenario_folder.join(&*word).canonicalize()
+            && let Ok(path) = std::path::absolute(launch.scenario_folder.join(&*word))
             && path.is_file()
         {
             *word = path.to_string_lossy().into_owned();
@@ -616,7 +617,8 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("fanin-launch-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("choose.py"), "").unwrap();
-        let sets = [r#"live.processor=["python3", "choose.py", "--cut=3"]"#.to_owned()];
+        std::os::unix::fs::symlink("choose.py", folder.join("link.py")).unwrap();
+        let sets = [r#"live.processor=["python3", "choose.py", "link.py", "--cut=3"]"#.to_owned()];
         let loaded = fanin_scenario::load("replay", &sets).unwrap_or_else(|errors| panic!("{errors}"));
         let launch = Launch {
             loaded: &loaded,
@@ -628,8 +630,8 @@ mod tests {
             metrics: false,
         };
         let text = absolute(&launch);
-        let script = folder.canonicalize().unwrap().join("choose.py");
-        let wanted = format!("[\"python3\", {:?}, \"--cut=3\"]", script.to_string_lossy());
+        let (script, link) = (folder.join("choose.py"), folder.join("link.py"));
+        let wanted = format!("[\"python3\", {script:?}, {link:?}, \"--cut=3\"]");
         assert!(text.contains(&wanted), "no {wanted} in\n{text}");
         std::fs::remove_dir_all(folder).unwrap();
     }
