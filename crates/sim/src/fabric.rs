@@ -110,6 +110,8 @@ pub(crate) struct Fabric {
     steps: Vec<Step>,
     /// Where in `steps` each stands, by the ring that its frames wait in too.
     known_steps: HashMap<(Step, u16), u32>,
+    /// For each port, the one that was stored or found last there: most paths are like the one before.
+    last_steps: Vec<((Step, u16), u32)>,
     /// The path that is being stored; kept for its memory.
     way: Vec<PortIndex>,
     /// Ports whose frames wait in rings.
@@ -159,6 +161,7 @@ impl Fabric {
             is_doubtful: false,
             steps: Vec::new(),
             known_steps: HashMap::new(),
+            last_steps: vec![((Step { port: NIL, next: NIL }, 0), NIL); 2 * network.links.len()],
             way: Vec::new(),
             ringed: ringed
                 .iter()
@@ -192,13 +195,19 @@ impl Fabric {
                 0
             };
             let ring = u16::try_from(ring).expect("a port has 65536 rings at most");
-            next = *self.known_steps.entry((step, ring)).or_insert_with(|| {
-                self.steps.push(step);
-                if !self.ringed.is_empty() {
-                    self.rings.push(ring);
-                }
-                (self.steps.len() - 1) as u32
-            });
+            let (last, number) = self.last_steps[port as usize];
+            next = if last == (step, ring) {
+                number
+            } else {
+                *self.known_steps.entry((step, ring)).or_insert_with(|| {
+                    self.steps.push(step);
+                    if !self.ringed.is_empty() {
+                        self.rings.push(ring);
+                    }
+                    (self.steps.len() - 1) as u32
+                })
+            };
+            self.last_steps[port as usize] = ((step, ring), next);
         }
         let port = way.first().copied().unwrap_or(NIL);
         self.way = way;

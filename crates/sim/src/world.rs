@@ -434,14 +434,12 @@ impl<W: Workload> World<W> {
         }
         match self.fabric.arrive(&mut self.schedule, self.now, port) {
             Hop::Forwarded { to, is_next } => {
-                if is_next && self.needs_foresight {
+                if is_next {
                     self.foresee(to);
                 }
             }
             Hop::Delivered { end, segment, wire_bytes } => {
-                if self.needs_foresight {
-                    self.foresee(port);
-                }
+                self.foresee(port);
                 self.deliver(end, segment, wire_bytes);
             }
             Hop::Dropped { segment } => {

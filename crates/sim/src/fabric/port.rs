@@ -11,7 +11,7 @@ use crate::schedule::Schedule;
 /// Picoseconds in a second times bits in a byte.
 const PS_BITS: u64 = 8_000_000_000_000;
 
-/// So many frames behind the first in a ring is another cache line than the first's neighbour's.
+/// So many frames behind the first of a ring begins another cache line.
 const LINE_AHEAD: u32 = 5;
 
 /// A frame on its way: what is looked at on every hop. It is copied from port to port, so that a port's frames lie one

@@ -307,14 +307,22 @@ impl Receiver {
             let gap = now.get() - self.last_data_at;
             if gap <= ATO_MIN / 2 {
                 self.timeout = (self.timeout >> 1) + ATO_MIN / 2;
-            } else if gap < self.timeout {
-                self.timeout = ((self.timeout >> 1) + gap).min(rtt.rto(config).get());
-            } else if gap > rtt.rto(config).get() {
-                // Too long a pause: the sender's window has fallen back, so help it up.
-                self.start_quickacks(QUICKACKS_MAX);
+            } else {
+                self.measure_pause(config, gap, rtt);
             }
         }
         self.last_data_at = now.get();
+    }
+
+    // Apart, so that the round-trip time is not looked at for every segment.
+    #[cold]
+    fn measure_pause(&mut self, config: &Config, gap: u64, rtt: &Rtt) {
+        if gap < self.timeout {
+            self.timeout = ((self.timeout >> 1) + gap).min(rtt.rto(config).get());
+        } else if gap > rtt.rto(config).get() {
+            // Too long a pause: the sender's window has fallen back, so help it up.
+            self.start_quickacks(QUICKACKS_MAX);
+        }
     }
 
     // tcp_incr_quickack.

@@ -1,7 +1,7 @@
 //! What will be needed soon is fetched before: segments and the ends of connections lie idle for so long that they have
 //! left the near caches.
 
-use super::{End, EndIndex, Workload, World};
+use super::{EndIndex, Workload, World};
 use crate::network::PortIndex;
 use crate::prefetch::prefetch;
 
@@ -14,7 +14,7 @@ const NEAR_BYTES: usize = 1 << 20;
 impl<W: Workload> World<W> {
     /// Whether the ends of connections are so many that they leave the near caches.
     pub(super) fn needs_foresight(&self) -> bool {
-        size_of::<End>() * self.ends.len() > NEAR_BYTES
+        size_of_val(&self.ends[..]) > NEAR_BYTES
     }
 
     /// Fetches what arrivals need that were far and have come near: a link's last one is so long ago that the port, what is
@@ -30,9 +30,10 @@ impl<W: Workload> World<W> {
     }
 
     /// Fetches what the next delivery over a link will need, if it is near.
-    #[inline]
+    #[inline(always)]
     pub(super) fn foresee(&self, port: PortIndex) {
-        if let Some(next) = self.fabric.next_delivery(port)
+        if self.needs_foresight
+            && let Some(next) = self.fabric.next_delivery(port)
             && self.schedule.is_near(next.arrival)
         {
             prefetch(&self.fabric.segments[next.segment()]);
