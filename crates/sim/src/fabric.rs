@@ -2,7 +2,7 @@
 //!
 //! A port is a FIFO queue before a link of constant rate and delay. When a frame leaves it is therefore known as
 //! soon as it is accepted: no occurrence is spent on departures, and only the first arrival of each link is
-//! pending in the schedule; the others wait in the link's ring, in order.
+//! pending in the schedule: its frame lies in the port, and the others wait in a ring, in order.
 
 use std::collections::HashMap;
 
