@@ -288,7 +288,7 @@ fn first_of<const N: usize>(values: [u64; N], places: usize) -> usize {
     let hash = values
         .iter()
         .fold(0u64, |hash, value| (hash.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    ((hash >> 32) * places as u64 >> 32) as usize
+    (((hash >> 32) * places as u64) >> 32) as usize
 }
 
 /// The place of these values: theirs, or the free one where they would go.

@@ -109,7 +109,7 @@ impl Stations {
     fn first_place(&self, key: u64) -> usize {
         let run = (key / SIDE_BY_SIDE).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let runs = self.places.len() as u64 / SIDE_BY_SIDE;
-        ((run * runs >> 32) * SIDE_BY_SIDE + key % SIDE_BY_SIDE) as usize
+        (((run * runs) >> 32) * SIDE_BY_SIDE + key % SIDE_BY_SIDE) as usize
     }
 
     /// The place of a key, or the free one where it would go.

@@ -96,11 +96,11 @@ fn frame(from: u8, to: u8, class: u16, number: u32, bytes: usize) -> Vec<u8> {
     frame
 }
 
-fn ring_spec(name: String, port: usize, frames: u64, rate: Option<u64>) -> RingSpec {
+fn ring_spec(name: &str, port: usize, frames: u64, rate: Option<u64>) -> RingSpec {
     RingSpec {
         frames: Some(Packets::new(frames)),
         rate: rate.map(Rate::new),
-        ..RingSpec::new(&name, &format!("p{port}"))
+        ..RingSpec::new(name, &format!("p{port}"))
     }
 }
 
@@ -162,7 +162,7 @@ impl Run {
             config.station.push(StationSpec { mac: station(to), port: format!("p{port}"), vlan: None });
             let frames = if is_roomy { 10_000 } else { 5 };
             least.insert(name.clone(), frames);
-            config.ring.push(ring_spec(name.clone(), port, frames, Some(100_000_000)));
+            config.ring.push(ring_spec(&name, port, frames, Some(100_000_000)));
             config.rule.push(rule_spec(name.clone(), Some(name), Some(to), STAYS, 9));
         }
         let config = config.checked().unwrap_or_else(|errors| panic!("{errors}"));
@@ -264,16 +264,16 @@ impl Run {
         let name = |ring: u8| format!("r{ring}");
         let command = match change {
             Change::AddRing { ring, port, frames, rate } => {
-                Command::AddRing(ring_spec(name(ring), port, most(frames), rate))
+                Command::AddRing(ring_spec(&name(ring), port, most(frames), rate))
             }
             Change::SetRing { ring, frames, rate } => {
                 let rings = &self.workers[0].config().ring;
                 let Some(old) = rings.iter().find(|old| old.name == name(ring)) else { return Ok(()) };
                 let port = old.port[1..].parse().unwrap();
-                Command::SetRing(ring_spec(name(ring), port, most(frames), rate))
+                Command::SetRing(ring_spec(&name(ring), port, most(frames), rate))
             }
             Change::SetSteady { port, frames, rate } => {
-                Command::SetRing(ring_spec(format!("stays{port}"), port, most(frames), rate))
+                Command::SetRing(ring_spec(&format!("stays{port}"), port, most(frames), rate))
             }
             Change::RemoveRing(ring) => Command::RemoveRing { name: name(ring) },
             Change::AddRule { rule, ring, to, class, priority } => {
