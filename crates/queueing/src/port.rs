@@ -358,7 +358,6 @@ impl<H: Copy + Default> Port<H> {
         self.frames += 1;
         if state.state == State::Idle {
             if !state.paused {
-                // It was empty: this frame is its first.
                 let opens_at = state.opens_at(now, frame.bytes + self.overhead);
                 let waits = state.wait_until(now, opens_at);
                 self.join(now, ring, waits, opens_at);
@@ -441,7 +440,6 @@ impl<H: Copy + Default> Port<H> {
             let place = ring as usize;
             let state = &mut rings[place];
             state.state = State::Ready;
-            // The line with its bucket; the other one comes for this.
             fetch(core::ptr::from_ref(&state.bucket).cast());
             ready.insert(ring, || key(&rings[place], &rare[place], *discipline));
         });
@@ -477,8 +475,7 @@ impl<H: Copy + Default> Port<H> {
         Rest::More
     }
 
-    /// Asks for what the next rings in turn will need. A descriptor is found through its ring's state, so that all states are
-    /// asked for before any descriptor.
+    /// Asks for what the next rings in turn will need: all states first, through which their descriptors are found.
     #[inline(always)]
     fn fetch_ahead(&self, fetch: &impl Fn(*const u8)) {
         for ring in self.ready.upcoming(FETCHED) {
@@ -775,7 +772,7 @@ impl<H: Copy + Default> RingState<H> {
         self.bytes_easy = self.bytes_max.min(self.bytes_limit);
     }
 
-    /// Takes down where the ring waits, whose tokens are there from then on. Returns whether it lacks them now.
+    /// Notes where the ring waits, and returns whether it lacks tokens now.
     #[inline(always)]
     fn wait_until(&mut self, now: Instant, opens_at: Instant) -> bool {
         let waits = opens_at > now;
