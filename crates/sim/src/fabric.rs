@@ -24,7 +24,7 @@ mod ringed;
 
 use parcel::{ECN_CAPABLE, place_of};
 
-pub(crate) use held::{DEADLOCK_CHECK, HeldPorts, PauseFigures, SIGNAL, TRANSMITTED};
+pub(crate) use held::{BOOKING, Buffer, DEADLOCK_CHECK, HeldPorts, LEVELS, PauseFigures, SIGNAL};
 pub(crate) use parcel::Parcel;
 
 /// No port, end or segment.
@@ -153,6 +153,33 @@ impl Port {
         }
         self.held -= released;
         released
+    }
+
+    /// Whether a frame fits the queue, which it enters then; `in_switch` is what is in the whole switch, and `ample` up to where
+    /// no limit but the port's own can be met.
+    #[inline(always)]
+    fn admit(
+        &mut self,
+        now: u64,
+        charge: u64,
+        in_switch: &mut u64,
+        ample: u64,
+        unstored_bytes: u32,
+        is_doubtful: &mut bool,
+    ) -> bool {
+        // What has left the queue but not yet arrived still counts, until the difference could matter.
+        if self.held + charge > self.held_max || *in_switch + charge > ample {
+            *in_switch -= self.settle(now, unstored_bytes);
+            if self.held + charge > self.limit {
+                self.drops += 1;
+                return false;
+            }
+            self.held_max = self.held_max.max(self.held + charge);
+            *is_doubtful |= *in_switch + charge > ample;
+        }
+        *in_switch += charge;
+        self.held += charge;
+        true
     }
 
     /// What is queued: bytes and frames. Only where no memory counts them.
@@ -438,7 +465,8 @@ impl Fabric {
     /// How long a host's link is busy with what waits for it already; nothing is known where PAUSE may stop it.
     #[inline]
     pub(crate) fn backlog(&self, port: PortIndex, now: u64) -> u64 {
-        self.ports.get(port as usize).map_or(0, |port| port.departure.saturating_sub(now))
+        let port = self.ports.get(port as usize).filter(|port| !port.is_held);
+        port.map_or(0, |port| port.departure.saturating_sub(now))
     }
 
     /// Bytes on the wire of a segment.
@@ -534,7 +562,8 @@ impl Fabric {
     ) {
         let port = &mut self.ports[index as usize];
         if port.is_held {
-            self.hold(schedule, now, [NIL, index], parcel);
+            let sent = self.hold_carefully(schedule, now, [NIL, index], parcel, false);
+            debug_assert!(sent.is_ok(), "hosts queue without limit");
             return;
         }
         let departure = now.max(port.departure) + port.time_to_send(parcel.wire_bytes());
@@ -581,18 +610,9 @@ impl Fabric {
         if memory == NIL {
             let charge = port.charge(wire_bytes, self.unstored_bytes);
             let (in_switch, ample) = &mut self.ample[port.switch as usize];
-            // What has left the queue but not yet arrived still counts, until the difference could matter.
-            if port.held + charge > port.held_max || *in_switch + charge > *ample {
-                *in_switch -= port.settle(now, self.unstored_bytes);
-                if port.held + charge > port.limit {
-                    port.drops += 1;
-                    return Hop::Dropped { segment: place_of(segment) };
-                }
-                port.held_max = port.held_max.max(port.held + charge);
-                self.is_doubtful |= *in_switch + charge > *ample;
+            if !port.admit(now, charge, in_switch, *ample, self.unstored_bytes, &mut self.is_doubtful) {
+                return Hop::Dropped { segment: place_of(segment) };
             }
-            *in_switch += charge;
-            port.held += charge;
             let departure = now.max(port.departure) + port.time_to_send(wire_bytes);
             port.accept(schedule, departure, index, parcel);
             return Hop::Forwarded { to: index, is_next: port.leads_to_host & (port.len == 1) };
@@ -638,8 +658,8 @@ impl Fabric {
             m21.handle_frame(now, self.switch_of[index as usize], [input, output], parcel.end(), segment);
         }
         self.held.is_some().then(|| match self.hold(schedule, now, [from, index], parcel) {
-            None => Hop::Forwarded { to: index, is_next: false },
-            Some(dropped) => Hop::Dropped { segment: dropped.segment() },
+            Ok(is_next) => Hop::Forwarded { to: index, is_next },
+            Err(dropped) => Hop::Dropped { segment: dropped.segment() },
         })
     }
 
@@ -653,7 +673,7 @@ impl Fabric {
     pub(crate) fn queue(&mut self, now: u64, index: PortIndex) -> Queue {
         let port = &mut self.ports[index as usize];
         let Place { memory, output, .. } = port.place;
-        if let Some(memory) = self.held.as_ref().and_then(|held| held.memory(index)) {
+        if let Some(memory) = self.held.as_mut().and_then(|held| held.settled(now, index)) {
             let (held, counters) = (memory.output(usize::from(output)), memory.counters(usize::from(output)));
             let (drops, marks) = (counters.dropped_total().frames, counters.marked.frames);
             return Queue { bytes: held.bytes, frames: held.frames, drops, marks };
@@ -661,6 +681,7 @@ impl Fabric {
         if memory == NIL {
             let before = port.held;
             let (bytes, frames) = port.queue(now, self.unstored_bytes);
+            let frames = frames + self.held.as_ref().map_or(0, |held| held.waiting_len(index));
             if port.is_plain {
                 self.ample[port.switch as usize].0 -= before - bytes;
             }
@@ -694,7 +715,7 @@ impl Fabric {
         }
         self.ringed.iter_mut().for_each(RingedPort::reset_marks);
         if let Some(held) = &mut self.held {
-            held.reset_marks();
+            held.reset_marks(now);
         }
         for index in 0..self.ports.len() {
             // Hosts and memories' ports count nothing, so there is nothing to release.
