@@ -74,7 +74,7 @@ pub use message::{Done, FRAME_HEADER_BYTES, Hello, Message, Outcome, Selection, 
 pub use payload::{FragmentSet, FragmentSource, Payload, UniformSource};
 pub use peer::{L1Id, Peer, Unexpected};
 pub use policy::{Assignment, Layout, Policy, TieBreak};
-pub use random::{Delay, Random};
+pub use random::{Delay, NormalBound, Random};
 pub use readout::{Readout, ReadoutConfig, ReadoutCounters, ReadoutError};
 pub use record::{Record, What};
 pub use shares::{ShareCounters, WindowShares};

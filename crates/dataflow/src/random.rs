@@ -61,8 +61,29 @@ impl Random {
 
     /// A number of the standard normal distribution (Box and Muller).
     pub fn normal(&mut self) -> f64 {
-        let radius = libm::sqrt(-2.0 * libm::log(self.unit()));
-        radius * libm::cos(core::f64::consts::TAU * self.unit())
+        let (first, second) = (self.unit(), self.unit());
+        normal_of(first, second)
+    }
+}
+
+/// Box and Muller's transform of two uniform numbers.
+fn normal_of(first: f64, second: f64) -> f64 {
+    libm::sqrt(-2.0 * libm::log(first)) * libm::cos(core::f64::consts::TAU * second)
+}
+
+/// A bound that few numbers of the standard normal distribution come near: of most a glance shows that they lie below.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct NormalBound {
+    /// At least this, and Box and Muller's radius is below the bound.
+    first: f64,
+}
+
+impl NormalBound {
+    /// The bound `most`, in standard deviations; where it is no number, nothing is below it.
+    pub fn new(most: f64) -> Self {
+        // Far more than all rounding, here and in the transform.
+        let surely = if most.is_infinite() { most } else { most - 1e-6 * (1.0 + libm::fabs(most)) };
+        Self { first: if surely > 0.0 { libm::exp(-0.5 * surely * surely) } else { f64::INFINITY } }
     }
 }
 
@@ -103,6 +124,16 @@ impl Delay {
     /// No time at all.
     pub const ZERO: Self = Self::Constant(Duration::ZERO);
 
+    /// Draws a time as [`Self::draw`] does, with the same numbers. One of a normal distribution that surely lies below `bound`,
+    /// in standard deviations from the mean, is not worked out: `None`.
+    #[inline]
+    pub fn draw_above(&self, random: &mut Random, bound: &NormalBound) -> Option<Duration> {
+        let Self::Normal { mean, sd } = *self else { return Some(self.draw(random)) };
+        let (first, second) = (random.unit(), random.unit());
+        let number = || mean.get() as f64 + sd.get() as f64 * normal_of(first, second);
+        (first < bound.first).then(|| Duration::new(number() as u64))
+    }
+
     /// Draws a time.
     #[inline]
     pub fn draw(&self, random: &mut Random) -> Duration {
@@ -141,6 +172,28 @@ mod tests {
         }
         let mean = sum / f64::from(draws);
         (mean, libm::sqrt(squares / f64::from(draws) - mean * mean))
+    }
+
+    #[test]
+    fn what_is_not_worked_out_lies_below_the_bound() {
+        let delay = Delay::Normal { mean: Duration::from_micros(100), sd: Duration::from_micros(50) };
+        for most in [-1.0, 0.0, 0.5, 1.0, 2.5, 8.0, f64::INFINITY, f64::NAN] {
+            let bound = NormalBound::new(most);
+            let (mut random, mut same) = (Random::new(3), Random::new(3));
+            let mut left_out = 0;
+            for _ in 0..20_000 {
+                let (drawn, expected) = (delay.draw_above(&mut random, &bound), delay.draw(&mut same));
+                match drawn {
+                    Some(drawn) => assert_eq!(drawn, expected),
+                    None => {
+                        assert!(expected.get() as f64 <= 1e8 + 5e7 * most, "{expected} {most}");
+                        left_out += 1;
+                    }
+                }
+            }
+            assert_eq!(left_out > 0, most > 0.0, "{most}");
+            assert!(most.is_nan() || most < 2.5 || left_out > 18_000, "{most} {left_out}");
+        }
     }
 
     #[test]

@@ -321,8 +321,11 @@ impl Memory {
 
     /// Whether the outcome for this frame, or a high-water mark, could change if frames that other outputs have sent already
     /// were released first. Every limit only loosens when memory is freed, so that a frame which passes now passes then.
+    ///
+    /// # Panics
+    /// If there is no such port.
     #[inline]
-    pub(crate) fn depends_on_others(&self, input: usize, output: usize, charge: u64) -> bool {
+    pub fn depends_on_others(&self, input: usize, output: usize, charge: u64) -> bool {
         if self.counts_inputs && self.inputs[input].rises(charge) {
             return true;
         }

@@ -69,6 +69,11 @@ impl PauseThresholds {
         }
     }
 
+    /// The threshold to pause.
+    pub const fn xoff(&self) -> Bytes {
+        Bytes::new(self.xoff)
+    }
+
     /// The threshold to resume.
     pub const fn xon(&self) -> Bytes {
         Bytes::new(self.xon)

@@ -25,7 +25,7 @@ mod ringed;
 
 use parcel::{ECN_CAPABLE, place_of};
 
-pub(crate) use held::{DEADLOCK_CHECK, HeldPorts, PauseFigures, SIGNAL, TRANSMITTED};
+pub(crate) use held::{BOOKING, Buffer, DEADLOCK_CHECK, HeldPorts, LEVELS, PauseFigures, SIGNAL};
 pub(crate) use parcel::Parcel;
 pub(crate) use port::{Frame, Port};
 
@@ -276,7 +276,8 @@ impl Fabric {
     /// How long a host's link is busy with what waits for it already; nothing is known where PAUSE may stop it.
     #[inline]
     pub(crate) fn backlog(&self, port: PortIndex, now: u64) -> u64 {
-        self.ports.get(port as usize).map_or(0, |port| port.departure.saturating_sub(now))
+        let port = self.ports.get(port as usize).filter(|port| !port.is_held);
+        port.map_or(0, |port| port.departure.saturating_sub(now))
     }
 
     /// Bytes on the wire of a segment.
@@ -396,7 +397,8 @@ impl Fabric {
     ) {
         let port = &mut self.ports[index as usize];
         if port.is_held {
-            self.hold(schedule, now, [NIL, index], parcel);
+            let sent = self.hold_carefully(schedule, now, [NIL, index], parcel, false);
+            debug_assert!(sent.is_ok(), "hosts queue without limit");
             return;
         }
         let departure = now.max(port.departure) + port.time_to_send(parcel.wire_bytes());
@@ -437,18 +439,9 @@ impl Fabric {
         if memory == NIL {
             let charge = port.charge(wire_bytes, self.unstored_bytes);
             let (in_switch, ample) = &mut self.ample[port.switch as usize];
-            // What has left the queue but not yet arrived still counts, until the difference could matter.
-            if port.held + charge > port.held_max || *in_switch + charge > *ample {
-                *in_switch -= port.settle(now, self.unstored_bytes);
-                if port.held + charge > port.limit {
-                    port.drops += 1;
-                    return Hop::Dropped { segment: arrived.segment() };
-                }
-                port.held_max = port.held_max.max(port.held + charge);
-                self.is_doubtful |= *in_switch + charge > *ample;
+            if !port.admit(now, charge, in_switch, *ample, self.unstored_bytes, &mut self.is_doubtful) {
+                return Hop::Dropped { segment: arrived.segment() };
             }
-            *in_switch += charge;
-            port.held += charge;
             let departure = now.max(port.departure) + port.time_to_send(wire_bytes);
             port.accept(schedule, departure, index, parcel);
             return Hop::Forwarded { to: index, is_next: port.leads_to_host & (port.len == 1) };
@@ -494,8 +487,8 @@ impl Fabric {
             m21.handle_frame(now, self.switch_of[index as usize], [input, output], parcel.end(), segment);
         }
         self.held.is_some().then(|| match self.hold(schedule, now, [from, index], parcel) {
-            None => Hop::Forwarded { to: index, is_next: false },
-            Some(dropped) => Hop::Dropped { segment: dropped.segment() },
+            Ok(is_next) => Hop::Forwarded { to: index, is_next },
+            Err(dropped) => Hop::Dropped { segment: dropped.segment() },
         })
     }
 
@@ -509,7 +502,7 @@ impl Fabric {
     pub(crate) fn queue(&mut self, now: u64, index: PortIndex) -> Queue {
         let port = &mut self.ports[index as usize];
         let Place { memory, output, .. } = port.place;
-        if let Some(memory) = self.held.as_ref().and_then(|held| held.memory(index)) {
+        if let Some(memory) = self.held.as_mut().and_then(|held| held.settled(now, index)) {
             let (held, counters) = (memory.output(usize::from(output)), memory.counters(usize::from(output)));
             let (drops, marks) = (counters.dropped_total().frames, counters.marked.frames);
             return Queue { bytes: held.bytes, frames: held.frames, drops, marks };
@@ -517,6 +510,7 @@ impl Fabric {
         if memory == NIL {
             let before = port.held;
             let (bytes, frames) = port.queue(now, self.unstored_bytes);
+            let frames = frames + self.held.as_ref().map_or(0, |held| held.waiting_len(index));
             if port.is_plain {
                 self.ample[port.switch as usize].0 -= before - bytes;
             }
@@ -550,7 +544,7 @@ impl Fabric {
         }
         self.ringed.iter_mut().for_each(RingedPort::reset_marks);
         if let Some(held) = &mut self.held {
-            held.reset_marks();
+            held.reset_marks(now);
         }
         for index in 0..self.ports.len() {
             // Hosts and memories' ports count nothing, so there is nothing to release.

@@ -37,24 +37,38 @@ impl<T: Copy> Lists<T> {
         Self { nodes: Vec::new(), free: NIL }
     }
 
+    /// A node that `next` follows.
+    #[inline]
+    fn node(&mut self, value: T, next: u32) -> u32 {
+        if self.free == NIL {
+            self.nodes.push((value, next));
+            return (self.nodes.len() - 1) as u32;
+        }
+        let node = self.free;
+        let place = &mut self.nodes[node as usize];
+        self.free = place.1;
+        *place = (value, next);
+        node
+    }
+
     #[inline]
     pub(crate) fn push(&mut self, list: &mut List, value: T) {
-        let node = if self.free == NIL {
-            self.nodes.push((value, NIL));
-            (self.nodes.len() - 1) as u32
-        } else {
-            let node = self.free;
-            let place = &mut self.nodes[node as usize];
-            self.free = place.1;
-            *place = (value, NIL);
-            node
-        };
+        let node = self.node(value, NIL);
         if list.first == NIL {
             list.first = node;
         } else {
             self.nodes[list.last as usize].1 = node;
         }
         list.last = node;
+    }
+
+    /// Puts a value before all others.
+    pub(crate) fn push_first(&mut self, list: &mut List, value: T) {
+        let node = self.node(value, list.first);
+        if list.first == NIL {
+            list.last = node;
+        }
+        list.first = node;
     }
 
     #[inline]
@@ -106,5 +120,16 @@ mod tests {
             }
         }
         assert_eq!(lists.nodes.len(), 30, "nodes are used again");
+    }
+
+    #[test]
+    fn what_is_put_first_comes_first() {
+        let (mut lists, mut list) = (Lists::new(), List::default());
+        lists.push_first(&mut list, 2);
+        lists.push(&mut list, 3);
+        lists.push_first(&mut list, 1);
+        lists.push(&mut list, 4);
+        assert_eq!(std::iter::from_fn(|| lists.pop(&mut list)).collect::<Vec<_>>(), [1, 2, 3, 4]);
+        assert_eq!(lists.nodes.len(), 4);
     }
 }

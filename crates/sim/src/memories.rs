@@ -7,7 +7,7 @@ use fanin_scenario::{Buffering, Daqrings, Ecn, EcnMode, PauseMode, PoolCharge, Q
 use fanin_units::{Bytes, Packets};
 
 use crate::Error;
-use crate::fabric::HeldPorts;
+use crate::fabric::{Buffer, HeldPorts};
 use crate::m21::{M21Switches, accounting};
 use crate::network::{M21, Network, NodeIndex, NodeKind, PortIndex, SwitchKind};
 use crate::rings::RINGED;
@@ -52,13 +52,13 @@ pub(crate) struct Memories {
     pub(crate) ample: Vec<u64>,
     /// By [`PortIndex`].
     pub(crate) places: Vec<Place>,
-    /// The node of each memory.
+    /// The node of each memory; where ports can be stopped, that of each switch.
     pub(crate) nodes: Vec<NodeIndex>,
     /// Ports whose frames wait in rings, and the settings of these.
     pub(crate) ringed: Vec<(PortIndex, Daqrings)>,
     /// By [`PortIndex`]: the number of the switch that it belongs to; `u32::MAX` at a host.
     pub(crate) switch_of: Vec<u32>,
-    /// All ports as they are where some can be stopped. There are no other memories then.
+    /// All ports as they are where some can be stopped. There are no other memories then than theirs.
     pub(crate) held: Option<HeldPorts>,
     /// What the switches do for M21TCP, where the connections use it.
     pub(crate) m21: Option<M21Switches>,
@@ -91,7 +91,7 @@ impl Memories {
         let stopping = network.switches_used().find(|kind| kind.settings.pause.mode != PauseMode::Off);
         let stops = stopping.is_some();
         let mut switch_of = vec![u32::MAX; places.len()];
-        let mut held = Vec::new();
+        let mut held: Vec<Buffer> = Vec::new();
         for (node, ports) in ports_of.iter().enumerate() {
             let NodeKind::Switch { like } = network.nodes[node].kind else { continue };
             let SwitchKind { settings, has_uplinks, section } = &network.switches[like];
@@ -131,15 +131,6 @@ impl Memories {
             for &port in ports {
                 switch_of[port as usize] = switch;
             }
-            if stops {
-                let mut memory = Memory::new(&layout)?;
-                for (output, link) in links.iter().enumerate().filter(|_| marks) {
-                    memory.set_aqm(output, aqm(&settings.ecn, network.frame_bytes, link)?);
-                }
-                held.push(memory);
-                nodes.push(node as NodeIndex);
-                continue;
-            }
             if shared_limit == u64::MAX || (shared_limit >= AMPLE_BYTES && !exact) {
                 for (&port, limit) in ports.iter().zip(&layout.output_limits) {
                     plain[port as usize] = Plain {
@@ -149,6 +140,19 @@ impl Memories {
                         switch,
                     };
                 }
+                if stops {
+                    held.push((None, layout.overhead.get() as u32));
+                    nodes.push(node as NodeIndex);
+                }
+                continue;
+            }
+            if stops {
+                let mut memory = Memory::new(&layout)?;
+                for (output, link) in links.iter().enumerate().filter(|_| marks) {
+                    memory.set_aqm(output, aqm(&settings.ecn, network.frame_bytes, link)?);
+                }
+                held.push((Some(memory), layout.overhead.get() as u32));
+                nodes.push(node as NodeIndex);
                 continue;
             }
             let in_service = if settings.count_in_service { InService::Counted } else { InService::Free };
@@ -163,7 +167,8 @@ impl Memories {
             memories.push(memory);
             nodes.push(node as NodeIndex);
         }
-        let held = if stops { Some(HeldPorts::new(network, held, switch_of.clone())?) } else { None };
+        let held =
+            if stops { Some(HeldPorts::new(network, held, switch_of.clone(), &places)?) } else { None };
         Ok(Self { memories, plain, ample, places, nodes, switch_of, held, m21, ringed })
     }
 }

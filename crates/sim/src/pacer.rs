@@ -5,9 +5,9 @@
 //! hosts' clocks, and what happens when the arbiter dies. The messages are not frames of the simulation: each takes
 //! the delay that the scenario says, and a request takes the time of a smallest frame on its host's link.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
-use fanin_dataflow::{Arbiter, Delay};
+use fanin_dataflow::{Arbiter, Delay, NormalBound};
 use fanin_scenario::{Fastpass, Scenario};
 use fanin_units::{Bytes, Duration, Instant};
 use serde_json::{Value, json};
@@ -23,13 +23,21 @@ use crate::topology::Roles;
 /// An occurrence of the arbiter or of a host's queue.
 pub(crate) const PACING: u32 = 9;
 
-/// What such an occurrence is, in the two lowest bits of its number; the rest is a pair, or which fault.
+/// What such an occurrence is, in the three lowest bits of its number; the rest is a pair, or which fault.
 mod what {
-    pub(super) const TIMESLOT: u32 = 0;
-    pub(super) const DEMAND: u32 = 1;
+    /// A timeslot is decided.
+    pub(super) const DECISION: u32 = 0;
+    /// A timeslot begins.
+    pub(super) const TIMESLOT: u32 = 1;
+    /// A timeslot begins for one pair.
     pub(super) const SEND: u32 = 2;
     pub(super) const FAULT: u32 = 3;
+    /// A request comes into sight.
+    pub(super) const DEMAND: u32 = 4;
 }
+
+/// Requests that are heeded no later than so many timeslots from now wait by timeslot.
+const SLOTS_IN_SIGHT: u64 = 1024;
 
 const DIES: u32 = 0;
 const NOTICED: u32 = 1;
@@ -45,6 +53,14 @@ pub(crate) struct Waiting {
     since: u64,
 }
 
+/// A message that asks for timeslots.
+#[derive(Clone, Copy)]
+struct Request {
+    pair: u32,
+    slots: u32,
+    arrival: u64,
+}
+
 /// What one host has for another. A cache line: there are tens of thousands.
 #[repr(align(64))]
 struct Pair {
@@ -58,8 +74,6 @@ struct Pair {
     granted: u32,
     /// Of these, not asked for yet.
     unasked: u32,
-    /// Timeslots in requests on their way to the arbiter, in [`Pacer::requests`].
-    requests: List,
     /// The first link on the way.
     first: PortIndex,
     /// How far the host's clock is ahead, in picoseconds.
@@ -97,7 +111,13 @@ pub(crate) struct Pacer {
     state: Arbitration,
     pairs: Vec<Pair>,
     packets: Lists<Waiting>,
-    requests: Lists<u32>,
+    requests: Lists<Request>,
+    /// By timeslot, round a ring: the requests that are heeded first when it is decided.
+    heeded: Box<[List]>,
+    /// How many those are.
+    in_sight: usize,
+    /// Requests that are further away.
+    out_of_sight: VecDeque<Request>,
     /// The pair that each end sends by.
     pair_of_end: Vec<u32>,
     /// The first timeslot that is not decided.
@@ -105,6 +125,11 @@ pub(crate) struct Pacer {
     /// When it will be, if that is scheduled.
     decided_at: Option<u64>,
     given: Vec<u32>,
+    /// Pairs whose timeslot begins at the same time for all, and how many of them have the first, the second and so on.
+    going: VecDeque<u32>,
+    going_together: VecDeque<u32>,
+    /// A delay that does not come near this lets an allocation be there in time.
+    in_time: NormalBound,
     /// Payload in all queues, and packets.
     pub(crate) payload: u64,
     pub(crate) waiting: usize,
@@ -173,7 +198,6 @@ impl Pacer {
                     outstanding: 0,
                     granted: 0,
                     unasked: 0,
-                    requests: List::default(),
                     first,
                     clock,
                 });
@@ -181,9 +205,12 @@ impl Pacer {
             });
             pair_of_end.push(pair);
         }
-        assert!(pairs.len() < 1 << (INDEX_BITS - 2), "more than 2^26 pairs of hosts");
+        assert!(pairs.len() < 1 << (INDEX_BITS - 3), "more than 2^25 pairs of hosts");
+        let clock_max = pairs.iter().map(|pair| pair.clock).max().unwrap_or(0);
+        let spare = settings.advance.get() as i64 - clock_max - settings.delay.get() as i64;
         Self {
             delay: Delay::Normal { mean: settings.delay, sd: settings.delay_sd },
+            in_time: NormalBound::new(spare as f64 / settings.delay_sd.get() as f64),
             settings,
             random,
             slot: slot.get(),
@@ -193,10 +220,15 @@ impl Pacer {
             pairs,
             packets: Lists::new(),
             requests: Lists::new(),
+            heeded: vec![List::default(); SLOTS_IN_SIGHT as usize].into(),
+            in_sight: 0,
+            out_of_sight: VecDeque::new(),
             pair_of_end,
             slot_next: 0,
             decided_at: None,
             given: Vec::new(),
+            going: VecDeque::new(),
+            going_together: VecDeque::new(),
             payload: 0,
             waiting: 0,
             figures: Figures::default(),
@@ -249,10 +281,14 @@ impl Pacer {
         }
         let backlog = fabric.occupy(pair.first, now, MESSAGE_BYTES);
         let ahead = if self.settings.priority { 0 } else { backlog };
-        self.requests.push(&mut pair.requests, std::mem::take(&mut pair.unasked));
+        let slots = std::mem::take(&mut pair.unasked);
         self.figures.requests += 1;
-        let at = now + ahead + self.delay.draw(&mut self.random).get();
-        schedule.insert(at, occurrence(what::DEMAND, number));
+        let arrival = now + ahead + self.delay.draw(&mut self.random).get();
+        let request = Request { pair: number, slots, arrival };
+        match self.state {
+            Arbitration::Alive => self.handle_request(schedule, now, request),
+            Arbitration::Dead | Arbitration::GivenUp => self.lose(request),
+        }
     }
 
     /// Something of the arbiter's has come; `send` gets the packets that may go.
@@ -264,67 +300,126 @@ impl Pacer {
         index: u32,
         send: impl FnMut(&mut Schedule, &mut Fabric, PortIndex, Parcel),
     ) {
-        let number = index >> 2;
-        match index & 3 {
-            what::TIMESLOT => self.decide(schedule, now),
-            what::DEMAND => self.demand(schedule, now, number),
+        let number = index >> 3;
+        match index & 7 {
+            what::DECISION => self.decide(schedule, now),
+            what::TIMESLOT => self.begin(schedule, fabric, now, send),
+            what::DEMAND => self.demand(schedule, now),
             what::SEND => self.release(schedule, fabric, now, number, send),
             _ => self.fault(schedule, fabric, now, number, send),
         }
     }
 
-    fn demand(&mut self, schedule: &mut Schedule, now: u64, number: u32) {
-        let Some(slots) = self.requests.pop(&mut self.pairs[number as usize].requests) else { return };
-        if self.state == Arbitration::Alive {
-            self.arbiter.handle_demand(number, slots);
-            self.look_ahead(schedule, now);
-        } else {
-            self.figures.requests_lost += 1;
+    /// A request is on its way: it is heeded when the first timeslot after its arrival is decided.
+    fn handle_request(&mut self, schedule: &mut Schedule, now: u64, request: Request) {
+        let advance = self.settings.advance.get();
+        let sight = (now + advance) / self.slot + SLOTS_IN_SIGHT;
+        let slot = (request.arrival + advance).div_ceil(self.slot).max(self.slot_next);
+        if slot >= sight {
+            let at = request.arrival - self.slot * (SLOTS_IN_SIGHT / 2);
+            let place = self.out_of_sight.partition_point(|before| before.arrival <= request.arrival);
+            self.out_of_sight.insert(place, request);
+            schedule.insert(at, occurrence(what::DEMAND, 0));
+            return;
+        }
+        self.requests.push(&mut self.heeded[(slot % SLOTS_IN_SIGHT) as usize], request);
+        self.in_sight += 1;
+        self.decide_at(schedule, slot);
+    }
+
+    /// A request that was far away has come into sight.
+    fn demand(&mut self, schedule: &mut Schedule, now: u64) {
+        if let Some(request) = self.out_of_sight.pop_front() {
+            self.handle_request(schedule, now, request);
         }
     }
 
-    /// Sees to it that the next timeslot is decided in time, if somebody waits for one.
-    fn look_ahead(&mut self, schedule: &mut Schedule, now: u64) {
-        if self.arbiter.is_idle() || self.decided_at.is_some() {
-            return;
+    /// Sees to it that a timeslot is decided.
+    fn decide_at(&mut self, schedule: &mut Schedule, slot: u64) {
+        let at = slot * self.slot - self.settings.advance.get();
+        if self.decided_at.is_none_or(|before| at < before) {
+            self.decided_at = Some(at);
+            schedule.insert(at, occurrence(what::DECISION, 0));
         }
-        let advance = self.settings.advance.get();
-        self.slot_next = self.slot_next.max((now + advance).div_ceil(self.slot));
-        let at = self.slot_next * self.slot - advance;
-        self.decided_at = Some(at);
-        schedule.insert(at, occurrence(what::TIMESLOT, 0));
     }
 
     /// Thesis §6.4.1: a timeslot is decided `advance` before it begins.
     fn decide(&mut self, schedule: &mut Schedule, now: u64) {
+        // What a nearer one has overtaken, or the arbiter's death, does nothing.
         if self.decided_at != Some(now) {
             return;
         }
         self.decided_at = None;
-        if self.state != Arbitration::Alive {
-            return;
+        let start = now + self.settings.advance.get();
+        let slot = start / self.slot;
+        self.slot_next = slot + 1;
+        let asked = &mut self.heeded[(slot % SLOTS_IN_SIGHT) as usize];
+        while let Some(request) = self.requests.pop(asked) {
+            self.in_sight -= 1;
+            self.arbiter.handle_demand(request.pair, request.slots);
         }
-        let start = self.slot_next * self.slot;
         let mut given = std::mem::take(&mut self.given);
         self.arbiter.allocate(Instant::new(start), |pair| given.push(pair));
-        // Pairs and their packets have lain idle since they asked: they are fetched together, not one after the other.
+        // Pairs have lain idle since they asked: they are fetched together, not one after the other.
         given.iter().for_each(|&number| prefetch(&self.pairs[number as usize]));
+        let mut together = 0;
         for number in given.drain(..) {
             let pair = &mut self.pairs[number as usize];
-            if let Some(waiting) = self.packets.first(pair.queue) {
-                prefetch(waiting);
-            }
             pair.granted += 1;
             self.figures.slots += 1;
-            let arrival = now + self.delay.draw(&mut self.random).get();
             let begins = (start as i64 - pair.clock).max(0) as u64;
             // What comes too late is used at once.
-            self.figures.slots_late += u64::from(arrival > begins);
-            schedule.insert(arrival.max(begins), occurrence(what::SEND, number));
+            let late = self
+                .delay
+                .draw_above(&mut self.random, &self.in_time)
+                .map(|delay| now + delay.get())
+                .filter(|&arrival| arrival > begins);
+            self.figures.slots_late += u64::from(late.is_some());
+            let at = late.unwrap_or(begins);
+            if at == start {
+                self.going.push_back(number);
+                together += 1;
+            } else {
+                schedule.insert(at, occurrence(what::SEND, number));
+            }
         }
         self.given = given;
-        self.slot_next += 1;
-        self.look_ahead(schedule, now);
+        if together > 0 {
+            self.going_together.push_back(together);
+            schedule.insert(start, occurrence(what::TIMESLOT, 0));
+        }
+        if !self.arbiter.is_idle() {
+            self.decide_at(schedule, slot + 1);
+        } else if self.in_sight > 0 {
+            let is_asked_for = |slot: &u64| !self.heeded[(slot % SLOTS_IN_SIGHT) as usize].is_empty();
+            if let Some(next) = (slot + 1..slot + 1 + SLOTS_IN_SIGHT).find(is_asked_for) {
+                self.decide_at(schedule, next);
+            }
+        }
+    }
+
+    /// A timeslot begins, for all whose clocks are right and who have heard of it.
+    fn begin(
+        &mut self,
+        schedule: &mut Schedule,
+        fabric: &mut Fabric,
+        now: u64,
+        mut send: impl FnMut(&mut Schedule, &mut Fabric, PortIndex, Parcel),
+    ) {
+        let together = self.going_together.pop_front().unwrap_or(0) as usize;
+        // As above, and so do their packets.
+        for place in 0..together {
+            let pair = |place: usize| self.going.get(place).map(|&number| &self.pairs[number as usize]);
+            if let Some(pair) = pair(place + 4) {
+                prefetch(pair);
+            }
+            if let Some(waiting) = pair(place + 2).and_then(|pair| self.packets.first(pair.queue)) {
+                prefetch(waiting);
+            }
+            let Some(&number) = self.going.get(place) else { break };
+            self.release(schedule, fabric, now, number, &mut send);
+        }
+        self.going.drain(..together);
     }
 
     /// A host's timeslot has come.
@@ -356,6 +451,13 @@ impl Pacer {
         }
     }
 
+    /// A request finds no arbiter. One that comes when another has taken over is of no account: its host has asked again.
+    fn lose(&mut self, request: Request) {
+        let settings = &self.settings;
+        let until = settings.fail_at.get() + settings.failover.get();
+        self.figures.requests_lost += u64::from(!settings.standby || request.arrival <= until);
+    }
+
     fn fault(
         &mut self,
         schedule: &mut Schedule,
@@ -367,12 +469,24 @@ impl Pacer {
         if which == DIES {
             self.state = Arbitration::Dead;
             self.arbiter.forget();
+            self.decided_at = None;
+            self.in_sight = 0;
+            for place in 0..self.heeded.len() {
+                while let Some(request) = self.requests.pop(&mut self.heeded[place]) {
+                    // What was there before died with the arbiter's memory.
+                    if request.arrival > now {
+                        self.lose(request);
+                    }
+                }
+            }
+            while let Some(request) = self.out_of_sight.pop_front() {
+                self.lose(request);
+            }
         } else if self.settings.standby {
             // Hosts tell the new arbiter all that they still wait for.
             self.state = Arbitration::Alive;
             for number in 0..self.pairs.len() as u32 {
                 let pair = &mut self.pairs[number as usize];
-                while self.requests.pop(&mut pair.requests).is_some() {}
                 pair.unasked = pair.outstanding - pair.granted;
                 self.ask_pair(schedule, fabric, now, number);
             }
@@ -413,5 +527,5 @@ impl Pacer {
 }
 
 fn occurrence(what: u32, number: u32) -> u32 {
-    PACING << INDEX_BITS | number << 2 | what
+    PACING << INDEX_BITS | number << 3 | what
 }

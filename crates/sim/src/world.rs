@@ -8,7 +8,7 @@ use crate::Error;
 use crate::capture::Tapped;
 use crate::diatcp::{Awaits, Diatcp};
 use crate::fabric::{
-    ARRIVAL, DEADLOCK_CHECK, Fabric, Frame, Hop, INDEX_BITS, NIL, Queue, RINGS, SIGNAL, Step, TRANSMITTED,
+    ARRIVAL, BOOKING, DEADLOCK_CHECK, Fabric, Frame, Hop, INDEX_BITS, LEVELS, NIL, Queue, RINGS, SIGNAL, Step,
 };
 use crate::ictcp::Ictcp;
 use crate::network::{Network, PortIndex};
@@ -384,7 +384,8 @@ impl<W: Workload> World<W> {
                 }
                 PACING => self.pace(index),
                 RINGS => self.fabric.look_at_rings(&mut self.schedule, self.now, index),
-                TRANSMITTED => self.fabric.handle_transmitted(&mut self.schedule, self.now, index),
+                BOOKING => self.fabric.handle_booking(&mut self.schedule, self.now, index),
+                LEVELS => self.fabric.handle_levels(&mut self.schedule, self.now, index),
                 SIGNAL => self.fabric.handle_signal(&mut self.schedule, self.now, index),
                 DEADLOCK_CHECK => {
                     if self.fabric.handle_deadlock_check(&mut self.schedule, self.now) {

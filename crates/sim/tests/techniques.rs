@@ -208,6 +208,40 @@ fn pause_never_drops_within_its_bound() {
     assert!(plain.summary.network.unwrap().drops.unwrap() > 0);
 }
 
+#[test]
+fn pause_that_never_stops_anybody_changes_nothing() {
+    let rack: Vec<&str> =
+        RACK[..5].iter().chain(&["shaping.credits=120", "shaping.method=credits"]).copied().collect();
+    let incast = |more: &[&'static str]| -> Vec<&str> { [SHORT].iter().chain(more).copied().collect() };
+    let cases = [
+        ("incast", "63 kB", incast(&["tor.buffer=64 kB"])),
+        (
+            "incast",
+            "63 kB",
+            incast(&["tor.buffer=64 kB", "tor.count_in_service=false", "tor.buffering=shared"]),
+        ),
+        ("incast", "200 kB", incast(&["tor.buffer=210 kB", "tor.buffering=dynamic-threshold"])),
+        ("incast", "63 kB", incast(&["tor.buffer=64 kB", "transport.ecn=true", "tor.ecn.mode=red-mark"])),
+        ("thesis-a-500hz", "700 kB", rack.clone()),
+        ("thesis-b-500hz", "785 kB", rack),
+    ];
+    for (name, xoff, mut sets) in cases {
+        let mut plain = outcome(name, &sets);
+        let xoff = format!("tor.pause.xoff={xoff}");
+        sets.extend(["tor.pause.mode=pause", &xoff, "tor.pause.xon=10 kB"]);
+        let mut paused = outcome(name, &sets);
+        assert_eq!(figure(&paused.summary, "pause.pauses"), 0.0, "{name} {sets:?}");
+        assert_eq!(paused.records, plain.records, "{name} {sets:?}");
+        paused.summary.techniques.remove("pause");
+        for summary in [&mut plain.summary, &mut paused.summary] {
+            summary.speed = None;
+            summary.scenario = Default::default();
+            summary.network.as_mut().unwrap().pauses = None;
+        }
+        assert_eq!(paused.summary, plain.summary, "{name} {sets:?}");
+    }
+}
+
 /// A rack of four whose switch stops the core; buffers too small for a burst.
 const RACK: [&str; 9] = [
     "run.duration=200 ms",

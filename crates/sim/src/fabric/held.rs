@@ -1,10 +1,17 @@
 //! Ports that can be stopped: PAUSE (IEEE 802.3 annex 31B) and priority flow control (IEEE 802.1Qbb).
 //!
-//! A queue that may have to wait has no departures that can be foreseen, so that in a network with PAUSE every port keeps
-//! its frames by itself and spends an occurrence on each departure. A switch counts what came in by a port and still
-//! waits; where that passes the upper threshold, it tells the neighbour to stop, and at the lower one to go on. The
-//! signal is a frame of its own on the way back: it waits for the frame that is being sent, takes its time on the wire, and
-//! works after the neighbour's reaction time. What is behind a stopped port waits wherever it is going (head-of-line
+//! Departures are foreseen here too, but only of a port's first few frames, its line: those go onto the link with their
+//! times like the frames of a plain port. Whatever changes what was foreseen, a stop, a signal that passes before all that
+//! waits, a frame of a higher priority, takes those back that have not begun to leave. An occurrence is spent only where a
+//! line runs low and more waits, about one in a dozen frames of a long queue.
+//!
+//! A switch counts what came in by a port and still waits; where that passes the upper threshold, it tells the neighbour
+//! to stop, and at the lower one to go on. Memory and counts are settled when somebody looks, so that both are exact where
+//! they decide anything; while a neighbour is stopped, at every release. What is due at the instant of an arrival or of a
+//! signal comes before it, as in switches without PAUSE: where nobody is ever stopped, all comes out the same.
+//!
+//! The signal is a frame of its own on the way back: it waits for the frame that is being sent, takes its time on the wire,
+//! and works after the neighbour's reaction time. What is behind a stopped port waits wherever it is going (head-of-line
 //! blocking), fills the neighbour's memory, and stops that one's neighbours in turn.
 //!
 //! With priority flow control bulk data (answers) are one priority, everything else another that goes first and is never
@@ -12,6 +19,7 @@
 //! renew it before its 65535 quanta are over are left out.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use fanin_queueing::{Memory, PauseSignal, PauseThresholds, Verdict};
 use fanin_scenario::PauseMode;
@@ -20,14 +28,23 @@ use fanin_units::{Duration, Instant};
 use super::{Descriptor, Fabric, Flags, INDEX_BITS, NIL, Parcel, Port, PortIndex, Schedule};
 use crate::Error;
 use crate::lists::{List, Lists};
+use crate::memories::Place;
 use crate::network::{Network, NodeKind};
 
-/// A frame has been sent.
-pub(crate) const TRANSMITTED: u32 = 5;
+mod deadlock;
+mod levels;
+mod line;
+
+use line::{Booked, Line};
+
+/// A port's line runs low, or the link is free behind a signal.
+pub(crate) const BOOKING: u32 = 5;
 /// A signal to stop or go on works.
 pub(crate) const SIGNAL: u32 = 6;
 /// It is time to look for a deadlock.
 pub(crate) const DEADLOCK_CHECK: u32 = 7;
+/// A switch that has stopped a neighbour gives memory back.
+pub(crate) const LEVELS: u32 = 10;
 
 /// A MAC control frame on the wire: 64 bytes, preamble and gap.
 const SIGNAL_BYTES: u32 = 84;
@@ -40,6 +57,12 @@ const STORM: u64 = Duration::from_millis(100).get();
 const BULK: usize = 0;
 const URGENT: usize = 1;
 
+/// At each so many frames a line is settled, so that it holds little that has left.
+const LINE_LONG: u32 = 64;
+
+/// Nothing is due.
+const NEVER: u64 = u64::MAX;
+
 /// A frame that waits, and the port that it came in by.
 #[derive(Clone, Copy)]
 struct Waiting {
@@ -47,37 +70,29 @@ struct Waiting {
     from: PortIndex,
 }
 
-/// What is being sent and still takes memory; nothing where `from` is [`NIL`].
-struct Sending {
-    from: PortIndex,
-    wire_bytes: u32,
-    class: usize,
-}
-
-impl Default for Sending {
-    fn default() -> Self {
-        Self { from: NIL, wire_bytes: 0, class: BULK }
-    }
-}
-
-/// One direction of a link, seen by who sends on it. In the order of use: what a frame touches fills two cache lines.
+/// One direction of a link, seen by who sends on it.
 #[derive(Default)]
 #[repr(C, align(64))]
 struct Held {
     /// By class, in [`HeldPorts::frames`].
     waiting: [List; 2],
-    sending: Sending,
-    /// Of a switch in which a frame takes memory until it has been sent.
-    keeps_memory: bool,
-    /// An occurrence is pending at which it looks again; never two.
-    wakes: bool,
+    /// When its line is looked at next: what is scheduled for later is of no account.
+    look_at: u64,
+    /// When the last frame that was booked will have left; the link's own departure is later behind a signal.
+    line_end: u64,
+    /// Its place among the outputs of all switches; [`NIL`] at a host.
+    slot: u32,
+    /// Its number among the outputs of its switch.
+    output: u16,
     /// By class: whether the neighbour has told it to stop.
     stopped: [bool; 2],
-    /// At the far end: whether only bulk data count, what came in by it and waits there, and the thresholds for that.
+    /// Of a switch in which a frame takes memory until it has been sent.
+    keeps_memory: bool,
+    /// A stop is for bulk data only.
     class_only: bool,
-    level: u64,
-    level_max: u64,
-    thresholds: Option<PauseThresholds>,
+    /// Nothing waits, nothing is stopped, and there is nothing to look after but its own limit.
+    is_calm: bool,
+    line: Line,
     /// Signals on their way to it.
     signals: VecDeque<PauseSignal>,
     stopped_since: u64,
@@ -89,9 +104,57 @@ struct Held {
 }
 
 impl Held {
+    fn may_go(&self, class: usize) -> bool {
+        !self.stopped[class] && !self.waiting[class].is_empty()
+    }
+}
+
+/// One direction of a link, seen by who receives from it: what came in by it and waits there.
+#[derive(Default)]
+#[repr(C, align(64))]
+struct Input {
+    /// At least as much as there is; exact where it could matter.
+    level: u64,
+    /// From here on it matters.
+    matters_at: u64,
+    /// Its number among the inputs of its switch.
+    number: u16,
+    /// Whether only bulk data count.
+    class_only: bool,
+    thresholds: Option<PauseThresholds>,
+}
+
+impl Input {
+    fn counts(&self, class: usize) -> bool {
+        !self.class_only || class == BULK
+    }
+
+    /// After a change of what was signalled, or of the most that any input ever held.
+    fn watch(&mut self, level_max: u64) {
+        self.matters_at = match self.thresholds {
+            Some(thresholds) if thresholds.is_paused() => 0,
+            Some(thresholds) => thresholds.xoff().get().min(level_max + 1),
+            None => level_max + 1,
+        };
+    }
+}
+
+/// A switch.
+struct Node {
+    /// Its memory; none where an output's own limit is all there is, which ports look after by themselves.
+    memory: Option<Memory>,
+    /// Bookkeeping of each frame.
+    overhead: u32,
+    /// Inputs whose neighbours it has stopped.
+    stopping: Vec<PortIndex>,
+    /// Its outputs, in [`HeldPorts::outputs`].
+    outputs: Range<usize>,
+}
+
+impl Node {
     #[inline(always)]
-    const fn waits_for_nobody(&self) -> bool {
-        self.waiting[BULK].is_empty() && self.waiting[URGENT].is_empty()
+    fn charge(&self, bytes: u32) -> u64 {
+        u64::from(bytes + self.overhead)
     }
 }
 
@@ -116,12 +179,26 @@ pub(crate) struct PauseFigures {
 /// The queues of all ports of a network in which some can be stopped.
 pub(crate) struct HeldPorts {
     ports: Vec<Held>,
+    /// By port, too.
+    inputs: Vec<Input>,
     /// What waits at them.
     frames: Lists<Waiting>,
     /// By switch number.
-    memories: Vec<Memory>,
+    nodes: Vec<Node>,
+    /// By switch number: when its levels are looked at next; what is scheduled for later is of no account.
+    looks: Vec<u64>,
     /// The switch that a port belongs to; [`NIL`] at a host.
     switch_of: Vec<u32>,
+    /// The ports that leave switches, those of one together, and the first release of each.
+    outputs: Vec<PortIndex>,
+    fronts: Vec<u64>,
+    /// How many frames a line has at most that is filled from what waits, and with how many it is filled up.
+    line_max: u32,
+    line_low: u32,
+    /// How many it has at most where nothing waits.
+    line_free: u32,
+    /// The most bytes that ever waited behind one input.
+    level_max: u64,
     has_priorities: bool,
     /// Ends below this are those of connections whose second ends answer with bulk data.
     pub(crate) bulk_ends: u32,
@@ -132,37 +209,84 @@ pub(crate) struct HeldPorts {
     pub(crate) deadlock: Vec<PortIndex>,
 }
 
+/// The parts of the fabric that ports need at one moment.
+struct Moment<'a> {
+    ports: &'a mut [Port],
+    schedule: &'a mut Schedule,
+    now: u64,
+    /// The part of a frame's bytes on the wire that a switch does not store.
+    unstored: u32,
+}
+
+/// The memory of a switch, if it needs one, and the bookkeeping of each frame.
+pub(crate) type Buffer = (Option<Memory>, u32);
+
 impl HeldPorts {
     /// For a network of which a switch uses PAUSE; `memories` in the order of the switches.
-    pub(crate) fn new(network: &Network, memories: Vec<Memory>, switch_of: Vec<u32>) -> Result<Self, Error> {
-        let ports = 2 * network.links.len() as PortIndex;
+    pub(crate) fn new(
+        network: &Network,
+        memories: Vec<Buffer>,
+        switch_of: Vec<u32>,
+        places: &[Place],
+    ) -> Result<Self, Error> {
         let counts = |kind: NodeKind| match kind {
             NodeKind::Switch { like } => network.switches[like].settings.count_in_service,
             NodeKind::Host => false,
         };
-        let held = |port: PortIndex| -> Result<Held, Error> {
+        let (mut ports, mut inputs) = (Vec::new(), Vec::new());
+        for (port, place) in (0..).zip(places) {
             let mut held = Held {
                 link_delay: network.links[port as usize / 2].delay.get(),
                 keeps_memory: counts(network.nodes[network.source(port) as usize].kind),
+                output: place.output,
+                slot: NIL,
+                look_at: NEVER,
                 ..Held::default()
             };
+            let mut input = Input { number: place.input, ..Input::default() };
             if let NodeKind::Switch { like } = network.nodes[network.destination(port) as usize].kind {
                 let pause = &network.switches[like].settings.pause;
                 if pause.mode != PauseMode::Off {
-                    held.thresholds = Some(PauseThresholds::new(pause.xoff, pause.xon)?);
-                    held.class_only = pause.mode == PauseMode::Priority;
-                    held.reaction = pause.reaction.get();
+                    input.thresholds = Some(PauseThresholds::new(pause.xoff, pause.xon)?);
+                    input.class_only = pause.mode == PauseMode::Priority;
+                    (held.class_only, held.reaction) = (input.class_only, pause.reaction.get());
                 }
             }
-            Ok(held)
-        };
+            input.watch(0);
+            ports.push(held);
+            inputs.push(input);
+        }
+        let (mut outputs, mut nodes) = (Vec::new(), Vec::new());
+        for (number, (memory, overhead)) in (0..).zip(memories) {
+            let first = outputs.len();
+            outputs
+                .extend((0..).zip(&switch_of).filter(|(_, switch)| **switch == number).map(|(port, _)| port));
+            let outputs = first..outputs.len();
+            nodes.push(Node { memory, overhead, stopping: Vec::new(), outputs });
+        }
+        for (slot, &port) in (0..).zip(&outputs) {
+            ports[port as usize].slot = slot;
+        }
         let has_priorities =
             network.switches.iter().any(|kind| kind.settings.pause.mode == PauseMode::Priority);
+        for (held, &switch) in ports.iter_mut().zip(&switch_of) {
+            let node: Option<&Node> = nodes.get(switch as usize);
+            held.is_calm = !has_priorities && node.is_some_and(|node| node.memory.is_none());
+        }
         Ok(Self {
-            ports: (0..ports).map(held).collect::<Result<_, _>>()?,
-            switch_of,
+            ports,
+            inputs,
             frames: Lists::new(),
-            memories,
+            looks: vec![NEVER; nodes.len()],
+            nodes,
+            switch_of,
+            fronts: vec![NEVER; outputs.len()],
+            outputs,
+            line_max: line::LINE_MAX,
+            line_low: line::LINE_MAX / 4,
+            // A frame of a higher priority has all others taken back.
+            line_free: if has_priorities { line::LINE_MAX } else { u32::MAX },
+            level_max: 0,
             has_priorities,
             bulk_ends: u32::MAX,
             pauses: 0,
@@ -172,6 +296,7 @@ impl HeldPorts {
         })
     }
 
+    #[inline]
     fn class(&self, end: u32) -> usize {
         let is_bulk = end < self.bulk_ends && end.is_multiple_of(2);
         if self.has_priorities && !is_bulk { URGENT } else { BULK }
@@ -186,31 +311,46 @@ impl HeldPorts {
         held.waiting.into_iter().flat_map(|list| self.frames.iter(list))
     }
 
-    /// Whether the frames of a port have to wait here: not where it is a host's whose neighbour never stops it, so that
-    /// departures are known. Its order and its times are the same.
+    /// Whether the frames of a port have to wait here: not where it is a host's whose neighbour never stops it. Its order and
+    /// its times are the same.
     pub(crate) fn holds(&self, port: PortIndex) -> bool {
-        let can_be_stopped = self.ports[port as usize].thresholds.is_some();
+        let can_be_stopped = self.inputs[port as usize].thresholds.is_some();
         can_be_stopped || self.has_priorities || self.switch_of[port as usize] != NIL
     }
 
-    /// The memory of the switch that a port leaves, if it leaves one.
-    pub(crate) fn memory(&self, port: PortIndex) -> Option<&Memory> {
-        self.memories.get(self.switch_of[port as usize] as usize)
+    /// The memory of the switch that a port leaves, if it leaves one that has it, with what has left that port by `now` given
+    /// back.
+    pub(crate) fn settled(&mut self, now: u64, port: PortIndex) -> Option<&Memory> {
+        let switch = self.node_of(port)?;
+        self.settle(now, port);
+        self.nodes[switch].memory.as_ref()
     }
 
-    /// The memories of all switches.
-    pub(crate) fn memories(&self) -> &[Memory] {
-        &self.memories
+    /// How many frames wait at a port without a time.
+    pub(crate) fn waiting_len(&self, port: PortIndex) -> u64 {
+        self.waiting_at(&self.ports[port as usize]).count() as u64
     }
 
-    pub(crate) fn reset_marks(&mut self) {
-        self.memories.iter_mut().for_each(Memory::reset_marks);
+    /// The memories of all switches, in which all marks are exact.
+    pub(crate) fn memories(&self) -> impl Iterator<Item = &Memory> {
+        self.nodes.iter().filter_map(|node| node.memory.as_ref())
+    }
+
+    pub(crate) fn reset_marks(&mut self, now: u64) {
+        for switch in 0..self.nodes.len() {
+            self.settle_switch(now, switch);
+            self.nodes[switch].memory.iter_mut().for_each(Memory::reset_marks);
+        }
     }
 
     /// What was done up to `now`.
     pub(crate) fn figures(&self, now: u64) -> PauseFigures {
-        let mut figures =
-            PauseFigures { pauses: self.pauses, resumes: self.resumes, ..PauseFigures::default() };
+        let mut figures = PauseFigures {
+            pauses: self.pauses,
+            resumes: self.resumes,
+            input_bytes_max: self.level_max,
+            ..PauseFigures::default()
+        };
         for (held, &switch) in self.ports.iter().zip(&self.switch_of) {
             let open = if held.stopped[BULK] { now - held.stopped_since } else { 0 };
             let longest = held.longest.max(open);
@@ -224,191 +364,230 @@ impl HeldPorts {
             figures.longest = figures.longest.max(longest);
             figures.stopped_most = figures.stopped_most.max(held.stopped_for + open);
             figures.storms += u64::from(longest >= STORM);
-            figures.input_bytes_max = figures.input_bytes_max.max(held.level_max);
         }
         figures
     }
 
-    /// Begins to send the next frame of a port, if there is one that may go and the link is free.
-    fn kick(
-        &mut self,
-        ports: &mut [Port],
-        schedule: &mut Schedule,
-        now: u64,
-        index: PortIndex,
-        unstored: u32,
-    ) {
-        let state = &mut self.ports[index as usize];
-        if state.wakes {
-            return;
-        }
-        let departure = ports[index as usize].departure;
-        if departure > now {
-            state.wakes = true;
-            schedule.insert(departure, TRANSMITTED << INDEX_BITS | index);
-            return;
-        }
-        let may_go = |class: usize| !state.stopped[class] && !state.waiting[class].is_empty();
-        let class = if may_go(URGENT) { URGENT } else { BULK };
-        if class == BULK && !may_go(BULK) {
-            return;
-        }
-        let Some(waiting) = self.frames.pop(&mut state.waiting[class]) else { return };
-        self.transmit(ports, schedule, now, index, class, waiting, unstored);
-    }
-
-    /// Sends a frame by a port whose link is free.
+    /// Gives back the memory of what has left a port by `now`.
     #[inline(always)]
-    #[expect(clippy::too_many_arguments, reason = "the parts of the fabric that it borrows")]
-    fn transmit(
-        &mut self,
-        ports: &mut [Port],
-        schedule: &mut Schedule,
-        now: u64,
-        index: PortIndex,
-        class: usize,
-        Waiting { parcel, from }: Waiting,
-        unstored: u32,
-    ) {
-        let port = &mut ports[index as usize];
-        let state = &mut self.ports[index as usize];
-        let departure = now + port.time_to_send(parcel.wire_bytes());
-        state.sending = Sending { from, wire_bytes: parcel.wire_bytes(), class };
-        // Only where something is to be done then.
-        if state.keeps_memory || !state.waits_for_nobody() {
-            state.wakes = true;
-            schedule.insert(departure, TRANSMITTED << INDEX_BITS | index);
-        }
-        let gives_back = !state.keeps_memory && from != NIL;
-        port.accept(schedule, departure, index, parcel);
-        if gives_back {
-            self.release(ports, schedule, now, index, unstored);
+    fn settle(&mut self, now: u64, index: PortIndex) {
+        if self.ports[index as usize].line.front() <= now {
+            self.settle_due(now, index);
         }
     }
 
-    /// Gives the memory of the frame back that a port sends or has sent.
-    #[inline]
-    fn release(
-        &mut self,
-        ports: &mut [Port],
-        schedule: &mut Schedule,
-        now: u64,
-        index: PortIndex,
-        unstored: u32,
-    ) {
+    fn settle_due(&mut self, now: u64, index: PortIndex) {
         let state = &mut self.ports[index as usize];
-        let Sending { from, wire_bytes, class } = state.sending;
-        if from == NIL {
+        let Some(node) = self.nodes.get_mut(self.switch_of[index as usize] as usize) else {
+            while state.line.pop_released(now).is_some() {}
             return;
+        };
+        while let Some(booked) = state.line.pop_released(now) {
+            let input = &mut self.inputs[booked.from() as usize];
+            if input.counts(booked.class()) {
+                input.level -= node.charge(booked.bytes);
+            }
+            if let Some(memory) = &mut node.memory {
+                let (at, output) = (Instant::new(booked.release), usize::from(state.output));
+                memory.release(at, usize::from(input.number), output, booked.bytes);
+            }
         }
-        state.sending.from = NIL;
-        let bytes = wire_bytes - unstored;
-        let (input, output) = (ports[from as usize].place.input, ports[index as usize].place.output);
-        let memory = &mut self.memories[self.switch_of[index as usize] as usize];
-        memory.release(Instant::new(now), usize::from(input), usize::from(output), bytes);
-        let charge = memory.charge(bytes);
-        self.change_level(ports, schedule, now, from, class, -(charge as i64));
+        self.fronts[state.slot as usize] = state.line.front();
     }
 
-    /// What came in by a port and waits has changed: a signal may be due.
-    #[inline]
-    fn change_level(
-        &mut self,
-        ports: &mut [Port],
-        schedule: &mut Schedule,
-        now: u64,
-        from: PortIndex,
-        class: usize,
-        by: i64,
-    ) {
-        let state = &mut self.ports[from as usize];
-        if state.class_only && class != BULK {
-            return;
+    /// Gives back the memory of all that has left a switch by `now`. Returns when the next frame will have.
+    fn settle_switch(&mut self, now: u64, switch: usize) -> u64 {
+        let mut next = NEVER;
+        for slot in self.nodes[switch].outputs.clone() {
+            if self.fronts[slot] <= now {
+                self.settle_due(now, self.outputs[slot]);
+            }
+            next = next.min(self.fronts[slot]);
         }
-        state.level = state.level.wrapping_add_signed(by);
-        state.level_max = state.level_max.max(state.level);
-        if let Some(signal) =
-            state.thresholds.as_mut().and_then(|thresholds| thresholds.handle_level(state.level))
+        next
+    }
+
+    /// Whether the memory of a switch takes a frame that came in by the first port and goes out by the second.
+    fn admit(
+        &mut self,
+        now: u64,
+        switch: usize,
+        [from, index]: [PortIndex; 2],
+        frame: Descriptor,
+        draw: impl FnOnce() -> u32,
+    ) -> Verdict {
+        let input = usize::from(self.inputs[from as usize].number);
+        let output = usize::from(self.ports[index as usize].output);
+        let charge = self.nodes[switch].charge(frame.bytes);
+        if self.nodes[switch]
+            .memory
+            .as_ref()
+            .is_some_and(|memory| memory.depends_on_others(input, output, charge))
         {
-            self.signal(ports, schedule, now, from, signal);
+            self.settle_switch(now, switch);
+        }
+        match &mut self.nodes[switch].memory {
+            Some(memory) => memory.admit(Instant::new(now), input, output, frame, draw),
+            None => Verdict::Accepted { marked: false },
+        }
+    }
+
+    /// What is due at a port comes before anything else that happens to it now.
+    #[inline(always)]
+    fn catch_up(&mut self, moment: &mut Moment<'_>, index: PortIndex) {
+        self.settle(moment.now, index);
+        if self.ports[index as usize].look_at <= moment.now {
+            self.book_waiting(moment, index);
+        }
+    }
+
+    /// Whether a frame may be booked behind those that are: whatever else the link is busy with may still be passed.
+    #[inline(always)]
+    fn is_open(&self, moment: &Moment<'_>, index: PortIndex) -> bool {
+        let (state, departure) = (&self.ports[index as usize], moment.ports[index as usize].departure);
+        departure <= moment.now || departure == state.line_end
+    }
+
+    /// Puts a frame onto the link behind all others; it [is open](Self::is_open).
+    #[inline(always)]
+    fn book(&mut self, moment: &mut Moment<'_>, index: PortIndex, class: usize, waiting: Waiting) {
+        let port = &mut moment.ports[index as usize];
+        let state = &mut self.ports[index as usize];
+        let Waiting { parcel, from } = waiting;
+        let wire_bytes = parcel.wire_bytes();
+        let start = port.departure.max(moment.now);
+        let departure = start + port.time_to_send(wire_bytes);
+        let release = if state.keeps_memory { departure } else { start };
+        state.line_end = departure;
+        if state.slot != NIL {
+            if state.line.len() == 0 {
+                self.fronts[state.slot as usize] = release;
+            }
+            state.line.push(Booked::new(release, from, class, wire_bytes - moment.unstored));
+        } else {
+            // A host's memory has no end.
+            state.line.push(Booked::new(start, from, class, wire_bytes));
+        }
+        port.accept(moment.schedule, departure, index, parcel);
+    }
+
+    /// Books what waits at a port and may go, and sees to it that somebody looks again where more waits.
+    #[inline(never)]
+    fn book_waiting(&mut self, moment: &mut Moment<'_>, index: PortIndex) {
+        let now = moment.now;
+        self.settle(now, index);
+        let state = &mut self.ports[index as usize];
+        if state.look_at <= now {
+            state.look_at = NEVER;
+        }
+        let mut is_booked = false;
+        loop {
+            let state = &self.ports[index as usize];
+            let class = match [state.may_go(URGENT), state.may_go(BULK)] {
+                [true, _] => URGENT,
+                [_, true] => BULK,
+                _ => break,
+            };
+            let is_open = self.is_open(moment, index);
+            let state = &mut self.ports[index as usize];
+            if !is_open || state.line.len() >= self.line_max {
+                // The link is taken by something that is no frame, or the line is full.
+                let at = if !is_open {
+                    moment.ports[index as usize].departure
+                } else {
+                    state.line.release_before_last(self.line_low)
+                };
+                if at < state.look_at {
+                    state.look_at = at;
+                    moment.schedule.insert(at, BOOKING << INDEX_BITS | index);
+                }
+                break;
+            }
+            let list = &mut self.ports[index as usize].waiting[class];
+            let Some(waiting) = self.frames.pop(list) else { break };
+            self.book(moment, index, class, waiting);
+            is_booked = true;
+        }
+        let state = &mut self.ports[index as usize];
+        let is_stopped = state.stopped[BULK] || state.stopped[URGENT];
+        let waits = !state.waiting[BULK].is_empty() || !state.waiting[URGENT].is_empty();
+        let node = self.nodes.get(self.switch_of[index as usize] as usize);
+        let is_plain = self.line_free == u32::MAX && node.is_some_and(|node| node.memory.is_none());
+        state.is_calm = is_plain && !is_stopped && !waits;
+        // What waited had no release that the switch could know of.
+        if is_booked && let Some(switch) = self.node_of(index) {
+            self.watch_levels(moment, switch);
+        }
+    }
+
+    /// Takes the frames back that are booked and have not begun to leave: they wait again, before all others. Who calls this
+    /// lets [`Self::book_waiting`] follow.
+    fn take_back(&mut self, moment: &mut Moment<'_>, index: PortIndex, bulk_only: bool) {
+        let state = &mut self.ports[index as usize];
+        (state.look_at, state.is_calm) = (NEVER, false);
+        while let Some(booked) = state.line.last() {
+            if bulk_only && booked.class() != BULK {
+                break;
+            }
+            let Some((parcel, time)) = moment.ports[index as usize].take_back(moment.now) else { break };
+            state.line.pop_last();
+            state.line_end -= time;
+            let waiting = Waiting { parcel, from: booked.from() };
+            self.frames.push_first(&mut state.waiting[booked.class()], waiting);
+        }
+        if state.slot != NIL {
+            self.fronts[state.slot as usize] = state.line.front();
         }
     }
 
     /// Tells the neighbour at the other end of a port to stop or to go on.
     #[cold]
-    fn signal(
-        &mut self,
-        ports: &mut [Port],
-        schedule: &mut Schedule,
-        now: u64,
-        from: PortIndex,
-        signal: PauseSignal,
-    ) {
-        let state = &mut self.ports[from as usize];
+    fn signal(&mut self, moment: &mut Moment<'_>, from: PortIndex, signal: PauseSignal) {
+        let index = from ^ 1;
         // It goes after the frame that is being sent, and before all that waits.
-        let back = &mut ports[from as usize ^ 1];
-        let sent = now.max(back.departure) + back.time_to_send(SIGNAL_BYTES);
+        self.catch_up(moment, index);
+        self.take_back(moment, index, false);
+        let back = &mut moment.ports[index as usize];
+        let sent = moment.now.max(back.departure) + back.time_to_send(SIGNAL_BYTES);
         back.departure = sent;
         back.wire_bytes += u64::from(SIGNAL_BYTES);
+        self.book_waiting(moment, index);
+        let state = &mut self.ports[from as usize];
         state.signals.push_back(signal);
-        schedule.insert(sent + state.link_delay + state.reaction, SIGNAL << INDEX_BITS | from);
+        moment.schedule.insert(sent + state.link_delay + state.reaction, SIGNAL << INDEX_BITS | from);
         match signal {
             PauseSignal::Pause => self.pauses += 1,
             PauseSignal::Resume => self.resumes += 1,
         }
         if signal == PauseSignal::Pause && !self.checks {
             self.checks = true;
-            schedule.insert(now + SUSPECT, DEADLOCK_CHECK << INDEX_BITS);
+            moment.schedule.insert(moment.now + SUSPECT, DEADLOCK_CHECK << INDEX_BITS);
         }
     }
 
-    /// Whether pausing has come to a circle in which each port waits for the next, so that none will ever go on. A port is
-    /// stuck where what came in by it waits, as far as it must leave for the port to go on, at outputs that are stuck.
-    fn find_deadlock(&mut self, unstored_bytes: u32) {
-        let is_paused = |held: &Held| held.thresholds.is_some_and(|thresholds| thresholds.is_paused());
-        let mut stuck: Vec<bool> = self.ports.iter().map(is_paused).collect();
-        // What of each port waits where: pairs of input and output.
-        let mut behind: std::collections::BTreeMap<(PortIndex, PortIndex), u64> =
-            std::collections::BTreeMap::new();
-        for (output, held) in self.ports.iter().enumerate() {
-            let Some(memory) = self.memory(output as PortIndex) else { continue };
-            for waiting in self.waiting_at(held) {
-                let bytes = memory.charge(waiting.parcel.wire_bytes() - unstored_bytes);
-                *behind.entry((waiting.from, output as PortIndex)).or_default() += bytes;
-            }
+    /// The switch that a port leaves.
+    fn node_of(&self, port: PortIndex) -> Option<usize> {
+        let switch = self.switch_of[port as usize];
+        (switch != NIL).then_some(switch as usize)
+    }
+
+    /// A signal works at a port.
+    fn handle_signal(&mut self, moment: &mut Moment<'_>, index: PortIndex) {
+        self.catch_up(moment, index);
+        let state = &mut self.ports[index as usize];
+        let signal = state.signals.pop_front().expect("a signal for each of its occurrences");
+        let (now, stop) = (moment.now, signal == PauseSignal::Pause);
+        state.stopped = [stop, stop && !state.class_only];
+        if stop {
+            state.stops += 1;
+            state.stopped_since = now;
+            let class_only = state.class_only;
+            self.take_back(moment, index, class_only);
+        } else {
+            state.stopped_for += now - state.stopped_since;
+            state.longest = state.longest.max(now - state.stopped_since);
         }
-        loop {
-            let mut held_fast = vec![0; self.ports.len()];
-            for (&(input, output), bytes) in &behind {
-                if stuck[output as usize] {
-                    held_fast[input as usize] += bytes;
-                }
-            }
-            let before = stuck.iter().filter(|&&stuck| stuck).count();
-            for (port, is_stuck) in stuck.iter_mut().enumerate() {
-                let goes_on_at = self.ports[port].thresholds.map_or(0, |thresholds| thresholds.xon().get());
-                *is_stuck &= held_fast[port] > goes_on_at;
-            }
-            if stuck.iter().filter(|&&stuck| stuck).count() == before {
-                break;
-            }
-        }
-        let Some(first) = stuck.iter().position(|&stuck| stuck) else { return };
-        let mut path = vec![first as PortIndex];
-        loop {
-            let last = path[path.len() - 1];
-            let next = behind
-                .range((last, 0)..(last + 1, 0))
-                .filter(|((_, output), _)| stuck[*output as usize])
-                .max_by_key(|(_, bytes)| **bytes)
-                .map(|((_, output), _)| *output)
-                .expect("a stuck port has frames behind one that is stuck");
-            if let Some(start) = path.iter().position(|&port| port == next) {
-                self.deadlock = path.split_off(start);
-                return;
-            }
-            path.push(next);
-        }
+        self.book_waiting(moment, index);
     }
 }
 
@@ -420,227 +599,153 @@ impl Fabric {
         self.ports.iter_mut().for_each(|port| port.is_held = is_held);
     }
 
-    /// Queues a frame at a port that may be stopped. `from` is the port that it came in by, [`NIL`] at its own host.
+    /// Queues a frame at a switch's port that may be stopped, in short where nothing is amiss there. `from` is the port that it
+    /// came in by. Returns whether it is the only one on the last link, or the frame if it is dropped.
+    #[inline(always)]
     pub(super) fn hold(
         &mut self,
         schedule: &mut Schedule,
         now: u64,
         [from, index]: [PortIndex; 2],
-        mut parcel: Parcel,
-    ) -> Option<Parcel> {
-        let unstored = self.unstored_bytes;
-        let Self { held, ports, .. } = self;
-        let held = held.as_deref_mut()?;
-        let class = held.class(parcel.end());
-        if from != NIL {
-            let (input, output) = (ports[from as usize].place.input, ports[index as usize].place.output);
-            let switch = held.switch_of[index as usize] as usize;
-            let descriptor = Descriptor { bytes: parcel.wire_bytes() - unstored, ecn: parcel.ecn() };
-            let chance = &mut self.chances[switch];
-            let (at, input, output) = (Instant::new(now), usize::from(input), usize::from(output));
-            let memory = &mut held.memories[switch];
-            match memory.admit(at, input, output, descriptor, || (chance.bits() >> 32) as u32) {
-                Verdict::Dropped(_) => return Some(parcel),
-                Verdict::Accepted { marked: true } => {
-                    parcel = parcel.marked();
-                    self.segments[parcel.segment()].flags.insert(Flags::CE);
-                }
-                Verdict::Accepted { marked: false } => {}
-            }
-            let charge = memory.charge(descriptor.bytes);
-            held.change_level(ports, schedule, now, from, class, charge as i64);
+        parcel: Parcel,
+    ) -> Result<bool, Parcel> {
+        let Self { held: Some(held), ports, ample, unstored_bytes, .. } = self else { return Err(parcel) };
+        let unstored = *unstored_bytes;
+        let wire_bytes = parcel.wire_bytes();
+        let (state, port) = (&mut held.ports[index as usize], &mut ports[index as usize]);
+        let is_open = port.departure <= now || port.departure == state.line_end;
+        if !state.is_calm || !is_open || held.looks[port.switch as usize] <= now {
+            return self.hold_carefully(schedule, now, [from, index], parcel, false);
         }
-        let state = &mut held.ports[index as usize];
-        let is_idle = !state.wakes && ports[index as usize].departure <= now;
-        if is_idle && !state.stopped[class] && state.waits_for_nobody() {
-            held.transmit(ports, schedule, now, index, class, Waiting { parcel, from }, unstored);
-        } else {
-            held.frames.push(&mut state.waiting[class], Waiting { parcel, from });
-            if !state.wakes {
-                held.kick(ports, schedule, now, index, unstored);
-            }
+        let charge = port.charge(wire_bytes, unstored);
+        let (in_switch, ample) = &mut ample[port.switch as usize];
+        if !port.admit(now, charge, in_switch, *ample, unstored, &mut self.is_doubtful) {
+            return Err(parcel);
         }
-        None
+        let input = &mut held.inputs[from as usize];
+        let booked = state.line.len();
+        if input.level + charge >= input.matters_at || booked % LINE_LONG == LINE_LONG - 1 {
+            return self.hold_carefully(schedule, now, [from, index], parcel, true);
+        }
+        input.level += charge;
+        let start = port.departure.max(now);
+        let departure = start + port.time_to_send(wire_bytes);
+        let release = if state.keeps_memory { departure } else { start };
+        state.line_end = departure;
+        state.line.push(Booked::new(release, from, BULK, wire_bytes - unstored));
+        if booked == 0 {
+            held.fronts[state.slot as usize] = release;
+        }
+        port.accept(schedule, departure, index, parcel);
+        Ok(port.leads_to_host & (port.len == 1))
     }
 
-    /// A frame has been sent, or a signal has passed before the next.
-    pub(crate) fn handle_transmitted(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) {
-        let unstored = self.unstored_bytes;
-        let Self { held: Some(held), ports, .. } = self else { return };
-        held.ports[index as usize].wakes = false;
-        held.release(ports, schedule, now, index, unstored);
-        held.kick(ports, schedule, now, index, unstored);
+    /// Queues a frame at any port that may be stopped, as [`Self::hold`]; `from` is [`NIL`] at its own host. It may have passed
+    /// the port's own limit already.
+    #[inline(never)]
+    pub(super) fn hold_carefully(
+        &mut self,
+        schedule: &mut Schedule,
+        now: u64,
+        [from, index]: [PortIndex; 2],
+        mut parcel: Parcel,
+        is_admitted: bool,
+    ) -> Result<bool, Parcel> {
+        let Self { held: Some(held), ports, ample, unstored_bytes, .. } = self else { return Err(parcel) };
+        let unstored = *unstored_bytes;
+        let wire_bytes = parcel.wire_bytes();
+        let mut moment = Moment { ports, schedule, now, unstored };
+        let class = held.class(parcel.end());
+        let mut risen = None;
+        let switch = held.switch_of[index as usize] as usize;
+        let state = &held.ports[index as usize];
+        if held.has_priorities || state.look_at <= now || state.line.len() >= LINE_LONG - 1 {
+            held.catch_up(&mut moment, index);
+        }
+        if from != NIL {
+            if held.looks[switch] <= now {
+                held.look_at_levels(&mut moment, switch);
+            }
+            let frame = Descriptor { bytes: wire_bytes - unstored, ecn: parcel.ecn() };
+            let charge = held.nodes[switch].charge(frame.bytes);
+            if is_admitted {
+                // By the port itself, above.
+            } else if held.nodes[switch].memory.is_none() {
+                let port = &mut moment.ports[index as usize];
+                let (in_switch, ample) = &mut ample[port.switch as usize];
+                if !port.admit(now, charge, in_switch, *ample, unstored, &mut self.is_doubtful) {
+                    return Err(parcel);
+                }
+            } else {
+                held.catch_up(&mut moment, index);
+                let chance = &mut self.chances[switch];
+                match held.admit(now, switch, [from, index], frame, || (chance.bits() >> 32) as u32) {
+                    Verdict::Dropped(_) => return Err(parcel),
+                    Verdict::Accepted { marked: true } => {
+                        parcel = parcel.marked();
+                        self.segments[parcel.segment()].flags.insert(Flags::CE);
+                    }
+                    Verdict::Accepted { marked: false } => {}
+                }
+            }
+            let input = &mut held.inputs[from as usize];
+            if input.counts(class) {
+                input.level += charge;
+                if input.level >= input.matters_at {
+                    held.handle_rise(&mut moment, switch, from);
+                    risen = Some(switch);
+                }
+            }
+        }
+        let state = &held.ports[index as usize];
+        let overtakes = class == URGENT && state.line.last().is_some_and(|booked| booked.class() == BULK);
+        let is_first =
+            state.waiting[URGENT].is_empty() && (class == URGENT || state.waiting[BULK].is_empty());
+        let has_room = state.line.len() < held.line_free;
+        let waiting = Waiting { parcel, from };
+        if is_first && !overtakes && !state.stopped[class] && has_room && held.is_open(&moment, index) {
+            held.book(&mut moment, index, class, waiting);
+            if let Some(switch) = risen {
+                // Its own release may be the one that the switch has to look after.
+                held.watch_levels(&mut moment, switch);
+            }
+            let port = &ports[index as usize];
+            return Ok(port.leads_to_host & (port.len == 1));
+        }
+        let state = &mut held.ports[index as usize];
+        state.is_calm = false;
+        held.frames.push(&mut state.waiting[class], waiting);
+        if overtakes {
+            held.take_back(&mut moment, index, true);
+        }
+        let state = &held.ports[index as usize];
+        if !state.stopped[class] && (overtakes || state.look_at == NEVER) {
+            held.book_waiting(&mut moment, index);
+        }
+        Ok(false)
+    }
+
+    /// More frames of a port may be booked.
+    pub(crate) fn handle_booking(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) {
+        let Self { held: Some(held), ports, unstored_bytes: unstored, .. } = self else { return };
+        // A look that an earlier one has overtaken does nothing.
+        held.catch_up(&mut Moment { ports, schedule, now, unstored: *unstored }, index);
+    }
+
+    /// A switch that has stopped neighbours has given memory back.
+    pub(crate) fn handle_levels(&mut self, schedule: &mut Schedule, now: u64, switch: u32) {
+        let Self { held: Some(held), ports, unstored_bytes: unstored, .. } = self else { return };
+        if held.looks[switch as usize] <= now {
+            held.look_at_levels(&mut Moment { ports, schedule, now, unstored: *unstored }, switch as usize);
+        }
     }
 
     /// A signal works at the port that it was sent to.
     pub(crate) fn handle_signal(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) {
-        let unstored = self.unstored_bytes;
-        let Self { held: Some(held), ports, .. } = self else { return };
-        let state = &mut held.ports[index as usize];
-        let signal = state.signals.pop_front().expect("a signal for each of its occurrences");
-        let stop = signal == PauseSignal::Pause;
-        state.stopped = [stop, stop && !state.class_only];
-        if stop {
-            state.stops += 1;
-            state.stopped_since = now;
-        } else {
-            state.stopped_for += now - state.stopped_since;
-            state.longest = state.longest.max(now - state.stopped_since);
-            held.kick(ports, schedule, now, index, unstored);
-        }
-    }
-
-    /// Looks for a deadlock where a port has been stopped for long. Returns whether there is one.
-    pub(crate) fn handle_deadlock_check(&mut self, schedule: &mut Schedule, now: u64) -> bool {
-        let Some(held) = &mut self.held else { return false };
-        let suspect = |held: &Held| held.stopped[BULK] && now - held.stopped_since >= SUSPECT;
-        if held.ports.iter().any(suspect) {
-            held.find_deadlock(self.unstored_bytes);
-        }
-        held.checks = held.ports.iter().any(|held| held.stopped[BULK] || !held.signals.is_empty());
-        if held.checks {
-            schedule.insert(now + SUSPECT, DEADLOCK_CHECK << INDEX_BITS);
-        }
-        !held.deadlock.is_empty()
+        let Self { held: Some(held), ports, unstored_bytes: unstored, .. } = self else { return };
+        held.handle_signal(&mut Moment { ports, schedule, now, unstored: *unstored }, index);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use fanin_scenario::Switch;
-    use fanin_units::{Bytes, Rate};
-
-    use super::super::{ARRIVAL, Hop, Step};
-    use super::*;
-    use crate::network::SwitchKind;
-    use crate::tcp::Segment;
-
-    /// Switches in a ring, a host at each, that all send to the host `ahead` switches further on.
-    fn ring(switches: u32, ahead: u32, mode: PauseMode, xoff: u64) -> (Fabric, Vec<Step>, Network) {
-        let mut settings = Switch { buffer: Bytes::new(200_000), ..Switch::default() };
-        settings.pause.mode = mode;
-        (settings.pause.xoff, settings.pause.xon) = (Bytes::new(xoff), Bytes::new(xoff / 2));
-        let kinds = vec![SwitchKind { settings, has_uplinks: false, section: "tor" }];
-        let mut network = Network { switches: kinds, ..Network::default() };
-        let (rate, delay) = (Rate::new(1_000_000_000), Duration::from_micros(1));
-        let nodes: Vec<_> =
-            (0..switches).map(|place| network.add_switch(format!("switch:{place}"), 0)).collect();
-        let hosts: Vec<_> = (0..switches).map(|place| network.add_host(format!("host:{place}"))).collect();
-        for place in 0..switches as usize {
-            network.join(nodes[place], nodes[(place + 1) % switches as usize], rate, delay);
-            network.join(hosts[place], nodes[place], rate, delay);
-        }
-        let mut fabric = Fabric::new(&network, 1, true).unwrap();
-        let at = |place: u32| place % switches;
-        let routes = (0..switches).map(|place| {
-            // Link 2 k joins switches, link 2 k + 1 a host to its switch.
-            let into = [4 * place + 2];
-            let along = (0..ahead).map(|step| 4 * at(place + step));
-            fabric.add_route(into.into_iter().chain(along).chain([4 * at(place + ahead) + 3]), None).unwrap()
-        });
-        let routes: Vec<Step> = routes.collect();
-        (fabric, routes, network)
-    }
-
-    /// Sends `frames` from each host at once; returns what was delivered and dropped, and whether it came to a deadlock.
-    fn play(fabric: &mut Fabric, routes: &[Step], frames: u32) -> (u32, u32, bool) {
-        let mut schedule = Schedule::new(1 << 20, fabric.ports.len() as u32);
-        let segment = Segment { payload: 1460, flags: Flags::ACK, ..Segment::default() };
-        for _ in 0..frames {
-            for &route in routes {
-                fabric.send(&mut schedule, 0, &segment, route, 0);
-            }
-        }
-        let (mut delivered, mut dropped) = (0, 0);
-        while let Some((now, what)) = schedule.pop() {
-            let index = what & ((1 << INDEX_BITS) - 1);
-            match what >> INDEX_BITS {
-                ARRIVAL => match fabric.arrive(&mut schedule, now, index) {
-                    Hop::Forwarded { .. } => {}
-                    Hop::Delivered { segment, .. } => {
-                        delivered += 1;
-                        fabric.remove(segment);
-                    }
-                    Hop::Dropped { segment } => {
-                        dropped += 1;
-                        fabric.remove(segment);
-                    }
-                },
-                TRANSMITTED => fabric.handle_transmitted(&mut schedule, now, index),
-                SIGNAL => fabric.handle_signal(&mut schedule, now, index),
-                _ => {
-                    if fabric.handle_deadlock_check(&mut schedule, now) {
-                        fabric.assert_conserved(0);
-                        return (delivered, dropped, true);
-                    }
-                }
-            }
-        }
-        fabric.assert_conserved(0);
-        (delivered, dropped, false)
-    }
-
-    #[test]
-    fn a_ring_of_stopped_ports_is_found_and_named() {
-        for mode in [PauseMode::Pause, PauseMode::Priority] {
-            let (mut fabric, routes, network) = ring(5, 3, mode, 30_000);
-            let (delivered, dropped, deadlock) = play(&mut fabric, &routes, 400);
-            assert!(deadlock && dropped == 0 && delivered < 5 * 400, "{delivered} {dropped}");
-            let cycle = fabric.held.as_ref().unwrap().deadlock.clone();
-            assert_eq!(cycle.len(), 5, "each switch waits for the next");
-            for (place, &port) in cycle.iter().enumerate() {
-                let next = cycle[(place + 1) % 5];
-                assert_eq!(network.destination(port), network.source(next), "{}", network.port_name(port));
-            }
-        }
-    }
-
-    #[test]
-    fn without_a_circle_all_arrives() {
-        // To the next switch only: no port waits for another of the ring.
-        for (ahead, mode, xoff) in
-            [(1, PauseMode::Pause, 30_000), (1, PauseMode::Priority, 4_000), (0, PauseMode::Pause, 4_000)]
-        {
-            let (mut fabric, routes, _) = ring(5, ahead, mode, xoff);
-            assert_eq!(play(&mut fabric, &routes, 400), (5 * 400, 0, false));
-        }
-    }
-
-    #[test]
-    fn a_stop_takes_effect_after_the_signal_has_passed() {
-        // Five hosts of one switch each send to the same host, so that their switch has to stop them.
-        let settings = |xoff: u64, buffer: u64| {
-            let mut settings = Switch { buffer: Bytes::new(buffer), ..Switch::default() };
-            settings.pause.mode = PauseMode::Pause;
-            (settings.pause.xoff, settings.pause.xon) = (Bytes::new(xoff), Bytes::new(xoff - 2_000));
-            settings
-        };
-        let (rate, delay) = (Rate::new(1_000_000_000), Duration::from_micros(25));
-        let reaction = Switch::default().pause.reaction;
-        let headroom = fanin_queueing::pause_headroom(rate, delay, reaction, Bytes::new(1538)).get();
-        for (xoff, spare) in [(10_000, headroom), (40_000, headroom), (10_000, headroom / 8)] {
-            let kinds = vec![SwitchKind {
-                settings: settings(xoff, 5 * (xoff + spare)),
-                has_uplinks: false,
-                section: "tor",
-            }];
-            let mut network = Network { switches: kinds, ..Network::default() };
-            let switch = network.add_switch("switch:0".into(), 0);
-            for place in 0..6 {
-                let host = network.add_host(format!("host:{place}"));
-                network.join(host, switch, rate, delay);
-            }
-            let mut fabric = Fabric::new(&network, 1, true).unwrap();
-            let routes: Vec<Step> =
-                (0..5).map(|host| fabric.add_route([2 * host, 11].into_iter(), None).unwrap()).collect();
-            let (delivered, dropped, deadlock) = play(&mut fabric, &routes, 500);
-            assert!(!deadlock);
-            assert_eq!(delivered + dropped, 2_500);
-            assert_eq!(dropped == 0, spare == headroom, "{xoff} {spare} {dropped}");
-            let figures = fabric.held.as_ref().unwrap().figures(1);
-            assert!(figures.input_bytes_max <= xoff + headroom && figures.input_bytes_max > xoff);
-            assert_eq!((figures.hosts_stopped, figures.switch_ports_stopped), (5, 0));
-            assert_eq!(figures.pauses, figures.resumes);
-        }
-    }
-}
+mod tests;

@@ -160,6 +160,33 @@ impl Port {
         released
     }
 
+    /// Whether a frame fits the queue, which it enters then; `in_switch` is what is in the whole switch, and `ample` up to where
+    /// no limit but the port's own can be met.
+    #[inline(always)]
+    pub(super) fn admit(
+        &mut self,
+        now: u64,
+        charge: u64,
+        in_switch: &mut u64,
+        ample: u64,
+        unstored_bytes: u32,
+        is_doubtful: &mut bool,
+    ) -> bool {
+        // What has left the queue but not yet arrived still counts, until the difference could matter.
+        if self.held + charge > self.held_max || *in_switch + charge > ample {
+            *in_switch -= self.settle(now, unstored_bytes);
+            if self.held + charge > self.limit {
+                self.drops += 1;
+                return false;
+            }
+            self.held_max = self.held_max.max(self.held + charge);
+            *is_doubtful |= *in_switch + charge > ample;
+        }
+        *in_switch += charge;
+        self.held += charge;
+        true
+    }
+
     /// What is queued: bytes and frames. Only where no memory counts them.
     pub(super) fn queue(&mut self, now: u64, unstored_bytes: u32) -> (u64, u64) {
         self.settle(now, unstored_bytes);
@@ -199,6 +226,21 @@ impl Port {
         place.wire_bytes = wire_bytes;
         place.segment = parcel.tagged();
         self.len += 1;
+    }
+
+    /// Takes the last frame back if it has not begun to leave by `now`; returns how long it would have taken, too. It is not
+    /// the first on the link, whose arrival is scheduled.
+    pub(super) fn take_back(&mut self, now: u64) -> Option<(Parcel, u64)> {
+        let &Frame { arrival, next, end, wire_bytes, segment } = self.frame(self.len - 1);
+        let time = self.time_to_send(wire_bytes);
+        if arrival - self.delay - time <= now {
+            return None;
+        }
+        assert!(self.len > 1, "what is first on a link has begun to leave");
+        self.len -= 1;
+        self.departure -= time;
+        self.wire_bytes -= u64::from(wire_bytes);
+        Some((Parcel::new(next, end, wire_bytes, segment), time))
     }
 
     /// Gives the frame whose arrival over the link was due, which is `now`, and schedules that of the one behind it.
