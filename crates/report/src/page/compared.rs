@@ -1,6 +1,9 @@
 //! Measurements beside their predictions: what agrees within the goals, where the two part, and why.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -8,7 +11,7 @@ use super::format::Form;
 use super::markup::{escape, figure, pointer_part};
 use super::{plots, swept};
 use crate::compare::{Claim, Comparison, GOALS, Subject, Verdict, compare};
-use crate::{Kind, RunResult};
+use crate::{Kind, QueueRow, RunResult};
 
 /// Two results that belong together.
 pub(crate) struct Pair {
@@ -23,6 +26,8 @@ pub(crate) struct Pair {
     ranks: Option<(f64, Option<f64>)>,
     /// Settings in which their scenarios differ, with both values.
     settings: Vec<(String, [Option<String>; 2])>,
+    /// Queues that both watched and that held something, and the most that each did, in bytes; the deepest first.
+    queues: Vec<(Arc<str>, [u64; 2])>,
 }
 
 /// Each measurement with the simulation of its scenario, or with the one of that name whose settings are nearest; without any measurement, two results that are no plans.
@@ -55,6 +60,7 @@ pub(crate) fn pairs(results: &[RunResult]) -> Vec<Pair> {
             is_judged,
             ranks: ranks(&results[left], &results[right]),
             settings: settings(&results[left], &results[right]),
+            queues: queues(&results[left].records.queues, &results[right].records.queues),
         })
         .collect()
 }
@@ -67,6 +73,28 @@ pub(crate) fn settings(left: &RunResult, right: &RunResult) -> Vec<(String, [Opt
     };
     let differing = swept::differing(&[bare(left), bare(right)]).into_iter();
     differing.map(|(key, values)| (key, [values[0].clone(), values[1].clone()])).collect()
+}
+
+/// Queues shown at most.
+const QUEUES_MAX: usize = 8;
+
+/// The most that each queue held which both sides watched.
+fn queues(left: &[QueueRow], right: &[QueueRow]) -> Vec<(Arc<str>, [u64; 2])> {
+    let mut deepest: BTreeMap<&Arc<str>, [Option<u64>; 2]> = BTreeMap::new();
+    for (side, rows) in [left, right].into_iter().enumerate() {
+        for row in rows {
+            let most = &mut deepest.entry(&row.queue).or_default()[side];
+            *most = (*most).max(Some(row.queue_bytes));
+        }
+    }
+    let mut both: Vec<(Arc<str>, [u64; 2])> = deepest
+        .into_iter()
+        .filter_map(|(name, [left, right])| Some((name.clone(), [left?, right?])))
+        .filter(|(_, most)| *most != [0, 0])
+        .collect();
+    both.sort_by_key(|(_, most)| Reverse(most[0].max(most[1])));
+    both.truncate(QUEUES_MAX);
+    both
 }
 
 /// Compares the times rank by rank, a thousand of them.
@@ -96,7 +124,16 @@ pub(crate) fn data(pairs: &[Pair]) -> Value {
             .iter()
             .map(|fact| Some(fact.measured / fact.predicted).filter(|ratio| ratio.is_finite()))
             .collect();
+        let queues: Vec<Value> = pair
+            .queues
+            .iter()
+            .map(|(queue, [left, right])| {
+                let ratio = Some(*right as f64 / *left as f64).filter(|ratio| ratio.is_finite());
+                json!({ "queue": **queue, "predicted": left, "measured": right, "ratio": ratio })
+            })
+            .collect();
         json!({
+            "queues": queues,
             "left": pair.left,
             "right": pair.right,
             "comparison": comparison,
@@ -129,6 +166,7 @@ pub(crate) fn section(pairs: &[Pair], results: &[RunResult], data: &Value, out: 
             claims(pair, results, data, &at, out);
         }
         reasons(pair, results, data, &at, out);
+        deepest(pair, results, data, &at, out);
         out.push_str("</div>\n");
     }
     if pairs[0].is_judged {
@@ -306,6 +344,34 @@ fn facts(pair: &Pair, results: &[RunResult], data: &Value, at: &str, out: &mut S
             cell("predicted"),
             cell("measured"),
             change.unwrap_or_default()
+        );
+    }
+    out.push_str("</tbody>\n</table>\n</div>\n");
+}
+
+/// Where the queues were: says which of them a different `Deepest queue` is about.
+fn deepest(pair: &Pair, results: &[RunResult], data: &Value, at: &str, out: &mut String) {
+    if pair.queues.is_empty() {
+        return;
+    }
+    let [left, right] = labels(pair, results);
+    let _ = writeln!(
+        out,
+        "<div class=\"scroll\" role=\"region\" aria-label=\"Deepest of each queue\" tabindex=\"0\">\n<table>\n<thead><tr>\
+         <th scope=\"col\">Deepest of each watched queue</th><th scope=\"col\" class=\"n\">{left}</th>\
+         <th scope=\"col\" class=\"n\">{right}</th><th scope=\"col\" class=\"n\">Difference</th></tr></thead>\n<tbody>"
+    );
+    for (number, (queue, _)) in pair.queues.iter().enumerate() {
+        let cell = |key: &str, form: Form| {
+            figure(data, &format!("{at}/queues/{number}/{key}"), form).unwrap_or_default()
+        };
+        let _ = writeln!(
+            out,
+            "<tr><th scope=\"row\"><bdi>{}</bdi></th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
+            escape(queue),
+            cell("predicted", Form::Bytes),
+            cell("measured", Form::Bytes),
+            cell("ratio", Form::Change)
         );
     }
     out.push_str("</tbody>\n</table>\n</div>\n");

@@ -336,6 +336,36 @@ fn the_verdict_follows_the_figures() {
 }
 
 #[test]
+fn a_pair_says_how_deep_each_queue_was() {
+    let (sim, mut run) = (run_result(Kind::Sim, "a", 3), run_result(Kind::Run, "b", 3));
+    // One queue is half as deep, one is the measurement's alone.
+    for row in &mut run.records.queues {
+        match &*row.queue {
+            "tor→collector-0" => row.queue_bytes /= 2,
+            "tor→collector-5" => row.queue = "elsewhere".into(),
+            _ => {}
+        }
+    }
+    let deepest = |name: &str| {
+        crate::queue_bytes_max(sim.records.queues.iter().filter(|row| &*row.queue == name)).unwrap()
+    };
+    let data = data_of(&parsed(&page(&[sim.clone(), run])));
+    let queues = data["pairs"][0]["queues"].as_array().unwrap();
+    assert_eq!(queues.len(), 5, "what one side did not watch is left out");
+    for queue in queues {
+        let name = queue["queue"].as_str().unwrap();
+        let measured = if name == "tor→collector-0" { deepest(name) / 2 } else { deepest(name) };
+        assert_eq!(
+            (&queue["predicted"], &queue["measured"]),
+            (&deepest(name).into(), &measured.into()),
+            "{name}"
+        );
+    }
+    let most: Vec<u64> = queues.iter().map(|queue| queue["predicted"].as_u64().unwrap()).collect();
+    assert!(most.is_sorted_by(|left, right| left >= right), "the deepest first: {most:?}");
+}
+
+#[test]
 fn names_cannot_break_out() {
     let nasty = "</script><script>alert(1)</script>\"'&\u{0}\u{2028}\u{202e}<!--]]>";
     let mut result = run_result(Kind::Sim, nasty, 5);

@@ -125,6 +125,8 @@ pub(super) struct Work {
 struct Seen {
     samples: Vec<Sample>,
     queue_bytes_max: u64,
+    /// By switch, and the place of the queue in its picture: the most bytes seen so far.
+    deepest: BTreeMap<(usize, usize), u64>,
     late_s: f64,
     hosts: HostWork,
     failed: Option<SwitchError>,
@@ -214,6 +216,7 @@ impl Watch {
         }
         let mut seen = lock(&self.seen);
         (seen.queue_bytes_max, seen.late_s) = (0, 0.0);
+        seen.deepest.clear();
         drop(seen);
         self.from = self.mark()?;
         Ok(())
@@ -382,7 +385,7 @@ fn look(
     watched: &[BTreeMap<String, usize>],
     seen: &Mutex<Seen>,
 ) -> Result<(), SwitchError> {
-    for ((name, client, pid), watched) in clients.iter().zip(watched) {
+    for (number, ((name, client, pid), watched)) in clients.iter().zip(watched).enumerate() {
         let before = work(*pid);
         let picture = snapshot(name, client)?;
         let unix_us = unix_us();
@@ -396,12 +399,15 @@ fn look(
         let mut sums: BTreeMap<&str, (u64, u64, u64, u64)> = BTreeMap::new();
         let ports = items(&picture["ports"]).iter().map(|port| (&port["name"], &port["queue"]));
         let rings = items(&picture["rings"]).iter().map(|ring| (&ring["port"], &ring["queue"]));
-        for (port, queue) in ports.chain(rings) {
+        for (place, (port, queue)) in ports.chain(rings).enumerate() {
             let most = count(queue, "bytes_max") + CHECK_SEQUENCE * count(queue, "frames_max");
             seen.queue_bytes_max = seen.queue_bytes_max.max(most);
+            let deepest = seen.deepest.entry((number, place)).or_default();
+            // Looks are much further apart than a burst lasts: a new high-water mark is what was there since the last one.
+            let is_deeper = most > std::mem::replace(deepest, most);
             let sum = sums.entry(port.as_str().unwrap_or_default()).or_default();
-            let frames = count(queue, "frames");
-            sum.0 += count(queue, "bytes") + CHECK_SEQUENCE * frames;
+            let frames = count(queue, if is_deeper { "frames_max" } else { "frames" });
+            sum.0 += if is_deeper { most } else { count(queue, "bytes") + CHECK_SEQUENCE * frames };
             sum.1 += frames;
             sum.2 += items(&queue["dropped"]).iter().map(|dropped| count(dropped, "frames")).sum::<u64>();
             sum.3 += count(&queue["marked"], "frames");

@@ -28,6 +28,9 @@ pub(super) struct Recorded {
     /// What the machine had left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) headroom: Option<String>,
+    /// How far the rounds lie apart, of which this is the middle one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) rounds: Option<String>,
     /// Requests or events completed.
     completed: u64,
     /// Mean time.
@@ -49,10 +52,11 @@ pub(super) struct Recorded {
 impl Recorded {
     /// What a valid measurement says; `None` for others.
     pub(super) fn new(judged: &Judged) -> Option<Self> {
-        let summary = match &judged.measured {
-            Measured::Live(result) if result.summary.invalid().is_none() => &result.summary,
+        let run = match &judged.measured {
+            Measured::Live(run) if judged.measured.is_sound() => run,
             _ => return None,
         };
+        let summary = &run.result.summary;
         let times = summary.times()?;
         let completed = summary.requests.as_ref().map(|requests| requests.completed);
         let network = summary.network.as_ref()?;
@@ -61,6 +65,7 @@ impl Recorded {
             kernel: super::case::kernel(),
             build: Some(super::case::build()),
             headroom: super::case::headroom(summary),
+            rounds: run.rounds.clone(),
             completed: completed.or(summary.events.as_ref().map(|events| events.collected))?,
             mean_ms: times.mean,
             ideal_ms: times.ideal,
@@ -147,6 +152,7 @@ mod tests {
             kernel: "6.18.0".into(),
             build: Some("release".into()),
             headroom: None,
+            rounds: None,
             completed: 12,
             mean_ms: 28.25,
             ideal_ms: Some(27.0),

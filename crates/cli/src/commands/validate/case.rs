@@ -30,18 +30,46 @@ pub(super) struct Case {
 #[derive(Debug)]
 pub(super) enum Measured {
     /// It was run just now.
-    Live(Box<RunResult>),
+    Live(Box<Live>),
     /// What the baseline holds.
     Recorded(Recorded),
     /// Nothing, because of this.
     Missing(String),
 }
 
+/// A run, one of several perhaps.
+#[derive(Debug)]
+pub(super) struct Live {
+    pub(super) result: RunResult,
+    /// How far the rounds lie apart, where there were several.
+    pub(super) rounds: Option<String>,
+}
+
+impl From<RunResult> for Measured {
+    fn from(result: RunResult) -> Self {
+        Self::Live(Box::new(Live { result, rounds: None }))
+    }
+}
+
 impl Measured {
+    /// The middle one by goodput of the runs of a case.
+    ///
+    /// # Panics
+    /// Without any.
+    pub(super) fn middle(mut runs: Vec<RunResult>) -> Self {
+        let goodput =
+            |run: &RunResult| run.summary.goodput_bps.as_ref().map_or(0.0, |goodput| goodput.total / 1e6);
+        runs.sort_by(|left, right| goodput(left).total_cmp(&goodput(right)));
+        let (least, most) = (goodput(&runs[0]), goodput(&runs[runs.len() - 1]));
+        let rounds = (runs.len() > 1).then(|| format!("{} runs, {least:.1} to {most:.1} Mb/s", runs.len()));
+        let result = runs.swap_remove((runs.len() - 1) / 2);
+        Self::Live(Box::new(Live { result, rounds }))
+    }
+
     /// Whether it is there, and was not taken while the machine was the bottleneck.
     pub(super) fn is_sound(&self) -> bool {
         match self {
-            Self::Live(result) => result.summary.invalid().is_none(),
+            Self::Live(run) => run.result.summary.invalid().is_none(),
             Self::Recorded(_) => true,
             Self::Missing(_) => false,
         }
@@ -49,7 +77,7 @@ impl Measured {
 
     pub(super) fn summary(&self) -> Option<Summary> {
         match self {
-            Self::Live(result) => Some(result.summary.clone()),
+            Self::Live(run) => Some(run.result.summary.clone()),
             Self::Recorded(recorded) => Some(recorded.summary()),
             Self::Missing(_) => None,
         }
@@ -110,12 +138,11 @@ impl Case {
     }
 
     /// The run, as `fanin run` does it.
-    pub(super) fn measure(&self, folder: &Path) -> Result<Measured, Failure> {
-        let out = folder.join("run");
+    pub(super) fn measure(&self, out: &Path) -> Result<Measured, Failure> {
         // A result that an earlier attempt left is not this one's.
-        let _ = std::fs::remove_dir_all(&out);
+        let _ = std::fs::remove_dir_all(out);
         let mut command = Command::new(std::env::current_exe()?);
-        command.arg("run").arg(&self.path).args(["--place", "namespaces", "--quiet"]).arg("--out").arg(&out);
+        command.arg("run").arg(&self.path).args(["--place", "namespaces", "--quiet"]).arg("--out").arg(out);
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         let run = &self.loaded.scenario.run;
         let time = Duration::from_nanos((run.warmup + run.duration).as_nanos()) + OVERTIME;
@@ -127,9 +154,9 @@ impl Case {
             Some(3) => Err(Failure::Unprivileged { reason }),
             // 4 says that the machine was the bottleneck; so does the summary.
             Some(0 | 1 | 4) if out.join(fanin_report::SUMMARY_FILE).exists() => {
-                let mut result = fanin_report::read(&out)?;
+                let mut result = fanin_report::read(out)?;
                 result.label = "measured".into();
-                Ok(Measured::Live(Box::new(result)))
+                Ok(result.into())
             }
             _ => {
                 Ok(Measured::Missing(if reason.is_empty() { "it was ended by force".into() } else { reason }))
@@ -145,8 +172,8 @@ impl Case {
         measured: &Measured,
     ) -> Result<(), Failure> {
         let mut results = vec![predicted.clone()];
-        if let Measured::Live(result) = measured {
-            results.push((**result).clone());
+        if let Measured::Live(run) = measured {
+            results.push(run.result.clone());
         }
         let path = folder.join(fanin_report::PAGE_FILE);
         std::fs::write(&path, fanin_report::page(&results)).map_err(|error| Failure::Write { path, error })
@@ -224,6 +251,26 @@ fn date(days: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_middle_run_counts() {
+        let run = |mbps: f64| {
+            let mut summary = Summary::new(fanin_report::Kind::Run, "1", ScenarioName::default());
+            summary.goodput_bps = Some(fanin_report::Goodput { total: mbps * 1e6, per_collector_mean: None });
+            RunResult::new(summary)
+        };
+        for (runs, middle, said) in [
+            (vec![31.0], 31.0, None),
+            (vec![37.5, 29.0, 33.0], 33.0, Some("3 runs, 29.0 to 37.5 Mb/s")),
+            (vec![4.0, 1.0, 3.0, 2.0], 2.0, Some("4 runs, 1.0 to 4.0 Mb/s")),
+        ] {
+            let Measured::Live(live) = Measured::middle(runs.into_iter().map(run).collect()) else {
+                panic!("a live run");
+            };
+            assert_eq!(live.result.summary.goodput_bps.unwrap().total, middle * 1e6);
+            assert_eq!(live.rounds.as_deref(), said);
+        }
+    }
 
     #[test]
     fn days_have_dates() {

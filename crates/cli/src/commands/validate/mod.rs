@@ -44,6 +44,9 @@ pub(crate) struct Arguments {
     /// Put what is measured into the baseline.
     #[arg(long)]
     record: bool,
+    /// Run each case so often; the run in the middle by goodput counts. In collapse, chance moves a run by a fifth.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=99), conflicts_with = "recorded")]
+    rounds: u8,
     /// Keep both results of each case, and their page, in a folder.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     out: Option<PathBuf>,
@@ -107,20 +110,38 @@ fn one(
             None => Measured::Missing("the baseline has no measurement of it".into()),
         }
     } else {
-        let mut measured = case.measure(&folder)?;
-        for attempt in 1..ATTEMPTS {
-            if measured.is_sound() || interrupt::flag().load(Ordering::Relaxed) {
-                break;
-            }
-            bar.set_message(format!("{}, attempt {}", case.name, attempt + 1));
-            measured = case.measure(&folder)?;
-        }
-        measured
+        measure(case, &folder, arguments.rounds, bar)?
     };
     if arguments.out.is_some() {
         case.page(&folder, &predicted, &measured)?;
     }
     Ok(Judged::new(case, &predicted.summary, measured, known))
+}
+
+/// The run in the middle of `rounds` sound ones by goodput (of an even number, the one below), and their spread; where a
+/// round has no sound run, what came of its last attempt.
+fn measure(case: &Case, folder: &Path, rounds: u8, bar: &ProgressBar) -> Result<Measured, Failure> {
+    let mut results = Vec::new();
+    for round in 1..=rounds {
+        let folder = if rounds == 1 { folder.join("run") } else { folder.join(format!("run-{round}")) };
+        let mut attempt = 1;
+        let measured = loop {
+            if rounds > 1 || attempt > 1 {
+                bar.set_message(format!("{}, round {round}, attempt {attempt}", case.name));
+            }
+            let measured = case.measure(&folder)?;
+            let is_stopped = interrupt::flag().load(Ordering::Relaxed);
+            if measured.is_sound() || attempt == ATTEMPTS || is_stopped {
+                break measured;
+            }
+            attempt += 1;
+        };
+        match measured {
+            Measured::Live(run) if measured.is_sound() => results.push(run.result),
+            unsound => return Ok(unsound),
+        }
+    }
+    Ok(Measured::middle(results))
 }
 
 /// The cases of a folder, by name.

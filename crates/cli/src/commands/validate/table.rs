@@ -173,12 +173,13 @@ pub(super) fn page(cases: &[Judged], conditions: Option<&str>) -> String {
         for (subject, _) in SUBJECTS {
             let _ = write!(out, " {} |", pair(case, subject));
         }
-        let headroom = match &case.measured {
-            Measured::Live(result) => super::case::headroom(&result.summary),
-            Measured::Recorded(recorded) => recorded.headroom.clone(),
-            Measured::Missing(_) => None,
+        let (headroom, rounds) = match &case.measured {
+            Measured::Live(run) => (super::case::headroom(&run.result.summary), run.rounds.clone()),
+            Measured::Recorded(recorded) => (recorded.headroom.clone(), recorded.rounds.clone()),
+            Measured::Missing(_) => (None, None),
         };
-        let _ = writeln!(out, " {} | {} |", plain(&verdict(case)), plain(&headroom.unwrap_or_default()));
+        let headroom: Vec<String> = headroom.into_iter().chain(rounds).collect();
+        let _ = writeln!(out, " {} | {} |", plain(&verdict(case)), plain(&headroom.join("; ")));
     }
     let known: Vec<&Judged> = cases.iter().filter(|case| case.known.is_some()).collect();
     if !known.is_empty() {
