@@ -198,6 +198,8 @@ fn events_have_their_time_outs_and_connections_their_windows() {
             "collectors.units_per_host=1",
             "run.warmup=0 s",
             "run.duration=2 s",
+            // Six segments of sixteen senders: tails are lost again and again, and only timers bring them.
+            "tor.buffer=16 kB",
             "record.windows=[0,3,999]",
             "record.queue_interval=2 ms",
         ];
@@ -223,7 +225,7 @@ fn events_have_their_time_outs_and_connections_their_windows() {
     }
     let of = |flow: u64| records.windows.iter().filter(move |row| row.flow == flow);
     for flow in [0, 3] {
-        assert!(of(flow).count() > 20, "{} samples", of(flow).count());
+        assert!(of(flow).count() > 10, "{} samples", of(flow).count());
         assert!(of(flow).any(|row| row.in_flight_bytes > 0), "answers were on their way");
         assert!(of(flow).all(|row| row.cwnd_bytes >= 1000 && row.rwnd_bytes > Some(0)));
         let row =

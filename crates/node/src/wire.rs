@@ -525,6 +525,8 @@ impl Wire {
                 self.where_is.get(peer).and_then(|&connection| self.endpoint.tcp_info(connection))
             {
                 traced.trace.handle_sample(*flow, &info);
+                // The largest window that was seen is the largest of these, too.
+                self.accounts.handle_sample(&name(*peer), info);
             }
         }
     }
