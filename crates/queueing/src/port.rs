@@ -112,11 +112,10 @@ pub enum Rest {
     Empty,
 }
 
-/// Rings ahead of the one that is served whose state is asked for, and whose first frame's descriptor is.
-const STATES_AHEAD: u32 = 6;
-const SLOTS_AHEAD: u32 = 3;
-/// So many rings' states are in the cache anyway, and asking for them costs more than it gives.
-const RINGS_NEAR: usize = 64;
+/// So many rings are served before those after them are asked for: their states, and their first frames' descriptors.
+const FETCHED: u32 = 16;
+/// So many rings' states are in the cache anyway, the second one at least, and asking for them costs more than it gives.
+const RINGS_NEAR: usize = 512;
 
 /// A frame's descriptor in one word, so that a slot with a handle of 12 bytes takes a quarter of a cache line.
 #[derive(Debug, Clone, Copy, Default)]
@@ -358,7 +357,12 @@ impl<H: Copy + Default> Port<H> {
         state.enqueued.add(frame.bytes);
         self.frames += 1;
         if state.state == State::Idle {
-            self.awaken(now, ring);
+            if !state.paused {
+                // It was empty: this frame is its first.
+                let opens_at = state.opens_at(now, frame.bytes + self.overhead);
+                let waits = state.wait_until(now, opens_at);
+                self.join(now, ring, waits, opens_at);
+            }
         } else if self.discipline == Discipline::LongestFirst && state.state == State::Ready {
             self.ready.remove(ring as u32);
             self.insert_ready(ring);
@@ -435,11 +439,15 @@ impl<H: Copy + Default> Port<H> {
         // What is parked from here on is parked for later than `now`.
         wheel.expire(now, |ring| {
             let place = ring as usize;
-            rings[place].state = State::Ready;
+            let state = &mut rings[place];
+            state.state = State::Ready;
+            // The line with its bucket; the other one comes for this.
+            fetch(core::ptr::from_ref(&state.bucket).cast());
             ready.insert(ring, || key(&rings[place], &rare[place], *discipline));
         });
         let earliest = Instant::new(now.get().saturating_sub(self.late_max.get())).max(self.held_until);
         let is_wide = self.rings.len() > RINGS_NEAR;
+        let mut fetched = 0;
         for _ in 0..frames_max {
             let mut at = earliest;
             if let Some(shaper) = &self.shaper {
@@ -453,28 +461,32 @@ impl<H: Copy + Default> Port<H> {
                 }
                 at = at.max(open_at);
             }
+            if is_wide {
+                if fetched == 0 {
+                    self.fetch_ahead(&fetch);
+                    fetched = FETCHED;
+                }
+                fetched -= 1;
+            }
             let Some(ring) = self.ready.pop() else {
                 return self.wheel.earliest().map_or(Rest::Empty, Rest::NotBefore);
             };
-            if is_wide {
-                self.fetch_ahead(&fetch);
-            }
             let (frame, handle) = self.depart(now, ring as usize, at);
             send(ring as usize, frame, handle);
         }
         Rest::More
     }
 
-    /// Asks for what rings that are soon served will need. A descriptor is found through its ring's state, so that the
-    /// state is asked for some rings earlier.
-    #[inline]
+    /// Asks for what the next rings in turn will need. A descriptor is found through its ring's state, so that all states are
+    /// asked for before any descriptor.
+    #[inline(always)]
     fn fetch_ahead(&self, fetch: &impl Fn(*const u8)) {
-        if let Some(ring) = self.ready.upcoming(STATES_AHEAD) {
+        for ring in self.ready.upcoming(FETCHED) {
             let address = self.address(ring as usize);
             fetch(address);
             fetch(address.wrapping_add(64));
         }
-        if let Some(ring) = self.ready.upcoming(SLOTS_AHEAD) {
+        for ring in self.ready.upcoming(FETCHED) {
             fetch(self.rings[ring as usize].queue.head_address().cast());
         }
     }
@@ -498,13 +510,8 @@ impl<H: Copy + Default> Port<H> {
             Some(next) => {
                 let next = next.frame.bytes() + self.overhead;
                 let opens_at = state.opens_at(at, next);
-                if opens_at > now {
-                    state.state = State::Parked;
-                    self.wheel.park(now, ring as u32, opens_at);
-                } else {
-                    state.state = State::Ready;
-                    self.insert_ready(ring);
-                }
+                let waits = state.wait_until(now, opens_at);
+                self.join(now, ring, waits, opens_at);
             }
             None => {
                 state.state = State::Idle;
@@ -720,11 +727,16 @@ impl<H: Copy + Default> Port<H> {
         }
         let bytes = state.queue.front().map_or(0, |slot| slot.frame.bytes());
         let opens_at = state.opens_at(now, bytes + self.overhead);
-        if opens_at > now {
-            state.state = State::Parked;
+        let waits = state.wait_until(now, opens_at);
+        self.join(now, ring, waits, opens_at);
+    }
+
+    /// A ring waits for tokens until then, or for its turn.
+    #[inline(always)]
+    fn join(&mut self, now: Instant, ring: usize, waits: bool, opens_at: Instant) {
+        if waits {
             self.wheel.park(now, ring as u32, opens_at);
         } else {
-            state.state = State::Ready;
             self.insert_ready(ring);
         }
     }
@@ -761,6 +773,14 @@ impl<H: Copy + Default> RingState<H> {
     fn set_easy(&mut self) {
         self.frames_easy = self.frames_max.min(self.frames_limit);
         self.bytes_easy = self.bytes_max.min(self.bytes_limit);
+    }
+
+    /// Takes down where the ring waits, whose tokens are there from then on. Returns whether it lacks them now.
+    #[inline(always)]
+    fn wait_until(&mut self, now: Instant, opens_at: Instant) -> bool {
+        let waits = opens_at > now;
+        self.state = if waits { State::Parked } else { State::Ready };
+        waits
     }
 
     /// When there are tokens for the ring's first frame, which has so many bytes and is the first since `since`.

@@ -68,13 +68,14 @@ impl Ready {
         }
     }
 
-    /// The ring whose turn it is after so many others, where that is known.
-    #[inline]
-    pub(crate) fn upcoming(&self, offset: u32) -> Option<u32> {
-        match self {
-            Self::InTurn(turn) => turn.peek(offset).copied(),
+    /// The rings whose turn is next, so many at most, where that is known.
+    #[inline(always)]
+    pub(crate) fn upcoming(&self, count: u32) -> impl Iterator<Item = u32> + '_ {
+        let turn = match self {
+            Self::InTurn(turn) => Some(turn),
             Self::ByKey(_) => None,
-        }
+        };
+        turn.into_iter().flat_map(move |turn| turn.first(count).copied())
     }
 }
 

@@ -83,10 +83,12 @@ impl<T: Copy + Default> Ring<T> {
         self.slots.as_ptr().wrapping_add(self.index(self.len))
     }
 
-    /// The value that comes out after so many others.
-    #[inline]
-    pub(crate) fn peek(&self, offset: u32) -> Option<&T> {
-        if offset < self.len { self.slots.get(self.index(offset)) } else { None }
+    /// The values that come out next, so many at most, as far as they lie side by side.
+    #[inline(always)]
+    pub(crate) fn first(&self, count: u32) -> core::slice::Iter<'_, T> {
+        let head = self.head as usize;
+        let end = (head + self.len.min(count) as usize).min(self.slots.len());
+        self.slots[head..end].iter()
     }
 
     /// Takes the first value out that is wanted, wherever it is; those behind it move up. Looks at all of them.

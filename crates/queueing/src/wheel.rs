@@ -1,5 +1,6 @@
 //! Rings that wait for tokens, found when their time comes at a cost that does not grow with their number.
 
+use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -22,7 +23,7 @@ const NEVER: u64 = u64::MAX;
 pub(crate) struct Wheel {
     /// The only ring that waits, not in any slot; [`NIL`] where none or several do.
     alone: u32,
-    heads: Vec<u32>,
+    heads: Box<[u32; SLOTS as usize]>,
     words: [u64; 64],
     summary: u64,
     timers: Vec<Timer>,
@@ -42,7 +43,7 @@ impl Wheel {
     pub(crate) fn new() -> Self {
         Self {
             alone: NIL,
-            heads: vec![NIL; SLOTS as usize],
+            heads: vec![NIL; SLOTS as usize].into_boxed_slice().try_into().expect("as many slots"),
             words: [0; 64],
             summary: 0,
             timers: Vec::new(),
@@ -63,7 +64,7 @@ impl Wheel {
     }
 
     /// A ring that does not wait yet waits until `at`, which is not before `now`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn park(&mut self, now: Instant, ring: u32, at: Instant) {
         if self.earliest == NEVER {
             self.cursor = now.get() >> SLOT_BITS;
@@ -72,17 +73,23 @@ impl Wheel {
             return;
         }
         if self.alone != NIL {
-            let first = core::mem::replace(&mut self.alone, NIL);
-            self.insert(first, self.earliest);
+            self.join_first();
         }
         self.earliest = self.earliest.min(at.get());
         self.insert(ring, at.get());
     }
 
-    #[inline]
+    /// The ring that waited alone does not any more.
+    #[inline(never)]
+    fn join_first(&mut self) {
+        let first = core::mem::replace(&mut self.alone, NIL);
+        self.insert(first, self.earliest);
+    }
+
+    #[inline(always)]
     fn insert(&mut self, ring: u32, at: u64) {
-        let tick = (at >> SLOT_BITS).clamp(self.cursor, self.cursor + SLOTS - 1);
-        let slot = (tick % SLOTS) as usize;
+        let ahead = (at >> SLOT_BITS).saturating_sub(self.cursor).min(SLOTS - 1);
+        let slot = ((self.cursor + ahead) % SLOTS) as usize;
         self.timers[ring as usize] = Timer { at, next: self.heads[slot], slot: slot as u32 };
         self.heads[slot] = ring;
         self.words[slot / 64] |= 1 << (slot % 64);

@@ -255,6 +255,9 @@ section!(
         run_s: f64,
         /// Bit/s of TCP payload that the switch and two hosts carried just before, as fast as they could.
         capacity_bps: f64,
+        /// Microseconds by the clock that a way through one switch takes by itself, which is taken off the scenario's
+        /// delays; where those are shorter, ways take longer than they should.
+        own_delay_us: f64,
         /// Bit/s that the system asks of it at this scale, in each switch once.
         demand_bps: f64,
         /// Share of the switch's rounds that moved frames; of the busiest switch.

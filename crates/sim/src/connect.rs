@@ -20,29 +20,25 @@ pub(crate) fn connect<W: Workload>(
     connections: &[Wanted],
     stop: &AtomicBool,
 ) -> Result<bool, Error> {
-    // Paths to one node are looked for in a row.
-    let mut order: Vec<(u32, usize, usize)> = connections
-        .iter()
-        .enumerate()
-        .flat_map(|(number, wanted)| [(wanted.nodes[1], number, 0), (wanted.nodes[0], number, 1)])
-        .collect();
-    order.sort_unstable();
     let rules = match scenario.network.topology {
         Topology::Hybrid => &scenario.core.daqring,
         _ => &scenario.tor.daqring,
     };
+    let any_rings = world.fabric.has_rings() || roles.software.is_some();
     let has_ring = |wanted: &Wanted, side: usize| {
         let (from, to) = (wanted.roles[side], wanted.roles[1 - side]);
-        rules.names((from.0, from.1), (to.0, to.1)).then_some(wanted.hosts[1 - side])
+        let has_one = any_rings && rules.names((from.0, from.1), (to.0, to.1));
+        has_one.then_some(wanted.hosts[1 - side])
     };
     let mut paths = Paths::new(network)?;
     let mut routes = vec![[None; 2]; connections.len()];
     let mut detoured = Vec::new();
-    for (to, number, side) in order {
+    for (number, side) in by_destination(connections, network.nodes.len()) {
         if stop.load(Ordering::Relaxed) {
             return Ok(false);
         }
         let wanted = &connections[number];
+        let to = wanted.nodes[1 - side];
         let spread = match scenario.network.flow_distribution {
             FlowDistribution::Ecmp => Spread::Flow(2 * number as u64 + side as u64),
             FlowDistribution::PerDestination => Spread::Destination(u64::from(wanted.hosts[1 - side])),
@@ -76,6 +72,27 @@ pub(crate) fn connect<W: Workload>(
         world.connect(routes.map(|route| route.expect("both sides are found")), wanted.hosts, [0, 0]);
     }
     Ok(true)
+}
+
+/// Both directions of all connections, by their number and the side that sends: those to one node in a row, in which paths
+/// are looked for.
+fn by_destination(connections: &[Wanted], nodes: usize) -> Vec<(usize, usize)> {
+    let mut starts = vec![0; nodes + 1];
+    for wanted in connections {
+        wanted.nodes.iter().for_each(|&node| starts[node as usize + 1] += 1);
+    }
+    for node in 0..nodes {
+        starts[node + 1] += starts[node];
+    }
+    let mut order = vec![(0, 0); 2 * connections.len()];
+    for (number, wanted) in connections.iter().enumerate() {
+        for side in 0..2 {
+            let place = &mut starts[wanted.nodes[1 - side] as usize];
+            order[*place] = (number, side);
+            *place += 1;
+        }
+    }
+    order
 }
 
 /// Paths that lead through a software switch beside the way.

@@ -2,12 +2,12 @@
 //!
 //! A port is a FIFO queue before a link of constant rate and delay. When a frame leaves it is therefore known as
 //! soon as it is accepted: no occurrence is spent on departures, and only the first arrival of each link is
-//! pending in the schedule; the others wait in the link's ring, in order.
+//! pending in the schedule: its frame lies in the port, and the others wait in a ring, in order.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use fanin_queueing::{FifoMemory, Frame as Descriptor, Passage};
-use fanin_units::{Bytes, Instant, Rate};
+use fanin_units::Instant;
 
 use crate::Error;
 use crate::m21::M21Switches;
@@ -20,12 +20,14 @@ use crate::tcp::{Flags, Segment};
 
 mod held;
 mod parcel;
+mod port;
 mod ringed;
 
 use parcel::{ECN_CAPABLE, place_of};
 
 pub(crate) use held::{DEADLOCK_CHECK, HeldPorts, PauseFigures, SIGNAL, TRANSMITTED};
 pub(crate) use parcel::Parcel;
+pub(crate) use port::{Frame, Port};
 
 /// No port, end or segment.
 pub(crate) const NIL: u32 = u32::MAX;
@@ -39,176 +41,11 @@ pub(crate) const ARRIVAL: u32 = 0;
 /// A port with rings may send.
 pub(crate) const RINGS: u32 = 8;
 
-/// A frame on its way: what is looked at on every hop. It is copied from ring to ring, so that a port's frames lie one
-/// behind the other in memory; its segment stays where it is.
-#[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Frame {
-    /// When its last bit arrives at the far end of the present link, in picoseconds.
-    pub(crate) arrival: u64,
-    /// Which of `Fabric::steps` comes next; [`NIL`] where the present link leads to its destination.
-    next: u32,
-    /// The end of a connection that it is for.
-    pub(crate) end: u32,
-    /// Bytes on the wire, everything counted.
-    pub(crate) wire_bytes: u32,
-    /// Where its segment is, in the lower bits; [`ECN_CAPABLE`] and whether it is marked above.
-    segment: u32,
-}
-
-impl Frame {
-    /// Where its segment is.
-    #[inline]
-    pub(crate) const fn segment(&self) -> usize {
-        place_of(self.segment)
-    }
-}
-
 /// A step on a path: a port, and which step comes after it, or [`NIL`].
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Step {
     pub(crate) port: PortIndex,
     next: u32,
-}
-
-/// One direction of a link and the queue before it. What an arrival over the link needs fills the first cache line; what
-/// a frame that enters the queue needs beside it, the second.
-#[repr(C, align(64))]
-pub(crate) struct Port {
-    /// The frames in the queue and on the link, by their time of arrival; a power of two of slots.
-    ring: Box<[Frame]>,
-    head: u32,
-    len: u32,
-    /// How many of them, from the head, have left the queue as far as anybody has looked.
-    released: u32,
-    /// How many wish that each frame that arrives over the link is noted.
-    pub(crate) taps: u16,
-    leads_to_host: bool,
-    /// Its frames wait where they can be stopped.
-    is_held: bool,
-    /// It counts what is queued by itself: a port of a switch without a memory.
-    is_plain: bool,
-    counts_in_service: bool,
-    pub(crate) place: Place,
-    /// Which of the switches it belongs to; any at a host.
-    switch: u32,
-    /// Picoseconds a byte lasts; zero where that is no whole number, or a large one.
-    ps_per_byte: u32,
-    /// Bookkeeping of each frame.
-    overhead: u32,
-    /// Propagation, and the latency of the switch at the far end.
-    delay: u64,
-    /// When the last accepted frame will have left.
-    departure: u64,
-    /// Bytes in the queue as far as anybody has looked, bookkeeping included, and the most there ever were, which the
-    /// limit bounds; where no memory counts them.
-    held: u64,
-    held_max: u64,
-    /// Bytes that the queue may hold.
-    limit: u64,
-    /// Frames accepted.
-    pub(crate) frames: u64,
-    /// Bytes accepted, everything on the wire counted.
-    pub(crate) wire_bytes: u64,
-    /// Frames that its own limit refused.
-    pub(crate) drops: u64,
-    rate: Rate,
-}
-
-impl Port {
-    #[inline]
-    fn time_to_send(&self, wire_bytes: u32) -> u64 {
-        if self.ps_per_byte == 0 {
-            self.time_to_send_exact(wire_bytes)
-        } else {
-            u64::from(wire_bytes) * u64::from(self.ps_per_byte)
-        }
-    }
-
-    #[cold]
-    fn time_to_send_exact(&self, wire_bytes: u32) -> u64 {
-        self.rate.time_to_send(Bytes::new(u64::from(wire_bytes))).get()
-    }
-
-    /// Bytes that a frame takes in the queue.
-    #[inline]
-    fn charge(&self, wire_bytes: u32, unstored_bytes: u32) -> u64 {
-        u64::from(wire_bytes - unstored_bytes + self.overhead)
-    }
-
-    /// Releases what has left the queue by `now`.
-    #[inline]
-    fn settle(&mut self, now: u64, unstored_bytes: u32) -> u64 {
-        let mut released = 0;
-        while self.released < self.len {
-            let frame = self.ring[self.slot(self.released)];
-            let mut left_at = frame.arrival - self.delay;
-            if !self.counts_in_service {
-                left_at -= self.time_to_send(frame.wire_bytes);
-            }
-            if left_at > now {
-                break;
-            }
-            released += self.charge(frame.wire_bytes, unstored_bytes);
-            self.released += 1;
-        }
-        self.held -= released;
-        released
-    }
-
-    /// What is queued: bytes and frames. Only where no memory counts them.
-    pub(crate) fn queue(&mut self, now: u64, unstored_bytes: u32) -> (u64, u64) {
-        self.settle(now, unstored_bytes);
-        (self.held, u64::from(self.len - self.released))
-    }
-
-    /// Takes a frame that will have left at `departure`.
-    #[inline(always)]
-    fn accept(&mut self, schedule: &mut Schedule, departure: u64, index: PortIndex, parcel: Parcel) {
-        let wire_bytes = parcel.wire_bytes();
-        self.departure = departure;
-        self.frames += 1;
-        self.wire_bytes += u64::from(wire_bytes);
-        let arrival = departure + self.delay;
-        if self.len == 0 {
-            schedule.insert_owned(arrival, ARRIVAL << INDEX_BITS | index);
-        }
-        if self.len as usize == self.ring.len() {
-            self.grow();
-        }
-        let slot = self.slot(self.len);
-        let place = &mut self.ring[slot];
-        place.arrival = arrival;
-        place.next = parcel.next();
-        place.end = parcel.end();
-        place.wire_bytes = wire_bytes;
-        place.segment = parcel.tagged();
-        self.len += 1;
-    }
-
-    #[inline(always)]
-    fn slot(&self, offset: u32) -> usize {
-        (self.head.wrapping_add(offset)) as usize & (self.ring.len().wrapping_sub(1))
-    }
-
-    #[cold]
-    fn grow(&mut self) {
-        let mut ring = vec![Frame::default(); (self.ring.len() * 2).max(4)].into_boxed_slice();
-        for (slot, frame) in ring.iter_mut().zip(self.waiting()) {
-            *slot = *frame;
-        }
-        self.ring = ring;
-        self.head = 0;
-    }
-
-    /// The frames in the queue and on the link, in order.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = &Frame> {
-        (0..self.len).map(|offset| &self.ring[self.slot(offset)])
-    }
-
-    /// Bytes that have arrived at the far end.
-    pub(crate) fn arrived_bytes(&self) -> u64 {
-        self.wire_bytes - self.waiting().map(|frame| u64::from(frame.wire_bytes)).sum::<u64>()
-    }
 }
 
 /// A queue at one moment.
@@ -272,11 +109,17 @@ pub(crate) struct Fabric {
     /// stays in the cache.
     steps: Vec<Step>,
     /// Where in `steps` each stands, by the ring that its frames wait in too.
-    known_steps: BTreeMap<(Step, u16), u32>,
+    known_steps: HashMap<(Step, u16), u32>,
+    /// For each port, the one that was stored or found last there: most paths are like the one before.
+    last_steps: Vec<((Step, u16), u32)>,
+    /// The path that is being stored; kept for its memory.
+    way: Vec<PortIndex>,
     /// Ports whose frames wait in rings.
     ringed: Vec<RingedPort>,
     /// For each of `steps`, the ring that its frames wait in there; empty where no port has rings.
     rings: Vec<u16>,
+    /// Frames that have arrived over a link.
+    arrived: u64,
     link_bytes: u32,
     ip_bytes_min: u32,
     /// The part of a frame's bytes on the wire that a switch does not store.
@@ -291,35 +134,15 @@ impl Fabric {
         let port = |index: PortIndex| {
             let link = &network.links[index as usize / 2];
             let Plain { limit, overhead, counts_in_service, switch } = plain[index as usize];
-            let ps_bits = 8_000_000_000_000;
-            Port {
-                ring: Box::default(),
-                head: 0,
-                len: 0,
-                departure: 0,
-                ps_per_byte: if ps_bits % link.rate.get() == 0 {
-                    u32::try_from(ps_bits / link.rate.get()).unwrap_or(0)
-                } else {
-                    0
-                },
-                delay: (link.delay + network.latency(index)).get(),
-                place: places[index as usize],
-                released: 0,
-                held: 0,
-                held_max: 0,
-                is_plain: places[index as usize].memory == NIL && switch != NIL,
-                switch: if switch == NIL { 0 } else { switch },
-                limit,
-                overhead,
-                counts_in_service,
-                taps: 0,
-                is_held: held.as_ref().is_some_and(|held| held.holds(index)),
-                leads_to_host: network.nodes[network.destination(index) as usize].kind == NodeKind::Host,
-                frames: 0,
-                wire_bytes: 0,
-                drops: 0,
-                rate: link.rate,
-            }
+            let place = places[index as usize];
+            let mut port = Port::new(link.rate, place);
+            port.delay = (link.delay + network.latency(index)).get();
+            port.is_plain = place.memory == NIL && switch != NIL;
+            port.switch = if switch == NIL { 0 } else { switch };
+            (port.limit, port.overhead, port.counts_in_service) = (limit, overhead, counts_in_service);
+            port.is_held = held.as_ref().is_some_and(|held| held.holds(index));
+            port.leads_to_host = network.nodes[network.destination(index) as usize].kind == NodeKind::Host;
+            port
         };
         let chance =
             |&node: &u32| Random::new(seed(run, host(Kind::Switch, u64::from(node)), Purpose::Marking));
@@ -337,12 +160,15 @@ impl Fabric {
             ample: ample.into_iter().chain([u64::MAX]).map(|limit| (0, limit)).collect(),
             is_doubtful: false,
             steps: Vec::new(),
-            known_steps: BTreeMap::new(),
+            known_steps: HashMap::new(),
+            last_steps: vec![((Step { port: NIL, next: NIL }, 0), NIL); 2 * network.links.len()],
+            way: Vec::new(),
             ringed: ringed
                 .iter()
                 .map(|(port, settings)| RingedPort::new(*port, settings, unstored_bytes))
                 .collect::<Result<_, _>>()?,
             rings: Vec::new(),
+            arrived: 0,
             link_bytes: network.framing.link_bytes,
             ip_bytes_min: network.framing.ip_bytes_min,
             unstored_bytes,
@@ -356,12 +182,11 @@ impl Fabric {
         ports: impl Iterator<Item = PortIndex>,
         destination: Option<u32>,
     ) -> Result<Step, Error> {
-        let ports: Vec<PortIndex> = ports.collect();
-        let Some((&first, rest)) = ports.split_first() else {
-            return Ok(Step { port: NIL, next: NIL });
-        };
+        let mut way = std::mem::take(&mut self.way);
+        way.clear();
+        way.extend(ports);
         let mut next = NIL;
-        for &port in rest.iter().rev() {
+        for &port in way.iter().skip(1).rev() {
             let step = Step { port, next };
             let memory = self.ports[port as usize].place.memory;
             let ring = if memory != NIL && memory & RINGED != 0 {
@@ -370,15 +195,28 @@ impl Fabric {
                 0
             };
             let ring = u16::try_from(ring).expect("a port has 65536 rings at most");
-            next = *self.known_steps.entry((step, ring)).or_insert_with(|| {
-                self.steps.push(step);
-                if !self.ringed.is_empty() {
-                    self.rings.push(ring);
-                }
-                (self.steps.len() - 1) as u32
-            });
+            let (last, number) = self.last_steps[port as usize];
+            next = if last == (step, ring) {
+                number
+            } else {
+                *self.known_steps.entry((step, ring)).or_insert_with(|| {
+                    self.steps.push(step);
+                    if !self.ringed.is_empty() {
+                        self.rings.push(ring);
+                    }
+                    (self.steps.len() - 1) as u32
+                })
+            };
+            self.last_steps[port as usize] = ((step, ring), next);
         }
-        Ok(Step { port: first, next })
+        let port = way.first().copied().unwrap_or(NIL);
+        self.way = way;
+        Ok(Step { port, next })
+    }
+
+    /// Whether there are ports whose frames wait in rings.
+    pub(crate) const fn has_rings(&self) -> bool {
+        !self.ringed.is_empty()
     }
 
     /// The steps of a path.
@@ -450,8 +288,32 @@ impl Fabric {
     /// The frame that will arrive next over a port's link.
     #[inline]
     pub(crate) fn first(&self, port: PortIndex) -> Option<&Frame> {
-        let port = &self.ports[port as usize];
-        if port.len > 0 { Some(&port.ring[port.slot(0)]) } else { None }
+        self.ports[port as usize].first()
+    }
+
+    /// Has fetched what an arrival over the link of a port needs first; for no port, nothing.
+    #[inline(always)]
+    pub(crate) fn prefetch_port(&self, port: PortIndex) {
+        if let Some(port) = self.ports.get(port as usize) {
+            port.prefetch();
+        }
+    }
+
+    /// Has fetched what the next arrival over the link of a port needs beside: the frame behind it, and the port where it
+    /// goes on.
+    #[inline(always)]
+    pub(crate) fn prefetch_arrival(&self, port: PortIndex) {
+        let Some(port) = self.ports.get(port as usize) else { return };
+        port.prefetch_ring();
+        if let Some(step) = port.first().and_then(|frame| self.steps.get(frame.next as usize)) {
+            self.ports[step.port as usize].prefetch();
+        }
+    }
+
+    /// The frame that will arrive next over a port's link, if that is its destination.
+    #[inline(always)]
+    pub(crate) fn next_delivery(&self, port: PortIndex) -> Option<&Frame> {
+        self.first(port).filter(|frame| frame.next == NIL)
     }
 
     /// Notes all frames on the link of a port, both ways, or no longer.
@@ -550,16 +412,10 @@ impl Fabric {
     /// The frame whose arrival over a port's link was due has arrived: moves it on.
     #[inline(always)]
     pub(crate) fn arrive(&mut self, schedule: &mut Schedule, now: u64, from: PortIndex) -> Hop {
+        self.arrived += 1;
         let port = &mut self.ports[from as usize];
-        let Frame { arrival, next: step, end, wire_bytes, segment } = port.ring[port.slot(0)];
-        debug_assert_eq!(arrival, now);
-        port.len -= 1;
-        // A ring that ran empty starts over, so that one which stays short stays in one place of the cache.
-        port.head = if port.len == 0 { 0 } else { port.head.wrapping_add(1) };
-        if port.len > 0 {
-            let next = &port.ring[port.slot(0)];
-            schedule.insert_owned(next.arrival, ARRIVAL << INDEX_BITS | from);
-        }
+        let arrived = port.arrive(schedule, now, from);
+        let (step, end, wire_bytes) = (arrived.next(), arrived.end(), arrived.wire_bytes());
         // Without branches: whose port it is follows no pattern.
         let held = u64::from(port.is_plain) & u64::from(port.released == 0);
         let charge = held * port.charge(wire_bytes, self.unstored_bytes);
@@ -568,9 +424,9 @@ impl Fabric {
         self.ample[port.switch as usize].0 -= charge;
         let input = port.place.input;
         let Some(&Step { port: index, next }) = self.steps.get(step as usize) else {
-            return Hop::Delivered { end, segment: place_of(segment), wire_bytes };
+            return Hop::Delivered { end, segment: arrived.segment(), wire_bytes };
         };
-        let mut parcel = Parcel::new(next, end, wire_bytes, segment);
+        let mut parcel = Parcel::new(next, end, wire_bytes, arrived.tagged());
         if self.is_special
             && let Some(hop) = self.arrive_specially(schedule, now, [from, index], parcel)
         {
@@ -586,7 +442,7 @@ impl Fabric {
                 *in_switch -= port.settle(now, self.unstored_bytes);
                 if port.held + charge > port.limit {
                     port.drops += 1;
-                    return Hop::Dropped { segment: place_of(segment) };
+                    return Hop::Dropped { segment: arrived.segment() };
                 }
                 port.held_max = port.held_max.max(port.held + charge);
                 self.is_doubtful |= *in_switch + charge > *ample;
@@ -618,7 +474,7 @@ impl Fabric {
                 port.accept(schedule, departure.get(), index, parcel);
                 Hop::Forwarded { to: index, is_next: port.leads_to_host & (port.len == 1) }
             }
-            Passage::Dropped(_) => Hop::Dropped { segment: place_of(segment) },
+            Passage::Dropped(_) => Hop::Dropped { segment: arrived.segment() },
         }
     }
 
@@ -719,7 +575,7 @@ impl Fabric {
 
     /// Frames put on links so far.
     pub(crate) fn hops(&self) -> u64 {
-        self.ports.iter().map(|port| port.frames).sum()
+        self.arrived + self.ports.iter().map(|port| u64::from(port.len)).sum::<u64>()
     }
 
     /// Payload of all frames on their way.
@@ -749,15 +605,5 @@ impl Fabric {
         }
         in_flight += self.ringed.iter().map(|ringed| ringed.frames() as usize).sum::<usize>();
         assert_eq!(in_flight + self.free.len(), self.segments.len(), "frames are unaccounted for");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_port_fills_two_cache_lines() {
-        assert_eq!((size_of::<Port>(), size_of::<Frame>()), (128, 24));
     }
 }

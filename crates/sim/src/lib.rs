@@ -12,16 +12,16 @@
 //!   No occurrence is spent on departures, memory is released when somebody looks, and of each link only the next
 //!   arrival is pending: a hop costs one occurrence.
 //! - Occurrences lie in a timing wheel of two levels; a link owns its place in it.
-//! - A frame is 24 bytes that are copied from ring to ring along a path found beforehand; its segment stays where it is. A
-//!   port is two cache lines.
+//! - A frame is 24 bytes that are copied from port to port along a path found beforehand; its segment stays where it is. The
+//!   first frame of a link lies in its port, the others in a ring; what a hop needs of a port is two cache lines.
 //! - Timers are lazy: one pending look a connection, re-armed only when it comes.
-//! - What the next delivery on a link needs is prefetched while it is still on its way, and lies in the order of use.
+//! - What the next delivery on a link needs is prefetched when it comes near, and lies in the order of use.
 //!
 //! # What the time goes into
 //!
-//! Of some 510 instructions a hop of the thesis' rack with credits, two fifths are spent on links, queues and the wheel,
-//! the rest in TCP, the roles and the delivery of messages. In time it is first of all cache misses (7 of the first level
-//! a hop, 1.4 of the second) and branches that no predictor can know (4 a hop); `docs/simulator.md` says how measured.
+//! Of some 530 instructions a hop of the thesis' rack with credits, two fifths are spent on links, queues and the wheel,
+//! the rest in TCP, the roles and the delivery of messages. In time it is first of all cache misses (6 of the first level
+//! a hop, 1.2 of the second) and branches that no predictor can know (4 a hop); `docs/simulator.md` says how measured.
 
 #![forbid(unsafe_code)]
 

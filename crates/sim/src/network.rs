@@ -294,7 +294,11 @@ impl<'a> Paths<'a> {
             if node == to {
                 return None;
             }
-            let closer = self.closer(node);
+            // Of a host's one link there is nothing to be asked.
+            let closer = match &self.leaving[node as usize][..] {
+                only @ [_] => only,
+                _ => self.closer(node),
+            };
             let choices = closer.len() as u64;
             let chosen = match &mut spread {
                 _ if choices == 1 => 0,

@@ -104,6 +104,8 @@ pub(crate) struct Schedule {
     far: BinaryHeap<Reverse<(u64, u64, u32)>>,
     far_scheduled: u64,
     pending: usize,
+    /// Owned occurrences that have come near since somebody last looked.
+    came_near: Vec<u32>,
 }
 
 impl Schedule {
@@ -129,7 +131,27 @@ impl Schedule {
             far: BinaryHeap::new(),
             far_scheduled: 0,
             pending: 0,
+            came_near: Vec::new(),
         }
+    }
+
+    /// The owned occurrences that waited beyond the inner ring and have entered it since the last call, a block or less
+    /// before they are due. To be given back to [`Self::take_back`].
+    #[inline(always)]
+    pub(crate) fn came_near(&mut self) -> Option<Vec<u32>> {
+        (!self.came_near.is_empty()).then(|| std::mem::take(&mut self.came_near))
+    }
+
+    /// Whether an occurrence at `time` lies in the inner ring.
+    #[inline(always)]
+    pub(crate) const fn is_near(&self, time: u64) -> bool {
+        time >> self.shift < self.near_end
+    }
+
+    /// Takes the list of [`Self::came_near`] back, to be filled again.
+    pub(crate) fn take_back(&mut self, mut list: Vec<u32>) {
+        list.clear();
+        self.came_near = list;
     }
 
     /// How many occurrences are pending.
@@ -328,6 +350,9 @@ impl Schedule {
                 let Node { time, next, .. } = self.nodes[node as usize];
                 self.nodes[node as usize].next = NIL;
                 self.insert_near(time >> self.shift, time, node);
+                if node < self.owned {
+                    self.came_near.push(node);
+                }
                 node = next;
             }
         }

@@ -204,6 +204,7 @@ pub(crate) struct World<W: Workload> {
     pub(crate) watch: Option<Watch>,
     pub(crate) tapped: Vec<Tapped>,
     pub(crate) windows: Vec<WindowSample>,
+    needs_foresight: bool,
     /// Pending occurrences that only observe.
     housekeeping: usize,
     patience: u64,
@@ -253,6 +254,7 @@ impl<W: Workload> World<W> {
             watch: None,
             tapped: Vec::new(),
             windows: Vec::new(),
+            needs_foresight: false,
             housekeeping: 0,
             patience: u64::MAX,
             moved: 0,
@@ -305,6 +307,7 @@ impl<W: Workload> World<W> {
     pub(crate) fn start(&mut self, patience: Duration) {
         self.patience = patience.get();
         self.moved = self.workload.progress();
+        self.needs_foresight = self.needs_foresight();
         self.schedule.insert(self.patience, WATCHDOG << INDEX_BITS);
         self.housekeeping += 1;
         if let Some(watch) = &self.watch {
@@ -322,6 +325,9 @@ impl<W: Workload> World<W> {
 
     /// The handshakes before the run told M21TCP's switches of all flows, and the senders their windows.
     fn grant_windows(&mut self) {
+        if self.fabric.m21.is_none() {
+            return;
+        }
         for end in &self.ends {
             self.fabric.open_flow(end.route, end.peer);
         }
@@ -362,6 +368,9 @@ impl<W: Workload> World<W> {
             }
             self.now = time;
             self.occurrences += 1;
+            if let Some(ports) = self.schedule.came_near() {
+                self.foresee_arrivals(ports);
+            }
             let index = what & ((1 << INDEX_BITS) - 1);
             match what >> INDEX_BITS {
                 ARRIVAL => self.handle_arrival(index),

@@ -107,6 +107,30 @@ impl Bench {
         bench
     }
 
+    /// Plain switching by stations' addresses: no rule, no ring, no rate.
+    fn plain(stations: usize, frames: usize) -> Self {
+        let mut config = config(stations, frames / stations);
+        config.ring.clear();
+        config.rule.clear();
+        let pool =
+            Pool::new(config.switch.memory, config.switch.mtu, Hugepages::Try, 1).expect("memory").remove(0);
+        let frames: Vec<(usize, Vec<u8>)> = (0..frames)
+            .map(|number| {
+                let station = number % stations;
+                let port = (station % PORTS + 1 + number / stations % (PORTS - 1)) % PORTS;
+                (port, frame(port, station, 64))
+            })
+            .collect();
+        let ports = CirculatingPorts::new(
+            pool,
+            PORTS,
+            frames.iter().map(|(port, frame)| (*port, frame.as_slice())),
+            false,
+        );
+        let switch = Switch::new(config, ports).expect("a configuration");
+        Self { switch, now: Instant::START + Duration::from_secs(1), step: Duration::from_micros(1) }
+    }
+
     /// Lets so many frames pass. Returns ns a frame.
     fn run(&mut self, frames: u64) -> f64 {
         let before = self.switch.driver().sent;
@@ -232,6 +256,10 @@ fn main() {
     if std::env::args().any(|argument| argument == "deep") {
         return deep_rings(frames / 4);
     }
+    if std::env::args().any(|argument| argument == "plain") {
+        println!("64 B, plain switching           {:7.1} ns/frame", Bench::plain(144, 4_096).best(frames));
+        return;
+    }
     // A number of rings on the command line, to look at with a profiler: `cargo bench -p fanin-switch -- 144`.
     if let Some(rings) = std::env::args().find_map(|argument| argument.parse().ok()) {
         let cost = Bench::new(rings, 4_096 / rings, 64, false).best(frames);
@@ -242,6 +270,12 @@ fn main() {
     println!("64 B, ports alone (limit)      {alone:7.1} ns/frame {:8.1} Mframes/s", 1e3 / alone);
     let alone = ports_alone(64, 4_096, false, Forward::Swapped);
     println!("64 B, addresses swapped        {alone:7.1} ns/frame {:8.1} Mframes/s", 1e3 / alone);
+    let plain = Bench::plain(144, 4_096).best(frames);
+    println!(
+        "64 B, plain switching          {plain:7.1} ns/frame {:8.1} Mframes/s, {:.2} x the swap",
+        1e3 / plain,
+        plain / alone
+    );
     let mut first = None;
     for rings in [16, 144, 1024, 4096] {
         // The same frames on the way for any number of rings.

@@ -35,9 +35,9 @@ fn arguments() -> Vec<String> {
         ["-m", "256", "--iova-mode=va", "--no-telemetry", "--no-shconf", "--no-pci"]
             .map(str::to_owned)
             .into();
-    if std::env::var_os("FANIN_HUGEPAGES").is_none() {
-        arguments.push("--no-huge".to_owned());
-    }
+    // In memory: huge pages need no file system that way.
+    let pages = if std::env::var_os("FANIN_HUGEPAGES").is_some() { "--in-memory" } else { "--no-huge" };
+    arguments.push(pages.to_owned());
     arguments.extend((0..PORTS).map(|port| format!("--vdev=net_null{port},size={FRAME}")));
     arguments
 }

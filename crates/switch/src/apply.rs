@@ -4,7 +4,7 @@ use fanin_queueing::RingError;
 use fanin_units::Bytes;
 
 use crate::command::{Command, CommandError, PortChange, Reply};
-use crate::config::{Mistake, RingSpec, RuleSpec, StationSpec, WaySpec};
+use crate::config::{Mistake, PortSpec, RingSpec, RuleSpec, StationSpec, WaySpec};
 use crate::driver::Driver;
 use crate::output::{PLAIN, aqm};
 use crate::random::Random;
@@ -39,44 +39,85 @@ impl<D: Driver> Switch<D> {
     /// # Errors
     /// Where it is wrong; nothing has changed then.
     pub fn handle_command(&mut self, command: Command) -> Result<Reply, CommandError> {
-        let reply = self.carry_out(command);
-        self.find_captured();
-        reply
+        self.check_command(&command)?;
+        self.carry_out(command)
     }
 
-    fn carry_out(&mut self, command: Command) -> Result<Reply, CommandError> {
+    /// Whether a command can be carried out. What this says yes to is carried out: it holds until the next command.
+    pub(crate) fn check_command(&self, command: &Command) -> Result<(), CommandError> {
         match command {
-            Command::AddRing(spec) => self.add_ring(spec),
-            Command::SetRing(spec) => self.set_ring(spec),
-            Command::RemoveRing { name } => self.remove_ring(&name),
-            Command::AddRule(spec) => self.add_rule(spec),
-            Command::RemoveRule { name } => self.remove_rule(&name),
-            Command::SetPort(change) => self.set_port(&change),
-            Command::AddStation(spec) => self.add_station(spec),
+            Command::AddRing(spec) => self.check_new_ring(spec),
+            Command::SetRing(spec) => self.check_ring(spec),
+            Command::RemoveRing { name } => self.check_end_of_ring(name),
+            Command::AddRule(spec) => self.check_new_rule(spec),
+            Command::RemoveRule { name } => self.rule_index(name).map(drop),
+            Command::SetPort(change) => {
+                let (_, spec) = self.changed(change)?;
+                sound(spec.mistakes(self.config.workers(), &self.config.buffering))
+            }
+            Command::AddStation(spec) => self.check_new_station(spec),
             Command::RemoveStation { mac, vlan } => {
-                let key = self.station_vlan(vlan);
-                self.config.station.retain(|station| station.mac != mac || station.vlan != vlan);
-                if !self.stations.remove(station(mac.to_u64(), key)) {
-                    return Err(unknown("station", &mac.to_string()));
+                let key = station(mac.to_u64(), self.station_vlan(*vlan));
+                self.stations.find(key).map(drop).ok_or_else(|| unknown("station", &mac.to_string()))
+            }
+            Command::FlushStations { port: Some(name) } => self.port_index(name).map(drop),
+            Command::FlushStations { port: None }
+            | Command::ResetMarks
+            | Command::Snapshot { .. }
+            | Command::Config => Ok(()),
+        }
+    }
+
+    /// Carries out a command that was checked.
+    pub(crate) fn carry_out(&mut self, command: Command) -> Result<Reply, CommandError> {
+        match command {
+            Command::AddRing(spec) => {
+                self.put_ring(&spec).map_err(|error| no_room(&error))?;
+                self.config.ring.push(spec);
+            }
+            Command::SetRing(spec) => self.set_ring(spec)?,
+            Command::RemoveRing { name } => {
+                for output in &mut self.outputs {
+                    if let Some(ring) = output.ring(&name) {
+                        output.remove_ring(ring);
+                    }
                 }
-                Ok(Reply::Done)
+                self.config.ring.retain(|ring| ring.name != name);
+            }
+            Command::AddRule(spec) => {
+                self.config.rule.push(spec);
+                self.rule_tallies.push(Tally::default());
+                self.rebuild_rules();
+            }
+            Command::RemoveRule { name } => {
+                let index = self.rule_index(&name)?;
+                self.config.rule.remove(index);
+                self.rule_tallies.remove(index);
+                self.rebuild_rules();
+            }
+            Command::SetPort(change) => self.set_port(&change)?,
+            Command::AddStation(spec) => {
+                self.put_station(&spec);
+                self.config.station.push(spec);
+            }
+            Command::RemoveStation { mac, vlan } => {
+                self.config.station.retain(|station| station.mac != mac || station.vlan != vlan);
+                // It may be known to another worker only.
+                self.stations.remove(station(mac.to_u64(), self.station_vlan(vlan)));
             }
             Command::FlushStations { port } => {
-                let port = match port {
-                    Some(name) => Some(self.config.port_index(&name).ok_or_else(|| unknown("port", &name))?),
-                    None => None,
-                };
+                let port = port.map(|name| self.port_index(&name)).transpose()?;
                 self.stations.flush(port);
-                Ok(Reply::Done)
             }
             Command::ResetMarks => {
                 self.memory.reset_marks();
                 self.outputs.iter_mut().for_each(crate::output::Output::reset_marks);
-                Ok(Reply::Done)
             }
-            Command::Snapshot { stations } => Ok(Reply::Snapshot(Box::new(self.snapshot(stations)))),
-            Command::Config => Ok(Reply::Config(Box::new(self.config.clone()))),
+            Command::Snapshot { stations } => return Ok(Reply::Snapshot(Box::new(self.snapshot(stations)))),
+            Command::Config => return Ok(Reply::Config(Box::new(self.config.clone()))),
         }
+        self.find_captured();
+        Ok(Reply::Done)
     }
 
     /// Puts a ring of the configuration into its output.
@@ -101,94 +142,93 @@ impl<D: Driver> Switch<D> {
         self.stations.add_static(self.now, station(spec.mac.to_u64(), way(spec.table)), port)
     }
 
-    fn add_ring(&mut self, spec: RingSpec) -> Result<Reply, CommandError> {
-        if self.config.ring.iter().any(|ring| ring.name == spec.name) {
+    fn port_index(&self, name: &str) -> Result<usize, CommandError> {
+        self.config.port_index(name).ok_or_else(|| unknown("port", name))
+    }
+
+    fn ring_index(&self, name: &str) -> Result<usize, CommandError> {
+        let found = self.config.ring.iter().position(|ring| ring.name == name);
+        found.ok_or_else(|| unknown("ring", name))
+    }
+
+    fn rule_index(&self, name: &str) -> Result<usize, CommandError> {
+        let found = self.config.rule.iter().position(|rule| rule.name == name);
+        found.ok_or_else(|| unknown("rule", name))
+    }
+
+    fn port_names(&self) -> Vec<&str> {
+        self.config.port.iter().map(|port| port.name.as_str()).collect()
+    }
+
+    fn check_new_ring(&self, spec: &RingSpec) -> Result<(), CommandError> {
+        if self.ring_index(&spec.name).is_ok() {
             return Err(exists("ring", &spec.name));
         }
         if self.config.ring.len() >= NAMES_MAX {
             return Err(CommandError::Full { what: format!("a switch has at most {NAMES_MAX} rings") });
         }
-        let has_port = self.config.port_index(&spec.port).is_some();
-        sound(spec.mistakes(has_port, || self.config.port.iter().map(|port| port.name.as_str()).collect()))?;
-        self.put_ring(&spec).map_err(|error| no_room(&error))?;
-        self.config.ring.push(spec);
-        Ok(Reply::Done)
+        let port = self.config.port_index(&spec.port);
+        sound(spec.mistakes(port.is_some(), || self.port_names()))?;
+        let room = port.map_or(Ok(()), |port| self.outputs[port].room_for_ring());
+        room.map_err(|error| no_room(&error))
     }
 
-    fn set_ring(&mut self, spec: RingSpec) -> Result<Reply, CommandError> {
-        let found = self.config.ring.iter().position(|ring| ring.name == spec.name);
-        let index = found.ok_or_else(|| unknown("ring", &spec.name))?;
-        let old = &self.config.ring[index];
+    fn check_ring(&self, spec: &RingSpec) -> Result<(), CommandError> {
+        let old = &self.config.ring[self.ring_index(&spec.name)?];
         if old.port != spec.port {
-            return Err(CommandError::Moved { ring: spec.name, port: old.port.clone() });
+            return Err(CommandError::Moved { ring: spec.name.clone(), port: old.port.clone() });
         }
-        sound(spec.mistakes(true, Vec::new))?;
-        let port = self.config.port_index(&spec.port).ok_or_else(|| unknown("port", &spec.port))?;
+        sound(spec.mistakes(true, Vec::new))
+    }
+
+    fn set_ring(&mut self, spec: RingSpec) -> Result<(), CommandError> {
+        let (index, port) = (self.ring_index(&spec.name)?, self.port_index(&spec.port)?);
         let output = &mut self.outputs[port];
         let ring = output.ring(&spec.name).ok_or_else(|| unknown("ring", &spec.name))?;
         output.set_ring(ring, &spec, self.config.switch.mtu).map_err(|error| no_room(&error))?;
         self.config.ring[index] = spec;
-        Ok(Reply::Done)
+        Ok(())
     }
 
-    fn remove_ring(&mut self, name: &str) -> Result<Reply, CommandError> {
-        let found = self.config.ring.iter().position(|ring| ring.name == name);
-        let index = found.ok_or_else(|| unknown("ring", name))?;
-        if let Some(rule) = self.config.rule.iter().find(|rule| rule.ring.as_deref() == Some(name)) {
-            return Err(CommandError::InUse { ring: name.to_owned(), rule: rule.name.clone() });
+    fn check_end_of_ring(&self, name: &str) -> Result<(), CommandError> {
+        self.ring_index(name)?;
+        match self.config.rule.iter().find(|rule| rule.ring.as_deref() == Some(name)) {
+            Some(rule) => Err(CommandError::InUse { ring: name.to_owned(), rule: rule.name.clone() }),
+            None => Ok(()),
         }
-        for output in &mut self.outputs {
-            if let Some(ring) = output.ring(name) {
-                output.remove_ring(ring);
-            }
-        }
-        self.config.ring.remove(index);
-        Ok(Reply::Done)
     }
 
-    fn add_rule(&mut self, spec: RuleSpec) -> Result<Reply, CommandError> {
-        if self.config.rule.iter().any(|rule| rule.name == spec.name) {
+    fn check_new_rule(&self, spec: &RuleSpec) -> Result<(), CommandError> {
+        if self.rule_index(&spec.name).is_ok() {
             return Err(exists("rule", &spec.name));
         }
         if self.config.rule.len() >= NAMES_MAX {
             return Err(CommandError::Full { what: format!("a switch has at most {NAMES_MAX} rules") });
         }
         sound(spec.mistakes(
-            |ring| self.config.ring.iter().any(|other| other.name == ring),
-            || self.config.port.iter().map(|port| port.name.as_str()).collect(),
+            |ring| self.ring_index(ring).is_ok(),
+            || self.port_names(),
             || self.config.ring.iter().map(|ring| ring.name.as_str()).collect(),
-        ))?;
-        self.config.rule.push(spec);
-        self.rule_tallies.push(Tally::default());
-        self.rebuild_rules();
-        Ok(Reply::Done)
+        ))
     }
 
-    fn remove_rule(&mut self, name: &str) -> Result<Reply, CommandError> {
-        let found = self.config.rule.iter().position(|rule| rule.name == name);
-        let index = found.ok_or_else(|| unknown("rule", name))?;
-        self.config.rule.remove(index);
-        self.rule_tallies.remove(index);
-        self.rebuild_rules();
-        Ok(Reply::Done)
-    }
-
-    fn add_station(&mut self, spec: StationSpec) -> Result<Reply, CommandError> {
-        sound(spec.mistakes(|| self.config.port.iter().map(|port| port.name.as_str()).collect()))?;
+    /// Whether there is a place does not depend on what was learned, which workers may know more or less of.
+    fn check_new_station(&self, spec: &StationSpec) -> Result<(), CommandError> {
+        sound(spec.mistakes(|| self.port_names()))?;
         let same = |other: &StationSpec| other.mac == spec.mac && other.vlan == spec.vlan;
         if self.config.station.iter().any(same) {
             return Err(exists("station", &spec.mac.to_string()));
         }
-        if !self.put_station(&spec) {
-            let max = self.config.switch.mac_entries;
+        let max = self.config.switch.mac_entries;
+        if self.config.station.len() + self.config.way.len() >= max as usize {
             return Err(CommandError::Full { what: format!("the switch knows {max} stations already") });
         }
-        self.config.station.push(spec);
-        Ok(Reply::Done)
+        Ok(())
     }
 
-    fn set_port(&mut self, change: &PortChange) -> Result<Reply, CommandError> {
-        let port = self.config.port_index(&change.name).ok_or_else(|| unknown("port", &change.name))?;
+    /// The number of a port, and what it is to be.
+    fn changed(&self, change: &PortChange) -> Result<(usize, PortSpec), CommandError> {
+        let port = self.port_index(&change.name)?;
         let mut spec = self.config.port[port].clone();
         if let Some(rate) = change.rate {
             spec.rate = (!rate.is_zero()).then_some(rate);
@@ -197,7 +237,11 @@ impl<D: Driver> Switch<D> {
         spec.storm = change.storm.unwrap_or(spec.storm);
         spec.mark = change.mark.or(spec.mark);
         spec.impair = change.impair.unwrap_or(spec.impair);
-        sound(spec.mistakes(self.config.workers(), &self.config.buffering))?;
+        Ok((port, spec))
+    }
+
+    fn set_port(&mut self, change: &PortChange) -> Result<(), CommandError> {
+        let (port, spec) = self.changed(change)?;
         let output = &mut self.outputs[port];
         if change.rate.is_some() {
             let shaping = spec.rate.map(|rate| (rate, Bytes::ZERO));
@@ -219,7 +263,7 @@ impl<D: Driver> Switch<D> {
         }
         self.inputs[port].floods = spec.flood;
         self.config.port[port] = spec;
-        Ok(Reply::Done)
+        Ok(())
     }
 
     /// A picture of everything that this worker owns.

@@ -31,7 +31,9 @@ const DESTINATION_PORT_SHIFT: u32 = 48;
 /// How far into a frame the rules of an output look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) enum Depth {
+    /// There is no rule.
     #[default]
+    Nothing,
     Ethernet,
     Network,
     Ports,
@@ -48,6 +50,9 @@ impl Key {
     /// Reads the key of a frame that came in by a port, in a VLAN. Words beyond the depth may be missing.
     #[inline(always)]
     pub(crate) fn read(&mut self, input: usize, vlan: u16, head: &[u8], ethernet: &Ethernet, depth: Depth) {
+        if depth == Depth::Nothing {
+            return;
+        }
         let [mut to, mut from] = [0; 2];
         self.0[NEAR..].fill(0);
         if depth >= Depth::Network {
@@ -234,28 +239,33 @@ impl Classifier {
         self.depth
     }
 
-    /// Asks for the place where [`Self::classify`] will look first.
+    /// The place where [`Self::classify`] will look first, for which it asks.
     #[inline(always)]
-    pub(crate) fn fetch(&self, key: &Key) {
-        if self.is_wide
-            && let Some(Group { used: [(word, of_word), ..], table: Table::One(table), .. }) =
-                self.groups.first()
-        {
-            let values = [key.0[usize::from(*word) % NEAR] & of_word];
-            prefetch(table.as_ptr().wrapping_add(hash(values) & (table.len() - 1)).cast());
+    pub(crate) fn first_place(&self, key: &Key) -> u32 {
+        let Some(Group { used: [(word, of_word), ..], table: Table::One(table), .. }) = self.groups.first()
+        else {
+            return 0;
+        };
+        let first = first_of([key.0[usize::from(*word) % NEAR] & of_word], table.len());
+        if self.is_wide {
+            prefetch(table.as_ptr().wrapping_add(first).cast());
         }
+        first as u32
     }
 
-    /// The rule that wins.
+    /// The rule that wins. `first` is what [`Self::first_place`] says.
     #[inline(always)]
-    pub(crate) fn classify(&self, key: &Key) -> Option<Match> {
-        // What rules for collectors come to: all of them look at the same bits of one word.
-        if let [Group { table: Table::One(table), used: [one, ..], .. }] = self.groups.as_slice() {
-            let values = [key.0[usize::from(one.0) % NEAR] & one.1];
-            let best = table[place(table, values)][0];
-            return (best != 0).then_some(Match(best));
+    pub(crate) fn classify(&self, key: &Key, first: u32) -> Option<Match> {
+        match self.groups.as_slice() {
+            [] => None,
+            // What rules for collectors come to: all of them look at the same bits of one word.
+            [Group { table: Table::One(table), used: [one, ..], .. }] => {
+                let values = [key.0[usize::from(one.0) % NEAR] & one.1];
+                let best = table[place_from(table, values, first as usize)][0];
+                (best != 0).then_some(Match(best))
+            }
+            _ => self.search(key),
         }
-        self.search(key)
     }
 
     #[inline(never)]
@@ -271,20 +281,31 @@ impl Classifier {
     }
 }
 
-/// Where to look for these values first.
+/// Where to look for these values first. The highest bits of the product spread numbers that were given out one after the other
+/// evenly (Knuth, The Art of Computer Programming, volume 3, section 6.4), so that collectors' addresses hardly ever collide.
 #[inline(always)]
-fn hash<const N: usize>(values: [u64; N]) -> usize {
+fn first_of<const N: usize>(values: [u64; N], places: usize) -> usize {
     let hash = values
         .iter()
         .fold(0u64, |hash, value| (hash.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    (hash >> 32) as usize
+    (((hash >> 32) * places as u64) >> 32) as usize
 }
 
 /// The place of these values: theirs, or the free one where they would go.
 #[inline(always)]
 fn place<const N: usize, const WIDTH: usize>(table: &[[u64; WIDTH]], values: [u64; N]) -> usize {
+    place_from(table, values, first_of(values, table.len()))
+}
+
+/// As [`place`], from where to look first.
+#[inline(always)]
+fn place_from<const N: usize, const WIDTH: usize>(
+    table: &[[u64; WIDTH]],
+    values: [u64; N],
+    first: usize,
+) -> usize {
     let last = table.len() - 1;
-    let mut place = hash(values) & last;
+    let mut place = first & last;
     while table[place][0] != 0 && table[place][1..=N] != values {
         place = (place + 1) & last;
     }
@@ -630,7 +651,7 @@ mod tests {
                 let head = packet.to_frame();
                 let mut key = Key::default();
                 key.read(packet.input, packet.vlan, &head, &packet.ethernet, classifier.depth());
-                let found = classifier.classify(&key);
+                let found = classifier.classify(&key, classifier.first_place(&key));
                 prop_assert_eq!(found.map(Match::rule), best.map(|(_, number)| number));
             }
         }

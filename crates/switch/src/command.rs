@@ -66,6 +66,13 @@ pub enum Command {
     Config,
 }
 
+impl Command {
+    /// Whether it changes anything that it could be refused for.
+    const fn changes(&self) -> bool {
+        !matches!(self, Self::ResetMarks | Self::Snapshot { .. } | Self::Config)
+    }
+}
+
 /// What of a port can change while it runs; what is absent stays.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -147,10 +154,20 @@ pub enum CommandError {
     Stopped,
 }
 
+/// What a worker does with a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// It says whether it can carry it out, and changes nothing.
+    Check,
+    /// It carries it out: all workers said that they can.
+    Do,
+}
+
 /// A command and who wants to know.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) command: Command,
+    pub(crate) stage: Stage,
     pub(crate) reply: SyncSender<Result<Reply, CommandError>>,
 }
 
@@ -198,6 +215,31 @@ struct Line {
     wake: Wake,
 }
 
+/// What every worker answers.
+fn ask(
+    lines: &[Line],
+    command: &Command,
+    stage: Stage,
+) -> Result<Vec<Result<Reply, CommandError>>, CommandError> {
+    let mut waiting = Vec::new();
+    for line in lines {
+        let (reply, answer) = sync_channel(1);
+        let request = Request { command: command.clone(), stage, reply };
+        // Only one command is under way at a time, so that the queue has room unless its worker is dead.
+        line.queue.try_send(request).map_err(|error| match error {
+            std::sync::mpsc::TrySendError::Full(_) => CommandError::Busy,
+            std::sync::mpsc::TrySendError::Disconnected(_) => CommandError::Stopped,
+        })?;
+        line.pending.store(true, Ordering::Release);
+        (line.wake)();
+        waiting.push(answer);
+    }
+    waiting
+        .iter()
+        .map(|answer| answer.recv_timeout(REPLY_TIMEOUT).map_err(|_| CommandError::Stopped))
+        .collect()
+}
+
 /// The handle by which a running switch is controlled, from any thread.
 #[derive(Clone)]
 pub struct Control {
@@ -223,29 +265,27 @@ impl Control {
         (Self { lines: Arc::new(Mutex::new(lines)) }, ends)
     }
 
-    /// Sends a command to every worker and waits for the answers. All workers see all commands in the same order.
+    /// Sends a command to every worker and waits for the answers. All workers see all commands in the same order. A change is
+    /// asked of all of them before any carries it out, so that what one refuses none does.
     ///
     /// # Errors
-    /// Where it is wrong, or the switch has stopped.
+    /// Where it is wrong, or the switch has stopped. Nothing has changed, unless a worker has died in the middle of it.
     pub fn send(&self, command: &Command) -> Result<Reply, CommandError> {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut waiting = Vec::new();
-        for line in lines.iter() {
-            let (reply, answer) = sync_channel(1);
-            let request = Request { command: command.clone(), reply };
-            // Only one command is under way at a time, so that the queue has room unless its worker is dead.
-            line.queue.try_send(request).map_err(|error| match error {
-                std::sync::mpsc::TrySendError::Full(_) => CommandError::Busy,
-                std::sync::mpsc::TrySendError::Disconnected(_) => CommandError::Stopped,
-            })?;
-            line.pending.store(true, Ordering::Release);
-            (line.wake)();
-            waiting.push(answer);
+        if command.changes() {
+            let mut refusals = ask(&lines, command, Stage::Check)?.into_iter().filter_map(Result::err);
+            let refusal = match command {
+                // It is enough that one worker knows the station.
+                Command::RemoveStation { .. } => refusals.nth(lines.len().saturating_sub(1)),
+                _ => refusals.next(),
+            };
+            if let Some(refusal) = refusal {
+                return Err(refusal);
+            }
         }
         let mut joined: Option<Reply> = None;
-        for answer in waiting {
-            let reply = answer.recv_timeout(REPLY_TIMEOUT).map_err(|_| CommandError::Stopped)??;
-            match (&mut joined, reply) {
+        for reply in ask(&lines, command, Stage::Do)? {
+            match (&mut joined, reply?) {
                 (Some(Reply::Snapshot(all)), Reply::Snapshot(more)) => all.merge(*more),
                 (Some(_), _) => {}
                 (none, reply) => *none = Some(reply),
@@ -263,5 +303,63 @@ impl Control {
             Reply::Snapshot(snapshot) => Ok(*snapshot),
             Reply::Done | Reply::Config(_) => Err(CommandError::Stopped),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Workers that answer a check as they are told, and the commands that they carried out.
+    fn sent_to(
+        answers: &[Result<(), CommandError>],
+        command: &Command,
+    ) -> (Result<Reply, CommandError>, Vec<usize>) {
+        let (control, ends) = Control::new(answers.iter().map(|_| Box::new(|| ()) as Wake).collect());
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let worker = |(commands, answer): (Commands, Result<(), CommandError>)| {
+                let is_over = &is_over;
+                scope.spawn(move || {
+                    let mut done = 0;
+                    while !is_over.load(Ordering::Acquire) {
+                        let Some(request) = commands.poll() else {
+                            std::thread::yield_now();
+                            continue;
+                        };
+                        let reply = match request.stage {
+                            Stage::Check => answer.clone().map(|()| Reply::Done),
+                            Stage::Do => Ok(Reply::Done),
+                        };
+                        done += usize::from(request.stage == Stage::Do);
+                        request.reply.send(reply).unwrap();
+                    }
+                    done
+                })
+            };
+            let workers: Vec<_> = ends.into_iter().zip(answers.iter().cloned()).map(worker).collect();
+            let result = control.send(command);
+            is_over.store(true, Ordering::Release);
+            (result, workers.into_iter().map(|worker| worker.join().unwrap()).collect())
+        })
+    }
+
+    #[test]
+    fn what_one_worker_refuses_none_carries_out() {
+        let full = || Err(CommandError::Full { what: "here".to_owned() });
+        let add = Command::AddRing(RingSpec::new("r", "p"));
+        assert_eq!(sent_to(&[Ok(()), Ok(())], &add), (Ok(Reply::Done), vec![1, 1]));
+        for answers in [[Ok(()), full(), Ok(())], [full(), Ok(()), Ok(())], [Ok(()), Ok(()), full()]] {
+            let (result, done) = sent_to(&answers, &add);
+            assert_eq!((result, done), (full().map(|()| Reply::Done), vec![0, 0, 0]));
+        }
+    }
+
+    #[test]
+    fn a_station_that_one_worker_knows_is_forgotten() {
+        let gone = || Err(CommandError::Unknown { what: "station", name: "it".to_owned() });
+        let remove = Command::RemoveStation { mac: Mac::default(), vlan: None };
+        assert_eq!(sent_to(&[gone(), Ok(())], &remove), (Ok(Reply::Done), vec![1, 1]));
+        assert_eq!(sent_to(&[gone(), gone()], &remove), (gone().map(|()| Reply::Done), vec![0, 0]));
     }
 }

@@ -24,6 +24,8 @@ pub(crate) struct Bound<H> {
     pub(crate) output: u16,
     pub(crate) input: u16,
     pub(crate) key: Key,
+    /// Where its rule is looked for first.
+    pub(crate) place: u32,
     /// Its queue, once it is chosen; [`GONE`] where it goes no further.
     ring: u32,
     ecn: Ecn,
@@ -32,9 +34,9 @@ pub(crate) struct Bound<H> {
 }
 
 const GONE: u32 = u32::MAX;
-/// Frames ahead of the one that is put into its ring whose place there is asked for, where an output has many rings.
-const SLOTS_AHEAD: usize = 6;
-const RINGS_NEAR: usize = 64;
+/// The states of so many rings, 128 bytes each, are in the second cache anyway, and asking for their descriptors costs more than
+/// it gives.
+pub(crate) const RINGS_NEAR: usize = 8192;
 
 impl<H: Default> Default for Bound<H> {
     fn default() -> Self {
@@ -44,6 +46,7 @@ impl<H: Default> Default for Bound<H> {
             output: 0,
             input: 0,
             key: Key::default(),
+            place: 0,
             ring: GONE,
             ecn: Ecn::NotCapable,
             is_simple: false,
@@ -70,6 +73,7 @@ impl<D: Driver> Switch<D> {
         let bound = &mut self.bound[self.bound_len];
         bound.key.read(input, vlan, head, ethernet, self.depth);
         (bound.frame, bound.output, bound.input) = (frame, output as u16, input as u16);
+        bound.place = self.outputs[output].classifier.first_place(&bound.key);
         self.bound_len += 1;
     }
 
@@ -83,23 +87,31 @@ impl<D: Driver> Switch<D> {
         }
         // Nothing is taken from packet memory between here and the last of them.
         let is_simple = self.driver.room() >= ROOM_MIN && !self.tap.is_active() && !self.sends_pauses;
-        for (place, one) in bound[..len].iter().enumerate() {
+        if self.has_many_rings {
+            // Where a descriptor goes is known once its ring's state has come, which was asked for long ago.
+            for one in bound[..len].iter().filter(|one| one.ring != GONE) {
+                prefetch(self.outputs[usize::from(one.output)].queue.arrival_address(one.ring as usize));
+            }
+        }
+        for one in &bound[..len] {
             if !is_simple || !one.is_simple {
                 self.put(now, one);
                 continue;
             }
-            // Where a descriptor goes is known once its ring's state has come, which was asked for long ago.
-            if let Some(next) = bound[..len].get(place + SLOTS_AHEAD).filter(|next| next.is_simple) {
-                let queue = &self.outputs[usize::from(next.output)].queue;
-                if queue.rings_len() > RINGS_NEAR {
-                    prefetch(queue.arrival_address(next.ring as usize));
-                }
-            }
             let descriptor = Frame::new(one.frame.bytes);
             let held = Held { handle: one.frame.handle, input: one.input };
-            let queue = &mut self.outputs[usize::from(one.output)].queue;
-            if let Verdict::Dropped(_) = queue.handle_arrival(now, one.ring as usize, descriptor, held, || 0)
+            let (ring, input, output) = (one.ring as usize, one.input.into(), usize::from(one.output));
+            if ring == PLAIN
+                && let Verdict::Dropped(_) = self.memory.admit(now, input, output, descriptor, || 0)
             {
+                self.driver.free(one.frame);
+                continue;
+            }
+            let queue = &mut self.outputs[output].queue;
+            if let Verdict::Dropped(limit) = queue.handle_arrival(now, ring, descriptor, held, || 0) {
+                if ring == PLAIN {
+                    self.memory.withdraw(input, output, one.frame.bytes, limit);
+                }
                 self.driver.free(one.frame);
             }
         }
@@ -115,7 +127,7 @@ impl<D: Driver> Switch<D> {
         }
         let out = &self.outputs[output];
         let mut ring = PLAIN;
-        if let Some(found) = out.classifier.classify(&bound.key) {
+        if let Some(found) = out.classifier.classify(&bound.key, bound.place) {
             self.rule_tallies[found.rule()].add(bound.frame.bytes);
             match found.action() {
                 Action::Ring(number) => ring = number as usize,
@@ -126,7 +138,7 @@ impl<D: Driver> Switch<D> {
             }
         }
         bound.ring = ring as u32;
-        bound.is_simple = ring != PLAIN && !out.marks;
+        bound.is_simple = !out.marks;
         if out.marks {
             bound.ecn = self.ecn(bound.frame);
         }

@@ -116,7 +116,7 @@ impl<D: Driver> Switch<D> {
             }
             bound.key.read(port, 0, head, &ethernet, depth);
             (bound.frame, bound.output, bound.input) = (frame, output as u16, port as u16);
-            outputs[output].classifier.fetch(&bound.key);
+            bound.place = outputs[output].classifier.first_place(&bound.key);
             passed += 1;
         }
         self.bound_len += passed;

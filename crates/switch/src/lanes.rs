@@ -147,4 +147,6 @@ impl<H: Copy + Send> Lanes<H> {
 }
 
 #[cfg(test)]
+mod churn;
+#[cfg(test)]
 mod tests;

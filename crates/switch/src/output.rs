@@ -1,7 +1,7 @@
 //! An output: its queues, what has left them and is not with the driver yet, and its bad way, where it has one.
 
 use fanin_queueing::{
-    Aqm, BucketError, Count, Discipline, Port, RING_FRAMES_MAX, Rest, RingError, RingSettings,
+    Aqm, BucketError, Count, Discipline, Port, RING_FRAMES_MAX, RINGS_MAX, Rest, RingError, RingSettings,
 };
 use fanin_units::{Bytes, Duration, Instant, Rate, Ratio};
 
@@ -175,6 +175,12 @@ impl<H: Copy + Default> Output<H> {
         let plain = output.queue.add_ring(&plain);
         assert!(matches!(plain, Ok(PLAIN)), "the first ring of a port is the plain queue");
         Ok(output)
+    }
+
+    /// Whether there is a place for a ring more.
+    pub(crate) fn room_for_ring(&self) -> Result<(), RingError> {
+        let has_room = self.queue.rings_len() < RINGS_MAX || self.rings.iter().any(|ring| ring.is_free);
+        if has_room { Ok(()) } else { Err(RingError::TooMany { max: RINGS_MAX }) }
     }
 
     /// Adds a ring, in the place of one that was removed if there is one.

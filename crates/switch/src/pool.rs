@@ -16,7 +16,9 @@ use crate::prefetch::prefetch;
 pub const HEADROOM: u32 = 256;
 const CACHE_LINE: u32 = 64;
 /// Places at which frames of our own begin, in turn.
-const COLOURS: u32 = 8;
+const COLOURS: u32 = 16;
+/// Chunks of 2048 bytes after which a cache of 16 ways and 1 MB begins anew.
+const CHUNKS_A_WAY: u32 = 32;
 /// Memory is mapped in units of a huge page.
 const HUGE: usize = 2 << 20;
 
@@ -336,9 +338,10 @@ impl Pool {
         while first.is_none() || !rest.is_empty() {
             let (part, more) = rest.split_at(rest.len().min(room));
             let chunk = self.take_chunk()?;
-            // Frames that all began at the same place of their chunks would share a few sets of the cache.
-            let spare = (room - part.len()) as u32 / CACHE_LINE;
-            let offset = HEADROOM + CACHE_LINE * (chunk % COLOURS).min(spare);
+            // Frames that all began at the same place of their chunks would share a few sets of the cache: neighbours those of
+            // the nearest, and those a way apart those of the next.
+            let colours = COLOURS.min((room - part.len()) as u32 / CACHE_LINE + 1);
+            let offset = HEADROOM + CACHE_LINE * ((chunk + chunk / CHUNKS_A_WAY) % colours);
             let buffer = Buffer::new(chunk, offset as u16, part.len() as u16);
             self.head_mut(buffer).copy_from_slice(part);
             if let Some(last) = last {

@@ -36,8 +36,9 @@ pub struct Station {
 /// Free places hold this; no station has an address of zero.
 const FREE: u64 = 0;
 const STATIC: u16 = 1;
-/// So many stations, a cache line each, are in the nearest cache.
-const STATIONS_NEAR: usize = 256;
+/// So many stations, four of them in a cache line or each in one of its own, are in the second cache, and asking for them costs
+/// more than it gives.
+const STATIONS_NEAR: usize = 8192;
 /// Places looked at for what has aged, each time.
 const SWEEP: usize = 64;
 
@@ -52,6 +53,10 @@ struct Place {
 }
 
 const EMPTY: Place = Place { key: FREE, port: 0, flags: 0, heard: 0 };
+
+/// Addresses that differ in their last two bits alone begin side by side: those that were given out one after the other, as in
+/// most racks, share cache lines.
+const SIDE_BY_SIDE: u64 = 4;
 
 /// The table. Open addressing with linear probing; at most half of the places are taken.
 #[derive(Debug, Clone)]
@@ -99,9 +104,12 @@ impl Stations {
         Self { places: vec![EMPTY; places], len: 0, len_max, age: span(age), hold: span(hold), sweep: 0 }
     }
 
+    /// The highest bits of the product spread runs of addresses evenly, so that they hardly ever collide.
     #[inline]
     fn first_place(&self, key: u64) -> usize {
-        ((key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize) & (self.places.len() - 1)
+        let run = (key / SIDE_BY_SIDE).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let runs = self.places.len() as u64 / SIDE_BY_SIDE;
+        (((run * runs) >> 32) * SIDE_BY_SIDE + key % SIDE_BY_SIDE) as usize
     }
 
     /// The place of a key, or the free one where it would go.
@@ -152,18 +160,18 @@ impl Stations {
 
     #[cold]
     fn learn_slowly(&mut self, now: u32, station: u64, port: usize, index: usize) -> Learned {
-        let place = &mut self.places[index];
-        if place.key == FREE {
+        if self.places[index].key == FREE {
             if mac_of(station) == 0 {
                 return Learned::Elsewhere;
             }
             if self.len >= self.len_max {
                 return Learned::Full;
             }
-            *place = Place { key: station, port: port as u16, flags: 0, heard: now };
+            self.places[index] = Place { key: station, port: port as u16, flags: 0, heard: now };
             self.len += 1;
             return Learned::New;
         }
+        let place = &mut self.places[index];
         // In a tree one station is heard through one port only; a loop brings its frames back through another.
         if place.flags & STATIC != 0 || now.wrapping_sub(place.heard) < self.hold {
             return Learned::Elsewhere;
@@ -175,7 +183,7 @@ impl Stations {
     /// Another worker learned a station.
     pub(crate) fn set(&mut self, now: Instant, station: u64, port: usize) {
         let index = self.place(station);
-        let place = &mut self.places[index];
+        let place = &self.places[index];
         if place.key == FREE {
             if self.len >= self.len_max {
                 return;
@@ -184,20 +192,32 @@ impl Stations {
         } else if place.flags & STATIC != 0 {
             return;
         }
-        *place = Place { key: station, port: port as u16, flags: 0, heard: ticks(now) };
+        self.places[index] = Place { key: station, port: port as u16, flags: 0, heard: ticks(now) };
     }
 
-    /// Adds a station that is neither learned nor forgotten; `false` where there is no room.
+    /// Adds a station that is neither learned nor forgotten; where the table is full, in the place of one that was learned.
+    /// `false` where there is no such one either.
     pub(crate) fn add_static(&mut self, now: Instant, station: u64, port: usize) -> bool {
-        let index = self.place(station);
-        if self.places[index].key == FREE {
-            if self.len >= self.len_max {
+        if self.places[self.place(station)].key == FREE {
+            if self.len >= self.len_max && !self.forget_one() {
                 return false;
             }
             self.len += 1;
         }
+        let index = self.place(station);
         self.places[index] = Place { key: station, port: port as u16, flags: STATIC, heard: ticks(now) };
         true
+    }
+
+    /// Forgets any station that was learned; `false` where there is none.
+    fn forget_one(&mut self) -> bool {
+        let is_learned =
+            |&index: &usize| self.places[index].key != FREE && self.places[index].flags & STATIC == 0;
+        let found = (0..self.places.len()).find(is_learned);
+        if let Some(index) = found {
+            self.free(index);
+        }
+        found.is_some()
     }
 
     /// Forgets a station; `false` where it was not known.
@@ -228,8 +248,7 @@ impl Stations {
             }
         }
         // Entries that wrapped around the end may have moved behind the look.
-        let rest: Vec<usize> = (0..self.places.len()).filter(|&index| goes(&self.places[index])).collect();
-        if !rest.is_empty() {
+        if (0..self.places.len()).any(|index| goes(&self.places[index])) {
             self.flush(port);
         }
         before - self.len
@@ -246,10 +265,10 @@ impl Stations {
         let now = ticks(now);
         for _ in 0..SWEEP.min(self.places.len()) {
             let index = self.sweep & (self.places.len() - 1);
-            let place = &self.places[index];
-            let is_old = now.wrapping_sub(place.heard) > self.age && is_mine(place.port.into());
-            if place.key != FREE && place.flags & STATIC == 0 && is_old {
-                forgotten(place.key);
+            let Place { key, port, flags, heard } = self.places[index];
+            let is_old = now.wrapping_sub(heard) > self.age && is_mine(port.into());
+            if key != FREE && flags & STATIC == 0 && is_old {
+                forgotten(key);
                 self.free(index);
             } else {
                 self.sweep = self.sweep.wrapping_add(1);
@@ -264,10 +283,11 @@ impl Stations {
         let mut next = index;
         loop {
             next = (next + 1) & last;
-            if self.places[next].key == FREE {
+            let key = self.places[next].key;
+            if key == FREE {
                 break;
             }
-            let home = self.first_place(self.places[next].key);
+            let home = self.first_place(key);
             // Whether `home` lies cyclically in (index, next]: then the entry must stay.
             if (next.wrapping_sub(home) & last) < (next.wrapping_sub(index) & last) {
                 continue;
@@ -341,6 +361,19 @@ mod tests {
             stations.age(at(3_000), |_| true, |_| ());
         }
         assert_eq!(stations.learn(at(3_000), 3, 0), Learned::New);
+    }
+
+    #[test]
+    fn who_is_configured_comes_before_who_was_learned() {
+        let mut stations = Stations::new(2, SECOND, Duration::ZERO);
+        for n in 1..=2 {
+            assert_eq!(stations.learn(at(0), n, 0), Learned::New);
+        }
+        assert!(stations.add_static(at(0), 3, 1) && stations.add_static(at(0), 4, 2));
+        assert_eq!((1..=4).map(|n| stations.find(n)).collect::<Vec<_>>(), [None, None, Some(1), Some(2)]);
+        assert!(!stations.add_static(at(0), 5, 1), "all places are taken by those that stay");
+        assert!(stations.add_static(at(0), 4, 3), "one of them may change");
+        assert_eq!(stations.find(4), Some(3));
     }
 
     proptest! {

@@ -13,7 +13,7 @@ use crate::capture::{Captures, Passing, Tap};
 use crate::classify::{Action, Classifier, Depth};
 use crate::config::{Config, PortSpec, StormSpec};
 use crate::driver::{Driver, Received};
-use crate::egress::Bound;
+use crate::egress::{Bound, RINGS_NEAR};
 use crate::lanes::{Lanes, Message};
 use crate::m21::M21;
 use crate::output::{Next, Output, PLAIN, Reserve};
@@ -149,6 +149,8 @@ pub struct Switch<D: Driver> {
     pub(crate) rule_tallies: Vec<Tally>,
     /// How far into frames the rules of any output look.
     pub(crate) depth: Depth,
+    /// Whether there are so many rings that they are not in the cache anyway.
+    pub(crate) has_many_rings: bool,
     pub(crate) random: Random,
     pub(crate) reserve: Reserve,
     pub(crate) received: Vec<Received<D::Handle>>,
@@ -227,6 +229,7 @@ impl<D: Driver> Switch<D> {
             payload_max: spec.mtu.get() as u32,
             rule_tallies: vec![Tally::default(); config.rule.len()],
             depth: Depth::default(),
+            has_many_rings: false,
             random: Random::new(spec.seed, 0),
             reserve: Reserve::default(),
             received: Vec::with_capacity(BURST),
@@ -336,6 +339,8 @@ impl<D: Driver> Switch<D> {
         for (output, classifier) in self.outputs.iter_mut().zip(classifiers) {
             output.classifier = classifier;
         }
+        self.has_many_rings =
+            self.outputs.iter().map(|output| output.rings.len()).sum::<usize>() > RINGS_NEAR;
     }
 
     /// The port and number of every ring by its name.

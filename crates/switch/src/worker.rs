@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use fanin_units::{Duration, Instant};
 
-use crate::command::Commands;
+use crate::command::{Commands, Reply, Stage};
 use crate::config::Idle;
 use crate::driver::Driver;
 use crate::snapshot::Snapshot;
@@ -124,7 +124,10 @@ impl<D: Driver> Worker<D> {
 
     fn carry_out(&mut self) {
         while let Some(request) = self.commands.poll() {
-            let answer = self.switch.handle_command(request.command);
+            let answer = match request.stage {
+                Stage::Check => self.switch.check_command(&request.command).map(|()| Reply::Done),
+                Stage::Do => self.switch.carry_out(request.command),
+            };
             // Whoever asked may have gone away; that is no concern of ours.
             let _ = request.reply.send(answer);
         }

@@ -90,7 +90,8 @@ fn two_switches_join_hosts_with_the_scenarios_tcp() {
         ],
     );
     let folder = folder("two");
-    let bench = Bench::build(&scenario, &folder, &program).unwrap_or_else(|error| panic!("{error}"));
+    let bench = Bench::build(&scenario, &folder, &program, fanin_units::Duration::ZERO)
+        .unwrap_or_else(|error| panic!("{error}"));
     assert_eq!((bench.shape().hosts.len(), bench.shape().bridges.len()), (4 + 3 + 1 + 1, 3));
     let mut watch = bench.watch(&scenario).unwrap();
     let mut place = Placed::new(&bench);
@@ -135,7 +136,8 @@ fn planes_and_a_hybrid_carry_everybody() {
     for (preset, sets, switches) in more {
         let scenario = scenario(preset, &[&small[..], sets].concat());
         let folder = folder(preset);
-        let bench = Bench::build(&scenario, &folder, &program).unwrap_or_else(|error| panic!("{error}"));
+        let bench = Bench::build(&scenario, &folder, &program, fanin_units::Duration::ZERO)
+            .unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(bench.shape().bridges.len(), switches, "{preset}");
         let (readouts, collectors) = (scenario.readout.hosts as u16, scenario.collectors_total() as u16);
         for (readout, collector) in
@@ -172,7 +174,8 @@ fn sixty_four_senders_stand_in_seconds() {
     let Some(program) = program() else { return };
     let scenario = scenario("incast", &["workload.senders=64", "transport.profile=linux-6"]);
     let folder = folder("many");
-    let bench = Bench::build(&scenario, &folder, &program).unwrap_or_else(|error| panic!("{error}"));
+    let bench = Bench::build(&scenario, &folder, &program, fanin_units::Duration::ZERO)
+        .unwrap_or_else(|error| panic!("{error}"));
     // 0.5 s on a machine that does nothing else; nobody knows what else this one does.
     assert!(bench.built_in() < Duration::from_secs(30), "{:?}", bench.built_in());
     let socket = talk(&bench, Part::Aggregator, Part::Sender(63), 5000);

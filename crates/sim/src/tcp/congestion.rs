@@ -16,6 +16,7 @@ use super::swift::Swift;
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(crate) struct Window {
+    pub(crate) memory: Memory,
     pub(crate) cwnd: u32,
     pub(crate) ssthresh: u32,
     /// Units counted towards the next increase (`snd_cwnd_cnt`).
@@ -24,7 +25,6 @@ pub(crate) struct Window {
     pub(crate) before_loss: u32,
     /// No growth beyond this (`snd_cwnd_clamp`).
     pub(crate) clamp: u32,
-    pub(crate) memory: Memory,
 }
 
 /// What a variant remembers.

@@ -53,8 +53,6 @@ pub(crate) struct Receiver {
     acked: u64,
     /// Right edge of the window offered.
     edge: u64,
-    /// Up to where an acknowledgement with the previous mark is still due; 0 for none (DCTCP).
-    before_change: u64,
     /// When data last came, in ps.
     last_data_at: u64,
     /// Delayed-ACK time-out in force, in ps; 0 before the first data (`icsk_ack.ato`).
@@ -62,26 +60,34 @@ pub(crate) struct Receiver {
     /// When the delayed ACK is due.
     delayed_until: u64,
     out_of_order: Option<Box<OutOfOrder>>,
+    /// End of the round trip in which growth is being measured.
+    measured_until: u64,
     /// Window in force, and its bound.
     window: u32,
     clamp: u32,
     /// How far the window may grow for now.
     limit: u32,
     timestamp_recent: u32,
+    m21_window: u32,
     /// Size of full segments, as seen (`rcv_mss`).
     segment_size: u16,
     quickacks: u8,
     flags: u8,
-    m21_window: u32,
-    /// End of the round trip in which growth is being measured, and where it began.
-    measured_until: u64,
+    // Seldom.
+    /// Where the round trip began in which growth is being measured.
     measured_from: u64,
-    m21_seen: bool,
+    /// Up to where an acknowledgement with the previous mark is still due; 0 for none (DCTCP).
+    before_change: u64,
     /// Unread bytes begin here, unless the application reads at once.
     read: u64,
+    m21_seen: bool,
 }
 
 impl Receiver {
+    /// Where what is seldom needed begins.
+    #[cfg(test)]
+    pub(super) const SELDOM: usize = core::mem::offset_of!(Self, measured_from);
+
     pub(crate) fn new(config: &Config) -> Self {
         let window = config.receive_window_initial.min(config.receive_window);
         Self {
@@ -209,20 +215,21 @@ impl Receiver {
                     self.flags |= ACK_NOW;
                     return Instant::FAR_FUTURE;
                 }
-                return self.delay_as_linux(now, max.get(), rtt.smoothed(config).get());
+                return self.delay_as_linux(config, now, max.get(), rtt);
             }
         }
         Instant::FAR_FUTURE
     }
 
     // tcp_send_delayed_ack.
-    fn delay_as_linux(&mut self, now: Instant, max: u64, srtt: u64) -> Instant {
+    fn delay_as_linux(&mut self, config: &Config, now: Instant, max: u64, rtt: &Rtt) -> Instant {
         let mut timeout = self.timeout;
         if timeout > ATO_MIN {
             let mut bound = DELACK_FAR;
             if self.flags & (INTERACTIVE | PUSHED) != 0 {
                 bound = max;
             }
+            let srtt = rtt.smoothed(config).get();
             if srtt > 0 {
                 bound = bound.min(srtt.max(ATO_MIN));
             }
@@ -300,14 +307,22 @@ impl Receiver {
             let gap = now.get() - self.last_data_at;
             if gap <= ATO_MIN / 2 {
                 self.timeout = (self.timeout >> 1) + ATO_MIN / 2;
-            } else if gap < self.timeout {
-                self.timeout = ((self.timeout >> 1) + gap).min(rtt.rto(config).get());
-            } else if gap > rtt.rto(config).get() {
-                // Too long a pause: the sender's window has fallen back, so help it up.
-                self.start_quickacks(QUICKACKS_MAX);
+            } else {
+                self.measure_pause(config, gap, rtt);
             }
         }
         self.last_data_at = now.get();
+    }
+
+    // Apart, so that the round-trip time is not looked at for every segment.
+    #[cold]
+    fn measure_pause(&mut self, config: &Config, gap: u64, rtt: &Rtt) {
+        if gap < self.timeout {
+            self.timeout = ((self.timeout >> 1) + gap).min(rtt.rto(config).get());
+        } else if gap > rtt.rto(config).get() {
+            // Too long a pause: the sender's window has fallen back, so help it up.
+            self.start_quickacks(QUICKACKS_MAX);
+        }
     }
 
     // tcp_incr_quickack.
@@ -472,7 +487,7 @@ impl Receiver {
         if self.out_of_order.is_some() {
             self.fill_sack(config, segment);
         }
-        if self.before_change > 0 {
+        if config.ecn_exact && self.before_change > 0 {
             // RFC 8257 §3.2: first what came before the mark changed; the rest follows at once.
             segment.window += (self.next - self.before_change) as u32;
             segment.ack = core::mem::take(&mut self.before_change);

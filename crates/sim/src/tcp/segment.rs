@@ -101,8 +101,9 @@ pub struct SackBlock {
     pub end: i32,
 }
 
-/// A segment. Plain data, 64 bytes, so that it can live in an arena.
+/// A segment. Plain data, 64 bytes and one cache line, so that it can live in an arena.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+#[repr(align(64))]
 pub struct Segment {
     /// Stream offset of the first payload byte; for a pure ACK, the next offset to be sent.
     pub offset: u64,
@@ -220,7 +221,7 @@ mod tests {
 
     #[test]
     fn sizes_on_the_wire() {
-        assert_eq!(size_of::<Segment>(), 64);
+        assert_eq!((size_of::<Segment>(), align_of::<Segment>()), (64, 64));
         let full = Segment { payload: 1460, flags: Flags::ACK, ..Segment::default() };
         assert_eq!(full.wire_bytes(Framing::ETHERNET), 1538);
         assert_eq!(full.wire_bytes(Framing::PPP), 1502);

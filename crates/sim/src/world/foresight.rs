@@ -8,13 +8,36 @@ use crate::prefetch::prefetch;
 /// Bytes on the wire that most acknowledgements stay below, and most frames with payload exceed.
 const FRAME_BYTES_ACK_MAX: u32 = 128;
 
+/// Ends of connections that take fewer bytes stay in the second cache.
+const NEAR_BYTES: usize = 1 << 20;
+
 impl<W: Workload> World<W> {
-    /// Fetches what the next delivery over a link will need.
-    #[inline]
+    /// Whether the ends of connections are so many that they leave the near caches.
+    pub(super) fn needs_foresight(&self) -> bool {
+        size_of_val(&self.ends[..]) > NEAR_BYTES
+    }
+
+    /// Fetches what arrivals need that were far and have come near: a link's last one is so long ago that the port, what is
+    /// in it and where that goes have left the near caches.
+    #[inline(never)]
+    pub(super) fn foresee_arrivals(&mut self, ports: Vec<PortIndex>) {
+        ports.iter().for_each(|&port| self.fabric.prefetch_port(port));
+        ports.iter().for_each(|&port| self.fabric.prefetch_arrival(port));
+        for &port in &ports {
+            self.foresee(port);
+        }
+        self.schedule.take_back(ports);
+    }
+
+    /// Fetches what the next delivery over a link will need, if it is near.
+    #[inline(always)]
     pub(super) fn foresee(&self, port: PortIndex) {
-        if let Some(next) = self.fabric.first(port) {
-            let end = &self.ends[next.end as usize];
+        if self.needs_foresight
+            && let Some(next) = self.fabric.next_delivery(port)
+            && self.schedule.is_near(next.arrival)
+        {
             prefetch(&self.fabric.segments[next.segment()]);
+            let end = &self.ends[next.end as usize];
             prefetch(&end.timer_at);
             match &self.sird {
                 None => end.endpoint.prefetch(next.wire_bytes > FRAME_BYTES_ACK_MAX),

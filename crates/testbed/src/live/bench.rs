@@ -107,13 +107,20 @@ impl BenchError {
 
 impl Bench {
     /// Builds the network of `scenario` and starts its switches, `program` being `fanin`; their files go into `folder`.
-    /// What dead runs left behind is removed first.
+    /// `own` is what a way through a switch of this machine takes by itself ([`super::Capacity::one_way`]): ports delay so
+    /// much less than the scenario says. What dead runs left behind is removed first.
     ///
     /// # Errors
     /// [`BenchError`].
-    pub fn build(scenario: &Scenario, folder: &Path, program: &Path) -> Result<Self, BenchError> {
+    pub fn build(
+        scenario: &Scenario,
+        folder: &Path,
+        program: &Path,
+        own: fanin_units::Duration,
+    ) -> Result<Self, BenchError> {
         let began = Instant::now();
         let mut shape = Shape::of(scenario)?;
+        shape.own = own;
         shape.notes.extend(transport::notes(scenario));
         let plan = plan(scenario, &shape)?;
         let file = |path: &Path| {

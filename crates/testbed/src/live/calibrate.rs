@@ -16,6 +16,8 @@ use super::{Bench, BenchError, Part, Shape};
 const MEASURE: Duration = Duration::from_millis(400);
 const BLOCK_BYTES: usize = 64 << 10;
 const SENDERS: u16 = 2;
+/// Connections of which the median tells how long a round trip takes.
+const TRIPS: usize = 21;
 const PORT: u16 = 6000;
 /// No machine of this kind comes near it: neither host nor port paces the stream.
 const UNPACED: Rate = Rate::new(40_000_000_000);
@@ -35,6 +37,9 @@ const SCALE_MIN: Ratio = Ratio::new(1_000);
 pub struct Capacity {
     /// Payload of TCP through one switch between hosts, bit/s, both ends' work included.
     pub bits_per_s: f64,
+    /// What a way from host to host through one switch takes by itself: half the median time of a connection's first
+    /// round trip, the wake-up of who waits for it included.
+    pub one_way: fanin_units::Duration,
 }
 
 /// What was chosen, or allowed.
@@ -80,9 +85,11 @@ pub fn measure(folder: &Path, program: &Path) -> Result<Capacity, BenchError> {
     let mut scenario = fanin_scenario::load("incast", &sets).expect("a preset with plain settings").scenario;
     scenario.link.rate = UNPACED;
     scenario.readout.link.rate = UNPACED;
+    scenario.link.delay = fanin_units::Duration::ZERO;
+    scenario.readout.link.delay = fanin_units::Duration::ZERO;
     scenario.transport.congestion_control = CongestionControl::Cubic;
     scenario.tor.buffering = Buffering::Unlimited;
-    let bench = Bench::build(&scenario, folder, program)?;
+    let bench = Bench::build(&scenario, folder, program, fanin_units::Duration::ZERO)?;
     let address = |sender| {
         let host = bench.shape().host_of(Part::Sender(sender)).expect("a sender of this network");
         SocketAddr::from((host.address, PORT))
@@ -103,6 +110,7 @@ pub fn measure(folder: &Path, program: &Path) -> Result<Capacity, BenchError> {
         sender.set_write_timeout(Some(Duration::from_secs(1))).map_err(network)?;
         streams.push((sender, receiver));
     }
+    let one_way = flat(bench.namespace(Part::Aggregator).run(|| one_way(&address(0))))?;
     let mut seconds = 0.0;
     std::thread::scope(|scope| {
         for (mut sender, mut receiver) in streams {
@@ -128,7 +136,21 @@ pub fn measure(folder: &Path, program: &Path) -> Result<Capacity, BenchError> {
     });
     let bits_per_s = received.load(Ordering::Relaxed) as f64 * 8.0 / seconds;
     bench.remove()?;
-    Ok(Capacity { bits_per_s })
+    Ok(Capacity { bits_per_s, one_way })
+}
+
+/// Half the median time that connections to `to` take, one after the other while nothing else moves.
+fn one_way(to: &SocketAddr) -> std::io::Result<fanin_units::Duration> {
+    let mut times = Vec::new();
+    for _ in 0..TRIPS {
+        let began = Instant::now();
+        TcpStream::connect_timeout(to, Duration::from_secs(5))?;
+        times.push(began.elapsed());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    times.sort();
+    let median = times[times.len() / 2].as_nanos() / 2;
+    Ok(fanin_units::Duration::from_nanos(u64::try_from(median).unwrap_or(u64::MAX)))
 }
 
 fn network(source: std::io::Error) -> BenchError {
@@ -239,7 +261,7 @@ mod tests {
 
     #[test]
     fn the_largest_scale_leaves_room() {
-        let capacity = Capacity { bits_per_s: 2e9 };
+        let capacity = Capacity { bits_per_s: 2e9, one_way: fanin_units::Duration::ZERO };
         // A link of 1 Gb/s: 200 Mb/s is the most that two cores do not pace.
         assert_eq!(capacity.largest(&scenario("incast", &[])), Ratio::new(200_000));
         assert_eq!(capacity.largest(&scenario("incast", &["link.rate=100 Mb/s"])), Ratio::ONE);
@@ -249,7 +271,7 @@ mod tests {
         let scale = capacity.largest(&replay);
         assert!(scale >= Ratio::new(200_000) || demand(&replay) * scale.as_f64() <= 0.2 * 2e9, "{scale}");
         assert!(demand(&replay.slowed(scale)) <= 0.2 * 2e9 + 1e6);
-        let weak = Capacity { bits_per_s: 1e3 };
+        let weak = Capacity { bits_per_s: 1e3, one_way: fanin_units::Duration::ZERO };
         assert_eq!(weak.largest(&replay), SCALE_MIN);
     }
 
@@ -264,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_scale_that_does_not_fit_is_refused_with_one_that_does() {
-        let capacity = Capacity { bits_per_s: 1e9 };
+        let capacity = Capacity { bits_per_s: 1e9, one_way: fanin_units::Duration::ZERO };
         let error = capacity.choose(&scenario("incast", &["run.scale=1"])).unwrap_err().to_string();
         assert!(error.contains("carries 1000 Mb/s") && error.contains("run.scale=0.2"), "{error}");
         let chosen = capacity.choose(&scenario("incast", &["run.scale=0.5"])).unwrap();

@@ -107,6 +107,8 @@ pub struct Shape {
     pub ways: Ways,
     /// What is not as the scenario says, in sentences.
     pub notes: Vec<String>,
+    /// What a way through a switch of this machine takes by itself: ports delay so much less.
+    pub own: Duration,
 }
 
 impl Shape {

@@ -91,7 +91,7 @@ pub fn configure(
             m21: m21(scenario, bridge, *end)?,
             ..PortSpec::new(name)
         };
-        port.impair.delay = delay(shape, number, *wire, *end);
+        port.impair.delay = delay(shape, number, *wire, *end).saturating_sub(shape.own);
         // As many as the rate brings in that time, and some more.
         let flying = rate.bytes_in(port.impair.delay).get() / 60 + 1024;
         port.impair.frames = u32::try_from(flying).unwrap_or(u32::MAX);

@@ -65,11 +65,10 @@ impl Carried {
 
 /// Builds the network, if the run has one.
 pub(super) fn build(job: &Job<'_>) -> Result<Option<Bench>, Failure> {
-    if job.carried.is_none() {
-        return Ok(None);
-    }
+    let Some(carried) = &job.carried else { return Ok(None) };
     let bar = sim::bar(job.arguments.quiet, "{spinner} building the network");
-    let bench = Bench::build(&job.slow.scenario, &job.folder.network(), &std::env::current_exe()?);
+    let own = carried.capacity.one_way;
+    let bench = Bench::build(&job.slow.scenario, &job.folder.network(), &std::env::current_exe()?, own);
     bar.finish_and_clear();
     Ok(Some(bench?))
 }
@@ -88,6 +87,7 @@ pub(super) fn fill(job: &Job<'_>, summary: &mut Summary, observed: &Observed) {
         reason,
         run_s: Some(job.slow.scenario.run.duration.as_secs_f64()),
         capacity_bps: Some(capacity.bits_per_s),
+        own_delay_us: Some(capacity.one_way.as_secs_f64() * 1e6),
         demand_bps: Some(chosen.demand_bits_per_s),
         switch_busy: Some(effort.switch_busy),
         switch_cpu: Some(effort.switch_cpu),

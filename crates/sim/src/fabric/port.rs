@@ -1,0 +1,285 @@
+//! A port: one direction of a link and the queue before it.
+
+use fanin_units::{Bytes, Rate};
+
+use super::{ARRIVAL, INDEX_BITS, Parcel, place_of};
+use crate::memories::Place;
+use crate::network::PortIndex;
+use crate::prefetch::{prefetch, prefetch_index};
+use crate::schedule::Schedule;
+
+/// Picoseconds in a second times bits in a byte.
+const PS_BITS: u64 = 8_000_000_000_000;
+
+/// So many frames behind the first of a ring begins another cache line.
+const LINE_AHEAD: u32 = 5;
+
+/// A frame on its way: what is looked at on every hop. It is copied from port to port, so that a port's frames lie one
+/// behind the other in memory; its segment stays where it is.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Frame {
+    /// When its last bit arrives at the far end of the present link, in picoseconds.
+    pub(crate) arrival: u64,
+    /// Which of `Fabric::steps` comes next; [`NIL`](super::NIL) where the present link leads to its destination.
+    pub(super) next: u32,
+    /// The end of a connection that it is for.
+    pub(crate) end: u32,
+    /// Bytes on the wire, everything counted.
+    pub(crate) wire_bytes: u32,
+    /// Where its segment is, in the lower bits; [`ECN_CAPABLE`](super::ECN_CAPABLE) and whether it is marked above.
+    pub(super) segment: u32,
+}
+
+impl Frame {
+    /// Where its segment is.
+    #[inline]
+    pub(crate) const fn segment(&self) -> usize {
+        place_of(self.segment)
+    }
+}
+
+/// One direction of a link and the queue before it.
+///
+/// The frame that arrives next lies in the port itself, and when the one after it arrives stands beside: a ring of frames
+/// that wait for milliseconds has left the near caches by the time they arrive, and nothing has to wait for it so. What an
+/// arrival over the link needs fills the first cache line; the accounts of the queue, the second; what is seldom needed, the
+/// third.
+#[repr(C, align(64))]
+pub(crate) struct Port {
+    /// The frame that arrives next, where there is one.
+    first: Frame,
+    /// When the frame after it arrives, where there is one.
+    next_arrival: u64,
+    /// The frames behind the first, in the queue and on the link, by their time of arrival; a power of two of slots.
+    ring: Box<[Frame]>,
+    head: u32,
+    /// How many frames there are, the first among them.
+    pub(super) len: u32,
+    /// How many of them, from the first, have left the queue as far as anybody has looked.
+    pub(super) released: u32,
+    /// How many wish that each frame that arrives over the link is noted.
+    pub(crate) taps: u16,
+    pub(super) leads_to_host: bool,
+    /// Its frames wait where they can be stopped.
+    pub(super) is_held: bool,
+    /// When the last accepted frame will have left.
+    pub(super) departure: u64,
+    /// Propagation, and the latency of the switch at the far end.
+    pub(super) delay: u64,
+    /// Bytes in the queue as far as anybody has looked, bookkeeping included, and the most there ever were, which the
+    /// limit bounds; where no memory counts them.
+    pub(super) held: u64,
+    pub(super) held_max: u64,
+    /// Bytes accepted, everything on the wire counted.
+    pub(crate) wire_bytes: u64,
+    pub(crate) place: Place,
+    /// Picoseconds a byte lasts; zero where that is no whole number, or a large one.
+    ps_per_byte: u32,
+    /// Bookkeeping of each frame.
+    pub(super) overhead: u32,
+    /// Which of the switches it belongs to; any at a host.
+    pub(super) switch: u32,
+    /// It counts what is queued by itself: a port of a switch without a memory.
+    pub(super) is_plain: bool,
+    pub(super) counts_in_service: bool,
+    /// Bytes that the queue may hold.
+    pub(super) limit: u64,
+    /// Frames that its own limit refused.
+    pub(crate) drops: u64,
+    pub(super) rate: Rate,
+}
+
+impl Port {
+    /// A port without a limit, and without a frame.
+    pub(super) fn new(rate: Rate, place: Place) -> Self {
+        let is_whole = PS_BITS.is_multiple_of(rate.get());
+        Self {
+            first: Frame::default(),
+            next_arrival: 0,
+            ring: Box::default(),
+            head: 0,
+            len: 0,
+            released: 0,
+            taps: 0,
+            leads_to_host: false,
+            is_held: false,
+            departure: 0,
+            delay: 0,
+            held: 0,
+            held_max: 0,
+            wire_bytes: 0,
+            place,
+            ps_per_byte: if is_whole { u32::try_from(PS_BITS / rate.get()).unwrap_or(0) } else { 0 },
+            overhead: 0,
+            switch: 0,
+            is_plain: false,
+            counts_in_service: true,
+            limit: u64::MAX,
+            drops: 0,
+            rate,
+        }
+    }
+
+    #[inline]
+    pub(super) fn time_to_send(&self, wire_bytes: u32) -> u64 {
+        if self.ps_per_byte == 0 {
+            self.time_to_send_exact(wire_bytes)
+        } else {
+            u64::from(wire_bytes) * u64::from(self.ps_per_byte)
+        }
+    }
+
+    #[cold]
+    fn time_to_send_exact(&self, wire_bytes: u32) -> u64 {
+        self.rate.time_to_send(Bytes::new(u64::from(wire_bytes))).get()
+    }
+
+    /// Bytes that a frame takes in the queue.
+    #[inline]
+    pub(super) fn charge(&self, wire_bytes: u32, unstored_bytes: u32) -> u64 {
+        u64::from(wire_bytes - unstored_bytes + self.overhead)
+    }
+
+    /// Releases what has left the queue by `now`.
+    #[inline]
+    pub(super) fn settle(&mut self, now: u64, unstored_bytes: u32) -> u64 {
+        let mut released = 0;
+        while self.released < self.len {
+            let &Frame { arrival, wire_bytes, .. } = self.frame(self.released);
+            let mut left_at = arrival - self.delay;
+            if !self.counts_in_service {
+                left_at -= self.time_to_send(wire_bytes);
+            }
+            if left_at > now {
+                break;
+            }
+            released += self.charge(wire_bytes, unstored_bytes);
+            self.released += 1;
+        }
+        self.held -= released;
+        released
+    }
+
+    /// What is queued: bytes and frames. Only where no memory counts them.
+    pub(super) fn queue(&mut self, now: u64, unstored_bytes: u32) -> (u64, u64) {
+        self.settle(now, unstored_bytes);
+        (self.held, u64::from(self.len - self.released))
+    }
+
+    /// Takes a frame that will have left at `departure`.
+    #[inline(always)]
+    pub(super) fn accept(
+        &mut self,
+        schedule: &mut Schedule,
+        departure: u64,
+        index: PortIndex,
+        parcel: Parcel,
+    ) {
+        let wire_bytes = parcel.wire_bytes();
+        self.departure = departure;
+        self.wire_bytes += u64::from(wire_bytes);
+        let arrival = departure + self.delay;
+        let place = if self.len == 0 {
+            schedule.insert_owned(arrival, ARRIVAL << INDEX_BITS | index);
+            &mut self.first
+        } else {
+            let behind = self.len - 1;
+            if behind == 0 {
+                self.next_arrival = arrival;
+            }
+            if behind as usize == self.ring.len() {
+                self.grow();
+            }
+            let slot = self.slot(behind);
+            &mut self.ring[slot]
+        };
+        place.arrival = arrival;
+        place.next = parcel.next();
+        place.end = parcel.end();
+        place.wire_bytes = wire_bytes;
+        place.segment = parcel.tagged();
+        self.len += 1;
+    }
+
+    /// Gives the frame whose arrival over the link was due, which is `now`, and schedules that of the one behind it.
+    #[inline(always)]
+    pub(super) fn arrive(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) -> Parcel {
+        let Frame { arrival, next, end, wire_bytes, segment } = self.first;
+        debug_assert_eq!(arrival, now);
+        self.len -= 1;
+        if self.len > 0 {
+            schedule.insert_owned(self.next_arrival, ARRIVAL << INDEX_BITS | index);
+            let Frame { arrival, next, end, wire_bytes, segment } = self.ring[self.slot(0)];
+            self.first = Frame { arrival, next, end, wire_bytes, segment };
+            // A ring that ran empty starts over, so that one which stays short stays in one place of the cache.
+            self.head = if self.len == 1 { 0 } else { self.head.wrapping_add(1) };
+            // Where it is empty this is an old one, of no account.
+            self.next_arrival = self.ring[self.slot(0)].arrival;
+            // A fast link will soon need the line after that.
+            prefetch_index(&self.ring, self.slot(LINE_AHEAD));
+        }
+        Parcel::new(next, end, wire_bytes, segment)
+    }
+
+    #[inline(always)]
+    fn slot(&self, offset: u32) -> usize {
+        (self.head.wrapping_add(offset)) as usize & (self.ring.len().wrapping_sub(1))
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let mut ring = vec![Frame::default(); (self.ring.len() * 2).max(4)].into_boxed_slice();
+        for (slot, frame) in ring.iter_mut().zip(self.waiting().skip(1)) {
+            *slot = *frame;
+        }
+        self.ring = ring;
+        self.head = 0;
+    }
+
+    #[inline]
+    fn frame(&self, place: u32) -> &Frame {
+        if place == 0 { &self.first } else { &self.ring[self.slot(place - 1)] }
+    }
+
+    /// The frame that will arrive next.
+    #[inline]
+    pub(super) fn first(&self) -> Option<&Frame> {
+        (self.len > 0).then_some(&self.first)
+    }
+
+    /// Has the port fetched into the near cache.
+    #[inline(always)]
+    pub(super) fn prefetch(&self) {
+        prefetch(&self.first);
+        prefetch(&self.departure);
+    }
+
+    /// Has the frame behind the first fetched.
+    #[inline(always)]
+    pub(super) fn prefetch_ring(&self) {
+        prefetch_index(&self.ring, self.slot(0));
+    }
+
+    /// The frames in the queue and on the link, in order.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &Frame> {
+        (0..self.len).map(|place| self.frame(place))
+    }
+
+    /// Bytes that have arrived at the far end.
+    pub(crate) fn arrived_bytes(&self) -> u64 {
+        self.wire_bytes - self.waiting().map(|frame| u64::from(frame.wire_bytes)).sum::<u64>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::mem::offset_of;
+
+    use super::*;
+
+    #[test]
+    fn what_a_frame_needs_fills_two_cache_lines() {
+        assert_eq!((size_of::<Port>(), size_of::<Frame>()), (192, 24));
+        assert_eq!((offset_of!(Port, departure), offset_of!(Port, limit)), (64, 128));
+    }
+}
