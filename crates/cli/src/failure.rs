@@ -99,6 +99,9 @@ pub(crate) enum Failure {
     /// What TCP counted in a live system cannot be read.
     #[error(transparent)]
     Counted(#[from] fanin_node::tcp::CountedError),
+    /// The windows that a live system traced cannot be read.
+    #[error(transparent)]
+    Trace(#[from] fanin_node::trace::TraceError),
     /// There is no capture.
     #[error(transparent)]
     Tap(#[from] fanin_testbed::TapError),
@@ -257,6 +260,7 @@ impl Failure {
             | Self::Launch(_)
             | Self::Journal(_)
             | Self::Counted(_)
+            | Self::Trace(_)
             | Self::Tap(_)
             | Self::Result(_)
             | Self::NoClaim { .. }

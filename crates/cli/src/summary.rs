@@ -90,8 +90,14 @@ pub(crate) fn text(summary: &Summary) -> String {
             ("time-outs", tcp.timeouts),
             ("fast retransmits", tcp.fast_retransmits),
         ];
-        let parts: Vec<_> =
+        let mut parts: Vec<_> =
             counts.iter().filter_map(|(word, count)| count.map(|count| format!("{count} {word}"))).collect();
+        let of_event = summary.events.as_ref().and_then(|events| events.timeouts_mean);
+        let of_round = summary.requests.as_ref().and_then(|requests| requests.timeouts_mean);
+        let means = [("an event", of_event), ("a round", of_round)];
+        let held_up =
+            means.iter().filter_map(|(of, mean)| mean.map(|mean| (of, mean))).find(|(_, mean)| *mean > 0.0);
+        parts.extend(held_up.map(|(of, mean)| format!("{mean:.2} time-outs hold {of} up")));
         line("tcp", parts.join(", "));
     }
     if let Some(shaping) = &summary.shaping {

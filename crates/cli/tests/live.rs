@@ -44,7 +44,8 @@ fn a_replay_is_built_stored_and_identical() {
     let run = |more: &[&str]| {
         fanin(&[&["run", "replay", "--loopback", "--out", out][..], &SMALL[..], more].concat())
     };
-    let output = run(&["--json", "-"]);
+    let windows = ["--set", "record.windows=[9]", "--set", "record.queue_interval=5 ms"];
+    let output = run(&[&["--json", "-"], &windows[..]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&summary["schema"], &summary["kind"]), (&"fanin.summary/1".into(), &"run".into()));
@@ -69,6 +70,15 @@ fn a_replay_is_built_stored_and_identical() {
     ] {
         assert!(folder.join(file).exists(), "{file}");
     }
+    let records = fanin_report::read(&folder).unwrap().records;
+    // Nothing is lost on a loopback, and so no timer ends.
+    let of_events: u64 = records.events.iter().map(|row| row.timeouts).sum();
+    assert_eq!((of_events, &summary["events"]["timeouts_mean"]), (0, &0.0.into()), "{tcp}");
+    assert!(records.windows.iter().all(|row| row.flow == 9) && !records.windows.is_empty());
+    // The second collector's second readout, by the simulator's numbers.
+    let name = |row: &fanin_report::FlowRow| (row.source.to_string(), row.destination.to_string());
+    let traced = records.flows.iter().find(|row| row.flow == 9 && row.source.starts_with("readout"));
+    assert_eq!(name(traced.unwrap()), ("readout-1".to_owned(), "collector-1".to_owned()));
     let mut files = 0;
     for entry in std::fs::read_dir(folder.join("live/data")).unwrap() {
         let path = entry.unwrap().path();
@@ -80,8 +90,10 @@ fn a_replay_is_built_stored_and_identical() {
     assert!(files > 0);
 
     // The same folder again: what the earlier run left there is its own to remove.
-    let output = run(&[]);
+    let output = run(&["--set", "record.queues=[\"tor->collector:0\"]"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("`record.queues` is not written"), "{}", text(&output.stdout));
+    assert!(!folder.join("windows.parquet").exists());
     assert!(text(&output.stdout).contains("each once rejected"), "{}", text(&output.stdout));
     // A folder of somebody else's is not.
     std::fs::write(folder.join("live/system.toml"), "mine").unwrap();

@@ -80,6 +80,7 @@ fn an_incast_is_lossless_in_a_ring_and_not_in_a_shallow_buffer() {
     let out = folder.to_str().unwrap();
     let run = |more: &[&str]| {
         let base = ["run", "incast", "--json", "-", "--out", out, "--set", "workload.senders=24"];
+        let base = [&base[..], &["--set", "record.windows=[23,24]"]].concat();
         done(&fanin(&[&base[..], &INCAST[..], more].concat()).output().unwrap())
     };
     let shallow = run(&[]);
@@ -97,6 +98,13 @@ fn an_incast_is_lossless_in_a_ring_and_not_in_a_shallow_buffer() {
     for file in ["summary.json", "events.parquet", "queues.parquet", "flows.parquet", "report.html"] {
         assert!(folder.join(file).exists(), "{file}");
     }
+    // Of the two windows that were asked for, one is a sender's.
+    let records = fanin_report::read(&folder).unwrap().records;
+    assert!(
+        records.windows.len() > 20 && records.windows.iter().all(|row| row.flow == 23),
+        "{:?}",
+        records.windows
+    );
     let deep = run(&[
         "--set",
         "tor.buffering=daqring",
@@ -173,6 +181,74 @@ fn windows_are_shared_out_where_events_overlap() {
     // Copies that a busy machine has the kernels send come on top of the windows.
     assert!(drops(&shared) * 10 < drops(&cubic), "{shared} {cubic}");
     assert!(shared["events"]["collected"].as_u64() > Some(60), "{shared}");
+}
+
+#[test]
+fn events_have_their_time_outs_and_connections_their_windows() {
+    if !privileged() {
+        return;
+    }
+    let _machine = alone();
+    let case = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/validation/building-shallow.toml");
+    let (measured, simulated) = (folder("timeouts-run"), folder("timeouts-sim"));
+    let run = |command: &str, out: &Path, more: &[&str]| {
+        let base = [command, case, "--json", "-", "--out", out.to_str().unwrap()];
+        // With one unit a collector has one event at a time: then no time-out is that of two.
+        let keys = [
+            "collectors.units_per_host=1",
+            "run.warmup=0 s",
+            "run.duration=2 s",
+            // Six segments of sixteen senders: tails are lost again and again, and only timers bring them.
+            "tor.buffer=16 kB",
+            "record.windows=[0,3,999]",
+            "record.queue_interval=2 ms",
+        ];
+        let keys: Vec<&str> = keys.iter().flat_map(|key| ["--set", key]).collect();
+        let summary = done(&fanin(&[&base[..], &keys[..], more].concat()).output().unwrap());
+        (summary, fanin_report::read(out).unwrap().records)
+    };
+    let (summary, records) = run("run", &measured, &["--place", "namespaces"]);
+    if summary["tcp"]["timeouts"].is_null() {
+        eprintln!("not looked at: time-outs, which this kernel does not count");
+    } else {
+        let of_events: u64 = records.events.iter().map(|row| row.timeouts).sum();
+        let of_flows: u64 = records.flows.iter().filter_map(|row| row.timeouts).sum();
+        assert!(0 < of_events && of_events <= of_flows, "{of_events} of {of_flows}");
+        assert!(summary["events"]["timeouts_mean"].as_f64() > Some(0.0), "{summary}");
+        // Whoever met none was faster, in the mean, than who met some.
+        let mean = |slow: bool| {
+            let rows = records.events.iter().filter(|row| (row.timeouts > 0) == slow);
+            let times: Vec<u64> = rows.filter_map(|row| row.collection_time_ps).collect();
+            times.iter().sum::<u64>() as f64 / times.len() as f64
+        };
+        assert!(mean(true) > mean(false) || mean(false).is_nan(), "{} {}", mean(true), mean(false));
+    }
+    let of = |flow: u64| records.windows.iter().filter(move |row| row.flow == flow);
+    for flow in [0, 3] {
+        assert!(of(flow).count() > 10, "{} samples", of(flow).count());
+        assert!(of(flow).any(|row| row.in_flight_bytes > 0), "answers were on their way");
+        assert!(of(flow).all(|row| row.cwnd_bytes >= 1000 && row.rwnd_bytes > Some(0)));
+        let row =
+            records.flows.iter().find(|row| row.flow == flow && row.source.starts_with("readout")).unwrap();
+        let most = of(flow).map(|row| row.cwnd_bytes).max().unwrap();
+        assert!(most / 1460 <= row.cwnd_packets_max.unwrap(), "{most} {row:?}");
+    }
+    assert_eq!(of(999).count(), 0, "there is no such connection");
+    let (_, predicted) = run("sim", &simulated, &[]);
+    assert!(predicted.windows.iter().any(|row| row.flow == 3));
+    let page = measured.join("both.html");
+    let output = fanin(&["report", simulated.to_str().unwrap(), measured.to_str().unwrap(), "--out"])
+        .arg(&page)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let html = std::fs::read_to_string(&page).unwrap();
+    for expected in ["Congestion windows", "Time-outs that hold up an event, mean"] {
+        assert!(html.contains(expected), "the page lacks {expected}");
+    }
+    for folder in [measured, simulated] {
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }
 
 #[test]
@@ -481,6 +557,8 @@ fn what_cannot_be_built_is_refused_before_anything_is() {
     // Between our switches links stop; hosts' ends of a virtual link know no PAUSE frames.
     let (code, said) = refused(&["--set", "tor.pause.mode=pause", "--set", "tor.buffer=256 kB"]);
     assert!(code == Some(2) && said.contains("`tor.pause.mode`"), "{code:?} {said}");
+    let (code, said) = refused(&["--set", "record.events=[4]"]);
+    assert!(code == Some(2) && said.contains("`record.events` is [4]"), "{code:?} {said}");
     let (code, said) = refused(&["--set", "transport.congestion_control=swift"]);
     assert!(code == Some(2) && said.contains("transport.congestion_control"), "{code:?} {said}");
     let check = fanin(&["run", "--check"]).output().unwrap();

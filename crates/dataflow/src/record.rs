@@ -135,4 +135,9 @@ pub enum What {
     },
     /// Readout: its fragments were deleted.
     Deleted,
+    /// Whoever drives a role of a live system: connections timed out on which messages of this event waited.
+    TimedOut {
+        /// How often.
+        times: u32,
+    },
 }

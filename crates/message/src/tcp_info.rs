@@ -21,6 +21,11 @@ pub struct TcpInfo {
     pub acked_bytes: u64,
     /// Payload bytes received (`tcpi_bytes_received`).
     pub received_bytes: u64,
+    /// Payload bytes sent and not yet acknowledged, to within one byte (`tcpi_bytes_sent` without `tcpi_bytes_retrans` and
+    /// `tcpi_bytes_acked`; Linux 4.19 and later).
+    pub in_flight_bytes: u64,
+    /// Payload bytes that the kernel was given and has not sent yet (`tcpi_notsent_bytes`).
+    pub unsent_bytes: u64,
     /// Segments that the peer has received (`tcpi_delivered`).
     pub delivered: u64,
     /// Of these, with congestion experienced (`tcpi_delivered_ce`).
@@ -62,14 +67,20 @@ impl TcpInfo {
             })
         };
         let word = |at| field(at, 4).unwrap_or_default();
+        let long = |at| field(at, 8).unwrap_or_default();
         let micros = |at| Duration::from_micros(word(at));
+        // Of the side that called, the acknowledged bytes count its SYN.
+        let in_flight = long(200).saturating_sub(long(208)).saturating_sub(long(120));
         Self {
             segments: word(156),
             retransmits: word(100),
             timeouts: field(240, 2),
             duplicates: word(216),
-            acked_bytes: field(120, 8).unwrap_or_default(),
-            received_bytes: field(128, 8).unwrap_or_default(),
+            acked_bytes: long(120),
+            received_bytes: long(128),
+            // Without a segment on its way (`tcpi_unacked`), there is no byte.
+            in_flight_bytes: if word(24) == 0 { 0 } else { in_flight.max(1) },
+            unsent_bytes: word(144),
             delivered: word(192),
             delivered_ce: word(196),
             cwnd: word(80) as u32,
@@ -109,7 +120,30 @@ mod tests {
         assert_eq!((got.received_bytes, got.retransmits), (3000, 0));
         assert!(sent.cwnd >= 10 && sent.mss > 1000 && sent.rto > sent.rtt, "{sent:?}");
         assert!(sent.rtt_min.is_some_and(|least| least <= Duration::from_secs(1)), "{sent:?}");
+        assert_eq!((sent.in_flight_bytes, sent.unsent_bytes), (0, 0));
         assert!(TcpInfo::of(std::os::unix::net::UnixStream::pair().unwrap().0).is_err());
+    }
+
+    #[test]
+    fn what_waits_is_on_its_way_or_still_here() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        client.set_nonblocking(true).unwrap();
+        let mut given = 0;
+        while let Ok(bytes) = client.write(&[7; 100_000]) {
+            given += bytes as u64;
+        }
+        // The peer reads nothing: its kernel takes what it has room for, and the rest waits here.
+        let info = TcpInfo::of(&client).unwrap();
+        let left = info.in_flight_bytes + info.unsent_bytes + info.acked_bytes;
+        assert!(info.unsent_bytes > 0 && (given..=given + 1).contains(&left), "{given} {info:?}");
+        io::copy(&mut Read::by_ref(&mut server).take(given), &mut io::sink()).unwrap();
+        server.write_all(&[1]).unwrap();
+        client.set_nonblocking(false).unwrap();
+        client.read_exact(&mut [0]).unwrap();
+        let info = TcpInfo::of(&client).unwrap();
+        assert_eq!((info.in_flight_bytes, info.unsent_bytes), (0, 0), "{info:?}");
     }
 
     #[test]

@@ -210,7 +210,7 @@ fn parts(path: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
 }
 
 /// Up to where the file consists of whole lines.
-fn whole_lines(file: &mut File) -> io::Result<u64> {
+pub(crate) fn whole_lines(file: &mut File) -> io::Result<u64> {
     const BLOCK: u64 = 64 << 10;
     let mut end = file.metadata()?.len();
     let mut block = Vec::new();
@@ -273,6 +273,7 @@ fn format(record: &Record, data: u64, out: &mut String) {
             write!(out, "stored {collector} {} {missing}", word(&STREAMS, stream))
         }
         What::Deleted => write!(out, "deleted"),
+        What::TimedOut { times } => write!(out, "timed-out {times}"),
     };
     out.push('\n');
 }
@@ -395,6 +396,7 @@ fn parse(line: &str) -> Result<Line, &'static str> {
             missing: number(next()?)?,
         },
         "deleted" => What::Deleted,
+        "timed-out" => What::TimedOut { times: number(next()?)? },
         _ => return Err("it tells of something unknown"),
     };
     if words.next().is_some() {

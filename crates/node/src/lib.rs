@@ -3,7 +3,8 @@
 //! What a role decides is `fanin-dataflow`'s; this crate gives it sockets, files, memory and time:
 //!
 //! - [`config`] says who is where, [`process`] is the life of a process, [`roles`] are what it does;
-//! - [`transport`] says what the kernel's TCP is told, and [`tcp`] what it counted;
+//! - [`transport`] says what the kernel's TCP is told, [`tcp`] what it counted, and [`trace`] how its windows went; [`flows`]
+//!   numbers connections;
 //! - [`wire`] and [`codec`] bring messages, [`data`] is what they carry, [`source`] where it comes from;
 //! - [`mod@unit`] and [`shared`] show events to processors, [`store`] brings them to disk, [`journal`] remembers;
 //! - [`launch`] runs a whole system from one command, [`result`](mod@result) and [`ideal`] make its figures, and [`audit`](mod@audit) proves that it
@@ -19,6 +20,7 @@ pub mod clock;
 pub mod codec;
 pub mod config;
 pub mod data;
+pub mod flows;
 pub mod ideal;
 pub mod journal;
 pub mod launch;
@@ -32,6 +34,8 @@ pub mod shared;
 pub mod source;
 pub mod store;
 pub mod tcp;
+mod timeouts;
+pub mod trace;
 pub mod transport;
 pub mod unit;
 mod windows;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant as StdInstant};
 
-use fanin_dataflow::{Message, Peer, Record, Unexpected};
+use fanin_dataflow::{Message, Peer, Record, Unexpected, What};
 use fanin_units::Instant;
 
 use crate::clock::{Clock, std_duration};
@@ -243,6 +243,7 @@ fn drive<N: Node>(
             metrics.count(&record);
             journal.add(&record, data);
         }
+        note_timeouts(&mut wire, &clock, &mut journal);
         match journal.commit() {
             Ok(()) => journal_fails = false,
             Err(error) if node.needs_journal() => return Err(write(error)),
@@ -256,6 +257,7 @@ fn drive<N: Node>(
             wire.send(to, message);
         }
         let now = StdInstant::now();
+        wire.look(now);
         if measured.elapsed() >= METRICS_EVERY {
             measured = now;
             wire.account(now, false);
@@ -281,7 +283,8 @@ fn drive<N: Node>(
             }
         }
         let due = node.poll_deadline().and_then(|at| clock.system(at));
-        let mut deadline = due.map_or(now + TURN_MAX, |due| due.min(now + TURN_MAX));
+        let turn = Some(now + TURN_MAX);
+        let mut deadline = [due, wire.next_look(), turn].into_iter().flatten().min().unwrap_or(now);
         for _ in 0..INPUTS_MAX {
             let Some(input) = wire.poll(deadline)? else { break };
             deadline = now;
@@ -298,10 +301,18 @@ fn drive<N: Node>(
     metrics.measure(&wire, journal.dropped(), false);
     wire.close(CLOSE_MAX);
     wire.account(StdInstant::now(), true);
+    note_timeouts(&mut wire, &clock, &mut journal);
     drop(node);
     journal.commit().map_err(write)?;
     tracing::info!(process, "stopped");
     Ok(())
+}
+
+/// Brings to the journal whom TCP's time-outs have held up.
+fn note_timeouts(wire: &mut Wire, clock: &Clock, journal: &mut Journal) {
+    while let Some((event, times)) = wire.poll_timed_out() {
+        journal.add(&Record { at: clock.now(), event, what: What::TimedOut { times } }, 0);
+    }
 }
 
 fn handle<N: Node>(node: &mut N, wire: &mut Wire, clock: &Clock, input: Input) {

@@ -104,6 +104,7 @@ fn note(
                 row.outcome = RowOutcome::Collected;
             }
         }
+        What::TimedOut { times } => row.timeouts += u64::from(times),
         What::Missing { fragments, .. } => told.missing += u64::from(fragments),
         What::Reassigned { .. } => told.reassigned += 1,
         What::Completed { outcome, .. } => {

@@ -17,7 +17,9 @@ use fanin_message::TcpInfo;
 use fanin_report::{FlowRow, Summary, Tcp};
 use serde_json::json;
 
+use crate::flows::Numbers;
 use crate::transport::Fitted;
+use crate::wire::peer;
 
 const HEADER: &str = "# fanin tcp 1";
 const END: &str = "# end";
@@ -300,11 +302,11 @@ pub enum CountedError {
     },
 }
 
-/// Reads what the processes of a run left in its folder.
+/// Reads what the processes of a run left in its folder; `numbers` has those of its connections.
 ///
 /// # Errors
 /// [`CountedError`].
-pub fn counted(folder: &Path) -> Result<Counted, CountedError> {
+pub fn counted(folder: &Path, numbers: &Numbers) -> Result<Counted, CountedError> {
     let fail = |path: &Path| {
         let path = path.to_owned();
         move |error| CountedError::Io { path, error }
@@ -349,18 +351,21 @@ pub fn counted(folder: &Path) -> Result<Counted, CountedError> {
         }
         counted.cut += lives - ends.min(lives);
     }
-    let mut numbers: BTreeMap<(String, String), u64> = BTreeMap::new();
+    // Only another system's files have connections without a number.
+    let mut others: BTreeMap<(String, String), u64> = BTreeMap::new();
     for ((source, destination), sums) in flows.into_iter().filter(|(_, sums)| sums.segments > 0) {
-        let pair = if source < destination {
-            (source.clone(), destination.clone())
-        } else {
-            (destination.clone(), source.clone())
-        };
-        let next = numbers.len() as u64;
+        let known = peer(&source).zip(peer(&destination));
+        let flow = known.and_then(|(one, other)| numbers.of_pair(one, other)).unwrap_or_else(|| {
+            let mut pair = [source.clone(), destination.clone()];
+            pair.sort();
+            let [one, other] = pair;
+            let next = numbers.all() + others.len() as u64;
+            *others.entry((one, other)).or_insert(next)
+        });
         let some = |value: u64| (value > 0).then(|| value.saturating_mul(1000));
         counted.delivered_ce += sums.delivered_ce;
         counted.rows.push(FlowRow {
-            flow: *numbers.entry(pair).or_insert(next),
+            flow,
             source: Arc::from(source),
             destination: Arc::from(destination),
             acked_bytes: sums.acked_bytes,
@@ -375,6 +380,7 @@ pub fn counted(folder: &Path) -> Result<Counted, CountedError> {
             rtt_smoothed_ps: some(sums.rtt_ns),
         });
     }
+    counted.rows.sort_by_key(|row| row.flow);
     Ok(counted)
 }
 
@@ -453,6 +459,10 @@ impl Counted {
 mod tests {
     use super::*;
 
+    fn numbers() -> Numbers {
+        Numbers::of(&fanin_scenario::load("replay", &[]).unwrap().scenario)
+    }
+
     fn info(segments: u64, retransmits: u64) -> TcpInfo {
         TcpInfo {
             segments,
@@ -489,7 +499,7 @@ mod tests {
         other.handle_end("readout-3", Some(&info(7, 0)));
         other.commit(Instant::now(), true);
 
-        let counted = counted(&folder).unwrap();
+        let counted = counted(&folder, &numbers()).unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
         assert_eq!((counted.rows.len(), counted.cut), (3, 1), "{counted:?}");
         let row =
@@ -512,7 +522,7 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("logger-0.tcp"), format!("{HEADER} logger-0\ncollector-0 1 2 x\n"))
             .unwrap();
-        let error = counted(&folder).unwrap_err();
+        let error = counted(&folder, &numbers()).unwrap_err();
         std::fs::remove_dir_all(&folder).unwrap();
         assert!(matches!(error, CountedError::Line { line: 2, .. }), "{error}");
     }

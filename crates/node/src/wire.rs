@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use fanin_dataflow::{Message, Peer};
+use fanin_dataflow::{L1Id, Message, Peer};
 use fanin_message::{
     Closed, Endpoint, Event, Limits, Options, Payload, SendError, Settings, SetupError, SocketError, Timing,
 };
@@ -11,8 +11,11 @@ use fanin_message::{
 use crate::codec::{DecodeError, decode, encode};
 use crate::config::{ConfigError, System, listen_address};
 use crate::data::Data;
+use crate::flows::Numbers;
 use crate::source::Sources;
 use crate::tcp::Accounts;
+use crate::timeouts::Unacknowledged;
+use crate::trace::{self, Trace};
 use crate::transport::{self, World};
 use crate::windows::Windows;
 
@@ -90,6 +93,9 @@ pub enum WireError {
     /// What TCP counts cannot be kept.
     #[error("cannot keep what TCP counts: {0}")]
     Accounts(std::io::Error),
+    /// Windows cannot be traced.
+    #[error("cannot keep the windows that `record.windows` asks for: {0}")]
+    Trace(std::io::Error),
     /// The kernel's waiting failed.
     #[error("waiting for messages failed: {0}")]
     Poll(#[from] std::io::Error),
@@ -100,8 +106,41 @@ pub enum WireError {
 struct Waiting {
     kind: u32,
     stream: u32,
+    /// The event whose request or answer it is.
+    event: Option<L1Id>,
     head: Vec<u8>,
     bodies: Vec<Payload>,
+}
+
+/// Connections whose windows are traced.
+#[derive(Debug)]
+struct Traced {
+    trace: Trace,
+    /// Whose, and the connections' numbers.
+    flows: Vec<(Peer, u64)>,
+    every: Duration,
+    next: Instant,
+}
+
+impl Traced {
+    /// Those of a process that the scenario wants to see; `None` where it has none.
+    fn of(system: &System, me: Peer) -> std::io::Result<Option<Self>> {
+        let record = &system.scenario().record;
+        let numbers = Numbers::of(system.scenario());
+        let readouts = (0..system.readouts.len() as u16).map(Peer::Readout);
+        let collectors = (0..system.collectors.len() as u16).map(Peer::Collector);
+        let loggers = (0..system.loggers.len() as u16).map(Peer::Logger);
+        let all = [Peer::Supervisor].into_iter().chain(readouts).chain(collectors).chain(loggers);
+        let is_wanted =
+            |&(_, flow): &(Peer, u64)| record.windows.iter().any(|&wanted| u64::from(wanted) == flow);
+        let flows: Vec<(Peer, u64)> =
+            all.filter_map(|other| Some((other, numbers.traced(me, other)?))).filter(is_wanted).collect();
+        if flows.is_empty() {
+            return Ok(None);
+        }
+        let trace = Trace::open(&system.folder, &name(me))?;
+        Ok(Some(Self { trace, flows, every: trace::interval(record), next: Instant::now() }))
+    }
 }
 
 /// All connections of a process.
@@ -120,6 +159,9 @@ pub struct Wire {
     counted: HashMap<usize, Peer>,
     /// What TCP counts.
     pub accounts: Accounts,
+    /// Whose messages its time-outs hold up.
+    unacknowledged: Unacknowledged,
+    traced: Option<Traced>,
     /// A collector that shares its window out among the readouts.
     windows: Option<Windows>,
     /// Requests that its window has no room for yet, in order.
@@ -182,6 +224,8 @@ impl Wire {
             again: Vec::new(),
             counted: HashMap::new(),
             accounts: Accounts::open(&system.folder, &name(me)).map_err(WireError::Accounts)?,
+            unacknowledged: Unacknowledged::default(),
+            traced: Traced::of(system, me).map_err(WireError::Trace)?,
             windows: if matches!(me, Peer::Collector(_)) { Windows::of(system.scenario()) } else { None },
             held: Vec::new(),
             pending: VecDeque::new(),
@@ -290,6 +334,8 @@ impl Wire {
                     windows.handle_received(place, received(&self.endpoint, connection));
                     clamp(&mut self.endpoint, connection, windows.segment);
                 }
+                let info = self.endpoint.tcp_info(connection);
+                self.unacknowledged.handle_connected(partner, Instant::now(), info.as_ref());
                 self.who.insert(connection.index(), partner);
                 self.counted.insert(connection.index(), partner);
                 self.backlog.remove(&partner);
@@ -333,6 +379,7 @@ impl Wire {
                 if self.where_is.get(&partner) == Some(&connection) {
                     self.where_is.remove(&partner);
                     self.backlog.remove(&partner);
+                    self.unacknowledged.handle_end(partner, tcp.as_deref());
                     self.note_lost(partner);
                 }
                 let expected = self.is_stopping || matches!(reason, Closed::Local);
@@ -390,6 +437,10 @@ impl Wire {
             _ => false,
         };
         let (kind, stream) = (message.message_type(), message.stream_id());
+        let event = match &message {
+            Message::Request { event, .. } | Message::Answer { event, .. } => Some(*event),
+            _ => None,
+        };
         let mut head = std::mem::take(&mut self.head);
         head.clear();
         let payload = encode(message, &mut head);
@@ -399,7 +450,7 @@ impl Wire {
             payload.encode_missing(&|readout, fragment| self.sources.name(readout, fragment), &mut missing);
             bodies.push(missing.into());
         }
-        let waiting = Waiting { kind, stream, head, bodies };
+        let waiting = Waiting { kind, stream, event, head, bodies };
         if is_held {
             return self.held.push((to, waiting));
         }
@@ -409,7 +460,7 @@ impl Wire {
     /// Sends it, or keeps it until the peer takes more.
     fn put(&mut self, connection: fanin_message::Peer, to: Peer, waiting: Waiting) {
         let queued = self.backlog.get(&to).map_or(0, VecDeque::len);
-        if queued == 0 && self.try_send(connection, &waiting) {
+        if queued == 0 && self.try_send(to, connection, &waiting) {
             self.head = waiting.head;
         } else if queued < BACKLOG_MESSAGES_MAX {
             self.backlog.entry(to).or_default().push_back(waiting);
@@ -420,13 +471,20 @@ impl Wire {
     }
 
     /// False means that it has to wait.
-    fn try_send(&mut self, connection: fanin_message::Peer, waiting: &Waiting) -> bool {
-        let Waiting { kind, stream, head, bodies } = waiting;
+    fn try_send(&mut self, to: Peer, connection: fanin_message::Peer, waiting: &Waiting) -> bool {
+        let Waiting { kind, stream, event, head, bodies } = waiting;
+        let now = Instant::now();
+        // Who joins others may not be laid what held them up before.
+        if event.is_some() && self.unacknowledged.waits(to) {
+            self.look_at(to, connection, now);
+        }
         match self.endpoint.send_shared(connection, *kind, *stream, head, bodies) {
             Ok(()) => {
                 let bytes = head.len() + bodies.iter().map(|body| body.len()).sum::<usize>();
+                let bytes = bytes as u64 + fanin_dataflow::FRAME_HEADER_BYTES;
                 self.counters.messages_sent += 1;
-                self.counters.bytes_sent += bytes as u64 + fanin_dataflow::FRAME_HEADER_BYTES;
+                self.counters.bytes_sent += bytes;
+                self.unacknowledged.handle_sent(to, now, *event, bytes);
                 true
             }
             Err(SendError::Full { .. }) => false,
@@ -443,7 +501,7 @@ impl Wire {
         let Some(&connection) = self.where_is.get(&partner) else { return };
         let Some(mut queue) = self.backlog.remove(&partner) else { return };
         while let Some(waiting) = queue.pop_front() {
-            if !self.try_send(connection, &waiting) {
+            if !self.try_send(partner, connection, &waiting) {
                 queue.push_front(waiting);
                 break;
             }
@@ -451,6 +509,43 @@ impl Wire {
         if !queue.is_empty() {
             self.backlog.insert(partner, queue);
         }
+    }
+
+    /// Asks the kernel about connections on which something waits, or whose windows are traced, where it is time to.
+    pub fn look(&mut self, now: Instant) {
+        for peer in self.unacknowledged.due(now) {
+            if let Some(&connection) = self.where_is.get(&peer) {
+                self.look_at(peer, connection, now);
+            }
+        }
+        let Some(traced) = self.traced.as_mut().filter(|traced| traced.next <= now) else { return };
+        traced.next = now + traced.every;
+        for (peer, flow) in &traced.flows {
+            if let Some(info) =
+                self.where_is.get(peer).and_then(|&connection| self.endpoint.tcp_info(connection))
+            {
+                traced.trace.handle_sample(*flow, &info);
+                // The largest window that was seen is the largest of these, too.
+                self.accounts.handle_sample(&name(*peer), info);
+            }
+        }
+    }
+
+    fn look_at(&mut self, peer: Peer, connection: fanin_message::Peer, now: Instant) {
+        if let Some(info) = self.endpoint.tcp_info(connection) {
+            self.unacknowledged.handle_look(peer, now, &info, self.endpoint.outbox_bytes(connection));
+        }
+    }
+
+    /// When [`Self::look`] has something to do.
+    pub fn next_look(&self) -> Option<Instant> {
+        let traced = self.traced.as_ref().map(|traced| traced.next);
+        [self.unacknowledged.next_look(), traced].into_iter().flatten().min()
+    }
+
+    /// The next event that time-outs of TCP have held up, and how many.
+    pub fn poll_timed_out(&mut self) -> Option<(L1Id, u32)> {
+        self.unacknowledged.poll()
     }
 
     /// Asks the kernel what it counted, where it is time to; `is_end`: for the last time.
@@ -465,6 +560,9 @@ impl Wire {
         }
         self.accounts.shared = self.windows.as_ref().map(|windows| windows.shares.counters);
         self.accounts.commit(now, is_end);
+        if let Some(traced) = &mut self.traced {
+            traced.trace.flush();
+        }
     }
 
     /// Sends the requests that find room in the collector's window, all windows being set before the first goes: a window

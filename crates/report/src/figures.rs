@@ -103,8 +103,10 @@ pub fn events<'a>(rows: impl IntoIterator<Item = &'a EventRow>, decided: bool) -
     let mut figures = Events::default();
     let (mut accepted, mut rejected, mut stored) = (0u64, 0u64, 0u64);
     let mut ids = Vec::new();
+    let mut timeouts = 0u64;
     for row in rows {
         figures.assigned += 1;
+        timeouts += row.timeouts;
         if row.last_byte_ps.is_some() {
             figures.collected += 1;
             ids.push(row.id);
@@ -124,9 +126,14 @@ pub fn events<'a>(rows: impl IntoIterator<Item = &'a EventRow>, decided: bool) -
     if decided {
         (figures.accepted, figures.rejected, figures.stored) = (Some(accepted), Some(rejected), Some(stored));
     }
+    figures.timeouts_mean = mean(timeouts, figures.assigned);
     ids.sort_unstable();
     figures.duplicated = ids.windows(2).filter(|pair| pair[0] == pair[1]).count() as u64;
     figures
+}
+
+fn mean(sum: u64, of: u64) -> Option<f64> {
+    (of > 0).then(|| sum as f64 / of as f64)
 }
 
 /// Rows whose last byte came within `span`, a second; `None` for an empty span.
@@ -183,10 +190,23 @@ impl Summary {
     pub fn fill_requests(&mut self, rows: &[EventRow], span: Span, collectors: u32) {
         let completed = within(rows, span).filter(|row| row.collection_time_ps.is_some()).count() as u64;
         let time_ms = collection_times(rows, span);
-        self.requests = Some(Requests { completed, time_ms, deadlines_met: None });
+        let (rounds, timeouts) =
+            within(rows, span).fold((0, 0), |(rounds, sum), row| (rounds + 1, sum + row.timeouts));
+        let timeouts_mean = mean(timeouts, rounds);
+        self.requests = Some(Requests { completed, time_ms, deadlines_met: None, timeouts_mean });
         self.slowdown = slowdown(within(rows, span));
         self.goodput_bps = goodput(rows, span, collectors);
         self.fill_span(span);
+    }
+
+    /// Takes back what was said of the time-outs of an event or round, where nobody counts them: their column is 0 then.
+    pub fn forget_timeouts(&mut self) {
+        if let Some(events) = &mut self.events {
+            events.timeouts_mean = None;
+        }
+        if let Some(requests) = &mut self.requests {
+            requests.timeouts_mean = None;
+        }
     }
 
     /// Counts the requests that took no longer than so many picoseconds, after [`Self::fill_requests`].
@@ -240,10 +260,10 @@ mod tests {
     #[test]
     fn the_warm_up_is_left_out() {
         let rows = [
-            collected(1, 0, 500), // Assigned in the warm-up, completed while measuring.
+            EventRow { timeouts: 9, ..collected(1, 0, 500) }, // Assigned in the warm-up, completed while measuring.
             collected(2, 100, 20),
-            collected(3, 200, 30),
-            collected(4, 300, 40),
+            EventRow { timeouts: 2, ..collected(3, 200, 30) },
+            EventRow { timeouts: 1, ..collected(4, 300, 40) },
             collected(5, 1000, 20), // Completed after the end.
             EventRow { id: 6, assigned_ps: 400 * MS, outcome: Outcome::Lost, ..EventRow::default() },
         ];
@@ -253,6 +273,7 @@ mod tests {
         assert_eq!((events.assigned, events.collected, events.lost, events.duplicated), (5, 4, 1, 0));
         assert_eq!((events.accepted, events.stored), (None, None));
         assert_eq!(events.rate_hz, Some(4.0 / 0.91));
+        assert_eq!(events.timeouts_mean, Some(0.6), "3 of 5 that were assigned while measuring");
         let times = summary.collection_time_ms.unwrap();
         assert_eq!((times.min, times.p50, times.max, times.ideal), (20.0, 20.0, 40.0, Some(10.0)));
         assert_eq!(times.mean, 27.5);

@@ -12,6 +12,8 @@ use crate::Kind;
 use crate::columns::Table;
 #[cfg(feature = "parquet")]
 use crate::tables::{self, TableReadError, TableWriteError};
+#[cfg(feature = "parquet")]
+use crate::{EventRow, FlowRow, IoRow, QueueRow, WindowRow};
 use crate::{NotFinite, Records, SCHEMA, Summary};
 
 /// The summary's file. It is written last: a directory that holds it holds the rest too.
@@ -140,13 +142,14 @@ pub enum ReadError {
 ///
 /// `page` is the page's HTML. Each file appears whole or not at all; an earlier result's summary goes
 /// first and the new one comes last, so that a torn directory never passes for a result. Files that no
-/// result owns are left alone.
+/// result owns are left alone; drafts of processes that were ended while they wrote here are removed.
 ///
 /// # Errors
 /// Where a file cannot be written, or where a figure cannot be stored exactly.
 pub fn write(directory: &Path, result: &RunResult, page: &str) -> Result<Vec<PathBuf>, WriteError> {
     let summary = result.summary.to_json()?;
     fs::create_dir_all(directory).map_err(|error| WriteError::Io { path: directory.into(), error })?;
+    remove_drafts(directory);
     remove(&directory.join(SUMMARY_FILE))?;
     let mut written = Vec::new();
 
@@ -315,12 +318,44 @@ fn read_table<R: Table>(directory: &Path) -> Result<Vec<R>, ReadError> {
     tables::read(&path).map_err(|error| ReadError::Table { path, error })
 }
 
+/// What a draft's name ends with, behind the number of the process that writes it.
+const DRAFT: &str = ".tmp";
+
+/// The name of a draft: `.NAME.PID.tmp`.
+fn draft_name(name: &str, process: u32) -> String {
+    format!(".{name}.{process}{DRAFT}")
+}
+
+/// Who writes a draft of this name; `None` for the name of anything else.
+fn draft_writer(name: &str) -> Option<u32> {
+    let (of, process) = name.strip_prefix('.')?.strip_suffix(DRAFT)?.rsplit_once('.')?;
+    #[cfg(feature = "parquet")]
+    let tables = [EventRow::FILE, QueueRow::FILE, FlowRow::FILE, IoRow::FILE, WindowRow::FILE];
+    #[cfg(not(feature = "parquet"))]
+    let tables = [];
+    let is_ours = [SUMMARY_FILE, SCENARIO_FILE, PAGE_FILE].contains(&of) || tables.contains(&of);
+    if is_ours { process.parse().ok() } else { None }
+}
+
+/// Removes the drafts of processes that were ended while they wrote here. One that cannot be removed is in nobody's way.
+fn remove_drafts(directory: &Path) {
+    let processes = Path::new("/proc");
+    // Where processes cannot be seen, none is known to be gone.
+    if !processes.join("self").exists() {
+        return;
+    }
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let writer = entry.file_name().to_str().and_then(draft_writer);
+        if writer.is_some_and(|process| !processes.join(process.to_string()).exists()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// Writes a file beside `path` and renames it over `path` once it is whole and on the disk.
 fn replace<E: From<io::Error>>(path: &Path, fill: impl FnOnce(&mut File) -> Result<(), E>) -> Result<(), E> {
-    let mut name = std::ffi::OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(format!(".{}.tmp", std::process::id()));
-    let beside = path.with_file_name(name);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let beside = path.with_file_name(draft_name(&name, std::process::id()));
     let filled = (|| {
         let mut file = File::create(&beside)?;
         fill(&mut file)?;

@@ -78,6 +78,9 @@ pub struct Events {
     pub lost: u64,
     /// Collected once more than they should be.
     pub duplicated: u64,
+    /// Retransmission time-outs that held an event up, in the mean; absent where they cannot be known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeouts_mean: Option<f64>,
     /// Events collected a second of the measured time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_hz: Option<f64>,
@@ -135,6 +138,9 @@ pub struct Requests {
     /// Those of them that took no longer than their deadline; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadlines_met: Option<u64>,
+    /// Retransmission time-outs that held a round up, in the mean; absent where they cannot be known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeouts_mean: Option<f64>,
     /// Their completion times; absent where none completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<Times>,

@@ -104,6 +104,30 @@ fn a_result_that_cannot_be_written_leaves_no_summary() {
 }
 
 #[test]
+fn drafts_of_processes_that_are_gone_are_removed_and_nothing_else_is() {
+    let scratch = Scratch::new("drafts");
+    let mut child = std::process::Command::new("true").spawn().unwrap();
+    let gone = child.id();
+    child.wait().unwrap();
+    let dead = [format!(".events.parquet.{gone}.tmp"), format!(".report.html.{gone}.tmp")];
+    let parent = std::os::unix::process::parent_id();
+    let others = [
+        // Of somebody who still writes; of nobody; no draft of a result; no result's at all.
+        format!(".events.parquet.{parent}.tmp"),
+        ".events.parquet.me.tmp".to_owned(),
+        format!("events.parquet.{gone}.tmp"),
+        format!(".notes.txt.{gone}.tmp"),
+    ];
+    for name in dead.iter().chain(&others) {
+        fs::write(scratch.0.join(name), "half a").unwrap();
+    }
+    write(&scratch.0, &result(), "").unwrap();
+    assert!(dead.iter().all(|name| !scratch.0.join(name).exists()));
+    assert!(others.iter().all(|name| scratch.0.join(name).exists()));
+    assert_eq!(read(&scratch.0).unwrap(), RunResult { label: read(&scratch.0).unwrap().label, ..result() });
+}
+
+#[test]
 fn foreign_and_damaged_summaries_are_named() {
     let scratch = Scratch::new("foreign");
     let path = scratch.0.join("summary.json");

@@ -38,9 +38,15 @@ fn everything() -> Summary {
         debug: Some(2),
         lost: 0,
         duplicated: 0,
+        timeouts_mean: Some(0.25),
         rate_hz: Some(499.0),
     });
-    summary.requests = Some(Requests { completed: 12, deadlines_met: Some(9), time_ms: Some(times.clone()) });
+    summary.requests = Some(Requests {
+        completed: 12,
+        deadlines_met: Some(9),
+        timeouts_mean: Some(0.5),
+        time_ms: Some(times.clone()),
+    });
     summary.collection_time_ms = Some(times);
     summary.slowdown = Some(Slowdown { mean: 1.05, p50: 1.04, p99: 1.12, max: 1.2 });
     summary.goodput_bps = Some(Goodput { total: 8.43e9, per_collector_mean: Some(216e6) });

@@ -116,6 +116,8 @@ pub(crate) const SECTIONS: &[(&str, &[Figure])] = &[
         "TCP",
         &[
             row("/tcp/timeouts", "Retransmission time-outs", Number),
+            row("/events/timeouts_mean", "Time-outs that hold up an event, mean", Number),
+            row("/requests/timeouts_mean", "Time-outs that hold up a round, mean", Number),
             row("/tcp/retransmits", "Retransmissions", Number),
             row("/tcp/fast_retransmits", "Fast retransmissions", Number),
             row("/tcp/spurious_retransmits", "Spurious retransmissions", Number),

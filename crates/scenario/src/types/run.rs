@@ -37,11 +37,11 @@ impl Default for Run {
 pub struct Record {
     /// Queues whose occupancy is sampled: `"tor->collector:0"`, `"core:1->tor:0"`; `"*"` stands for any one number.
     pub queues: Vec<String>,
-    /// Time between two samples of a watched queue.
+    /// Time between two samples of a watched queue, and of a traced window where a kernel is asked for it.
     pub queue_interval: Duration,
-    /// Connections whose congestion window is traced, by number.
+    /// Connections whose congestion window is traced, by number: those that carry fragments come first, collector by collector.
     pub windows: Vec<u32>,
-    /// Events whose input and output is traced (ICC'15 figs 6 and 10), by number.
+    /// Events whose input and output is traced (ICC'15 figs 6 and 10), by number; simulations only.
     pub events: Vec<u64>,
     /// The link that a capture taken with `--pcap` shows.
     pub capture: String,

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use fanin_node::roles::processor::PARENT;
-use fanin_report::{EventRow, FlowRow, Outcome, Tcp};
+use fanin_node::trace::windows;
+use fanin_report::{EventRow, FlowRow, Outcome, Tcp, WindowRow};
 use fanin_scenario::{Loaded, Scenario};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::de::DeserializeOwned;
@@ -83,7 +84,9 @@ impl Live {
         let config = write("barrier.toml", &System::text("scenario.toml", &addresses))?;
         let mut senders = Vec::new();
         for index in 0..count {
-            let _ = fs::remove_file(folder.join(format!("sender-{index}.json")));
+            for what in ["json", "windows"] {
+                let _ = fs::remove_file(folder.join(format!("sender-{index}.{what}")));
+            }
             let number = index.to_string();
             let spawned = spawn(launch, &folder, Part::Sender(index), &config, &["--index", &number]);
             match spawned {
@@ -281,6 +284,8 @@ pub struct Told {
     pub rows: Vec<EventRow>,
     /// One row a sender, of the measured rounds.
     pub flows: Vec<FlowRow>,
+    /// Windows of the connections that `record.windows` names.
+    pub windows: Vec<WindowRow>,
     /// All connections together; what the kernel does not tell is absent.
     pub tcp: Tcp,
     /// When the first round began, microseconds since 1970 began.
@@ -330,7 +335,8 @@ pub fn told(folder: &Path, scenario: &Scenario) -> Result<Told, BarrierError> {
         ..EventRow::default()
     };
     let rows = (0..).zip(&rounds.rounds).map(row).collect();
-    Ok(Told { rows, flows, tcp, start_unix_us: rounds.start_unix_us })
+    let start_unix_us = rounds.start_unix_us;
+    Ok(Told { rows, flows, windows: windows(folder, start_unix_us)?, tcp, start_unix_us })
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T, BarrierError> {

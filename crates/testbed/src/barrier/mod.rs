@@ -39,6 +39,9 @@ pub enum BarrierError {
         /// Where, and what would be right.
         text: String,
     },
+    /// Windows that were traced cannot be read.
+    #[error(transparent)]
+    Trace(#[from] fanin_node::trace::TraceError),
     /// The scenario is wrong.
     #[error(transparent)]
     Scenario(#[from] fanin_scenario::Errors),
@@ -111,7 +114,11 @@ impl BarrierError {
     pub const fn is_permanent(&self) -> bool {
         matches!(
             self,
-            Self::File { .. } | Self::Garbled { .. } | Self::Scenario(_) | Self::NoSuchSender { .. }
+            Self::File { .. }
+                | Self::Garbled { .. }
+                | Self::Trace(_)
+                | Self::Scenario(_)
+                | Self::NoSuchSender { .. }
         )
     }
 }

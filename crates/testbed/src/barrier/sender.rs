@@ -3,9 +3,11 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use fanin_dataflow::Random;
+use fanin_node::trace::{self, Trace};
 use serde::{Deserialize, Serialize};
 
 use super::info::TcpInfo;
@@ -42,13 +44,51 @@ pub fn send(system: &System, index: u16) -> Result<(), BarrierError> {
     let (stream, from) = listener.accept().map_err(network("cannot accept a connection at"))?;
     drop(listener);
     stream.set_nodelay(true).map_err(network("cannot set up the connection to"))?;
-    let sent = serve(system, index, stream, from)?;
+    let sent = if system.scenario.record.windows.contains(&index.into()) {
+        serve_traced(system, index, &stream, from)
+    } else {
+        serve(system, index, &stream, from)
+    }?;
     let path = system.folder.join(format!("sender-{index}.json"));
     let text = serde_json::to_vec(&sent).expect("numbers are JSON");
     fs::write(&path, text).map_err(|source| BarrierError::File { path, source })
 }
 
-fn serve(system: &System, index: u16, mut stream: TcpStream, from: SocketAddr) -> Result<Sent, BarrierError> {
+/// The same, with the connection's windows traced by a thread that does nothing else.
+fn serve_traced(
+    system: &System,
+    index: u16,
+    stream: &TcpStream,
+    from: SocketAddr,
+) -> Result<Sent, BarrierError> {
+    let file = |source| BarrierError::File { path: system.folder.clone(), source };
+    let mut trace = Trace::open(&system.folder, &format!("sender-{index}")).map_err(file)?;
+    let every = trace::interval(&system.scenario.record);
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let tracer = scope.spawn(|| {
+            sleep_exactly();
+            while !ended.load(Ordering::Relaxed) {
+                if let Ok(info) = fanin_message::TcpInfo::of(stream) {
+                    trace.handle_sample(index.into(), &info);
+                }
+                std::thread::park_timeout(every);
+            }
+            trace.flush();
+        });
+        let sent = serve(system, index, stream, from);
+        ended.store(true, Ordering::Relaxed);
+        tracer.thread().unpark();
+        sent
+    })
+}
+
+fn serve(
+    system: &System,
+    index: u16,
+    mut stream: &TcpStream,
+    from: SocketAddr,
+) -> Result<Sent, BarrierError> {
     let network = |what| move |source| BarrierError::Network { what, address: from.to_string(), source };
     let block = vec![0x5a_u8; system.answer_bytes(u64::from(index)) as usize];
     let longest = system.scenario.workload.service_delay_max.as_nanos();
@@ -57,7 +97,7 @@ fn serve(system: &System, index: u16, mut stream: TcpStream, from: SocketAddr) -
     let mut bytes = [0; REQUEST_BYTES];
     let info =
         |stream: &TcpStream| TcpInfo::of(stream).map_err(network("cannot ask about the connection to"));
-    let (mut base, mut last, mut round_before) = (None, info(&stream)?, None);
+    let (mut base, mut last, mut round_before) = (None, info(stream)?, None);
     loop {
         // The aggregator ends the connection when it has enough, in the middle of nothing.
         if stream.read_exact(&mut bytes).is_err() {
@@ -66,7 +106,7 @@ fn serve(system: &System, index: u16, mut stream: TcpStream, from: SocketAddr) -
         let began = Instant::now();
         let (round, measured) =
             parse_request(&bytes).ok_or_else(|| BarrierError::Nonsense { address: from.to_string() })?;
-        let now = info(&stream)?;
+        let now = info(stream)?;
         note(&mut sent, round_before, now.timeouts - last.timeouts);
         if measured && base.is_none() {
             base = Some(now);
@@ -76,7 +116,7 @@ fn serve(system: &System, index: u16, mut stream: TcpStream, from: SocketAddr) -
         std::thread::sleep(delay.saturating_sub(began.elapsed()));
         stream.write_all(&block).map_err(network("cannot answer"))?;
     }
-    let now = info(&stream)?;
+    let now = info(stream)?;
     note(&mut sent, round_before, now.timeouts.saturating_sub(last.timeouts));
     sent.info = now.since(base.unwrap_or(now));
     Ok(sent)

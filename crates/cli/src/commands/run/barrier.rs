@@ -10,7 +10,7 @@ use fanin_testbed::live::{Ideal, Shape};
 use fanin_units::{Bytes, Instant as Moment};
 
 use super::measured::measured;
-use super::{Job, end_capture, finish, network, start_capture, summary_of};
+use super::{Job, end_capture, finish, network, start_capture, summary_of, unrecorded};
 use crate::failure::Failure;
 use crate::{interrupt, summary};
 
@@ -41,7 +41,8 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     let told = told(&folder, slow)?;
     let mut observed = watch.map(|watch| watch.finish(told.start_unix_us)).transpose()?;
     let queues = observed.as_mut().map_or_else(Vec::new, |observed| std::mem::take(&mut observed.queues));
-    let mut records = Records { events: told.rows, queues, flows: told.flows, ..Records::default() };
+    let mut records =
+        Records { events: told.rows, queues, flows: told.flows, windows: told.windows, ..Records::default() };
     if let Some(carried) = &job.carried {
         carried.rescale(&mut records);
     }
@@ -84,7 +85,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     if let Some(bench) = &bench {
         network::fill_techniques(&mut summary, bench);
     }
-    let mut text = summary::text(&summary) + &captured;
+    let mut text = summary::text(&summary) + &unrecorded(job) + &captured;
     let mut ending = if stopped { Err(Failure::Stopped) } else { Ok(()) };
     if let (Some(bench), Some(observed)) = (&bench, &observed) {
         text += &network::notes(job, bench, observed);

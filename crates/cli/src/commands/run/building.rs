@@ -6,10 +6,12 @@ use std::time::Instant;
 
 use fanin_node::audit::audit;
 use fanin_node::config::Role;
+use fanin_node::flows::Numbers;
 use fanin_node::ideal::{self, Loop};
 use fanin_node::launch::{Launch, Live, Loopback, Place, ended_cpu_seconds, processes};
 use fanin_node::result::{Told, told};
 use fanin_node::tcp::counted;
+use fanin_node::trace::windows;
 use fanin_node::transport::{self, World};
 use fanin_report::{EventRow, Records, RunResult, Span, Speed, Summary};
 use fanin_scenario::Loaded;
@@ -17,7 +19,7 @@ use fanin_testbed::live::{Ideal, Part, Placed, Shape, Watch};
 use fanin_units::{Bytes, Instant as Moment};
 
 use super::measured::measured;
-use super::{Job, end_capture, finish, network, prints, start_capture, summary_of};
+use super::{Job, end_capture, finish, network, prints, start_capture, summary_of, unrecorded};
 use crate::failure::Failure;
 use crate::{interrupt, output, summary};
 
@@ -80,7 +82,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
         }
     };
     let captured = end_capture(job, tap)?;
-    let counted = counted(&folder)?;
+    let counted = counted(&folder, &Numbers::of(&loaded.scenario))?;
     let speed = Speed {
         wall_s: Some(began.elapsed().as_secs_f64()),
         cpu_s: Some(ended_cpu_seconds() - cpu),
@@ -93,7 +95,8 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     let mut observed = watch.map(|watch| watch.finish(told.start_unix_us)).transpose()?;
     let queues = observed.as_mut().map_or_else(Vec::new, |observed| std::mem::take(&mut observed.queues));
     let (events, flows) = (std::mem::take(&mut told.rows), counted.rows.clone());
-    let mut records = Records { events, queues, flows, ..Records::default() };
+    let windows = windows(&folder, told.start_unix_us)?;
+    let mut records = Records { events, queues, flows, windows, ..Records::default() };
     if let Some(carried) = &job.carried {
         carried.rescale(&mut records);
     }
@@ -101,6 +104,9 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     let mut summary = summarise(loaded, &mut records.events, loop_rate)?;
     summary.speed = Some(speed);
     counted.fill(&mut summary, &fitted);
+    if summary.tcp.as_ref().is_none_or(|tcp| tcp.timeouts.is_none()) {
+        summary.forget_timeouts();
+    }
     if let Some(observed) = &observed {
         network::fill(job, &mut summary, observed);
     }
@@ -108,7 +114,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
         network::fill_techniques(&mut summary, bench);
     }
     let mut text = summary::text(&summary) + &notes(&told, &audited, &ended, loaded);
-    text += &(counted.notes(&fitted) + &captured);
+    text += &(counted.notes(&fitted) + &unrecorded(job) + &captured);
     let mut ending = ending(stop, &summary, audited);
     if let (Some(bench), Some(observed)) = (&bench, &observed) {
         text += &network::notes(job, bench, observed);

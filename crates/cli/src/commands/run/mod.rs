@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum, ValueHint};
 use fanin_report::{RunResult, Summary};
 use fanin_scenario::Loaded;
-use fanin_testbed::live::Bench;
+use fanin_testbed::live::{Bench, Refusal};
 use fanin_testbed::{Tap, Tapped, Verdict, check, clean};
 
 use crate::commands::Source;
@@ -142,6 +142,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     // The parser wants it where neither --check nor --clean is given.
     let source = arguments.source.source.clone().unwrap_or_default();
     let loaded = Source { source: source.clone(), sets }.load()?;
+    check_records(&loaded)?;
     let folder = match &arguments.out {
         Some(out) => Folder { path: out.clone(), is_kept: true },
         None => {
@@ -162,6 +163,29 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let job = Job { arguments, loaded, slow, carried, folder, scenario_folder };
     if is_barrier { barrier::run(&job) } else { building::run(&job) }
+}
+
+/// Refuses what a simulation records and no run does.
+fn check_records(loaded: &Loaded) -> Result<(), Failure> {
+    let events = &loaded.scenario.record.events;
+    if events.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::Refused(Refusal::Value {
+        key: "record.events".to_owned(),
+        got: format!("{events:?}"),
+        needed: "an empty list: no device counts an event's bytes; --pcap captures those of a collector"
+            .to_owned(),
+    }))
+}
+
+/// A line for what the scenario wants written down and a loopback does not have.
+fn unrecorded(job: &Job<'_>) -> String {
+    let queues = &job.loaded.scenario.record.queues;
+    if job.carried.is_some() || queues.is_empty() {
+        return String::new();
+    }
+    format!("{:<18}`record.queues` is not written: a loopback has no switch\n", "record")
 }
 
 /// Whether the run gets namespaces; says once why not.

@@ -56,6 +56,7 @@ impl Carried {
             times.into_iter().flatten().for_each(back);
         }
         records.queues.iter_mut().for_each(|row| back(&mut row.time_ps));
+        records.windows.iter_mut().for_each(|row| back(&mut row.time_ps));
         for row in &mut records.flows {
             [&mut row.rtt_min_ps, &mut row.rtt_smoothed_ps].into_iter().flatten().for_each(back);
         }

@@ -1,0 +1,84 @@
+//! The numbers of connections, as the simulator has them: `flow` in the tables, and what `record.windows` names.
+
+use fanin_dataflow::Peer;
+use fanin_scenario::Scenario;
+
+/// How many of each role there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Numbers {
+    readouts: u64,
+    collectors: u64,
+    loggers: u64,
+}
+
+impl Numbers {
+    /// Those of a scenario.
+    pub fn of(scenario: &Scenario) -> Self {
+        Self {
+            readouts: scenario.readout.hosts.into(),
+            collectors: scenario.collectors_total(),
+            loggers: scenario.logger.hosts.into(),
+        }
+    }
+
+    /// All connections of the system.
+    pub const fn all(&self) -> u64 {
+        self.collectors * (self.readouts + 1 + self.loggers) + self.readouts
+    }
+
+    /// The number of the connection between two; `None` where roles have none. First come those that carry fragments, by
+    /// collector and then by readout.
+    pub fn of_pair(&self, one: Peer, other: Peer) -> Option<u64> {
+        let Self { readouts, collectors, loggers } = *self;
+        let to_supervisor = readouts * collectors;
+        Some(match (one, other) {
+            (Peer::Collector(c), Peer::Readout(r)) => u64::from(c) * readouts + u64::from(r),
+            (Peer::Supervisor, Peer::Collector(c)) => to_supervisor + u64::from(c),
+            (Peer::Supervisor, Peer::Readout(r)) => to_supervisor + collectors + u64::from(r),
+            (Peer::Collector(c), Peer::Logger(l)) => {
+                to_supervisor + collectors + readouts + u64::from(c) * loggers + u64::from(l)
+            }
+            (Peer::Readout(_) | Peer::Logger(_), Peer::Collector(_)) => return self.of_pair(other, one),
+            (Peer::Collector(_) | Peer::Readout(_), Peer::Supervisor) => return self.of_pair(other, one),
+            _ => return None,
+        })
+    }
+
+    /// The number of the connection to `other` where its windows are traced at `me`, the side that answers.
+    pub fn traced(&self, me: Peer, other: Peer) -> Option<u64> {
+        let answers = match me {
+            Peer::Readout(_) | Peer::Logger(_) => true,
+            Peer::Collector(_) => other == Peer::Supervisor,
+            Peer::Supervisor => false,
+        };
+        if answers { self.of_pair(me, other) } else { None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_connection_has_a_number_of_its_own_and_one_side_that_answers() {
+        let sets = ["readout.hosts=5", "collectors.hosts_per_rack=3", "logger.hosts=2"].map(str::to_owned);
+        let numbers = Numbers::of(&fanin_scenario::load("replay", &sets).unwrap().scenario);
+        let all: Vec<Peer> = [Peer::Supervisor]
+            .into_iter()
+            .chain((0..5).map(Peer::Readout))
+            .chain((0..3).map(Peer::Collector))
+            .chain((0..2).map(Peer::Logger))
+            .collect();
+        let mut seen = Vec::new();
+        for &one in &all {
+            for &other in &all {
+                assert_eq!(numbers.of_pair(one, other), numbers.of_pair(other, one));
+                seen.extend(numbers.traced(one, other));
+            }
+        }
+        seen.sort_unstable();
+        assert!(seen.iter().copied().eq(0..numbers.all()), "{seen:?}");
+        assert_eq!(numbers.of_pair(Peer::Readout(2), Peer::Collector(1)), Some(7));
+        assert_eq!(numbers.of_pair(Peer::Readout(2), Peer::Readout(1)), None);
+    }
+}
