@@ -16,8 +16,8 @@ const REPEATS: usize = 3;
 type Case = (&'static str, &'static str, &'static [&'static str]);
 
 const CASES: &[Case] = &[
-    ("S1: incast of 16, no loss", "incast", &["tor.buffer=8 MB", "run.duration=2 s"]),
-    ("S1 in collapse", "incast", &["run.duration=20 s"]),
+    ("S1: incast of 16, no loss", "incast", &["tor.buffer=8 MB", "run.duration=20 s"]),
+    ("S1 in collapse", "incast", &["run.duration=100 s"]),
     (
         "S3: thesis rack, 1 kHz, credits",
         "thesis-a-1000hz",
