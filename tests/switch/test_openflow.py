@@ -32,6 +32,7 @@ TOOLS = (
     "ovsdb-client",
     "ovs-vsctl",
     "ovs-ofctl",
+    "ovs-appctl",
     "ethtool",
     "ip",
 )
@@ -153,6 +154,10 @@ class Network:
             "OVS_SYSCONFDIR": folder,
         }
 
+    @property
+    def control(self) -> Path:
+        return self.folder / "control"
+
     def call(self, *command: str, stdin: str | None = None) -> str:
         done = subprocess.run(
             command,
@@ -217,7 +222,8 @@ class Network:
         )
         wait_for("ovsdb-server", socket_path.exists)
         self.call("ovs-vsctl", "--no-wait", "init")
-        self.start("ip", "netns", "exec", switch, "ovs-vswitchd", "--no-chdir", f"unix:{socket_path}")
+        options = ("--no-chdir", f"--unixctl={self.control}", f"unix:{socket_path}")
+        self.start("ip", "netns", "exec", switch, "ovs-vswitchd", *options)
         self.call(
             "ovs-vsctl", "--timeout=20", "add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev"
         )
@@ -237,6 +243,8 @@ class Network:
     def apply(self, description: Path, *options: str) -> None:
         """Run the script that the command prints, as an operator would."""
         self.call("sh", stdin=self.call(self.binary, "switch", "openflow", str(description), *options))
+        # What its data path remembers of earlier rules stands until the switch has looked it through.
+        self.call("ovs-appctl", "-t", str(self.control), "revalidator/wait")
 
     def rules(self) -> list[str]:
         text = self.call("ovs-ofctl", "-O", "OpenFlow13", "dump-flows", "br0", "cookie=0xfa41/-1")

@@ -405,7 +405,7 @@ fn hosts_that_wait_for_a_core_make_a_measurement_invalid() {
         "--set",
         "run.duration=200 ms",
     ];
-    let _loops = Loops::start(3);
+    let _loops = Loops::start(8);
     let output = Command::new("taskset").args(settings).stdin(Stdio::null()).output().unwrap();
     assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
