@@ -68,6 +68,28 @@ fn config(rings: usize, depth: usize) -> Config {
     config
 }
 
+/// A switch around which so many frames go, to all stations in turn and from all other ports in turn.
+fn circulating(
+    config: Config,
+    stations: usize,
+    frames: usize,
+    bytes: usize,
+    copies: bool,
+) -> Switch<CirculatingPorts> {
+    let pool =
+        Pool::new(config.switch.memory, config.switch.mtu, Hugepages::Try, 1).expect("memory").remove(0);
+    let frames: Vec<(usize, Vec<u8>)> = (0..frames)
+        .map(|number| {
+            let station = number % stations;
+            let port = (station % PORTS + 1 + number / stations % (PORTS - 1)) % PORTS;
+            (port, frame(port, station, bytes))
+        })
+        .collect();
+    let frames = frames.iter().map(|(port, frame)| (*port, frame.as_slice()));
+    let ports = CirculatingPorts::new(pool, PORTS, frames, copies);
+    Switch::new(config, ports).expect("a configuration")
+}
+
 /// A switch with so many rings, of each of which so many frames are always on the way.
 struct Bench {
     switch: Switch<CirculatingPorts>,
@@ -78,23 +100,7 @@ struct Bench {
 impl Bench {
     fn new(rings: usize, depth: usize, bytes: usize, copies: bool) -> Self {
         let config = config(rings, depth);
-        let pool =
-            Pool::new(config.switch.memory, config.switch.mtu, Hugepages::Try, 1).expect("memory").remove(0);
-        // Frames for all rings in turn, from all other ports in turn.
-        let frames: Vec<(usize, Vec<u8>)> = (0..rings * depth)
-            .map(|number| {
-                let ring = number % rings;
-                let port = (ring % PORTS + 1 + number / rings % (PORTS - 1)) % PORTS;
-                (port, frame(port, ring, bytes))
-            })
-            .collect();
-        let ports = CirculatingPorts::new(
-            pool,
-            PORTS,
-            frames.iter().map(|(port, frame)| (*port, frame.as_slice())),
-            copies,
-        );
-        let switch = Switch::new(config, ports).expect("a configuration");
+        let switch = circulating(config, rings, rings * depth, bytes, copies);
         // In each step so much time passes that a port sends about 32 frames.
         let ring_gap = RING_RATE.time_to_send(Bytes::new(bytes as u64 + 24));
         let step = ring_gap.checked_mul_ratio(32 * PORTS as u64, rings as u64).expect("a time");
@@ -112,22 +118,7 @@ impl Bench {
         let mut config = config(stations, frames / stations);
         config.ring.clear();
         config.rule.clear();
-        let pool =
-            Pool::new(config.switch.memory, config.switch.mtu, Hugepages::Try, 1).expect("memory").remove(0);
-        let frames: Vec<(usize, Vec<u8>)> = (0..frames)
-            .map(|number| {
-                let station = number % stations;
-                let port = (station % PORTS + 1 + number / stations % (PORTS - 1)) % PORTS;
-                (port, frame(port, station, 64))
-            })
-            .collect();
-        let ports = CirculatingPorts::new(
-            pool,
-            PORTS,
-            frames.iter().map(|(port, frame)| (*port, frame.as_slice())),
-            false,
-        );
-        let switch = Switch::new(config, ports).expect("a configuration");
+        let switch = circulating(config, stations, frames, 64, false);
         Self { switch, now: Instant::START + Duration::from_secs(1), step: Duration::from_micros(1) }
     }
 

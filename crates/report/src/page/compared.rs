@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::format::Form;
-use super::markup::{escape, figure, pointer_part};
+use super::markup::{escape, figure};
 use super::{plots, swept};
 use crate::compare::{Claim, Comparison, GOALS, Subject, Verdict, compare};
 use crate::{Kind, QueueRow, RunResult};
@@ -323,30 +323,42 @@ fn reasons(pair: &Pair, results: &[RunResult], data: &Value, at: &str, out: &mut
     }
 }
 
-fn facts(pair: &Pair, results: &[RunResult], data: &Value, at: &str, out: &mut String) {
-    let [left, right] = labels(pair, results);
+/// A table with a figure of each side and their difference in each row: what it is about, its heading, and the rows, each
+/// with its name in markup, the place of the two figures in the page's data, and that of their ratio.
+fn differences(
+    [about, heading]: [&str; 2],
+    labels: &[String; 2],
+    form: Form,
+    rows: impl Iterator<Item = (String, String, String)>,
+    data: &Value,
+    out: &mut String,
+) {
+    let [left, right] = labels;
     let _ = writeln!(
         out,
-        "<div class=\"scroll\" role=\"region\" aria-label=\"What differs\" tabindex=\"0\">\n<table>\n<thead><tr>\
-         <th scope=\"col\">Of each request</th><th scope=\"col\" class=\"n\">{left}</th>\
+        "<div class=\"scroll\" role=\"region\" aria-label=\"{about}\" tabindex=\"0\">\n<table>\n<thead><tr>\
+         <th scope=\"col\">{heading}</th><th scope=\"col\" class=\"n\">{left}</th>\
          <th scope=\"col\" class=\"n\">{right}</th><th scope=\"col\" class=\"n\">Difference</th></tr></thead>\n<tbody>"
     );
-    for (number, fact) in pair.comparison.facts.iter().enumerate() {
-        let name = MEANINGS.iter().find(|(pointer, ..)| *pointer == fact.pointer).map_or("", |row| row.1);
-        let cell = |key: &str| {
-            figure(data, &format!("{at}/comparison/facts/{number}/{}", pointer_part(key)), Form::Number)
-                .unwrap_or_default()
-        };
-        let change = figure(data, &format!("{at}/fact_ratios/{number}"), Form::Change);
+    for (name, at, ratio) in rows {
+        let cell = |key: &str| figure(data, &format!("{at}/{key}"), form).unwrap_or_default();
         let _ = writeln!(
             out,
             "<tr><th scope=\"row\">{name}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
             cell("predicted"),
             cell("measured"),
-            change.unwrap_or_default()
+            figure(data, &ratio, Form::Change).unwrap_or_default()
         );
     }
     out.push_str("</tbody>\n</table>\n</div>\n");
+}
+
+fn facts(pair: &Pair, results: &[RunResult], data: &Value, at: &str, out: &mut String) {
+    let rows = pair.comparison.facts.iter().enumerate().map(|(number, fact)| {
+        let name = MEANINGS.iter().find(|(pointer, ..)| *pointer == fact.pointer).map_or("", |row| row.1);
+        (name.to_owned(), format!("{at}/comparison/facts/{number}"), format!("{at}/fact_ratios/{number}"))
+    });
+    differences(["What differs", "Of each request"], &labels(pair, results), Form::Number, rows, data, out);
 }
 
 /// Where the queues were: says which of them a different `Deepest queue` is about.
@@ -354,27 +366,12 @@ fn deepest(pair: &Pair, results: &[RunResult], data: &Value, at: &str, out: &mut
     if pair.queues.is_empty() {
         return;
     }
-    let [left, right] = labels(pair, results);
-    let _ = writeln!(
-        out,
-        "<div class=\"scroll\" role=\"region\" aria-label=\"Deepest of each queue\" tabindex=\"0\">\n<table>\n<thead><tr>\
-         <th scope=\"col\">Deepest of each watched queue</th><th scope=\"col\" class=\"n\">{left}</th>\
-         <th scope=\"col\" class=\"n\">{right}</th><th scope=\"col\" class=\"n\">Difference</th></tr></thead>\n<tbody>"
-    );
-    for (number, (queue, _)) in pair.queues.iter().enumerate() {
-        let cell = |key: &str, form: Form| {
-            figure(data, &format!("{at}/queues/{number}/{key}"), form).unwrap_or_default()
-        };
-        let _ = writeln!(
-            out,
-            "<tr><th scope=\"row\"><bdi>{}</bdi></th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
-            escape(queue),
-            cell("predicted", Form::Bytes),
-            cell("measured", Form::Bytes),
-            cell("ratio", Form::Change)
-        );
-    }
-    out.push_str("</tbody>\n</table>\n</div>\n");
+    let rows = pair.queues.iter().enumerate().map(|(number, (queue, _))| {
+        let at = format!("{at}/queues/{number}");
+        (format!("<bdi>{}</bdi>", escape(queue)), at.clone(), format!("{at}/ratio"))
+    });
+    let words = ["Deepest of each queue", "Deepest of each watched queue"];
+    differences(words, &labels(pair, results), Form::Bytes, rows, data, out);
 }
 
 /// Settings shown at most; the scenarios stand on the page, too.

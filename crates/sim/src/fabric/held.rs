@@ -107,6 +107,12 @@ impl Held {
     fn may_go(&self, class: usize) -> bool {
         !self.stopped[class] && !self.waiting[class].is_empty()
     }
+
+    /// Whether a frame may be booked behind those that are: whatever else the link is busy with may still be passed.
+    #[inline(always)]
+    fn is_open(&self, port: &Port, now: u64) -> bool {
+        port.departure <= now || port.departure == self.line_end
+    }
 }
 
 /// One direction of a link, seen by who receives from it: what came in by it and waits there.
@@ -441,14 +447,7 @@ impl HeldPorts {
         }
     }
 
-    /// Whether a frame may be booked behind those that are: whatever else the link is busy with may still be passed.
-    #[inline(always)]
-    fn is_open(&self, moment: &Moment<'_>, index: PortIndex) -> bool {
-        let (state, departure) = (&self.ports[index as usize], moment.ports[index as usize].departure);
-        departure <= moment.now || departure == state.line_end
-    }
-
-    /// Puts a frame onto the link behind all others; it [is open](Self::is_open).
+    /// Puts a frame onto the link behind all others; it [is open](Held::is_open).
     #[inline(always)]
     fn book(&mut self, moment: &mut Moment<'_>, index: PortIndex, class: usize, waiting: Waiting) {
         let port = &mut moment.ports[index as usize];
@@ -459,15 +458,11 @@ impl HeldPorts {
         let departure = start + port.time_to_send(wire_bytes);
         let release = if state.keeps_memory { departure } else { start };
         state.line_end = departure;
-        if state.slot != NIL {
-            if state.line.len() == 0 {
-                self.fronts[state.slot as usize] = release;
-            }
-            state.line.push(Booked::new(release, from, class, wire_bytes - moment.unstored));
-        } else {
-            // A host's memory has no end.
-            state.line.push(Booked::new(start, from, class, wire_bytes));
+        // A host's memory has no end, and nobody waits for room in it.
+        if state.slot != NIL && state.line.len() == 0 {
+            self.fronts[state.slot as usize] = release;
         }
+        state.line.push(Booked::new(release, from, class, wire_bytes - moment.unstored));
         port.accept(moment.schedule, departure, index, parcel);
     }
 
@@ -488,8 +483,8 @@ impl HeldPorts {
                 [_, true] => BULK,
                 _ => break,
             };
-            let is_open = self.is_open(moment, index);
             let state = &mut self.ports[index as usize];
+            let is_open = state.is_open(&moment.ports[index as usize], now);
             if !is_open || state.line.len() >= self.line_max {
                 // The link is taken by something that is no frame, or the line is full.
                 let at = if !is_open {
@@ -613,8 +608,7 @@ impl Fabric {
         let unstored = *unstored_bytes;
         let wire_bytes = parcel.wire_bytes();
         let (state, port) = (&mut held.ports[index as usize], &mut ports[index as usize]);
-        let is_open = port.departure <= now || port.departure == state.line_end;
-        if !state.is_calm || !is_open || held.looks[port.switch as usize] <= now {
+        if !state.is_calm || !state.is_open(port, now) || held.looks[port.switch as usize] <= now {
             return self.hold_carefully(schedule, now, [from, index], parcel, false);
         }
         let charge = port.charge(wire_bytes, unstored);
@@ -623,20 +617,13 @@ impl Fabric {
             return Err(parcel);
         }
         let input = &mut held.inputs[from as usize];
-        let booked = state.line.len();
-        if input.level + charge >= input.matters_at || booked % LINE_LONG == LINE_LONG - 1 {
+        if input.level + charge >= input.matters_at || state.line.len() % LINE_LONG == LINE_LONG - 1 {
             return self.hold_carefully(schedule, now, [from, index], parcel, true);
         }
         input.level += charge;
-        let start = port.departure.max(now);
-        let departure = start + port.time_to_send(wire_bytes);
-        let release = if state.keeps_memory { departure } else { start };
-        state.line_end = departure;
-        state.line.push(Booked::new(release, from, BULK, wire_bytes - unstored));
-        if booked == 0 {
-            held.fronts[state.slot as usize] = release;
-        }
-        port.accept(schedule, departure, index, parcel);
+        let mut moment = Moment { ports, schedule, now, unstored };
+        held.book(&mut moment, index, BULK, Waiting { parcel, from });
+        let port = &ports[index as usize];
         Ok(port.leads_to_host & (port.len == 1))
     }
 
@@ -702,8 +689,9 @@ impl Fabric {
         let is_first =
             state.waiting[URGENT].is_empty() && (class == URGENT || state.waiting[BULK].is_empty());
         let has_room = state.line.len() < held.line_free;
+        let is_open = state.is_open(&moment.ports[index as usize], now);
         let waiting = Waiting { parcel, from };
-        if is_first && !overtakes && !state.stopped[class] && has_room && held.is_open(&moment, index) {
+        if is_first && !overtakes && !state.stopped[class] && has_room && is_open {
             held.book(&mut moment, index, class, waiting);
             if let Some(switch) = risen {
                 // Its own release may be the one that the switch has to look after.

@@ -124,7 +124,6 @@ pub(super) struct Work {
 #[derive(Debug, Default)]
 struct Seen {
     samples: Vec<Sample>,
-    queue_bytes_max: u64,
     /// By switch, and the place of the queue in its picture: the most bytes seen so far.
     deepest: BTreeMap<(usize, usize), u64>,
     late_s: f64,
@@ -215,7 +214,7 @@ impl Watch {
             reset_marks(name, client)?;
         }
         let mut seen = lock(&self.seen);
-        (seen.queue_bytes_max, seen.late_s) = (0, 0.0);
+        seen.late_s = 0.0;
         seen.deepest.clear();
         drop(seen);
         self.from = self.mark()?;
@@ -274,7 +273,7 @@ impl Watch {
                 drops: Some(until.totals.drops - from.totals.drops),
                 ecn_marks: Some(until.totals.marks - from.totals.marks),
                 pauses: Some(until.totals.pauses - from.totals.pauses),
-                queue_bytes_max: Some(seen.queue_bytes_max),
+                queue_bytes_max: Some(seen.deepest.values().copied().max().unwrap_or_default()),
                 ..Network::default()
             },
             queues: queues.collect(),
@@ -401,10 +400,10 @@ fn look(
         let rings = items(&picture["rings"]).iter().map(|ring| (&ring["port"], &ring["queue"]));
         for (place, (port, queue)) in ports.chain(rings).enumerate() {
             let most = count(queue, "bytes_max") + CHECK_SEQUENCE * count(queue, "frames_max");
-            seen.queue_bytes_max = seen.queue_bytes_max.max(most);
             let deepest = seen.deepest.entry((number, place)).or_default();
             // Looks are much further apart than a burst lasts: a new high-water mark is what was there since the last one.
-            let is_deeper = most > std::mem::replace(deepest, most);
+            let is_deeper = most > *deepest;
+            *deepest = most.max(*deepest);
             let sum = sums.entry(port.as_str().unwrap_or_default()).or_default();
             let frames = count(queue, if is_deeper { "frames_max" } else { "frames" });
             sum.0 += if is_deeper { most } else { count(queue, "bytes") + CHECK_SEQUENCE * frames };

@@ -35,6 +35,33 @@ fn ring(switches: u32, ahead: u32, mode: PauseMode, xoff: u64) -> (Fabric, Vec<S
     (fabric, routes, network)
 }
 
+/// What came of an occurrence.
+enum Turn {
+    Hop(Hop),
+    Deadlock,
+    Other,
+}
+
+/// Lets the fabric handle an occurrence; what has left it is removed.
+fn happen(fabric: &mut Fabric, schedule: &mut Schedule, now: u64, what: u32) -> Turn {
+    let index = what & ((1 << INDEX_BITS) - 1);
+    match what >> INDEX_BITS {
+        ARRIVAL => {
+            let hop = fabric.arrive(schedule, now, index);
+            if let Hop::Delivered { segment, .. } | Hop::Dropped { segment } = hop {
+                fabric.remove(segment);
+            }
+            return Turn::Hop(hop);
+        }
+        BOOKING => fabric.handle_booking(schedule, now, index),
+        LEVELS => fabric.handle_levels(schedule, now, index),
+        SIGNAL => fabric.handle_signal(schedule, now, index),
+        _ if fabric.handle_deadlock_check(schedule, now) => return Turn::Deadlock,
+        _ => {}
+    }
+    Turn::Other
+}
+
 /// Sends `frames` from each host at once; returns what was delivered and dropped, and whether it came to a deadlock.
 fn play(fabric: &mut Fabric, routes: &[Step], frames: u32) -> (u32, u32, bool) {
     let mut schedule = Schedule::new(1 << 20, fabric.ports.len() as u32);
@@ -46,27 +73,13 @@ fn play(fabric: &mut Fabric, routes: &[Step], frames: u32) -> (u32, u32, bool) {
     }
     let (mut delivered, mut dropped) = (0, 0);
     while let Some((now, what)) = schedule.pop() {
-        let index = what & ((1 << INDEX_BITS) - 1);
-        match what >> INDEX_BITS {
-            ARRIVAL => match fabric.arrive(&mut schedule, now, index) {
-                Hop::Forwarded { .. } => {}
-                Hop::Delivered { segment, .. } => {
-                    delivered += 1;
-                    fabric.remove(segment);
-                }
-                Hop::Dropped { segment } => {
-                    dropped += 1;
-                    fabric.remove(segment);
-                }
-            },
-            BOOKING => fabric.handle_booking(&mut schedule, now, index),
-            LEVELS => fabric.handle_levels(&mut schedule, now, index),
-            SIGNAL => fabric.handle_signal(&mut schedule, now, index),
-            _ => {
-                if fabric.handle_deadlock_check(&mut schedule, now) {
-                    fabric.assert_conserved(0);
-                    return (delivered, dropped, true);
-                }
+        match happen(fabric, &mut schedule, now, what) {
+            Turn::Hop(Hop::Delivered { .. }) => delivered += 1,
+            Turn::Hop(Hop::Dropped { .. }) => dropped += 1,
+            Turn::Hop(Hop::Forwarded { .. }) | Turn::Other => {}
+            Turn::Deadlock => {
+                fabric.assert_conserved(0);
+                return (delivered, dropped, true);
             }
         }
     }
@@ -174,25 +187,12 @@ fn outcome(lines: [u32; 3], sends: &[Send], mode: PauseMode, counts: bool, ahead
                     fabric.send(&mut schedule, now, &segment, route, u32::from(!is_bulk));
                 }
             }
-            ARRIVAL => match fabric.arrive(&mut schedule, now, index) {
-                Hop::Forwarded { .. } => {}
-                Hop::Delivered { segment, wire_bytes, end } => {
-                    log.push((now, index, wire_bytes, end));
-                    fabric.remove(segment);
-                }
-                Hop::Dropped { segment } => {
-                    log.push((now, NIL, 0, 0));
-                    fabric.remove(segment);
-                }
+            _ => match happen(&mut fabric, &mut schedule, now, what) {
+                Turn::Hop(Hop::Delivered { wire_bytes, end, .. }) => log.push((now, index, wire_bytes, end)),
+                Turn::Hop(Hop::Dropped { .. }) => log.push((now, NIL, 0, 0)),
+                Turn::Hop(Hop::Forwarded { .. }) | Turn::Other => {}
+                Turn::Deadlock => break,
             },
-            BOOKING => fabric.handle_booking(&mut schedule, now, index),
-            LEVELS => fabric.handle_levels(&mut schedule, now, index),
-            SIGNAL => fabric.handle_signal(&mut schedule, now, index),
-            _ => {
-                if fabric.handle_deadlock_check(&mut schedule, now) {
-                    break;
-                }
-            }
         }
     }
     fabric.assert_conserved(0);
