@@ -11,7 +11,7 @@
 use alloc::collections::{BTreeMap, BinaryHeap, VecDeque};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
-use core::mem;
+use core::{mem, slice};
 
 use fanin_units::{Duration, Instant};
 
@@ -101,6 +101,7 @@ struct Waiting {
 /// Pairs that wait for the link of one host, and for the same link beside it: once either is taken, nobody in the lane has
 /// to be looked at.
 #[derive(Debug, Clone)]
+#[repr(align(64))]
 struct Lane {
     /// The host's link, and the one beside it; the same twice where that is no one else's.
     links: [u32; 2],
@@ -169,6 +170,8 @@ pub struct Arbiter {
     fresh: Vec<Front>,
     /// The order for the next timeslot.
     kept: Vec<Front>,
+    /// Empty; kept for their memory.
+    unused: [Vec<Front>; 2],
     /// Those behind others in their lane that may have a turn after all: rank, lane, place.
     behind: BinaryHeap<Reverse<(u64, u32, usize)>>,
     rank: u64,
@@ -188,6 +191,7 @@ impl Arbiter {
             order: Vec::new(),
             fresh: Vec::new(),
             kept: Vec::new(),
+            unused: [Vec::new(), Vec::new()],
             behind: BinaryHeap::new(),
             rank: RANK_FIRST,
         }
@@ -300,47 +304,51 @@ impl Arbiter {
         // Of each lane the first that waits, and what stands behind it only when that has had its chance: this is the order of
         // all pairs.
         self.fresh.sort_unstable_by_key(|front| front.rank);
-        let fresh_len = self.fresh.len();
-        self.fresh.push(Front::END);
-        self.order.push(Front::END);
-        let (mut in_order, mut in_fresh, mut behind) = (0, 0, NOBODY);
+        let (mut order, mut fresh_before) = (mem::take(&mut self.order), mem::take(&mut self.fresh));
+        [self.kept, self.fresh] = mem::take(&mut self.unused);
+        let (mut in_order, mut in_fresh) = (order.iter(), fresh_before.iter());
+        let next = |fronts: &mut slice::Iter<'_, Front>| fronts.next().copied().unwrap_or(Front::END);
+        let (mut old, mut fresh) = (next(&mut in_order), next(&mut in_fresh));
+        let mut behind = NOBODY;
         loop {
-            let (old, fresh) = (self.order[in_order], self.fresh[in_fresh]);
-            let is_old = old.rank <= fresh.rank;
-            let front = if is_old { old } else { fresh };
+            let front = if old.rank <= fresh.rank { old } else { fresh };
             while behind < front.rank {
                 behind = self.look_behind(start, rank_before, &mut allocated);
             }
-            if front.rank == NOBODY {
-                break;
+            if old.rank <= fresh.rank {
+                if front.rank == NOBODY {
+                    break;
+                }
+                old = next(&mut in_order);
+            } else {
+                fresh = next(&mut in_fresh);
             }
-            in_order += usize::from(is_old);
-            in_fresh += usize::from(!is_old);
             let lane = &mut self.lanes[front.lane as usize];
             if lane.front != front.rank || lane.looked_at == start {
                 // Another one was first when the timeslot began, and stands elsewhere.
                 continue;
             }
             lane.looked_at = start;
+            let is_lane_open = lane.is_open(&self.links, start);
             let mut following = 0;
-            if lane.is_open(&self.links, start)
-                && self.links.are_open(self.ways.before_lane(front.way), start)
-            {
+            if is_lane_open && self.links.are_open(self.ways.before_lane(front.way), start) {
                 self.grant(start, front.lane, 0, &mut allocated);
             } else {
                 self.kept.push(front);
                 following = 1;
             }
-            let lane = &self.lanes[front.lane as usize];
-            if let Some((rank, place)) = lane.find(following, &self.links, &self.ways, start, rank_before) {
+            if is_lane_open
+                && let lane = &self.lanes[front.lane as usize]
+                && let Some((rank, place)) = lane.find(following, &self.links, &self.ways, start, rank_before)
+            {
                 self.behind.push(Reverse((rank, front.lane, place)));
                 behind = behind.min(rank);
             }
         }
-        // What has become first in this timeslot was not in the order.
-        self.fresh.drain(..=fresh_len);
-        self.order.clear();
-        mem::swap(&mut self.order, &mut self.kept);
+        self.order = mem::take(&mut self.kept);
+        order.clear();
+        fresh_before.clear();
+        self.unused = [order, fresh_before];
     }
 
     /// Gives the first of those behind others its chance. Returns the rank of the next.
