@@ -11,6 +11,11 @@ use crate::ready::{KEY_MAX, Keyed, Ready};
 use crate::ring::Ring;
 use crate::wheel::Wheel;
 
+mod packed;
+mod pass;
+
+use packed::Packed;
+
 /// The most rings of one port.
 pub const RINGS_MAX: usize = 1 << 16;
 /// The most frames that one ring can be told to hold.
@@ -116,37 +121,6 @@ pub enum Rest {
 const FETCHED: u32 = 16;
 /// So many rings' states are in the cache anyway, the second one at least, and asking for them costs more than it gives.
 const RINGS_NEAR: usize = 512;
-
-/// A frame's descriptor in one word, so that a slot with a handle of 12 bytes takes a quarter of a cache line.
-#[derive(Debug, Clone, Copy, Default)]
-struct Packed(u32);
-
-impl Packed {
-    const ECN_SHIFT: u32 = 30;
-    /// The longest frame.
-    const BYTES_MAX: u32 = (1 << Self::ECN_SHIFT) - 1;
-
-    #[inline]
-    fn new(frame: Frame) -> Self {
-        assert!(frame.bytes <= Self::BYTES_MAX, "a frame of {} bytes", frame.bytes);
-        Self(frame.bytes | (frame.ecn as u32) << Self::ECN_SHIFT)
-    }
-
-    #[inline]
-    const fn bytes(self) -> u32 {
-        self.0 & Self::BYTES_MAX
-    }
-
-    #[inline]
-    const fn frame(self) -> Frame {
-        let ecn = match self.0 >> Self::ECN_SHIFT {
-            0 => Ecn::NotCapable,
-            1 => Ecn::Capable,
-            _ => Ecn::Congestion,
-        };
-        Frame { bytes: self.bytes(), ecn }
-    }
-}
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot<H> {
