@@ -161,9 +161,11 @@ impl Pacer {
         let mut random = Random::new(seed(run, host(Kind::Arbiter, 0), Purpose::Role));
         let mut clocks: HashMap<u32, i64> = HashMap::new();
         let mut arbiter = Arbiter::new(slot);
-        let mut links: HashMap<PortIndex, u32> = HashMap::new();
-        let mut known: HashMap<Vec<PortIndex>, u32> = HashMap::new();
-        let mut pairs: Vec<Pair> = Vec::new();
+        // The arbiter's number of each port's link.
+        let mut links = vec![u32::MAX; 2 * network.links.len()];
+        let mut way = Vec::new();
+        let mut known: HashMap<Vec<PortIndex>, u32> = HashMap::with_capacity(routes.len());
+        let mut pairs: Vec<Pair> = Vec::with_capacity(routes.len());
         let mut pair_of_end = Vec::with_capacity(routes.len());
         for (end, &route) in routes.iter().enumerate() {
             if settings.answers_only && (end >= bulk || end % 2 == 0) {
@@ -177,15 +179,15 @@ impl Pacer {
                 continue;
             };
             let pair = *known.entry(path).or_insert_with_key(|path| {
-                let way: Vec<u32> = path
-                    .iter()
-                    .map(|&port| {
-                        *links.entry(port).or_insert_with(|| {
-                            let rate = network.links[port as usize / 2].rate;
-                            arbiter.add_link(rate.time_to_send(Bytes::new(u64::from(slot_bytes))))
-                        })
-                    })
-                    .collect();
+                way.clear();
+                for &port in path {
+                    let link = &mut links[port as usize];
+                    if *link == u32::MAX {
+                        let rate = network.links[port as usize / 2].rate;
+                        *link = arbiter.add_link(rate.time_to_send(Bytes::new(u64::from(slot_bytes))));
+                    }
+                    way.push(*link);
+                }
                 // Clocks differ by `clock_error` at most: each is off by up to half of it either way (thesis §6.4.2).
                 let width = settings.clock_error.get();
                 let clock = *clocks.entry(network.source(first)).or_insert_with(|| {
