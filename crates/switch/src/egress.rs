@@ -95,20 +95,19 @@ impl<D: Driver> Switch<D> {
             }
         }
         for one in &bound[..len] {
-            // What most queues under load say no to.
-            let may_pass = may_pass
-                && one.is_simple
-                && self.outputs[usize::from(one.output)].queue.may_pass(now, one.ring as usize);
-            if may_pass && self.pass_bound(now, one) {
+            let (ring, input, output) = (one.ring as usize, one.input.into(), usize::from(one.output));
+            if !is_simple || !one.is_simple {
+                if !may_pass || !one.is_simple || !self.pass_bound(now, one) {
+                    self.put(now, one);
+                }
                 continue;
             }
-            if !is_simple || !one.is_simple {
-                self.put(now, one);
+            // What most queues under load say no to.
+            if self.outputs[output].queue.may_pass(now, ring) && self.pass_bound(now, one) {
                 continue;
             }
             let descriptor = Frame::new(one.frame.bytes);
             let held = Held { handle: one.frame.handle, input: one.input };
-            let (ring, input, output) = (one.ring as usize, one.input.into(), usize::from(one.output));
             if ring == PLAIN
                 && let Verdict::Dropped(_) = self.memory.admit(now, input, output, descriptor, || 0)
             {

@@ -80,6 +80,6 @@ impl<H: Copy + Default> RingState<H> {
     /// Whether a frame may go past, tokens and its length aside.
     #[inline(always)]
     fn may_pass(&self) -> bool {
-        self.queue.is_empty() && !self.paused && !self.has_aqm
+        !self.holds && self.bars == 0
     }
 }
