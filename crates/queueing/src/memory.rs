@@ -185,6 +185,51 @@ impl Memory {
         Verdict::Accepted { marked }
     }
 
+    /// The longest frame that would be let in now, markers aside; 0 where none would.
+    ///
+    /// # Panics
+    /// If there is no such port.
+    #[inline]
+    pub fn room(&self, input: usize, output: usize) -> u32 {
+        let port = &self.outputs[output];
+        let mut room = port.limit.saturating_sub(port.held.bytes);
+        if !self.plain {
+            room = room.min(self.room_of_others(input, output));
+        }
+        let in_cells = if self.cell == 1 { room } else { room - room % u64::from(self.cell) };
+        u32::try_from(in_cells).unwrap_or(u32::MAX).saturating_sub(self.overhead)
+    }
+
+    /// As [`Self::room`], in memory, the output's own limit aside.
+    fn room_of_others(&self, input: usize, output: usize) -> u64 {
+        let of = |account: &Account| account.limit.saturating_sub(account.held.bytes);
+        let mut room = if self.counts_inputs { of(&self.inputs[input]) } else { NONE };
+        let pool = self.pool_of(input, output);
+        let Some(account) = self.pools.get(pool) else { return room };
+        if let Some(&voq) = self.voqs.get(pool * self.outputs.len() + output) {
+            room = room.min(self.voq_limit.saturating_sub(voq));
+        }
+        if self.alpha.is_some_and(|alpha| !self.outputs[output].is_below(alpha, account)) {
+            return 0;
+        }
+        room.min(of(account))
+    }
+
+    /// Frames that [`Self::room`] had room for have left at `at` without being held: they count as enqueued and departed, and show in
+    /// no high-water mark.
+    ///
+    /// # Panics
+    /// If there is no such port.
+    #[inline]
+    pub fn pass(&mut self, at: Instant, output: usize, passed: Count) {
+        let port = &mut self.outputs[output];
+        for count in [&mut port.counters.enqueued, &mut port.counters.departed] {
+            count.frames += passed.frames;
+            count.bytes += passed.bytes;
+        }
+        port.emptied_at = at;
+    }
+
     /// A frame that was admitted has left at `at`.
     ///
     /// # Panics

@@ -11,77 +11,12 @@ use crate::ready::{KEY_MAX, Keyed, Ready};
 use crate::ring::Ring;
 use crate::wheel::Wheel;
 
-/// The most rings of one port.
-pub const RINGS_MAX: usize = 1 << 16;
-/// The most frames that one ring can be told to hold.
-pub const RING_FRAMES_MAX: u32 = 1 << 24;
+mod packed;
+mod pass;
+mod settings;
 
-/// Which of the rings that may send goes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Discipline {
-    /// In turn, a frame each.
-    #[default]
-    RoundRobin,
-    /// The one with the most frames; in turn among equals. Lengths from 262 143 frames on count as equal.
-    LongestFirst,
-    /// The one with the highest [`RingSettings::priority`]; in turn among equals.
-    StrictPriority,
-}
-
-/// Settings of one ring.
-#[derive(Debug, Clone)]
-pub struct RingSettings {
-    /// The most frames it holds, at most [`RING_FRAMES_MAX`].
-    pub frames_max: u32,
-    /// The most bytes it holds, as [`Frame::bytes`] counts them.
-    pub bytes_max: Bytes,
-    /// Frames to allocate room for at once; beyond that room doubles when needed, up to `frames_max`.
-    pub frames_reserved: u32,
-    /// Its token bucket: rate and burst. `None`: only the port's rate holds it back.
-    pub shaping: Option<(Rate, Bytes)>,
-    /// For [`Discipline::StrictPriority`]; the highest goes first.
-    pub priority: u8,
-    /// Marking and early dropping.
-    pub aqm: Aqm,
-}
-
-impl RingSettings {
-    /// A ring for so many frames, not shaped.
-    pub const fn new(frames_max: u32) -> Self {
-        Self {
-            frames_max,
-            bytes_max: Bytes::MAX,
-            frames_reserved: 0,
-            shaping: None,
-            priority: 0,
-            aqm: Aqm::None,
-        }
-    }
-}
-
-/// Why a ring cannot be added or changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum RingError {
-    /// The port has as many rings as it can.
-    #[error("a port has at most {max} rings")]
-    TooMany {
-        /// The most.
-        max: usize,
-    },
-    /// A ring that is too deep or holds nothing.
-    #[error("a ring holds 1 to {max} frames; got {got}, of which {reserved} reserved")]
-    Frames {
-        /// The depth asked for.
-        got: u32,
-        /// The room asked for at once.
-        reserved: u32,
-        /// The most.
-        max: u32,
-    },
-    /// Its token bucket.
-    #[error(transparent)]
-    Shaping(#[from] BucketError),
-}
+use packed::Packed;
+pub use settings::{Discipline, RING_FRAMES_MAX, RINGS_MAX, RingError, RingSettings};
 
 /// What a port does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,37 +52,6 @@ const FETCHED: u32 = 16;
 /// So many rings' states are in the cache anyway, the second one at least, and asking for them costs more than it gives.
 const RINGS_NEAR: usize = 512;
 
-/// A frame's descriptor in one word, so that a slot with a handle of 12 bytes takes a quarter of a cache line.
-#[derive(Debug, Clone, Copy, Default)]
-struct Packed(u32);
-
-impl Packed {
-    const ECN_SHIFT: u32 = 30;
-    /// The longest frame.
-    const BYTES_MAX: u32 = (1 << Self::ECN_SHIFT) - 1;
-
-    #[inline]
-    fn new(frame: Frame) -> Self {
-        assert!(frame.bytes <= Self::BYTES_MAX, "a frame of {} bytes", frame.bytes);
-        Self(frame.bytes | (frame.ecn as u32) << Self::ECN_SHIFT)
-    }
-
-    #[inline]
-    const fn bytes(self) -> u32 {
-        self.0 & Self::BYTES_MAX
-    }
-
-    #[inline]
-    const fn frame(self) -> Frame {
-        let ecn = match self.0 >> Self::ECN_SHIFT {
-            0 => Ecn::NotCapable,
-            1 => Ecn::Capable,
-            _ => Ecn::Congestion,
-        };
-        Frame { bytes: self.bytes(), ecn }
-    }
-}
-
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot<H> {
     frame: Packed,
@@ -165,32 +69,42 @@ enum State {
     Parked,
 }
 
-/// Two cache lines, side by side, for all that a frame touches: an arrival at a ring that waits already only the first.
+/// Two cache lines, side by side, for all that a frame touches: an arrival at a ring that waits already only the first, and a ring that
+/// holds one frame at a time nothing else.
 #[derive(Debug, Clone)]
 #[repr(C, align(128))]
 struct RingState<H> {
-    queue: Ring<Slot<H>>,
+    /// All frames but the first.
+    others: Ring<Slot<H>>,
     bytes: u64,
     /// The lesser of limit and high-water mark: up to here an arrival touches neither.
     bytes_easy: u64,
     enqueued: Count,
     frames_easy: u32,
     state: State,
-    paused: bool,
+    /// Whether there is a first frame.
+    holds: bool,
     shaped: bool,
-    has_aqm: bool,
+    /// [`PAUSED`], [`HAS_AQM`].
+    bars: u8,
     bucket: TokenBucket,
     /// Since when its first frame could go, as far as it and its rate are concerned.
     due: Instant,
     bytes_limit: u64,
-    bytes_max: u64,
-    frames_limit: u32,
-    frames_max: u32,
+    first: Slot<H>,
 }
+
+/// Nothing leaves the ring.
+const PAUSED: u8 = 1;
+/// Something marks or drops early.
+const HAS_AQM: u8 = 2;
 
 /// What only drops, marks and readers touch.
 #[derive(Debug, Clone)]
 struct Rare {
+    bytes_max: u64,
+    frames_limit: u32,
+    frames_max: u32,
     aqm: Aqm,
     priority: u8,
     emptied_at: Instant,
@@ -285,26 +199,27 @@ impl<H: Copy + Default> Port<H> {
             Some((rate, burst)) => TokenBucket::new(rate, burst)?,
             None => TokenBucket::new(TokenBucket::RATE_MAX, Bytes::ZERO)?,
         };
-        let mut queue = Ring::new();
-        queue.reserve(frames_reserved);
+        let mut others = Ring::new();
+        others.reserve(frames_reserved.saturating_sub(1));
         self.rings.push(RingState {
-            queue,
+            others,
             bytes: 0,
             bytes_easy: 0,
             enqueued: Count::default(),
             frames_easy: 0,
             state: State::Idle,
-            paused: false,
+            holds: false,
             shaped: shaping.is_some(),
-            has_aqm: !matches!(settings.aqm, Aqm::None),
+            bars: if matches!(settings.aqm, Aqm::None) { 0 } else { HAS_AQM },
             bucket,
             due: Instant::START,
             bytes_limit: bytes_max.get(),
+            first: Slot::default(),
+        });
+        self.rare.push(Rare {
             bytes_max: 0,
             frames_limit: frames_max,
             frames_max: 0,
-        });
-        self.rare.push(Rare {
             aqm: settings.aqm.clone(),
             priority,
             emptied_at: Instant::START,
@@ -334,9 +249,8 @@ impl<H: Copy + Default> Port<H> {
     ) -> Verdict {
         let state = &mut self.rings[ring];
         let mut marked = false;
-        if state.has_aqm {
-            let held =
-                Occupancy { bytes: state.bytes, frames: state.queue.len().into(), ..Occupancy::default() };
+        if state.bars & HAS_AQM != 0 {
+            let held = Occupancy { bytes: state.bytes, frames: state.len().into(), ..Occupancy::default() };
             let rare = &mut self.rare[ring];
             match rare.aqm.decide(now, &held, rare.emptied_at, frame, draw) {
                 Decision::Pass => {}
@@ -345,19 +259,21 @@ impl<H: Copy + Default> Port<H> {
             }
         }
         let bytes = state.bytes + u64::from(frame.bytes);
-        if (state.queue.len() >= state.frames_easy || bytes > state.bytes_easy) && !state.rises_to(bytes) {
+        if (state.len() >= state.frames_easy || bytes > state.bytes_easy)
+            && !state.rises_to(bytes, &mut self.rare[ring])
+        {
             return self.refuse(ring, Limit::Ring, frame.bytes);
         }
         if marked {
             self.rare[ring].marked.add(frame.bytes);
             frame.ecn = Ecn::Congestion;
         }
-        state.queue.push(Slot { frame: Packed::new(frame), handle });
+        state.push(Slot { frame: Packed::new(frame), handle });
         state.bytes = bytes;
         state.enqueued.add(frame.bytes);
         self.frames += 1;
         if state.state == State::Idle {
-            if !state.paused {
+            if state.bars & PAUSED == 0 {
                 let opens_at = state.opens_at(now, frame.bytes + self.overhead);
                 let waits = state.wait_until(now, opens_at);
                 self.join(now, ring, waits, opens_at);
@@ -379,7 +295,7 @@ impl<H: Copy + Default> Port<H> {
     /// Where the descriptor of the next arrival at a ring goes: for a prefetch, once [`Self::address`] has come.
     #[inline]
     pub fn arrival_address(&self, ring: usize) -> *const u8 {
-        self.rings[ring].queue.tail_address().cast()
+        self.rings[ring].others.tail_address().cast()
     }
 
     /// As [`Self::handle_arrival`] for many frames; `refused` is told of each that was not taken.
@@ -402,7 +318,7 @@ impl<H: Copy + Default> Port<H> {
     pub fn would_refuse(&self, ring: usize, bytes: u32) -> Option<Limit> {
         let state = &self.rings[ring];
         let full =
-            state.queue.len() >= state.frames_limit || state.bytes + u64::from(bytes) > state.bytes_limit;
+            state.len() >= self.rare[ring].frames_limit || state.bytes + u64::from(bytes) > state.bytes_limit;
         full.then_some(Limit::Ring)
     }
 
@@ -484,7 +400,7 @@ impl<H: Copy + Default> Port<H> {
             fetch(address.wrapping_add(64));
         }
         for ring in self.ready.upcoming(FETCHED) {
-            fetch(self.rings[ring as usize].queue.head_address().cast());
+            fetch(self.rings[ring as usize].others.head_address().cast());
         }
     }
 
@@ -492,7 +408,8 @@ impl<H: Copy + Default> Port<H> {
     #[inline(always)]
     fn depart(&mut self, now: Instant, ring: usize, earliest: Instant) -> (Frame, H) {
         let state = &mut self.rings[ring];
-        let Slot { frame, handle } = state.queue.pop().expect("a ring that is ready holds a frame");
+        let Slot { frame, handle } = state.first;
+        let next = state.pop();
         state.bytes -= u64::from(frame.bytes());
         self.frames -= 1;
         let bytes = frame.bytes() + self.overhead;
@@ -503,16 +420,16 @@ impl<H: Copy + Default> Port<H> {
         if state.shaped {
             state.bucket.take(at, bytes);
         }
-        match state.queue.front() {
+        match next {
             Some(next) => {
-                let next = next.frame.bytes() + self.overhead;
+                let next = next.bytes() + self.overhead;
                 let opens_at = state.opens_at(at, next);
                 let waits = state.wait_until(now, opens_at);
                 self.join(now, ring, waits, opens_at);
             }
             None => {
                 state.state = State::Idle;
-                if state.has_aqm {
+                if state.bars & HAS_AQM != 0 {
                     self.rare[ring].emptied_at = now;
                 }
             }
@@ -544,17 +461,18 @@ impl<H: Copy + Default> Port<H> {
 
     /// Takes a frame out of one ring whatever its rate, pause or turn: to empty a ring that goes away.
     pub fn take(&mut self, now: Instant, ring: usize) -> Option<(Frame, H)> {
-        if self.rings[ring].queue.is_empty() {
+        if !self.rings[ring].holds {
             return None;
         }
         self.deactivate(ring);
         let state = &mut self.rings[ring];
-        let Slot { frame, handle } = state.queue.pop()?;
+        let Slot { frame, handle } = state.first;
+        state.pop();
         state.bytes -= u64::from(frame.bytes());
         self.frames -= 1;
-        if !state.queue.is_empty() {
+        if state.holds {
             self.awaken(now, ring);
-        } else if state.has_aqm {
+        } else if state.bars & HAS_AQM != 0 {
             self.rare[ring].emptied_at = now;
         }
         Some((frame.frame(), handle))
@@ -563,20 +481,20 @@ impl<H: Copy + Default> Port<H> {
     /// Keeps a ring from sending, or lets it send again. Others are not touched.
     pub fn set_paused(&mut self, now: Instant, ring: usize, paused: bool) {
         let state = &mut self.rings[ring];
-        if state.paused == paused {
+        if (state.bars & PAUSED != 0) == paused {
             return;
         }
-        state.paused = paused;
+        state.bars ^= PAUSED;
         if paused {
             self.deactivate(ring);
-        } else if !state.queue.is_empty() {
+        } else if state.holds {
             self.awaken(now, ring);
         }
     }
 
     /// Whether a ring is kept from sending.
     pub fn is_paused(&self, ring: usize) -> bool {
-        self.rings[ring].paused
+        self.rings[ring].bars & PAUSED != 0
     }
 
     /// Changes a ring's capacity. Frames that are queued stay, even above the new one.
@@ -584,9 +502,9 @@ impl<H: Copy + Default> Port<H> {
         if frames_max == 0 || frames_max > RING_FRAMES_MAX {
             return Err(RingError::Frames { got: frames_max, reserved: 0, max: RING_FRAMES_MAX });
         }
-        let state = &mut self.rings[ring];
-        (state.frames_limit, state.bytes_limit) = (frames_max, bytes_max.get());
-        state.set_easy();
+        let (state, rare) = (&mut self.rings[ring], &mut self.rare[ring]);
+        (rare.frames_limit, state.bytes_limit) = (frames_max, bytes_max.get());
+        state.set_easy(rare);
         if self.discipline == Discipline::LongestFirst {
             self.ready.reserve_keys(frames_max);
         }
@@ -644,7 +562,7 @@ impl<H: Copy + Default> Port<H> {
         ring: usize,
         settings: &RingSettings,
     ) -> Result<(), RingError> {
-        assert!(self.rings[ring].queue.is_empty(), "ring {ring} is renewed while it holds frames");
+        assert!(!self.rings[ring].holds, "ring {ring} is renewed while it holds frames");
         let bucket = match settings.shaping {
             Some((rate, burst)) => TokenBucket::new(rate, burst)?,
             None => TokenBucket::new(TokenBucket::RATE_MAX, Bytes::ZERO)?,
@@ -653,9 +571,10 @@ impl<H: Copy + Default> Port<H> {
         self.set_aqm(ring, settings.aqm.clone());
         let state = &mut self.rings[ring];
         (state.bucket, state.shaped) = (bucket, settings.shaping.is_some());
-        (state.enqueued, state.bytes_max, state.frames_max, state.paused) = (Count::default(), 0, 0, false);
-        state.set_easy();
+        (state.enqueued, state.bars) = (Count::default(), state.bars & !PAUSED);
         let rare = &mut self.rare[ring];
+        (rare.bytes_max, rare.frames_max) = (0, 0);
+        state.set_easy(rare);
         rare.priority = settings.priority;
         (rare.marked, rare.dropped, rare.emptied_at) = (Count::default(), Default::default(), now);
         Ok(())
@@ -663,7 +582,8 @@ impl<H: Copy + Default> Port<H> {
 
     /// Changes a ring's marking; averages start afresh.
     pub fn set_aqm(&mut self, ring: usize, aqm: Aqm) {
-        self.rings[ring].has_aqm = !matches!(aqm, Aqm::None);
+        let state = &mut self.rings[ring];
+        state.bars = state.bars & PAUSED | if matches!(aqm, Aqm::None) { 0 } else { HAS_AQM };
         self.rare[ring].aqm = aqm;
     }
 
@@ -679,12 +599,12 @@ impl<H: Copy + Default> Port<H> {
 
     /// What a ring holds; bytes are the frames' own.
     pub fn held(&self, ring: usize) -> Occupancy {
-        let state = &self.rings[ring];
+        let (state, rare) = (&self.rings[ring], &self.rare[ring]);
         Occupancy {
             bytes: state.bytes,
-            frames: state.queue.len().into(),
-            bytes_max: state.bytes_max,
-            frames_max: state.frames_max.into(),
+            frames: state.len().into(),
+            bytes_max: rare.bytes_max,
+            frames_max: rare.frames_max.into(),
         }
     }
 
@@ -694,7 +614,7 @@ impl<H: Copy + Default> Port<H> {
         Counters {
             enqueued: state.enqueued,
             departed: Count {
-                frames: state.enqueued.frames - u64::from(state.queue.len()),
+                frames: state.enqueued.frames - u64::from(state.len()),
                 bytes: state.enqueued.bytes - state.bytes,
             },
             marked: rare.marked,
@@ -704,9 +624,9 @@ impl<H: Copy + Default> Port<H> {
 
     /// Starts a ring's high-water marks afresh from what is held now.
     pub fn reset_marks(&mut self, ring: usize) {
-        let state = &mut self.rings[ring];
-        (state.bytes_max, state.frames_max) = (state.bytes, state.queue.len());
-        state.set_easy();
+        let (state, rare) = (&mut self.rings[ring], &mut self.rare[ring]);
+        (rare.bytes_max, rare.frames_max) = (state.bytes, state.len());
+        state.set_easy(rare);
     }
 
     #[cold]
@@ -719,11 +639,10 @@ impl<H: Copy + Default> Port<H> {
     #[inline(never)]
     fn awaken(&mut self, now: Instant, ring: usize) {
         let state = &mut self.rings[ring];
-        if state.paused {
+        if state.bars & PAUSED != 0 {
             return;
         }
-        let bytes = state.queue.front().map_or(0, |slot| slot.frame.bytes());
-        let opens_at = state.opens_at(now, bytes + self.overhead);
+        let opens_at = state.opens_at(now, state.first.frame.bytes() + self.overhead);
         let waits = state.wait_until(now, opens_at);
         self.join(now, ring, waits, opens_at);
     }
@@ -754,22 +673,48 @@ impl<H: Copy + Default> Port<H> {
 }
 
 impl<H: Copy + Default> RingState<H> {
+    /// How many frames it holds.
+    #[inline(always)]
+    fn len(&self) -> u32 {
+        self.others.len() + u32::from(self.holds)
+    }
+
+    #[inline(always)]
+    fn push(&mut self, slot: Slot<H>) {
+        if self.holds {
+            self.others.push(slot);
+        } else {
+            (self.first, self.holds) = (slot, true);
+        }
+    }
+
+    /// The first frame is gone. Returns the next one, which is the first now.
+    #[inline(always)]
+    fn pop(&mut self) -> Option<Packed> {
+        let next = self.others.pop();
+        match next {
+            Some(slot) => self.first = slot,
+            None => self.holds = false,
+        }
+        next.map(|slot| slot.frame)
+    }
+
     /// An arrival would rise above a high-water mark or a limit. Returns whether it may; then the marks are set.
     #[inline(never)]
-    fn rises_to(&mut self, bytes: u64) -> bool {
-        let frames = self.queue.len() + 1;
-        let fits = frames <= self.frames_limit && bytes <= self.bytes_limit;
+    fn rises_to(&mut self, bytes: u64, rare: &mut Rare) -> bool {
+        let frames = self.len() + 1;
+        let fits = frames <= rare.frames_limit && bytes <= self.bytes_limit;
         if fits {
-            self.frames_max = self.frames_max.max(frames);
-            self.bytes_max = self.bytes_max.max(bytes);
-            self.set_easy();
+            rare.frames_max = rare.frames_max.max(frames);
+            rare.bytes_max = rare.bytes_max.max(bytes);
+            self.set_easy(rare);
         }
         fits
     }
 
-    fn set_easy(&mut self) {
-        self.frames_easy = self.frames_max.min(self.frames_limit);
-        self.bytes_easy = self.bytes_max.min(self.bytes_limit);
+    fn set_easy(&mut self, rare: &Rare) {
+        self.frames_easy = rare.frames_max.min(rare.frames_limit);
+        self.bytes_easy = rare.bytes_max.min(self.bytes_limit);
     }
 
     /// Notes where the ring waits, and returns whether it lacks tokens now.
@@ -795,6 +740,6 @@ fn key<H: Copy + Default>(state: &RingState<H>, rare: &Rare, discipline: Discipl
     match discipline {
         Discipline::RoundRobin => 0,
         Discipline::StrictPriority => rare.priority.into(),
-        Discipline::LongestFirst => state.queue.len().min(KEY_MAX),
+        Discipline::LongestFirst => state.len().min(KEY_MAX),
     }
 }

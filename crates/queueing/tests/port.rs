@@ -37,6 +37,7 @@ enum Step {
     Wait(u64),
     Arrive { ring: usize, bytes: u32, ecn: bool },
     Poll(usize),
+    Pass { ring: usize, bytes: u32 },
     Pause { ring: usize, paused: bool },
     Shape { ring: usize, shaping: Option<(u64, u64)> },
     Resize { ring: usize, frames: u32 },
@@ -60,6 +61,7 @@ fn steps(rings: usize) -> impl Strategy<Value = Vec<Step>> {
         10 => gap.prop_map(Step::Wait),
         20 => (ring.clone(), 64u32..9018, any::<bool>()).prop_map(|(ring, bytes, ecn)| Step::Arrive { ring, bytes, ecn }),
         15 => (1usize..6).prop_map(Step::Poll),
+        8 => (ring.clone(), 64u32..9018).prop_map(|(ring, bytes)| Step::Pass { ring, bytes }),
         2 => (ring.clone(), any::<bool>()).prop_map(|(ring, paused)| Step::Pause { ring, paused }),
         1 => (ring.clone(), shaping()).prop_map(|(ring, shaping)| Step::Shape { ring, shaping }),
         1 => (ring.clone(), 1u32..20).prop_map(|(ring, frames)| Step::Resize { ring, frames }),
@@ -160,6 +162,30 @@ proptest! {
                     for _ in 0..times {
                         let departure = port.poll_departure(now);
                         check(&mut naive, &mut open_at, discipline, now, departure)?;
+                    }
+                }
+                Step::Pass { ring, bytes } => {
+                    let is_clear = open_at.is_none()
+                        && naive.iter().filter_map(NaiveRing::ready_at).all(|ready_at| ready_at > now);
+                    prop_assert_eq!(port.is_clear(now), is_clear);
+                    let reference = &mut naive[ring];
+                    let has_tokens = reference.bucket.is_none_or(|bucket| bucket.ready_at(bytes) <= now);
+                    let is_idle = reference.queue.is_empty()
+                        && !reference.paused
+                        && matches!(reference.settings.aqm, Aqm::None);
+                    let passes =
+                        is_idle && has_tokens && u64::from(bytes) <= reference.settings.bytes_max.get();
+                    prop_assert!(port.may_pass(now, ring) || !passes);
+                    let any_number = is_idle && reference.bucket.is_none();
+                    prop_assert_eq!(port.passable(ring) >= bytes, passes && any_number);
+                    if is_clear {
+                        let before = port.held(ring);
+                        prop_assert_eq!(port.pass(now, ring, bytes), passes);
+                        prop_assert_eq!(port.held(ring), before, "what passes is not held");
+                        if let (true, Some(bucket)) = (passes, &mut reference.bucket) {
+                            bucket.take(now, bytes);
+                        }
+                        offered[ring] += u64::from(passes);
                     }
                 }
                 Step::Pause { ring, paused } => {

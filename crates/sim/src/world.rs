@@ -15,7 +15,7 @@ use crate::network::{Network, PortIndex};
 use crate::pacer::{PACING, Pacer};
 use crate::schedule::Schedule;
 use crate::sird::Sird;
-use crate::tcp::{self, Endpoint, Stats};
+use crate::tcp::{self, Endpoint, Stats, Written};
 
 /// An endpoint's timer may have run out.
 const ENDPOINT_TIMER: u32 = 1;
@@ -587,7 +587,8 @@ impl<W: Workload> World<W> {
         loop {
             let place = self.fabric.free_place();
             let segment = &mut self.fabric.segments[place as usize];
-            if !end.endpoint.write_transmit(stack, now, segment) {
+            let written = end.endpoint.write_transmit(stack, now, segment);
+            if written == Written::Nothing {
                 break;
             }
             self.payload.sent += u64::from(segment.payload);
@@ -602,6 +603,9 @@ impl<W: Workload> World<W> {
             let wire_bytes = self.fabric.send_from(place, &mut self.schedule, self.now, end.route, end.peer);
             self.frames_sent += 1;
             self.wire_bytes_sent += u64::from(wire_bytes);
+            if written == Written::Last {
+                break;
+            }
         }
         let deadline = end.endpoint.poll_deadline().get();
         if deadline < end.timer_at {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fanin_queueing::{Counters, Frame, LayoutError, Limit, Memory, Occupancy, Verdict};
+use fanin_queueing::{Count, Counters, Frame, LayoutError, Limit, Memory, Occupancy, Verdict};
 use fanin_units::{Bytes, Instant};
 
 use crate::config::{Config, Scheme};
@@ -64,6 +64,22 @@ impl Buffers {
             shared.give_to_pool(charge);
         }
         verdict
+    }
+
+    /// As [`Memory::room`].
+    #[inline]
+    pub(crate) fn room(&mut self, input: usize, output: usize) -> u32 {
+        if let Some((shared, size)) = &self.common {
+            let others = shared.pool() - self.memory.pool(POOL).bytes;
+            self.memory.set_pool_size(POOL, Bytes::new(size.saturating_sub(others)));
+        }
+        self.memory.room(input, output)
+    }
+
+    /// As [`Memory::pass`].
+    #[inline]
+    pub(crate) fn pass(&mut self, at: Instant, output: usize, passed: Count) {
+        self.memory.pass(at, output, passed);
     }
 
     /// As [`Memory::withdraw`].

@@ -233,6 +233,12 @@ impl Classifier {
         Self { groups, depth, is_wide }
     }
 
+    /// Whether there is no rule.
+    #[inline]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
     /// How much of a frame [`Self::classify`] asks for.
     #[inline]
     pub(crate) const fn depth(&self) -> Depth {

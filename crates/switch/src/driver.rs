@@ -5,6 +5,7 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 
 /// A frame that has come in.
+#[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received<H> {
     /// Where it lies; whoever holds this owns the frame.

@@ -27,7 +27,7 @@ pub(crate) struct Bound<H> {
     /// Where its rule is looked for first.
     pub(crate) place: u32,
     /// Its queue, once it is chosen; [`GONE`] where it goes no further.
-    ring: u32,
+    pub(crate) ring: u32,
     ecn: Ecn,
     /// Whether nothing but its ring has to be asked.
     is_simple: bool,
@@ -87,6 +87,7 @@ impl<D: Driver> Switch<D> {
         }
         // Nothing is taken from packet memory between here and the last of them.
         let is_simple = self.driver.room() >= ROOM_MIN && !self.tap.is_active() && !self.sends_pauses;
+        let may_pass = self.lets_pass();
         if self.has_many_rings {
             // Where a descriptor goes is known once its ring's state has come, which was asked for long ago.
             for one in bound[..len].iter().filter(|one| one.ring != GONE) {
@@ -94,13 +95,19 @@ impl<D: Driver> Switch<D> {
             }
         }
         for one in &bound[..len] {
+            let (ring, input, output) = (one.ring as usize, one.input.into(), usize::from(one.output));
             if !is_simple || !one.is_simple {
-                self.put(now, one);
+                if !may_pass || !one.is_simple || !self.pass_bound(now, one) {
+                    self.put(now, one);
+                }
+                continue;
+            }
+            // What most queues under load say no to.
+            if self.outputs[output].queue.may_pass(now, ring) && self.pass_bound(now, one) {
                 continue;
             }
             let descriptor = Frame::new(one.frame.bytes);
             let held = Held { handle: one.frame.handle, input: one.input };
-            let (ring, input, output) = (one.ring as usize, one.input.into(), usize::from(one.output));
             if ring == PLAIN
                 && let Verdict::Dropped(_) = self.memory.admit(now, input, output, descriptor, || 0)
             {

@@ -48,6 +48,10 @@ impl<D: Driver> Switch<D> {
         let mut heard = UNHEARD;
         let mut rest = received.as_slice();
         while !rest.is_empty() {
+            // What is bound for a queue goes before what comes behind it.
+            if self.bound_len == 0 {
+                rest = &rest[self.pass_plain(now, port, rest, &mut heard)..];
+            }
             rest = &rest[self.receive_plain(now, port, rest, &mut heard)..];
             if let Some((&frame, others)) = rest.split_first() {
                 self.receive_any(now, port, frame, &mut heard);

@@ -37,6 +37,7 @@ mod m21;
 mod memory;
 pub mod openflow;
 mod output;
+mod pass;
 mod pause;
 mod pool;
 mod prefetch;

@@ -11,6 +11,7 @@ use crate::driver::Received;
 use crate::early;
 use crate::frame::WIRE_BYTES;
 use crate::impair::Impairment;
+use crate::pass::Passing;
 use crate::prefetch::prefetch;
 use crate::snapshot::{Histogram, QueueSnapshot};
 
@@ -79,6 +80,8 @@ pub(crate) struct Output<H> {
     pub(crate) stash: Vec<Received<H>>,
     pub(crate) impairment: Option<Impairment<H>>,
     pub(crate) paused_until: Instant,
+    /// Frames that pass the queues in this round.
+    pub(crate) passing: Passing<H>,
 }
 
 /// What an output gives for the driver.
@@ -169,6 +172,7 @@ impl<H: Copy + Default> Output<H> {
             stash: Vec::new(),
             impairment: None,
             paused_until: Instant::START,
+            passing: Passing::default(),
         };
         let plain =
             RingSettings { aqm: aqm(spec.mark, mtu, spec.rate), ..RingSettings::new(RING_FRAMES_MAX) };

@@ -54,7 +54,7 @@ impl Shared {
     }
 
     /// Bytes taken of the pool.
-    #[cfg(test)]
+    #[inline]
     pub(crate) fn pool(&self) -> u64 {
         self.pool.0.load(Ordering::Relaxed)
     }

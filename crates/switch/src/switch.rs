@@ -149,6 +149,8 @@ pub struct Switch<D: Driver> {
     pub(crate) rule_tallies: Vec<Tally>,
     /// How far into frames the rules of any output look.
     pub(crate) depth: Depth,
+    /// Whether any output has no rules.
+    pub(crate) has_free_outputs: bool,
     /// Whether there are so many rings that they are not in the cache anyway.
     pub(crate) has_many_rings: bool,
     pub(crate) random: Random,
@@ -158,6 +160,10 @@ pub struct Switch<D: Driver> {
     pub(crate) bound: Vec<Bound<D::Handle>>,
     pub(crate) bound_len: usize,
     pub(crate) batch: Vec<Received<D::Handle>>,
+    /// Outputs with frames that pass their queues in this round, some of them more than once.
+    pub(crate) passing: Vec<u16>,
+    /// Counts bursts, so that what was found out in one is not used in another.
+    pub(crate) burst: u64,
     pub(crate) scratch: Vec<u8>,
     tick_at: Instant,
     sample_at: Instant,
@@ -229,6 +235,7 @@ impl<D: Driver> Switch<D> {
             payload_max: spec.mtu.get() as u32,
             rule_tallies: vec![Tally::default(); config.rule.len()],
             depth: Depth::default(),
+            has_free_outputs: false,
             has_many_rings: false,
             random: Random::new(spec.seed, 0),
             reserve: Reserve::default(),
@@ -236,6 +243,8 @@ impl<D: Driver> Switch<D> {
             bound: vec![Bound::default(); BURST],
             bound_len: 0,
             batch: Vec::with_capacity(BURST),
+            passing: Vec::with_capacity(ports),
+            burst: 0,
             scratch: Vec::new(),
             tick_at: Instant::START,
             sample_at: Instant::START,
@@ -336,6 +345,7 @@ impl<D: Driver> Switch<D> {
         }
         let classifiers: Vec<Classifier> = of_outputs.into_iter().map(Classifier::new).collect();
         self.depth = classifiers.iter().map(Classifier::depth).max().unwrap_or_default();
+        self.has_free_outputs = classifiers.iter().any(Classifier::is_empty);
         for (output, classifier) in self.outputs.iter_mut().zip(classifiers) {
             output.classifier = classifier;
         }
@@ -385,6 +395,9 @@ impl<D: Driver> Switch<D> {
         }
         if self.lanes.is_some() {
             frames += self.receive_messages(now);
+        }
+        if self.send_all_passing(now) {
+            next = Next::Now;
         }
         let pause_at = if self.sends_pauses { self.send_pauses(now) } else { None };
         for place in 0..self.mine.len() {

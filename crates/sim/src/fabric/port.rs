@@ -87,6 +87,9 @@ pub(crate) struct Port {
     /// Frames that its own limit refused.
     pub(crate) drops: u64,
     pub(super) rate: Rate,
+    /// Before this nothing leaves the queue that has not been released; a full queue is looked at far more often than
+    /// something leaves it.
+    unchanged_until: u64,
 }
 
 impl Port {
@@ -117,6 +120,7 @@ impl Port {
             limit: u64::MAX,
             drops: 0,
             rate,
+            unchanged_until: 0,
         }
     }
 
@@ -143,6 +147,9 @@ impl Port {
     /// Releases what has left the queue by `now`.
     #[inline]
     pub(super) fn settle(&mut self, now: u64, unstored_bytes: u32) -> u64 {
+        if now < self.unchanged_until {
+            return 0;
+        }
         let mut released = 0;
         while self.released < self.len {
             let &Frame { arrival, wire_bytes, .. } = self.frame(self.released);
@@ -151,6 +158,7 @@ impl Port {
                 left_at -= self.time_to_send(wire_bytes);
             }
             if left_at > now {
+                self.unchanged_until = left_at;
                 break;
             }
             released += self.charge(wire_bytes, unstored_bytes);
@@ -211,9 +219,8 @@ impl Port {
             &mut self.first
         } else {
             let behind = self.len - 1;
-            if behind == 0 {
-                self.next_arrival = arrival;
-            }
+            // Without a branch: how many there are follows no pattern.
+            self.next_arrival = if behind == 0 { arrival } else { self.next_arrival };
             if behind as usize == self.ring.len() {
                 self.grow();
             }
@@ -238,6 +245,7 @@ impl Port {
         }
         assert!(self.len > 1, "what is first on a link has begun to leave");
         self.len -= 1;
+        self.unchanged_until = 0;
         self.departure -= time;
         self.wire_bytes -= u64::from(wire_bytes);
         Some((Parcel::new(next, end, wire_bytes, segment), time))

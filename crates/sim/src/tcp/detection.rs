@@ -78,7 +78,14 @@ impl Endpoint {
     }
 
     /// Marks what the rule in force holds lost.
+    #[inline]
     pub(super) fn detect_losses(&mut self, config: &Config, now: Instant, ack: &Ack, newly_sacked: bool) {
+        if config.detection() != LossDetection::DuplicateAcks {
+            self.detect_by_sacks(config, now, ack, newly_sacked);
+        }
+    }
+
+    fn detect_by_sacks(&mut self, config: &Config, now: Instant, ack: &Ack, newly_sacked: bool) {
         match config.detection() {
             LossDetection::DuplicateAcks => {}
             LossDetection::Rfc6675 => {

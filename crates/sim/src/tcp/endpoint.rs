@@ -163,6 +163,15 @@ pub struct Endpoint {
     pub(super) window: Window,
 }
 
+/// What was written to be sent now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Written {
+    Nothing,
+    Segment,
+    /// A segment after which there is none.
+    Last,
+}
+
 /// A transmission that the window does not govern.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Force {
@@ -550,37 +559,44 @@ impl Endpoint {
     #[inline]
     pub fn poll_transmit(&mut self, config: &Config, now: Instant) -> Option<Segment> {
         let mut segment = Segment::default();
-        self.write_transmit(config, now, &mut segment).then_some(segment)
+        (self.write_transmit(config, now, &mut segment) != Written::Nothing).then_some(segment)
     }
 
-    /// As [`poll_transmit`](Self::poll_transmit): writes the segment to where it is wanted, and returns whether there was
-    /// one. Otherwise `segment` is left as it was.
+    /// As [`poll_transmit`](Self::poll_transmit): writes the segment to where it is wanted, if there is one. Otherwise
+    /// `segment` is left as it was.
     #[inline(always)]
-    pub(crate) fn write_transmit(&mut self, config: &Config, now: Instant, segment: &mut Segment) -> bool {
+    pub(crate) fn write_transmit(&mut self, config: &Config, now: Instant, segment: &mut Segment) -> Written {
         if self.phase != Phase::Established {
-            return put(segment, self.poll_opening(config, now));
+            return match self.poll_opening(config, now) {
+                None => Written::Nothing,
+                Some(opening) => {
+                    *segment = opening;
+                    Written::Segment
+                }
+            };
         }
         if (self.trouble.is_some() || self.force != Force::None)
+            && self.may_retransmit(config)
             && let Some(again) = self.poll_retransmission(config, now)
         {
             *segment = again;
-            return true;
+            return Written::Segment;
         }
         if self.next < self.written
             && !self.deferred
             && let Some(len) = self.may_send(config, now)
         {
             self.send_new(config, now, len, segment);
-            return true;
+            return Written::Segment;
         }
         if self.unvalidated {
             self.validate_window(config, now);
         }
         if self.receiver.wants_ack() {
             self.send_ack(config, now, segment);
-            return true;
+            return if self.receiver.wants_ack() { Written::Segment } else { Written::Last };
         }
-        false
+        Written::Nothing
     }
 
     /// Length of the next new segment if the windows and Nagle's rule let it go.
@@ -643,7 +659,7 @@ impl Endpoint {
     }
 
     #[inline]
-    fn send_new(&mut self, config: &Config, now: Instant, len: u32, segment: &mut Segment) {
+    pub(super) fn send_new(&mut self, config: &Config, now: Instant, len: u32, segment: &mut Segment) {
         let offset = self.next;
         let first = self.flight.out == 0;
         self.flight.push(config, offset, len, self.mss, now.get());
@@ -734,45 +750,6 @@ impl Endpoint {
     pub(crate) fn segment_size(&self) -> u16 {
         self.mss
     }
-
-    pub(crate) fn forced_new(&mut self, config: &Config, now: Instant) -> Option<Segment> {
-        let len = self.written_beyond_next().min(u64::from(self.mss)) as u32;
-        if len == 0 || self.next + u64::from(len) > self.window_edge {
-            return None;
-        }
-        let mut segment = Segment::default();
-        self.send_new(config, now, len, &mut segment);
-        Some(segment)
-    }
-
-    /// A probe of a closed window: what fits of the next segment, or a byte that the peer has already
-    /// (`tcp_write_wakeup`).
-    pub(crate) fn window_probe(&mut self, config: &Config, now: Instant) -> Option<Segment> {
-        let room = self.window_edge.saturating_sub(self.next).min(self.written_beyond_next());
-        let len = room.min(u64::from(self.mss)) as u32;
-        if self.flight.out == 0 && self.written_beyond_next() > 0 {
-            let delay = (self.rtt.rto(config).get() << self.probe_backoff.min(16)).min(config.rto.max.get());
-            self.start_timer(config, Timer::WindowProbe, now.get(), delay);
-        }
-        if len > 0 {
-            let mut segment = Segment::default();
-            self.send_new(config, now, len, &mut segment);
-            return Some(segment);
-        }
-        if self.written_beyond_next() == 0 {
-            return None;
-        }
-        self.counters.probes += 1;
-        self.acks += 1;
-        Some(self.finish(config, now, self.una.saturating_sub(1), 0, Flags::ACK))
-    }
-}
-
-/// Puts a segment, if there is one, where it is wanted.
-fn put(to: &mut Segment, segment: Option<Segment>) -> bool {
-    let Some(segment) = segment else { return false };
-    *to = segment;
-    true
 }
 
 #[cfg(test)]

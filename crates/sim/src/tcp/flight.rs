@@ -55,6 +55,8 @@ pub(crate) struct Flight {
     pub(crate) lost: u32,
     /// Copies of it that are in the network.
     pub(crate) retransmitted: u32,
+    /// Of what is held to be lost: that which has no copy in the network.
+    unrepaired: u32,
     /// The segment sent last was a full one, so that another can join its run.
     ends_full: bool,
 }
@@ -191,6 +193,8 @@ impl Flight {
         }
         if state & RETRANSMITTED != 0 {
             self.retransmitted -= units;
+        } else if state & LOST != 0 {
+            self.unrepaired -= units;
         }
     }
 
@@ -217,10 +221,8 @@ impl Flight {
         self.join(from);
     }
 
-    /// Sets bits on runs that `choose` selects, among them maybe [`LOST`]; a run newly lost is no longer
-    /// counted as retransmitted. Returns the units newly lost.
-    pub(crate) fn mark_lost(&mut self, config: &Config, mut choose: impl FnMut(&Run) -> bool) -> u32 {
-        let mut newly = 0;
+    /// Holds lost what `choose` selects of what is in the network; a copy of it is no longer counted as retransmitted.
+    pub(crate) fn mark_lost(&mut self, config: &Config, mut choose: impl FnMut(&Run) -> bool) {
         for run in self.runs.iter_mut() {
             let in_network = run.state & (LOST | SACKED) == 0 || run.is(RETRANSMITTED);
             if run.is(SACKED) || !in_network || !choose(run) {
@@ -233,10 +235,23 @@ impl Flight {
             if !run.is(LOST) {
                 self.lost += units;
             }
-            newly += units;
+            self.unrepaired += units;
             run.state = run.state & !RETRANSMITTED | LOST;
         }
-        newly
+    }
+
+    /// Holds the first segment lost, which is neither that nor received.
+    pub(crate) fn mark_first_lost(&mut self, config: &Config) {
+        let Some(&Run { start, len, mss, .. }) = self.runs.front() else { return };
+        if len > u32::from(mss) {
+            self.split_at(config, start + u64::from(mss));
+        }
+        let Some(run) = self.runs.front_mut() else { return };
+        let units = config.units(run.len, run.mss);
+        self.retransmitted -= if run.is(RETRANSMITTED) { units } else { 0 };
+        self.lost += units;
+        self.unrepaired += units;
+        run.state = run.state & !RETRANSMITTED | LOST;
     }
 
     /// Forgets that anything was held to be lost or was sent again (`tcp_undo_cwnd_reduction` with
@@ -246,6 +261,7 @@ impl Flight {
             run.state &= !LOST;
         }
         self.lost = 0;
+        self.unrepaired = 0;
     }
 
     /// The receiver threw away what it had SACKed, or a time-out makes us assume so.
@@ -276,6 +292,7 @@ impl Flight {
                 self.sacked += if state & SACKED != 0 { extra } else { 0 };
                 self.lost += if state & LOST != 0 { extra } else { 0 };
                 self.retransmitted += if state & RETRANSMITTED != 0 { extra } else { 0 };
+                self.unrepaired += if state & (LOST | RETRANSMITTED) == LOST { extra } else { 0 };
             }
         }
     }
@@ -288,10 +305,11 @@ impl Flight {
         while at + 1 < self.runs.len() && steps < 8 {
             let next = self.runs[at + 1];
             let run = &mut self.runs[at];
+            // The division last.
             let alike = run.state == next.state
                 && run.mss == next.mss
-                && run.len.is_multiple_of(u32::from(run.mss))
-                && (run.sent_at == next.sent_at || run.is(SACKED));
+                && (run.sent_at == next.sent_at || run.is(SACKED))
+                && run.len.is_multiple_of(u32::from(run.mss));
             if alike {
                 run.len += next.len;
                 run.sent_at = run.sent_at.max(next.sent_at);
@@ -305,10 +323,10 @@ impl Flight {
 
     /// The first segment that is lost and has no copy in the network: index of its run.
     pub(crate) fn next_lost(&self) -> Option<usize> {
-        if self.lost == 0 {
+        if self.unrepaired == 0 {
             return None;
         }
-        self.runs.position(|run| run.state & (LOST | RETRANSMITTED | SACKED) == LOST)
+        self.runs.position(|run| run.state & (LOST | RETRANSMITTED) == LOST)
     }
 
     /// Notes that the first segment of run `index` is sent again now; returns its start and length.
@@ -321,7 +339,9 @@ impl Flight {
         let run = &mut self.runs[index];
         let start = run.start;
         if !run.is(RETRANSMITTED) {
-            self.retransmitted += config.units(len, run.mss);
+            let units = config.units(len, run.mss);
+            self.retransmitted += units;
+            self.unrepaired -= if run.is(LOST) { units } else { 0 };
         }
         run.state |= RETRANSMITTED | EVER_RETRANSMITTED;
         run.sent_at = now;
@@ -340,7 +360,7 @@ impl Flight {
     /// Checks the sums against the runs; the property tests call it after every step.
     pub(crate) fn check(&self, config: &Config, una: u64, next: u64) {
         let mut expected = una;
-        let (mut out, mut sacked, mut lost, mut retransmitted) = (0, 0, 0, 0);
+        let (mut out, mut sacked, mut lost, mut retransmitted, mut unrepaired) = (0, 0, 0, 0, 0);
         for run in self.runs.iter() {
             assert_eq!(run.start, expected, "runs leave no gap");
             expected = run.end();
@@ -349,6 +369,7 @@ impl Flight {
             sacked += if run.is(SACKED) { units } else { 0 };
             lost += if run.is(LOST) { units } else { 0 };
             retransmitted += if run.is(RETRANSMITTED) { units } else { 0 };
+            unrepaired += if run.state & (LOST | RETRANSMITTED) == LOST { units } else { 0 };
             assert!(!run.is(SACKED) || !run.is(LOST | RETRANSMITTED));
         }
         assert_eq!(expected, next, "runs end at the next offset");
@@ -357,6 +378,7 @@ impl Flight {
             assert_eq!(sacked, self.sacked);
         }
         assert_eq!((lost, retransmitted), (self.lost, self.retransmitted));
+        assert_eq!(unrepaired, self.unrepaired, "what is lost and has no copy");
     }
 }
 

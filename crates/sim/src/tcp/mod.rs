@@ -34,6 +34,7 @@ pub use config::{
     Config, CongestionControl, CubicParameters, DctcpParameters, DelayedAck, Growth, LossDetection,
     Reduction, RtoConfig, RtoEstimator, RttSource, Segmentation, SwiftParameters, Validation, WindowUnit,
 };
+pub(crate) use endpoint::Written;
 pub use endpoint::{Endpoint, State, Stats};
 pub use profile::PROFILES;
 pub use segment::{Flags, Framing, SackBlock, Segment};

@@ -419,12 +419,21 @@ impl Receiver {
             }
             start = start.min(low);
             stop = stop.max(high);
-            store.recent.retain(|&recent| recent != low);
+            if config.sack {
+                store.recent.retain(|&recent| recent != low);
+            }
             to += 1;
         }
-        store.ranges.splice(from..to, [(start, stop)]);
-        store.recent.insert(0, start);
-        store.recent.truncate(RECENT_MAX);
+        if from == to {
+            store.ranges.insert(from, (start, stop));
+        } else {
+            store.ranges[from] = (start, stop);
+            store.ranges.drain(from + 1..to);
+        }
+        if config.sack {
+            store.recent.insert(0, start);
+            store.recent.truncate(RECENT_MAX);
+        }
     }
 
     /// The cumulative point has moved: what lies below it, or touches it, is in order now. Returns whether
@@ -506,11 +515,11 @@ impl Receiver {
                 self.timeout = ATO_MIN;
             }
         }
-        if segment.payload > 0 && self.timeout > 0 && now.get() - self.last_data_at < self.timeout {
-            self.flags |= INTERACTIVE;
-        }
+        // Without a branch: the time-out is zero before the first data.
+        let answers = (segment.payload > 0) & (now.get() - self.last_data_at < self.timeout);
         self.acked = self.next;
         self.flags &= !(ACK_NOW | ACK_SCHEDULED | ACK_TIMER | PUSHED | PUSHED_AGAIN);
+        self.flags |= if answers { INTERACTIVE } else { 0 };
         self.delayed_until = u64::MAX;
     }
 

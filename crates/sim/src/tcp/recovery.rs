@@ -134,7 +134,7 @@ impl Endpoint {
         updates_window: bool,
     ) {
         let prior_in_network = self.flight.in_network();
-        let prior_fack = self.flight.highest_sacked().unwrap_or(self.una);
+        let prior_fack = if config.sack { self.flight.highest_sacked() } else { None }.unwrap_or(self.una);
         let next = self.next;
         let advanced = segment.ack > self.una;
         self.trouble();
@@ -537,9 +537,7 @@ impl Endpoint {
         if run.is(LOST | SACKED) {
             return;
         }
-        let end = run.start + u64::from(run.len.min(u32::from(run.mss)));
-        self.flight.split_at(config, end);
-        self.flight.mark_lost(config, |run| run.start < end);
+        self.flight.mark_first_lost(config);
         if !config.sack {
             self.flight.sacked = self.flight.sacked.min(self.flight.out - self.flight.lost);
         }

@@ -1,4 +1,4 @@
-//! What is sent again: segments taken for lost, and the probe of a tail.
+//! What is sent again or out of turn: segments taken for lost, and probes of a tail or of a closed window.
 //!
 //! Follows `tcp_xmit_retransmit_queue` and `tcp_send_loss_probe` of `net/ipv4/tcp_output.c`; RFC 8985 §7.
 
@@ -10,6 +10,14 @@ use super::flight::{EVER_RETRANSMITTED, SACKED};
 use super::segment::{Flags, Segment};
 
 impl Endpoint {
+    /// Whether [`poll_retransmission`](Self::poll_retransmission) has to be asked: mostly the window is full.
+    #[inline]
+    pub(crate) fn may_retransmit(&self, config: &Config) -> bool {
+        let is_repairing = matches!(self.state, State::Recovery | State::Loss);
+        let has_room = self.flight.in_network() + config.segment_units() <= self.window.cwnd;
+        self.force != Force::None || (is_repairing & has_room)
+    }
+
     /// What is to be sent again, or sent out of turn, now.
     pub(crate) fn poll_retransmission(&mut self, config: &Config, now: Instant) -> Option<Segment> {
         match core::mem::replace(&mut self.force, Force::None) {
@@ -110,5 +118,37 @@ impl Endpoint {
         let rto = self.rtt.rto(config).get();
         self.start_timer(config, Timer::Retransmission, now.get(), rto);
         Some(segment)
+    }
+
+    pub(crate) fn forced_new(&mut self, config: &Config, now: Instant) -> Option<Segment> {
+        let len = self.written_beyond_next().min(u64::from(self.mss)) as u32;
+        if len == 0 || self.next + u64::from(len) > self.window_edge {
+            return None;
+        }
+        let mut segment = Segment::default();
+        self.send_new(config, now, len, &mut segment);
+        Some(segment)
+    }
+
+    /// A probe of a closed window: what fits of the next segment, or a byte that the peer has already
+    /// (`tcp_write_wakeup`).
+    pub(crate) fn window_probe(&mut self, config: &Config, now: Instant) -> Option<Segment> {
+        let room = self.window_edge.saturating_sub(self.next).min(self.written_beyond_next());
+        let len = room.min(u64::from(self.mss)) as u32;
+        if self.flight.out == 0 && self.written_beyond_next() > 0 {
+            let delay = (self.rtt.rto(config).get() << self.probe_backoff.min(16)).min(config.rto.max.get());
+            self.start_timer(config, Timer::WindowProbe, now.get(), delay);
+        }
+        if len > 0 {
+            let mut segment = Segment::default();
+            self.send_new(config, now, len, &mut segment);
+            return Some(segment);
+        }
+        if self.written_beyond_next() == 0 {
+            return None;
+        }
+        self.counters.probes += 1;
+        self.acks += 1;
+        Some(self.finish(config, now, self.una.saturating_sub(1), 0, Flags::ACK))
     }
 }

@@ -95,8 +95,11 @@ impl Runs {
     }
 
     /// The first run that satisfies `holds`.
-    pub(crate) fn position(&self, holds: impl FnMut(&Run) -> bool) -> Option<usize> {
-        self.iter().position(holds)
+    pub(crate) fn position(&self, mut holds: impl FnMut(&Run) -> bool) -> Option<usize> {
+        if holds(self.front()?) {
+            return Some(0);
+        }
+        self.rest.as_ref()?.iter().position(holds).map(|index| index + 1)
     }
 
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Run> {

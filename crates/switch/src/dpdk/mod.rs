@@ -11,20 +11,12 @@ const SLOTS: u16 = 2048;
 /// Flushes between two counts of what is free, and with how little there is one each time.
 const COUNT_EVERY: u32 = 64;
 const ROOM_LOW: usize = 1024;
+/// The most frames that the shim takes or gives in one call.
+const CALL_MAX: usize = 64;
 
 /// `struct rte_mbuf` and `struct rte_mempool`, which Rust never looks into.
 type Mbuf = c_void;
 type Mempool = c_void;
-
-/// `struct fanin_frame` of the shim.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-struct Frame {
-    mbuf: *mut Mbuf,
-    data: *mut u8,
-    head: u32,
-    bytes: u32,
-}
 
 // SAFETY: the signatures are those of shim.c, which is compiled with this file.
 unsafe extern "C" {
@@ -34,8 +26,8 @@ unsafe extern "C" {
     fn fanin_dpdk_open(port: u16, pool: *mut Mempool, slots: u16, mtu: u16) -> c_int;
     fn fanin_dpdk_close(port: u16);
     fn fanin_dpdk_thread() -> c_int;
-    fn fanin_dpdk_receive(port: u16, frames: *mut Frame, count: u16) -> u16;
-    fn fanin_dpdk_transmit(port: u16, mbufs: *mut *mut Mbuf, count: u16) -> u16;
+    fn fanin_dpdk_receive(port: u16, frames: *mut Received<DpdkFrame>, count: u16) -> u16;
+    fn fanin_dpdk_transmit(port: u16, frames: *const Received<DpdkFrame>, count: u16) -> u16;
     fn fanin_dpdk_free(mbuf: *mut Mbuf);
     fn fanin_dpdk_make(pool: *mut Mempool, bytes: *const u8, count: u32) -> *mut Mbuf;
     fn fanin_dpdk_copy(mbuf: *const Mbuf, bytes: *mut u8);
@@ -58,7 +50,8 @@ pub struct DpdkError {
     pub error: std::io::Error,
 }
 
-/// A frame in an mbuf, with what its headers are read by.
+/// A frame in an mbuf, with what its headers are read by: `struct fanin_handle` of the shim, as [`Received`] is its `struct fanin_frame`.
+#[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct DpdkFrame {
     mbuf: *mut Mbuf,
@@ -90,8 +83,6 @@ pub struct DpdkPorts {
     flushes: u32,
     ports: Vec<Option<u16>>,
     registered: bool,
-    received: Vec<Frame>,
-    sending: Vec<*mut Mbuf>,
 }
 
 // SAFETY: the mempool may be used by any thread; everything else belongs to this worker.
@@ -144,8 +135,6 @@ impl DpdkPorts {
                 flushes: 0,
                 ports: vec![None; ports],
                 registered: false,
-                received: Vec::new(),
-                sending: Vec::new(),
             })
             .collect();
         for (index, spec) in config.port.iter().enumerate() {
@@ -185,23 +174,30 @@ impl Driver for DpdkPorts {
             unsafe { fanin_dpdk_thread() };
             self.registered = true;
         }
-        let none = Frame { mbuf: std::ptr::null_mut(), data: std::ptr::null_mut(), head: 0, bytes: 0 };
-        self.received.resize(frames_max, none);
-        // SAFETY: room for as many frames as it is told.
-        let got = unsafe { fanin_dpdk_receive(port, self.received.as_mut_ptr(), frames_max as u16) };
-        self.room = self.room.saturating_sub(got.into());
-        into.extend(self.received[..usize::from(got)].iter().filter_map(|frame| {
-            let handle = DpdkFrame::new(frame.mbuf, frame.data, frame.head)?;
-            Some(Received { handle, bytes: frame.bytes })
-        }));
+        let frames_max = frames_max.min(CALL_MAX);
+        into.reserve(frames_max);
+        let room = into.spare_capacity_mut().as_mut_ptr().cast();
+        // SAFETY: room for as many frames as it is told. As many as it says it has written are whole: no mbuf is without data.
+        let got = unsafe {
+            let got = usize::from(fanin_dpdk_receive(port, room, frames_max as u16));
+            into.set_len(into.len() + got);
+            got
+        };
+        self.room = self.room.saturating_sub(got);
     }
 
     fn transmit(&mut self, port: usize, frames: &[Received<DpdkFrame>]) -> usize {
         let Some(port) = self.ports[port] else { return 0 };
-        self.sending.clear();
-        self.sending.extend(frames.iter().map(|frame| frame.handle.mbuf));
-        // SAFETY: as many mbufs as it is told, all ours; those that it takes are its own from now on.
-        unsafe { fanin_dpdk_transmit(port, self.sending.as_mut_ptr(), self.sending.len() as u16) }.into()
+        let mut taken = 0;
+        for frames in frames.chunks(CALL_MAX) {
+            // SAFETY: as many frames as it is told, all ours; those that it takes are its own from now on.
+            let now = unsafe { fanin_dpdk_transmit(port, frames.as_ptr(), frames.len() as u16) };
+            taken += usize::from(now);
+            if usize::from(now) < frames.len() {
+                break;
+            }
+        }
+        taken
     }
 
     fn flush(&mut self, _: usize) {

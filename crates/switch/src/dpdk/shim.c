@@ -8,12 +8,16 @@
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
 
-/* A frame as Rust sees it. */
-struct fanin_frame {
+/* A frame as Rust sees it: its handle, and all its bytes. */
+struct fanin_handle {
     struct rte_mbuf *mbuf;
     void *data;
-    uint32_t head;  /* bytes in its first part */
-    uint32_t bytes; /* all of them */
+    uint32_t head; /* bytes in its first part */
+};
+
+struct fanin_frame {
+    struct fanin_handle handle;
+    uint32_t bytes;
 };
 
 int fanin_dpdk_start(int count, char **arguments) { return rte_eal_init(count, arguments) < 0 ? rte_errno : 0; }
@@ -63,12 +67,17 @@ uint16_t fanin_dpdk_receive(uint16_t port, struct fanin_frame *frames, uint16_t 
     for (uint16_t n = 0; n < got; n++) {
         void *data = rte_pktmbuf_mtod(mbufs[n], void *);
         rte_prefetch0(data);
-        frames[n] = (struct fanin_frame){mbufs[n], data, rte_pktmbuf_data_len(mbufs[n]), rte_pktmbuf_pkt_len(mbufs[n])};
+        frames[n].handle = (struct fanin_handle){mbufs[n], data, rte_pktmbuf_data_len(mbufs[n])};
+        frames[n].bytes = rte_pktmbuf_pkt_len(mbufs[n]);
     }
     return got;
 }
 
-uint16_t fanin_dpdk_transmit(uint16_t port, struct rte_mbuf **mbufs, uint16_t count) {
+uint16_t fanin_dpdk_transmit(uint16_t port, const struct fanin_frame *frames, uint16_t count) {
+    struct rte_mbuf *mbufs[64];
+    count = RTE_MIN(count, (uint16_t)64);
+    for (uint16_t n = 0; n < count; n++)
+        mbufs[n] = frames[n].handle.mbuf;
     return rte_eth_tx_burst(port, 0, mbufs, count);
 }
 

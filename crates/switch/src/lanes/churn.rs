@@ -160,6 +160,10 @@ impl Run {
         for port in 0..PORTS {
             let (to, name) = (port as u8, format!("stays{port}"));
             config.station.push(StationSpec { mac: station(to), port: format!("p{port}"), vlan: None });
+            if port == PORTS - 1 {
+                // Nothing but rules that come and go: mostly none, so that frames pass without a look at rules.
+                continue;
+            }
             let frames = if is_roomy { 10_000 } else { 5 };
             least.insert(name.clone(), frames);
             config.ring.push(ring_spec(&name, port, frames, Some(100_000_000)));

@@ -1,0 +1,80 @@
+//! What is set of a port's rings.
+
+use fanin_units::{Bytes, Rate};
+
+use crate::aqm::Aqm;
+use crate::bucket::BucketError;
+#[cfg(doc)]
+use crate::frame::Frame;
+
+/// The most rings of one port.
+pub const RINGS_MAX: usize = 1 << 16;
+/// The most frames that one ring can be told to hold.
+pub const RING_FRAMES_MAX: u32 = 1 << 24;
+
+/// Which of the rings that may send goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Discipline {
+    /// In turn, a frame each.
+    #[default]
+    RoundRobin,
+    /// The one with the most frames; in turn among equals. Lengths from 262 143 frames on count as equal.
+    LongestFirst,
+    /// The one with the highest [`RingSettings::priority`]; in turn among equals.
+    StrictPriority,
+}
+
+/// Settings of one ring.
+#[derive(Debug, Clone)]
+pub struct RingSettings {
+    /// The most frames it holds, at most [`RING_FRAMES_MAX`].
+    pub frames_max: u32,
+    /// The most bytes it holds, as [`Frame::bytes`] counts them.
+    pub bytes_max: Bytes,
+    /// Frames to allocate room for at once; beyond that room doubles when needed, up to `frames_max`.
+    pub frames_reserved: u32,
+    /// Its token bucket: rate and burst. `None`: only the port's rate holds it back.
+    pub shaping: Option<(Rate, Bytes)>,
+    /// For [`Discipline::StrictPriority`]; the highest goes first.
+    pub priority: u8,
+    /// Marking and early dropping.
+    pub aqm: Aqm,
+}
+
+impl RingSettings {
+    /// A ring for so many frames, not shaped.
+    pub const fn new(frames_max: u32) -> Self {
+        Self {
+            frames_max,
+            bytes_max: Bytes::MAX,
+            frames_reserved: 0,
+            shaping: None,
+            priority: 0,
+            aqm: Aqm::None,
+        }
+    }
+}
+
+/// Why a ring cannot be added or changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RingError {
+    /// The port has as many rings as it can.
+    #[error("a port has at most {max} rings")]
+    TooMany {
+        /// The most.
+        max: usize,
+    },
+    /// A ring that is too deep or holds nothing.
+    #[error("a ring holds 1 to {max} frames; got {got}, of which {reserved} reserved")]
+    Frames {
+        /// The depth asked for.
+        got: u32,
+        /// The room asked for at once.
+        reserved: u32,
+        /// The most.
+        max: u32,
+    },
+    /// Its token bucket.
+    #[error(transparent)]
+    Shaping(#[from] BucketError),
+}

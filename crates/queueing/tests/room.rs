@@ -1,0 +1,71 @@
+//! What a memory says it has room for is what it lets in.
+
+use std::collections::VecDeque;
+
+use fanin_queueing::{Count, Frame, Layout, Memory};
+use fanin_units::{Bytes, Instant, Ratio};
+use proptest::prelude::*;
+
+const PORTS: usize = 3;
+
+fn layouts() -> impl Strategy<Value = Layout> {
+    let size = || 1_000u64..40_000;
+    let scheme = prop_oneof![
+        prop::collection::vec(size(), PORTS)
+            .prop_map(|sizes| Layout::dedicated(sizes.into_iter().map(Bytes::new).collect())),
+        size().prop_map(|size| Layout::shared(PORTS, Bytes::new(size))),
+        (size(), prop::sample::select(vec![500_000u64, 1_000_000, 2_000_000])).prop_map(|(size, alpha)| {
+            Layout::dynamic_threshold(PORTS, Bytes::new(size), Ratio::new(alpha))
+        }),
+    ];
+    let limit = prop::option::of(size());
+    (
+        scheme,
+        limit,
+        prop::sample::select(vec![0u64, 30]),
+        prop::sample::select(vec![1u64, 200]),
+        any::<bool>(),
+    )
+        .prop_map(|(mut layout, limit, overhead, cell, watches)| {
+            if let Some(limit) = limit {
+                layout.output_limits = vec![Bytes::new(limit); PORTS];
+            }
+            (layout.overhead, layout.cell) = (Bytes::new(overhead), Bytes::new(cell));
+            layout.watch_inputs = watches;
+            layout
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn room_is_what_is_let_in(
+        layout in layouts(),
+        steps in prop::collection::vec((0..4u8, 0..PORTS, 0..PORTS, 64u32..9018), 1..120),
+    ) {
+        let mut memory = Memory::new(&layout).unwrap();
+        let mut held = VecDeque::new();
+        let now = Instant::START;
+        for (what, input, output, bytes) in steps {
+            if what == 0 {
+                if let Some((input, output, bytes)) = held.pop_front() {
+                    memory.release(now, input, output, bytes);
+                }
+            } else if memory.admit(now, input, output, Frame::new(bytes), || 0).is_accepted() {
+                held.push_back((input, output, bytes));
+            }
+            let room = memory.room(input, output);
+            let lets_in = |bytes: u32| memory.clone().admit(now, input, output, Frame::new(bytes), || 0).is_accepted();
+            prop_assert!(room == 0 || lets_in(room), "{room} bytes are too many");
+            prop_assert!(!lets_in(room + 1), "{room} bytes are too few");
+            // What passes is counted, and takes nothing.
+            let (occupancy, enqueued) = (*memory.output(output), memory.counters(output).enqueued);
+            memory.pass(now, output, Count { frames: 2, bytes: 128 });
+            prop_assert_eq!(*memory.output(output), occupancy);
+            let counters = memory.counters(output);
+            prop_assert_eq!(counters.enqueued, Count { frames: enqueued.frames + 2, bytes: enqueued.bytes + 128 });
+            prop_assert_eq!(counters.enqueued.frames, counters.departed.frames + occupancy.frames);
+        }
+    }
+}
