@@ -138,6 +138,8 @@ struct Input {
     thresholds: Option<PauseThresholds>,
     /// While its neighbour is stopped: not before this it may go on.
     falls_at: u64,
+    /// How far ahead that was when it was found.
+    fall_time: u32,
 }
 
 impl Input {
@@ -523,7 +525,7 @@ impl HeldPorts {
             && state.line.len() > 0
             && let Some(switch) = self.node_of(index)
         {
-            self.handle_begin(moment, switch);
+            self.handle_begin(moment, switch, index);
         }
     }
 
@@ -601,7 +603,7 @@ impl HeldPorts {
             && let Some(switch) = self.node_of(index)
         {
             // One class, behind the other.
-            self.handle_begin(moment, switch);
+            self.handle_begin(moment, switch, index);
         }
     }
 }

@@ -66,9 +66,13 @@ impl HeldPorts {
                 let xon = input.thresholds.map_or(0, |thresholds| thresholds.xon().get());
                 // None of it at the very instant at which it may go on.
                 let above = input.level.saturating_sub(xon);
-                // It may well leave as fast as it came in.
-                let step = moment.ports[from as usize].time_to_send(above as u32);
-                self.inputs[from as usize].falls_at = self.foresee_fall(moment, switch, from, above, step);
+                // As long as it took the last time, or as fast as it came in.
+                let step = moment.ports[from as usize].time_to_send(above as u32).max(input.fall_time.into());
+                let falls_at = self.foresee_fall(moment, switch, from, above, step);
+                let input = &mut self.inputs[from as usize];
+                input.falls_at = falls_at;
+                input.fall_time =
+                    u32::try_from(falls_at.saturating_sub(moment.now)).unwrap_or(input.fall_time);
             }
             next = next.min(self.inputs[from as usize].falls_at);
         }
@@ -86,13 +90,25 @@ impl HeldPorts {
         }
     }
 
-    /// A port of a switch begins to send what waited, of which it was not known when it would leave.
-    pub(super) fn handle_begin(&mut self, moment: &mut Moment<'_>, switch: usize) {
-        for place in 0..self.nodes[switch].stopping.len() {
-            let from = self.nodes[switch].stopping[place];
-            self.inputs[from as usize].falls_at = 0;
+    /// A port of a switch begins to send what waited, of which it was not known when it would leave: those of whom it is may go on
+    /// from then on, as far as is known.
+    pub(super) fn handle_begin(&mut self, moment: &mut Moment<'_>, switch: usize, index: PortIndex) {
+        let node = &self.nodes[switch];
+        if node.stopping.is_empty() {
+            return;
         }
-        self.watch_levels(moment, switch);
+        let state = &self.ports[index as usize];
+        for booked in (0..).map_while(|place| state.line.get(place)) {
+            let input = &mut self.inputs[booked.from() as usize];
+            input.falls_at = input.falls_at.min(booked.release);
+        }
+        // What waits behind those leaves later.
+        let departure = moment.ports[index as usize].departure;
+        for &from in &node.stopping {
+            let input = &mut self.inputs[from as usize];
+            input.falls_at = input.falls_at.min(departure);
+        }
+        self.foresee_levels(moment, switch);
     }
 
     /// When so many bytes of what came in by a port will have left the switch, or until when it is known that they will not; what
