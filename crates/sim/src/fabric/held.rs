@@ -7,7 +7,7 @@
 //!
 //! A switch counts what came in by a port and still waits; where that passes the upper threshold, it tells the neighbour
 //! to stop, and at the lower one to go on. Memory and counts are settled when somebody looks, so that both are exact where
-//! they decide anything; while a neighbour is stopped, at every release. What is due at the instant of an arrival or of a
+//! they decide anything; when a neighbour that is stopped may go on is foreseen. What is due at the instant of an arrival or of a
 //! signal comes before it, as in switches without PAUSE: where nobody is ever stopped, all comes out the same.
 //!
 //! The signal is a frame of its own on the way back: it waits for the frame that is being sent, takes its time on the wire,
@@ -74,12 +74,11 @@ struct Waiting {
 #[derive(Default)]
 #[repr(C, align(64))]
 struct Held {
-    /// By class, in [`HeldPorts::frames`].
-    waiting: [List; 2],
-    /// When its line is looked at next: what is scheduled for later is of no account.
-    look_at: u64,
+    line: Line,
     /// When the last frame that was booked will have left; the link's own departure is later behind a signal.
     line_end: u64,
+    /// When its line is looked at next: what is scheduled for later is of no account.
+    look_at: u64,
     /// Its place among the outputs of all switches; [`NIL`] at a host.
     slot: u32,
     /// Its number among the outputs of its switch.
@@ -92,7 +91,8 @@ struct Held {
     class_only: bool,
     /// Nothing waits, nothing is stopped, and there is nothing to look after but its own limit.
     is_calm: bool,
-    line: Line,
+    /// By class, in [`HeldPorts::frames`].
+    waiting: [List; 2],
     /// Signals on their way to it.
     signals: VecDeque<PauseSignal>,
     stopped_since: u64,
@@ -106,6 +106,14 @@ struct Held {
 impl Held {
     fn may_go(&self, class: usize) -> bool {
         !self.stopped[class] && !self.waiting[class].is_empty()
+    }
+
+    /// Whether nothing is amiss, so that a frame may be booked behind those that are without a closer look: it need not pass any, and
+    /// those are fewer than so many.
+    #[inline(always)]
+    fn takes(&self, port: &Port, now: u64, class: usize, line_max: u32) -> bool {
+        let passes = class == URGENT && self.line.last().is_some_and(|booked| booked.class() == BULK);
+        self.is_calm && self.is_open(port, now) && self.line.len() < line_max && !passes
     }
 
     /// Whether a frame may be booked behind those that are: whatever else the link is busy with may still be passed.
@@ -128,6 +136,10 @@ struct Input {
     /// Whether only bulk data count.
     class_only: bool,
     thresholds: Option<PauseThresholds>,
+    /// While its neighbour is stopped: not before this it may go on.
+    falls_at: u64,
+    /// How far ahead that was when it was found.
+    fall_time: u32,
 }
 
 impl Input {
@@ -138,9 +150,8 @@ impl Input {
     /// After a change of what was signalled, or of the most that any input ever held.
     fn watch(&mut self, level_max: u64) {
         self.matters_at = match self.thresholds {
-            Some(thresholds) if thresholds.is_paused() => 0,
-            Some(thresholds) => thresholds.xoff().get().min(level_max + 1),
-            None => level_max + 1,
+            Some(thresholds) if !thresholds.is_paused() => thresholds.xoff().get().min(level_max + 1),
+            _ => level_max + 1,
         };
     }
 }
@@ -203,6 +214,10 @@ pub(crate) struct HeldPorts {
     line_low: u32,
     /// How many it has at most where nothing waits.
     line_free: u32,
+    /// What leaves of that which a stopped neighbour sent: when, and how much. Empty, kept for its memory.
+    falls: Vec<(u64, u64)>,
+    /// Not so where tests compare: then a switch that has stopped somebody looks at each release.
+    foresees_levels: bool,
     /// The most bytes that ever waited behind one input.
     level_max: u64,
     has_priorities: bool,
@@ -277,7 +292,7 @@ impl HeldPorts {
             network.switches.iter().any(|kind| kind.settings.pause.mode == PauseMode::Priority);
         for (held, &switch) in ports.iter_mut().zip(&switch_of) {
             let node: Option<&Node> = nodes.get(switch as usize);
-            held.is_calm = !has_priorities && node.is_some_and(|node| node.memory.is_none());
+            held.is_calm = node.is_none_or(|node| node.memory.is_none());
         }
         Ok(Self {
             ports,
@@ -292,6 +307,8 @@ impl HeldPorts {
             line_low: line::LINE_MAX / 4,
             // A frame of a higher priority has all others taken back.
             line_free: if has_priorities { line::LINE_MAX } else { u32::MAX },
+            falls: Vec::new(),
+            foresees_levels: true,
             level_max: 0,
             has_priorities,
             bulk_ends: u32::MAX,
@@ -304,8 +321,8 @@ impl HeldPorts {
 
     #[inline]
     fn class(&self, end: u32) -> usize {
-        let is_bulk = end < self.bulk_ends && end.is_multiple_of(2);
-        if self.has_priorities && !is_bulk { URGENT } else { BULK }
+        let is_bulk = || end < self.bulk_ends && end.is_multiple_of(2);
+        if self.has_priorities && !is_bulk() { URGENT } else { BULK }
     }
 
     /// All frames that wait.
@@ -401,16 +418,13 @@ impl HeldPorts {
         self.fronts[state.slot as usize] = state.line.front();
     }
 
-    /// Gives back the memory of all that has left a switch by `now`. Returns when the next frame will have.
-    fn settle_switch(&mut self, now: u64, switch: usize) -> u64 {
-        let mut next = NEVER;
+    /// Gives back the memory of all that has left a switch by `now`.
+    fn settle_switch(&mut self, now: u64, switch: usize) {
         for slot in self.nodes[switch].outputs.clone() {
             if self.fronts[slot] <= now {
                 self.settle_due(now, self.outputs[slot]);
             }
-            next = next.min(self.fronts[slot]);
         }
-        next
     }
 
     /// Whether the memory of a switch takes a frame that came in by the first port and goes out by the second.
@@ -475,7 +489,7 @@ impl HeldPorts {
         if state.look_at <= now {
             state.look_at = NEVER;
         }
-        let mut is_booked = false;
+        let was_empty = state.line.len() == 0;
         loop {
             let state = &self.ports[index as usize];
             let class = match [state.may_go(URGENT), state.may_go(BULK)] {
@@ -501,17 +515,17 @@ impl HeldPorts {
             let list = &mut self.ports[index as usize].waiting[class];
             let Some(waiting) = self.frames.pop(list) else { break };
             self.book(moment, index, class, waiting);
-            is_booked = true;
         }
         let state = &mut self.ports[index as usize];
         let is_stopped = state.stopped[BULK] || state.stopped[URGENT];
         let waits = !state.waiting[BULK].is_empty() || !state.waiting[URGENT].is_empty();
         let node = self.nodes.get(self.switch_of[index as usize] as usize);
-        let is_plain = self.line_free == u32::MAX && node.is_some_and(|node| node.memory.is_none());
-        state.is_calm = is_plain && !is_stopped && !waits;
-        // What waited had no release that the switch could know of.
-        if is_booked && let Some(switch) = self.node_of(index) {
-            self.watch_levels(moment, switch);
+        state.is_calm = node.is_none_or(|node| node.memory.is_none()) && !is_stopped && !waits;
+        if was_empty
+            && state.line.len() > 0
+            && let Some(switch) = self.node_of(index)
+        {
+            self.handle_begin(moment, switch, index);
         }
     }
 
@@ -582,7 +596,15 @@ impl HeldPorts {
             state.stopped_for += now - state.stopped_since;
             state.longest = state.longest.max(now - state.stopped_since);
         }
+        let is_line_empty = self.ports[index as usize].line.len() == 0;
         self.book_waiting(moment, index);
+        if !stop
+            && !is_line_empty
+            && let Some(switch) = self.node_of(index)
+        {
+            // One class, behind the other.
+            self.handle_begin(moment, switch, index);
+        }
     }
 }
 
@@ -607,8 +629,9 @@ impl Fabric {
         let Self { held: Some(held), ports, ample, unstored_bytes, .. } = self else { return Err(parcel) };
         let unstored = *unstored_bytes;
         let wire_bytes = parcel.wire_bytes();
+        let class = held.class(parcel.end());
         let (state, port) = (&mut held.ports[index as usize], &mut ports[index as usize]);
-        if !state.is_calm || !state.is_open(port, now) || held.looks[port.switch as usize] <= now {
+        if !state.takes(port, now, class, held.line_free) || held.looks[port.switch as usize] <= now {
             return self.hold_carefully(schedule, now, [from, index], parcel, false);
         }
         let charge = port.charge(wire_bytes, unstored);
@@ -617,14 +640,35 @@ impl Fabric {
             return Err(parcel);
         }
         let input = &mut held.inputs[from as usize];
-        if input.level + charge >= input.matters_at || state.line.len() % LINE_LONG == LINE_LONG - 1 {
+        let counted = if input.counts(class) { charge } else { 0 };
+        if input.level + counted >= input.matters_at || state.line.len() % LINE_LONG == LINE_LONG - 1 {
             return self.hold_carefully(schedule, now, [from, index], parcel, true);
         }
-        input.level += charge;
+        input.level += counted;
         let mut moment = Moment { ports, schedule, now, unstored };
-        held.book(&mut moment, index, BULK, Waiting { parcel, from });
+        held.book(&mut moment, index, class, Waiting { parcel, from });
         let port = &ports[index as usize];
         Ok(port.leads_to_host & (port.len == 1))
+    }
+
+    /// Queues a frame at its own host's port that may be stopped.
+    #[inline(never)]
+    pub(super) fn hold_at_host(
+        &mut self,
+        schedule: &mut Schedule,
+        now: u64,
+        index: PortIndex,
+        parcel: Parcel,
+    ) {
+        let Self { held: Some(held), ports, unstored_bytes, .. } = self else { return };
+        let class = held.class(parcel.end());
+        let line_max = held.line_free.min(LINE_LONG - 1);
+        if held.ports[index as usize].takes(&ports[index as usize], now, class, line_max) {
+            let mut moment = Moment { ports, schedule, now, unstored: *unstored_bytes };
+            return held.book(&mut moment, index, class, Waiting { parcel, from: NIL });
+        }
+        let sent = self.hold_carefully(schedule, now, [NIL, index], parcel, false);
+        debug_assert!(sent.is_ok(), "hosts queue without limit");
     }
 
     /// Queues a frame at any port that may be stopped, as [`Self::hold`]; `from` is [`NIL`] at its own host. It may have passed
@@ -643,7 +687,7 @@ impl Fabric {
         let wire_bytes = parcel.wire_bytes();
         let mut moment = Moment { ports, schedule, now, unstored };
         let class = held.class(parcel.end());
-        let mut risen = None;
+        let mut stops = false;
         let switch = held.switch_of[index as usize] as usize;
         let state = &held.ports[index as usize];
         if held.has_priorities || state.look_at <= now || state.line.len() >= LINE_LONG - 1 {
@@ -679,8 +723,7 @@ impl Fabric {
             if input.counts(class) {
                 input.level += charge;
                 if input.level >= input.matters_at {
-                    held.handle_rise(&mut moment, switch, from);
-                    risen = Some(switch);
+                    stops = held.handle_rise(&mut moment, switch, from);
                 }
             }
         }
@@ -693,7 +736,7 @@ impl Fabric {
         let waiting = Waiting { parcel, from };
         if is_first && !overtakes && !state.stopped[class] && has_room && is_open {
             held.book(&mut moment, index, class, waiting);
-            if let Some(switch) = risen {
+            if stops {
                 // Its own release may be the one that the switch has to look after.
                 held.watch_levels(&mut moment, switch);
             }
@@ -709,6 +752,9 @@ impl Fabric {
         let state = &held.ports[index as usize];
         if !state.stopped[class] && (overtakes || state.look_at == NEVER) {
             held.book_waiting(&mut moment, index);
+        }
+        if stops {
+            held.watch_levels(&mut moment, switch);
         }
         Ok(false)
     }
