@@ -43,6 +43,9 @@ impl<W: Workload> World<W> {
                 None => end.endpoint.prefetch(next.wire_bytes > FRAME_BYTES_ACK_MAX),
                 Some(sird) => sird.prefetch(next.end),
             }
+            if let Some(pacer) = &self.pacer {
+                pacer.prefetch(next.end);
+            }
         }
     }
 
@@ -54,6 +57,9 @@ impl<W: Workload> World<W> {
             let end = &self.ends[index as usize];
             prefetch(&end.timer_at);
             end.endpoint.prefetch(false);
+            if let Some(pacer) = &self.pacer {
+                pacer.prefetch(index);
+            }
         }
         if let Some(&(index, ..)) = waiting.get(1) {
             let end = &self.ends[index as usize];
