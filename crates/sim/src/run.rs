@@ -20,7 +20,7 @@ use crate::speed::Meter;
 use crate::stack::stack;
 use crate::topology::{self, Roles};
 use crate::workload::Plan;
-use crate::world::{Ending, Watch, Workload, World};
+use crate::world::{Ending, Watch, Workload, World, peer};
 
 /// What the caller has to say in a run.
 pub struct Control<'a> {
@@ -453,7 +453,7 @@ fn flow_rows<W: Workload>(world: &World<W>, connections: &[Wanted], names: &[Arc
             Some(FlowRow {
                 flow: end as u64 / 2,
                 source: name(end).clone(),
-                destination: name(world.peer_of(end as u32) as usize).clone(),
+                destination: name(peer(end as u32) as usize).clone(),
                 acked_bytes,
                 segments: stats.segments,
                 retransmits: stats.retransmits,

@@ -1,7 +1,7 @@
 //! What will be needed soon is fetched before: segments and the ends of connections lie idle for so long that they have
 //! left the near caches.
 
-use super::{EndIndex, Workload, World};
+use super::{EndIndex, Workload, World, peer};
 use crate::network::PortIndex;
 use crate::prefetch::prefetch;
 
@@ -62,8 +62,7 @@ impl<W: Workload> World<W> {
             }
         }
         if let Some(&(index, ..)) = waiting.get(1) {
-            let end = &self.ends[index as usize];
-            prefetch(&self.ends[end.peer as usize].inbox_head);
+            prefetch(&self.ends[peer(index) as usize].inbox_head);
         }
     }
 }
