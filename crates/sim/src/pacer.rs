@@ -451,7 +451,10 @@ impl Pacer {
         pair.outstanding = pair.outstanding.saturating_sub(1);
         let mut left = self.slot_bytes;
         self.figures.slots_unused += u64::from(pair.queue.is_empty());
-        while self.packets.first(pair.queue).is_some_and(|waiting| waiting.parcel.wire_bytes() <= left) {
+        // Where nothing is left, the next packet need not be looked at, which lies elsewhere.
+        while left > 0
+            && self.packets.first(pair.queue).is_some_and(|waiting| waiting.parcel.wire_bytes() <= left)
+        {
             let Some(waiting) = self.packets.pop(&mut pair.queue) else { break };
             left -= waiting.parcel.wire_bytes();
             self.payload -= u64::from(waiting.payload);

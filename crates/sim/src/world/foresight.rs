@@ -45,6 +45,7 @@ impl<W: Workload> World<W> {
             }
             if let Some(pacer) = &self.pacer {
                 pacer.prefetch(next.end);
+                end.endpoint.prefetch_rtt();
             }
         }
     }
