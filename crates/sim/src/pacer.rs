@@ -425,10 +425,10 @@ impl Pacer {
         // As above, and so do their packets.
         for place in 0..together {
             let pair = |place: usize| self.going.get(place).map(|&number| &self.pairs[number as usize]);
-            if let Some(pair) = pair(place + 4) {
+            if let Some(pair) = pair(place + 8) {
                 prefetch(pair);
             }
-            if let Some(waiting) = pair(place + 2).and_then(|pair| self.packets.first(pair.queue)) {
+            if let Some(waiting) = pair(place + 4).and_then(|pair| self.packets.first(pair.queue)) {
                 prefetch(waiting);
             }
             let Some(&number) = self.going.get(place) else { break };
