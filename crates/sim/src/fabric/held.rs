@@ -27,7 +27,6 @@ use fanin_units::{Duration, Instant};
 
 use super::{Descriptor, Fabric, Flags, INDEX_BITS, NIL, Parcel, Port, PortIndex, Schedule};
 use crate::Error;
-use crate::lists::{List, Lists};
 use crate::memories::Place;
 use crate::network::{Network, NodeKind};
 use crate::prefetch::prefetch;
@@ -61,6 +60,9 @@ const URGENT: usize = 1;
 
 /// At each so many frames a line is settled, so that it holds little that has left.
 const LINE_LONG: u32 = 64;
+
+/// A frame that waits behind so many others is fetched.
+const FRAMES_AHEAD: usize = 8;
 
 /// Nothing is due.
 const NEVER: u64 = u64::MAX;
@@ -100,8 +102,8 @@ struct Held {
     keeps_memory: bool,
     /// Nothing waits, nothing is stopped, and there is nothing to look after but its own limit.
     is_calm: bool,
-    /// By class, in [`HeldPorts::frames`].
-    waiting: [List; 2],
+    /// By class; one behind the other in memory, since they wait for so long that they have left the near caches.
+    waiting: [VecDeque<Waiting>; 2],
     /// Its number among the outputs of its switch.
     output: u16,
     /// A stop is for bulk data only.
@@ -193,8 +195,6 @@ pub(crate) struct HeldPorts {
     ports: Vec<Held>,
     /// By port, too.
     inputs: Vec<Input>,
-    /// What waits at them.
-    frames: Lists<Waiting>,
     /// By switch number.
     nodes: Vec<Node>,
     /// By switch number: when its levels are looked at next; what is scheduled for later is of no account.
@@ -292,7 +292,6 @@ impl HeldPorts {
         Ok(Self {
             ports,
             inputs,
-            frames: Lists::new(),
             looks: vec![NEVER; nodes.len()],
             nodes,
             switch_of,
@@ -322,11 +321,7 @@ impl HeldPorts {
 
     /// All frames that wait.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = Parcel> {
-        self.ports.iter().flat_map(|held| self.waiting_at(held)).map(|waiting| waiting.parcel)
-    }
-
-    fn waiting_at(&self, held: &Held) -> impl Iterator<Item = &Waiting> {
-        held.waiting.into_iter().flat_map(|list| self.frames.iter(list))
+        self.ports.iter().flat_map(|held| held.waiting.iter().flatten()).map(|waiting| waiting.parcel)
     }
 
     /// Whether the frames of a port have to wait here: not where it is a host's whose neighbour never stops it. Its order and
@@ -346,7 +341,7 @@ impl HeldPorts {
 
     /// How many frames wait at a port without a time.
     pub(crate) fn waiting_len(&self, port: PortIndex) -> u64 {
-        self.waiting_at(&self.ports[port as usize]).count() as u64
+        self.ports[port as usize].waiting.iter().map(VecDeque::len).sum::<usize>() as u64
     }
 
     /// The memories of all switches, in which all marks are exact.
@@ -482,11 +477,10 @@ impl HeldPorts {
                 }
                 break;
             }
-            let list = &mut self.ports[index as usize].waiting[class];
-            let Some(waiting) = self.frames.pop(list) else { break };
-            // It has waited for long, and the next one too.
-            if let Some(next) = self.frames.first(*list) {
-                prefetch(next);
+            let queue = &mut self.ports[index as usize].waiting[class];
+            let Some(waiting) = queue.pop_front() else { break };
+            if let Some(later) = queue.get(FRAMES_AHEAD) {
+                prefetch(later);
             }
             self.book(moment, index, class, waiting);
         }
@@ -516,7 +510,7 @@ impl HeldPorts {
             state.line.pop_last();
             state.line_end -= time;
             let waiting = Waiting { parcel, from: booked.from() };
-            self.frames.push_first(&mut state.waiting[booked.class()], waiting);
+            state.waiting[booked.class()].push_front(waiting);
         }
         if state.slot != NIL {
             self.fronts[state.slot as usize] = state.line.front();
@@ -723,7 +717,7 @@ impl Fabric {
         }
         let state = &mut held.ports[index as usize];
         state.is_calm = false;
-        held.frames.push(&mut state.waiting[class], waiting);
+        state.waiting[class].push_back(waiting);
         if overtakes {
             held.take_back(&mut moment, index, true);
         }
