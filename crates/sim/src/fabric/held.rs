@@ -27,15 +27,18 @@ use fanin_units::{Duration, Instant};
 
 use super::{Descriptor, Fabric, Flags, INDEX_BITS, NIL, Parcel, Port, PortIndex, Schedule};
 use crate::Error;
-use crate::lists::{List, Lists};
 use crate::memories::Place;
 use crate::network::{Network, NodeKind};
+use crate::prefetch::prefetch;
 
 mod deadlock;
+mod figures;
 mod levels;
 mod line;
 
 use line::{Booked, Line};
+
+pub(crate) use figures::PauseFigures;
 
 /// A port's line runs low, or the link is free behind a signal.
 pub(crate) const BOOKING: u32 = 5;
@@ -50,8 +53,6 @@ pub(crate) const LEVELS: u32 = 10;
 const SIGNAL_BYTES: u32 = 84;
 /// A port that is stopped for so long is looked at: it may be part of a deadlock.
 const SUSPECT: u64 = Duration::from_millis(10).get();
-/// A stop that lasts so long is a storm: the least time after which switches' own watchdogs act.
-const STORM: u64 = Duration::from_millis(100).get();
 
 /// Bulk data, and what goes before it under priority flow control.
 const BULK: usize = 0;
@@ -60,8 +61,22 @@ const URGENT: usize = 1;
 /// At each so many frames a line is settled, so that it holds little that has left.
 const LINE_LONG: u32 = 64;
 
+/// A frame that waits behind so many others is fetched.
+const FRAMES_AHEAD: usize = 8;
+
 /// Nothing is due.
 const NEVER: u64 = u64::MAX;
+
+/// What became of a frame at a port that can be stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Holding {
+    /// It waits, or has its time.
+    Queued {
+        /// Nothing else is there, and the link leads to its destination.
+        is_next: bool,
+    },
+    Dropped,
+}
 
 /// A frame that waits, and the port that it came in by.
 #[derive(Clone, Copy)]
@@ -81,18 +96,18 @@ struct Held {
     look_at: u64,
     /// Its place among the outputs of all switches; [`NIL`] at a host.
     slot: u32,
-    /// Its number among the outputs of its switch.
-    output: u16,
     /// By class: whether the neighbour has told it to stop.
     stopped: [bool; 2],
     /// Of a switch in which a frame takes memory until it has been sent.
     keeps_memory: bool,
-    /// A stop is for bulk data only.
-    class_only: bool,
     /// Nothing waits, nothing is stopped, and there is nothing to look after but its own limit.
     is_calm: bool,
-    /// By class, in [`HeldPorts::frames`].
-    waiting: [List; 2],
+    /// By class; one behind the other in memory, since they wait for so long that they have left the near caches.
+    waiting: [VecDeque<Waiting>; 2],
+    /// Its number among the outputs of its switch.
+    output: u16,
+    /// A stop is for bulk data only.
+    class_only: bool,
     /// Signals on their way to it.
     signals: VecDeque<PauseSignal>,
     stopped_since: u64,
@@ -175,31 +190,11 @@ impl Node {
     }
 }
 
-/// What flow control has done.
-#[derive(Clone, Copy, Default, PartialEq, Debug)]
-pub(crate) struct PauseFigures {
-    /// Signals to stop and to go on.
-    pub(crate) pauses: u64,
-    pub(crate) resumes: u64,
-    /// Ports of hosts and of switches that were stopped at least once.
-    pub(crate) hosts_stopped: u64,
-    pub(crate) switch_ports_stopped: u64,
-    /// The longest stop, and the most of the whole time that a port was stopped, in picoseconds.
-    pub(crate) longest: u64,
-    pub(crate) stopped_most: u64,
-    /// Ports that were stopped for a tenth of a second or longer in one go.
-    pub(crate) storms: u64,
-    /// The most bytes that waited behind one input.
-    pub(crate) input_bytes_max: u64,
-}
-
 /// The queues of all ports of a network in which some can be stopped.
 pub(crate) struct HeldPorts {
     ports: Vec<Held>,
     /// By port, too.
     inputs: Vec<Input>,
-    /// What waits at them.
-    frames: Lists<Waiting>,
     /// By switch number.
     nodes: Vec<Node>,
     /// By switch number: when its levels are looked at next; what is scheduled for later is of no account.
@@ -297,7 +292,6 @@ impl HeldPorts {
         Ok(Self {
             ports,
             inputs,
-            frames: Lists::new(),
             looks: vec![NEVER; nodes.len()],
             nodes,
             switch_of,
@@ -327,11 +321,7 @@ impl HeldPorts {
 
     /// All frames that wait.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = Parcel> {
-        self.ports.iter().flat_map(|held| self.waiting_at(held)).map(|waiting| waiting.parcel)
-    }
-
-    fn waiting_at(&self, held: &Held) -> impl Iterator<Item = &Waiting> {
-        held.waiting.into_iter().flat_map(|list| self.frames.iter(list))
+        self.ports.iter().flat_map(|held| held.waiting.iter().flatten()).map(|waiting| waiting.parcel)
     }
 
     /// Whether the frames of a port have to wait here: not where it is a host's whose neighbour never stops it. Its order and
@@ -351,7 +341,7 @@ impl HeldPorts {
 
     /// How many frames wait at a port without a time.
     pub(crate) fn waiting_len(&self, port: PortIndex) -> u64 {
-        self.waiting_at(&self.ports[port as usize]).count() as u64
+        self.ports[port as usize].waiting.iter().map(VecDeque::len).sum::<usize>() as u64
     }
 
     /// The memories of all switches, in which all marks are exact.
@@ -364,31 +354,6 @@ impl HeldPorts {
             self.settle_switch(now, switch);
             self.nodes[switch].memory.iter_mut().for_each(Memory::reset_marks);
         }
-    }
-
-    /// What was done up to `now`.
-    pub(crate) fn figures(&self, now: u64) -> PauseFigures {
-        let mut figures = PauseFigures {
-            pauses: self.pauses,
-            resumes: self.resumes,
-            input_bytes_max: self.level_max,
-            ..PauseFigures::default()
-        };
-        for (held, &switch) in self.ports.iter().zip(&self.switch_of) {
-            let open = if held.stopped[BULK] { now - held.stopped_since } else { 0 };
-            let longest = held.longest.max(open);
-            if held.stops > 0 {
-                *(if switch == NIL {
-                    &mut figures.hosts_stopped
-                } else {
-                    &mut figures.switch_ports_stopped
-                }) += 1;
-            }
-            figures.longest = figures.longest.max(longest);
-            figures.stopped_most = figures.stopped_most.max(held.stopped_for + open);
-            figures.storms += u64::from(longest >= STORM);
-        }
-        figures
     }
 
     /// Gives back the memory of what has left a port by `now`.
@@ -512,8 +477,11 @@ impl HeldPorts {
                 }
                 break;
             }
-            let list = &mut self.ports[index as usize].waiting[class];
-            let Some(waiting) = self.frames.pop(list) else { break };
+            let queue = &mut self.ports[index as usize].waiting[class];
+            let Some(waiting) = queue.pop_front() else { break };
+            if let Some(later) = queue.get(FRAMES_AHEAD) {
+                prefetch(later);
+            }
             self.book(moment, index, class, waiting);
         }
         let state = &mut self.ports[index as usize];
@@ -542,7 +510,7 @@ impl HeldPorts {
             state.line.pop_last();
             state.line_end -= time;
             let waiting = Waiting { parcel, from: booked.from() };
-            self.frames.push_first(&mut state.waiting[booked.class()], waiting);
+            state.waiting[booked.class()].push_front(waiting);
         }
         if state.slot != NIL {
             self.fronts[state.slot as usize] = state.line.front();
@@ -617,7 +585,7 @@ impl Fabric {
     }
 
     /// Queues a frame at a switch's port that may be stopped, in short where nothing is amiss there. `from` is the port that it
-    /// came in by. Returns whether it is the only one on the last link, or the frame if it is dropped.
+    /// came in by.
     #[inline(always)]
     pub(super) fn hold(
         &mut self,
@@ -625,8 +593,10 @@ impl Fabric {
         now: u64,
         [from, index]: [PortIndex; 2],
         parcel: Parcel,
-    ) -> Result<bool, Parcel> {
-        let Self { held: Some(held), ports, ample, unstored_bytes, .. } = self else { return Err(parcel) };
+    ) -> Holding {
+        let Self { held: Some(held), ports, ample, unstored_bytes, .. } = self else {
+            return Holding::Dropped;
+        };
         let unstored = *unstored_bytes;
         let wire_bytes = parcel.wire_bytes();
         let class = held.class(parcel.end());
@@ -637,7 +607,7 @@ impl Fabric {
         let charge = port.charge(wire_bytes, unstored);
         let (in_switch, ample) = &mut ample[port.switch as usize];
         if !port.admit(now, charge, in_switch, *ample, unstored, &mut self.is_doubtful) {
-            return Err(parcel);
+            return Holding::Dropped;
         }
         let input = &mut held.inputs[from as usize];
         let counted = if input.counts(class) { charge } else { 0 };
@@ -648,7 +618,7 @@ impl Fabric {
         let mut moment = Moment { ports, schedule, now, unstored };
         held.book(&mut moment, index, class, Waiting { parcel, from });
         let port = &ports[index as usize];
-        Ok(port.leads_to_host & (port.len == 1))
+        Holding::Queued { is_next: port.leads_to_host & (port.len == 1) }
     }
 
     /// Queues a frame at its own host's port that may be stopped.
@@ -668,7 +638,7 @@ impl Fabric {
             return held.book(&mut moment, index, class, Waiting { parcel, from: NIL });
         }
         let sent = self.hold_carefully(schedule, now, [NIL, index], parcel, false);
-        debug_assert!(sent.is_ok(), "hosts queue without limit");
+        debug_assert!(sent != Holding::Dropped, "hosts queue without limit");
     }
 
     /// Queues a frame at any port that may be stopped, as [`Self::hold`]; `from` is [`NIL`] at its own host. It may have passed
@@ -681,8 +651,10 @@ impl Fabric {
         [from, index]: [PortIndex; 2],
         mut parcel: Parcel,
         is_admitted: bool,
-    ) -> Result<bool, Parcel> {
-        let Self { held: Some(held), ports, ample, unstored_bytes, .. } = self else { return Err(parcel) };
+    ) -> Holding {
+        let Self { held: Some(held), ports, ample, unstored_bytes, .. } = self else {
+            return Holding::Dropped;
+        };
         let unstored = *unstored_bytes;
         let wire_bytes = parcel.wire_bytes();
         let mut moment = Moment { ports, schedule, now, unstored };
@@ -705,13 +677,13 @@ impl Fabric {
                 let port = &mut moment.ports[index as usize];
                 let (in_switch, ample) = &mut ample[port.switch as usize];
                 if !port.admit(now, charge, in_switch, *ample, unstored, &mut self.is_doubtful) {
-                    return Err(parcel);
+                    return Holding::Dropped;
                 }
             } else {
                 held.catch_up(&mut moment, index);
                 let chance = &mut self.chances[switch];
                 match held.admit(now, switch, [from, index], frame, || (chance.bits() >> 32) as u32) {
-                    Verdict::Dropped(_) => return Err(parcel),
+                    Verdict::Dropped(_) => return Holding::Dropped,
                     Verdict::Accepted { marked: true } => {
                         parcel = parcel.marked();
                         self.segments[parcel.segment()].flags.insert(Flags::CE);
@@ -741,11 +713,11 @@ impl Fabric {
                 held.watch_levels(&mut moment, switch);
             }
             let port = &ports[index as usize];
-            return Ok(port.leads_to_host & (port.len == 1));
+            return Holding::Queued { is_next: port.leads_to_host & (port.len == 1) };
         }
         let state = &mut held.ports[index as usize];
         state.is_calm = false;
-        held.frames.push(&mut state.waiting[class], waiting);
+        state.waiting[class].push_back(waiting);
         if overtakes {
             held.take_back(&mut moment, index, true);
         }
@@ -756,7 +728,7 @@ impl Fabric {
         if stops {
             held.watch_levels(&mut moment, switch);
         }
-        Ok(false)
+        Holding::Queued { is_next: false }
     }
 
     /// More frames of a port may be booked.

@@ -281,6 +281,12 @@ impl Endpoint {
         }
     }
 
+    /// Has fetched what a segment with data needs beside where it comes long after the one before.
+    #[inline]
+    pub(crate) fn prefetch_rtt(&self) {
+        prefetch(&self.rtt);
+    }
+
     /// Retransmission time-outs so far.
     #[inline]
     pub fn timeouts(&self) -> u64 {

@@ -43,6 +43,10 @@ impl<W: Workload> World<W> {
                 None => end.endpoint.prefetch(next.wire_bytes > FRAME_BYTES_ACK_MAX),
                 Some(sird) => sird.prefetch(next.end),
             }
+            if let Some(pacer) = &self.pacer {
+                pacer.prefetch(next.end);
+                end.endpoint.prefetch_rtt();
+            }
         }
     }
 
@@ -54,6 +58,9 @@ impl<W: Workload> World<W> {
             let end = &self.ends[index as usize];
             prefetch(&end.timer_at);
             end.endpoint.prefetch(false);
+            if let Some(pacer) = &self.pacer {
+                pacer.prefetch(index);
+            }
         }
         if let Some(&(index, ..)) = waiting.get(1) {
             prefetch(&self.ends[peer(index) as usize].inbox_head);
