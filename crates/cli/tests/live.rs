@@ -188,3 +188,26 @@ fn what_cannot_run_is_refused_with_a_reason() {
     refused(&["node", "readout", path], "give --index");
     std::fs::remove_dir_all(folder).unwrap();
 }
+
+#[test]
+fn what_a_killed_run_left_in_the_temporary_folder_is_removed() {
+    let temporary = folder("temporary");
+    // Process numbers end at 2^22.
+    let (dead, alive) = (temporary.join("fanin-run-4999999"), temporary.join("fanin-run-1"));
+    for left in [&dead, &alive] {
+        std::fs::create_dir_all(left.join("live")).unwrap();
+    }
+    let cleaned = || {
+        let output = Command::new(env!("CARGO_BIN_EXE_fanin"))
+            .args(["run", "--clean"])
+            .env("TMPDIR", &temporary)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    assert!(cleaned().contains("1 folders of temporary files"));
+    assert!(!dead.exists() && alive.exists(), "the run of a living process keeps its folder");
+    assert!(!cleaned().contains("1 folders"));
+    std::fs::remove_dir_all(&temporary).unwrap();
+}

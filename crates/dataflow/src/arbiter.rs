@@ -72,19 +72,24 @@ struct Pair {
     demand: u32,
     /// [`NIL`] until it first asks.
     lane: u32,
-    /// Where its way stands among those of all pairs.
+    /// Where its way stands among those of all pairs; once it has a lane, where what comes before the lane does.
     way: u32,
 }
 
-/// The links of all ways, one way behind the other: first how many links there are, without those of the lane, which come
-/// last once the pair has one.
+/// Links, one way behind the other, and before each how many they are.
 #[derive(Debug, Clone, Default)]
 struct Ways(Vec<u32>);
 
 impl Ways {
-    /// The links before those of the lane.
+    fn add(&mut self, links: &[u32]) -> u32 {
+        let way = u32::try_from(self.0.len()).expect("ways have less than 2^32 links in all");
+        self.0.push(links.len() as u32);
+        self.0.extend_from_slice(links);
+        way
+    }
+
     #[inline(always)]
-    fn before_lane(&self, way: u32) -> &[u32] {
+    fn links(&self, way: u32) -> &[u32] {
         let links = &self.0[way as usize..];
         &links[1..][..links[0] as usize]
     }
@@ -135,7 +140,7 @@ impl Lane {
         }
         (self.waiting.iter().enumerate().skip(place))
             .take_while(|(_, waiting)| waiting.rank <= rank_before)
-            .find(|(_, waiting)| links.are_open(ways.before_lane(waiting.way), start))
+            .find(|(_, waiting)| links.are_open(ways.links(waiting.way), start))
             .map(|(place, waiting)| (waiting.rank, place))
     }
 }
@@ -158,7 +163,11 @@ pub struct Arbiter {
     slot: u64,
     links: Links,
     pairs: Vec<Pair>,
+    /// The whole ways of pairs.
+    paths: Ways,
+    /// What comes before lanes: once for all pairs that share it, so that all of it stays in the near cache.
     ways: Ways,
+    way_of: BTreeMap<Vec<u32>, u32>,
     lanes: Vec<Lane>,
     /// The lane of each two links that are last on some way.
     lane_of: BTreeMap<[u32; 2], u32>,
@@ -184,7 +193,9 @@ impl Arbiter {
             slot: slot.get(),
             links: Links::default(),
             pairs: Vec::new(),
+            paths: Ways::default(),
             ways: Ways::default(),
+            way_of: BTreeMap::new(),
             lanes: Vec::new(),
             lane_of: BTreeMap::new(),
             waiting: 0,
@@ -214,9 +225,7 @@ impl Arbiter {
     /// If the way is empty or names a link that was not added.
     pub fn add_pair(&mut self, path: &[u32]) -> u32 {
         assert!(!path.is_empty(), "a way has a link");
-        let way = u32::try_from(self.ways.0.len()).expect("ways have less than 2^32 links in all");
-        self.ways.0.push(path.len() as u32);
-        self.ways.0.extend_from_slice(path);
+        let way = self.paths.add(path);
         for &link in path {
             self.links.links.get_mut(link as usize).expect("a way has links that were added").pairs += 1;
         }
@@ -228,17 +237,22 @@ impl Arbiter {
     /// Puts a pair into a lane at that end of its way at which more pairs meet: there it waits longest.
     #[cold]
     fn enter_lane(&mut self, number: u32) {
-        let way = self.pairs[number as usize].way as usize;
-        let len = self.ways.0[way];
-        let path = &mut self.ways.0[way + 1..][..len as usize];
+        let mut path = self.paths.links(self.pairs[number as usize].way).to_vec();
         let pairs_on = |link: u32| self.links.links[link as usize].pairs;
-        // The link beside is the other host's own where there are only two: then it is nobody else's.
-        let own = if len > 2 { 2 } else { 1 };
-        if pairs_on(path[0]) > pairs_on(path[len as usize - 1]) {
+        if pairs_on(path[0]) > pairs_on(path[path.len() - 1]) {
             path.reverse();
         }
-        let [before, last] = [len - own, len - 1].map(|place| path[place as usize]);
-        self.ways.0[way] = len - own;
+        let last = path.pop().expect("a way has a link");
+        // The link beside is the other host's own where there are only two: then it is nobody else's.
+        let before = if path.len() > 1 { path.pop().unwrap_or(last) } else { last };
+        self.pairs[number as usize].way = match self.way_of.get(&path) {
+            Some(&way) => way,
+            None => {
+                let way = self.ways.add(&path);
+                self.way_of.insert(path, way);
+                way
+            }
+        };
         let lanes = &mut self.lanes;
         let links = [last, before];
         self.pairs[number as usize].lane = *self.lane_of.entry(links).or_insert_with(|| {
@@ -331,7 +345,7 @@ impl Arbiter {
             lane.looked_at = start;
             let is_lane_open = lane.is_open(&self.links, start);
             let mut following = 0;
-            if is_lane_open && self.links.are_open(self.ways.before_lane(front.way), start) {
+            if is_lane_open && self.links.are_open(self.ways.links(front.way), start) {
                 self.grant(start, front.lane, 0, &mut allocated);
             } else {
                 self.kept.push(front);
@@ -389,7 +403,7 @@ impl Arbiter {
         } else {
             self.waiting -= 1;
         }
-        for &link in self.ways.before_lane(way) {
+        for &link in self.ways.links(way) {
             self.links.take(link, start);
         }
         let [last, before] = lane.links;

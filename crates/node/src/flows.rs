@@ -9,6 +9,7 @@ pub struct Numbers {
     readouts: u64,
     collectors: u64,
     loggers: u64,
+    total: u64,
 }
 
 impl Numbers {
@@ -18,18 +19,19 @@ impl Numbers {
             readouts: scenario.readout.hosts.into(),
             collectors: scenario.collectors_total(),
             loggers: scenario.logger.hosts.into(),
+            total: scenario.connections_total(),
         }
     }
 
     /// All connections of the system.
     pub const fn all(&self) -> u64 {
-        self.collectors * (self.readouts + 1 + self.loggers) + self.readouts
+        self.total
     }
 
     /// The number of the connection between two; `None` where roles have none. First come those that carry fragments, by
     /// collector and then by readout.
     pub fn of_pair(&self, one: Peer, other: Peer) -> Option<u64> {
-        let Self { readouts, collectors, loggers } = *self;
+        let Self { readouts, collectors, loggers, .. } = *self;
         let to_supervisor = readouts * collectors;
         Some(match (one, other) {
             (Peer::Collector(c), Peer::Readout(r)) => u64::from(c) * readouts + u64::from(r),

@@ -37,6 +37,7 @@ pub(crate) fn check(scenario: &Scenario, tree: &Table) -> Vec<Problem> {
     check.workload();
     check.shaping();
     check.patterns();
+    check.traced();
     check.schedules();
     check.readout_memory();
     check.network();

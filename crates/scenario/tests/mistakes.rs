@@ -204,3 +204,16 @@ fn sets_are_checked_like_the_file() {
     assert!(load("thesis-a-1000", &[]).unwrap_err().to_string().contains("did you mean the preset"));
     assert!(load("thesis-a-1000hz", &["tor.buffer=1 MB".to_owned(), "title=\"x\"".to_owned()]).is_ok());
 }
+
+#[test]
+fn connections_to_be_traced_are_there() {
+    one(
+        "readout.hosts = 4\ncollectors.hosts_per_rack = 2\n[record]\nwindows = [0, 15, 16]\n",
+        4,
+        19,
+        &["there is no connection 16: the system has 16", "give numbers from 0 to 15"],
+    );
+    let barrier =
+        "network.topology = 'star'\nworkload = { kind = 'fixed-block', senders = 3 }\nrecord.windows = [3]\n";
+    one(barrier, 3, 19, &["there is no connection 3: the system has 3", "give numbers from 0 to 2"]);
+}

@@ -23,6 +23,7 @@ mod parcel;
 mod port;
 mod ringed;
 
+use held::Holding;
 use parcel::{ECN_CAPABLE, place_of};
 
 pub(crate) use held::{BOOKING, Buffer, DEADLOCK_CHECK, HeldPorts, LEVELS, PauseFigures, SIGNAL};
@@ -397,9 +398,7 @@ impl Fabric {
     ) {
         let port = &mut self.ports[index as usize];
         if port.is_held {
-            let sent = self.hold_carefully(schedule, now, [NIL, index], parcel, false);
-            debug_assert!(sent.is_ok(), "hosts queue without limit");
-            return;
+            return self.hold_at_host(schedule, now, index, parcel);
         }
         let departure = now.max(port.departure) + port.time_to_send(parcel.wire_bytes());
         port.accept(schedule, departure, index, parcel);
@@ -430,9 +429,12 @@ impl Fabric {
         };
         let mut parcel = Parcel::new(next, end, wire_bytes, arrived.tagged());
         if self.is_special
-            && let Some(hop) = self.arrive_specially(schedule, now, [from, index], parcel)
+            && let Some(place) = self.arrive_specially(schedule, now, [from, index], parcel)
         {
-            return hop;
+            return match place {
+                Holding::Queued { is_next } => Hop::Forwarded { to: index, is_next },
+                Holding::Dropped => Hop::Dropped { segment: arrived.segment() },
+            };
         }
         let port = &mut self.ports[index as usize];
         let Place { memory, output, .. } = port.place;
@@ -471,7 +473,8 @@ impl Fabric {
         }
     }
 
-    /// What a switch does beside queueing: M21TCP's option. Where ports can be stopped, the queueing too.
+    /// What a switch does beside queueing: M21TCP's option. Where ports can be stopped, the queueing too. What comes of it fits a
+    /// register: a hop that is put together in memory would be waited for, as a frame would.
     #[inline(never)]
     fn arrive_specially(
         &mut self,
@@ -479,17 +482,14 @@ impl Fabric {
         now: u64,
         [from, index]: [PortIndex; 2],
         parcel: Parcel,
-    ) -> Option<Hop> {
+    ) -> Option<Holding> {
         if let Some(m21) = &mut self.m21 {
             let (input, output) =
                 (self.ports[from as usize].place.input, self.ports[index as usize].place.output);
             let segment = &mut self.segments[parcel.segment()];
             m21.handle_frame(now, self.switch_of[index as usize], [input, output], parcel.end(), segment);
         }
-        self.held.is_some().then(|| match self.hold(schedule, now, [from, index], parcel) {
-            Ok(is_next) => Hop::Forwarded { to: index, is_next },
-            Err(dropped) => Hop::Dropped { segment: dropped.segment() },
-        })
+        self.held.is_some().then(|| self.hold(schedule, now, [from, index], parcel))
     }
 
     /// The memories of all switches that keep their accounts in one.

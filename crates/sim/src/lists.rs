@@ -62,15 +62,6 @@ impl<T: Copy> Lists<T> {
         list.last = node;
     }
 
-    /// Puts a value before all others.
-    pub(crate) fn push_first(&mut self, list: &mut List, value: T) {
-        let node = self.node(value, list.first);
-        if list.first == NIL {
-            list.last = node;
-        }
-        list.first = node;
-    }
-
     #[inline]
     pub(crate) fn pop(&mut self, list: &mut List) -> Option<T> {
         if list.first == NIL {
@@ -89,7 +80,8 @@ impl<T: Copy> Lists<T> {
     }
 
     /// What a list holds, in order.
-    pub(crate) fn iter(&self, list: List) -> impl Iterator<Item = &T> {
+    #[cfg(test)]
+    fn iter(&self, list: List) -> impl Iterator<Item = &T> {
         let at = |node: u32| (node != NIL).then(|| &self.nodes[node as usize]);
         core::iter::successors(at(list.first), move |node| at(node.1)).map(|node| &node.0)
     }
@@ -120,16 +112,5 @@ mod tests {
             }
         }
         assert_eq!(lists.nodes.len(), 30, "nodes are used again");
-    }
-
-    #[test]
-    fn what_is_put_first_comes_first() {
-        let (mut lists, mut list) = (Lists::new(), List::default());
-        lists.push_first(&mut list, 2);
-        lists.push(&mut list, 3);
-        lists.push_first(&mut list, 1);
-        lists.push(&mut list, 4);
-        assert_eq!(std::iter::from_fn(|| lists.pop(&mut list)).collect::<Vec<_>>(), [1, 2, 3, 4]);
-        assert_eq!(lists.nodes.len(), 4);
     }
 }

@@ -61,8 +61,8 @@ struct Request {
     arrival: u64,
 }
 
-/// What one host has for another. A cache line: there are tens of thousands.
-#[repr(align(64))]
+/// What one host has for another. Half a cache line: there are tens of thousands.
+#[repr(align(32))]
 struct Pair {
     /// Packets, in [`Pacer::packets`].
     queue: List,
@@ -76,8 +76,8 @@ struct Pair {
     unasked: u32,
     /// The first link on the way.
     first: PortIndex,
-    /// How far the host's clock is ahead, in picoseconds.
-    clock: i64,
+    /// Which of [`Pacer::clocks`] is the host's.
+    clock: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,6 +110,8 @@ pub(crate) struct Pacer {
     arbiter: Arbiter,
     state: Arbitration,
     pairs: Vec<Pair>,
+    /// How far hosts' clocks are ahead, in picoseconds.
+    clocks: Vec<i64>,
     packets: Lists<Waiting>,
     requests: Lists<Request>,
     /// By timeslot, round a ring: the requests that are heeded first when it is decided.
@@ -159,7 +161,8 @@ impl Pacer {
             .expect("a network has hosts");
         let slot = fastest.time_to_send(Bytes::new(u64::from(slot_bytes)));
         let mut random = Random::new(seed(run, host(Kind::Arbiter, 0), Purpose::Role));
-        let mut clocks: HashMap<u32, i64> = HashMap::new();
+        let mut clocks = Vec::new();
+        let mut clock_of: HashMap<u32, u32> = HashMap::new();
         let mut arbiter = Arbiter::new(slot);
         // The arbiter's number of each port's link.
         let mut links = vec![u32::MAX; 2 * network.links.len()];
@@ -190,9 +193,10 @@ impl Pacer {
                 }
                 // Clocks differ by `clock_error` at most: each is off by up to half of it either way (thesis §6.4.2).
                 let width = settings.clock_error.get();
-                let clock = *clocks.entry(network.source(first)).or_insert_with(|| {
+                let clock = *clock_of.entry(network.source(first)).or_insert_with(|| {
                     let off = Delay::Uniform { min: Duration::ZERO, max: Duration::new(width) };
-                    off.draw(&mut random).get() as i64 - (width / 2) as i64
+                    clocks.push(off.draw(&mut random).get() as i64 - (width / 2) as i64);
+                    (clocks.len() - 1) as u32
                 });
                 pairs.push(Pair {
                     queue: List::default(),
@@ -208,7 +212,7 @@ impl Pacer {
             pair_of_end.push(pair);
         }
         assert!(pairs.len() < 1 << (INDEX_BITS - 3), "more than 2^25 pairs of hosts");
-        let clock_max = pairs.iter().map(|pair| pair.clock).max().unwrap_or(0);
+        let clock_max = clocks.iter().copied().max().unwrap_or(0);
         let spare = settings.advance.get() as i64 - clock_max - settings.delay.get() as i64;
         Self {
             delay: Delay::Normal { mean: settings.delay, sd: settings.delay_sd },
@@ -220,6 +224,7 @@ impl Pacer {
             arbiter,
             state: Arbitration::Alive,
             pairs,
+            clocks,
             packets: Lists::new(),
             requests: Lists::new(),
             heeded: vec![List::default(); SLOTS_IN_SIGHT as usize].into(),
@@ -250,6 +255,14 @@ impl Pacer {
     #[inline]
     pub(crate) fn holds(&self, end: u32) -> bool {
         self.state != Arbitration::GivenUp && self.pair_of_end[end as usize] != u32::MAX
+    }
+
+    /// Has what is soon needed of an end fetched.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, end: u32) {
+        if let Some(pair) = self.pairs.get(self.pair_of_end[end as usize] as usize) {
+            prefetch(pair);
+        }
     }
 
     /// An endpoint has a packet with so much payload: it waits for a timeslot.
@@ -369,7 +382,7 @@ impl Pacer {
             let pair = &mut self.pairs[number as usize];
             pair.granted += 1;
             self.figures.slots += 1;
-            let begins = (start as i64 - pair.clock).max(0) as u64;
+            let begins = (start as i64 - self.clocks[pair.clock as usize]).max(0) as u64;
             // What comes too late is used at once.
             let late = self
                 .delay
@@ -412,10 +425,10 @@ impl Pacer {
         // As above, and so do their packets.
         for place in 0..together {
             let pair = |place: usize| self.going.get(place).map(|&number| &self.pairs[number as usize]);
-            if let Some(pair) = pair(place + 4) {
+            if let Some(pair) = pair(place + 8) {
                 prefetch(pair);
             }
-            if let Some(waiting) = pair(place + 2).and_then(|pair| self.packets.first(pair.queue)) {
+            if let Some(waiting) = pair(place + 4).and_then(|pair| self.packets.first(pair.queue)) {
                 prefetch(waiting);
             }
             let Some(&number) = self.going.get(place) else { break };
@@ -438,7 +451,10 @@ impl Pacer {
         pair.outstanding = pair.outstanding.saturating_sub(1);
         let mut left = self.slot_bytes;
         self.figures.slots_unused += u64::from(pair.queue.is_empty());
-        while self.packets.first(pair.queue).is_some_and(|waiting| waiting.parcel.wire_bytes() <= left) {
+        // Where nothing is left, the next packet need not be looked at, which lies elsewhere.
+        while left > 0
+            && self.packets.first(pair.queue).is_some_and(|waiting| waiting.parcel.wire_bytes() <= left)
+        {
             let Some(waiting) = self.packets.pop(&mut pair.queue) else { break };
             left -= waiting.parcel.wire_bytes();
             self.payload -= u64::from(waiting.payload);

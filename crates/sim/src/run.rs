@@ -20,7 +20,7 @@ use crate::speed::Meter;
 use crate::stack::stack;
 use crate::topology::{self, Roles};
 use crate::workload::Plan;
-use crate::world::{Ending, Watch, Workload, World};
+use crate::world::{Ending, Watch, Workload, World, peer};
 
 /// What the caller has to say in a run.
 pub struct Control<'a> {
@@ -304,12 +304,10 @@ fn watch<W: Workload>(scenario: &Scenario, network: &Network, world: &mut World<
             samples: Vec::new(),
         });
     }
+    debug_assert_eq!(world.ends_len() as u64, 2 * scenario.connections_total(), "connections");
     for &flow in &record.windows {
         // Windows matter at the side that answers.
-        let end = 2 * flow + 1;
-        if (end as usize) < world.ends_len() {
-            world.trace_windows(end);
-        }
+        world.trace_windows(2 * flow + 1);
     }
 }
 
@@ -455,7 +453,7 @@ fn flow_rows<W: Workload>(world: &World<W>, connections: &[Wanted], names: &[Arc
             Some(FlowRow {
                 flow: end as u64 / 2,
                 source: name(end).clone(),
-                destination: name(world.peer_of(end as u32) as usize).clone(),
+                destination: name(peer(end as u32) as usize).clone(),
                 acked_bytes,
                 segments: stats.segments,
                 retransmits: stats.retransmits,

@@ -113,13 +113,17 @@ struct End {
     /// The stream offset at which the first message in the inbox is complete.
     inbox_due: u64,
     route: Step,
-    peer: EndIndex,
+    host: u32,
     stack: u16,
     is_traced: bool,
     endpoint: Endpoint,
     inbox_head: u32,
     inbox_tail: u32,
-    host: u32,
+}
+
+/// The other end of a connection.
+pub(crate) const fn peer(end: EndIndex) -> EndIndex {
+    end ^ 1
 }
 
 /// A message on its way, in the inbox of the end it goes to.
@@ -285,7 +289,6 @@ impl<W: Workload> World<W> {
                 inbox_head: NIL,
                 inbox_tail: NIL,
                 timer_at: u64::MAX,
-                peer: first + 1 - side as u32,
                 route: routes[side],
                 host: hosts[side],
                 stack: stacks[side],
@@ -328,8 +331,8 @@ impl<W: Workload> World<W> {
         if self.fabric.m21.is_none() {
             return;
         }
-        for end in &self.ends {
-            self.fabric.open_flow(end.route, end.peer);
+        for (index, end) in self.ends.iter().enumerate() {
+            self.fabric.open_flow(end.route, peer(index as EndIndex));
         }
         for end in &mut self.ends {
             if let Some(granted) = self.fabric.granted(end.route) {
@@ -564,8 +567,7 @@ impl<W: Workload> World<W> {
             self.transits[slot as usize] = transit;
             slot
         };
-        let peer = end.peer;
-        let peer = &mut self.ends[peer as usize];
+        let peer = &mut self.ends[peer(index) as usize];
         if peer.inbox_head == NIL {
             peer.inbox_head = slot;
             peer.inbox_due = due;
@@ -596,11 +598,12 @@ impl<W: Workload> World<W> {
                 && pacer.holds(index)
             {
                 let payload = u32::from(segment.payload);
-                let parcel = self.fabric.wrap(place, end.route, end.peer);
+                let parcel = self.fabric.wrap(place, end.route, peer(index));
                 pacer.enqueue(self.now, index, parcel, payload);
                 continue;
             }
-            let wire_bytes = self.fabric.send_from(place, &mut self.schedule, self.now, end.route, end.peer);
+            let wire_bytes =
+                self.fabric.send_from(place, &mut self.schedule, self.now, end.route, peer(index));
             self.frames_sent += 1;
             self.wire_bytes_sent += u64::from(wire_bytes);
             if written == Written::Last {
@@ -683,7 +686,7 @@ impl<W: Workload> World<W> {
 
     /// A sender, or who waits for it, has waited in vain.
     fn tell_of_timeout(&mut self, index: EndIndex) {
-        let first = self.ends[self.ends[index as usize].peer as usize].inbox_head;
+        let first = self.ends[peer(index) as usize].inbox_head;
         let at = |place: u32| (place != NIL).then(|| &self.transits[place as usize]);
         let mut waiting = core::iter::successors(at(first), |transit| at(transit.next))
             .filter_map(|transit| transit.message.as_ref());
@@ -741,11 +744,6 @@ impl<W: Workload> World<W> {
         sums
     }
 
-    /// The end at the other side.
-    pub(crate) fn peer_of(&self, index: EndIndex) -> EndIndex {
-        self.ends[index as usize].peer
-    }
-
     /// Asserts that every byte and message is accounted for; costs a walk over all that is in flight.
     ///
     /// # Panics
@@ -759,13 +757,23 @@ impl<W: Workload> World<W> {
         if let Some(sird) = &self.sird {
             self.assert_messages_conserved(sird);
         }
-        for end in &self.ends {
-            let peer = &self.ends[end.peer as usize];
+        for (index, end) in self.ends.iter().enumerate() {
+            let peer = &self.ends[peer(index as EndIndex) as usize];
             assert!(peer.endpoint.delivered() <= end.endpoint.written(), "more was delivered than written");
             assert!(
                 end.endpoint.acked() <= peer.endpoint.delivered(),
                 "more was acknowledged than delivered"
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_fills_eight_cache_lines() {
+        assert_eq!((size_of::<End>(), core::mem::offset_of!(End, endpoint)), (512, 32));
     }
 }

@@ -172,6 +172,22 @@ impl Check<'_> {
     }
 
     /// Memory of the readouts.
+    /// Connections that are to be traced have to be there.
+    pub(super) fn traced(&mut self) {
+        let total = self.scenario.connections_total();
+        for (index, &number) in self.scenario.record.windows.iter().enumerate() {
+            if u64::from(number) >= total {
+                self.fail(
+                    &format!("record.windows.{index}"),
+                    format!("there is no connection {number}: the system has {total}"),
+                    "no such connection",
+                    None,
+                    format!("give numbers from 0 to {}", total.saturating_sub(1)),
+                );
+            }
+        }
+    }
+
     pub(super) fn readout_memory(&mut self) {
         let readout = &self.scenario.readout;
         let Some(mean) = readout.fragment_size.mean() else { return };

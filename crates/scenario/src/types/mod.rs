@@ -109,6 +109,17 @@ impl Scenario {
         u64::from(self.collectors.racks) * u64::from(self.collectors.hosts_per_rack)
     }
 
+    /// All connections, by whose numbers tables and `record.windows` know them: of a barrier workload one for each sender; else
+    /// one of each collector with each readout, with the supervisor and with each logger, and one of each readout with the
+    /// supervisor.
+    pub fn connections_total(&self) -> u64 {
+        if self.is_barrier() {
+            return self.workload.senders.into();
+        }
+        let readouts = u64::from(self.readout.hosts);
+        self.collectors_total() * (readouts + 1 + u64::from(self.logger.hosts)) + readouts
+    }
+
     /// All processing units of all collectors.
     pub fn units_total(&self) -> u64 {
         self.collectors_total() * u64::from(self.collectors.units_per_host)

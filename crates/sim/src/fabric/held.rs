@@ -7,7 +7,7 @@
 //!
 //! A switch counts what came in by a port and still waits; where that passes the upper threshold, it tells the neighbour
 //! to stop, and at the lower one to go on. Memory and counts are settled when somebody looks, so that both are exact where
-//! they decide anything; while a neighbour is stopped, at every release. What is due at the instant of an arrival or of a
+//! they decide anything; when a neighbour that is stopped may go on is foreseen. What is due at the instant of an arrival or of a
 //! signal comes before it, as in switches without PAUSE: where nobody is ever stopped, all comes out the same.
 //!
 //! The signal is a frame of its own on the way back: it waits for the frame that is being sent, takes its time on the wire,
@@ -27,15 +27,18 @@ use fanin_units::{Duration, Instant};
 
 use super::{Descriptor, Fabric, Flags, INDEX_BITS, NIL, Parcel, Port, PortIndex, Schedule};
 use crate::Error;
-use crate::lists::{List, Lists};
 use crate::memories::Place;
 use crate::network::{Network, NodeKind};
+use crate::prefetch::prefetch;
 
 mod deadlock;
+mod figures;
 mod levels;
 mod line;
 
 use line::{Booked, Line};
+
+pub(crate) use figures::PauseFigures;
 
 /// A port's line runs low, or the link is free behind a signal.
 pub(crate) const BOOKING: u32 = 5;
@@ -50,8 +53,6 @@ pub(crate) const LEVELS: u32 = 10;
 const SIGNAL_BYTES: u32 = 84;
 /// A port that is stopped for so long is looked at: it may be part of a deadlock.
 const SUSPECT: u64 = Duration::from_millis(10).get();
-/// A stop that lasts so long is a storm: the least time after which switches' own watchdogs act.
-const STORM: u64 = Duration::from_millis(100).get();
 
 /// Bulk data, and what goes before it under priority flow control.
 const BULK: usize = 0;
@@ -60,8 +61,22 @@ const URGENT: usize = 1;
 /// At each so many frames a line is settled, so that it holds little that has left.
 const LINE_LONG: u32 = 64;
 
+/// A frame that waits behind so many others is fetched.
+const FRAMES_AHEAD: usize = 8;
+
 /// Nothing is due.
 const NEVER: u64 = u64::MAX;
+
+/// What became of a frame at a port that can be stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Holding {
+    /// It waits, or has its time.
+    Queued {
+        /// Nothing else is there, and the link leads to its destination.
+        is_next: bool,
+    },
+    Dropped,
+}
 
 /// A frame that waits, and the port that it came in by.
 #[derive(Clone, Copy)]
@@ -74,25 +89,25 @@ struct Waiting {
 #[derive(Default)]
 #[repr(C, align(64))]
 struct Held {
-    /// By class, in [`HeldPorts::frames`].
-    waiting: [List; 2],
-    /// When its line is looked at next: what is scheduled for later is of no account.
-    look_at: u64,
+    line: Line,
     /// When the last frame that was booked will have left; the link's own departure is later behind a signal.
     line_end: u64,
+    /// When its line is looked at next: what is scheduled for later is of no account.
+    look_at: u64,
     /// Its place among the outputs of all switches; [`NIL`] at a host.
     slot: u32,
-    /// Its number among the outputs of its switch.
-    output: u16,
     /// By class: whether the neighbour has told it to stop.
     stopped: [bool; 2],
     /// Of a switch in which a frame takes memory until it has been sent.
     keeps_memory: bool,
-    /// A stop is for bulk data only.
-    class_only: bool,
     /// Nothing waits, nothing is stopped, and there is nothing to look after but its own limit.
     is_calm: bool,
-    line: Line,
+    /// By class; one behind the other in memory, since they wait for so long that they have left the near caches.
+    waiting: [VecDeque<Waiting>; 2],
+    /// Its number among the outputs of its switch.
+    output: u16,
+    /// A stop is for bulk data only.
+    class_only: bool,
     /// Signals on their way to it.
     signals: VecDeque<PauseSignal>,
     stopped_since: u64,
@@ -106,6 +121,14 @@ struct Held {
 impl Held {
     fn may_go(&self, class: usize) -> bool {
         !self.stopped[class] && !self.waiting[class].is_empty()
+    }
+
+    /// Whether nothing is amiss, so that a frame may be booked behind those that are without a closer look: it need not pass any, and
+    /// those are fewer than so many.
+    #[inline(always)]
+    fn takes(&self, port: &Port, now: u64, class: usize, line_max: u32) -> bool {
+        let passes = class == URGENT && self.line.last().is_some_and(|booked| booked.class() == BULK);
+        self.is_calm && self.is_open(port, now) && self.line.len() < line_max && !passes
     }
 
     /// Whether a frame may be booked behind those that are: whatever else the link is busy with may still be passed.
@@ -128,6 +151,10 @@ struct Input {
     /// Whether only bulk data count.
     class_only: bool,
     thresholds: Option<PauseThresholds>,
+    /// While its neighbour is stopped: not before this it may go on.
+    falls_at: u64,
+    /// How far ahead that was when it was found.
+    fall_time: u32,
 }
 
 impl Input {
@@ -138,9 +165,8 @@ impl Input {
     /// After a change of what was signalled, or of the most that any input ever held.
     fn watch(&mut self, level_max: u64) {
         self.matters_at = match self.thresholds {
-            Some(thresholds) if thresholds.is_paused() => 0,
-            Some(thresholds) => thresholds.xoff().get().min(level_max + 1),
-            None => level_max + 1,
+            Some(thresholds) if !thresholds.is_paused() => thresholds.xoff().get().min(level_max + 1),
+            _ => level_max + 1,
         };
     }
 }
@@ -164,31 +190,11 @@ impl Node {
     }
 }
 
-/// What flow control has done.
-#[derive(Clone, Copy, Default, PartialEq, Debug)]
-pub(crate) struct PauseFigures {
-    /// Signals to stop and to go on.
-    pub(crate) pauses: u64,
-    pub(crate) resumes: u64,
-    /// Ports of hosts and of switches that were stopped at least once.
-    pub(crate) hosts_stopped: u64,
-    pub(crate) switch_ports_stopped: u64,
-    /// The longest stop, and the most of the whole time that a port was stopped, in picoseconds.
-    pub(crate) longest: u64,
-    pub(crate) stopped_most: u64,
-    /// Ports that were stopped for a tenth of a second or longer in one go.
-    pub(crate) storms: u64,
-    /// The most bytes that waited behind one input.
-    pub(crate) input_bytes_max: u64,
-}
-
 /// The queues of all ports of a network in which some can be stopped.
 pub(crate) struct HeldPorts {
     ports: Vec<Held>,
     /// By port, too.
     inputs: Vec<Input>,
-    /// What waits at them.
-    frames: Lists<Waiting>,
     /// By switch number.
     nodes: Vec<Node>,
     /// By switch number: when its levels are looked at next; what is scheduled for later is of no account.
@@ -203,6 +209,10 @@ pub(crate) struct HeldPorts {
     line_low: u32,
     /// How many it has at most where nothing waits.
     line_free: u32,
+    /// What leaves of that which a stopped neighbour sent: when, and how much. Empty, kept for its memory.
+    falls: Vec<(u64, u64)>,
+    /// Not so where tests compare: then a switch that has stopped somebody looks at each release.
+    foresees_levels: bool,
     /// The most bytes that ever waited behind one input.
     level_max: u64,
     has_priorities: bool,
@@ -277,12 +287,11 @@ impl HeldPorts {
             network.switches.iter().any(|kind| kind.settings.pause.mode == PauseMode::Priority);
         for (held, &switch) in ports.iter_mut().zip(&switch_of) {
             let node: Option<&Node> = nodes.get(switch as usize);
-            held.is_calm = !has_priorities && node.is_some_and(|node| node.memory.is_none());
+            held.is_calm = node.is_none_or(|node| node.memory.is_none());
         }
         Ok(Self {
             ports,
             inputs,
-            frames: Lists::new(),
             looks: vec![NEVER; nodes.len()],
             nodes,
             switch_of,
@@ -292,6 +301,8 @@ impl HeldPorts {
             line_low: line::LINE_MAX / 4,
             // A frame of a higher priority has all others taken back.
             line_free: if has_priorities { line::LINE_MAX } else { u32::MAX },
+            falls: Vec::new(),
+            foresees_levels: true,
             level_max: 0,
             has_priorities,
             bulk_ends: u32::MAX,
@@ -304,17 +315,13 @@ impl HeldPorts {
 
     #[inline]
     fn class(&self, end: u32) -> usize {
-        let is_bulk = end < self.bulk_ends && end.is_multiple_of(2);
-        if self.has_priorities && !is_bulk { URGENT } else { BULK }
+        let is_bulk = || end < self.bulk_ends && end.is_multiple_of(2);
+        if self.has_priorities && !is_bulk() { URGENT } else { BULK }
     }
 
     /// All frames that wait.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = Parcel> {
-        self.ports.iter().flat_map(|held| self.waiting_at(held)).map(|waiting| waiting.parcel)
-    }
-
-    fn waiting_at(&self, held: &Held) -> impl Iterator<Item = &Waiting> {
-        held.waiting.into_iter().flat_map(|list| self.frames.iter(list))
+        self.ports.iter().flat_map(|held| held.waiting.iter().flatten()).map(|waiting| waiting.parcel)
     }
 
     /// Whether the frames of a port have to wait here: not where it is a host's whose neighbour never stops it. Its order and
@@ -334,7 +341,7 @@ impl HeldPorts {
 
     /// How many frames wait at a port without a time.
     pub(crate) fn waiting_len(&self, port: PortIndex) -> u64 {
-        self.waiting_at(&self.ports[port as usize]).count() as u64
+        self.ports[port as usize].waiting.iter().map(VecDeque::len).sum::<usize>() as u64
     }
 
     /// The memories of all switches, in which all marks are exact.
@@ -347,31 +354,6 @@ impl HeldPorts {
             self.settle_switch(now, switch);
             self.nodes[switch].memory.iter_mut().for_each(Memory::reset_marks);
         }
-    }
-
-    /// What was done up to `now`.
-    pub(crate) fn figures(&self, now: u64) -> PauseFigures {
-        let mut figures = PauseFigures {
-            pauses: self.pauses,
-            resumes: self.resumes,
-            input_bytes_max: self.level_max,
-            ..PauseFigures::default()
-        };
-        for (held, &switch) in self.ports.iter().zip(&self.switch_of) {
-            let open = if held.stopped[BULK] { now - held.stopped_since } else { 0 };
-            let longest = held.longest.max(open);
-            if held.stops > 0 {
-                *(if switch == NIL {
-                    &mut figures.hosts_stopped
-                } else {
-                    &mut figures.switch_ports_stopped
-                }) += 1;
-            }
-            figures.longest = figures.longest.max(longest);
-            figures.stopped_most = figures.stopped_most.max(held.stopped_for + open);
-            figures.storms += u64::from(longest >= STORM);
-        }
-        figures
     }
 
     /// Gives back the memory of what has left a port by `now`.
@@ -401,16 +383,13 @@ impl HeldPorts {
         self.fronts[state.slot as usize] = state.line.front();
     }
 
-    /// Gives back the memory of all that has left a switch by `now`. Returns when the next frame will have.
-    fn settle_switch(&mut self, now: u64, switch: usize) -> u64 {
-        let mut next = NEVER;
+    /// Gives back the memory of all that has left a switch by `now`.
+    fn settle_switch(&mut self, now: u64, switch: usize) {
         for slot in self.nodes[switch].outputs.clone() {
             if self.fronts[slot] <= now {
                 self.settle_due(now, self.outputs[slot]);
             }
-            next = next.min(self.fronts[slot]);
         }
-        next
     }
 
     /// Whether the memory of a switch takes a frame that came in by the first port and goes out by the second.
@@ -475,7 +454,7 @@ impl HeldPorts {
         if state.look_at <= now {
             state.look_at = NEVER;
         }
-        let mut is_booked = false;
+        let was_empty = state.line.len() == 0;
         loop {
             let state = &self.ports[index as usize];
             let class = match [state.may_go(URGENT), state.may_go(BULK)] {
@@ -498,20 +477,23 @@ impl HeldPorts {
                 }
                 break;
             }
-            let list = &mut self.ports[index as usize].waiting[class];
-            let Some(waiting) = self.frames.pop(list) else { break };
+            let queue = &mut self.ports[index as usize].waiting[class];
+            let Some(waiting) = queue.pop_front() else { break };
+            if let Some(later) = queue.get(FRAMES_AHEAD) {
+                prefetch(later);
+            }
             self.book(moment, index, class, waiting);
-            is_booked = true;
         }
         let state = &mut self.ports[index as usize];
         let is_stopped = state.stopped[BULK] || state.stopped[URGENT];
         let waits = !state.waiting[BULK].is_empty() || !state.waiting[URGENT].is_empty();
         let node = self.nodes.get(self.switch_of[index as usize] as usize);
-        let is_plain = self.line_free == u32::MAX && node.is_some_and(|node| node.memory.is_none());
-        state.is_calm = is_plain && !is_stopped && !waits;
-        // What waited had no release that the switch could know of.
-        if is_booked && let Some(switch) = self.node_of(index) {
-            self.watch_levels(moment, switch);
+        state.is_calm = node.is_none_or(|node| node.memory.is_none()) && !is_stopped && !waits;
+        if was_empty
+            && state.line.len() > 0
+            && let Some(switch) = self.node_of(index)
+        {
+            self.handle_begin(moment, switch, index);
         }
     }
 
@@ -528,7 +510,7 @@ impl HeldPorts {
             state.line.pop_last();
             state.line_end -= time;
             let waiting = Waiting { parcel, from: booked.from() };
-            self.frames.push_first(&mut state.waiting[booked.class()], waiting);
+            state.waiting[booked.class()].push_front(waiting);
         }
         if state.slot != NIL {
             self.fronts[state.slot as usize] = state.line.front();
@@ -582,7 +564,15 @@ impl HeldPorts {
             state.stopped_for += now - state.stopped_since;
             state.longest = state.longest.max(now - state.stopped_since);
         }
+        let is_line_empty = self.ports[index as usize].line.len() == 0;
         self.book_waiting(moment, index);
+        if !stop
+            && !is_line_empty
+            && let Some(switch) = self.node_of(index)
+        {
+            // One class, behind the other.
+            self.handle_begin(moment, switch, index);
+        }
     }
 }
 
@@ -595,7 +585,7 @@ impl Fabric {
     }
 
     /// Queues a frame at a switch's port that may be stopped, in short where nothing is amiss there. `from` is the port that it
-    /// came in by. Returns whether it is the only one on the last link, or the frame if it is dropped.
+    /// came in by.
     #[inline(always)]
     pub(super) fn hold(
         &mut self,
@@ -603,28 +593,52 @@ impl Fabric {
         now: u64,
         [from, index]: [PortIndex; 2],
         parcel: Parcel,
-    ) -> Result<bool, Parcel> {
-        let Self { held: Some(held), ports, ample, unstored_bytes, .. } = self else { return Err(parcel) };
+    ) -> Holding {
+        let Self { held: Some(held), ports, ample, unstored_bytes, .. } = self else {
+            return Holding::Dropped;
+        };
         let unstored = *unstored_bytes;
         let wire_bytes = parcel.wire_bytes();
+        let class = held.class(parcel.end());
         let (state, port) = (&mut held.ports[index as usize], &mut ports[index as usize]);
-        if !state.is_calm || !state.is_open(port, now) || held.looks[port.switch as usize] <= now {
+        if !state.takes(port, now, class, held.line_free) || held.looks[port.switch as usize] <= now {
             return self.hold_carefully(schedule, now, [from, index], parcel, false);
         }
         let charge = port.charge(wire_bytes, unstored);
         let (in_switch, ample) = &mut ample[port.switch as usize];
         if !port.admit(now, charge, in_switch, *ample, unstored, &mut self.is_doubtful) {
-            return Err(parcel);
+            return Holding::Dropped;
         }
         let input = &mut held.inputs[from as usize];
-        if input.level + charge >= input.matters_at || state.line.len() % LINE_LONG == LINE_LONG - 1 {
+        let counted = if input.counts(class) { charge } else { 0 };
+        if input.level + counted >= input.matters_at || state.line.len() % LINE_LONG == LINE_LONG - 1 {
             return self.hold_carefully(schedule, now, [from, index], parcel, true);
         }
-        input.level += charge;
+        input.level += counted;
         let mut moment = Moment { ports, schedule, now, unstored };
-        held.book(&mut moment, index, BULK, Waiting { parcel, from });
+        held.book(&mut moment, index, class, Waiting { parcel, from });
         let port = &ports[index as usize];
-        Ok(port.leads_to_host & (port.len == 1))
+        Holding::Queued { is_next: port.leads_to_host & (port.len == 1) }
+    }
+
+    /// Queues a frame at its own host's port that may be stopped.
+    #[inline(never)]
+    pub(super) fn hold_at_host(
+        &mut self,
+        schedule: &mut Schedule,
+        now: u64,
+        index: PortIndex,
+        parcel: Parcel,
+    ) {
+        let Self { held: Some(held), ports, unstored_bytes, .. } = self else { return };
+        let class = held.class(parcel.end());
+        let line_max = held.line_free.min(LINE_LONG - 1);
+        if held.ports[index as usize].takes(&ports[index as usize], now, class, line_max) {
+            let mut moment = Moment { ports, schedule, now, unstored: *unstored_bytes };
+            return held.book(&mut moment, index, class, Waiting { parcel, from: NIL });
+        }
+        let sent = self.hold_carefully(schedule, now, [NIL, index], parcel, false);
+        debug_assert!(sent != Holding::Dropped, "hosts queue without limit");
     }
 
     /// Queues a frame at any port that may be stopped, as [`Self::hold`]; `from` is [`NIL`] at its own host. It may have passed
@@ -637,13 +651,15 @@ impl Fabric {
         [from, index]: [PortIndex; 2],
         mut parcel: Parcel,
         is_admitted: bool,
-    ) -> Result<bool, Parcel> {
-        let Self { held: Some(held), ports, ample, unstored_bytes, .. } = self else { return Err(parcel) };
+    ) -> Holding {
+        let Self { held: Some(held), ports, ample, unstored_bytes, .. } = self else {
+            return Holding::Dropped;
+        };
         let unstored = *unstored_bytes;
         let wire_bytes = parcel.wire_bytes();
         let mut moment = Moment { ports, schedule, now, unstored };
         let class = held.class(parcel.end());
-        let mut risen = None;
+        let mut stops = false;
         let switch = held.switch_of[index as usize] as usize;
         let state = &held.ports[index as usize];
         if held.has_priorities || state.look_at <= now || state.line.len() >= LINE_LONG - 1 {
@@ -661,13 +677,13 @@ impl Fabric {
                 let port = &mut moment.ports[index as usize];
                 let (in_switch, ample) = &mut ample[port.switch as usize];
                 if !port.admit(now, charge, in_switch, *ample, unstored, &mut self.is_doubtful) {
-                    return Err(parcel);
+                    return Holding::Dropped;
                 }
             } else {
                 held.catch_up(&mut moment, index);
                 let chance = &mut self.chances[switch];
                 match held.admit(now, switch, [from, index], frame, || (chance.bits() >> 32) as u32) {
-                    Verdict::Dropped(_) => return Err(parcel),
+                    Verdict::Dropped(_) => return Holding::Dropped,
                     Verdict::Accepted { marked: true } => {
                         parcel = parcel.marked();
                         self.segments[parcel.segment()].flags.insert(Flags::CE);
@@ -679,8 +695,7 @@ impl Fabric {
             if input.counts(class) {
                 input.level += charge;
                 if input.level >= input.matters_at {
-                    held.handle_rise(&mut moment, switch, from);
-                    risen = Some(switch);
+                    stops = held.handle_rise(&mut moment, switch, from);
                 }
             }
         }
@@ -693,16 +708,16 @@ impl Fabric {
         let waiting = Waiting { parcel, from };
         if is_first && !overtakes && !state.stopped[class] && has_room && is_open {
             held.book(&mut moment, index, class, waiting);
-            if let Some(switch) = risen {
+            if stops {
                 // Its own release may be the one that the switch has to look after.
                 held.watch_levels(&mut moment, switch);
             }
             let port = &ports[index as usize];
-            return Ok(port.leads_to_host & (port.len == 1));
+            return Holding::Queued { is_next: port.leads_to_host & (port.len == 1) };
         }
         let state = &mut held.ports[index as usize];
         state.is_calm = false;
-        held.frames.push(&mut state.waiting[class], waiting);
+        state.waiting[class].push_back(waiting);
         if overtakes {
             held.take_back(&mut moment, index, true);
         }
@@ -710,7 +725,10 @@ impl Fabric {
         if !state.stopped[class] && (overtakes || state.look_at == NEVER) {
             held.book_waiting(&mut moment, index);
         }
-        Ok(false)
+        if stops {
+            held.watch_levels(&mut moment, switch);
+        }
+        Holding::Queued { is_next: false }
     }
 
     /// More frames of a port may be booked.

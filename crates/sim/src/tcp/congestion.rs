@@ -21,8 +21,6 @@ pub(crate) struct Window {
     pub(crate) ssthresh: u32,
     /// Units counted towards the next increase (`snd_cwnd_cnt`).
     pub(crate) counted: u32,
-    /// Window before the last reduction (`prior_cwnd`), for the undo.
-    pub(crate) before_loss: u32,
     /// No growth beyond this (`snd_cwnd_clamp`).
     pub(crate) clamp: u32,
 }
@@ -59,7 +57,6 @@ impl Window {
             cwnd: config.initial_cwnd(),
             ssthresh,
             counted: 0,
-            before_loss: 0,
             clamp: u32::MAX,
             memory: match config.congestion_control {
                 CongestionControl::Cubic(_) => Memory::Cubic(Cubic::default()),
@@ -87,7 +84,6 @@ impl Window {
     /// The threshold after a loss (`ssthresh`), or after a mark where `echo` says so.
     pub(crate) fn threshold_after_loss(&mut self, config: &Config, in_flight: u32, echo: bool) -> u32 {
         let segment = config.segment_units();
-        self.before_loss = self.cwnd;
         match (&mut self.memory, config.congestion_control) {
             (Memory::Cubic(cubic), CongestionControl::Cubic(parameters)) => {
                 cubic.threshold_after_loss(parameters, self.cwnd / segment) * segment
@@ -234,14 +230,14 @@ impl Window {
         self.cwnd = self.cwnd.min(self.clamp);
     }
 
-    /// The window after a reduction that was needless (`undo_cwnd`).
-    pub(crate) fn undone(&self, config: &Config) -> u32 {
+    /// The window after a reduction that was needless (`undo_cwnd`); `before` is what it was (`prior_cwnd`).
+    pub(crate) fn undone(&self, config: &Config, before: u32) -> u32 {
         match (&self.memory, config.congestion_control) {
             (Memory::Cubic(cubic), CongestionControl::Cubic(parameters)) if parameters.undoes_to_maximum => {
                 self.cwnd.max(cubic.maximum() * config.segment_units())
             }
             (_, CongestionControl::Static { .. }) => self.cwnd,
-            _ => self.cwnd.max(self.before_loss),
+            _ => self.cwnd.max(before),
         }
     }
 

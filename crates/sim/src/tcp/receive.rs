@@ -15,8 +15,8 @@ const QUICKACKS_MAX: u32 = 16;
 
 /// Acknowledge at the next opportunity.
 const ACK_NOW: u8 = 1;
-/// Something is to be acknowledged (`ICSK_ACK_SCHED`).
-const ACK_SCHEDULED: u8 = 2;
+/// A window of M21TCP's came.
+const M21_SEEN: u8 = 2;
 /// The delayed-ACK timer runs (`ICSK_ACK_TIMER`).
 const ACK_TIMER: u8 = 4;
 /// A segment shorter than the others came (`ICSK_ACK_PUSHED`), and another (`ICSK_ACK_PUSHED2`).
@@ -80,7 +80,6 @@ pub(crate) struct Receiver {
     before_change: u64,
     /// Unread bytes begin here, unless the application reads at once.
     read: u64,
-    m21_seen: bool,
 }
 
 impl Receiver {
@@ -111,7 +110,6 @@ impl Receiver {
             segment_size: config.mss.min(536),
             quickacks: 0,
             flags: READS_AT_ONCE,
-            m21_seen: false,
             out_of_order: None,
         }
     }
@@ -142,7 +140,7 @@ impl Receiver {
         }
         if segment.flags.contains(Flags::M21) {
             self.m21_window = segment.m21_window;
-            self.m21_seen = true;
+            self.flags |= M21_SEEN;
         }
     }
 
@@ -250,7 +248,7 @@ impl Receiver {
         if self.flags & ACK_TIMER == 0 || due < self.delayed_until {
             self.delayed_until = due;
         }
-        self.flags |= ACK_TIMER | ACK_SCHEDULED;
+        self.flags |= ACK_TIMER;
         Instant::new(self.delayed_until)
     }
 
@@ -299,7 +297,6 @@ impl Receiver {
         } else {
             self.flags |= if self.flags & PUSHED != 0 { PUSHED_AGAIN } else { PUSHED };
         }
-        self.flags |= ACK_SCHEDULED;
         if self.timeout == 0 {
             self.start_quickacks(QUICKACKS_MAX);
             self.timeout = ATO_MIN;
@@ -486,7 +483,7 @@ impl Receiver {
                 segment.m21_window = u32::MAX;
             }
             // A full segment has room for one option; the next bare acknowledgement brings the echo.
-            if self.m21_seen
+            if self.flags & M21_SEEN != 0
                 && (segment.payload == 0 || u32::from(segment.payload) + M21_BYTES <= u32::from(config.mss))
             {
                 segment.flags.insert(Flags::M21_ECHO);
@@ -518,7 +515,7 @@ impl Receiver {
         // Without a branch: the time-out is zero before the first data.
         let answers = (segment.payload > 0) & (now.get() - self.last_data_at < self.timeout);
         self.acked = self.next;
-        self.flags &= !(ACK_NOW | ACK_SCHEDULED | ACK_TIMER | PUSHED | PUSHED_AGAIN);
+        self.flags &= !(ACK_NOW | ACK_TIMER | PUSHED | PUSHED_AGAIN);
         self.flags |= if answers { INTERACTIVE } else { 0 };
         self.delayed_until = u64::MAX;
     }

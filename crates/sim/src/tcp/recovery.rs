@@ -27,6 +27,8 @@ pub(crate) struct Trouble {
     pub(super) undo_retransmissions: Option<u32>,
     /// Threshold before the reduction (`prior_ssthresh`); 0 for none.
     pub(super) threshold_before: u32,
+    /// Window before the reduction (`prior_cwnd`).
+    pub(super) cwnd_before: u32,
     /// When the first retransmission of the episode was sent: timestamp ticks (`retrans_stamp`).
     pub(super) first_retransmission: Option<u32>,
     /// Window when the reduction began, and what was delivered and sent since (RFC 6937).
@@ -65,6 +67,7 @@ impl Trouble {
             undo_from: None,
             undo_retransmissions: None,
             threshold_before: 0,
+            cwnd_before: 0,
             first_retransmission: None,
             window_before: 0,
             delivered: 0,
@@ -391,11 +394,13 @@ impl Endpoint {
             _ => self.window.cwnd,
         };
         let next = self.next;
+        let cwnd_before = self.window.cwnd;
         let ssthresh = self.window.threshold_after_loss(config, in_flight, echo);
         self.window.ssthresh = ssthresh;
         self.window.counted = 0;
         let trouble = self.trouble();
         trouble.threshold_before = if echo { 0 } else { threshold };
+        trouble.cwnd_before = cwnd_before;
         trouble.window_before = cwnd;
         trouble.delivered = 0;
         trouble.sent_units = 0;
@@ -682,9 +687,11 @@ impl Endpoint {
             let threshold = self.current_threshold();
             let in_flight = self.flight_at_loss(config);
             if fresh || una >= point || config.timeout_rules == TimeoutRules::Ns3 {
+                let cwnd_before = self.window.cwnd;
                 let ssthresh = self.window.threshold_after_loss(config, in_flight, false);
                 self.window.ssthresh = ssthresh;
-                self.trouble().threshold_before = threshold;
+                let trouble = self.trouble();
+                (trouble.threshold_before, trouble.cwnd_before) = (threshold, cwnd_before);
             }
             self.window.timed_out();
             let trouble = self.trouble();

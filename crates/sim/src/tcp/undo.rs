@@ -4,7 +4,7 @@ use fanin_units::Instant;
 
 use super::config::Config;
 use super::endpoint::Endpoint;
-use super::recovery::Ack;
+use super::recovery::{Ack, Trouble};
 
 impl Endpoint {
     pub(super) fn clear_undo(&mut self) {
@@ -70,10 +70,10 @@ impl Endpoint {
         if unmark {
             self.flight.unmark_lost();
         }
-        let before = self.trouble().threshold_before;
-        if before > 0 {
-            self.window.cwnd = self.window.undone(config);
-            self.window.ssthresh = self.window.ssthresh.max(before);
+        let &mut Trouble { threshold_before, cwnd_before, .. } = self.trouble();
+        if threshold_before > 0 {
+            self.window.cwnd = self.window.undone(config, cwnd_before);
+            self.window.ssthresh = self.window.ssthresh.max(threshold_before);
         }
         self.flight_stamp = now.get();
         self.clear_undo();

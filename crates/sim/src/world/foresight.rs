@@ -1,7 +1,7 @@
 //! What will be needed soon is fetched before: segments and the ends of connections lie idle for so long that they have
 //! left the near caches.
 
-use super::{EndIndex, Workload, World};
+use super::{EndIndex, Workload, World, peer};
 use crate::network::PortIndex;
 use crate::prefetch::prefetch;
 
@@ -43,6 +43,10 @@ impl<W: Workload> World<W> {
                 None => end.endpoint.prefetch(next.wire_bytes > FRAME_BYTES_ACK_MAX),
                 Some(sird) => sird.prefetch(next.end),
             }
+            if let Some(pacer) = &self.pacer {
+                pacer.prefetch(next.end);
+                end.endpoint.prefetch_rtt();
+            }
         }
     }
 
@@ -54,10 +58,12 @@ impl<W: Workload> World<W> {
             let end = &self.ends[index as usize];
             prefetch(&end.timer_at);
             end.endpoint.prefetch(false);
+            if let Some(pacer) = &self.pacer {
+                pacer.prefetch(index);
+            }
         }
         if let Some(&(index, ..)) = waiting.get(1) {
-            let end = &self.ends[index as usize];
-            prefetch(&self.ends[end.peer as usize].inbox_head);
+            prefetch(&self.ends[peer(index) as usize].inbox_head);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The event loop's side of a transport of messages that takes TCP's place ([`crate::sird`]).
 
-use super::{ENDPOINT_TIMER, EndIndex, Workload, World};
+use super::{ENDPOINT_TIMER, EndIndex, Workload, World, peer};
 use crate::fabric::{INDEX_BITS, NIL};
 use crate::network::Network;
 use crate::sird::{Sird, Wire};
@@ -20,7 +20,7 @@ impl<W: Workload> World<W> {
         let wires: Vec<Wire> = (0..self.ends.len())
             .map(|index| {
                 let end = &self.ends[index];
-                let there = self.ends[end.peer as usize].route;
+                let there = self.ends[peer(index as EndIndex) as usize].route;
                 if end.route.port == NIL {
                     // A connection of a host with itself carries nothing.
                     let rate = fanin_units::Rate::new(1_000_000_000);
@@ -64,7 +64,8 @@ impl<W: Workload> World<W> {
                     break;
                 }
                 self.payload.sent += u64::from(segment.payload);
-                let bytes = self.fabric.send_from(place, &mut self.schedule, self.now, end.route, end.peer);
+                let bytes =
+                    self.fabric.send_from(place, &mut self.schedule, self.now, end.route, peer(index));
                 self.frames_sent += 1;
                 self.wire_bytes_sent += u64::from(bytes);
             }
@@ -84,16 +85,16 @@ impl<W: Workload> World<W> {
         let Some(sird) = &mut self.sird else { return };
         if sird.poll_deadline(index) <= self.now && sird.handle_deadline(index, self.now) {
             // It is the other end's data that did not come.
-            self.tell_of_timeout(self.ends[index as usize].peer);
+            self.tell_of_timeout(peer(index));
         }
         self.pump_packets(index);
     }
 
     pub(super) fn assert_messages_conserved(&self, sird: &Sird) {
         sird.assert_conserved();
-        for (index, end) in self.ends.iter().enumerate() {
-            let [written, arrived] = sird.written_and_arrived(index as EndIndex);
-            let delivered = sird.delivered(end.peer);
+        for index in 0..self.ends.len() as EndIndex {
+            let [written, arrived] = sird.written_and_arrived(index);
+            let delivered = sird.delivered(peer(index));
             assert!(delivered <= written, "more was delivered than written");
             assert!(arrived <= delivered, "more was acknowledged than delivered");
         }

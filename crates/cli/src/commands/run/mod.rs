@@ -2,6 +2,7 @@
 
 mod barrier;
 mod building;
+mod folder;
 mod measured;
 mod network;
 
@@ -14,6 +15,7 @@ use fanin_testbed::live::{Bench, Refusal};
 use fanin_testbed::{Tap, Tapped, Verdict, check, clean};
 
 use crate::commands::Source;
+use crate::commands::run::folder::Folder;
 use crate::commands::run::network::Carried;
 use crate::failure::Failure;
 use crate::output::{self, Json};
@@ -91,31 +93,6 @@ enum Place {
     Namespaces,
 }
 
-/// The folders of a run, removed at the end unless they were asked for.
-struct Folder {
-    path: PathBuf,
-    is_kept: bool,
-}
-
-impl Folder {
-    fn live(&self) -> PathBuf {
-        self.path.join(LIVE_FOLDER)
-    }
-
-    fn network(&self) -> PathBuf {
-        self.path.join(NETWORK_FOLDER)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if !self.is_kept {
-            // What is left in the folder for temporary files harms nobody.
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
-    }
-}
-
 /// What a run works with.
 struct Job<'a> {
     arguments: &'a Arguments,
@@ -146,8 +123,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let folder = match &arguments.out {
         Some(out) => Folder { path: out.clone(), is_kept: true },
         None => {
-            let path = std::env::temp_dir().join(format!("fanin-run-{}", std::process::id()));
-            Folder { path, is_kept: false }
+            folder::remove_left_behind();
+            Folder::temporary()
         }
     };
     let source = Path::new(&source);
@@ -250,10 +227,11 @@ fn tell_features() -> Result<(), Failure> {
 
 fn clean_up() -> Result<(), Failure> {
     let cleaned = clean()?;
-    output::print(&match cleaned.runs {
-        0 => "nothing was left behind\n".to_owned(),
-        runs => format!(
-            "removed what {runs} dead runs had left: {} namespaces, {} processes inside\n",
+    let folders = folder::remove_left_behind();
+    output::print(&match (cleaned.runs, folders) {
+        (0, 0) => "nothing was left behind\n".to_owned(),
+        _ => format!(
+            "removed what dead runs had left: {} namespaces, {} processes inside, {folders} folders of temporary files\n",
             cleaned.namespaces, cleaned.processes
         ),
     })

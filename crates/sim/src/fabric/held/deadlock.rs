@@ -14,7 +14,7 @@ impl HeldPorts {
         for (output, held) in self.ports.iter().enumerate() {
             let Some(switch) = self.node_of(output as PortIndex) else { continue };
             let node = &self.nodes[switch];
-            for waiting in self.waiting_at(held) {
+            for waiting in held.waiting.iter().flatten() {
                 let bytes = node.charge(waiting.parcel.wire_bytes() - unstored_bytes);
                 *behind.entry((waiting.from, output as PortIndex)).or_default() += bytes;
             }

@@ -1,0 +1,54 @@
+//! Where the processes of a run keep what they work with.
+
+use std::path::{Path, PathBuf};
+
+use super::{LIVE_FOLDER, NETWORK_FOLDER};
+
+/// How the names of folders begin that nobody keeps; the number of the run's process follows.
+const TEMPORARY: &str = "fanin-run-";
+
+/// The folders of a run, removed at the end unless they were asked for.
+pub(super) struct Folder {
+    pub(super) path: PathBuf,
+    pub(super) is_kept: bool,
+}
+
+impl Folder {
+    /// One that goes with the run.
+    pub(super) fn temporary() -> Self {
+        Self { path: std::env::temp_dir().join(format!("{TEMPORARY}{}", std::process::id())), is_kept: false }
+    }
+
+    pub(super) fn live(&self) -> PathBuf {
+        self.path.join(LIVE_FOLDER)
+    }
+
+    pub(super) fn network(&self) -> PathBuf {
+        self.path.join(NETWORK_FOLDER)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // What is left in the folder for temporary files harms nobody.
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// Removes the temporary folders of runs whose process is gone: it was killed, or a second Ctrl-C ended it. Returns how
+/// many.
+pub(super) fn remove_left_behind() -> usize {
+    let Ok(entries) = std::fs::read_dir(std::env::temp_dir()) else { return 0 };
+    let mut removed = 0;
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(TEMPORARY)?.parse::<u32>().ok());
+        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
+            // Another user's may not be ours to remove.
+            removed += usize::from(std::fs::remove_dir_all(entry.path()).is_ok());
+        }
+    }
+    removed
+}
