@@ -385,10 +385,12 @@ impl HeldPorts {
 
     /// Gives back the memory of all that has left a switch by `now`.
     fn settle_switch(&mut self, now: u64, switch: usize) {
-        for slot in self.nodes[switch].outputs.clone() {
-            if self.fronts[slot] <= now {
-                self.settle_due(now, self.outputs[slot]);
-            }
+        let outputs = self.nodes[switch].outputs.clone();
+        let mut slot = outputs.start;
+        while let Some(due) = self.fronts[slot..outputs.end].iter().position(|&front| front <= now) {
+            slot += due;
+            self.settle_due(now, self.outputs[slot]);
+            slot += 1;
         }
     }
 

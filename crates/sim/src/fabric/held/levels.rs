@@ -126,23 +126,23 @@ impl HeldPorts {
         if above == 0 {
             return now;
         }
+        let (fronts, outputs) = (&self.fronts[node.outputs.clone()], &self.outputs[node.outputs.clone()]);
         loop {
             falls.clear();
             let until = now + step;
             // When the first leaves that is not looked at; until when all is known that leaves.
             let (mut sum, mut next, mut known) = (0, NEVER, NEVER);
-            for slot in node.outputs.clone() {
-                if self.fronts[slot] > until {
-                    next = next.min(self.fronts[slot]);
+            for (&front, &port) in fronts.iter().zip(outputs) {
+                if front > until {
+                    next = next.min(front);
                     continue;
                 }
-                let port = self.outputs[slot] as usize;
-                let state = &self.ports[port];
+                let state = &self.ports[port as usize];
                 let mut place = 0;
                 loop {
                     let Some(booked) = state.line.get(place) else {
                         if state.may_go(BULK) || state.may_go(URGENT) {
-                            known = known.min(moment.ports[port].departure);
+                            known = known.min(moment.ports[port as usize].departure);
                         }
                         break;
                     };
