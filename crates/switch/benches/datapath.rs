@@ -160,8 +160,7 @@ fn latency(rings: usize, frames: usize) -> (u64, u64) {
         let began = std::time::Instant::now();
         nothing.push(began.elapsed().as_nanos() as u64);
         let began = std::time::Instant::now();
-        // It comes in in one round, and goes in the next.
-        switch.poll(now, true);
+        // It goes in the round in which it comes in.
         switch.poll(now, true);
         times.push(began.elapsed().as_nanos() as u64);
         assert!(switch.driver_mut().take(output).is_some(), "a frame waits for nobody");

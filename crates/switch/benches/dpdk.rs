@@ -3,7 +3,7 @@
 //!
 //! `cargo bench -p fanin-switch --features dpdk --bench dpdk`. Times are CPU time of the forwarding thread, the best of
 //! several passes. Plain switching stands beside Open vSwitch with DPDK over the same two devices, where it is installed (Debian:
-//! openvswitch-switch-dpdk). With FANIN_HUGEPAGES=1 all of them use huge pages (set /proc/sys/vm/nr_hugepages first), otherwise none.
+//! openvswitch-switch-dpdk). With FANIN_HUGEPAGES=1 all of them use huge pages (set /proc/sys/vm/nr_hugepages to 800 first), otherwise none.
 
 use std::fs;
 use std::hint::black_box;
@@ -18,7 +18,7 @@ const PORTS: usize = 2;
 const RINGS: usize = 144;
 const FRAME: usize = 64;
 const PASSES: usize = 7;
-const FRAMES: u64 = 3_000_000;
+const FRAMES: u64 = 10_000_000;
 
 /// CPU time of this thread, in ns.
 fn cpu_ns() -> u64 {
@@ -28,16 +28,23 @@ fn cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+mod memif;
 mod peers;
 
+/// Huge pages need no file system in memory.
+fn pages() -> &'static str {
+    if std::env::var_os("FANIN_HUGEPAGES").is_some() { "--in-memory" } else { "--no-huge" }
+}
+
+/// What every DPDK here is told, without its devices.
+fn common_arguments() -> Vec<String> {
+    ["-m", "256", "--iova-mode=va", "--no-telemetry", "--no-shconf", "--no-pci", pages()]
+        .map(str::to_owned)
+        .into()
+}
+
 fn arguments() -> Vec<String> {
-    let mut arguments: Vec<String> =
-        ["-m", "256", "--iova-mode=va", "--no-telemetry", "--no-shconf", "--no-pci"]
-            .map(str::to_owned)
-            .into();
-    // In memory: huge pages need no file system that way.
-    let pages = if std::env::var_os("FANIN_HUGEPAGES").is_some() { "--in-memory" } else { "--no-huge" };
-    arguments.push(pages.to_owned());
+    let mut arguments = common_arguments();
     arguments.extend((0..PORTS).map(|port| format!("--vdev=net_null{port},size={FRAME}")));
     arguments
 }
@@ -99,11 +106,11 @@ fn plain_config() -> Config {
     config
 }
 
-/// Plain switching, in ns a frame. DPDK starts only once in a process, so that it has one of its own.
-fn plain() -> f64 {
+/// Plain switching of frames to so many stations, in ns a frame. DPDK starts only once in a process, so that it has one of its own.
+fn plain(stations: usize) -> f64 {
     let config = plain_config();
     let mut ports = DpdkPorts::open(&config).unwrap_or_else(|error| panic!("{error}")).remove(0);
-    fill(&mut ports);
+    fill(&mut ports, stations);
     let mut switch = Switch::new(config, ports).expect("a configuration");
     let (mut now, mut best) = (Instant::START + Duration::from_secs(1), f64::MAX);
     for _ in 0..PASSES {
@@ -120,26 +127,30 @@ fn plain() -> f64 {
     best
 }
 
-/// Open vSwitch with DPDK over the same two devices, by a rule for where frames go: ns of CPU a frame, the best of several.
-fn open_vswitch() -> Result<f64, String> {
+/// Open vSwitch with DPDK and a core to forward on.
+fn start_open_vswitch() -> Result<peers::OpenVswitch, String> {
     let daemon = std::env::var("FANIN_OVS_DPDK").unwrap_or_else(|_| peers::WITH_DPDK.to_owned());
     if !std::path::Path::new(&daemon).exists() {
         return Err(format!("{daemon} is not there (Debian: openvswitch-switch-dpdk)"));
     }
-    let words: Vec<String> = arguments().into_iter().filter(|word| !word.starts_with("--vdev")).collect();
     // Without huge pages DPDK wants the older way to keep memory, which Open vSwitch must be told.
-    let legacy = if words.iter().any(|word| word == "--no-huge") { " --legacy-mem" } else { "" };
+    let legacy = if pages() == "--no-huge" { " --legacy-mem" } else { "" };
     let settings = [
         "dpdk-init=true".to_owned(),
         "pmd-cpu-mask=0x1".to_owned(),
-        format!("dpdk-extra=\"{}{legacy}\"", words.join(" ")),
+        format!("dpdk-extra=\"{}{legacy}\"", common_arguments().join(" ")),
     ];
-    let ovs = peers::OpenVswitch::start(&daemon, None, &settings)?;
+    peers::OpenVswitch::start(&daemon, None, &settings)
+}
+
+/// Open vSwitch with DPDK over the same two devices, by a rule for where frames go: ns of CPU a frame, the best of several.
+fn open_vswitch() -> Result<f64, String> {
+    let ovs = start_open_vswitch()?;
     for (port, rest) in [(0, ""), (1, ",no-rx=1")] {
         let device = format!("options:dpdk-devargs=\"net_null{port},size={FRAME}{rest}\"");
         ovs.add_port(&format!("p{port}"), &["type=dpdk", &device, &format!("ofport_request={}", port + 1)])?;
     }
-    ovs.set_rule("in_port=1,dl_dst=00:00:00:00:00:00,actions=output:2")?;
+    ovs.set_rules(&["in_port=1,dl_dst=00:00:00:00:00:00,actions=output:2"])?;
     std::thread::sleep(WallTime::from_secs(2));
     let count = || -> Result<(u64, u64), String> {
         Ok((ovs.sent(2)?, ovs.forwarding_ns().ok_or("its thread is not there")?))
@@ -179,10 +190,10 @@ fn ports_alone(ports: &mut DpdkPorts, swaps: bool) -> f64 {
     best
 }
 
-/// Writes frames to all collectors into all memory there is; a null device hands it out as it finds it.
-fn fill(ports: &mut DpdkPorts) {
+/// Writes frames to so many collectors into all memory there is; a null device hands it out as it finds it.
+fn fill(ports: &mut DpdkPorts, stations: usize) {
     let mut frames = Vec::new();
-    while let Some(handle) = ports.make(&frame(frames.len() % (RINGS / PORTS))) {
+    while let Some(handle) = ports.make(&frame(frames.len() % stations)) {
         frames.push(fanin_switch::Received { handle, bytes: FRAME as u32 });
     }
     frames.into_iter().for_each(|frame| ports.free(frame));
@@ -229,13 +240,40 @@ fn thread_cpu_s(process: u32, name: &str) -> Option<f64> {
     })
 }
 
-/// `dpdk-testpmd` in a mode over the same devices, in ns of CPU a frame; `None` where it is not there.
-fn testpmd(mode: &str) -> Option<f64> {
+/// What `dpdk-testpmd` goes round by.
+struct Testpmd {
+    name: &'static str,
+    mode: &'static str,
+    /// Frames are written when they come in and read when they go, each in another place of much memory: as where they have waited in
+    /// queues that no cache holds. Otherwise nothing but headers is touched, always in the same places.
+    is_deep: bool,
+}
+
+const TESTPMDS: [Testpmd; 3] = [
+    Testpmd { name: "testpmd, io", mode: "io", is_deep: false },
+    Testpmd { name: "testpmd, macswap", mode: "macswap", is_deep: false },
+    Testpmd { name: "testpmd, macswap, 1514 B by DRAM", mode: "macswap", is_deep: true },
+];
+
+/// `dpdk-testpmd` over the same devices, in ns of CPU a frame; `None` where it is not there.
+fn testpmd(what: &Testpmd) -> Option<f64> {
+    let mut arguments = arguments();
+    if what.is_deep {
+        for word in &mut arguments {
+            *word = word.replace("256", "800").replace(&format!("size={FRAME}"), "size=1514,copy=1");
+        }
+    }
+    let pool: &[&str] = if what.is_deep {
+        &["--total-num-mbufs=262144", "--mbcache=0"]
+    } else {
+        &["--total-num-mbufs=16384"]
+    };
     let mut child = Command::new("dpdk-testpmd")
         .args(["-l", "0,1"])
-        .args(arguments())
-        .args(["--", "--burst=64", "--stats-period=60", "--total-num-mbufs=16384"])
-        .arg(format!("--forward-mode={mode}"))
+        .args(arguments)
+        .args(["--", "--burst=64", "--stats-period=60"])
+        .args(pool)
+        .arg(format!("--forward-mode={}", what.mode))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -254,37 +292,79 @@ fn testpmd(mode: &str) -> Option<f64> {
     Some(cpu_s? * 1e9 / frames)
 }
 
-#[expect(clippy::print_stdout, reason = "a benchmark says what it measured")]
-fn main() {
-    let show = |name: &str, cost: f64| println!("{name:<34}{cost:7.1} ns/frame {:8.1} Mframes/s", 1e3 / cost);
-    if std::env::args().any(|argument| argument == "plain") {
-        println!("{}", plain());
-        return;
-    }
-    let own = std::env::current_exe().expect("this program");
-    let output = Command::new(own).arg("plain").stderr(Stdio::inherit()).output().expect("this program runs");
+/// A figure of this program in a process of its own: DPDK starts only once in one.
+fn plain_of(what: &str) -> Result<f64, String> {
+    let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    let output =
+        Command::new(own).arg(what).stderr(Stdio::inherit()).output().map_err(|error| error.to_string())?;
     // What DPDK says stands before it.
     let text = String::from_utf8_lossy(&output.stdout);
-    let cost: f64 = text.lines().last().and_then(|line| line.parse().ok()).expect("a figure");
-    show("switch, plain", cost);
-    match open_vswitch() {
-        Ok(theirs) => {
-            show("Open vSwitch with DPDK, one rule", theirs);
-            println!("Open vSwitch takes {:.2} x as long", theirs / cost);
-        }
-        Err(error) => println!("Open vSwitch with DPDK: skipped: {error}"),
+    let line = text.lines().last().unwrap_or_default();
+    line.parse().map_err(|_| text.clone().into_owned())
+}
+
+#[expect(clippy::print_stdout, reason = "a benchmark says what it measured")]
+fn show(name: &str, cost: f64) {
+    println!("{name:<34}{cost:7.1} ns/frame {:8.1} Mframes/s", 1e3 / cost);
+}
+
+/// Plain switching, ours and Open vSwitch's.
+#[expect(clippy::print_stdout, reason = "a benchmark says what it measured")]
+fn compare(
+    what: &str,
+    ours: &mut dyn FnMut() -> Result<f64, String>,
+    theirs: &mut dyn FnMut() -> Result<f64, String>,
+) {
+    let ours = ours();
+    match &ours {
+        Ok(cost) => show(&format!("switch, {what}"), *cost),
+        Err(error) => println!("switch, {what}: skipped: {error}"),
     }
-    for mode in ["io", "macswap"] {
-        match testpmd(mode) {
-            Some(cost) => show(&format!("testpmd, {mode}"), cost),
-            None => println!("testpmd, {mode}: gave no figure (Debian: dpdk-dev)"),
+    match theirs() {
+        Ok(cost) => {
+            show(&format!("Open vSwitch with DPDK, {what}"), cost);
+            if let Ok(ours) = ours {
+                println!("Open vSwitch takes {:.2} x as long", cost / ours);
+            }
+        }
+        Err(error) => println!("Open vSwitch with DPDK, {what}: skipped: {error}"),
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "a benchmark says what it measured")]
+fn main() {
+    let is_asked = |what: &str| std::env::args().any(|argument| argument == what);
+    if is_asked("plain") {
+        println!("{}", plain(RINGS / PORTS));
+        return;
+    }
+    if is_asked("flow") {
+        println!("{}", plain(1));
+        return;
+    }
+    if is_asked("memif") {
+        match memif::switch(common_arguments()) {
+            Ok(cost) => println!("{cost}"),
+            Err(error) => println!("{error}"),
+        }
+        return;
+    }
+    if let Ok(cost) = plain_of("flow") {
+        show("switch, plain, one flow as there", cost);
+    }
+    compare("plain", &mut || plain_of("plain"), &mut open_vswitch);
+    compare("memif", &mut || plain_of("memif"), &mut memif::open_vswitch);
+    for what in &TESTPMDS {
+        match testpmd(what) {
+            Some(cost) => show(what.name, cost),
+            None => println!("{}: gave no figure (Debian: dpdk-dev)", what.name),
         }
     }
     let mut ports = DpdkPorts::open(&config()).unwrap_or_else(|error| panic!("{error}")).remove(0);
     show("ports alone, frames not looked at", ports_alone(&mut ports, false));
     let swapped = ports_alone(&mut ports, true);
     show("ports alone, addresses swapped", swapped);
-    fill(&mut ports);
+    fill(&mut ports, RINGS / PORTS);
     let cost = switch(ports);
     show("switch, 144 rings", cost);
     println!("{:.2} x the swap", cost / swapped);

@@ -111,12 +111,12 @@ impl OpenVswitch {
         if error.trim() == "[]" { Ok(()) } else { Err(format!("{name}: {}", error.trim())) }
     }
 
-    /// Replaces the rules by one.
+    /// Replaces the rules by these.
     #[allow(dead_code, reason = "each user takes what it needs")]
-    pub(crate) fn set_rule(&self, rule: &str) -> Result<(), String> {
+    pub(crate) fn set_rules(&self, rules: &[&str]) -> Result<(), String> {
         let bridge = format!("unix:{}", self.path("br0.mgmt"));
         self.call("ovs-ofctl", &["del-flows", &bridge])?;
-        self.call("ovs-ofctl", &["add-flow", &bridge, rule]).map(drop)
+        rules.iter().try_for_each(|rule| self.call("ovs-ofctl", &["add-flow", &bridge, rule]).map(drop))
     }
 
     /// Frames that a port has sent.
@@ -126,6 +126,21 @@ impl OpenVswitch {
         let text = self.call("ovs-ofctl", &["dump-ports", &bridge, &port.to_string()])?;
         let count = text.split_once("tx pkts=").and_then(|(_, rest)| rest.split(',').next()?.parse().ok());
         count.ok_or_else(|| format!("port {port}: {text}"))
+    }
+
+    /// What its one thread that forwards has done: frames, cycles of rounds that found none, and of those that found some.
+    #[allow(dead_code, reason = "each user takes what it needs")]
+    pub(crate) fn work(&self) -> Result<[u64; 3], String> {
+        let text =
+            self.call("ovs-appctl", &["-t", &self.path("switch.ctl"), "dpif-netdev/pmd-stats-show"])?;
+        let of_thread = text.split("pmd thread").nth(1).unwrap_or_default();
+        let count = |name: &str| {
+            let (_, rest) = of_thread.split_once(name)?;
+            rest.split_whitespace().next()?.parse().ok()
+        };
+        let counts = ["packets received:", "idle cycles:", "processing cycles:"].map(count);
+        let [Some(frames), Some(idle), Some(busy)] = counts else { return Err(format!("it says: {text}")) };
+        Ok([frames, idle, busy])
     }
 
     /// CPU time of the daemon's threads that forward, in ns.
