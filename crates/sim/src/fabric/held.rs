@@ -365,20 +365,24 @@ impl HeldPorts {
     }
 
     fn settle_due(&mut self, now: u64, index: PortIndex) {
-        let state = &mut self.ports[index as usize];
+        let (state, inputs) = (&mut self.ports[index as usize], &mut self.inputs);
         let Some(node) = self.nodes.get_mut(self.switch_of[index as usize] as usize) else {
-            while state.line.pop_released(now).is_some() {}
-            return;
+            return state.line.release(now, |_| {});
         };
-        while let Some(booked) = state.line.pop_released(now) {
-            let input = &mut self.inputs[booked.from() as usize];
+        let (overhead, output) = (node.overhead, usize::from(state.output));
+        let mut give_back = |booked: Booked| {
+            let input = &mut inputs[booked.from() as usize];
             if input.counts(booked.class()) {
-                input.level -= node.charge(booked.bytes);
+                input.level -= u64::from(booked.bytes + overhead);
             }
-            if let Some(memory) = &mut node.memory {
-                let (at, output) = (Instant::new(booked.release), usize::from(state.output));
-                memory.release(at, usize::from(input.number), output, booked.bytes);
-            }
+            usize::from(input.number)
+        };
+        match &mut node.memory {
+            None => state.line.release(now, |booked| _ = give_back(booked)),
+            Some(memory) => state.line.release(now, |booked| {
+                let input = give_back(booked);
+                memory.release(Instant::new(booked.release), input, output, booked.bytes);
+            }),
         }
         self.fronts[state.slot as usize] = state.line.front();
     }

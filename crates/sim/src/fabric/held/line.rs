@@ -91,12 +91,18 @@ impl Line {
 
     /// Takes out what has left by `now`.
     #[inline(always)]
-    pub(super) fn pop_released(&mut self, now: u64) -> Option<Booked> {
-        let first = self.get(0).filter(|booked| booked.release <= now).copied()?;
-        self.len -= 1;
+    pub(super) fn release(&mut self, now: u64, mut released: impl FnMut(Booked)) {
+        let (mut head, mut len) = (self.head, self.len);
+        while len > 0 {
+            let booked = self.ring[head as usize & (self.ring.len() - 1)];
+            if booked.release > now {
+                break;
+            }
+            released(booked);
+            (head, len) = (head.wrapping_add(1), len - 1);
+        }
         // A ring that ran empty starts over, so that one which stays short stays in one place of the cache.
-        self.head = if self.len == 0 { 0 } else { self.head.wrapping_add(1) };
-        Some(first)
+        (self.head, self.len) = (if len == 0 { 0 } else { head }, len);
     }
 
     /// The last of them, if there is any.
