@@ -243,11 +243,28 @@ impl<H: Copy + Default> Port<H> {
         &mut self,
         now: Instant,
         ring: usize,
-        mut frame: Frame,
+        frame: Frame,
         handle: H,
         draw: impl FnOnce() -> u32,
     ) -> Verdict {
+        self.arrive::<false>(now, ring, frame, handle, draw)
+            .expect("only who asks is told that a frame may pass")
+    }
+
+    /// As [`Self::handle_arrival`]; with `PASSES`, `None` and nothing done where the frame may pass the ring.
+    #[inline(always)]
+    fn arrive<const PASSES: bool>(
+        &mut self,
+        now: Instant,
+        ring: usize,
+        mut frame: Frame,
+        handle: H,
+        draw: impl FnOnce() -> u32,
+    ) -> Option<Verdict> {
         let state = &mut self.rings[ring];
+        if PASSES && state.may_pass(now) {
+            return None;
+        }
         let mut marked = false;
         if state.bars & HAS_AQM != 0 {
             let held = Occupancy { bytes: state.bytes, frames: state.len().into(), ..Occupancy::default() };
@@ -255,14 +272,14 @@ impl<H: Copy + Default> Port<H> {
             match rare.aqm.decide(now, &held, rare.emptied_at, frame, draw) {
                 Decision::Pass => {}
                 Decision::Mark => marked = true,
-                Decision::Drop => return self.refuse(ring, Limit::Early, frame.bytes),
+                Decision::Drop => return Some(self.refuse(ring, Limit::Early, frame.bytes)),
             }
         }
         let bytes = state.bytes + u64::from(frame.bytes);
         if (state.len() >= state.frames_easy || bytes > state.bytes_easy)
             && !state.rises_to(bytes, &mut self.rare[ring])
         {
-            return self.refuse(ring, Limit::Ring, frame.bytes);
+            return Some(self.refuse(ring, Limit::Ring, frame.bytes));
         }
         if marked {
             self.rare[ring].marked.add(frame.bytes);
@@ -282,7 +299,7 @@ impl<H: Copy + Default> Port<H> {
             self.ready.remove(ring as u32);
             self.insert_ready(ring);
         }
-        Verdict::Accepted { marked }
+        Some(Verdict::Accepted { marked })
     }
 
     /// Where what an arrival at a ring reads first lies, in two cache lines side by side: for a prefetch, which this crate

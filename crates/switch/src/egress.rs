@@ -95,31 +95,23 @@ impl<D: Driver> Switch<D> {
             }
         }
         for one in &bound[..len] {
-            let (ring, input, output) = (one.ring as usize, one.input.into(), usize::from(one.output));
-            if !is_simple || !one.is_simple {
+            let ring = one.ring as usize;
+            if !is_simple || !one.is_simple || ring == PLAIN {
                 if !may_pass || !one.is_simple || !self.pass_bound(now, one) {
                     self.put(now, one);
                 }
                 continue;
             }
-            // What most queues under load say no to.
-            if self.outputs[output].queue.may_pass(now, ring) && self.pass_bound(now, one) {
-                continue;
-            }
-            let descriptor = Frame::new(one.frame.bytes);
             let held = Held { handle: one.frame.handle, input: one.input };
-            if ring == PLAIN
-                && let Verdict::Dropped(_) = self.memory.admit(now, input, output, descriptor, || 0)
-            {
-                self.driver.free(one.frame);
-                continue;
-            }
-            let queue = &mut self.outputs[output].queue;
-            if let Verdict::Dropped(limit) = queue.handle_arrival(now, ring, descriptor, held, || 0) {
-                if ring == PLAIN {
-                    self.memory.withdraw(input, output, one.frame.bytes, limit);
+            let queue = &mut self.outputs[usize::from(one.output)].queue;
+            match queue.handle_arrival_that_waits(now, ring, one.frame.bytes, held) {
+                Some(Verdict::Accepted { .. }) => {}
+                Some(Verdict::Dropped(_)) => self.driver.free(one.frame),
+                None => {
+                    if !self.pass_bound(now, one) {
+                        self.put(now, one);
+                    }
                 }
-                self.driver.free(one.frame);
             }
         }
         self.bound = bound;

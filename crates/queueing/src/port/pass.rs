@@ -3,7 +3,7 @@
 use fanin_units::Instant;
 
 use super::{Port, RingState};
-use crate::frame::Count;
+use crate::frame::{Count, Frame, Verdict};
 
 impl<H: Copy + Default> Port<H> {
     /// Whether nobody waits for their turn at `now`, and nothing holds the port as a whole back: a frame that may [`Self::pass`] its
@@ -25,8 +25,22 @@ impl<H: Copy + Default> Port<H> {
     /// If there is no such ring.
     #[inline(always)]
     pub fn may_pass(&self, now: Instant, ring: usize) -> bool {
-        let state = &self.rings[ring];
-        state.may_pass() && (!state.shaped || state.bucket.open_at() <= now)
+        self.rings[ring].may_pass(now)
+    }
+
+    /// As [`Self::handle_arrival`] for a frame that nobody may mark, but `None` and nothing done where [`Self::may_pass`] says yes.
+    ///
+    /// # Panics
+    /// If there is no such ring.
+    #[inline(always)]
+    pub fn handle_arrival_that_waits(
+        &mut self,
+        now: Instant,
+        ring: usize,
+        bytes: u32,
+        handle: H,
+    ) -> Option<Verdict> {
+        self.arrive::<true>(now, ring, Frame::new(bytes), handle, || 0)
     }
 
     /// A frame goes past a ring without being held by it, where the port [`Self::is_clear`]: it counts as enqueued and departed, takes
@@ -38,7 +52,7 @@ impl<H: Copy + Default> Port<H> {
     #[inline]
     pub fn pass(&mut self, now: Instant, ring: usize, bytes: u32) -> bool {
         let state = &mut self.rings[ring];
-        if !state.may_pass() || u64::from(bytes) > state.bytes_limit {
+        if !state.is_open() || u64::from(bytes) > state.bytes_limit {
             return false;
         }
         if state.shaped {
@@ -60,7 +74,7 @@ impl<H: Copy + Default> Port<H> {
     #[inline]
     pub fn passable(&self, ring: usize) -> u32 {
         let state = &self.rings[ring];
-        let passes = state.may_pass() && !state.shaped;
+        let passes = state.is_open() && !state.shaped;
         if passes { u32::try_from(state.bytes_limit).unwrap_or(u32::MAX) } else { 0 }
     }
 
@@ -77,9 +91,15 @@ impl<H: Copy + Default> Port<H> {
 }
 
 impl<H: Copy + Default> RingState<H> {
+    /// Whether a frame may go past, its length aside, and its tokens unless there are none at all.
+    #[inline(always)]
+    pub(super) fn may_pass(&self, now: Instant) -> bool {
+        self.is_open() && (!self.shaped || self.bucket.open_at() <= now)
+    }
+
     /// Whether a frame may go past, tokens and its length aside.
     #[inline(always)]
-    fn may_pass(&self) -> bool {
+    fn is_open(&self) -> bool {
         !self.holds && self.bars == 0
     }
 }
