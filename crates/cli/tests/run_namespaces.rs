@@ -80,7 +80,7 @@ fn an_incast_is_lossless_in_a_ring_and_not_in_a_shallow_buffer() {
     let out = folder.to_str().unwrap();
     let run = |more: &[&str]| {
         let base = ["run", "incast", "--json", "-", "--out", out, "--set", "workload.senders=24"];
-        let base = [&base[..], &["--set", "record.windows=[23,24]"]].concat();
+        let base = [&base[..], &["--set", "record.windows=[23]"]].concat();
         done(&fanin(&[&base[..], &INCAST[..], more].concat()).output().unwrap())
     };
     let shallow = run(&[]);
@@ -98,7 +98,6 @@ fn an_incast_is_lossless_in_a_ring_and_not_in_a_shallow_buffer() {
     for file in ["summary.json", "events.parquet", "queues.parquet", "flows.parquet", "report.html"] {
         assert!(folder.join(file).exists(), "{file}");
     }
-    // Of the two windows that were asked for, one is a sender's.
     let records = fanin_report::read(&folder).unwrap().records;
     assert!(
         records.windows.len() > 20 && records.windows.iter().all(|row| row.flow == 23),
