@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use fanin_queueing::{FifoMemory, Frame as Descriptor, Passage};
+use fanin_queueing::{Decision, FifoMemory, Frame as Descriptor, Passage};
 use fanin_units::Instant;
 
 use crate::Error;
@@ -19,6 +19,7 @@ use crate::schedule::Schedule;
 use crate::tcp::{Flags, Segment};
 
 mod held;
+mod marker;
 mod parcel;
 mod port;
 mod ringed;
@@ -27,6 +28,7 @@ use held::Holding;
 use parcel::{ECN_CAPABLE, place_of};
 
 pub(crate) use held::{BOOKING, Buffer, DEADLOCK_CHECK, HeldPorts, LEVELS, PauseFigures, SIGNAL};
+pub(crate) use marker::Marker;
 pub(crate) use parcel::Parcel;
 pub(crate) use port::{Frame, Port};
 
@@ -98,6 +100,8 @@ pub(crate) struct Fabric {
     pub(crate) m21: Option<M21Switches>,
     /// For switches that mark or drop by chance.
     chances: Vec<Random>,
+    /// By port: those that mark and count by themselves; empty where none does.
+    markers: Vec<Option<Marker>>,
     /// What the frames carry; `free` lists the unused places.
     pub(crate) segments: Vec<Segment>,
     free: Vec<u32>,
@@ -134,13 +138,14 @@ impl Fabric {
         let unstored_bytes = network.framing.link_bytes - network.framing.stored_bytes;
         let port = |index: PortIndex| {
             let link = &network.links[index as usize / 2];
-            let Plain { limit, overhead, counts_in_service, switch } = plain[index as usize];
+            let Plain { limit, overhead, counts_in_service, switch, threshold } = plain[index as usize];
             let place = places[index as usize];
             let mut port = Port::new(link.rate, place);
             port.delay = (link.delay + network.latency(index)).get();
             port.is_plain = place.memory == NIL && switch != NIL;
             port.switch = if switch == NIL { 0 } else { switch };
             (port.limit, port.overhead, port.counts_in_service) = (limit, overhead, counts_in_service);
+            port.marks = threshold.is_some();
             port.is_held = held.as_ref().is_some_and(|held| held.holds(index));
             port.leads_to_host = network.nodes[network.destination(index) as usize].kind == NodeKind::Host;
             port
@@ -155,6 +160,7 @@ impl Fabric {
             held: held.map(Box::new),
             m21,
             chances: nodes.iter().map(chance).collect(),
+            markers: markers(&plain),
             segments: Vec::new(),
             free: Vec::new(),
             // One more, so that a host's ports have one to leave alone.
@@ -441,8 +447,26 @@ impl Fabric {
         if memory == NIL {
             let charge = port.charge(wire_bytes, self.unstored_bytes);
             let (in_switch, ample) = &mut self.ample[port.switch as usize];
+            let mut marks = None;
+            if port.marks
+                && let Some(Some(marker)) = self.markers.get_mut(index as usize)
+            {
+                match marker.decide(port, now, parcel.ecn(), in_switch, self.unstored_bytes) {
+                    Decision::Pass => {}
+                    Decision::Mark => marks = Some(marker),
+                    Decision::Drop => {
+                        port.drops += 1;
+                        return Hop::Dropped { segment: arrived.segment() };
+                    }
+                }
+            }
             if !port.admit(now, charge, in_switch, *ample, self.unstored_bytes, &mut self.is_doubtful) {
                 return Hop::Dropped { segment: arrived.segment() };
+            }
+            if let Some(marker) = marks {
+                marker.marked += 1;
+                parcel = parcel.marked();
+                self.segments[parcel.segment()].flags.insert(Flags::CE);
             }
             let departure = now.max(port.departure) + port.time_to_send(wire_bytes);
             port.accept(schedule, departure, index, parcel);
@@ -498,6 +522,11 @@ impl Fabric {
         self.memories.iter().map(FifoMemory::memory).chain(held)
     }
 
+    /// The ports that mark and count by themselves.
+    pub(crate) fn markers(&self) -> impl Iterator<Item = &Marker> {
+        self.markers.iter().flatten()
+    }
+
     /// What is queued before a port of a switch.
     pub(crate) fn queue(&mut self, now: u64, index: PortIndex) -> Queue {
         let port = &mut self.ports[index as usize];
@@ -514,7 +543,9 @@ impl Fabric {
             if port.is_plain {
                 self.ample[port.switch as usize].0 -= before - bytes;
             }
-            return Queue { bytes, frames, drops: port.drops, marks: 0 };
+            let marks = self.markers.get(index as usize).and_then(|marker| *marker);
+            let marks = marks.map_or(0, |marker| marker.marked);
+            return Queue { bytes, frames, drops: port.drops, marks };
         }
         if memory & RINGED != 0 {
             let ringed = &self.ringed[(memory & !RINGED) as usize];
@@ -557,7 +588,8 @@ impl Fabric {
 
     /// Frames that switches dropped and marked.
     pub(crate) fn drops_and_marks(&self) -> (u64, u64) {
-        let mut sum = (self.ports.iter().map(|port| port.drops).sum(), 0);
+        let marked = self.markers().map(|marker| marker.marked).sum();
+        let mut sum = (self.ports.iter().map(|port| port.drops).sum(), marked);
         for memory in self.accounts() {
             for output in 0..memory.outputs_len() {
                 sum.0 += memory.counters(output).dropped_total().frames;
@@ -600,4 +632,11 @@ impl Fabric {
         in_flight += self.ringed.iter().map(|ringed| ringed.frames() as usize).sum::<usize>();
         assert_eq!(in_flight + self.free.len(), self.segments.len(), "frames are unaccounted for");
     }
+}
+
+fn markers(plain: &[Plain]) -> Vec<Option<Marker>> {
+    if plain.iter().all(|port| port.threshold.is_none()) {
+        return Vec::new();
+    }
+    plain.iter().map(|port| port.threshold.map(Marker::new)).collect()
 }

@@ -34,6 +34,8 @@ pub(crate) struct Plain {
     pub(crate) counts_in_service: bool,
     /// Which of the switches it belongs to; `u32::MAX` at a host.
     pub(crate) switch: u32,
+    /// From where on it marks.
+    pub(crate) threshold: Option<Threshold>,
 }
 
 /// A shared memory of at least so many bytes is taken as one that never fills, until it is seen to.
@@ -42,7 +44,7 @@ const AMPLE_BYTES: u64 = 256_000_000;
 /// The memories of all switches, and where each port belongs.
 ///
 /// Where nothing but a port's own limit can refuse a frame, its link's ring does the counting and no memory is made:
-/// an unlimited or dedicated queue without early marking. Shared memories so large that they should never fill are taken
+/// an unlimited or dedicated queue, also one that marks by a threshold. Shared memories so large that they should never fill are taken
 /// for unlimited at first; [`Self::ample`] says from how many bytes in the whole switch on that may be wrong.
 pub(crate) struct Memories {
     pub(crate) memories: Vec<FifoMemory>,
@@ -86,7 +88,13 @@ impl Memories {
         let (mut memories, mut nodes, mut ample, mut ringed) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut m21 = network.m21.as_ref().map(|m21| M21Switches::new(&m21.settings, m21.mss));
-        let unlimited = Plain { limit: u64::MAX, overhead: 0, counts_in_service: true, switch: u32::MAX };
+        let unlimited = Plain {
+            limit: u64::MAX,
+            overhead: 0,
+            counts_in_service: true,
+            switch: u32::MAX,
+            threshold: None,
+        };
         let mut plain = vec![unlimited; places.len()];
         let stopping = network.switches_used().find(|kind| kind.settings.pause.mode != PauseMode::Off);
         let stops = stopping.is_some();
@@ -123,9 +131,10 @@ impl Memories {
                 let known = settings.m21.then(|| (&layout, accounting(m21, *mss, frame)));
                 switches.add(known, m21);
             }
-            // Markers look at the queue, so that it has to be exact.
             let marks = settings.ecn.mode != EcnMode::Off;
-            let shared_limit = if marks { 0 } else { shared_limit(&layout) };
+            // RED looks at each queue as it is; a threshold only where there may be as much.
+            let threshold = if stops { None } else { threshold(&settings.ecn, network.frame_bytes) };
+            let shared_limit = if marks && threshold.is_none() { 0 } else { shared_limit(&layout) };
             let switch = ample.len() as u32;
             ample.push(shared_limit);
             for &port in ports {
@@ -138,6 +147,7 @@ impl Memories {
                         overhead: settings.frame_overhead.get() as u32,
                         counts_in_service: settings.count_in_service,
                         switch,
+                        threshold,
                     };
                 }
                 if stops {
@@ -205,35 +215,46 @@ fn refuse_signals(switch: &Switch, section: &str, stopping: Option<&str>) -> Res
     Ok(())
 }
 
-/// The early signals of one output; a full frame takes `frame_bytes`.
-fn aqm(ecn: &Ecn, frame_bytes: u32, link: &Link) -> Result<Aqm, Error> {
-    let frame = Bytes::new(u64::from(frame_bytes));
-    let depth = |packets: Packets| match ecn.unit {
+/// So much of a queue, in the measure that the scenario has for it; a full frame takes `frame_bytes`.
+fn depth(ecn: &Ecn, packets: Packets, frame_bytes: u32) -> Depth {
+    match ecn.unit {
         QueueUnit::Packets => Depth::Packets(packets),
-        QueueUnit::Bytes => Depth::Bytes(packets.checked_times(frame).unwrap_or(Bytes::MAX)),
-    };
+        QueueUnit::Bytes => {
+            let frame = Bytes::new(u64::from(frame_bytes));
+            Depth::Bytes(packets.checked_times(frame).unwrap_or(Bytes::MAX))
+        }
+    }
+}
+
+/// From where on the outputs of a switch mark, if they do by a threshold.
+fn threshold(ecn: &Ecn, frame_bytes: u32) -> Option<Threshold> {
+    (ecn.mode == EcnMode::Threshold).then(|| Threshold {
+        depth: depth(ecn, ecn.threshold, frame_bytes),
+        not_capable: match ecn.not_capable {
+            fanin_scenario::NotCapable::Drop => NotCapable::Drop,
+            fanin_scenario::NotCapable::Pass => NotCapable::Pass,
+        },
+    })
+}
+
+/// The early signals of one output.
+fn aqm(ecn: &Ecn, frame_bytes: u32, link: &Link) -> Result<Aqm, Error> {
     let red = |marks| {
         Red::new(RedSettings {
-            depth_min: depth(ecn.min),
-            depth_max: depth(ecn.max),
+            depth_min: depth(ecn, ecn.min, frame_bytes),
+            depth_max: depth(ecn, ecn.max, frame_bytes),
             weight: ecn.weight,
             probability_max: ecn.probability_max,
             gentle: ecn.gentle,
             ecn: marks,
             hard_drop: ecn.hard_drop,
-            packet_mean: frame,
+            packet_mean: Bytes::new(u64::from(frame_bytes)),
             packet_time: link.time_to_send(frame_bytes),
         })
     };
     Ok(match ecn.mode {
         EcnMode::Off => Aqm::None,
-        EcnMode::Threshold => Aqm::Threshold(Threshold {
-            depth: depth(ecn.threshold),
-            not_capable: match ecn.not_capable {
-                fanin_scenario::NotCapable::Drop => NotCapable::Drop,
-                fanin_scenario::NotCapable::Pass => NotCapable::Pass,
-            },
-        }),
+        EcnMode::Threshold => threshold(ecn, frame_bytes).map_or(Aqm::None, Aqm::Threshold),
         EcnMode::RedMark => Aqm::Red(red(true)?),
         EcnMode::RedDrop => Aqm::Red(red(false)?),
     })

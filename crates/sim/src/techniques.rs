@@ -66,6 +66,12 @@ fn early_signals<W: Workload>(world: &World<W>) -> Option<Value> {
             dropped += counters.dropped_by(Limit::Early).frames;
         }
     }
+    for marker in world.fabric.markers() {
+        any = true;
+        offered += marker.offered;
+        marked += marker.marked;
+        dropped += marker.dropped;
+    }
     let share = if offered == 0 { 0.0 } else { marked as f64 / offered as f64 };
     any.then(
         || json!({ "frames": offered, "marked": marked, "marked_share": share, "dropped_early": dropped }),

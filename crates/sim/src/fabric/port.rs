@@ -81,6 +81,8 @@ pub(crate) struct Port {
     pub(super) switch: u32,
     /// It counts what is queued by itself: a port of a switch without a memory.
     pub(super) is_plain: bool,
+    /// It marks, too.
+    pub(super) marks: bool,
     pub(super) counts_in_service: bool,
     /// Bytes that the queue may hold.
     pub(super) limit: u64,
@@ -116,6 +118,7 @@ impl Port {
             overhead: 0,
             switch: 0,
             is_plain: false,
+            marks: false,
             counts_in_service: true,
             limit: u64::MAX,
             drops: 0,
