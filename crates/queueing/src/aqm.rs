@@ -63,6 +63,18 @@ pub struct Threshold {
     pub not_capable: NotCapable,
 }
 
+impl Threshold {
+    /// Decides about one arriving frame; `queue` does not include it.
+    #[inline]
+    pub const fn decide(&self, queue: &Occupancy, ecn: Ecn) -> Decision {
+        if self.depth.measure(queue) > self.depth.value() {
+            mark(ecn, self.not_capable)
+        } else {
+            Decision::Pass
+        }
+    }
+}
+
 /// What active queue management wants done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
@@ -87,13 +99,7 @@ impl Aqm {
     ) -> Decision {
         match self {
             Self::None => Decision::Pass,
-            Self::Threshold(threshold) => {
-                if threshold.depth.measure(queue) > threshold.depth.value() {
-                    mark(frame.ecn, threshold.not_capable)
-                } else {
-                    Decision::Pass
-                }
-            }
+            Self::Threshold(threshold) => threshold.decide(queue, frame.ecn),
             Self::Red(red) => red.decide(now, queue, emptied_at, frame, draw),
         }
     }

@@ -6,15 +6,45 @@ use crate::address::Mac;
 use crate::capture::Passing;
 use crate::driver::{Driver, Received};
 use crate::frame::{ETHERNET_BYTES, ETHERTYPE_VLAN, Ethernet, TAG_BYTES};
-use crate::lanes::Message;
+use crate::lanes::{Lanes, Message};
 use crate::snapshot::Cause;
-use crate::stations::{Learned, station, way};
+use crate::stations::{Learned, Stations, station, way};
 use crate::switch::{BURST, Input, ROOM_MIN, Switch};
 
 /// Ethernet's and IPv4's headers without options.
 const HEADERS_MIN: usize = ETHERNET_BYTES + 20;
 /// No station: addresses have 48 bits, VLANs 12.
 const UNHEARD: u64 = u64::MAX;
+
+/// Where an untagged frame from one station to another goes; `None` where that is not simple. `heard` is the station that was
+/// learned last in the same burst.
+#[inline(always)]
+pub(crate) fn way_of<H: Copy + Send>(
+    stations: &mut Stations,
+    lanes: &mut Option<Lanes<H>>,
+    now: Instant,
+    port: usize,
+    reflects: bool,
+    ethernet: &Ethernet,
+    heard: &mut u64,
+) -> Option<usize> {
+    if reflects {
+        return Some(port);
+    }
+    if ethernet.source != *heard {
+        match stations.learn(now, ethernet.source, port) {
+            Learned::Known | Learned::Full => {}
+            Learned::New => {
+                if let Some(lanes) = lanes {
+                    lanes.tell_all(Message::Learned { station: ethernet.source, port: port as u16 });
+                }
+            }
+            Learned::Elsewhere => return None,
+        }
+        *heard = ethernet.source;
+    }
+    stations.find(ethernet.destination).filter(|&found| found != port)
+}
 
 /// Where a frame goes, in which VLAN.
 enum Route {
@@ -93,28 +123,7 @@ impl<D: Driver> Switch<D> {
             if (ethernet.destination | ethernet.source) & Mac::GROUP != 0 {
                 break;
             }
-            let mut output = port;
-            if !reflects {
-                if ethernet.source != *heard {
-                    match stations.learn(now, ethernet.source, port) {
-                        Learned::Known | Learned::Full => {}
-                        Learned::New => {
-                            if let Some(lanes) = lanes {
-                                lanes.tell_all(Message::Learned {
-                                    station: ethernet.source,
-                                    port: port as u16,
-                                });
-                            }
-                        }
-                        Learned::Elsewhere => break,
-                    }
-                    *heard = ethernet.source;
-                }
-                match stations.find(ethernet.destination) {
-                    Some(found) if found != port => output = found,
-                    _ => break,
-                }
-            }
+            let Some(output) = way_of(stations, lanes, now, port, reflects, &ethernet, heard) else { break };
             if lanes.as_ref().is_some_and(|lanes| lanes.owner(output) != self.worker) {
                 break;
             }

@@ -10,9 +10,8 @@ use crate::address::Mac;
 use crate::driver::{Driver, Received};
 use crate::egress::Bound;
 use crate::frame::{ETHERNET_BYTES, Ethernet, TAG_BYTES};
-use crate::lanes::Message;
+use crate::ingress::way_of;
 use crate::output::{Output, PLAIN};
-use crate::stations::Learned;
 use crate::switch::{BURST, ROOM_MIN, Switch};
 
 /// An output's frames that pass its queues in this round.
@@ -82,7 +81,10 @@ impl<D: Driver> Switch<D> {
                 if (ethernet.destination | ethernet.source) & Mac::GROUP != 0 {
                     break;
                 }
-                let Some(found) = self.way_of(now, port, reflects, &ethernet, heard) else { break };
+                let Self { stations, lanes, .. } = &mut *self;
+                let Some(found) = way_of(stations, lanes, now, port, reflects, &ethernet, heard) else {
+                    break;
+                };
                 if found != output || longest == 0 {
                     longest = self.longest_plain(now, port, found).min(bytes_max);
                     output = found;
@@ -105,32 +107,6 @@ impl<D: Driver> Switch<D> {
             }
         }
         passed
-    }
-
-    /// Where a frame from one station to another goes; `None` where that is not simple.
-    #[inline(always)]
-    fn way_of(
-        &mut self,
-        now: Instant,
-        port: usize,
-        reflects: bool,
-        ethernet: &Ethernet,
-        heard: &mut u64,
-    ) -> Option<usize> {
-        if reflects {
-            return Some(port);
-        }
-        if ethernet.source != *heard {
-            match self.stations.learn(now, ethernet.source, port) {
-                Learned::Known | Learned::Full => {}
-                Learned::New => {
-                    self.tell_all(Message::Learned { station: ethernet.source, port: port as u16 });
-                }
-                Learned::Elsewhere => return None,
-            }
-            *heard = ethernet.source;
-        }
-        self.stations.find(ethernet.destination).filter(|&found| found != port)
     }
 
     /// The longest frame that may pass the plain queue of an output without rules; 0 where none may.

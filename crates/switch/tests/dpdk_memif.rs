@@ -2,32 +2,27 @@
 
 #![cfg(feature = "dpdk")]
 
+#[path = "common/dpdk.rs"]
+mod dpdk;
+
 use std::time::{Duration as WallTime, Instant as WallClock};
 
+use dpdk::COLLECTOR;
 use fanin_switch::config::{PortSpec, StationSpec};
 use fanin_switch::{Config, DpdkPorts, Driver, Mac, Received, Switch};
 use fanin_units::{Bytes, Duration, Instant};
 
 const FRAMES: u32 = 3_000;
 const BURST: u32 = 50;
-const SERVER: [u8; 6] = [2, 0, 0, 0, 0, 1];
-const COLLECTOR: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
 fn frame(number: u32) -> Vec<u8> {
-    let mut frame = [COLLECTOR, SERVER].concat();
-    frame.extend([0x88, 0xb5]);
-    frame.extend(number.to_be_bytes());
-    frame.resize(60 + number as usize % 1_400, number as u8);
-    frame
+    dpdk::frame(number, 60 + number as usize % 1_400)
 }
 
 #[test]
 fn frames_pass_from_one_shared_memory_to_another() {
     let mut config = Config::default();
-    config.dpdk.arguments =
-        ["--no-huge", "-m", "128", "--iova-mode=va", "--no-telemetry", "--no-shconf", "--no-pci"]
-            .map(str::to_owned)
-            .to_vec();
+    config.dpdk.arguments = dpdk::arguments();
     let socket = std::env::temp_dir().join(format!("fanin-memif-test-{}.sock", std::process::id()));
     // The switch has the first worker's ports; at the other ends stands this test, in the second one's place.
     config.switch.cores = vec![0, 1];

@@ -2,20 +2,18 @@
 
 #![cfg(feature = "dpdk")]
 
+#[path = "common/dpdk.rs"]
+mod dpdk;
+
+use dpdk::COLLECTOR;
 use fanin_switch::config::{PortSpec, RingSpec, RuleSpec, StationSpec};
 use fanin_switch::{Config, DpdkPorts, Driver, Mac, Received, Switch};
 use fanin_units::{Bytes, Duration, Instant, Packets, Rate};
 
 const FRAMES: u32 = 200;
-const SERVER: [u8; 6] = [2, 0, 0, 0, 0, 1];
-const COLLECTOR: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
 fn frame(number: u32) -> Vec<u8> {
-    let mut frame = [COLLECTOR, SERVER].concat();
-    frame.extend([0x88, 0xb5]);
-    frame.extend(number.to_be_bytes());
-    frame.resize(60 + number as usize * 7, number as u8);
-    frame
+    dpdk::frame(number, 60 + number as usize * 7)
 }
 
 /// Free memory is counted only now and then.
@@ -26,10 +24,7 @@ fn count(ports: &mut DpdkPorts) {
 #[test]
 fn frames_pass_a_ring_between_devices_and_all_memory_comes_home() {
     let mut config = Config::default();
-    config.dpdk.arguments =
-        ["--no-huge", "-m", "128", "--iova-mode=va", "--no-telemetry", "--no-shconf", "--no-pci"]
-            .map(str::to_owned)
-            .to_vec();
+    config.dpdk.arguments = dpdk::arguments();
     for port in ["net_ring0", "net_ring1"] {
         config.dpdk.arguments.push(format!("--vdev={port}"));
         config.port.push(PortSpec { dpdk: Some(port.to_owned()), ..PortSpec::new(port) });

@@ -1,6 +1,6 @@
 //! Marking on the queue as it is, at ports that count what they hold by themselves.
 
-use fanin_queueing::{Decision, Depth, Ecn, NotCapable, Threshold};
+use fanin_queueing::{Decision, Ecn, Occupancy, Threshold};
 
 use super::Port;
 
@@ -32,34 +32,27 @@ impl Marker {
     ) -> Decision {
         self.offered += 1;
         // As far as anybody has looked, which is never too little.
-        if !self.is_below(port) {
-            *in_switch -= port.settle(now, unstored_bytes);
-        }
-        if self.is_below(port) {
+        if self.threshold.decide(&occupancy(port), ecn) == Decision::Pass {
             return Decision::Pass;
         }
-        match (ecn, self.threshold.not_capable) {
-            (Ecn::NotCapable, NotCapable::Pass) => Decision::Pass,
-            (Ecn::NotCapable, NotCapable::Drop) => {
-                self.dropped += 1;
-                Decision::Drop
-            }
-            (Ecn::Capable | Ecn::Congestion, _) => Decision::Mark,
-        }
+        *in_switch -= port.settle(now, unstored_bytes);
+        let decision = self.threshold.decide(&occupancy(port), ecn);
+        self.dropped += u64::from(decision == Decision::Drop);
+        decision
     }
+}
 
-    #[inline]
-    fn is_below(&self, port: &Port) -> bool {
-        match self.threshold.depth {
-            Depth::Packets(packets) => u64::from(port.len - port.released) <= packets.get(),
-            Depth::Bytes(bytes) => port.held <= bytes.get(),
-        }
-    }
+/// What waits at a port as far as anybody has looked.
+#[inline]
+fn occupancy(port: &Port) -> Occupancy {
+    Occupancy { bytes: port.held, frames: u64::from(port.len - port.released), ..Occupancy::default() }
 }
 
 #[cfg(test)]
 mod tests {
-    use fanin_queueing::{Aqm, FifoMemory, Frame, InService, Layout, Limit, Link, Passage};
+    use fanin_queueing::{
+        Aqm, Depth, FifoMemory, Frame, InService, Layout, Limit, Link, NotCapable, Passage,
+    };
     use fanin_units::{Bytes, Instant, Packets, Rate};
     use proptest::prelude::*;
 
