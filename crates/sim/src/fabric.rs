@@ -20,6 +20,7 @@ use crate::tcp::{Flags, Segment};
 
 mod held;
 mod marker;
+mod one_ring;
 mod parcel;
 mod port;
 mod ringed;
@@ -29,6 +30,7 @@ use parcel::{ECN_CAPABLE, place_of};
 
 pub(crate) use held::{BOOKING, Buffer, DEADLOCK_CHECK, HeldPorts, LEVELS, PauseFigures, SIGNAL};
 pub(crate) use marker::Marker;
+pub(crate) use one_ring::OneRing;
 pub(crate) use parcel::Parcel;
 pub(crate) use port::{Frame, Port};
 
@@ -548,7 +550,8 @@ impl Fabric {
             return Queue { bytes, frames, drops: port.drops, marks };
         }
         if memory & RINGED != 0 {
-            let ringed = &self.ringed[(memory & !RINGED) as usize];
+            let ringed = &mut self.ringed[(memory & !RINGED) as usize];
+            ringed.settle(now);
             return Queue { bytes: ringed.bytes(), frames: ringed.frames(), drops: port.drops, marks: 0 };
         }
         let memory = &mut self.memories[memory as usize];
@@ -573,7 +576,7 @@ impl Fabric {
         for memory in &mut self.memories {
             memory.reset_marks(Instant::new(now));
         }
-        self.ringed.iter_mut().for_each(RingedPort::reset_marks);
+        self.ringed.iter_mut().for_each(|ringed| ringed.reset_marks(now));
         if let Some(held) = &mut self.held {
             held.reset_marks(now);
         }
@@ -608,7 +611,7 @@ impl Fabric {
     pub(crate) fn payload_in_flight(&self) -> u64 {
         let payload = |segment: usize| u64::from(self.segments[segment].payload);
         let held = self.held.iter().flat_map(|held| held.waiting()).map(Parcel::segment);
-        let in_rings: u64 = self.ringed.iter().map(|ringed| ringed.payload).sum();
+        let in_rings = self.payload_in_rings();
         let on_links = self.ports.iter().flat_map(Port::waiting).map(Frame::segment);
         on_links.chain(held).map(payload).sum::<u64>() + in_rings
     }
@@ -629,7 +632,7 @@ impl Fabric {
             assert!(arrivals.is_sorted(), "frames overtake each other on port {index}");
             in_flight += arrivals.len();
         }
-        in_flight += self.ringed.iter().map(|ringed| ringed.frames() as usize).sum::<usize>();
+        in_flight += self.frames_in_rings();
         assert_eq!(in_flight + self.free.len(), self.segments.len(), "frames are unaccounted for");
     }
 }
