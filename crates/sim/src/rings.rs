@@ -35,6 +35,10 @@ pub(crate) struct RingedPort {
 }
 
 /// How the frames of such a port wait.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all ports are of the larger kind, which every frame looks at"
+)]
 pub(crate) enum RingQueue {
     /// With the ring of one destination at most.
     One(OneRing),
