@@ -227,6 +227,22 @@ fn what_no_rule_names_goes_first() {
 }
 
 #[test]
+fn what_is_due_comes_first() {
+    // The second frame of the ring has its tokens when one comes that no rule names: after two of its times on the wire.
+    let mut case = case(500_000_000);
+    case.rings.burst = Bytes::new(1538);
+    let deeds = vec![
+        (0, Deed::Comes(1460, true)),
+        (0, Deed::Comes(1460, true)),
+        (2 * 12_304_000, Deed::Comes(1460, false)),
+    ];
+    for play in [Play::Foreseen, Play::ForeseenHastily, Play::Found] {
+        let (arrivals, _) = outcome(&case, &deeds, play);
+        assert_eq!(arrivals, [(13_304_000, 0), (37_912_000, 1), (50_216_000, 2)], "{play:?}");
+    }
+}
+
+#[test]
 #[should_panic(expected = "second ring after its first frame")]
 fn a_choice_is_not_added_to_what_was_foreseen() {
     let case = case(0);
