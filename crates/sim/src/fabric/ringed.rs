@@ -41,7 +41,7 @@ impl Fabric {
         Hop::Dropped { segment: parcel.segment() }
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn arrive_at_several(
         &mut self,
         schedule: &mut Schedule,
