@@ -20,6 +20,7 @@ use crate::tcp::{Flags, Segment};
 
 mod held;
 mod marker;
+mod one_ring;
 mod parcel;
 mod port;
 mod ringed;
@@ -29,6 +30,7 @@ use parcel::ECN_CAPABLE;
 
 pub(crate) use held::{BOOKING, DEADLOCK_CHECK, HeldPorts, LEVELS, PauseFigures, SIGNAL};
 pub(crate) use marker::Marker;
+pub(crate) use one_ring::OneRing;
 pub(crate) use parcel::Parcel;
 use port::Hold;
 pub(crate) use port::{Frame, Port};
@@ -571,7 +573,8 @@ impl Fabric {
             return Queue { bytes, frames, drops: port.drops, marks };
         }
         if memory & RINGED != 0 {
-            let ringed = &self.ringed[(memory & !RINGED) as usize];
+            let ringed = &mut self.ringed[(memory & !RINGED) as usize];
+            ringed.settle(now);
             return Queue { bytes: ringed.bytes(), frames: ringed.frames(), drops: port.drops, marks: 0 };
         }
         let memory = &mut self.memories[memory as usize];
@@ -596,7 +599,7 @@ impl Fabric {
         for memory in &mut self.memories {
             memory.reset_marks(Instant::new(now));
         }
-        self.ringed.iter_mut().for_each(RingedPort::reset_marks);
+        self.ringed.iter_mut().for_each(|ringed| ringed.reset_marks(now));
         self.reset_held_marks(now);
         for index in 0..self.ports.len() {
             // Hosts and memories' ports count nothing, so there is nothing to release.
@@ -630,7 +633,7 @@ impl Fabric {
         let payload = |segment: usize| u64::from(self.segments[segment].payload);
         let urgent = self.held.iter().flat_map(|held| held.urgent());
         let parked = self.ports.iter().flat_map(Port::parked);
-        let in_rings: u64 = self.ringed.iter().map(|ringed| ringed.payload).sum();
+        let in_rings = self.payload_in_rings();
         let on_links = self.ports.iter().flat_map(Port::waiting).map(|frame| frame.parcel.segment());
         on_links.chain(urgent.chain(parked).map(Parcel::segment)).map(payload).sum::<u64>() + in_rings
     }
@@ -651,7 +654,7 @@ impl Fabric {
             assert!(arrivals.is_sorted(), "frames overtake each other on port {index}");
             in_flight += arrivals.len() + port.parked_len() as usize;
         }
-        in_flight += self.ringed.iter().map(|ringed| ringed.frames() as usize).sum::<usize>();
+        in_flight += self.frames_in_rings();
         assert_eq!(in_flight + self.free.len(), self.segments.len(), "frames are unaccounted for");
     }
 }

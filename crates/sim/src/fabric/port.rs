@@ -256,6 +256,17 @@ impl Port {
         self.len += 1;
     }
 
+    /// Takes the last frame back, which has not begun to leave; the link is free then when the one before it has left. It is
+    /// not the first on the link, whose arrival is scheduled.
+    pub(super) fn unbook(&mut self) -> Parcel {
+        assert!(self.len > 1, "what is first on a link has begun to leave");
+        let parcel = self.frame(self.len - 1).parcel;
+        self.len -= 1;
+        self.wire_bytes -= u64::from(parcel.wire_bytes());
+        self.departure = self.frame(self.len - 1).arrival - self.delay;
+        parcel
+    }
+
     /// Gives the frame whose arrival over the link was due, which is `now`, and schedules that of the one behind it.
     #[inline(always)]
     pub(super) fn arrive(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) -> Parcel {
