@@ -65,6 +65,8 @@ struct SwitchTotals {
     look_at: u64,
     /// There, too: where its inputs and its outputs begin among those of all switches, for hosts beyond all of them.
     base: u32,
+    /// And whether only bulk data count behind an input.
+    counts_bulk_only: bool,
 }
 
 /// A queue at one moment.
@@ -149,10 +151,15 @@ impl Fabric {
         let Memories { memories, plain, ample, places, nodes, switch_of, held, m21, ringed } =
             Memories::new(network, exact)?;
         let unstored_bytes = network.framing.link_bytes - network.framing.stored_bytes;
-        let base = |switch| held.as_ref().map_or(0, |held| held.base(switch));
         let limits = ample.iter().chain([&u64::MAX]).enumerate();
         let totals: Vec<SwitchTotals> = limits
-            .map(|(switch, &ample)| SwitchTotals { held: 0, ample, look_at: u64::MAX, base: base(switch) })
+            .map(|(switch, &ample)| SwitchTotals {
+                held: 0,
+                ample,
+                look_at: u64::MAX,
+                base: held.as_ref().map_or(0, |held| held.base(switch)),
+                counts_bulk_only: held.as_ref().is_some_and(|held| held.counts_bulk_only(switch)),
+            })
             .collect();
         let port = |index: PortIndex| {
             let link = &network.links[index as usize / 2];
