@@ -67,6 +67,8 @@ struct SwitchTotals {
     base: u32,
     /// And whether only bulk data count behind an input.
     counts_bulk_only: bool,
+    /// It knows M21TCP's option.
+    writes_windows: bool,
 }
 
 /// A queue at one moment.
@@ -159,6 +161,7 @@ impl Fabric {
                 look_at: u64::MAX,
                 base: held.as_ref().map_or(0, |held| held.base(switch)),
                 counts_bulk_only: held.as_ref().is_some_and(|held| held.counts_bulk_only(switch)),
+                writes_windows: m21.as_ref().is_some_and(|m21| m21.knows(switch)),
             })
             .collect();
         let port = |index: PortIndex| {
@@ -473,7 +476,7 @@ impl Fabric {
             return Hop::Delivered { end: arrived.end(), segment: arrived.segment(), wire_bytes };
         };
         let mut parcel = arrived.moved(next);
-        if self.m21.is_some() {
+        if self.m21.is_some() && self.totals[self.ports[index as usize].switch as usize].writes_windows {
             self.write_window(now, [from, index], parcel);
         }
         if self.ports[index as usize].hold != Hold::Never {
