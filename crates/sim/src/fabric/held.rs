@@ -1,9 +1,9 @@
 //! Ports that can be stopped: PAUSE (IEEE 802.3 annex 31B) and priority flow control (IEEE 802.1Qbb).
 //!
-//! Departures are foreseen here too, but where frames wait only of the first few, the port's line: those go onto the link with
-//! their times like the frames of a plain port, and lie in its ring. Whatever changes what was foreseen, a stop, a signal that passes before all that
-//! waits, a frame of a higher priority, takes those back that have not begun to leave. An occurrence is spent only where a
-//! line runs low and more waits, about one in a dozen frames of a long queue.
+//! Departures are foreseen here too. Where frames wait, only the first few have their times, the port's line; the others are parked
+//! behind them in the same ring. Whatever changes what was foreseen, a stop, a signal that passes before all that waits, a frame of
+//! a higher priority, takes the times of those back that have not begun to leave: they stay where they are. An occurrence is spent
+//! only where a line runs low and more waits, about one in two dozen frames of a long queue.
 //!
 //! A switch counts what came in by a port and still waits; where that passes the upper threshold, it tells the neighbour
 //! to stop, and at the lower one to go on. Memory and counts are settled when somebody looks, so that both are exact where
