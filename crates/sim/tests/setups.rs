@@ -192,6 +192,14 @@ fn a_barrel_shifter_keeps_senders_apart() {
         let shifted = small(&["tor.buffer=40 kB", "shaping.method=barrel-shifter", &barrier]);
         assert_eq!((drops(&shifted), timeouts(&shifted)), (0, 0), "{barrier}");
         assert!(figure(&shifted, "barrel_shifter", "transfers") >= 12.0 * 160.0, "{barrier}");
+        let phase_ms = figure(&shifted, "barrel_shifter", "phase_ms_mean");
+        if barrier.ends_with("clock") {
+            // Six fragments of 1.1 kB and a header of the message in five segments at 1 Gb/s, timestamps and framing counted.
+            assert!((phase_ms - (6_600.0 + 5.0 * 90.0 + 40.0) * 8e-6).abs() < 1e-3, "{phase_ms} ms");
+        } else {
+            // A word to a readout and one back over 10 Gb/s at the least; at the most the answer and 160 us of words.
+            assert!(phase_ms > 0.004 && phase_ms < 0.22, "{phase_ms} ms");
+        }
     }
     let pushed = small(&["shaping.method=barrel-shifter", "workload.kind=push"]);
     assert_eq!(drops(&pushed), 0);

@@ -726,7 +726,7 @@ impl Measured for Building {
             });
         }
         if let Some(shifter) = &self.shifter {
-            summary.techniques.insert("barrel_shifter".to_owned(), shifter.figures(span.until));
+            summary.techniques.insert("barrel_shifter".to_owned(), shifter.figures());
         }
         if self.keeps_fragments {
             let (mut held_max, mut xoffs, mut xoff_ms) = (0, 0, 0.0);
