@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 
 use fanin_dataflow::{Arbiter, Delay, NormalBound};
 use fanin_scenario::{Fastpass, Scenario};
-use fanin_units::{Bytes, Duration, Instant};
+use fanin_units::{Bytes, Duration, Instant, Rate};
 use serde_json::{Value, json};
 
 use crate::fabric::{Fabric, INDEX_BITS, Parcel, Step};
@@ -159,7 +159,12 @@ impl Pacer {
             .map(|link| link.rate)
             .max()
             .expect("a network has hosts");
-        let slot = fastest.time_to_send(Bytes::new(u64::from(slot_bytes)));
+        // Every link is lent for longer than it is busy, where it is not to be filled.
+        let lent = |rate: Rate| {
+            let busy = rate.time_to_send(Bytes::new(u64::from(slot_bytes)));
+            scenario.shaping.stretched(busy)
+        };
+        let slot = lent(fastest);
         let mut random = Random::new(seed(run, host(Kind::Arbiter, 0), Purpose::Role));
         let mut clocks = Vec::new();
         let mut clock_of: HashMap<u32, u32> = HashMap::new();
@@ -187,7 +192,7 @@ impl Pacer {
                     let link = &mut links[port as usize];
                     if *link == u32::MAX {
                         let rate = network.links[port as usize / 2].rate;
-                        *link = arbiter.add_link(rate.time_to_send(Bytes::new(u64::from(slot_bytes))));
+                        *link = arbiter.add_link(lent(rate));
                     }
                     way.push(*link);
                 }

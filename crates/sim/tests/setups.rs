@@ -171,6 +171,26 @@ fn a_central_arbiter_leaves_no_queues() {
     assert!(mean_ms(&larger) > mean_ms(&late));
 }
 
+/// Schedules that fill half of the links lend them for twice as long.
+#[test]
+fn schedules_leave_a_share_of_the_links_free() {
+    let half = "shaping.utilisation=0.5";
+    let fastpass = ["shaping.method=fastpass", "shaping.fastpass.slot_mtus=2"];
+    let (all, less) = (small(&fastpass), small(&[&fastpass[..], &[half]].concat()));
+    assert_eq!(figure(&all, "fastpass", "timeslot_us"), 24.608);
+    assert_eq!(figure(&less, "fastpass", "timeslot_us"), 49.216);
+    assert!(
+        mean_ms(&less) > 1.4 * mean_ms(&all) && drops(&less) == 0,
+        "{} {}",
+        mean_ms(&less),
+        mean_ms(&all)
+    );
+    let shifted = ["shaping.method=barrel-shifter", "shaping.barrel_shifter.barrier=clock"];
+    let (all, less) = (small(&shifted), small(&[&shifted[..], &[half]].concat()));
+    let phase_ms = |outcome: &Outcome| figure(outcome, "barrel_shifter", "phase_ms_mean");
+    assert!((phase_ms(&less) / phase_ms(&all) - 2.0).abs() < 1e-3, "{} {}", phase_ms(&less), phase_ms(&all));
+}
+
 #[test]
 fn an_arbiter_that_dies_is_replaced_or_done_without() {
     let dies =

@@ -215,6 +215,67 @@ proptest! {
     }
 }
 
+/// What each of the other set-ups changes in the small rack.
+const SETUPS: [(&str, &[&str]); 5] = [
+    (
+        "all-to-all",
+        &[
+            "workload.kind=all-to-all",
+            "network.topology=star",
+            "collectors.racks=1",
+            "collectors.hosts_per_rack=24",
+        ],
+    ),
+    ("push", &["workload.kind=push"]),
+    (
+        "leaf-spine",
+        &["network.topology=leaf-spine", "network.leaf_spine.planes=2", "network.flow_distribution=ecmp"],
+    ),
+    (
+        "hybrid",
+        &[
+            "network.topology=hybrid",
+            "network.cores=1",
+            "network.hybrid.host_ports=2",
+            "core.daqring.rate=600 Mb/s",
+        ],
+    ),
+    (
+        "on demand, several links, accepted events",
+        &["supervisor.arrivals=on-demand", "readout.links_per_host=2", "logger.accept=0.3"],
+    ),
+];
+
+/// Every technique runs in every set-up, or is refused by the scenario with a reason, never later.
+#[test]
+fn every_technique_in_every_set_up() {
+    let mut refused = Vec::new();
+    for (name, setup) in SETUPS {
+        for technique in RACK {
+            let mut sets = owned(setup);
+            sets.extend(owned(technique));
+            let loaded = match load_text("test", SMALL_RACK, &sets) {
+                Ok(loaded) => loaded,
+                Err(errors) => {
+                    assert!(errors.problems().iter().all(|problem| problem.location().is_some()), "{sets:?}");
+                    refused.push((name, technique[0]));
+                    continue;
+                }
+            };
+            assert_sound(&outcome(&loaded.scenario, 1), &sets);
+        }
+    }
+    let expected: Vec<(&str, &str)> = vec![
+        ("push", "shaping.method=credits"),
+        ("push", "shaping.method=credits"),
+        // A ring beside the core, and PAUSE.
+        ("hybrid", "tor.pause.mode=pause"),
+        ("hybrid", "tor.pause.mode=priority"),
+        ("hybrid", "tor.pause.mode=priority"),
+    ];
+    assert_eq!(refused, expected);
+}
+
 /// A full frame in a switch.
 const FRAME: u64 = 1_518;
 

@@ -304,6 +304,39 @@ fn minimum_rto_of_microseconds_repairs_at_once() {
     assert!(delayed > 600.0, "{delayed}");
 }
 
+/// A window of one packet waits for each acknowledgement: by the kernel's rule, which begins with quick ones, or for as long as
+/// the scenario says, in all stacks.
+#[test]
+fn delayed_acknowledgements_wait_no_longer_than_they_may() {
+    let mean_ms = |profile: &str, more: &[&str]| {
+        let profile = format!("transport.profile={profile}");
+        let mut sets = vec![
+            "run.duration=2 s",
+            "workload.senders=1",
+            "workload.request_size=28960 B",
+            "transport.congestion_control=static",
+            "transport.static_window=1",
+            "transport.timer_granularity=1 us",
+            &profile,
+        ];
+        sets.extend(more);
+        outcome("incast", &sets).summary.requests.unwrap().time_ms.unwrap().mean
+    };
+    for profile in ["linux-2.6.32", "linux-6", "textbook"] {
+        let off = mean_ms(profile, &["transport.delayed_ack=false"]);
+        let waits = |timeout: &str| mean_ms(profile, &["transport.delayed_ack=true", timeout]);
+        let (one, hundred, four) = (
+            waits("transport.delayed_ack_timeout=1 us"),
+            waits("transport.delayed_ack_timeout=100 us"),
+            waits("transport.delayed_ack_timeout=4 ms"),
+        );
+        // 20 segments, of which all but the last are full.
+        assert!((off..off + 20.0 * 0.002).contains(&one), "{profile}: {off} {one}");
+        assert!((off + 10.0 * 0.1..off + 22.0 * 0.1).contains(&hundred), "{profile}: {off} {hundred}");
+        assert!((off + 10.0 * 4.0..off + 22.0 * 4.0).contains(&four), "{profile}: {off} {four}");
+    }
+}
+
 #[test]
 fn static_windows_fill_no_more_than_equation_7_says() {
     for (senders, window) in [(2, 3), (8, 4), (16, 2), (40, 1), (16, 3)] {

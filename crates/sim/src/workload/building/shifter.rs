@@ -74,7 +74,11 @@ impl Shifter {
         let shift = LinearShift::new(readouts, collectors);
         let slowest = scenario.readout.link.rate.min(scenario.link.rate);
         let wire = Bytes::new(ideal.wire_bytes(answer_bytes) * u64::from(settings.events));
-        let slot = if settings.slot.is_zero() { slowest.time_to_send(wire) } else { settings.slot };
+        let slot = if settings.slot.is_zero() {
+            scenario.shaping.stretched(slowest.time_to_send(wire))
+        } else {
+            settings.slot
+        };
         let pace = match settings.barrier {
             Barrier::Complete => {
                 Pace::Barrier(Box::new(PhaseBarrier::new(Instant::START, shift, settings.timeout)))
