@@ -125,6 +125,15 @@ fn redirected_flows_keep_a_shallow_switch_from_losing() {
     // Rules may redirect some flows only; a single slow host port holds them up.
     let some = preset("multihost", &[&sets[..], &["core.daqring.flows=[\"readout->collector:0\"]"]].concat());
     assert_eq!(figure(&some, "daqring", "rings"), 1.0);
+    // The hardware may mark what its own queues hold; rings let marks pass and make none.
+    let marks = [
+        "transport.congestion_control=dctcp",
+        "transport.delayed_ack=false",
+        "core.ecn.mode=threshold",
+        "core.ecn.threshold=2",
+    ];
+    let marks = preset("multihost", &[&sets[..], &marks].concat());
+    assert!(figure(&marks, "ecn", "marked") > 0.0 && figure(&marks, "daqring", "rings") == 30.0);
     let slow = ["network.hybrid.host_ports=1", "network.hybrid.link.rate=5 Gb/s"];
     let slow = preset("multihost", &[&sets[..], &slow].concat());
     assert!(mean_ms(&slow) > 1.3 * mean_ms(&rings), "{} {}", mean_ms(&slow), mean_ms(&rings));
