@@ -208,6 +208,33 @@ fn pause_never_drops_within_its_bound() {
     assert!(plain.summary.network.unwrap().drops.unwrap() > 0);
 }
 
+/// A receiver that is so slow that its switch keeps the senders stopped is a storm for each of them.
+#[test]
+fn a_storm_is_counted() {
+    let storms = |rate: &str| {
+        let rate = format!("link.rate={rate}");
+        let sets = [
+            "run.duration=300 ms",
+            &rate,
+            "readout.link.rate=1 Gb/s",
+            "workload.request_size=8 kB",
+            "workload.senders=8",
+            "tor.pause.mode=pause",
+            "tor.pause.xoff=6 kB",
+            "tor.pause.xon=2 kB",
+            "tor.buffer=1 MB",
+        ];
+        let slow = outcome("incast", &sets);
+        assert_eq!(slow.summary.network.clone().unwrap().drops, Some(0));
+        (figure(&slow.summary, "pause.storms"), figure(&slow.summary, "pause.stop_ms_max"))
+    };
+    // A sender goes on when some 4 kB of its own have left, of eight senders' in turn: 256 kb, 256 ms at 1 Mb/s.
+    let (slow, longest) = storms("1 Mb/s");
+    assert!((1.0..=8.0).contains(&slow) && longest > 100.0, "{slow} {longest}");
+    let (none, longest) = storms("100 Mb/s");
+    assert!(none == 0.0 && longest < 100.0, "{none} {longest}");
+}
+
 #[test]
 fn pause_that_never_stops_anybody_changes_nothing() {
     let rack: Vec<&str> =
