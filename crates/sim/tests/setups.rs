@@ -150,6 +150,25 @@ fn planes_carry_a_collectors_flows_together_unless_they_are_hashed() {
     assert!(figure(&hashed, "daqring", "rings") > figure(&even, "daqring", "rings"));
 }
 
+/// ICC'15 §IV.C.4: each phase of a collection has figures of its own, which add up to those of the events.
+#[test]
+fn steps_have_times_of_their_own() {
+    let steps = "workload.steps=[{ name = \"L2\", fraction = 0.25, processing_time = \"1 ms\", accept = 0.3 }, \
+                 { name = \"EB\", fraction = 1, processing_time = \"1 ms\", accept = 0 }]";
+    let outcome = small(&[steps]);
+    let events = outcome.summary.events.as_ref().unwrap().collected as f64;
+    let (first, second) =
+        (figure(&outcome, "step_L2", "collected"), figure(&outcome, "step_EB", "collected"));
+    assert!(first == events && second > 0.1 * events && second < 0.5 * events, "{events} {first} {second}");
+    let of = |step: &str, key: &str| figure(&outcome, step, key);
+    let sum = first * of("step_L2", "time_ms_mean") + second * of("step_EB", "time_ms_mean");
+    assert!((sum / events / mean_ms(&outcome) - 1.0).abs() < 1e-9, "{sum} {}", mean_ms(&outcome) * events);
+    // Three quarters of the fragments against one.
+    assert!(of("step_EB", "time_ms_mean") > 2.0 * of("step_L2", "time_ms_mean"));
+    assert!(of("step_L2", "time_ms_max") >= of("step_L2", "time_ms_p99"));
+    assert!(!small(&[]).summary.techniques.keys().any(|key| key.starts_with("step_")));
+}
+
 #[test]
 fn readouts_may_push() {
     let asked = small(&[]);
