@@ -58,11 +58,13 @@ pub(crate) fn claims() -> Vec<Claim> {
             id: "I009",
             place: "ICC'15 §III.B, fig. 3",
             says: "above 550 credits drops begin and the latency jumps",
-            expected: "no drop at 468 (550 − 15 %), drops at 636 (550 + 15 %)",
+            expected: "no drop at 468 (550 − 15 %), drops and more than twice the mean at 636 (550 + 15 %)",
             points: [468, 636].map(|n| credits(ONE, n)).to_vec(),
             judge: |got| {
                 let drops: Vec<u64> = got.iter().map(|got| got.drops()).collect();
-                Judged::new(drops[0] == 0 && drops[1] > 0, format!("{} / {} drops", drops[0], drops[1]))
+                let m = means(got);
+                let holds = drops[0] == 0 && drops[1] > 0 && m[1] > 2.0 * m[0];
+                Judged::new(holds, format!("{} / {} drops, {}", drops[0], drops[1], ms(&m)))
             },
             known: None,
         },
