@@ -25,11 +25,12 @@ mod port;
 mod ringed;
 
 use held::Holding;
-use parcel::{ECN_CAPABLE, place_of};
+use parcel::ECN_CAPABLE;
 
-pub(crate) use held::{BOOKING, Buffer, DEADLOCK_CHECK, HeldPorts, LEVELS, PauseFigures, SIGNAL};
+pub(crate) use held::{BOOKING, DEADLOCK_CHECK, HeldPorts, LEVELS, PauseFigures, SIGNAL};
 pub(crate) use marker::Marker;
 pub(crate) use parcel::Parcel;
+use port::Hold;
 pub(crate) use port::{Frame, Port};
 
 /// No port, end or segment.
@@ -49,6 +50,19 @@ pub(crate) const RINGS: u32 = 8;
 pub(crate) struct Step {
     pub(crate) port: PortIndex,
     next: u32,
+}
+
+/// A switch as a whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct SwitchTotals {
+    /// Bytes in it as far as anybody has looked, at least as many as there are; where ports count by themselves.
+    held: u64,
+    /// Up to so many of them no limit but a port's own can be met.
+    ample: u64,
+    /// Where ports can be stopped: when its levels are looked at next; what is scheduled for later is of no account.
+    look_at: u64,
+    /// There, too: where its inputs and its outputs begin among those of all switches, for hosts beyond all of them.
+    base: u32,
 }
 
 /// A queue at one moment.
@@ -90,8 +104,6 @@ pub(crate) struct Fabric {
     pub(crate) ports: Vec<Port>,
     /// The packet memories of the switches.
     pub(crate) memories: Vec<FifoMemory>,
-    /// Whether one of the following is there.
-    is_special: bool,
     /// By port: the number of its switch, [`NIL`] at a host.
     switch_of: Vec<u32>,
     /// The queues of all ports, where some can be stopped.
@@ -105,9 +117,8 @@ pub(crate) struct Fabric {
     /// What the frames carry; `free` lists the unused places.
     pub(crate) segments: Vec<Segment>,
     free: Vec<u32>,
-    /// For each switch: bytes in it as far as anybody has looked, at least as many as there are; and the number up to
-    /// which none of its shared limits can be met.
-    ample: Vec<(u64, u64)>,
+    /// By switch; one more, so that a host's ports have one to leave alone.
+    totals: Vec<SwitchTotals>,
     /// A switch that was taken for ample may not have been.
     pub(crate) is_doubtful: bool,
     /// What follows the first step of each path. Paths that end alike share their ends, so that even of many paths all
@@ -136,6 +147,11 @@ impl Fabric {
         let Memories { memories, plain, ample, places, nodes, switch_of, held, m21, ringed } =
             Memories::new(network, exact)?;
         let unstored_bytes = network.framing.link_bytes - network.framing.stored_bytes;
+        let base = |switch| held.as_ref().map_or(0, |held| held.base(switch));
+        let limits = ample.iter().chain([&u64::MAX]).enumerate();
+        let totals: Vec<SwitchTotals> = limits
+            .map(|(switch, &ample)| SwitchTotals { held: 0, ample, look_at: u64::MAX, base: base(switch) })
+            .collect();
         let port = |index: PortIndex| {
             let link = &network.links[index as usize / 2];
             let Plain { limit, overhead, counts_in_service, switch, threshold } = plain[index as usize];
@@ -143,10 +159,12 @@ impl Fabric {
             let mut port = Port::new(link.rate, place);
             port.delay = (link.delay + network.latency(index)).get();
             port.is_plain = place.memory == NIL && switch != NIL;
-            port.switch = if switch == NIL { 0 } else { switch };
+            port.switch = if switch == NIL { ample.len() as u32 } else { switch };
             (port.limit, port.overhead, port.counts_in_service) = (limit, overhead, counts_in_service);
             port.marks = threshold.is_some();
-            port.is_held = held.as_ref().is_some_and(|held| held.holds(index));
+            if held.as_ref().is_some_and(|held| held.holds(network, index)) {
+                port.hold = Hold::Watched;
+            }
             port.leads_to_host = network.nodes[network.destination(index) as usize].kind == NodeKind::Host;
             port
         };
@@ -155,7 +173,6 @@ impl Fabric {
         Ok(Self {
             ports: (0..2 * network.links.len() as PortIndex).map(port).collect(),
             memories,
-            is_special: m21.is_some() || held.is_some(),
             switch_of,
             held: held.map(Box::new),
             m21,
@@ -163,8 +180,7 @@ impl Fabric {
             markers: markers(&plain),
             segments: Vec::new(),
             free: Vec::new(),
-            // One more, so that a host's ports have one to leave alone.
-            ample: ample.into_iter().chain([u64::MAX]).map(|limit| (0, limit)).collect(),
+            totals,
             is_doubtful: false,
             steps: Vec::new(),
             known_steps: HashMap::new(),
@@ -274,16 +290,20 @@ impl Fabric {
     /// Lets a host's link be busy with a message that is no frame of the simulation; returns for how long it was
     /// before.
     pub(crate) fn occupy(&mut self, port: PortIndex, now: u64, wire_bytes: u32) -> u64 {
-        let port = &mut self.ports[port as usize];
-        let backlog = port.departure.saturating_sub(now);
-        port.departure = now + backlog + port.time_to_send(wire_bytes);
+        let link = &mut self.ports[port as usize];
+        let backlog = link.departure.saturating_sub(now);
+        link.departure = now + backlog + link.time_to_send(wire_bytes);
+        if let Some(held) = &mut self.held {
+            let until = link.departure;
+            held.block(link, port, until);
+        }
         backlog
     }
 
     /// How long a host's link is busy with what waits for it already; nothing is known where PAUSE may stop it.
     #[inline]
     pub(crate) fn backlog(&self, port: PortIndex, now: u64) -> u64 {
-        let port = self.ports.get(port as usize).filter(|port| !port.is_held);
+        let port = self.ports.get(port as usize).filter(|port| port.hold == Hold::Never);
         port.map_or(0, |port| port.departure.saturating_sub(now))
     }
 
@@ -313,7 +333,7 @@ impl Fabric {
     pub(crate) fn prefetch_arrival(&self, port: PortIndex) {
         let Some(port) = self.ports.get(port as usize) else { return };
         port.prefetch_ring();
-        if let Some(step) = port.first().and_then(|frame| self.steps.get(frame.next as usize)) {
+        if let Some(step) = port.first().and_then(|frame| self.steps.get(frame.parcel.next() as usize)) {
             self.ports[step.port as usize].prefetch();
         }
     }
@@ -321,7 +341,7 @@ impl Fabric {
     /// The frame that will arrive next over a port's link, if that is its destination.
     #[inline(always)]
     pub(crate) fn next_delivery(&self, port: PortIndex) -> Option<&Frame> {
-        self.first(port).filter(|frame| frame.next == NIL)
+        self.first(port).filter(|frame| frame.parcel.next() == NIL)
     }
 
     /// Notes all frames on the link of a port, both ways, or no longer.
@@ -403,7 +423,7 @@ impl Fabric {
         parcel: Parcel,
     ) {
         let port = &mut self.ports[index as usize];
-        if port.is_held {
+        if port.hold == Hold::Watched {
             return self.hold_at_host(schedule, now, index, parcel);
         }
         let departure = now.max(port.departure) + port.time_to_send(parcel.wire_bytes());
@@ -422,22 +442,27 @@ impl Fabric {
         self.arrived += 1;
         let port = &mut self.ports[from as usize];
         let arrived = port.arrive(schedule, now, from);
-        let (step, end, wire_bytes) = (arrived.next(), arrived.end(), arrived.wire_bytes());
+        let (step, wire_bytes) = (arrived.next(), arrived.wire_bytes());
         // Without branches: whose port it is follows no pattern.
-        let held = u64::from(port.is_plain) & u64::from(port.released == 0);
+        let is_unseen = port.released == 0;
+        let held = u64::from(port.is_plain) & u64::from(is_unseen);
         let charge = held * port.charge(wire_bytes, self.unstored_bytes);
         port.released = port.released.saturating_sub(1);
         port.held -= charge;
-        self.ample[port.switch as usize].0 -= charge;
-        let input = port.place.input;
+        self.totals[port.switch as usize].held -= charge;
+        if is_unseen && port.hold != Hold::Never {
+            self.leave_unseen(now, from, arrived, charge);
+        }
         let Some(&Step { port: index, next }) = self.steps.get(step as usize) else {
-            return Hop::Delivered { end, segment: arrived.segment(), wire_bytes };
+            return Hop::Delivered { end: arrived.end(), segment: arrived.segment(), wire_bytes };
         };
-        let mut parcel = Parcel::new(next, end, wire_bytes, arrived.tagged());
-        if self.is_special
-            && let Some(place) = self.arrive_specially(schedule, now, [from, index], parcel)
-        {
-            return match place {
+        let mut parcel = arrived.moved(next);
+        if self.m21.is_some() {
+            self.write_window(now, [from, index], parcel);
+        }
+        if self.ports[index as usize].hold != Hold::Never {
+            parcel = parcel.come_by(self.ports[from as usize].place.input);
+            return match self.hold(schedule, now, index, parcel) {
                 Holding::Queued { is_next } => Hop::Forwarded { to: index, is_next },
                 Holding::Dropped => Hop::Dropped { segment: arrived.segment() },
             };
@@ -446,12 +471,12 @@ impl Fabric {
         let Place { memory, output, .. } = port.place;
         if memory == NIL {
             let charge = port.charge(wire_bytes, self.unstored_bytes);
-            let (in_switch, ample) = &mut self.ample[port.switch as usize];
+            let switch = &mut self.totals[port.switch as usize];
             let mut marks = None;
             if port.marks
                 && let Some(Some(marker)) = self.markers.get_mut(index as usize)
             {
-                match marker.decide(port, now, parcel.ecn(), in_switch, self.unstored_bytes) {
+                match marker.decide(port, now, parcel.ecn(), switch, self.unstored_bytes) {
                     Decision::Pass => {}
                     Decision::Mark => marks = Some(marker),
                     Decision::Drop => {
@@ -460,7 +485,8 @@ impl Fabric {
                     }
                 }
             }
-            if !port.admit(now, charge, in_switch, *ample, self.unstored_bytes, &mut self.is_doubtful) {
+            let settle = |port: &mut Port| port.settle(now, self.unstored_bytes);
+            if !port.admit(charge, switch, &mut self.is_doubtful, settle) {
                 return Hop::Dropped { segment: arrived.segment() };
             }
             if let Some(marker) = marks {
@@ -476,6 +502,8 @@ impl Fabric {
             return self.arrive_at_rings(schedule, now, memory & !RINGED, step, parcel);
         }
         let bytes = wire_bytes - self.unstored_bytes;
+        let input = self.ports[from as usize].place.input;
+        let port = &mut self.ports[index as usize];
         let chance = &mut self.chances[memory as usize];
         let passage = self.memories[memory as usize].handle_arrival(
             Instant::new(now),
@@ -497,23 +525,13 @@ impl Fabric {
         }
     }
 
-    /// What a switch does beside queueing: M21TCP's option. Where ports can be stopped, the queueing too. What comes of it fits a
-    /// register: a hop that is put together in memory would be waited for, as a frame would.
+    /// What a switch does with M21TCP's option.
     #[inline(never)]
-    fn arrive_specially(
-        &mut self,
-        schedule: &mut Schedule,
-        now: u64,
-        [from, index]: [PortIndex; 2],
-        parcel: Parcel,
-    ) -> Option<Holding> {
-        if let Some(m21) = &mut self.m21 {
-            let (input, output) =
-                (self.ports[from as usize].place.input, self.ports[index as usize].place.output);
-            let segment = &mut self.segments[parcel.segment()];
-            m21.handle_frame(now, self.switch_of[index as usize], [input, output], parcel.end(), segment);
-        }
-        self.held.is_some().then(|| self.hold(schedule, now, [from, index], parcel))
+    fn write_window(&mut self, now: u64, [from, index]: [PortIndex; 2], parcel: Parcel) {
+        let Some(m21) = &mut self.m21 else { return };
+        let ports = [self.ports[from as usize].place.input, self.ports[index as usize].place.output];
+        let segment = &mut self.segments[parcel.segment()];
+        m21.handle_frame(now, self.switch_of[index as usize], ports, parcel.end(), segment);
     }
 
     /// The memories of all switches that keep their accounts in one.
@@ -529,9 +547,10 @@ impl Fabric {
 
     /// What is queued before a port of a switch.
     pub(crate) fn queue(&mut self, now: u64, index: PortIndex) -> Queue {
+        self.settle_held(now, index);
         let port = &mut self.ports[index as usize];
         let Place { memory, output, .. } = port.place;
-        if let Some(memory) = self.held.as_mut().and_then(|held| held.settled(now, index)) {
+        if let Some(memory) = self.held.as_ref().and_then(|held| held.memory(port.switch)) {
             let (held, counters) = (memory.output(usize::from(output)), memory.counters(usize::from(output)));
             let (drops, marks) = (counters.dropped_total().frames, counters.marked.frames);
             return Queue { bytes: held.bytes, frames: held.frames, drops, marks };
@@ -541,7 +560,7 @@ impl Fabric {
             let (bytes, frames) = port.queue(now, self.unstored_bytes);
             let frames = frames + self.held.as_ref().map_or(0, |held| held.waiting_len(index));
             if port.is_plain {
-                self.ample[port.switch as usize].0 -= before - bytes;
+                self.totals[port.switch as usize].held -= before - bytes;
             }
             let marks = self.markers.get(index as usize).and_then(|marker| *marker);
             let marks = marks.map_or(0, |marker| marker.marked);
@@ -574,9 +593,7 @@ impl Fabric {
             memory.reset_marks(Instant::new(now));
         }
         self.ringed.iter_mut().for_each(RingedPort::reset_marks);
-        if let Some(held) = &mut self.held {
-            held.reset_marks(now);
-        }
+        self.reset_held_marks(now);
         for index in 0..self.ports.len() {
             // Hosts and memories' ports count nothing, so there is nothing to release.
             if self.ports[index].is_plain {
@@ -609,7 +626,7 @@ impl Fabric {
         let payload = |segment: usize| u64::from(self.segments[segment].payload);
         let held = self.held.iter().flat_map(|held| held.waiting()).map(Parcel::segment);
         let in_rings: u64 = self.ringed.iter().map(|ringed| ringed.payload).sum();
-        let on_links = self.ports.iter().flat_map(Port::waiting).map(Frame::segment);
+        let on_links = self.ports.iter().flat_map(Port::waiting).map(|frame| frame.parcel.segment());
         on_links.chain(held).map(payload).sum::<u64>() + in_rings
     }
 

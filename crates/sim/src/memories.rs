@@ -7,7 +7,7 @@ use fanin_scenario::{Buffering, Daqrings, Ecn, EcnMode, PauseMode, PoolCharge, Q
 use fanin_units::{Bytes, Packets};
 
 use crate::Error;
-use crate::fabric::{Buffer, HeldPorts};
+use crate::fabric::HeldPorts;
 use crate::m21::{M21Switches, accounting};
 use crate::network::{M21, Network, NodeIndex, NodeKind, PortIndex, SwitchKind};
 use crate::rings::RINGED;
@@ -99,7 +99,7 @@ impl Memories {
         let stopping = network.switches_used().find(|kind| kind.settings.pause.mode != PauseMode::Off);
         let stops = stopping.is_some();
         let mut switch_of = vec![u32::MAX; places.len()];
-        let mut held: Vec<Buffer> = Vec::new();
+        let mut held: Vec<Option<Memory>> = Vec::new();
         for (node, ports) in ports_of.iter().enumerate() {
             let NodeKind::Switch { like } = network.nodes[node].kind else { continue };
             let SwitchKind { settings, has_uplinks, section } = &network.switches[like];
@@ -151,7 +151,7 @@ impl Memories {
                     };
                 }
                 if stops {
-                    held.push((None, layout.overhead.get() as u32));
+                    held.push(None);
                     nodes.push(node as NodeIndex);
                 }
                 continue;
@@ -161,7 +161,13 @@ impl Memories {
                 for (output, link) in links.iter().enumerate().filter(|_| marks) {
                     memory.set_aqm(output, aqm(&settings.ecn, network.frame_bytes, link)?);
                 }
-                held.push((Some(memory), layout.overhead.get() as u32));
+                for &port in ports {
+                    places[port as usize].memory = held.len() as u32;
+                    let plain = &mut plain[port as usize];
+                    (plain.switch, plain.overhead) = (switch, settings.frame_overhead.get() as u32);
+                    plain.counts_in_service = settings.count_in_service;
+                }
+                held.push(Some(memory));
                 nodes.push(node as NodeIndex);
                 continue;
             }
@@ -177,8 +183,7 @@ impl Memories {
             memories.push(memory);
             nodes.push(node as NodeIndex);
         }
-        let held =
-            if stops { Some(HeldPorts::new(network, held, switch_of.clone(), &places)?) } else { None };
+        let held = if stops { Some(HeldPorts::new(network, held, &switch_of)?) } else { None };
         Ok(Self { memories, plain, ample, places, nodes, switch_of, held, m21, ringed })
     }
 }

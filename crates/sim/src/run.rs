@@ -157,7 +157,7 @@ fn simulate<W: Measured>(
         world.share_receive_windows(Diatcp::new(global, config.mss, deadline, aware));
     }
     if let Some(held) = &mut world.fabric.held {
-        held.bulk_ends = 2 * world.workload.bulk_connections();
+        held.set_bulk_connections(world.workload.bulk_connections());
     }
     let is_built = connect(scenario, network, roles, &mut world, &connections, control.stop)?;
     if !is_built {

@@ -8,7 +8,7 @@ use crate::Error;
 use crate::capture::Tapped;
 use crate::diatcp::{Awaits, Diatcp};
 use crate::fabric::{
-    ARRIVAL, BOOKING, DEADLOCK_CHECK, Fabric, Frame, Hop, INDEX_BITS, LEVELS, NIL, Queue, RINGS, SIGNAL, Step,
+    ARRIVAL, BOOKING, DEADLOCK_CHECK, Fabric, Hop, INDEX_BITS, LEVELS, NIL, Queue, RINGS, SIGNAL, Step,
 };
 use crate::ictcp::Ictcp;
 use crate::network::{Network, PortIndex};
@@ -456,8 +456,8 @@ impl<W: Workload> World<W> {
     #[cold]
     fn note(&mut self, port: PortIndex) {
         let Some(&frame) = self.fabric.first(port) else { return };
-        let Frame { end, wire_bytes, .. } = frame;
-        let segment = self.fabric.segments[frame.segment()];
+        let (end, wire_bytes) = (frame.parcel.end(), frame.parcel.wire_bytes());
+        let segment = self.fabric.segments[frame.parcel.segment()];
         self.tapped.push(Tapped { at: Instant::new(self.now), port, end, wire_bytes, segment });
     }
 

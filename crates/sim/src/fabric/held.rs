@@ -1,7 +1,7 @@
 //! Ports that can be stopped: PAUSE (IEEE 802.3 annex 31B) and priority flow control (IEEE 802.1Qbb).
 //!
-//! Departures are foreseen here too, but only of a port's first few frames, its line: those go onto the link with their
-//! times like the frames of a plain port. Whatever changes what was foreseen, a stop, a signal that passes before all that
+//! Departures are foreseen here too, but where frames wait only of the first few, the port's line: those go onto the link with
+//! their times like the frames of a plain port, and lie in its ring. Whatever changes what was foreseen, a stop, a signal that passes before all that
 //! waits, a frame of a higher priority, takes those back that have not begun to leave. An occurrence is spent only where a
 //! line runs low and more waits, about one in a dozen frames of a long queue.
 //!
@@ -25,18 +25,16 @@ use fanin_queueing::{Memory, PauseSignal, PauseThresholds, Verdict};
 use fanin_scenario::PauseMode;
 use fanin_units::{Duration, Instant};
 
-use super::{Descriptor, Fabric, Flags, INDEX_BITS, NIL, Parcel, Port, PortIndex, Schedule};
+use super::{
+    Descriptor, Fabric, Flags, Frame, Hold, INDEX_BITS, Parcel, Port, PortIndex, Schedule, SwitchTotals,
+};
 use crate::Error;
-use crate::memories::Place;
 use crate::network::{Network, NodeKind};
 use crate::prefetch::prefetch;
 
 mod deadlock;
 mod figures;
 mod levels;
-mod line;
-
-use line::{Booked, Line};
 
 pub(crate) use figures::PauseFigures;
 
@@ -58,14 +56,24 @@ const SUSPECT: u64 = Duration::from_millis(10).get();
 const BULK: usize = 0;
 const URGENT: usize = 1;
 
-/// At each so many frames a line is settled, so that it holds little that has left.
-const LINE_LONG: u32 = 64;
+/// The most frames of one port that are booked while others wait: few enough to be taken back often, enough to be looked
+/// after seldom.
+const LINE_MAX: u32 = 32;
 
 /// A frame that waits behind so many others is fetched.
 const FRAMES_AHEAD: usize = 8;
 
 /// Nothing is due.
 const NEVER: u64 = u64::MAX;
+
+/// How a frame came to a port.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Came {
+    FromHost,
+    ByLink,
+    /// By a link, and it has passed the port's own limit.
+    Admitted,
+}
 
 /// What became of a frame at a port that can be stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,36 +86,23 @@ pub(super) enum Holding {
     Dropped,
 }
 
-/// A frame that waits, and the port that it came in by.
-#[derive(Clone, Copy)]
-struct Waiting {
-    parcel: Parcel,
-    from: PortIndex,
-}
-
 /// One direction of a link, seen by who sends on it.
 #[derive(Default)]
 #[repr(C, align(64))]
 struct Held {
-    line: Line,
-    /// When the last frame that was booked will have left; the link's own departure is later behind a signal.
-    line_end: u64,
+    /// Until then the link is taken by something that is no frame, a signal, and nothing is booked behind that.
+    blocked_until: u64,
     /// When its line is looked at next: what is scheduled for later is of no account.
     look_at: u64,
-    /// Its place among the outputs of all switches; [`NIL`] at a host.
-    slot: u32,
     /// By class: whether the neighbour has told it to stop.
     stopped: [bool; 2],
-    /// Of a switch in which a frame takes memory until it has been sent.
-    keeps_memory: bool,
     /// Nothing waits, nothing is stopped, and there is nothing to look after but its own limit.
     is_calm: bool,
-    /// By class; one behind the other in memory, since they wait for so long that they have left the near caches.
-    waiting: [VecDeque<Waiting>; 2],
-    /// Its number among the outputs of its switch.
-    output: u16,
     /// A stop is for bulk data only.
     class_only: bool,
+    is_switch: bool,
+    /// By class; one behind the other in memory, since they wait for so long that they have left the near caches.
+    waiting: [VecDeque<Parcel>; 2],
     /// Signals on their way to it.
     signals: VecDeque<PauseSignal>,
     stopped_since: u64,
@@ -122,20 +117,6 @@ impl Held {
     fn may_go(&self, class: usize) -> bool {
         !self.stopped[class] && !self.waiting[class].is_empty()
     }
-
-    /// Whether nothing is amiss, so that a frame may be booked behind those that are without a closer look: it need not pass any, and
-    /// those are fewer than so many.
-    #[inline(always)]
-    fn takes(&self, port: &Port, now: u64, class: usize, line_max: u32) -> bool {
-        let passes = class == URGENT && self.line.last().is_some_and(|booked| booked.class() == BULK);
-        self.is_calm && self.is_open(port, now) && self.line.len() < line_max && !passes
-    }
-
-    /// Whether a frame may be booked behind those that are: whatever else the link is busy with may still be passed.
-    #[inline(always)]
-    fn is_open(&self, port: &Port, now: u64) -> bool {
-        port.departure <= now || port.departure == self.line_end
-    }
 }
 
 /// One direction of a link, seen by who receives from it: what came in by it and waits there.
@@ -146,22 +127,18 @@ struct Input {
     level: u64,
     /// From here on it matters.
     matters_at: u64,
-    /// Its number among the inputs of its switch.
-    number: u16,
-    /// Whether only bulk data count.
-    class_only: bool,
     thresholds: Option<PauseThresholds>,
     /// While its neighbour is stopped: not before this it may go on.
     falls_at: u64,
-    /// How far ahead that was when it was found.
-    fall_time: u32,
+    /// How many picoseconds a byte took to leave when that was found.
+    pace: u32,
+    /// The port that it is.
+    port: PortIndex,
+    /// Whether only bulk data count.
+    class_only: bool,
 }
 
 impl Input {
-    fn counts(&self, class: usize) -> bool {
-        !self.class_only || class == BULK
-    }
-
     /// After a change of what was signalled, or of the most that any input ever held.
     fn watch(&mut self, level_max: u64) {
         self.matters_at = match self.thresholds {
@@ -171,37 +148,61 @@ impl Input {
     }
 }
 
+impl SwitchTotals {
+    /// Where the accounts are of what a frame in the switch came in by.
+    #[inline(always)]
+    fn input(&self, parcel: Parcel) -> usize {
+        self.base as usize + usize::from(parcel.input())
+    }
+
+    /// A port's place among the outputs of all switches; none of them at a host.
+    #[inline(always)]
+    fn slot(&self, port: &Port) -> usize {
+        self.base as usize + usize::from(port.place.output)
+    }
+}
+
+/// Which frames are of which class.
+#[derive(Clone, Copy)]
+struct Classes {
+    has_priorities: bool,
+    /// Ends below this are those of connections whose second ends answer with bulk data.
+    bulk_ends: u32,
+}
+
+impl Classes {
+    #[inline(always)]
+    fn of(self, parcel: Parcel) -> usize {
+        let is_bulk = || parcel.end() < self.bulk_ends && parcel.end().is_multiple_of(2);
+        if self.has_priorities && !is_bulk() { URGENT } else { BULK }
+    }
+
+    /// What a frame that takes so much memory counts for behind its input.
+    #[inline(always)]
+    fn count(self, input: &Input, parcel: Parcel, charge: u64) -> u64 {
+        if !input.class_only || self.of(parcel) == BULK { charge } else { 0 }
+    }
+}
+
 /// A switch.
 struct Node {
     /// Its memory; none where an output's own limit is all there is, which ports look after by themselves.
     memory: Option<Memory>,
-    /// Bookkeeping of each frame.
-    overhead: u32,
-    /// Inputs whose neighbours it has stopped.
-    stopping: Vec<PortIndex>,
-    /// Its outputs, in [`HeldPorts::outputs`].
+    /// Inputs whose neighbours it has stopped, by their places in [`HeldPorts::inputs`].
+    stopping: Vec<u32>,
+    /// Its outputs, in [`HeldPorts::outputs`], and its inputs, in [`HeldPorts::inputs`].
     outputs: Range<usize>,
-}
-
-impl Node {
-    #[inline(always)]
-    fn charge(&self, bytes: u32) -> u64 {
-        u64::from(bytes + self.overhead)
-    }
 }
 
 /// The queues of all ports of a network in which some can be stopped.
 pub(crate) struct HeldPorts {
     ports: Vec<Held>,
-    /// By port, too.
+    /// By switch, then by number.
     inputs: Vec<Input>,
     /// By switch number.
     nodes: Vec<Node>,
-    /// By switch number: when its levels are looked at next; what is scheduled for later is of no account.
-    looks: Vec<u64>,
-    /// The switch that a port belongs to; [`NIL`] at a host.
-    switch_of: Vec<u32>,
-    /// The ports that leave switches, those of one together, and the first release of each.
+    /// The ports that leave switches, those of one together, and a time before which nothing leaves the queue of each that
+    /// has not been seen to.
     outputs: Vec<PortIndex>,
     fronts: Vec<u64>,
     /// How many frames a line has at most that is filled from what waits, and with how many it is filled up.
@@ -215,9 +216,7 @@ pub(crate) struct HeldPorts {
     foresees_levels: bool,
     /// The most bytes that ever waited behind one input.
     level_max: u64,
-    has_priorities: bool,
-    /// Ends below this are those of connections whose second ends answer with bulk data.
-    pub(crate) bulk_ends: u32,
+    classes: Classes,
     pauses: u64,
     resumes: u64,
     checks: bool,
@@ -225,87 +224,73 @@ pub(crate) struct HeldPorts {
     pub(crate) deadlock: Vec<PortIndex>,
 }
 
-/// The parts of the fabric that ports need at one moment.
-struct Moment<'a> {
+/// All links of the fabric at one moment.
+struct Links<'a> {
     ports: &'a mut [Port],
-    schedule: &'a mut Schedule,
+    switches: &'a mut [SwitchTotals],
     now: u64,
     /// The part of a frame's bytes on the wire that a switch does not store.
     unstored: u32,
 }
 
-/// The memory of a switch, if it needs one, and the bookkeeping of each frame.
-pub(crate) type Buffer = (Option<Memory>, u32);
+/// They, and what will happen.
+struct Moment<'a> {
+    links: Links<'a>,
+    schedule: &'a mut Schedule,
+}
 
 impl HeldPorts {
-    /// For a network of which a switch uses PAUSE; `memories` in the order of the switches.
+    /// For a network of which a switch uses PAUSE; `memories` in the order of the switches, none where an output's own limit is
+    /// all that there is.
     pub(crate) fn new(
         network: &Network,
-        memories: Vec<Buffer>,
-        switch_of: Vec<u32>,
-        places: &[Place],
+        memories: Vec<Option<Memory>>,
+        switch_of: &[u32],
     ) -> Result<Self, Error> {
-        let counts = |kind: NodeKind| match kind {
-            NodeKind::Switch { like } => network.switches[like].settings.count_in_service,
-            NodeKind::Host => false,
-        };
-        let (mut ports, mut inputs) = (Vec::new(), Vec::new());
-        for (port, place) in (0..).zip(places) {
-            let mut held = Held {
-                link_delay: network.links[port as usize / 2].delay.get(),
-                keeps_memory: counts(network.nodes[network.source(port) as usize].kind),
-                output: place.output,
-                slot: NIL,
-                look_at: NEVER,
-                ..Held::default()
-            };
-            let mut input = Input { number: place.input, ..Input::default() };
-            if let NodeKind::Switch { like } = network.nodes[network.destination(port) as usize].kind {
+        let mut ports = Vec::new();
+        for port in 0..switch_of.len() {
+            let link_delay = network.links[port / 2].delay.get();
+            ports.push(Held { link_delay, look_at: NEVER, is_calm: true, ..Held::default() });
+        }
+        let (mut outputs, mut nodes, mut inputs) = (Vec::new(), Vec::new(), Vec::new());
+        for (number, memory) in (0..).zip(memories) {
+            let first = outputs.len();
+            for (port, _) in (0..).zip(switch_of).filter(|(_, switch)| **switch == number) {
+                (ports[port as usize].is_calm, ports[port as usize].is_switch) = (memory.is_none(), true);
+                outputs.push(port);
+                // What leaves by a link comes back by its other direction.
+                inputs.push(Input { port: port ^ 1, ..Input::default() });
+            }
+            nodes.push(Node { memory, stopping: Vec::new(), outputs: first..outputs.len() });
+        }
+        for input in &mut inputs {
+            if let NodeKind::Switch { like } = network.nodes[network.destination(input.port) as usize].kind {
                 let pause = &network.switches[like].settings.pause;
                 if pause.mode != PauseMode::Off {
                     input.thresholds = Some(PauseThresholds::new(pause.xoff, pause.xon)?);
                     input.class_only = pause.mode == PauseMode::Priority;
+                    let held = &mut ports[input.port as usize];
                     (held.class_only, held.reaction) = (input.class_only, pause.reaction.get());
                 }
             }
             input.watch(0);
-            ports.push(held);
-            inputs.push(input);
-        }
-        let (mut outputs, mut nodes) = (Vec::new(), Vec::new());
-        for (number, (memory, overhead)) in (0..).zip(memories) {
-            let first = outputs.len();
-            outputs
-                .extend((0..).zip(&switch_of).filter(|(_, switch)| **switch == number).map(|(port, _)| port));
-            let outputs = first..outputs.len();
-            nodes.push(Node { memory, overhead, stopping: Vec::new(), outputs });
-        }
-        for (slot, &port) in (0..).zip(&outputs) {
-            ports[port as usize].slot = slot;
         }
         let has_priorities =
             network.switches.iter().any(|kind| kind.settings.pause.mode == PauseMode::Priority);
-        for (held, &switch) in ports.iter_mut().zip(&switch_of) {
-            let node: Option<&Node> = nodes.get(switch as usize);
-            held.is_calm = node.is_none_or(|node| node.memory.is_none());
-        }
         Ok(Self {
             ports,
             inputs,
-            looks: vec![NEVER; nodes.len()],
             nodes,
-            switch_of,
             fronts: vec![NEVER; outputs.len()],
             outputs,
-            line_max: line::LINE_MAX,
-            line_low: line::LINE_MAX / 4,
+            line_max: LINE_MAX,
+            line_low: LINE_MAX / 4,
             // A frame of a higher priority has all others taken back.
-            line_free: if has_priorities { line::LINE_MAX } else { u32::MAX },
+            line_free: if has_priorities { LINE_MAX } else { u32::MAX },
             falls: Vec::new(),
             foresees_levels: true,
             level_max: 0,
-            has_priorities,
-            bulk_ends: u32::MAX,
+            classes: Classes { has_priorities, bulk_ends: u32::MAX },
             pauses: 0,
             resumes: 0,
             checks: false,
@@ -313,30 +298,36 @@ impl HeldPorts {
         })
     }
 
-    #[inline]
-    fn class(&self, end: u32) -> usize {
-        let is_bulk = || end < self.bulk_ends && end.is_multiple_of(2);
-        if self.has_priorities && !is_bulk() { URGENT } else { BULK }
+    /// Connections below this number are those whose second ends answer with bulk data.
+    pub(crate) fn set_bulk_connections(&mut self, connections: u32) {
+        self.classes.bulk_ends = 2 * connections;
     }
 
     /// All frames that wait.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = Parcel> {
-        self.ports.iter().flat_map(|held| held.waiting.iter().flatten()).map(|waiting| waiting.parcel)
+        self.ports.iter().flat_map(|held| held.waiting.iter().flatten()).copied()
     }
 
     /// Whether the frames of a port have to wait here: not where it is a host's whose neighbour never stops it. Its order and
     /// its times are the same.
-    pub(crate) fn holds(&self, port: PortIndex) -> bool {
-        let can_be_stopped = self.inputs[port as usize].thresholds.is_some();
-        can_be_stopped || self.has_priorities || self.switch_of[port as usize] != NIL
+    pub(crate) fn holds(&self, network: &Network, port: PortIndex) -> bool {
+        let stops = |kind| match kind {
+            NodeKind::Switch { like } => network.switches[like].settings.pause.mode != PauseMode::Off,
+            NodeKind::Host => false,
+        };
+        let is_at_host = network.nodes[network.source(port) as usize].kind == NodeKind::Host;
+        let can_be_stopped = stops(network.nodes[network.destination(port) as usize].kind);
+        can_be_stopped || self.classes.has_priorities || !is_at_host
     }
 
-    /// The memory of the switch that a port leaves, if it leaves one that has it, with what has left that port by `now` given
-    /// back.
-    pub(crate) fn settled(&mut self, now: u64, port: PortIndex) -> Option<&Memory> {
-        let switch = self.node_of(port)?;
-        self.settle(now, port);
-        self.nodes[switch].memory.as_ref()
+    /// The memory of a switch, if it has one.
+    pub(crate) fn memory(&self, switch: u32) -> Option<&Memory> {
+        self.nodes.get(switch as usize)?.memory.as_ref()
+    }
+
+    /// Where the inputs and the outputs of a switch begin; beyond all of them for hosts.
+    pub(super) fn base(&self, switch: usize) -> u32 {
+        self.nodes.get(switch).map_or(u32::MAX, |node| node.outputs.start as u32)
     }
 
     /// How many frames wait at a port without a time.
@@ -349,133 +340,203 @@ impl HeldPorts {
         self.nodes.iter().filter_map(|node| node.memory.as_ref())
     }
 
-    pub(crate) fn reset_marks(&mut self, now: u64) {
-        for switch in 0..self.nodes.len() {
-            self.settle_switch(now, switch);
-            self.nodes[switch].memory.iter_mut().for_each(Memory::reset_marks);
+    /// Something that is no frame takes the link of a port until then, behind all that is booked.
+    pub(super) fn block(&mut self, port: &mut Port, index: PortIndex, until: u64) {
+        self.ports[index as usize].blocked_until = until;
+        port.departure = until;
+        port.hold = Hold::Watched;
+    }
+
+    /// Whether nothing is amiss at a watched port, so that a frame may be booked behind those that are without a closer look: it
+    /// need not pass any, and those are few enough.
+    #[inline(never)]
+    fn calms_down(&self, port: &mut Port, index: PortIndex, now: u64, parcel: Parcel) -> bool {
+        let state = &self.ports[index as usize];
+        if !state.is_calm || state.blocked_until > now {
+            return false;
         }
+        if self.line_free == u32::MAX {
+            port.hold = Hold::Calm;
+            return true;
+        }
+        let passes = self.classes.of(parcel) == URGENT && self.is_bulk_last(port);
+        port.queued() < self.line_free && !passes
+    }
+
+    /// Whether the last frame of a line is bulk data.
+    #[inline(always)]
+    fn is_bulk_last(&self, port: &Port) -> bool {
+        let last = port.get_queued(port.queued().wrapping_sub(1));
+        last.is_some_and(|frame| self.classes.of(frame.parcel) == BULK)
     }
 
     /// Gives back the memory of what has left a port by `now`.
     #[inline(always)]
-    fn settle(&mut self, now: u64, index: PortIndex) {
-        if self.ports[index as usize].line.front() <= now {
-            self.settle_due(now, index);
+    fn settle(&mut self, links: &mut Links<'_>, index: PortIndex) {
+        let port = &mut links.ports[index as usize];
+        match self.fronts.get(links.switches[port.switch as usize].slot(port)) {
+            Some(&front) if front > links.now => {}
+            Some(_) => self.settle_due(links, index),
+            // A host's memory has no end.
+            None => port.release(links.now, links.unstored, |_, _, _| {}),
         }
     }
 
-    fn settle_due(&mut self, now: u64, index: PortIndex) {
-        let (state, inputs) = (&mut self.ports[index as usize], &mut self.inputs);
-        let Some(node) = self.nodes.get_mut(self.switch_of[index as usize] as usize) else {
-            return state.line.release(now, |_| {});
+    fn settle_due(&mut self, links: &mut Links<'_>, index: PortIndex) {
+        let port = &mut links.ports[index as usize];
+        let switch = &mut links.switches[port.switch as usize];
+        switch.held -= self.release(port, *switch, links.now, links.unstored);
+    }
+
+    /// Gives back the memory of what has left a switch's port by `now`; returns what of it the port itself has counted.
+    fn release(&mut self, port: &mut Port, switch: SwitchTotals, now: u64, unstored: u32) -> u64 {
+        let (classes, inputs) = (self.classes, &mut self.inputs);
+        let node = &mut self.nodes[port.switch as usize];
+        let mut released = 0;
+        let mut give_back = |parcel: Parcel, charge: u64| {
+            let input = &mut inputs[switch.input(parcel)];
+            input.level -= classes.count(input, parcel, charge);
+            released += charge;
         };
-        let (overhead, output) = (node.overhead, usize::from(state.output));
-        let mut give_back = |booked: Booked| {
-            let input = &mut inputs[booked.from() as usize];
-            if input.counts(booked.class()) {
-                input.level -= u64::from(booked.bytes + overhead);
-            }
-            usize::from(input.number)
-        };
+        let output = usize::from(port.place.output);
         match &mut node.memory {
-            None => state.line.release(now, |booked| _ = give_back(booked)),
-            Some(memory) => state.line.release(now, |booked| {
-                let input = give_back(booked);
-                memory.release(Instant::new(booked.release), input, output, booked.bytes);
+            None => port.release(now, unstored, |_, parcel, charge| give_back(parcel, charge)),
+            Some(memory) => port.release(now, unstored, |left_at, parcel, charge| {
+                give_back(parcel, charge);
+                let bytes = parcel.wire_bytes() - unstored;
+                memory.release(Instant::new(left_at), usize::from(parcel.input()), output, bytes);
             }),
         }
-        self.fronts[state.slot as usize] = state.line.front();
+        self.fronts[switch.slot(port)] = front(port);
+        if !port.is_plain {
+            return 0;
+        }
+        port.held -= released;
+        released
+    }
+
+    /// A frame has come over the link of a port of a switch with a memory, and nobody has seen it leave.
+    #[inline(never)]
+    fn leave_memory_unseen(
+        &mut self,
+        port: &Port,
+        switch: SwitchTotals,
+        now: u64,
+        parcel: Parcel,
+        unstored: u32,
+    ) {
+        let charge = port.charge(parcel.wire_bytes(), unstored);
+        let input = &mut self.inputs[switch.input(parcel)];
+        input.level -= self.classes.count(input, parcel, charge);
+        if let Some(memory) = &mut self.nodes[port.switch as usize].memory {
+            let left_at = Instant::new(port.leaves_at(&Frame { arrival: now, parcel }));
+            let (input, output) = (usize::from(parcel.input()), usize::from(port.place.output));
+            memory.release(left_at, input, output, parcel.wire_bytes() - unstored);
+        }
     }
 
     /// Gives back the memory of all that has left a switch by `now`.
-    fn settle_switch(&mut self, now: u64, switch: usize) {
+    fn settle_switch(&mut self, links: &mut Links<'_>, switch: usize) {
         let outputs = self.nodes[switch].outputs.clone();
         let mut slot = outputs.start;
-        while let Some(due) = self.fronts[slot..outputs.end].iter().position(|&front| front <= now) {
+        while let Some(due) = self.fronts[slot..outputs.end].iter().position(|&front| front <= links.now) {
             slot += due;
-            self.settle_due(now, self.outputs[slot]);
+            self.settle_due(links, self.outputs[slot]);
             slot += 1;
         }
     }
 
-    /// Whether the memory of a switch takes a frame that came in by the first port and goes out by the second.
+    /// Whether the memory of a switch takes a frame that goes out by a port.
     fn admit(
         &mut self,
-        now: u64,
+        moment: &mut Moment<'_>,
         switch: usize,
-        [from, index]: [PortIndex; 2],
-        frame: Descriptor,
+        index: PortIndex,
+        parcel: Parcel,
         draw: impl FnOnce() -> u32,
     ) -> Verdict {
-        let input = usize::from(self.inputs[from as usize].number);
-        let output = usize::from(self.ports[index as usize].output);
-        let charge = self.nodes[switch].charge(frame.bytes);
+        let port = &moment.links.ports[index as usize];
+        let (input, output) = (usize::from(parcel.input()), usize::from(port.place.output));
+        let frame = Descriptor { bytes: parcel.wire_bytes() - moment.links.unstored, ecn: parcel.ecn() };
+        let charge = port.charge(parcel.wire_bytes(), moment.links.unstored);
         if self.nodes[switch]
             .memory
             .as_ref()
             .is_some_and(|memory| memory.depends_on_others(input, output, charge))
         {
-            self.settle_switch(now, switch);
+            self.settle_switch(&mut moment.links, switch);
         }
         match &mut self.nodes[switch].memory {
-            Some(memory) => memory.admit(Instant::new(now), input, output, frame, draw),
+            Some(memory) => memory.admit(Instant::new(moment.links.now), input, output, frame, draw),
             None => Verdict::Accepted { marked: false },
         }
+    }
+
+    /// Whether the limit of a port takes a frame; its switch has no other.
+    #[inline(always)]
+    fn admit_to_port(
+        &mut self,
+        links: &mut Links<'_>,
+        index: PortIndex,
+        charge: u64,
+        is_doubtful: &mut bool,
+    ) -> bool {
+        let port = &mut links.ports[index as usize];
+        let switch = &mut links.switches[port.switch as usize];
+        let (as_it_was, now, unstored) = (*switch, links.now, links.unstored);
+        port.admit(charge, switch, is_doubtful, |port| self.release(port, as_it_was, now, unstored))
     }
 
     /// What is due at a port comes before anything else that happens to it now.
     #[inline(always)]
     fn catch_up(&mut self, moment: &mut Moment<'_>, index: PortIndex) {
-        self.settle(moment.now, index);
-        if self.ports[index as usize].look_at <= moment.now {
+        self.settle(&mut moment.links, index);
+        if self.ports[index as usize].look_at <= moment.links.now {
             self.book_waiting(moment, index);
         }
     }
 
-    /// Puts a frame onto the link behind all others; it [is open](Held::is_open).
+    /// Puts a frame onto the link behind all others; nothing [blocks](Held::blocked_until) it.
     #[inline(always)]
-    fn book(&mut self, moment: &mut Moment<'_>, index: PortIndex, class: usize, waiting: Waiting) {
-        let port = &mut moment.ports[index as usize];
-        let state = &mut self.ports[index as usize];
-        let Waiting { parcel, from } = waiting;
-        let wire_bytes = parcel.wire_bytes();
-        let start = port.departure.max(moment.now);
-        let departure = start + port.time_to_send(wire_bytes);
-        let release = if state.keeps_memory { departure } else { start };
-        state.line_end = departure;
-        // A host's memory has no end, and nobody waits for room in it.
-        if state.slot != NIL && state.line.len() == 0 {
-            self.fronts[state.slot as usize] = release;
+    fn book(&mut self, moment: &mut Moment<'_>, index: PortIndex, parcel: Parcel) {
+        let port = &mut moment.links.ports[index as usize];
+        let start = port.departure.max(moment.links.now);
+        let departure = start + port.time_to_send(parcel.wire_bytes());
+        if port.queued() == 0 {
+            let slot = moment.links.switches[port.switch as usize].slot(port);
+            if let Some(front) = self.fronts.get_mut(slot) {
+                *front = if port.counts_in_service { departure } else { start };
+            }
         }
-        state.line.push(Booked::new(release, from, class, wire_bytes - moment.unstored));
         port.accept(moment.schedule, departure, index, parcel);
     }
 
     /// Books what waits at a port and may go, and sees to it that somebody looks again where more waits.
     #[inline(never)]
     fn book_waiting(&mut self, moment: &mut Moment<'_>, index: PortIndex) {
-        let now = moment.now;
-        self.settle(now, index);
+        let now = moment.links.now;
+        self.settle(&mut moment.links, index);
         let state = &mut self.ports[index as usize];
         if state.look_at <= now {
             state.look_at = NEVER;
         }
-        let was_empty = state.line.len() == 0;
+        let was_empty = moment.links.ports[index as usize].queued() == 0;
         loop {
-            let state = &self.ports[index as usize];
+            let state = &mut self.ports[index as usize];
             let class = match [state.may_go(URGENT), state.may_go(BULK)] {
                 [true, _] => URGENT,
                 [_, true] => BULK,
                 _ => break,
             };
-            let state = &mut self.ports[index as usize];
-            let is_open = state.is_open(&moment.ports[index as usize], now);
-            if !is_open || state.line.len() >= self.line_max {
-                // The link is taken by something that is no frame, or the line is full.
-                let at = if !is_open {
-                    moment.ports[index as usize].departure
+            let port = &moment.links.ports[index as usize];
+            let is_blocked = state.blocked_until > now;
+            if is_blocked || port.queued() >= self.line_max {
+                // The line is filled up when few are left of it.
+                let at = if is_blocked {
+                    port.departure
                 } else {
-                    state.line.release_before_last(self.line_low)
+                    port.get_queued(port.queued() - 1 - self.line_low)
+                        .map_or(NEVER, |frame| port.leaves_at(frame))
                 };
                 if at < state.look_at {
                     state.look_at = at;
@@ -483,57 +544,61 @@ impl HeldPorts {
                 }
                 break;
             }
-            let queue = &mut self.ports[index as usize].waiting[class];
-            let Some(waiting) = queue.pop_front() else { break };
+            let queue = &mut state.waiting[class];
+            let Some(parcel) = queue.pop_front() else { break };
             if let Some(later) = queue.get(FRAMES_AHEAD) {
                 prefetch(later);
             }
-            self.book(moment, index, class, waiting);
+            self.book(moment, index, parcel);
         }
         let state = &mut self.ports[index as usize];
         let is_stopped = state.stopped[BULK] || state.stopped[URGENT];
         let waits = !state.waiting[BULK].is_empty() || !state.waiting[URGENT].is_empty();
-        let node = self.nodes.get(self.switch_of[index as usize] as usize);
+        let port = &mut moment.links.ports[index as usize];
+        let node = self.nodes.get(port.switch as usize);
         state.is_calm = node.is_none_or(|node| node.memory.is_none()) && !is_stopped && !waits;
-        if was_empty
-            && state.line.len() > 0
-            && let Some(switch) = self.node_of(index)
-        {
-            self.handle_begin(moment, switch, index);
+        port.hold = Hold::Watched;
+        if was_empty && port.queued() > 0 {
+            self.handle_begin(moment, index);
         }
     }
 
     /// Takes the frames back that are booked and have not begun to leave: they wait again, before all others. Who calls this
     /// lets [`Self::book_waiting`] follow.
     fn take_back(&mut self, moment: &mut Moment<'_>, index: PortIndex, bulk_only: bool) {
+        let classes = self.classes;
         let state = &mut self.ports[index as usize];
         (state.look_at, state.is_calm) = (NEVER, false);
-        while let Some(booked) = state.line.last() {
-            if bulk_only && booked.class() != BULK {
-                break;
-            }
-            let Some((parcel, time)) = moment.ports[index as usize].take_back(moment.now) else { break };
-            state.line.pop_last();
-            state.line_end -= time;
-            let waiting = Waiting { parcel, from: booked.from() };
-            state.waiting[booked.class()].push_front(waiting);
+        let port = &mut moment.links.ports[index as usize];
+        port.hold = Hold::Watched;
+        let (until, mut time_back) = (port.departure, 0);
+        while !bulk_only || self.is_bulk_last(port) {
+            let Some((parcel, time)) = port.take_back(moment.links.now) else { break };
+            time_back += time;
+            self.ports[index as usize].waiting[classes.of(parcel)].push_front(parcel);
         }
-        if state.slot != NIL {
-            self.fronts[state.slot as usize] = state.line.front();
+        let state = &mut self.ports[index as usize];
+        if state.blocked_until == until {
+            // What is no frame comes forward.
+            state.blocked_until -= time_back;
+        }
+        let slot = moment.links.switches[port.switch as usize].slot(port);
+        if let Some(first) = self.fronts.get_mut(slot) {
+            *first = front(port);
         }
     }
 
-    /// Tells the neighbour at the other end of a port to stop or to go on.
+    /// Tells the neighbour at the other end of a link, by whose direction `from` frames came in, to stop or to go on.
     #[cold]
     fn signal(&mut self, moment: &mut Moment<'_>, from: PortIndex, signal: PauseSignal) {
         let index = from ^ 1;
         // It goes after the frame that is being sent, and before all that waits.
         self.catch_up(moment, index);
         self.take_back(moment, index, false);
-        let back = &mut moment.ports[index as usize];
-        let sent = moment.now.max(back.departure) + back.time_to_send(SIGNAL_BYTES);
-        back.departure = sent;
+        let back = &mut moment.links.ports[index as usize];
+        let sent = moment.links.now.max(back.departure) + back.time_to_send(SIGNAL_BYTES);
         back.wire_bytes += u64::from(SIGNAL_BYTES);
+        self.block(back, index, sent);
         self.book_waiting(moment, index);
         let state = &mut self.ports[from as usize];
         state.signals.push_back(signal);
@@ -544,14 +609,8 @@ impl HeldPorts {
         }
         if signal == PauseSignal::Pause && !self.checks {
             self.checks = true;
-            moment.schedule.insert(moment.now + SUSPECT, DEADLOCK_CHECK << INDEX_BITS);
+            moment.schedule.insert(moment.links.now + SUSPECT, DEADLOCK_CHECK << INDEX_BITS);
         }
-    }
-
-    /// The switch that a port leaves.
-    fn node_of(&self, port: PortIndex) -> Option<usize> {
-        let switch = self.switch_of[port as usize];
-        (switch != NIL).then_some(switch as usize)
     }
 
     /// A signal works at a port.
@@ -559,7 +618,7 @@ impl HeldPorts {
         self.catch_up(moment, index);
         let state = &mut self.ports[index as usize];
         let signal = state.signals.pop_front().expect("a signal for each of its occurrences");
-        let (now, stop) = (moment.now, signal == PauseSignal::Pause);
+        let (now, stop) = (moment.links.now, signal == PauseSignal::Pause);
         state.stopped = [stop, stop && !state.class_only];
         if stop {
             state.stops += 1;
@@ -570,64 +629,95 @@ impl HeldPorts {
             state.stopped_for += now - state.stopped_since;
             state.longest = state.longest.max(now - state.stopped_since);
         }
-        let is_line_empty = self.ports[index as usize].line.len() == 0;
+        let is_line_empty = moment.links.ports[index as usize].queued() == 0;
         self.book_waiting(moment, index);
-        if !stop
-            && !is_line_empty
-            && let Some(switch) = self.node_of(index)
-        {
+        if !stop && !is_line_empty {
             // One class, behind the other.
-            self.handle_begin(moment, switch, index);
+            self.handle_begin(moment, index);
         }
     }
+}
+
+/// When the first frame leaves a queue.
+fn front(port: &Port) -> u64 {
+    port.get_queued(0).map_or(NEVER, |frame| port.leaves_at(frame))
 }
 
 impl Fabric {
     /// From now on the frames of all hosts wait like those of switches, for somebody who looks at how busy their links are
     /// with what is being sent.
     pub(crate) fn hold_hosts(&mut self) {
-        let is_held = self.held.is_some();
-        self.ports.iter_mut().for_each(|port| port.is_held = is_held);
+        if self.held.is_some() {
+            self.ports.iter_mut().for_each(|port| port.hold = Hold::Watched);
+        }
     }
 
-    /// Queues a frame at a switch's port that may be stopped, in short where nothing is amiss there. `from` is the port that it
-    /// came in by.
+    /// A frame has come over the link of a port that nobody has seen leave the queue, where it took so much of what the port
+    /// itself counts: the rest of its memory is given back.
+    #[inline(always)]
+    pub(super) fn leave_unseen(&mut self, now: u64, index: PortIndex, parcel: Parcel, charge: u64) {
+        let Some(held) = &mut self.held else { return };
+        let port = &self.ports[index as usize];
+        let switch = self.totals[port.switch as usize];
+        if port.is_plain {
+            let input = &mut held.inputs[switch.input(parcel)];
+            input.level -= held.classes.count(input, parcel, charge);
+        } else if (port.switch as usize) < held.nodes.len() {
+            held.leave_memory_unseen(port, switch, now, parcel, self.unstored_bytes);
+        }
+    }
+
+    /// Gives back the memory of what has left a port by `now`, where ports can be stopped.
+    pub(super) fn settle_held(&mut self, now: u64, index: PortIndex) {
+        let Self { held: Some(held), ports, totals: switches, unstored_bytes, .. } = self else { return };
+        held.settle(&mut Links { ports, switches, now, unstored: *unstored_bytes }, index);
+    }
+
+    /// Where ports can be stopped, starts the high-water marks of shared memories afresh.
+    pub(super) fn reset_held_marks(&mut self, now: u64) {
+        let Self { held: Some(held), ports, totals: switches, unstored_bytes, .. } = self else { return };
+        for switch in 0..held.nodes.len() {
+            held.settle_switch(&mut Links { ports, switches, now, unstored: *unstored_bytes }, switch);
+            held.nodes[switch].memory.iter_mut().for_each(Memory::reset_marks);
+        }
+    }
+
+    /// Queues a frame at a switch's port that may be stopped, in short where nothing is amiss there.
     #[inline(always)]
     pub(super) fn hold(
         &mut self,
         schedule: &mut Schedule,
         now: u64,
-        [from, index]: [PortIndex; 2],
+        index: PortIndex,
         parcel: Parcel,
     ) -> Holding {
-        let Self { held: Some(held), ports, ample, unstored_bytes, .. } = self else {
+        let Self { held: Some(held), ports, totals: switches, unstored_bytes, .. } = self else {
             return Holding::Dropped;
         };
         let unstored = *unstored_bytes;
-        let wire_bytes = parcel.wire_bytes();
-        let class = held.class(parcel.end());
-        let (state, port) = (&mut held.ports[index as usize], &mut ports[index as usize]);
-        if !state.takes(port, now, class, held.line_free) || held.looks[port.switch as usize] <= now {
-            return self.hold_carefully(schedule, now, [from, index], parcel, false);
+        let port = &mut ports[index as usize];
+        let is_calm = port.hold == Hold::Calm || held.calms_down(port, index, now, parcel);
+        if !is_calm || switches[port.switch as usize].look_at <= now {
+            return self.hold_carefully(schedule, now, index, parcel, Came::ByLink);
         }
-        let charge = port.charge(wire_bytes, unstored);
-        let (in_switch, ample) = &mut ample[port.switch as usize];
-        if !port.admit(now, charge, in_switch, *ample, unstored, &mut self.is_doubtful) {
+        let charge = port.charge(parcel.wire_bytes(), unstored);
+        let mut links = Links { ports, switches, now, unstored };
+        if !held.admit_to_port(&mut links, index, charge, &mut self.is_doubtful) {
             return Holding::Dropped;
         }
-        let input = &mut held.inputs[from as usize];
-        let counted = if input.counts(class) { charge } else { 0 };
-        if input.level + counted >= input.matters_at || state.line.len() % LINE_LONG == LINE_LONG - 1 {
-            return self.hold_carefully(schedule, now, [from, index], parcel, true);
+        let switch = links.switches[links.ports[index as usize].switch as usize];
+        let input = &mut held.inputs[switch.input(parcel)];
+        let counted = held.classes.count(input, parcel, charge);
+        if input.level + counted >= input.matters_at {
+            return self.hold_carefully(schedule, now, index, parcel, Came::Admitted);
         }
         input.level += counted;
-        let mut moment = Moment { ports, schedule, now, unstored };
-        held.book(&mut moment, index, class, Waiting { parcel, from });
-        let port = &ports[index as usize];
+        held.book(&mut Moment { links, schedule }, index, parcel);
+        let port = &self.ports[index as usize];
         Holding::Queued { is_next: port.leads_to_host & (port.len == 1) }
     }
 
-    /// Queues a frame at its own host's port that may be stopped.
+    /// Queues a frame at its own host's port that is watched.
     #[inline(never)]
     pub(super) fn hold_at_host(
         &mut self,
@@ -636,59 +726,51 @@ impl Fabric {
         index: PortIndex,
         parcel: Parcel,
     ) {
-        let Self { held: Some(held), ports, unstored_bytes, .. } = self else { return };
-        let class = held.class(parcel.end());
-        let line_max = held.line_free.min(LINE_LONG - 1);
-        if held.ports[index as usize].takes(&ports[index as usize], now, class, line_max) {
-            let mut moment = Moment { ports, schedule, now, unstored: *unstored_bytes };
-            return held.book(&mut moment, index, class, Waiting { parcel, from: NIL });
+        let Self { held: Some(held), ports, totals: switches, unstored_bytes, .. } = self else { return };
+        if held.calms_down(&mut ports[index as usize], index, now, parcel) {
+            let links = Links { ports, switches, now, unstored: *unstored_bytes };
+            return held.book(&mut Moment { links, schedule }, index, parcel);
         }
-        let sent = self.hold_carefully(schedule, now, [NIL, index], parcel, false);
+        let sent = self.hold_carefully(schedule, now, index, parcel, Came::FromHost);
         debug_assert!(sent != Holding::Dropped, "hosts queue without limit");
     }
 
-    /// Queues a frame at any port that may be stopped, as [`Self::hold`]; `from` is [`NIL`] at its own host. It may have passed
-    /// the port's own limit already.
+    /// Queues a frame at any port that may be stopped, as [`Self::hold`].
     #[inline(never)]
     pub(super) fn hold_carefully(
         &mut self,
         schedule: &mut Schedule,
         now: u64,
-        [from, index]: [PortIndex; 2],
+        index: PortIndex,
         mut parcel: Parcel,
-        is_admitted: bool,
+        came: Came,
     ) -> Holding {
-        let Self { held: Some(held), ports, ample, unstored_bytes, .. } = self else {
+        let Self { held: Some(held), ports, totals: switches, unstored_bytes, .. } = self else {
             return Holding::Dropped;
         };
         let unstored = *unstored_bytes;
-        let wire_bytes = parcel.wire_bytes();
-        let mut moment = Moment { ports, schedule, now, unstored };
-        let class = held.class(parcel.end());
+        let mut moment = Moment { links: Links { ports, switches, now, unstored }, schedule };
+        let class = held.classes.of(parcel);
         let mut stops = false;
-        let switch = held.switch_of[index as usize] as usize;
-        let state = &held.ports[index as usize];
-        if held.has_priorities || state.look_at <= now || state.line.len() >= LINE_LONG - 1 {
+        let switch = moment.links.ports[index as usize].switch as usize;
+        if held.classes.has_priorities || held.ports[index as usize].look_at <= now {
             held.catch_up(&mut moment, index);
         }
-        if from != NIL {
-            if held.looks[switch] <= now {
+        if came != Came::FromHost {
+            if moment.links.switches[switch].look_at <= now {
                 held.look_at_levels(&mut moment, switch);
             }
-            let frame = Descriptor { bytes: wire_bytes - unstored, ecn: parcel.ecn() };
-            let charge = held.nodes[switch].charge(frame.bytes);
-            if is_admitted {
+            let charge = moment.links.ports[index as usize].charge(parcel.wire_bytes(), unstored);
+            if came == Came::Admitted {
                 // By the port itself, above.
             } else if held.nodes[switch].memory.is_none() {
-                let port = &mut moment.ports[index as usize];
-                let (in_switch, ample) = &mut ample[port.switch as usize];
-                if !port.admit(now, charge, in_switch, *ample, unstored, &mut self.is_doubtful) {
+                if !held.admit_to_port(&mut moment.links, index, charge, &mut self.is_doubtful) {
                     return Holding::Dropped;
                 }
             } else {
                 held.catch_up(&mut moment, index);
                 let chance = &mut self.chances[switch];
-                match held.admit(now, switch, [from, index], frame, || (chance.bits() >> 32) as u32) {
+                match held.admit(&mut moment, switch, index, parcel, || (chance.bits() >> 32) as u32) {
                     Verdict::Dropped(_) => return Holding::Dropped,
                     Verdict::Accepted { marked: true } => {
                         parcel = parcel.marked();
@@ -697,33 +779,33 @@ impl Fabric {
                     Verdict::Accepted { marked: false } => {}
                 }
             }
-            let input = &mut held.inputs[from as usize];
-            if input.counts(class) {
-                input.level += charge;
-                if input.level >= input.matters_at {
-                    stops = held.handle_rise(&mut moment, switch, from);
-                }
+            let place = moment.links.switches[switch].input(parcel);
+            let input = &mut held.inputs[place];
+            let counted = held.classes.count(input, parcel, charge);
+            input.level += counted;
+            if counted > 0 && input.level >= input.matters_at {
+                stops = held.handle_rise(&mut moment, switch, place);
             }
         }
-        let state = &held.ports[index as usize];
-        let overtakes = class == URGENT && state.line.last().is_some_and(|booked| booked.class() == BULK);
+        let (state, port) = (&held.ports[index as usize], &moment.links.ports[index as usize]);
+        let overtakes = class == URGENT && held.is_bulk_last(port);
         let is_first =
             state.waiting[URGENT].is_empty() && (class == URGENT || state.waiting[BULK].is_empty());
-        let has_room = state.line.len() < held.line_free;
-        let is_open = state.is_open(&moment.ports[index as usize], now);
-        let waiting = Waiting { parcel, from };
+        let has_room = port.queued() < held.line_free;
+        let is_open = state.blocked_until <= now;
         if is_first && !overtakes && !state.stopped[class] && has_room && is_open {
-            held.book(&mut moment, index, class, waiting);
+            held.book(&mut moment, index, parcel);
             if stops {
                 // Its own release may be the one that the switch has to look after.
                 held.watch_levels(&mut moment, switch);
             }
-            let port = &ports[index as usize];
+            let port = &self.ports[index as usize];
             return Holding::Queued { is_next: port.leads_to_host & (port.len == 1) };
         }
         let state = &mut held.ports[index as usize];
         state.is_calm = false;
-        state.waiting[class].push_back(waiting);
+        moment.links.ports[index as usize].hold = Hold::Watched;
+        state.waiting[class].push_back(parcel);
         if overtakes {
             held.take_back(&mut moment, index, true);
         }
@@ -739,23 +821,34 @@ impl Fabric {
 
     /// More frames of a port may be booked.
     pub(crate) fn handle_booking(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) {
-        let Self { held: Some(held), ports, unstored_bytes: unstored, .. } = self else { return };
         // A look that an earlier one has overtaken does nothing.
-        held.catch_up(&mut Moment { ports, schedule, now, unstored: *unstored }, index);
+        self.with_held(schedule, now, |held, moment| held.catch_up(moment, index));
     }
 
     /// A switch that has stopped neighbours has given memory back.
     pub(crate) fn handle_levels(&mut self, schedule: &mut Schedule, now: u64, switch: u32) {
-        let Self { held: Some(held), ports, unstored_bytes: unstored, .. } = self else { return };
-        if held.looks[switch as usize] <= now {
-            held.look_at_levels(&mut Moment { ports, schedule, now, unstored: *unstored }, switch as usize);
-        }
+        self.with_held(schedule, now, |held, moment| {
+            if moment.links.switches[switch as usize].look_at <= now {
+                held.look_at_levels(moment, switch as usize);
+            }
+        });
     }
 
     /// A signal works at the port that it was sent to.
     pub(crate) fn handle_signal(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) {
-        let Self { held: Some(held), ports, unstored_bytes: unstored, .. } = self else { return };
-        held.handle_signal(&mut Moment { ports, schedule, now, unstored: *unstored }, index);
+        self.with_held(schedule, now, |held, moment| held.handle_signal(moment, index));
+    }
+
+    fn with_held(
+        &mut self,
+        schedule: &mut Schedule,
+        now: u64,
+        handle: impl FnOnce(&mut HeldPorts, &mut Moment<'_>),
+    ) {
+        let Self { held: Some(held), ports, totals: switches, unstored_bytes: unstored, .. } = self else {
+            return;
+        };
+        handle(held, &mut Moment { links: Links { ports, switches, now, unstored: *unstored }, schedule });
     }
 }
 

@@ -2,7 +2,7 @@
 
 use fanin_queueing::{Decision, Ecn, Occupancy, Threshold};
 
-use super::Port;
+use super::{Port, SwitchTotals};
 
 /// A threshold at one output, and what it has done.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ impl Marker {
         port: &mut Port,
         now: u64,
         ecn: Ecn,
-        in_switch: &mut u64,
+        switch: &mut SwitchTotals,
         unstored_bytes: u32,
     ) -> Decision {
         self.offered += 1;
@@ -35,7 +35,7 @@ impl Marker {
         if self.threshold.decide(&occupancy(port), ecn) == Decision::Pass {
             return Decision::Pass;
         }
-        *in_switch -= port.settle(now, unstored_bytes);
+        switch.held -= port.settle(now, unstored_bytes);
         let decision = self.threshold.decide(&occupancy(port), ecn);
         self.dropped += u64::from(decision == Decision::Drop);
         decision
@@ -74,8 +74,8 @@ mod tests {
         let mut port = Port::new(rate, Place { memory: u32::MAX, output: 0, input: 0 });
         (port.limit, port.delay, port.is_plain) = (LIMIT, 2_000_000, true);
         port.counts_in_service = counts_in_service;
-        let (mut marker, mut schedule, mut in_switch) =
-            (Marker::new(threshold), Schedule::new(1 << 20, 1), 0);
+        let (mut marker, mut schedule) = (Marker::new(threshold), Schedule::new(1 << 20, 1));
+        let mut switch = SwitchTotals { held: 0, ample: u64::MAX, look_at: u64::MAX, base: 0 };
         // When the next frame arrives at the far end.
         let mut next = schedule.pop();
         let mut fate = |&(now, wire_bytes, ecn): &(u64, u32, Ecn)| {
@@ -84,15 +84,16 @@ mod tests {
                 let arrived = port.arrive(&mut schedule, at, 0);
                 let held = u64::from(port.released == 0) * port.charge(arrived.wire_bytes(), UNSTORED);
                 port.released = port.released.saturating_sub(1);
-                (port.held, in_switch) = (port.held - held, in_switch - held);
+                (port.held, switch.held) = (port.held - held, switch.held - held);
                 next = schedule.pop();
             }
-            let decision = marker.decide(&mut port, now, ecn, &mut in_switch, UNSTORED);
+            let decision = marker.decide(&mut port, now, ecn, &mut switch, UNSTORED);
             if decision == Decision::Drop {
                 return Err(true);
             }
             let charge = port.charge(wire_bytes, UNSTORED);
-            if !port.admit(now, charge, &mut in_switch, u64::MAX, UNSTORED, &mut false) {
+            let settle = |port: &mut Port| port.settle(now, UNSTORED);
+            if !port.admit(charge, &mut switch, &mut false, settle) {
                 return Err(false);
             }
             let departure = now.max(port.departure) + port.time_to_send(wire_bytes);

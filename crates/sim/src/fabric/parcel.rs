@@ -21,18 +21,39 @@ pub(super) const fn place_of(segment: u32) -> usize {
 /// all that was stored before.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Parcel {
-    /// [`super::Frame::next`], and [`super::Frame::end`] above.
+    /// Which of `Fabric::steps` comes next, and the end of a connection that it is for above.
     way: u64,
-    /// [`super::Frame::wire_bytes`], and [`super::Frame::segment`] above.
+    /// Bytes on the wire, [`Self::input`] above 16 bits, where its segment is above 32: the lower 30 bits of that, then
+    /// [`ECN_CAPABLE`] and whether it is marked.
     load: u64,
 }
 
 impl Parcel {
+    /// `wire_bytes` below 65536.
     #[inline(always)]
     pub(super) const fn new(next: u32, end: u32, wire_bytes: u32, segment: u32) -> Self {
         Self { way: next as u64 | (end as u64) << 32, load: wire_bytes as u64 | (segment as u64) << 32 }
     }
 
+    /// The same behind its next step.
+    #[inline(always)]
+    pub(super) const fn moved(self, next: u32) -> Self {
+        Self { way: self.way & !(u32::MAX as u64) | next as u64, load: self.load }
+    }
+
+    /// The same, come into a switch by the port of that number.
+    #[inline(always)]
+    pub(super) const fn come_by(self, input: u16) -> Self {
+        Self { load: self.load & !(0xffff << 16) | (input as u64) << 16, ..self }
+    }
+
+    /// By which of its ports it came into the switch that it waits in or has left; only where switches stop their neighbours.
+    #[inline(always)]
+    pub(super) const fn input(self) -> u16 {
+        (self.load >> 16) as u16
+    }
+
+    /// Which of `Fabric::steps` comes next; [`NIL`](super::NIL) where the present link leads to its destination.
     #[inline(always)]
     pub(super) const fn next(self) -> u32 {
         self.way as u32
@@ -47,12 +68,12 @@ impl Parcel {
     /// Bytes on the wire, everything counted.
     #[inline(always)]
     pub(crate) const fn wire_bytes(self) -> u32 {
-        self.load as u32
+        self.load as u16 as u32
     }
 
-    /// As [`super::Frame::segment`], with what its header says.
+    /// Where its segment is, with what its header says.
     #[inline(always)]
-    pub(super) const fn tagged(self) -> u32 {
+    const fn tagged(self) -> u32 {
         (self.load >> 32) as u32
     }
 

@@ -2,7 +2,7 @@
 
 use fanin_units::{Bytes, Rate};
 
-use super::{ARRIVAL, INDEX_BITS, Parcel, place_of};
+use super::{ARRIVAL, INDEX_BITS, Parcel, SwitchTotals};
 use crate::memories::Place;
 use crate::network::PortIndex;
 use crate::prefetch::{prefetch, prefetch_index};
@@ -20,22 +20,17 @@ const LINE_AHEAD: u32 = 5;
 pub(crate) struct Frame {
     /// When its last bit arrives at the far end of the present link, in picoseconds.
     pub(crate) arrival: u64,
-    /// Which of `Fabric::steps` comes next; [`NIL`](super::NIL) where the present link leads to its destination.
-    pub(super) next: u32,
-    /// The end of a connection that it is for.
-    pub(crate) end: u32,
-    /// Bytes on the wire, everything counted.
-    pub(crate) wire_bytes: u32,
-    /// Where its segment is, in the lower bits; [`ECN_CAPABLE`](super::ECN_CAPABLE) and whether it is marked above.
-    pub(super) segment: u32,
+    pub(crate) parcel: Parcel,
 }
 
-impl Frame {
-    /// Where its segment is.
-    #[inline]
-    pub(crate) const fn segment(&self) -> usize {
-        place_of(self.segment)
-    }
+/// Whether a port's frames wait where they can be stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Hold {
+    Never,
+    /// They do, and nothing is amiss there.
+    Calm,
+    /// They do, and there may be something amiss.
+    Watched,
 }
 
 /// One direction of a link and the queue before it.
@@ -60,8 +55,7 @@ pub(crate) struct Port {
     /// How many wish that each frame that arrives over the link is noted.
     pub(crate) taps: u16,
     pub(super) leads_to_host: bool,
-    /// Its frames wait where they can be stopped.
-    pub(super) is_held: bool,
+    pub(super) hold: Hold,
     /// When the last accepted frame will have left.
     pub(super) departure: u64,
     /// Propagation, and the latency of the switch at the far end.
@@ -77,7 +71,7 @@ pub(crate) struct Port {
     ps_per_byte: u32,
     /// Bookkeeping of each frame.
     pub(super) overhead: u32,
-    /// Which of the switches it belongs to; any at a host.
+    /// Which of the switches it belongs to; their number at a host.
     pub(super) switch: u32,
     /// It counts what is queued by itself: a port of a switch without a memory.
     pub(super) is_plain: bool,
@@ -107,7 +101,7 @@ impl Port {
             released: 0,
             taps: 0,
             leads_to_host: false,
-            is_held: false,
+            hold: Hold::Never,
             departure: 0,
             delay: 0,
             held: 0,
@@ -147,53 +141,72 @@ impl Port {
         u64::from(wire_bytes - unstored_bytes + self.overhead)
     }
 
-    /// Releases what has left the queue by `now`.
-    #[inline]
-    pub(super) fn settle(&mut self, now: u64, unstored_bytes: u32) -> u64 {
+    /// Frames that have not left the queue, as far as anybody has looked.
+    #[inline(always)]
+    pub(super) fn queued(&self) -> u32 {
+        self.len - self.released
+    }
+
+    /// One of those, from the first on.
+    #[inline(always)]
+    pub(super) fn get_queued(&self, place: u32) -> Option<&Frame> {
+        (place < self.queued()).then(|| self.frame(self.released + place))
+    }
+
+    /// When a frame leaves the queue.
+    #[inline(always)]
+    pub(super) fn leaves_at(&self, frame: &Frame) -> u64 {
+        let in_service =
+            if self.counts_in_service { 0 } else { self.time_to_send(frame.parcel.wire_bytes()) };
+        frame.arrival - self.delay - in_service
+    }
+
+    /// Takes out of the queue what has left it by `now`, and tells each, with when it left and its charge.
+    #[inline(always)]
+    pub(super) fn release(&mut self, now: u64, unstored_bytes: u32, mut left: impl FnMut(u64, Parcel, u64)) {
         if now < self.unchanged_until {
-            return 0;
+            return;
         }
-        let mut released = 0;
-        while self.released < self.len {
-            let &Frame { arrival, wire_bytes, .. } = self.frame(self.released);
-            let mut left_at = arrival - self.delay;
-            if !self.counts_in_service {
-                left_at -= self.time_to_send(wire_bytes);
-            }
+        while let Some(frame) = self.get_queued(0) {
+            let (left_at, parcel) = (self.leaves_at(frame), frame.parcel);
             if left_at > now {
                 self.unchanged_until = left_at;
                 break;
             }
-            released += self.charge(wire_bytes, unstored_bytes);
+            left(left_at, parcel, self.charge(parcel.wire_bytes(), unstored_bytes));
             self.released += 1;
         }
+    }
+
+    /// Releases what has left the queue by `now`.
+    #[inline]
+    pub(super) fn settle(&mut self, now: u64, unstored_bytes: u32) -> u64 {
+        let mut released = 0;
+        self.release(now, unstored_bytes, |_, _, charge| released += charge);
         self.held -= released;
         released
     }
 
-    /// Whether a frame fits the queue, which it enters then; `in_switch` is what is in the whole switch, and `ample` up to where
-    /// no limit but the port's own can be met.
+    /// Whether a frame fits the queue, which it enters then. `settle` releases what has left.
     #[inline(always)]
     pub(super) fn admit(
         &mut self,
-        now: u64,
         charge: u64,
-        in_switch: &mut u64,
-        ample: u64,
-        unstored_bytes: u32,
+        switch: &mut SwitchTotals,
         is_doubtful: &mut bool,
+        settle: impl FnOnce(&mut Self) -> u64,
     ) -> bool {
         // What has left the queue but not yet arrived still counts, until the difference could matter.
-        if self.held + charge > self.held_max || *in_switch + charge > ample {
-            *in_switch -= self.settle(now, unstored_bytes);
+        if self.held + charge > self.held_max || switch.held + charge > switch.ample {
+            switch.held -= settle(self);
             if self.held + charge > self.limit {
                 self.drops += 1;
                 return false;
             }
             self.held_max = self.held_max.max(self.held + charge);
-            *is_doubtful |= *in_switch + charge > ample;
+            *is_doubtful |= switch.held + charge > switch.ample;
         }
-        *in_switch += charge;
+        switch.held += charge;
         self.held += charge;
         true
     }
@@ -213,9 +226,8 @@ impl Port {
         index: PortIndex,
         parcel: Parcel,
     ) {
-        let wire_bytes = parcel.wire_bytes();
         self.departure = departure;
-        self.wire_bytes += u64::from(wire_bytes);
+        self.wire_bytes += u64::from(parcel.wire_bytes());
         let arrival = departure + self.delay;
         let place = if self.len == 0 {
             schedule.insert_owned(arrival, ARRIVAL << INDEX_BITS | index);
@@ -230,19 +242,15 @@ impl Port {
             let slot = self.slot(behind);
             &mut self.ring[slot]
         };
-        place.arrival = arrival;
-        place.next = parcel.next();
-        place.end = parcel.end();
-        place.wire_bytes = wire_bytes;
-        place.segment = parcel.tagged();
+        (place.arrival, place.parcel) = (arrival, parcel);
         self.len += 1;
     }
 
     /// Takes the last frame back if it has not begun to leave by `now`; returns how long it would have taken, too. It is not
     /// the first on the link, whose arrival is scheduled.
     pub(super) fn take_back(&mut self, now: u64) -> Option<(Parcel, u64)> {
-        let &Frame { arrival, next, end, wire_bytes, segment } = self.frame(self.len - 1);
-        let time = self.time_to_send(wire_bytes);
+        let &Frame { arrival, parcel } = self.frame(self.len.checked_sub(1)?);
+        let time = self.time_to_send(parcel.wire_bytes());
         if arrival - self.delay - time <= now {
             return None;
         }
@@ -250,20 +258,20 @@ impl Port {
         self.len -= 1;
         self.unchanged_until = 0;
         self.departure -= time;
-        self.wire_bytes -= u64::from(wire_bytes);
-        Some((Parcel::new(next, end, wire_bytes, segment), time))
+        self.wire_bytes -= u64::from(parcel.wire_bytes());
+        Some((parcel, time))
     }
 
     /// Gives the frame whose arrival over the link was due, which is `now`, and schedules that of the one behind it.
     #[inline(always)]
     pub(super) fn arrive(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) -> Parcel {
-        let Frame { arrival, next, end, wire_bytes, segment } = self.first;
+        let Frame { arrival, parcel } = self.first;
         debug_assert_eq!(arrival, now);
         self.len -= 1;
         if self.len > 0 {
             schedule.insert_owned(self.next_arrival, ARRIVAL << INDEX_BITS | index);
-            let Frame { arrival, next, end, wire_bytes, segment } = self.ring[self.slot(0)];
-            self.first = Frame { arrival, next, end, wire_bytes, segment };
+            let Frame { arrival, parcel } = self.ring[self.slot(0)];
+            self.first = Frame { arrival, parcel };
             // A ring that ran empty starts over, so that one which stays short stays in one place of the cache.
             self.head = if self.len == 1 { 0 } else { self.head.wrapping_add(1) };
             // Where it is empty this is an old one, of no account.
@@ -271,7 +279,7 @@ impl Port {
             // A fast link will soon need the line after that.
             prefetch_index(&self.ring, self.slot(LINE_AHEAD));
         }
-        Parcel::new(next, end, wire_bytes, segment)
+        parcel
     }
 
     #[inline(always)]
@@ -320,7 +328,7 @@ impl Port {
 
     /// Bytes that have arrived at the far end.
     pub(crate) fn arrived_bytes(&self) -> u64 {
-        self.wire_bytes - self.waiting().map(|frame| u64::from(frame.wire_bytes)).sum::<u64>()
+        self.wire_bytes - self.waiting().map(|frame| u64::from(frame.parcel.wire_bytes())).sum::<u64>()
     }
 }
 

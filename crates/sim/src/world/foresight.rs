@@ -36,15 +36,16 @@ impl<W: Workload> World<W> {
             && let Some(next) = self.fabric.next_delivery(port)
             && self.schedule.is_near(next.arrival)
         {
+            let next = next.parcel;
             prefetch(&self.fabric.segments[next.segment()]);
-            let end = &self.ends[next.end as usize];
+            let end = &self.ends[next.end() as usize];
             prefetch(&end.timer_at);
             match &self.sird {
-                None => end.endpoint.prefetch(next.wire_bytes > FRAME_BYTES_ACK_MAX),
-                Some(sird) => sird.prefetch(next.end),
+                None => end.endpoint.prefetch(next.wire_bytes() > FRAME_BYTES_ACK_MAX),
+                Some(sird) => sird.prefetch(next.end()),
             }
             if let Some(pacer) = &self.pacer {
-                pacer.prefetch(next.end);
+                pacer.prefetch(next.end());
                 end.endpoint.prefetch_rtt();
             }
         }

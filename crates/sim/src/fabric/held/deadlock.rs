@@ -1,22 +1,33 @@
 //! Ports that wait for one another in a circle.
 
-use super::{BULK, DEADLOCK_CHECK, Fabric, Held, HeldPorts, INDEX_BITS, Input, PortIndex, SUSPECT, Schedule};
+use super::{
+    BULK, DEADLOCK_CHECK, Fabric, Held, HeldPorts, INDEX_BITS, Port, PortIndex, SUSPECT, Schedule,
+    SwitchTotals,
+};
 
 impl HeldPorts {
     /// Whether pausing has come to a circle in which each port waits for the next, so that none will ever go on. A port is
     /// stuck where what came in by it waits, as far as it must leave for the port to go on, at outputs that are stuck.
-    fn find_deadlock(&mut self, unstored_bytes: u32) {
-        let is_paused = |input: &Input| input.thresholds.is_some_and(|thresholds| thresholds.is_paused());
-        let mut stuck: Vec<bool> = self.inputs.iter().map(is_paused).collect();
+    fn find_deadlock(&mut self, ports: &[Port], switches: &[SwitchTotals], unstored_bytes: u32) {
+        let mut stuck = vec![false; self.ports.len()];
+        let mut goes_on_at = vec![0; self.ports.len()];
+        for input in &self.inputs {
+            let Some(thresholds) = input.thresholds else { continue };
+            stuck[input.port as usize] = thresholds.is_paused();
+            goes_on_at[input.port as usize] = thresholds.xon().get();
+        }
         // What of each port waits where: pairs of input and output.
         let mut behind: std::collections::BTreeMap<(PortIndex, PortIndex), u64> =
             std::collections::BTreeMap::new();
         for (output, held) in self.ports.iter().enumerate() {
-            let Some(switch) = self.node_of(output as PortIndex) else { continue };
-            let node = &self.nodes[switch];
-            for waiting in held.waiting.iter().flatten() {
-                let bytes = node.charge(waiting.parcel.wire_bytes() - unstored_bytes);
-                *behind.entry((waiting.from, output as PortIndex)).or_default() += bytes;
+            let port = &ports[output];
+            if !held.is_switch {
+                continue;
+            }
+            for &parcel in held.waiting.iter().flatten() {
+                let from = self.inputs[switches[port.switch as usize].input(parcel)].port;
+                let bytes = port.charge(parcel.wire_bytes(), unstored_bytes);
+                *behind.entry((from, output as PortIndex)).or_default() += bytes;
             }
         }
         loop {
@@ -28,8 +39,7 @@ impl HeldPorts {
             }
             let before = stuck.iter().filter(|&&stuck| stuck).count();
             for (port, is_stuck) in stuck.iter_mut().enumerate() {
-                let goes_on_at = self.inputs[port].thresholds.map_or(0, |thresholds| thresholds.xon().get());
-                *is_stuck &= held_fast[port] > goes_on_at;
+                *is_stuck &= held_fast[port] > goes_on_at[port];
             }
             if stuck.iter().filter(|&&stuck| stuck).count() == before {
                 break;
@@ -60,7 +70,7 @@ impl Fabric {
         let Some(held) = &mut self.held else { return false };
         let suspect = |held: &Held| held.stopped[BULK] && now - held.stopped_since >= SUSPECT;
         if held.ports.iter().any(suspect) {
-            held.find_deadlock(self.unstored_bytes);
+            held.find_deadlock(&self.ports, &self.totals, self.unstored_bytes);
         }
         held.checks = held.ports.iter().any(|held| held.stopped[BULK] || !held.signals.is_empty());
         if held.checks {

@@ -2,7 +2,7 @@
 
 use fanin_units::Duration;
 
-use super::{BULK, HeldPorts, NIL};
+use super::{BULK, HeldPorts};
 
 /// A stop that lasts so long is a storm: the least time after which switches' own watchdogs act.
 const STORM: u64 = Duration::from_millis(100).get();
@@ -34,14 +34,14 @@ impl HeldPorts {
             input_bytes_max: self.level_max,
             ..PauseFigures::default()
         };
-        for (held, &switch) in self.ports.iter().zip(&self.switch_of) {
+        for held in &self.ports {
             let open = if held.stopped[BULK] { now - held.stopped_since } else { 0 };
             let longest = held.longest.max(open);
             if held.stops > 0 {
-                *(if switch == NIL {
-                    &mut figures.hosts_stopped
-                } else {
+                *(if held.is_switch {
                     &mut figures.switch_ports_stopped
+                } else {
+                    &mut figures.hosts_stopped
                 }) += 1;
             }
             figures.longest = figures.longest.max(longest);

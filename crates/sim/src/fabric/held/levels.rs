@@ -7,22 +7,23 @@
 
 use fanin_queueing::PauseSignal;
 
-use super::{BULK, HeldPorts, INDEX_BITS, LEVELS, Moment, NEVER, PortIndex, URGENT};
+use super::{BULK, HeldPorts, INDEX_BITS, LEVELS, Links, Moment, NEVER, PortIndex, URGENT};
 
 impl HeldPorts {
     /// What came in by a port and waits has risen to where it matters. Returns whether the neighbour has been stopped: then
     /// [`Self::watch_levels`] has to follow, once the frame is booked.
     #[inline(never)]
-    pub(super) fn handle_rise(&mut self, moment: &mut Moment<'_>, switch: usize, from: PortIndex) -> bool {
-        self.settle_switch(moment.now, switch);
-        let input = &mut self.inputs[from as usize];
+    pub(super) fn handle_rise(&mut self, moment: &mut Moment<'_>, switch: usize, place: usize) -> bool {
+        self.settle_switch(&mut moment.links, switch);
+        let input = &mut self.inputs[place];
         self.level_max = self.level_max.max(input.level);
         let signal = input.thresholds.as_mut().and_then(|thresholds| thresholds.handle_level(input.level));
         input.watch(self.level_max);
         let stops = signal == Some(PauseSignal::Pause);
         if stops {
             input.falls_at = 0;
-            self.nodes[switch].stopping.push(from);
+            let from = input.port;
+            self.nodes[switch].stopping.push(place as u32);
             self.signal(moment, from, PauseSignal::Pause);
         }
         stops
@@ -31,15 +32,16 @@ impl HeldPorts {
     /// Looks whether neighbours may go on that a switch has stopped.
     #[inline(never)]
     pub(super) fn look_at_levels(&mut self, moment: &mut Moment<'_>, switch: usize) {
-        self.settle_switch(moment.now, switch);
-        self.looks[switch] = NEVER;
+        self.settle_switch(&mut moment.links, switch);
+        moment.links.switches[switch].look_at = NEVER;
         let mut stopping = std::mem::take(&mut self.nodes[switch].stopping);
-        stopping.retain(|&from| {
-            let input = &mut self.inputs[from as usize];
+        stopping.retain(|&place| {
+            let input = &mut self.inputs[place as usize];
             let signal =
                 input.thresholds.as_mut().and_then(|thresholds| thresholds.handle_level(input.level));
             if signal.is_some() {
                 input.watch(self.level_max);
+                let from = input.port;
                 self.signal(moment, from, PauseSignal::Resume);
             }
             signal.is_none()
@@ -59,77 +61,75 @@ impl HeldPorts {
     #[inline(never)]
     fn foresee_levels(&mut self, moment: &mut Moment<'_>, switch: usize) {
         let mut next = NEVER;
-        for place in 0..self.nodes[switch].stopping.len() {
-            let from = self.nodes[switch].stopping[place];
-            let input = &self.inputs[from as usize];
-            if input.falls_at <= moment.now {
+        for number in 0..self.nodes[switch].stopping.len() {
+            let place = self.nodes[switch].stopping[number] as usize;
+            let input = &self.inputs[place];
+            if input.falls_at <= moment.links.now {
                 let xon = input.thresholds.map_or(0, |thresholds| thresholds.xon().get());
                 // None of it at the very instant at which it may go on.
                 let above = input.level.saturating_sub(xon);
-                // As long as it took the last time, or as fast as it came in.
-                let step = moment.ports[from as usize].time_to_send(above as u32).max(input.fall_time.into());
-                let falls_at = self.foresee_fall(moment, switch, from, above, step);
-                let input = &mut self.inputs[from as usize];
+                let falls_at = self.foresee_fall(&moment.links, switch, place, above);
+                let input = &mut self.inputs[place];
                 input.falls_at = falls_at;
-                input.fall_time =
-                    u32::try_from(falls_at.saturating_sub(moment.now)).unwrap_or(input.fall_time);
+                let time = falls_at.saturating_sub(moment.links.now);
+                let pace = time.checked_div(above).and_then(|pace| u32::try_from(pace).ok());
+                input.pace = pace.unwrap_or(input.pace);
             }
-            next = next.min(self.inputs[from as usize].falls_at);
+            next = next.min(self.inputs[place].falls_at);
         }
         if !self.foresees_levels {
             next = self.fronts[self.nodes[switch].outputs.clone()]
                 .iter()
                 .copied()
-                .fold(self.looks[switch], u64::min);
+                .fold(moment.links.switches[switch].look_at, u64::min);
         }
-        if next != self.looks[switch] {
-            self.looks[switch] = next.max(moment.now);
+        if next != moment.links.switches[switch].look_at {
+            moment.links.switches[switch].look_at = next.max(moment.links.now);
             if next != NEVER {
-                moment.schedule.insert(self.looks[switch], LEVELS << INDEX_BITS | switch as u32);
+                moment
+                    .schedule
+                    .insert(moment.links.switches[switch].look_at, LEVELS << INDEX_BITS | switch as u32);
             }
         }
     }
 
     /// A port of a switch begins to send what waited, of which it was not known when it would leave: those of whom it is may go on
     /// from then on, as far as is known.
-    pub(super) fn handle_begin(&mut self, moment: &mut Moment<'_>, switch: usize, index: PortIndex) {
-        let node = &self.nodes[switch];
-        if node.stopping.is_empty() {
+    pub(super) fn handle_begin(&mut self, moment: &mut Moment<'_>, index: PortIndex) {
+        let port = &moment.links.ports[index as usize];
+        let switch = port.switch as usize;
+        if self.nodes.get(switch).is_none_or(|node| node.stopping.is_empty()) {
             return;
         }
-        let state = &self.ports[index as usize];
-        for booked in (0..).map_while(|place| state.line.get(place)) {
-            let input = &mut self.inputs[booked.from() as usize];
-            input.falls_at = input.falls_at.min(booked.release);
+        for frame in (0..).map_while(|place| port.get_queued(place)) {
+            let input = &mut self.inputs[moment.links.switches[switch].input(frame.parcel)];
+            input.falls_at = input.falls_at.min(port.leaves_at(frame));
         }
         // What waits behind those leaves later.
-        let departure = moment.ports[index as usize].departure;
-        for &from in &node.stopping {
-            let input = &mut self.inputs[from as usize];
+        let departure = port.departure;
+        for &place in &self.nodes[switch].stopping {
+            let input = &mut self.inputs[place as usize];
             input.falls_at = input.falls_at.min(departure);
         }
         self.foresee_levels(moment, switch);
     }
 
-    /// When so many bytes of what came in by a port will have left the switch, or until when it is known that they will not; what
-    /// leaves in the next `step` is looked at first, then more and more.
-    fn foresee_fall(
-        &mut self,
-        moment: &Moment<'_>,
-        switch: usize,
-        from: PortIndex,
-        above: u64,
-        mut step: u64,
-    ) -> u64 {
-        let now = moment.now;
-        let (node, input, falls) = (&self.nodes[switch], &self.inputs[from as usize], &mut self.falls);
+    /// When so many bytes of what came in by a port will have left the switch, or until when it is known that they will not.
+    fn foresee_fall(&mut self, links: &Links<'_>, switch: usize, input: usize, above: u64) -> u64 {
+        let (now, unstored, classes) = (links.now, links.unstored, self.classes);
+        let (node, falls) = (&self.nodes[switch], &mut self.falls);
+        let (accounts, number) = (&self.inputs[input], (input - node.outputs.start) as u16);
         if above == 0 {
             return now;
         }
+        // What leaves in that time is looked at first, then more and more: a little more than it takes at the pace of the last time,
+        // or as fast as it came in.
+        let pace = links.ports[accounts.port as usize].time_to_send(1).max(accounts.pace.into());
+        let mut step = above.saturating_mul(pace + pace / 8);
         let (fronts, outputs) = (&self.fronts[node.outputs.clone()], &self.outputs[node.outputs.clone()]);
         loop {
             falls.clear();
-            let until = now + step;
+            let until = now.saturating_add(step);
             // When the first leaves that is not looked at; until when all is known that leaves.
             let (mut sum, mut next, mut known) = (0, NEVER, NEVER);
             for (&front, &port) in fronts.iter().zip(outputs) {
@@ -137,22 +137,25 @@ impl HeldPorts {
                     next = next.min(front);
                     continue;
                 }
-                let state = &self.ports[port as usize];
+                let (state, port) = (&self.ports[port as usize], &links.ports[port as usize]);
                 let mut place = 0;
                 loop {
-                    let Some(booked) = state.line.get(place) else {
+                    let Some(frame) = port.get_queued(place) else {
                         if state.may_go(BULK) || state.may_go(URGENT) {
-                            known = known.min(moment.ports[port as usize].departure);
+                            known = known.min(port.departure);
                         }
                         break;
                     };
-                    if booked.release > until {
-                        next = next.min(booked.release);
+                    let leaves_at = port.leaves_at(frame);
+                    if leaves_at > until {
+                        next = next.min(leaves_at);
                         break;
                     }
-                    if booked.from() == from && input.counts(booked.class()) {
-                        let charge = node.charge(booked.bytes);
-                        falls.push((booked.release, charge));
+                    let parcel = frame.parcel;
+                    if parcel.input() == number {
+                        let charge = port.charge(parcel.wire_bytes(), unstored);
+                        let charge = classes.count(accounts, parcel, charge);
+                        falls.push((leaves_at, charge));
                         sum += charge;
                     }
                     place += 1;
@@ -170,7 +173,7 @@ impl HeldPorts {
             if next >= known {
                 return known;
             }
-            step = (2 * step).max(next - now);
+            step = step.saturating_mul(2).max(next - now);
         }
     }
 }

@@ -4,7 +4,7 @@ use fanin_scenario::Switch;
 use fanin_units::{Bytes, Rate};
 use proptest::prelude::*;
 
-use super::super::{ARRIVAL, Hop, Step};
+use super::super::{ARRIVAL, Hop, NIL, Step};
 use super::*;
 use crate::network::SwitchKind;
 use crate::tcp::Segment;
@@ -161,9 +161,7 @@ fn outcome(lines: [u32; 3], sends: &[Send], mode: PauseMode, counts: bool, ahead
     let held = fabric.held.as_mut().unwrap();
     [held.line_max, held.line_low, held.line_free] = lines;
     held.foresees_levels = lines[0] > 1;
-    held.ports.iter_mut().for_each(|port| port.is_calm &= lines[2] == u32::MAX);
-    held.bulk_ends = 2;
-    held.ports.iter_mut().filter(|port| port.slot != NIL).for_each(|port| port.keeps_memory = counts);
+    held.set_bulk_connections(1);
     fabric.ports.iter_mut().for_each(|port| port.counts_in_service = counts);
     let mut schedule = Schedule::new(1 << 20, fabric.ports.len() as u32);
     for (number, send) in (0..).zip(sends) {
@@ -217,7 +215,7 @@ proptest! {
     ) {
         let mode = if priority { PauseMode::Priority } else { PauseMode::Pause };
         let shortest = outcome([1, 0, 1], &sends, mode, counts, ahead);
-        prop_assert_eq!(&outcome([line::LINE_MAX, line::LINE_MAX / 4, if priority { line::LINE_MAX } else { u32::MAX }], &sends, mode, counts, ahead), &shortest);
+        prop_assert_eq!(&outcome([LINE_MAX, LINE_MAX / 4, if priority { LINE_MAX } else { u32::MAX }], &sends, mode, counts, ahead), &shortest);
         prop_assert_eq!(&outcome([5, 2, 7], &sends, mode, counts, ahead), &shortest);
     }
 }
