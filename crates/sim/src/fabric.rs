@@ -20,6 +20,7 @@ use crate::tcp::{Flags, Segment};
 
 mod held;
 mod marker;
+mod one_ring;
 mod parcel;
 mod port;
 mod ringed;
@@ -29,6 +30,7 @@ use parcel::ECN_CAPABLE;
 
 pub(crate) use held::{BOOKING, DEADLOCK_CHECK, HeldPorts, LEVELS, PauseFigures, SIGNAL};
 pub(crate) use marker::Marker;
+pub(crate) use one_ring::OneRing;
 pub(crate) use parcel::Parcel;
 use port::Hold;
 pub(crate) use port::{Frame, Port};
@@ -423,7 +425,7 @@ impl Fabric {
         parcel: Parcel,
     ) {
         let port = &mut self.ports[index as usize];
-        if port.hold == Hold::Watched {
+        if port.hold > Hold::Calm {
             return self.hold_at_host(schedule, now, index, parcel);
         }
         let departure = now.max(port.departure) + port.time_to_send(parcel.wire_bytes());
@@ -449,9 +451,13 @@ impl Fabric {
         let charge = held * port.charge(wire_bytes, self.unstored_bytes);
         port.released = port.released.saturating_sub(1);
         port.held -= charge;
-        self.totals[port.switch as usize].held -= charge;
-        if is_unseen && port.hold != Hold::Never {
-            self.leave_unseen(now, from, arrived, charge);
+        let switch = &mut self.totals[port.switch as usize];
+        switch.held -= charge;
+        if is_unseen
+            && port.hold != Hold::Never
+            && let Some(held) = &mut self.held
+        {
+            held.leave_unseen(now, port, switch, arrived, charge, self.unstored_bytes);
         }
         let Some(&Step { port: index, next }) = self.steps.get(step as usize) else {
             return Hop::Delivered { end: arrived.end(), segment: arrived.segment(), wire_bytes };
@@ -558,7 +564,7 @@ impl Fabric {
         if memory == NIL {
             let before = port.held;
             let (bytes, frames) = port.queue(now, self.unstored_bytes);
-            let frames = frames + self.held.as_ref().map_or(0, |held| held.waiting_len(index));
+            let frames = frames + self.held.as_ref().map_or(0, |held| held.urgent_len(index));
             if port.is_plain {
                 self.totals[port.switch as usize].held -= before - bytes;
             }
@@ -567,7 +573,8 @@ impl Fabric {
             return Queue { bytes, frames, drops: port.drops, marks };
         }
         if memory & RINGED != 0 {
-            let ringed = &self.ringed[(memory & !RINGED) as usize];
+            let ringed = &mut self.ringed[(memory & !RINGED) as usize];
+            ringed.settle(now);
             return Queue { bytes: ringed.bytes(), frames: ringed.frames(), drops: port.drops, marks: 0 };
         }
         let memory = &mut self.memories[memory as usize];
@@ -592,7 +599,7 @@ impl Fabric {
         for memory in &mut self.memories {
             memory.reset_marks(Instant::new(now));
         }
-        self.ringed.iter_mut().for_each(RingedPort::reset_marks);
+        self.ringed.iter_mut().for_each(|ringed| ringed.reset_marks(now));
         self.reset_held_marks(now);
         for index in 0..self.ports.len() {
             // Hosts and memories' ports count nothing, so there is nothing to release.
@@ -624,16 +631,17 @@ impl Fabric {
     /// Payload of all frames on their way.
     pub(crate) fn payload_in_flight(&self) -> u64 {
         let payload = |segment: usize| u64::from(self.segments[segment].payload);
-        let held = self.held.iter().flat_map(|held| held.waiting()).map(Parcel::segment);
-        let in_rings: u64 = self.ringed.iter().map(|ringed| ringed.payload).sum();
+        let urgent = self.held.iter().flat_map(|held| held.urgent());
+        let parked = self.ports.iter().flat_map(Port::parked);
+        let in_rings = self.payload_in_rings();
         let on_links = self.ports.iter().flat_map(Port::waiting).map(|frame| frame.parcel.segment());
-        on_links.chain(held).map(payload).sum::<u64>() + in_rings
+        on_links.chain(urgent.chain(parked).map(Parcel::segment)).map(payload).sum::<u64>() + in_rings
     }
 
     /// Asserts that no link carried more than its rate, that every port kept its order, and that every segment's
     /// place is either used once or free; `elsewhere` are those that were taken and not sent yet.
     pub(crate) fn assert_conserved(&self, elsewhere: usize) {
-        let mut in_flight = elsewhere + self.held.iter().flat_map(|held| held.waiting()).count();
+        let mut in_flight = elsewhere + self.held.iter().flat_map(|held| held.urgent()).count();
         for (index, port) in self.ports.iter().enumerate() {
             let carried = u128::from(port.rate.get()) * u128::from(port.departure) / 8_000_000_000_000;
             assert!(
@@ -644,9 +652,9 @@ impl Fabric {
             );
             let arrivals: Vec<u64> = port.waiting().map(|frame| frame.arrival).collect();
             assert!(arrivals.is_sorted(), "frames overtake each other on port {index}");
-            in_flight += arrivals.len();
+            in_flight += arrivals.len() + port.parked_len() as usize;
         }
-        in_flight += self.ringed.iter().map(|ringed| ringed.frames() as usize).sum::<usize>();
+        in_flight += self.frames_in_rings();
         assert_eq!(in_flight + self.free.len(), self.segments.len(), "frames are unaccounted for");
     }
 }

@@ -23,18 +23,20 @@ use std::ops::Range;
 
 use fanin_queueing::{Memory, PauseSignal, PauseThresholds, Verdict};
 use fanin_scenario::PauseMode;
-use fanin_units::{Duration, Instant};
+use fanin_units::Duration;
 
-use super::{
-    Descriptor, Fabric, Flags, Frame, Hold, INDEX_BITS, Parcel, Port, PortIndex, Schedule, SwitchTotals,
-};
+use super::{Descriptor, Fabric, Flags, Hold, INDEX_BITS, Parcel, Port, PortIndex, Schedule, SwitchTotals};
 use crate::Error;
 use crate::network::{Network, NodeKind};
-use crate::prefetch::prefetch;
 
+mod accounts;
 mod deadlock;
 mod figures;
 mod levels;
+mod line;
+
+use accounts::{Classes, Input};
+use line::watched;
 
 pub(crate) use figures::PauseFigures;
 
@@ -59,9 +61,6 @@ const URGENT: usize = 1;
 /// The most frames of one port that are booked while others wait: few enough to be taken back often, enough to be looked
 /// after seldom.
 const LINE_MAX: u32 = 32;
-
-/// A frame that waits behind so many others is fetched.
-const FRAMES_AHEAD: usize = 8;
 
 /// Nothing is due.
 const NEVER: u64 = u64::MAX;
@@ -101,8 +100,8 @@ struct Held {
     /// A stop is for bulk data only.
     class_only: bool,
     is_switch: bool,
-    /// By class; one behind the other in memory, since they wait for so long that they have left the near caches.
-    waiting: [VecDeque<Parcel>; 2],
+    /// What waits before bulk data; that is parked in the port itself.
+    urgent: VecDeque<Parcel>,
     /// Signals on their way to it.
     signals: VecDeque<PauseSignal>,
     stopped_since: u64,
@@ -114,73 +113,16 @@ struct Held {
 }
 
 impl Held {
-    fn may_go(&self, class: usize) -> bool {
-        !self.stopped[class] && !self.waiting[class].is_empty()
-    }
-}
-
-/// One direction of a link, seen by who receives from it: what came in by it and waits there.
-#[derive(Default)]
-#[repr(C, align(64))]
-struct Input {
-    /// At least as much as there is; exact where it could matter.
-    level: u64,
-    /// From here on it matters.
-    matters_at: u64,
-    thresholds: Option<PauseThresholds>,
-    /// While its neighbour is stopped: not before this it may go on.
-    falls_at: u64,
-    /// How many picoseconds a byte took to leave when that was found.
-    pace: u32,
-    /// The port that it is.
-    port: PortIndex,
-    /// Whether only bulk data count.
-    class_only: bool,
-}
-
-impl Input {
-    /// After a change of what was signalled, or of the most that any input ever held.
-    fn watch(&mut self, level_max: u64) {
-        self.matters_at = match self.thresholds {
-            Some(thresholds) if !thresholds.is_paused() => thresholds.xoff().get().min(level_max + 1),
-            _ => level_max + 1,
-        };
-    }
-}
-
-impl SwitchTotals {
-    /// Where the accounts are of what a frame in the switch came in by.
+    /// The class of the frame that may go next, if any may of those that wait.
     #[inline(always)]
-    fn input(&self, parcel: Parcel) -> usize {
-        self.base as usize + usize::from(parcel.input())
-    }
-
-    /// A port's place among the outputs of all switches; none of them at a host.
-    #[inline(always)]
-    fn slot(&self, port: &Port) -> usize {
-        self.base as usize + usize::from(port.place.output)
-    }
-}
-
-/// Which frames are of which class.
-#[derive(Clone, Copy)]
-struct Classes {
-    has_priorities: bool,
-    /// Ends below this are those of connections whose second ends answer with bulk data.
-    bulk_ends: u32,
-}
-
-impl Classes {
-    #[inline(always)]
-    fn of(self, parcel: Parcel) -> usize {
-        let is_bulk = || parcel.end() < self.bulk_ends && parcel.end().is_multiple_of(2);
-        if self.has_priorities && !is_bulk() { URGENT } else { BULK }
-    }
-
-    /// What a frame that takes so much memory counts for behind its input.
-    #[inline(always)]
-    fn count(self, input: &Input, parcel: Parcel, charge: u64) -> u64 {
-        if !input.class_only || self.of(parcel) == BULK { charge } else { 0 }
+    fn next_class(&self, port: &Port) -> Option<usize> {
+        if !self.urgent.is_empty() && !self.stopped[URGENT] {
+            Some(URGENT)
+        } else if port.parked_len() > 0 && !self.stopped[BULK] {
+            Some(BULK)
+        } else {
+            None
+        }
     }
 }
 
@@ -303,9 +245,9 @@ impl HeldPorts {
         self.classes.bulk_ends = 2 * connections;
     }
 
-    /// All frames that wait.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = Parcel> {
-        self.ports.iter().flat_map(|held| held.waiting.iter().flatten()).copied()
+    /// All frames that wait outside their ports.
+    pub(crate) fn urgent(&self) -> impl Iterator<Item = Parcel> {
+        self.ports.iter().flat_map(|held| &held.urgent).copied()
     }
 
     /// Whether the frames of a port have to wait here: not where it is a host's whose neighbour never stops it. Its order and
@@ -330,9 +272,9 @@ impl HeldPorts {
         self.nodes.get(switch).map_or(u32::MAX, |node| node.outputs.start as u32)
     }
 
-    /// How many frames wait at a port without a time.
-    pub(crate) fn waiting_len(&self, port: PortIndex) -> u64 {
-        self.ports[port as usize].waiting.iter().map(VecDeque::len).sum::<usize>() as u64
+    /// How many frames wait for a port outside it.
+    pub(crate) fn urgent_len(&self, port: PortIndex) -> u64 {
+        self.ports[port as usize].urgent.len() as u64
     }
 
     /// The memories of all switches, in which all marks are exact.
@@ -345,247 +287,6 @@ impl HeldPorts {
         self.ports[index as usize].blocked_until = until;
         port.departure = until;
         port.hold = Hold::Watched;
-    }
-
-    /// Whether nothing is amiss at a watched port, so that a frame may be booked behind those that are without a closer look: it
-    /// need not pass any, and those are few enough.
-    #[inline(never)]
-    fn calms_down(&self, port: &mut Port, index: PortIndex, now: u64, parcel: Parcel) -> bool {
-        let state = &self.ports[index as usize];
-        if !state.is_calm || state.blocked_until > now {
-            return false;
-        }
-        if self.line_free == u32::MAX {
-            port.hold = Hold::Calm;
-            return true;
-        }
-        let passes = self.classes.of(parcel) == URGENT && self.is_bulk_last(port);
-        port.queued() < self.line_free && !passes
-    }
-
-    /// Whether the last frame of a line is bulk data.
-    #[inline(always)]
-    fn is_bulk_last(&self, port: &Port) -> bool {
-        let last = port.get_queued(port.queued().wrapping_sub(1));
-        last.is_some_and(|frame| self.classes.of(frame.parcel) == BULK)
-    }
-
-    /// Gives back the memory of what has left a port by `now`.
-    #[inline(always)]
-    fn settle(&mut self, links: &mut Links<'_>, index: PortIndex) {
-        let port = &mut links.ports[index as usize];
-        match self.fronts.get(links.switches[port.switch as usize].slot(port)) {
-            Some(&front) if front > links.now => {}
-            Some(_) => self.settle_due(links, index),
-            // A host's memory has no end.
-            None => port.release(links.now, links.unstored, |_, _, _| {}),
-        }
-    }
-
-    fn settle_due(&mut self, links: &mut Links<'_>, index: PortIndex) {
-        let port = &mut links.ports[index as usize];
-        let switch = &mut links.switches[port.switch as usize];
-        switch.held -= self.release(port, *switch, links.now, links.unstored);
-    }
-
-    /// Gives back the memory of what has left a switch's port by `now`; returns what of it the port itself has counted.
-    fn release(&mut self, port: &mut Port, switch: SwitchTotals, now: u64, unstored: u32) -> u64 {
-        let (classes, inputs) = (self.classes, &mut self.inputs);
-        let node = &mut self.nodes[port.switch as usize];
-        let mut released = 0;
-        let mut give_back = |parcel: Parcel, charge: u64| {
-            let input = &mut inputs[switch.input(parcel)];
-            input.level -= classes.count(input, parcel, charge);
-            released += charge;
-        };
-        let output = usize::from(port.place.output);
-        match &mut node.memory {
-            None => port.release(now, unstored, |_, parcel, charge| give_back(parcel, charge)),
-            Some(memory) => port.release(now, unstored, |left_at, parcel, charge| {
-                give_back(parcel, charge);
-                let bytes = parcel.wire_bytes() - unstored;
-                memory.release(Instant::new(left_at), usize::from(parcel.input()), output, bytes);
-            }),
-        }
-        self.fronts[switch.slot(port)] = front(port);
-        if !port.is_plain {
-            return 0;
-        }
-        port.held -= released;
-        released
-    }
-
-    /// A frame has come over the link of a port of a switch with a memory, and nobody has seen it leave.
-    #[inline(never)]
-    fn leave_memory_unseen(
-        &mut self,
-        port: &Port,
-        switch: SwitchTotals,
-        now: u64,
-        parcel: Parcel,
-        unstored: u32,
-    ) {
-        let charge = port.charge(parcel.wire_bytes(), unstored);
-        let input = &mut self.inputs[switch.input(parcel)];
-        input.level -= self.classes.count(input, parcel, charge);
-        if let Some(memory) = &mut self.nodes[port.switch as usize].memory {
-            let left_at = Instant::new(port.leaves_at(&Frame { arrival: now, parcel }));
-            let (input, output) = (usize::from(parcel.input()), usize::from(port.place.output));
-            memory.release(left_at, input, output, parcel.wire_bytes() - unstored);
-        }
-    }
-
-    /// Gives back the memory of all that has left a switch by `now`.
-    fn settle_switch(&mut self, links: &mut Links<'_>, switch: usize) {
-        let outputs = self.nodes[switch].outputs.clone();
-        let mut slot = outputs.start;
-        while let Some(due) = self.fronts[slot..outputs.end].iter().position(|&front| front <= links.now) {
-            slot += due;
-            self.settle_due(links, self.outputs[slot]);
-            slot += 1;
-        }
-    }
-
-    /// Whether the memory of a switch takes a frame that goes out by a port.
-    fn admit(
-        &mut self,
-        moment: &mut Moment<'_>,
-        switch: usize,
-        index: PortIndex,
-        parcel: Parcel,
-        draw: impl FnOnce() -> u32,
-    ) -> Verdict {
-        let port = &moment.links.ports[index as usize];
-        let (input, output) = (usize::from(parcel.input()), usize::from(port.place.output));
-        let frame = Descriptor { bytes: parcel.wire_bytes() - moment.links.unstored, ecn: parcel.ecn() };
-        let charge = port.charge(parcel.wire_bytes(), moment.links.unstored);
-        if self.nodes[switch]
-            .memory
-            .as_ref()
-            .is_some_and(|memory| memory.depends_on_others(input, output, charge))
-        {
-            self.settle_switch(&mut moment.links, switch);
-        }
-        match &mut self.nodes[switch].memory {
-            Some(memory) => memory.admit(Instant::new(moment.links.now), input, output, frame, draw),
-            None => Verdict::Accepted { marked: false },
-        }
-    }
-
-    /// Whether the limit of a port takes a frame; its switch has no other.
-    #[inline(always)]
-    fn admit_to_port(
-        &mut self,
-        links: &mut Links<'_>,
-        index: PortIndex,
-        charge: u64,
-        is_doubtful: &mut bool,
-    ) -> bool {
-        let port = &mut links.ports[index as usize];
-        let switch = &mut links.switches[port.switch as usize];
-        let (as_it_was, now, unstored) = (*switch, links.now, links.unstored);
-        port.admit(charge, switch, is_doubtful, |port| self.release(port, as_it_was, now, unstored))
-    }
-
-    /// What is due at a port comes before anything else that happens to it now.
-    #[inline(always)]
-    fn catch_up(&mut self, moment: &mut Moment<'_>, index: PortIndex) {
-        self.settle(&mut moment.links, index);
-        if self.ports[index as usize].look_at <= moment.links.now {
-            self.book_waiting(moment, index);
-        }
-    }
-
-    /// Puts a frame onto the link behind all others; nothing [blocks](Held::blocked_until) it.
-    #[inline(always)]
-    fn book(&mut self, moment: &mut Moment<'_>, index: PortIndex, parcel: Parcel) {
-        let port = &mut moment.links.ports[index as usize];
-        let start = port.departure.max(moment.links.now);
-        let departure = start + port.time_to_send(parcel.wire_bytes());
-        if port.queued() == 0 {
-            let slot = moment.links.switches[port.switch as usize].slot(port);
-            if let Some(front) = self.fronts.get_mut(slot) {
-                *front = if port.counts_in_service { departure } else { start };
-            }
-        }
-        port.accept(moment.schedule, departure, index, parcel);
-    }
-
-    /// Books what waits at a port and may go, and sees to it that somebody looks again where more waits.
-    #[inline(never)]
-    fn book_waiting(&mut self, moment: &mut Moment<'_>, index: PortIndex) {
-        let now = moment.links.now;
-        self.settle(&mut moment.links, index);
-        let state = &mut self.ports[index as usize];
-        if state.look_at <= now {
-            state.look_at = NEVER;
-        }
-        let was_empty = moment.links.ports[index as usize].queued() == 0;
-        loop {
-            let state = &mut self.ports[index as usize];
-            let class = match [state.may_go(URGENT), state.may_go(BULK)] {
-                [true, _] => URGENT,
-                [_, true] => BULK,
-                _ => break,
-            };
-            let port = &moment.links.ports[index as usize];
-            let is_blocked = state.blocked_until > now;
-            if is_blocked || port.queued() >= self.line_max {
-                // The line is filled up when few are left of it.
-                let at = if is_blocked {
-                    port.departure
-                } else {
-                    port.get_queued(port.queued() - 1 - self.line_low)
-                        .map_or(NEVER, |frame| port.leaves_at(frame))
-                };
-                if at < state.look_at {
-                    state.look_at = at;
-                    moment.schedule.insert(at, BOOKING << INDEX_BITS | index);
-                }
-                break;
-            }
-            let queue = &mut state.waiting[class];
-            let Some(parcel) = queue.pop_front() else { break };
-            if let Some(later) = queue.get(FRAMES_AHEAD) {
-                prefetch(later);
-            }
-            self.book(moment, index, parcel);
-        }
-        let state = &mut self.ports[index as usize];
-        let is_stopped = state.stopped[BULK] || state.stopped[URGENT];
-        let waits = !state.waiting[BULK].is_empty() || !state.waiting[URGENT].is_empty();
-        let port = &mut moment.links.ports[index as usize];
-        let node = self.nodes.get(port.switch as usize);
-        state.is_calm = node.is_none_or(|node| node.memory.is_none()) && !is_stopped && !waits;
-        port.hold = Hold::Watched;
-        if was_empty && port.queued() > 0 {
-            self.handle_begin(moment, index);
-        }
-    }
-
-    /// Takes the frames back that are booked and have not begun to leave: they wait again, before all others. Who calls this
-    /// lets [`Self::book_waiting`] follow.
-    fn take_back(&mut self, moment: &mut Moment<'_>, index: PortIndex, bulk_only: bool) {
-        let classes = self.classes;
-        let state = &mut self.ports[index as usize];
-        (state.look_at, state.is_calm) = (NEVER, false);
-        let port = &mut moment.links.ports[index as usize];
-        port.hold = Hold::Watched;
-        let (until, mut time_back) = (port.departure, 0);
-        while !bulk_only || self.is_bulk_last(port) {
-            let Some((parcel, time)) = port.take_back(moment.links.now) else { break };
-            time_back += time;
-            self.ports[index as usize].waiting[classes.of(parcel)].push_front(parcel);
-        }
-        let state = &mut self.ports[index as usize];
-        if state.blocked_until == until {
-            // What is no frame comes forward.
-            state.blocked_until -= time_back;
-        }
-        let slot = moment.links.switches[port.switch as usize].slot(port);
-        if let Some(first) = self.fronts.get_mut(slot) {
-            *first = front(port);
-        }
     }
 
     /// Tells the neighbour at the other end of a link, by whose direction `from` frames came in, to stop or to go on.
@@ -638,32 +339,12 @@ impl HeldPorts {
     }
 }
 
-/// When the first frame leaves a queue.
-fn front(port: &Port) -> u64 {
-    port.get_queued(0).map_or(NEVER, |frame| port.leaves_at(frame))
-}
-
 impl Fabric {
     /// From now on the frames of all hosts wait like those of switches, for somebody who looks at how busy their links are
     /// with what is being sent.
     pub(crate) fn hold_hosts(&mut self) {
         if self.held.is_some() {
             self.ports.iter_mut().for_each(|port| port.hold = Hold::Watched);
-        }
-    }
-
-    /// A frame has come over the link of a port that nobody has seen leave the queue, where it took so much of what the port
-    /// itself counts: the rest of its memory is given back.
-    #[inline(always)]
-    pub(super) fn leave_unseen(&mut self, now: u64, index: PortIndex, parcel: Parcel, charge: u64) {
-        let Some(held) = &mut self.held else { return };
-        let port = &self.ports[index as usize];
-        let switch = self.totals[port.switch as usize];
-        if port.is_plain {
-            let input = &mut held.inputs[switch.input(parcel)];
-            input.level -= held.classes.count(input, parcel, charge);
-        } else if (port.switch as usize) < held.nodes.len() {
-            held.leave_memory_unseen(port, switch, now, parcel, self.unstored_bytes);
         }
     }
 
@@ -696,24 +377,29 @@ impl Fabric {
         };
         let unstored = *unstored_bytes;
         let port = &mut ports[index as usize];
-        let is_calm = port.hold == Hold::Calm || held.calms_down(port, index, now, parcel);
-        if !is_calm || switches[port.switch as usize].look_at <= now {
+        let switch = &mut switches[port.switch as usize];
+        let parks = port.hold == Hold::Parks && held.parks(index, now, parcel);
+        let is_calm = parks || port.hold == Hold::Calm || held.calms_down(port, index, now, parcel);
+        if !is_calm || switch.look_at <= now {
             return self.hold_carefully(schedule, now, index, parcel, Came::ByLink);
         }
-        let charge = port.charge(parcel.wire_bytes(), unstored);
-        let mut links = Links { ports, switches, now, unstored };
-        if !held.admit_to_port(&mut links, index, charge, &mut self.is_doubtful) {
+        let (charge, as_it_was) = (port.charge(parcel.wire_bytes(), unstored), *switch);
+        let settle = |port: &mut Port| held.release(port, as_it_was, now, unstored);
+        if !port.admit(charge, switch, &mut self.is_doubtful, settle) {
             return Holding::Dropped;
         }
-        let switch = links.switches[links.ports[index as usize].switch as usize];
         let input = &mut held.inputs[switch.input(parcel)];
         let counted = held.classes.count(input, parcel, charge);
         if input.level + counted >= input.matters_at {
             return self.hold_carefully(schedule, now, index, parcel, Came::Admitted);
         }
         input.level += counted;
-        held.book(&mut Moment { links, schedule }, index, parcel);
-        let port = &self.ports[index as usize];
+        if parks {
+            port.park(parcel);
+            return Holding::Queued { is_next: false };
+        }
+        let departure = held.plan(port, switch, now, parcel);
+        port.accept(schedule, departure, index, parcel);
         Holding::Queued { is_next: port.leads_to_host & (port.len == 1) }
     }
 
@@ -726,10 +412,11 @@ impl Fabric {
         index: PortIndex,
         parcel: Parcel,
     ) {
-        let Self { held: Some(held), ports, totals: switches, unstored_bytes, .. } = self else { return };
-        if held.calms_down(&mut ports[index as usize], index, now, parcel) {
-            let links = Links { ports, switches, now, unstored: *unstored_bytes };
-            return held.book(&mut Moment { links, schedule }, index, parcel);
+        let Self { held: Some(held), ports, totals: switches, .. } = self else { return };
+        let port = &mut ports[index as usize];
+        if held.calms_down(port, index, now, parcel) {
+            let departure = held.plan(port, &switches[port.switch as usize], now, parcel);
+            return port.accept(schedule, departure, index, parcel);
         }
         let sent = self.hold_carefully(schedule, now, index, parcel, Came::FromHost);
         debug_assert!(sent != Holding::Dropped, "hosts queue without limit");
@@ -764,7 +451,11 @@ impl Fabric {
             if came == Came::Admitted {
                 // By the port itself, above.
             } else if held.nodes[switch].memory.is_none() {
-                if !held.admit_to_port(&mut moment.links, index, charge, &mut self.is_doubtful) {
+                let port = &mut moment.links.ports[index as usize];
+                let whole = &mut moment.links.switches[switch];
+                let as_it_was = *whole;
+                let settle = |port: &mut Port| held.release(port, as_it_was, now, unstored);
+                if !port.admit(charge, whole, &mut self.is_doubtful, settle) {
                     return Holding::Dropped;
                 }
             } else {
@@ -789,8 +480,7 @@ impl Fabric {
         }
         let (state, port) = (&held.ports[index as usize], &moment.links.ports[index as usize]);
         let overtakes = class == URGENT && held.is_bulk_last(port);
-        let is_first =
-            state.waiting[URGENT].is_empty() && (class == URGENT || state.waiting[BULK].is_empty());
+        let is_first = state.urgent.is_empty() && (class == URGENT || port.parked_len() == 0);
         let has_room = port.queued() < held.line_free;
         let is_open = state.blocked_until <= now;
         if is_first && !overtakes && !state.stopped[class] && has_room && is_open {
@@ -803,9 +493,13 @@ impl Fabric {
             return Holding::Queued { is_next: port.leads_to_host & (port.len == 1) };
         }
         let state = &mut held.ports[index as usize];
-        state.is_calm = false;
-        moment.links.ports[index as usize].hold = Hold::Watched;
-        state.waiting[class].push_back(parcel);
+        let port = &mut moment.links.ports[index as usize];
+        match class {
+            BULK => port.park(parcel),
+            _ => state.urgent.push_back(parcel),
+        }
+        let has_memory = held.nodes.get(switch).is_some_and(|node| node.memory.is_some());
+        (state.is_calm, port.hold) = (false, watched(port, has_memory));
         if overtakes {
             held.take_back(&mut moment, index, true);
         }

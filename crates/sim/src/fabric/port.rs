@@ -8,6 +8,8 @@ use crate::network::PortIndex;
 use crate::prefetch::{prefetch, prefetch_index};
 use crate::schedule::Schedule;
 
+mod parked;
+
 /// Picoseconds in a second times bits in a byte.
 const PS_BITS: u64 = 8_000_000_000_000;
 
@@ -24,11 +26,13 @@ pub(crate) struct Frame {
 }
 
 /// Whether a port's frames wait where they can be stopped.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
 pub(super) enum Hold {
     Never,
     /// They do, and nothing is amiss there.
     Calm,
+    /// They do, and bulk data that comes parks behind what does.
+    Parks,
     /// They do, and there may be something amiss.
     Watched,
 }
@@ -45,10 +49,11 @@ pub(crate) struct Port {
     first: Frame,
     /// When the frame after it arrives, where there is one.
     next_arrival: u64,
-    /// The frames behind the first, in the queue and on the link, by their time of arrival; a power of two of slots.
+    /// The frames behind the first, in the queue and on the link, by their time of arrival, then those that are parked; a power of
+    /// two of slots.
     ring: Box<[Frame]>,
     head: u32,
-    /// How many frames there are, the first among them.
+    /// How many frames have a time, the first among them.
     pub(super) len: u32,
     /// How many of them, from the first, have left the queue as far as anybody has looked.
     pub(super) released: u32,
@@ -86,6 +91,8 @@ pub(crate) struct Port {
     /// Before this nothing leaves the queue that has not been released; a full queue is looked at far more often than
     /// something leaves it.
     unchanged_until: u64,
+    /// Frames that wait behind those that have a time, without one.
+    parked: u32,
 }
 
 impl Port {
@@ -118,6 +125,7 @@ impl Port {
             drops: 0,
             rate,
             unchanged_until: 0,
+            parked: 0,
         }
     }
 
@@ -214,10 +222,10 @@ impl Port {
     /// What is queued: bytes and frames. Only where no memory counts them.
     pub(super) fn queue(&mut self, now: u64, unstored_bytes: u32) -> (u64, u64) {
         self.settle(now, unstored_bytes);
-        (self.held, u64::from(self.len - self.released))
+        (self.held, u64::from(self.queued() + self.parked))
     }
 
-    /// Takes a frame that will have left at `departure`.
+    /// Takes a frame that will have left at `departure`; none is parked.
     #[inline(always)]
     pub(super) fn accept(
         &mut self,
@@ -234,8 +242,10 @@ impl Port {
             &mut self.first
         } else {
             let behind = self.len - 1;
-            // Without a branch: how many there are follows no pattern.
-            self.next_arrival = if behind == 0 { arrival } else { self.next_arrival };
+            // Without a branch: how many there are follows no pattern. A ring that ran empty starts over, so that one which stays
+            // short stays in one place of the cache.
+            (self.next_arrival, self.head) =
+                if behind == 0 { (arrival, 0) } else { (self.next_arrival, self.head) };
             if behind as usize == self.ring.len() {
                 self.grow();
             }
@@ -246,20 +256,15 @@ impl Port {
         self.len += 1;
     }
 
-    /// Takes the last frame back if it has not begun to leave by `now`; returns how long it would have taken, too. It is not
-    /// the first on the link, whose arrival is scheduled.
-    pub(super) fn take_back(&mut self, now: u64) -> Option<(Parcel, u64)> {
-        let &Frame { arrival, parcel } = self.frame(self.len.checked_sub(1)?);
-        let time = self.time_to_send(parcel.wire_bytes());
-        if arrival - self.delay - time <= now {
-            return None;
-        }
+    /// Takes the last frame back, which has not begun to leave; the link is free then when the one before it has left. It is
+    /// not the first on the link, whose arrival is scheduled.
+    pub(super) fn unbook(&mut self) -> Parcel {
         assert!(self.len > 1, "what is first on a link has begun to leave");
+        let parcel = self.frame(self.len - 1).parcel;
         self.len -= 1;
-        self.unchanged_until = 0;
-        self.departure -= time;
         self.wire_bytes -= u64::from(parcel.wire_bytes());
-        Some((parcel, time))
+        self.departure = self.frame(self.len - 1).arrival - self.delay;
+        parcel
     }
 
     /// Gives the frame whose arrival over the link was due, which is `now`, and schedules that of the one behind it.
@@ -272,8 +277,7 @@ impl Port {
             schedule.insert_owned(self.next_arrival, ARRIVAL << INDEX_BITS | index);
             let Frame { arrival, parcel } = self.ring[self.slot(0)];
             self.first = Frame { arrival, parcel };
-            // A ring that ran empty starts over, so that one which stays short stays in one place of the cache.
-            self.head = if self.len == 1 { 0 } else { self.head.wrapping_add(1) };
+            self.head = self.head.wrapping_add(1);
             // Where it is empty this is an old one, of no account.
             self.next_arrival = self.ring[self.slot(0)].arrival;
             // A fast link will soon need the line after that.
@@ -290,8 +294,8 @@ impl Port {
     #[cold]
     fn grow(&mut self) {
         let mut ring = vec![Frame::default(); (self.ring.len() * 2).max(4)].into_boxed_slice();
-        for (slot, frame) in ring.iter_mut().zip(self.waiting().skip(1)) {
-            *slot = *frame;
+        for (slot, offset) in ring.iter_mut().zip(0..self.behind_first() + self.parked) {
+            *slot = self.ring[self.slot(offset)];
         }
         self.ring = ring;
         self.head = 0;

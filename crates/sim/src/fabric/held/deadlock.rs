@@ -24,7 +24,7 @@ impl HeldPorts {
             if !held.is_switch {
                 continue;
             }
-            for &parcel in held.waiting.iter().flatten() {
+            for parcel in port.parked().chain(held.urgent.iter().copied()) {
                 let from = self.inputs[switches[port.switch as usize].input(parcel)].port;
                 let bytes = port.charge(parcel.wire_bytes(), unstored_bytes);
                 *behind.entry((from, output as PortIndex)).or_default() += bytes;

@@ -7,7 +7,7 @@
 
 use fanin_queueing::PauseSignal;
 
-use super::{BULK, HeldPorts, INDEX_BITS, LEVELS, Links, Moment, NEVER, PortIndex, URGENT};
+use super::{HeldPorts, INDEX_BITS, LEVELS, Links, Moment, NEVER, PortIndex};
 
 impl HeldPorts {
     /// What came in by a port and waits has risen to where it matters. Returns whether the neighbour has been stopped: then
@@ -70,10 +70,12 @@ impl HeldPorts {
                 let above = input.level.saturating_sub(xon);
                 let falls_at = self.foresee_fall(&moment.links, switch, place, above);
                 let input = &mut self.inputs[place];
+                if input.falls_at == 0 {
+                    let time = falls_at.saturating_sub(moment.links.now);
+                    let pace = time.checked_div(above).and_then(|pace| u32::try_from(pace).ok());
+                    input.pace = pace.unwrap_or(input.pace);
+                }
                 input.falls_at = falls_at;
-                let time = falls_at.saturating_sub(moment.links.now);
-                let pace = time.checked_div(above).and_then(|pace| u32::try_from(pace).ok());
-                input.pace = pace.unwrap_or(input.pace);
             }
             next = next.min(self.inputs[place].falls_at);
         }
@@ -122,8 +124,8 @@ impl HeldPorts {
         if above == 0 {
             return now;
         }
-        // What leaves in that time is looked at first, then more and more: a little more than it takes at the pace of the last time,
-        // or as fast as it came in.
+        // What leaves in that time is looked at first, then more and more: a little more than it takes at the pace of the last
+        // stop, or as fast as it came in.
         let pace = links.ports[accounts.port as usize].time_to_send(1).max(accounts.pace.into());
         let mut step = above.saturating_mul(pace + pace / 8);
         let (fronts, outputs) = (&self.fronts[node.outputs.clone()], &self.outputs[node.outputs.clone()]);
@@ -141,7 +143,7 @@ impl HeldPorts {
                 let mut place = 0;
                 loop {
                     let Some(frame) = port.get_queued(place) else {
-                        if state.may_go(BULK) || state.may_go(URGENT) {
+                        if state.next_class(port).is_some() {
                             known = known.min(port.departure);
                         }
                         break;
