@@ -378,6 +378,7 @@ fn static_windows_fill_no_more_than_equation_7_says() {
         let network = outcome.summary.network.clone().unwrap();
         // ICC'15 eqs (6) and (7), a packet as the frame that it is in a switch. 64 kB hold 42 of them.
         let in_flight = senders * window * 1_518;
+        assert_eq!(figure(&outcome.summary, "static.windows_bytes"), in_flight as f64);
         assert!(network.queue_bytes_max.unwrap() <= in_flight.min(64_000), "{sets:?} {network:?}");
         assert_eq!(network.drops.unwrap() == 0, in_flight <= 64_000 + 10 * 1_518, "{sets:?} {network:?}");
     }
