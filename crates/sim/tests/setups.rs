@@ -228,6 +228,11 @@ fn an_arbiter_that_dies_is_replaced_or_done_without() {
     for standby in ["shaping.fastpass.standby=true", "shaping.fastpass.standby=false"] {
         let outcome = small(&[&dies[..], &[standby]].concat());
         assert!(longest(&outcome) > longest(&alive) + 10.0 && longest(&outcome) < 80.0, "{standby}");
+        let figures =
+            ["deaths", "takeovers", "packets_given_up"].map(|key| figure(&outcome, "fastpass", key));
+        let is_replaced = standby.ends_with("true");
+        assert_eq!((figures[0], figures[1]), (1.0, f64::from(u8::from(is_replaced))));
+        assert_eq!(figures[2] > 0.0, !is_replaced, "{standby}: {figures:?}");
     }
 }
 
