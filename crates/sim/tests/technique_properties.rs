@@ -43,7 +43,7 @@ const INCAST: [&[&str]; 20] = [
 ];
 
 /// And for a small rack behind core routers, whose switch stops their uplinks where it uses PAUSE.
-const RACK: [&[&str]; 24] = [
+const RACK: [&[&str]; 26] = [
     &[],
     &["shaping.method=credits", "shaping.credits=18"],
     &["shaping.method=credits", "shaping.credits=6", "shaping.discipline=round-robin"],
@@ -69,6 +69,9 @@ const RACK: [&[&str]; 24] = [
     ],
     &["tor.buffering=daqring", "tor.daqring.frames=60"],
     &["tor.buffering=daqring", "tor.daqring.rate=500 Mb/s", "tor.daqring.service=longest-first"],
+    // Several rings at one port, which take turns: those of a rack's collectors.
+    &["core.buffering=daqring", "core.daqring.frames=30", "core.daqring.rate=400 Mb/s"],
+    &["core.buffering=daqring", "core.daqring.frames=30", "core.daqring.service=longest-first"],
     &["shaping.method=fastpass"],
     &["shaping.method=fastpass", "shaping.fastpass.advance=25 us", "shaping.fastpass.clock_error=1 ms"],
     &["shaping.method=fastpass", "shaping.fastpass.fail_at=15 ms", "shaping.fastpass.standby=false"],
