@@ -425,7 +425,10 @@ impl Fabric {
         parcel: Parcel,
     ) {
         let port = &mut self.ports[index as usize];
-        if port.hold > Hold::Calm {
+        if port.hold != Hold::Never
+            && let Some(held) = &self.held
+            && (port.hold > Hold::Calm || held.passes(port, parcel))
+        {
             return self.hold_at_host(schedule, now, index, parcel);
         }
         let departure = now.max(port.departure) + port.time_to_send(parcel.wire_bytes());

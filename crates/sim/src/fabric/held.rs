@@ -25,7 +25,9 @@ use fanin_queueing::{Memory, PauseSignal, PauseThresholds, Verdict};
 use fanin_scenario::PauseMode;
 use fanin_units::Duration;
 
-use super::{Descriptor, Fabric, Flags, Hold, INDEX_BITS, Parcel, Port, PortIndex, Schedule, SwitchTotals};
+use super::{
+    Descriptor, Fabric, Flags, Hold, INDEX_BITS, NIL, Parcel, Port, PortIndex, Schedule, SwitchTotals,
+};
 use crate::Error;
 use crate::network::{Network, NodeKind};
 
@@ -147,6 +149,8 @@ pub(crate) struct HeldPorts {
     /// has not been seen to.
     outputs: Vec<PortIndex>,
     fronts: Vec<u64>,
+    /// A bit for each of them that is ever due; a switch's outputs begin with a word.
+    busy: Vec<u64>,
     /// How many frames a line has at most that is filled from what waits, and with how many it is filled up.
     line_max: u32,
     line_low: u32,
@@ -204,8 +208,11 @@ impl HeldPorts {
                 inputs.push(Input { port: port ^ 1, ..Input::default() });
             }
             nodes.push(Node { memory, stopping: Vec::new(), outputs: first..outputs.len() });
+            // The next switch begins with a word of bits.
+            outputs.resize(outputs.len().next_multiple_of(64), NIL);
+            inputs.resize_with(outputs.len(), || Input { port: NIL, ..Input::default() });
         }
-        for input in &mut inputs {
+        for input in inputs.iter_mut().filter(|input| input.port != NIL) {
             if let NodeKind::Switch { like } = network.nodes[network.destination(input.port) as usize].kind {
                 let pause = &network.switches[like].settings.pause;
                 if pause.mode != PauseMode::Off {
@@ -224,11 +231,11 @@ impl HeldPorts {
             inputs,
             nodes,
             fronts: vec![NEVER; outputs.len()],
+            busy: vec![0; outputs.len() / 64],
             outputs,
             line_max: LINE_MAX,
             line_low: LINE_MAX / 4,
-            // A frame of a higher priority has all others taken back.
-            line_free: if has_priorities { LINE_MAX } else { u32::MAX },
+            line_free: u32::MAX,
             falls: Vec::new(),
             foresees_levels: true,
             level_max: 0,
@@ -379,7 +386,9 @@ impl Fabric {
         let port = &mut ports[index as usize];
         let switch = &mut switches[port.switch as usize];
         let parks = port.hold == Hold::Parks && held.parks(index, now, parcel);
-        let is_calm = parks || port.hold == Hold::Calm || held.calms_down(port, index, now, parcel);
+        let is_calm = parks
+            || port.hold == Hold::Calm && !held.passes(port, parcel)
+            || held.calms_down(port, index, now, parcel);
         if !is_calm || switch.look_at <= now {
             return self.hold_carefully(schedule, now, index, parcel, Came::ByLink);
         }
@@ -403,7 +412,7 @@ impl Fabric {
         Holding::Queued { is_next: port.leads_to_host & (port.len == 1) }
     }
 
-    /// Queues a frame at its own host's port that is watched.
+    /// Queues a frame at its own host's port that is watched, or where it passes others.
     #[inline(never)]
     pub(super) fn hold_at_host(
         &mut self,
@@ -479,7 +488,7 @@ impl Fabric {
             }
         }
         let (state, port) = (&held.ports[index as usize], &moment.links.ports[index as usize]);
-        let overtakes = class == URGENT && held.is_bulk_last(port);
+        let overtakes = held.passes(port, parcel);
         let is_first = state.urgent.is_empty() && (class == URGENT || port.parked_len() == 0);
         let has_room = port.queued() < held.line_free;
         let is_open = state.blocked_until <= now;

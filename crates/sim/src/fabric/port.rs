@@ -169,6 +169,27 @@ impl Port {
         frame.arrival - self.delay - in_service
     }
 
+    /// Shows when each of those leaves, from the first on, until one is not `wanted`; returns when that leaves.
+    #[inline(always)]
+    pub(super) fn each_queued(&self, mut wanted: impl FnMut(u64, Parcel) -> bool) -> Option<u64> {
+        let mut place = self.released;
+        if place == 0 && self.len > 0 {
+            let leaves_at = self.leaves_at(&self.first);
+            if !wanted(leaves_at, self.first.parcel) {
+                return Some(leaves_at);
+            }
+            place = 1;
+        }
+        for offset in place..self.len {
+            let frame = &self.ring[self.slot(offset - 1)];
+            let leaves_at = self.leaves_at(frame);
+            if !wanted(leaves_at, frame.parcel) {
+                return Some(leaves_at);
+            }
+        }
+        None
+    }
+
     /// Takes out of the queue what has left it by `now`, and tells each, with when it left and its charge.
     #[inline(always)]
     pub(super) fn release(&mut self, now: u64, unstored_bytes: u32, mut left: impl FnMut(u64, Parcel, u64)) {

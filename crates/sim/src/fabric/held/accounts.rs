@@ -1,6 +1,8 @@
 //! What waits behind each input and in each memory. Both are settled when somebody looks, or when a frame arrives that nobody has
 //! seen leave.
 
+use std::ops::Range;
+
 use fanin_queueing::{PauseThresholds, Verdict};
 use fanin_units::Instant;
 
@@ -110,7 +112,7 @@ impl HeldPorts {
                 memory.release(Instant::new(left_at), usize::from(parcel.input()), output, bytes);
             }),
         }
-        self.fronts[switch.slot(port)] = front(port);
+        self.set_front(switch.slot(port), front(port));
         if !port.is_plain {
             return 0;
         }
@@ -159,13 +161,28 @@ impl HeldPorts {
 
     /// Gives back the memory of all that has left a switch by `now`.
     pub(super) fn settle_switch(&mut self, links: &mut Links<'_>, switch: usize) {
-        let outputs = self.nodes[switch].outputs.clone();
-        let mut slot = outputs.start;
-        while let Some(due) = self.fronts[slot..outputs.end].iter().position(|&front| front <= links.now) {
-            slot += due;
-            self.settle_due(links, self.outputs[slot]);
-            slot += 1;
+        for word in self.words(switch) {
+            for slot in slots(word, self.busy[word]) {
+                if self.fronts[slot] <= links.now {
+                    self.settle_due(links, self.outputs[slot]);
+                }
+            }
         }
+    }
+
+    /// The words of [`Self::busy`] that are of a switch.
+    pub(super) fn words(&self, switch: usize) -> Range<usize> {
+        let outputs = &self.nodes[switch].outputs;
+        outputs.start / 64..outputs.end.div_ceil(64)
+    }
+
+    /// From now on nothing leaves an output before `front` that has not been seen to.
+    #[inline(always)]
+    pub(super) fn set_front(&mut self, slot: usize, front: u64) {
+        let Some(last) = self.fronts.get_mut(slot) else { return };
+        *last = front;
+        let (word, bit) = (&mut self.busy[slot / 64], 1 << (slot % 64));
+        *word = if front == NEVER { *word & !bit } else { *word | bit };
     }
 
     /// Whether the memory of a switch takes a frame that goes out by a port.
@@ -193,6 +210,15 @@ impl HeldPorts {
             None => Verdict::Accepted { marked: false },
         }
     }
+}
+
+/// The outputs that the bits of a word stand for.
+pub(super) fn slots(word: usize, mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = bits.trailing_zeros();
+        bits &= bits.wrapping_sub(1);
+        (bit < 64).then(|| word * 64 + bit as usize)
+    })
 }
 
 /// When the first frame leaves a queue.

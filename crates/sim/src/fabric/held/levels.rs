@@ -7,6 +7,7 @@
 
 use fanin_queueing::PauseSignal;
 
+use super::accounts::slots;
 use super::{HeldPorts, INDEX_BITS, LEVELS, Links, Moment, NEVER, PortIndex};
 
 impl HeldPorts {
@@ -119,8 +120,9 @@ impl HeldPorts {
     /// When so many bytes of what came in by a port will have left the switch, or until when it is known that they will not.
     fn foresee_fall(&mut self, links: &Links<'_>, switch: usize, input: usize, above: u64) -> u64 {
         let (now, unstored, classes) = (links.now, links.unstored, self.classes);
-        let (node, falls) = (&self.nodes[switch], &mut self.falls);
-        let (accounts, number) = (&self.inputs[input], (input - node.outputs.start) as u16);
+        let mut falls = std::mem::take(&mut self.falls);
+        let (accounts, first) = (&self.inputs[input], self.nodes[switch].outputs.start);
+        let number = (input - first) as u16;
         if above == 0 {
             return now;
         }
@@ -128,39 +130,32 @@ impl HeldPorts {
         // stop, or as fast as it came in.
         let pace = links.ports[accounts.port as usize].time_to_send(1).max(accounts.pace.into());
         let mut step = above.saturating_mul(pace + pace / 8);
-        let (fronts, outputs) = (&self.fronts[node.outputs.clone()], &self.outputs[node.outputs.clone()]);
         loop {
             falls.clear();
             let until = now.saturating_add(step);
             // When the first leaves that is not looked at; until when all is known that leaves.
             let (mut sum, mut next, mut known) = (0, NEVER, NEVER);
-            for (&front, &port) in fronts.iter().zip(outputs) {
-                if front > until {
-                    next = next.min(front);
+            let busy = self.words(switch).flat_map(|word| slots(word, self.busy[word]));
+            for slot in busy {
+                if self.fronts[slot] > until {
+                    next = next.min(self.fronts[slot]);
                     continue;
                 }
-                let (state, port) = (&self.ports[port as usize], &links.ports[port as usize]);
-                let mut place = 0;
-                loop {
-                    let Some(frame) = port.get_queued(place) else {
-                        if state.next_class(port).is_some() {
-                            known = known.min(port.departure);
-                        }
-                        break;
-                    };
-                    let leaves_at = port.leaves_at(frame);
-                    if leaves_at > until {
-                        next = next.min(leaves_at);
-                        break;
-                    }
-                    let parcel = frame.parcel;
-                    if parcel.input() == number {
+                let output = self.outputs[slot] as usize;
+                let (state, port) = (&self.ports[output], &links.ports[output]);
+                let beyond = port.each_queued(|leaves_at, parcel| {
+                    if leaves_at <= until && parcel.input() == number {
                         let charge = port.charge(parcel.wire_bytes(), unstored);
                         let charge = classes.count(accounts, parcel, charge);
                         falls.push((leaves_at, charge));
                         sum += charge;
                     }
-                    place += 1;
+                    leaves_at <= until
+                });
+                match beyond {
+                    Some(leaves_at) => next = next.min(leaves_at),
+                    None if state.next_class(port).is_some() => known = known.min(port.departure),
+                    None => {}
                 }
             }
             if sum >= above {
@@ -170,9 +165,11 @@ impl HeldPorts {
                     sum += charge;
                     sum >= above
                 };
-                return falls.iter().find(is_enough).map_or(NEVER, |&(release, _)| release).min(known);
+                known = falls.iter().find(is_enough).map_or(NEVER, |&(release, _)| release).min(known);
+                next = NEVER;
             }
             if next >= known {
+                self.falls = falls;
                 return known;
             }
             step = step.saturating_mul(2).max(next - now);

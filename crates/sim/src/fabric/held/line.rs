@@ -21,10 +21,14 @@ impl HeldPorts {
         }
         if self.line_free == u32::MAX {
             port.hold = Hold::Calm;
-            return true;
         }
-        let passes = self.classes.of(parcel) == URGENT && self.is_bulk_last(port);
-        port.queued() < self.line_free && !passes
+        port.queued() < self.line_free && !self.passes(port, parcel)
+    }
+
+    /// Whether a frame goes before others that are booked.
+    #[inline(always)]
+    pub(in crate::fabric) fn passes(&self, port: &Port, parcel: Parcel) -> bool {
+        self.classes.of(parcel) == URGENT && self.is_bulk_last(port)
     }
 
     /// Whether the last frame of a line is bulk data.
@@ -48,10 +52,8 @@ impl HeldPorts {
     pub(super) fn plan(&mut self, port: &Port, switch: &SwitchTotals, now: u64, parcel: Parcel) -> u64 {
         let start = port.departure.max(now);
         let departure = start + port.time_to_send(parcel.wire_bytes());
-        if port.queued() == 0
-            && let Some(front) = self.fronts.get_mut(switch.slot(port))
-        {
-            *front = if port.counts_in_service { departure } else { start };
+        if port.queued() == 0 {
+            self.set_front(switch.slot(port), if port.counts_in_service { departure } else { start });
         }
         departure
     }
@@ -136,10 +138,7 @@ impl HeldPorts {
             // What is no frame comes forward.
             state.blocked_until -= time_back;
         }
-        let slot = moment.links.switches[port.switch as usize].slot(port);
-        if let Some(first) = self.fronts.get_mut(slot) {
-            *first = front(port);
-        }
+        self.set_front(moment.links.switches[port.switch as usize].slot(port), front(port));
     }
 }
 
