@@ -186,6 +186,7 @@ fn settings_that_nothing_reads_are_pointed_out() {
         warned("[shaping]\nfastpass = { slot_mtus = 2 }\n").contains("shaping.method is not \"fastpass\"")
     );
     let cases = [
+        ("[tor.ecn]\nmode = 'threshold'\nnot_capable = 'pass'\n", "transport.ecn is false"),
         ("[tor.ecn]\nthreshold = 40\n", "tor.ecn.mode is not \"threshold\""),
         ("[tor.ecn]\nmode = 'threshold'\nmin = 7\n", "neither \"red-mark\" nor \"red-drop\""),
         ("[tor.ecn]\nmode = 'red-drop'\nhard_drop = false\n", "tor.ecn.mode is not \"red-mark\""),

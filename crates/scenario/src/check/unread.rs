@@ -254,6 +254,14 @@ fn signals(s: &Scenario, name: &str, switch: &Switch) -> Vec<Row> {
     let mut add = |key: &str, is_read: bool, why: &str| {
         rows.push(row(&format!("{name}.{key}"), is_read, &format!("{name}.{why}")));
     };
+    let t = &s.transport;
+    let knows_ecn =
+        t.ecn || matches!(t.congestion_control, CongestionControl::Dctcp | CongestionControl::Sird);
+    add(
+        "ecn.mode",
+        knows_ecn || !by_threshold || switch.ecn.not_capable == NotCapable::Drop,
+        "ecn.not_capable lets all pass whose sender does not know ECN, and none does: transport.ecn is false",
+    );
     for key in ["ecn.threshold", "ecn.not_capable"] {
         add(key, by_threshold, "ecn.mode is not \"threshold\"");
     }
