@@ -65,6 +65,10 @@ struct SwitchTotals {
     look_at: u64,
     /// There, too: where its inputs and its outputs begin among those of all switches, for hosts beyond all of them.
     base: u32,
+    /// And whether only bulk data count behind an input.
+    counts_bulk_only: bool,
+    /// It knows M21TCP's option.
+    writes_windows: bool,
 }
 
 /// A queue at one moment.
@@ -149,10 +153,16 @@ impl Fabric {
         let Memories { memories, plain, ample, places, nodes, switch_of, held, m21, ringed } =
             Memories::new(network, exact)?;
         let unstored_bytes = network.framing.link_bytes - network.framing.stored_bytes;
-        let base = |switch| held.as_ref().map_or(0, |held| held.base(switch));
         let limits = ample.iter().chain([&u64::MAX]).enumerate();
         let totals: Vec<SwitchTotals> = limits
-            .map(|(switch, &ample)| SwitchTotals { held: 0, ample, look_at: u64::MAX, base: base(switch) })
+            .map(|(switch, &ample)| SwitchTotals {
+                held: 0,
+                ample,
+                look_at: u64::MAX,
+                base: held.as_ref().map_or(0, |held| held.base(switch)),
+                counts_bulk_only: held.as_ref().is_some_and(|held| held.counts_bulk_only(switch)),
+                writes_windows: m21.as_ref().is_some_and(|m21| m21.knows(switch)),
+            })
             .collect();
         let port = |index: PortIndex| {
             let link = &network.links[index as usize / 2];
@@ -466,7 +476,7 @@ impl Fabric {
             return Hop::Delivered { end: arrived.end(), segment: arrived.segment(), wire_bytes };
         };
         let mut parcel = arrived.moved(next);
-        if self.m21.is_some() {
+        if self.m21.is_some() && self.totals[self.ports[index as usize].switch as usize].writes_windows {
             self.write_window(now, [from, index], parcel);
         }
         if self.ports[index as usize].hold != Hold::Never {

@@ -37,7 +37,7 @@ mod figures;
 mod levels;
 mod line;
 
-use accounts::{Classes, Input};
+use accounts::{Classes, Input, Level, NO_INPUT};
 use line::watched;
 
 pub(crate) use figures::PauseFigures;
@@ -143,6 +143,8 @@ pub(crate) struct HeldPorts {
     ports: Vec<Held>,
     /// By switch, then by number.
     inputs: Vec<Input>,
+    /// Of each of them.
+    levels: Vec<Level>,
     /// By switch number.
     nodes: Vec<Node>,
     /// The ports that leave switches, those of one together, and a time before which nothing leaves the queue of each that
@@ -205,29 +207,29 @@ impl HeldPorts {
                 (ports[port as usize].is_calm, ports[port as usize].is_switch) = (memory.is_none(), true);
                 outputs.push(port);
                 // What leaves by a link comes back by its other direction.
-                inputs.push(Input { port: port ^ 1, ..Input::default() });
+                inputs.push(Input { port: port ^ 1, ..NO_INPUT });
             }
             nodes.push(Node { memory, stopping: Vec::new(), outputs: first..outputs.len() });
             // The next switch begins with a word of bits.
             outputs.resize(outputs.len().next_multiple_of(64), NIL);
-            inputs.resize_with(outputs.len(), || Input { port: NIL, ..Input::default() });
+            inputs.resize(outputs.len(), NO_INPUT);
         }
         for input in inputs.iter_mut().filter(|input| input.port != NIL) {
             if let NodeKind::Switch { like } = network.nodes[network.destination(input.port) as usize].kind {
                 let pause = &network.switches[like].settings.pause;
                 if pause.mode != PauseMode::Off {
                     input.thresholds = Some(PauseThresholds::new(pause.xoff, pause.xon)?);
-                    input.class_only = pause.mode == PauseMode::Priority;
                     let held = &mut ports[input.port as usize];
-                    (held.class_only, held.reaction) = (input.class_only, pause.reaction.get());
+                    held.class_only = pause.mode == PauseMode::Priority;
+                    held.reaction = pause.reaction.get();
                 }
             }
-            input.watch(0);
         }
         let has_priorities =
             network.switches.iter().any(|kind| kind.settings.pause.mode == PauseMode::Priority);
         Ok(Self {
             ports,
+            levels: inputs.iter().map(|input| Level { bytes: 0, matters_at: input.matters_at(0) }).collect(),
             inputs,
             nodes,
             fronts: vec![NEVER; outputs.len()],
@@ -277,6 +279,13 @@ impl HeldPorts {
     /// Where the inputs and the outputs of a switch begin; beyond all of them for hosts.
     pub(super) fn base(&self, switch: usize) -> u32 {
         self.nodes.get(switch).map_or(u32::MAX, |node| node.outputs.start as u32)
+    }
+
+    /// Whether a switch uses priority flow control.
+    pub(super) fn counts_bulk_only(&self, switch: usize) -> bool {
+        let outputs = self.nodes.get(switch).map_or(&[][..], |node| &self.outputs[node.outputs.clone()]);
+        // What tells the neighbours to stop comes by the other directions of its links.
+        outputs.iter().any(|&port| self.ports[port as usize ^ 1].class_only)
     }
 
     /// How many frames wait for a port outside it.
@@ -397,12 +406,12 @@ impl Fabric {
         if !port.admit(charge, switch, &mut self.is_doubtful, settle) {
             return Holding::Dropped;
         }
-        let input = &mut held.inputs[switch.input(parcel)];
-        let counted = held.classes.count(input, parcel, charge);
-        if input.level + counted >= input.matters_at {
+        let level = &mut held.levels[switch.input(parcel)];
+        let counted = held.classes.count(switch, parcel, charge);
+        if level.bytes + counted >= level.matters_at {
             return self.hold_carefully(schedule, now, index, parcel, Came::Admitted);
         }
-        input.level += counted;
+        level.bytes += counted;
         if parks {
             port.park(parcel);
             return Holding::Queued { is_next: false };
@@ -479,11 +488,11 @@ impl Fabric {
                     Verdict::Accepted { marked: false } => {}
                 }
             }
-            let place = moment.links.switches[switch].input(parcel);
-            let input = &mut held.inputs[place];
-            let counted = held.classes.count(input, parcel, charge);
-            input.level += counted;
-            if counted > 0 && input.level >= input.matters_at {
+            let whole = &moment.links.switches[switch];
+            let (place, counted) = (whole.input(parcel), held.classes.count(whole, parcel, charge));
+            let level = &mut held.levels[place];
+            level.bytes += counted;
+            if counted > 0 && level.bytes >= level.matters_at {
                 stops = held.handle_rise(&mut moment, switch, place);
             }
         }

@@ -75,7 +75,14 @@ mod tests {
         (port.limit, port.delay, port.is_plain) = (LIMIT, 2_000_000, true);
         port.counts_in_service = counts_in_service;
         let (mut marker, mut schedule) = (Marker::new(threshold), Schedule::new(1 << 20, 1));
-        let mut switch = SwitchTotals { held: 0, ample: u64::MAX, look_at: u64::MAX, base: 0 };
+        let mut switch = SwitchTotals {
+            held: 0,
+            ample: u64::MAX,
+            look_at: u64::MAX,
+            base: 0,
+            counts_bulk_only: false,
+            writes_windows: false,
+        };
         // When the next frame arrives at the far end.
         let mut next = schedule.pop();
         let mut fate = |&(now, wire_bytes, ecn): &(u64, u32, Ecn)| {

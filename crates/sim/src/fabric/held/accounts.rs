@@ -6,17 +6,21 @@ use std::ops::Range;
 use fanin_queueing::{PauseThresholds, Verdict};
 use fanin_units::Instant;
 
-use super::{BULK, Descriptor, HeldPorts, Links, Moment, NEVER, URGENT};
+use super::{BULK, Descriptor, HeldPorts, Links, Moment, NEVER, NIL, URGENT};
 use crate::fabric::{Frame, Parcel, Port, PortIndex, SwitchTotals};
 
-/// One direction of a link, seen by who receives from it: what came in by it and waits there.
-#[derive(Default)]
-#[repr(C, align(64))]
-pub(super) struct Input {
-    /// At least as much as there is; exact where it could matter.
-    pub(super) level: u64,
+/// How much of what came in by a port waits: two words, so that those of all inputs stay in the near cache.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Level {
+    /// At least as many bytes as there are; exact where it could matter.
+    pub(super) bytes: u64,
     /// From here on it matters.
     pub(super) matters_at: u64,
+}
+
+/// One direction of a link, seen by who receives from it.
+#[derive(Clone, Copy)]
+pub(super) struct Input {
     pub(super) thresholds: Option<PauseThresholds>,
     /// While its neighbour is stopped: not before this it may go on.
     pub(super) falls_at: u64,
@@ -24,17 +28,18 @@ pub(super) struct Input {
     pub(super) pace: u32,
     /// The port that it is.
     pub(super) port: PortIndex,
-    /// Whether only bulk data count.
-    pub(super) class_only: bool,
 }
 
+/// None.
+pub(super) const NO_INPUT: Input = Input { thresholds: None, falls_at: 0, pace: 0, port: NIL };
+
 impl Input {
-    /// After a change of what was signalled, or of the most that any input ever held.
-    pub(super) fn watch(&mut self, level_max: u64) {
-        self.matters_at = match self.thresholds {
+    /// From how many bytes on its level matters, where so many are the most that any ever held.
+    pub(super) fn matters_at(&self, level_max: u64) -> u64 {
+        match self.thresholds {
             Some(thresholds) if !thresholds.is_paused() => thresholds.xoff().get().min(level_max + 1),
             _ => level_max + 1,
-        };
+        }
     }
 }
 
@@ -69,8 +74,8 @@ impl Classes {
 
     /// What a frame that takes so much memory counts for behind its input.
     #[inline(always)]
-    pub(super) fn count(self, input: &Input, parcel: Parcel, charge: u64) -> u64 {
-        if !input.class_only || self.of(parcel) == BULK { charge } else { 0 }
+    pub(super) fn count(self, switch: &SwitchTotals, parcel: Parcel, charge: u64) -> u64 {
+        if !switch.counts_bulk_only || self.of(parcel) == BULK { charge } else { 0 }
     }
 }
 
@@ -95,12 +100,11 @@ impl HeldPorts {
 
     /// Gives back the memory of what has left a switch's port by `now`; returns what of it the port itself has counted.
     pub(super) fn release(&mut self, port: &mut Port, switch: SwitchTotals, now: u64, unstored: u32) -> u64 {
-        let (classes, inputs) = (self.classes, &mut self.inputs);
+        let (classes, levels) = (self.classes, &mut self.levels);
         let node = &mut self.nodes[port.switch as usize];
         let mut released = 0;
         let mut give_back = |parcel: Parcel, charge: u64| {
-            let input = &mut inputs[switch.input(parcel)];
-            input.level -= classes.count(input, parcel, charge);
+            levels[switch.input(parcel)].bytes -= classes.count(&switch, parcel, charge);
             released += charge;
         };
         let output = usize::from(port.place.output);
@@ -133,8 +137,7 @@ impl HeldPorts {
         unstored: u32,
     ) {
         if port.is_plain {
-            let input = &mut self.inputs[switch.input(parcel)];
-            input.level -= self.classes.count(input, parcel, charge);
+            self.levels[switch.input(parcel)].bytes -= self.classes.count(switch, parcel, charge);
         } else if (port.switch as usize) < self.nodes.len() {
             self.leave_memory_unseen(now, port, switch, parcel, unstored);
         }
@@ -150,8 +153,7 @@ impl HeldPorts {
         unstored: u32,
     ) {
         let charge = port.charge(parcel.wire_bytes(), unstored);
-        let input = &mut self.inputs[switch.input(parcel)];
-        input.level -= self.classes.count(input, parcel, charge);
+        self.levels[switch.input(parcel)].bytes -= self.classes.count(switch, parcel, charge);
         if let Some(memory) = &mut self.nodes[port.switch as usize].memory {
             let left_at = Instant::new(port.leaves_at(&Frame { arrival: now, parcel }));
             let (input, output) = (usize::from(parcel.input()), usize::from(port.place.output));

@@ -16,10 +16,10 @@ impl HeldPorts {
     #[inline(never)]
     pub(super) fn handle_rise(&mut self, moment: &mut Moment<'_>, switch: usize, place: usize) -> bool {
         self.settle_switch(&mut moment.links, switch);
-        let input = &mut self.inputs[place];
-        self.level_max = self.level_max.max(input.level);
-        let signal = input.thresholds.as_mut().and_then(|thresholds| thresholds.handle_level(input.level));
-        input.watch(self.level_max);
+        let (input, level) = (&mut self.inputs[place], &mut self.levels[place]);
+        self.level_max = self.level_max.max(level.bytes);
+        let signal = input.thresholds.as_mut().and_then(|thresholds| thresholds.handle_level(level.bytes));
+        level.matters_at = input.matters_at(self.level_max);
         let stops = signal == Some(PauseSignal::Pause);
         if stops {
             input.falls_at = 0;
@@ -37,11 +37,11 @@ impl HeldPorts {
         moment.links.switches[switch].look_at = NEVER;
         let mut stopping = std::mem::take(&mut self.nodes[switch].stopping);
         stopping.retain(|&place| {
-            let input = &mut self.inputs[place as usize];
+            let (input, level) = (&mut self.inputs[place as usize], &mut self.levels[place as usize]);
             let signal =
-                input.thresholds.as_mut().and_then(|thresholds| thresholds.handle_level(input.level));
+                input.thresholds.as_mut().and_then(|thresholds| thresholds.handle_level(level.bytes));
             if signal.is_some() {
-                input.watch(self.level_max);
+                level.matters_at = input.matters_at(self.level_max);
                 let from = input.port;
                 self.signal(moment, from, PauseSignal::Resume);
             }
@@ -68,7 +68,7 @@ impl HeldPorts {
             if input.falls_at <= moment.links.now {
                 let xon = input.thresholds.map_or(0, |thresholds| thresholds.xon().get());
                 // None of it at the very instant at which it may go on.
-                let above = input.level.saturating_sub(xon);
+                let above = self.levels[place].bytes.saturating_sub(xon);
                 let falls_at = self.foresee_fall(&moment.links, switch, place, above);
                 let input = &mut self.inputs[place];
                 if input.falls_at == 0 {
@@ -146,7 +146,7 @@ impl HeldPorts {
                 let beyond = port.each_queued(|leaves_at, parcel| {
                     if leaves_at <= until && parcel.input() == number {
                         let charge = port.charge(parcel.wire_bytes(), unstored);
-                        let charge = classes.count(accounts, parcel, charge);
+                        let charge = classes.count(&links.switches[switch], parcel, charge);
                         falls.push((leaves_at, charge));
                         sum += charge;
                     }
