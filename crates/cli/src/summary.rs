@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use fanin_report::{Summary, Times};
+use fanin_report::{Kind, Summary, Times};
+use serde_json::Value;
 
 /// Column at which the figures begin.
 const LABEL_WIDTH: usize = 18;
@@ -107,6 +108,11 @@ pub(crate) fn text(summary: &Summary) -> String {
             .map_or_else(String::new, |ms| format!(", a request waits {ms:.3} ms for them"));
         line("shaping", format!("{credits}{wait}"));
     }
+    if summary.kind == Kind::Sim {
+        for (technique, figures) in &summary.techniques {
+            line(&words(technique), figures_text(figures));
+        }
+    }
     if let Some(speed) = &summary.speed
         && let (Some(cpu), Some(hops)) = (speed.cpu_s, speed.packet_hops)
     {
@@ -143,6 +149,24 @@ pub(crate) fn table<'a>(rows: impl Iterator<Item = (String, &'a Summary)>) -> St
         );
     }
     out
+}
+
+/// The figures of a technique, each by its key; what is no number is left to the files.
+fn figures_text(figures: &Value) -> String {
+    let figure = |(key, value): (&String, &Value)| {
+        let number = value.as_number()?;
+        let text = match number.as_f64() {
+            Some(float) if number.is_f64() => format!("{float:.3}"),
+            _ => number.to_string(),
+        };
+        Some(format!("{} {text}", words(key)))
+    };
+    let parts: Vec<String> = figures.as_object().into_iter().flatten().filter_map(figure).collect();
+    parts.join(", ")
+}
+
+fn words(key: &str) -> String {
+    key.replace('_', " ")
 }
 
 fn times_text(times: &Times) -> String {

@@ -49,6 +49,30 @@ fn figures(summary: &Value) -> Value {
     summary
 }
 
+/// A technique's own figures stand in the text, too: a storm has to be seen by who looks at nothing else.
+#[test]
+fn the_text_has_each_techniques_figures() {
+    let sets = [
+        "run.duration=300 ms",
+        "link.rate=1 Mb/s",
+        "readout.link.rate=1 Gb/s",
+        "workload.request_size=8 kB",
+        "workload.senders=8",
+        "tor.pause.mode=pause",
+        "tor.pause.xoff=6 kB",
+        "tor.pause.xon=2 kB",
+        "tor.buffer=1 MB",
+    ];
+    let mut arguments = vec!["sim", "incast"];
+    arguments.extend(sets.iter().flat_map(|set| ["--set", set]));
+    let output = fanin(&arguments);
+    let line = stdout(&output).lines().find(|line| line.starts_with("pause ")).unwrap_or_default();
+    let storms = line.split(", ").find_map(|figure| figure.strip_prefix("storms "));
+    assert!(storms.is_some_and(|storms| storms.parse::<u32>().is_ok_and(|storms| storms > 0)), "{line:?}");
+    let plain = fanin(&["sim", "incast", "--set", "run.duration=10 ms"]);
+    assert!(!stdout(&plain).contains("pause "), "{}", stdout(&plain));
+}
+
 #[test]
 fn json_on_stdout_is_alone_and_follows_the_contract() {
     let folder = Folder::new("sim-json");

@@ -128,6 +128,11 @@ impl PhaseBarrier {
         self.phase
     }
 
+    /// When the present phase began, and all those before it were completed.
+    pub fn began(&self) -> Instant {
+        self.began
+    }
+
     /// What it counted so far.
     pub fn counters(&self) -> &BarrierCounters {
         &self.counters

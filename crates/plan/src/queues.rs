@@ -1,7 +1,8 @@
 //! Every queue on the way to a collector: what arrives at once, what fits, and whether frames are lost.
 
+use fanin_queueing::pause_headroom;
 use fanin_scenario::{
-    Buffering, FlowDistribution, PauseMode, PoolCharge, Scenario, ShapingMethod, Switch, Topology,
+    Buffering, FlowDistribution, Link, PauseMode, PoolCharge, Scenario, ShapingMethod, Switch, Topology,
 };
 use fanin_units::{Bytes, Frequency, Rate, Ratio};
 
@@ -10,6 +11,8 @@ use crate::bursts::Burst;
 use crate::derived::{Derived, brief, ratio_of};
 use crate::system::{Spread, System};
 
+/// What Ethernet adds to a packet on the wire.
+const ETHERNET_BYTES: Bytes = Bytes::new(38);
 /// A share of events below this that overflow a buffer counts as none.
 const OVERFLOW_SHARE_MIN: Ratio = Ratio::new(10);
 
@@ -67,6 +70,8 @@ struct Place<'a> {
     /// Share of the system's events that pass this memory, as one in so many.
     events_one_in: u64,
     is_uplink: bool,
+    /// The ports that lead here, so many of each kind of link.
+    inputs: [(u64, &'a Link); 2],
 }
 
 /// Every queue on the way to a collector, the last one first.
@@ -82,7 +87,9 @@ fn places<'a>(s: &'a Scenario, system: &System) -> Vec<Place<'a>> {
     let per_rack = if s.is_barrier() { 1 } else { u64::from(s.collectors.hosts_per_rack) };
     let racks = u64::from(s.collectors.racks);
     let one_path = n.flow_distribution == FlowDistribution::PerDestination;
-    let last = |inflow: Rate| Place {
+    let from_readouts = |readouts: u64| (readouts * u64::from(s.readout.links_per_host), &s.readout.link);
+    let none = (0, &s.uplink);
+    let last = |inflow: Rate, inputs: (u64, &'a Link)| Place {
         name: "tor->collector",
         switch: &s.tor,
         inflow: inflow.min(sources),
@@ -92,9 +99,10 @@ fn places<'a>(s: &'a Scenario, system: &System) -> Vec<Place<'a>> {
         neighbours: per_rack,
         events_one_in: racks,
         is_uplink: false,
+        inputs: [inputs, none],
     };
     match n.topology {
-        Topology::Star => vec![last(sources)],
+        Topology::Star => vec![last(sources, from_readouts(readouts))],
         Topology::Racks | Topology::Hybrid => {
             let cores = u64::from(n.cores);
             let uplinks = u64::from(n.uplinks_per_core);
@@ -115,6 +123,10 @@ fn places<'a>(s: &'a Scenario, system: &System) -> Vec<Place<'a>> {
                 neighbours: 1,
                 events_one_in: racks * lanes,
                 is_uplink: false,
+                inputs: match n.readouts_per_group {
+                    0 => [from_readouts(readouts.div_ceil(cores)), none],
+                    _ => [(inputs, &s.uplink), none],
+                },
             };
             let mut limit = total(uplink, cores * paths);
             let mut places = Vec::new();
@@ -124,7 +136,7 @@ fn places<'a>(s: &'a Scenario, system: &System) -> Vec<Place<'a>> {
             if rings && !ring.rate.is_zero() {
                 limit = limit.min(ring.rate);
             }
-            places.push(last(limit));
+            places.push(last(limit, (cores * uplinks, &s.uplink)));
             if redirects {
                 // The hardware queue towards the rack sees what the rings of the whole rack let out together.
                 let shaped = if ring.rate.is_zero() { core.inflow } else { total(ring.rate, per_rack) };
@@ -140,6 +152,7 @@ fn places<'a>(s: &'a Scenario, system: &System) -> Vec<Place<'a>> {
                     neighbours: per_rack * racks,
                     events_one_in: 1,
                     is_uplink: false,
+                    inputs: [none; 2],
                 });
             } else {
                 places.push(core);
@@ -155,6 +168,10 @@ fn places<'a>(s: &'a Scenario, system: &System) -> Vec<Place<'a>> {
                     neighbours: 1,
                     events_one_in: 1,
                     is_uplink: true,
+                    inputs: [
+                        from_readouts(u64::from(n.readouts_per_group).min(readouts).div_ceil(cores)),
+                        none,
+                    ],
                 });
             }
             places
@@ -178,8 +195,9 @@ fn places<'a>(s: &'a Scenario, system: &System) -> Vec<Place<'a>> {
                 neighbours: 1,
                 events_one_in: racks * event_planes,
                 is_uplink: false,
+                inputs: [from_readouts(readouts.div_ceil(pods)), (spines, &s.uplink)],
             };
-            let mut places = vec![last(total(uplink, burst_planes)), leaf];
+            let mut places = vec![last(total(uplink, burst_planes), (planes, &s.uplink)), leaf];
             if pods > 1 {
                 let lanes = event_planes * event_spines;
                 let spine = Place {
@@ -192,6 +210,7 @@ fn places<'a>(s: &'a Scenario, system: &System) -> Vec<Place<'a>> {
                     neighbours: 1,
                     events_one_in: pods * lanes,
                     is_uplink: false,
+                    inputs: [(pods - 1, &s.uplink), none],
                 };
                 places.push(Place {
                     name: "leaf->spine",
@@ -201,6 +220,7 @@ fn places<'a>(s: &'a Scenario, system: &System) -> Vec<Place<'a>> {
                     sharers: (per_rack * racks).div_ceil(lanes),
                     events_one_in: lanes,
                     is_uplink: true,
+                    inputs: [from_readouts(readouts.div_ceil(pods)), none],
                     ..spine
                 });
                 places.insert(2, spine);
@@ -275,10 +295,10 @@ fn judge(s: &Scenario, system: &System, burst: &Burst, place: &Place<'_>, quanti
                     brief(share)
                 );
             }
-            (stops(switch), reason)
+            stops(s, place, capacity, reason)
         }
         Some(capacity) => match pool {
-            Some(pool) => pool.judge(system, switch, place.name),
+            Some(pool) => pool.judge(s, system, place),
             None if system.spread == Spread::InTurn || system.closed_loop || queue.peak.value.is_zero() => {
                 (Outcome::Fits, format!("{waits} wait at most, {} fit at {}", brief(capacity), place.name))
             }
@@ -286,14 +306,20 @@ fn judge(s: &Scenario, system: &System, burst: &Burst, place: &Place<'_>, quanti
                 Outcome::Fits,
                 format!("{waits} wait at most ({}), {} fit at {}", burst.limit, brief(capacity), place.name),
             ),
-            None => collisions(system, &queue, capacity, place),
+            None => collisions(s, system, &queue, capacity, place),
         },
     };
     queue
 }
 
 /// The verdict where an event alone fits, but two may come to one collector at a time.
-fn collisions(system: &System, queue: &Queue, capacity: Bytes, place: &Place<'_>) -> (Outcome, String) {
+fn collisions(
+    s: &Scenario,
+    system: &System,
+    queue: &Queue,
+    capacity: Bytes,
+    place: &Place<'_>,
+) -> (Outcome, String) {
     let waits = queue.peak.value;
     if waits.saturating_add(waits) <= capacity {
         return (
@@ -313,12 +339,11 @@ fn collisions(system: &System, queue: &Queue, capacity: Bytes, place: &Place<'_>
         brief(busy),
         place.name
     );
-    let outcome = match system.spread {
-        _ if busy <= OVERFLOW_SHARE_MIN => Outcome::Fits,
-        Spread::FirstCome => Outcome::MayLose,
-        Spread::InTurn | Spread::AtRandom => stops(place.switch),
-    };
-    (outcome, text)
+    match system.spread {
+        _ if busy <= OVERFLOW_SHARE_MIN => (Outcome::Fits, text),
+        Spread::FirstCome => (Outcome::MayLose, text),
+        Spread::InTurn | Spread::AtRandom => stops(s, place, capacity, text),
+    }
 }
 
 fn what_arrives(system: &System, burst: &Burst, frames: Bytes, split: u64, bursts: u64) -> String {
@@ -339,8 +364,29 @@ fn what_arrives(system: &System, burst: &Burst, frames: Bytes, split: u64, burst
     text
 }
 
-fn stops(switch: &Switch) -> Outcome {
-    if switch.pause.mode == PauseMode::Off { Outcome::Loses } else { Outcome::HoldsBack }
+/// What becomes of more than fits: it is lost, unless the switch stops its neighbours in time. For that each port that leads here
+/// needs room for its threshold and for what is still on its way then (IEEE 802.1Q annex N).
+fn stops(s: &Scenario, place: &Place<'_>, capacity: Bytes, reason: String) -> (Outcome, String) {
+    let pause = &place.switch.pause;
+    if pause.mode == PauseMode::Off {
+        return (Outcome::Loses, reason);
+    }
+    let frame = s.transport.mtu.saturating_add(ETHERNET_BYTES);
+    let room = |&(ports, link): &(u64, &Link)| {
+        let each = pause.xoff.saturating_add(pause_headroom(link.rate, link.delay, pause.reaction, frame));
+        each.checked_mul(ports).unwrap_or(Bytes::MAX)
+    };
+    let needed = place.inputs.iter().map(room).fold(Bytes::ZERO, Bytes::saturating_add);
+    if needed <= capacity {
+        return (Outcome::HoldsBack, reason);
+    }
+    let ports: u64 = place.inputs.iter().map(|(ports, _)| ports).sum();
+    let late = format!(
+        "; PAUSE comes too late: {ports} ports may hold {} each and what is still on its way, {} together",
+        brief(pause.xoff),
+        brief(needed)
+    );
+    (Outcome::Loses, reason + &late)
 }
 
 fn split(burst: &Derived<Bytes>, frames: Bytes, ways: u64, bursts: u64) -> Derived<Bytes> {
@@ -485,11 +531,12 @@ impl Pool {
         Some(Self { memory, demand, demand_at_random: demand, who: format!("{active} collectors at once") })
     }
 
-    fn judge(&self, system: &System, switch: &Switch, name: &str) -> (Outcome, String) {
-        let Self { who, .. } = self;
+    fn judge(&self, s: &Scenario, system: &System, place: &Place<'_>) -> (Outcome, String) {
+        let (Self { who, .. }, name) = (self, place.name);
         let [demand, at_random, memory] = [self.demand, self.demand_at_random, self.memory].map(brief);
         if self.demand > self.memory {
-            return (stops(switch), format!("{who} take {demand} together > {memory} shared at {name}"));
+            let reason = format!("{who} take {demand} together > {memory} shared at {name}");
+            return stops(s, place, self.memory, reason);
         }
         if system.spread == Spread::FirstCome && self.demand_at_random > self.memory {
             let text = format!(

@@ -160,6 +160,27 @@ fn one_sender_at_the_speed_of_the_last_hop_never_queues() {
 #[test]
 fn pause_holds_back_instead_of_losing() {
     assert_eq!(outcome("thesis-a-1000hz", &["tor.pause.mode=pause"]), Outcome::HoldsBack);
+    assert_eq!(outcome("thesis-b-1000hz", &["tor.pause.mode=pause"]), Outcome::HoldsBack);
+}
+
+/// Each input may hold its threshold before it is stopped: where those together are more than the buffer, it overflows first, as in
+/// the simulator, in which no pause is ever sent in the first case.
+#[test]
+fn pause_that_comes_too_late_loses() {
+    let sets = |xoff: &'static str, buffer: &'static str| {
+        ["tor.pause.mode=pause", xoff, "tor.pause.xon=1 kB", buffer]
+    };
+    for (xoff, buffer, expected) in [
+        ("tor.pause.xoff=60 kB", "tor.buffer=64 kB", Outcome::Loses),
+        // Sixteen inputs, each with a headroom of 11 kB for links of 25 us.
+        ("tor.pause.xoff=4 kB", "tor.buffer=230 kB", Outcome::Loses),
+        ("tor.pause.xoff=4 kB", "tor.buffer=280 kB", Outcome::HoldsBack),
+    ] {
+        let plan = planned("incast", &sets(xoff, buffer));
+        let (outcome, text) = plan.verdict();
+        assert_eq!(outcome, expected, "{xoff} {buffer}: {text}");
+        assert_eq!(outcome == Outcome::Loses, text.contains("PAUSE comes too late: 16 ports"), "{text}");
+    }
 }
 
 #[test]

@@ -281,6 +281,11 @@ mod tests {
     fn every_technique_runs_on_the_thesis_scenario() {
         let names: BTreeSet<&str> = TECHNIQUES.iter().map(|technique| technique.name).collect();
         assert_eq!(names.len(), TECHNIQUES.len());
+        for technique in TECHNIQUES {
+            let sets: Vec<String> = technique.sets.iter().map(|&set| set.to_owned()).collect();
+            let loaded = load("thesis-b-1000hz", &sets).unwrap();
+            assert_eq!(loaded.warnings.render(false), "", "{} sets what nothing reads", technique.name);
+        }
         // Small enough for a debug build; what the table is about are the big ones.
         let small = [
             "run.duration=40 ms",

@@ -63,7 +63,9 @@ mod tests {
             assert!(ids.insert(claim.id), "{} is there twice", claim.id);
             assert!(!claim.points.is_empty(), "{} needs no run", claim.id);
             for point in &claim.points {
-                point.scenario(None).unwrap_or_else(|error| panic!("{}: {error}", claim.id));
+                let loaded = point.scenario(None).unwrap_or_else(|error| panic!("{}: {error}", claim.id));
+                // A setting without effect is not what the claim is about.
+                assert_eq!(loaded.warnings.render(false), "", "{} {:?}", claim.id, point);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Claims of the M21TCP paper (§II to §IV), on the two-byte framing of the ns-3 that it was made with.
 //!
 //! What its queues are called there: RED with thresholds of 15 and 25 packets and ns-3's other defaults (a weight of 0.002,
-//! 1 of 50 at the upper threshold, gentle), DCTCP's K of 20. M001 and M007 list these settings and claim nothing.
+//! 1 of 50 at the upper threshold, gentle), DCTCP's K of 20. M001 and M007 list these settings and claim nothing else.
 
 use crate::judge::near;
 use crate::{Claim, Got, Judged, Point};
@@ -224,4 +224,28 @@ pub(crate) fn claims() -> Vec<Claim> {
             known: None,
         },
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanin_units::{Packets, Ratio};
+
+    /// M007: the settings of §IV, with g = 1/16 in place of 0.16, a slip.
+    #[test]
+    fn queues_and_dctcp_are_the_papers() {
+        let of = |point: Point| point.scenario(None).unwrap().scenario;
+        let (ecn, dctcp) = (of(ecn(FFW, 8)), of(dctcp(FFW, 8)));
+        let packets = |ecn: &fanin_scenario::Ecn| (ecn.unit, ecn.min, ecn.max, ecn.threshold);
+        let (unit, low, high, _) = packets(&ecn.tor.ecn);
+        assert_eq!(
+            (unit, low, high),
+            (fanin_scenario::QueueUnit::Packets, Packets::new(15), Packets::new(25))
+        );
+        assert_eq!((ecn.tor.ecn.weight, ecn.tor.ecn.gentle), (Ratio::new(2_000), true));
+        assert_eq!(
+            (packets(&dctcp.tor.ecn).3, dctcp.transport.dctcp.gain),
+            (Packets::new(20), Ratio::new(62_500))
+        );
+    }
 }

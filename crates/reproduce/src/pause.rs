@@ -13,8 +13,8 @@ fn full_load() -> Point {
 }
 
 /// Both switches stop their neighbours.
-fn pause() -> Point {
-    full_load()
+pub(crate) fn pause(point: Point) -> Point {
+    point
         .set("tor.pause.mode", "pause")
         .set("tor.pause.xoff", "200 kB")
         .set("tor.pause.xon", "100 kB")
@@ -35,7 +35,7 @@ pub(crate) fn claims() -> Vec<Claim> {
         says: "PAUSE sustains full load, with much higher latency and jitter: head-of-line blocking",
         expected: "no drop; more than twice the mean and the deviation of credits and of a static window",
         points: vec![
-            pause(),
+            pause(full_load()),
             full_load().set("shaping.credits", 96),
             full_load().set("transport.static_window", 2),
         ],

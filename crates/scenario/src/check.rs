@@ -1,6 +1,8 @@
 //! Combinations that cannot be: each is refused with the setting to blame and what would be right.
 
 mod setups;
+mod techniques;
+mod unread;
 
 use std::collections::BTreeSet;
 
@@ -9,6 +11,8 @@ use fanin_units::{Bytes, Duration, Rate, Ratio};
 use crate::errors::Problem;
 use crate::tree::{Place, Table};
 use crate::types::*;
+
+pub(crate) use unread::without_effect;
 
 /// Bytes of a frame beside the IP packet: header and check sequence.
 const ETHERNET_BYTES: Bytes = Bytes::new(18);
@@ -45,32 +49,6 @@ pub(crate) fn check(scenario: &Scenario, tree: &Table) -> Vec<Problem> {
         check.switch(name, switch);
     }
     check.problems
-}
-
-/// Settings that the user changed and that nothing reads, given the others: most likely a mistake.
-pub(crate) fn without_effect(scenario: &Scenario, tree: &Table) -> Vec<Problem> {
-    let as_value = |scenario: &Scenario| toml::Value::try_from(scenario).ok();
-    let (Some(set), Some(default)) = (as_value(scenario), as_value(&Scenario::default())) else {
-        return Vec::new();
-    };
-    let at = |value: &toml::Value, path: &str| {
-        path.split('.').try_fold(value.clone(), |v, key| v.get(key).cloned())
-    };
-    let mut problems = Vec::new();
-    for (path, is_read, why) in rows(scenario) {
-        let Some(node) = tree.find(path) else { continue };
-        if !is_read
-            && let Some(place) = node.key.as_ref().or(node.place())
-            && place.source.is_outermost
-            && at(&set, path) != at(&default, path)
-        {
-            let mut problem = Problem::at(place.clone(), format!("`{path}` has no effect here: {why}"));
-            problem.label = "nothing reads this".to_owned();
-            problem.help.push("remove it, or change the setting that it belongs to".to_owned());
-            problems.push(problem);
-        }
-    }
-    problems
 }
 
 impl Check<'_> {
@@ -320,35 +298,8 @@ impl Check<'_> {
                 );
             }
         }
-        self.share("transport.swift.beta", t.swift.beta);
-        self.share("transport.swift.decrease_max", t.swift.decrease_max);
-        self.share("transport.dctcp.gain", t.dctcp.gain);
-        if t.dctcp.gain.is_zero() && t.congestion_control == CongestionControl::Dctcp {
-            let message = "with a gain of zero DCTCP never learns the share of marks".to_owned();
-            self.fail("transport.dctcp.gain", message, "zero", None, "RFC 8257 has 0.0625".to_owned());
-        }
-        self.share("transport.dctcp.alpha_initial", t.dctcp.alpha_initial);
+        self.techniques();
         self.share("transport.rto_spread", t.rto_spread);
-        let marks = |switch: &Switch| switch.ecn.mode != EcnMode::Off && switch.ecn.mode != EcnMode::RedDrop;
-        let used = switches_used(self.scenario);
-        if t.congestion_control == CongestionControl::Dctcp && !used.iter().any(|(_, switch)| marks(switch)) {
-            self.fail(
-                "transport.congestion_control",
-                "DCTCP needs a switch that marks, and none does".to_owned(),
-                "reacts to marks",
-                None,
-                "set tor.ecn.mode = \"threshold\"".to_owned(),
-            );
-        }
-        if t.congestion_control == CongestionControl::M21tcp && !used.iter().any(|(_, switch)| switch.m21) {
-            self.fail(
-                "transport.congestion_control",
-                "M21TCP needs a switch that writes its option, and none does".to_owned(),
-                "is told its window by a switch",
-                None,
-                "set tor.m21 = true".to_owned(),
-            );
-        }
     }
 
     fn workload(&mut self) {
@@ -433,6 +384,7 @@ impl Check<'_> {
     }
 
     fn shaping(&mut self) {
+        self.credits();
         let s = self.scenario;
         // A request names every fragment wanted from one readout, and is never split.
         let largest = s.readout.fragments_per_host;
@@ -677,7 +629,8 @@ impl Check<'_> {
                 "let xon be below xoff".to_owned(),
             );
         }
-        if pause.xoff >= switch.buffer && switch.buffering != Buffering::Unlimited {
+        let is_limited = !matches!(switch.buffering, Buffering::Unlimited | Buffering::Daqring);
+        if pause.xoff >= switch.buffer && is_limited {
             self.fail(
                 &path("pause.xoff"),
                 format!(
@@ -695,6 +648,7 @@ impl Check<'_> {
         let path = |key: &str| format!("{name}.daqring.{key}");
         let ring = &switch.daqring;
         self.flows(name, ring);
+        self.signals_of_rings(name, switch);
         if ring.frames == 0 {
             let message = "a ring that holds no frame".to_owned();
             self.fail(&path("frames"), message, "zero", None, "LCN'15 uses 4096".to_owned());
@@ -718,57 +672,6 @@ impl Check<'_> {
             );
         }
     }
-}
-
-/// Settings, whether something reads them, and if not, why not.
-fn rows(s: &Scenario) -> Vec<(&'static str, bool, &'static str)> {
-    let barrier = s.is_barrier();
-    let cc = s.transport.congestion_control;
-    let topology = s.network.topology;
-    vec![
-        ("workload.senders", barrier, "workload.kind is neither \"fixed-fragment\" nor \"fixed-block\""),
-        ("workload.request_size", barrier, "workload.kind is neither \"fixed-fragment\" nor \"fixed-block\""),
-        (
-            "workload.fraction",
-            !barrier && s.workload.steps.is_empty(),
-            "there are steps, or a barrier workload",
-        ),
-        ("workload.steps", !barrier, "workload.kind is a barrier workload"),
-        (
-            "transport.static_window",
-            cc == CongestionControl::Static,
-            "transport.congestion_control is not \"static\"",
-        ),
-        ("transport.dctcp", cc == CongestionControl::Dctcp, "transport.congestion_control is not \"dctcp\""),
-        ("transport.swift", cc == CongestionControl::Swift, "transport.congestion_control is not \"swift\""),
-        ("transport.sird", cc == CongestionControl::Sird, "transport.congestion_control is not \"sird\""),
-        (
-            "transport.m21tcp",
-            cc == CongestionControl::M21tcp,
-            "transport.congestion_control is not \"m21tcp\"",
-        ),
-        (
-            "transport.diatcp",
-            cc == CongestionControl::Diatcp,
-            "transport.congestion_control is not \"diatcp\"",
-        ),
-        (
-            "shaping.fastpass",
-            s.shaping.method == ShapingMethod::Fastpass,
-            "shaping.method is not \"fastpass\"",
-        ),
-        (
-            "shaping.barrel_shifter",
-            s.shaping.method == ShapingMethod::BarrelShifter,
-            "shaping.method is not \"barrel-shifter\"",
-        ),
-        ("network.leaf_spine", topology == Topology::LeafSpine, "network.topology is not \"leaf-spine\""),
-        ("network.hybrid", topology == Topology::Hybrid, "network.topology is not \"hybrid\""),
-        ("uplink", topology != Topology::Star, "network.topology is \"star\", which has no uplinks"),
-        ("core", matches!(topology, Topology::Racks | Topology::Hybrid), "the network has no core routers"),
-        ("leaf", topology == Topology::LeafSpine, "network.topology is not \"leaf-spine\""),
-        ("spine", topology == Topology::LeafSpine, "network.topology is not \"leaf-spine\""),
-    ]
 }
 
 /// The switches that a scenario's network has, by section.

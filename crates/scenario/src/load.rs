@@ -1,5 +1,6 @@
 //! From a file or preset name and some `--set` to a checked scenario.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -53,7 +54,9 @@ pub fn load(source: &str, sets: &[String]) -> Result<Loaded, Errors> {
         Base::File(path) => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
     };
     let mut chain = Vec::new();
-    let tree = read(&base, true, &mut chain).map_err(Errors)?;
+    // What a preset has lost its use for by the user's settings is nobody's mistake.
+    let is_own = matches!(base, Base::File(_));
+    let tree = read(&base, is_own, &mut chain).map_err(Errors)?;
     finish(name, tree, sets)
 }
 
@@ -340,6 +343,12 @@ fn deserialise(tree: &Table, problems: &mut Vec<Problem>) -> Option<Scenario> {
     if problems.len() > before {
         // A setting that follows a wrong one is wrong with it, but nobody wrote it.
         problems.retain(|problem| problem.place.is_some());
+        // An unknown section is found again with each of its keys.
+        let mut seen = BTreeSet::new();
+        problems.retain(|problem| {
+            let place = problem.location().map(|(file, line, column)| (file.to_owned(), line, column));
+            seen.insert((problem.message.clone(), place))
+        });
         return None;
     }
     match Scenario::deserialize(&sound) {

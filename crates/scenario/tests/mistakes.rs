@@ -118,6 +118,46 @@ fn impossible_combinations_point_at_the_setting_to_blame() {
         &["never pays for a frame"],
     );
     one("[logger]\nhosts = 0\naccept = 0.1\n", 2, 9, &["no logger to store them"]);
+    one("[transport]\ndelayed_ack_timeout = '0 s'\n", 2, 23, &["not delayed", "delayed_ack = false"]);
+    one(
+        "[transport]\ncongestion_control = 'diatcp'\ndiatcp.deadline_aware = true\n",
+        3,
+        25,
+        &["no deadline that shares could heed", "set workload.deadline"],
+    );
+    one(
+        "[transport]\ncongestion_control = 'm21tcp'\n[tor]\nm21 = true\nbuffering = 'unlimited'\n",
+        4,
+        7,
+        &["these have no limit", "tor.buffering = \"dedicated\""],
+    );
+    one(
+        "[transport]\ncongestion_control = 'swift'\nswift = { target = '0 s', scaling = '0 s' }\n",
+        3,
+        20,
+        &["windows only ever fall"],
+    );
+    one("[transport]\ncongestion_control = 'swift'\nswift.beta = 0\n", 3, 14, &["windows never fall"]);
+    let ringed = |more: &str| format!("[tor]\nbuffering = 'daqring'\n{more}");
+    one(&ringed("ecn.mode = 'red-drop'\n"), 3, 12, &["gives no early signals", "rings"]);
+    one(
+        &ringed("m21 = true\n[transport]\ncongestion_control = 'm21tcp'\n"),
+        3,
+        7,
+        &["does not write the M21TCP"],
+    );
+    one(&ringed("pause.mode = 'pause'\n"), 3, 14, &["PAUSE is not simulated in a network with rings"]);
+    one(&ringed("[core]\npause.mode = 'pause'\n"), 4, 14, &["set core.pause.mode = \"off\""]);
+    let flows = |rule: &str| ringed(&format!("daqring.flows = ['{rule}']\n"));
+    one(&flows("readout->nobody"), 3, 17, &["names no flow"]);
+    one(&flows("readout:160->collector:*"), 3, 17, &["readout 160", "give a number from 0 to 159"]);
+    one(&flows("readout->collector:39"), 3, 17, &["collector 39", "there are 39"]);
+    one(
+        "[workload]\nkind = 'fixed-block'\n[network]\ntopology = 'star'\n[shaping]\ncredits = 480\n",
+        2,
+        8,
+        &["credits pay for fragments of events"],
+    );
     one("[transport.sird]\nbucket = 0\n", 2, 10, &["without credit no message is ever sent"]);
     one("[transport.sird]\ntimeout = '0 s'\n", 2, 11, &["asks for everything twice"]);
     one("[transport.sird]\ngain = 2\n", 2, 8, &["more than the whole"]);
@@ -145,9 +185,52 @@ fn settings_that_nothing_reads_are_pointed_out() {
     assert!(
         warned("[shaping]\nfastpass = { slot_mtus = 2 }\n").contains("shaping.method is not \"fastpass\"")
     );
+    let cases = [
+        ("[tor.ecn]\nmode = 'threshold'\nnot_capable = 'pass'\n", "transport.ecn is false"),
+        ("[tor.ecn]\nthreshold = 40\n", "tor.ecn.mode is not \"threshold\""),
+        ("[tor.ecn]\nmode = 'threshold'\nmin = 7\n", "neither \"red-mark\" nor \"red-drop\""),
+        ("[tor.ecn]\nmode = 'red-drop'\nhard_drop = false\n", "tor.ecn.mode is not \"red-mark\""),
+        ("[core.pause]\nxoff = '90 kB'\n", "core.pause.mode is \"off\""),
+        ("[tor.daqring]\nrate = '1 Gb/s'\n", "tor.buffering is not \"daqring\""),
+        ("[tor]\nm21 = true\n", "is not \"m21tcp\""),
+        ("[tor]\nalpha = 2\n", "tor.buffering is not \"dynamic-threshold\""),
+        ("[tor]\nport_limit = '90 kB'\n", "is not \"shared\" or \"voq\""),
+        ("[tor]\nbuffering = 'unlimited'\nbuffer = '1 MB'\n", "is not one that has a limit"),
+        ("[transport]\necn = true\n", "no switch marks"),
+        ("[transport]\ndelayed_ack = false\ndelayed_ack_timeout = '1 ms'\n", "nothing waits"),
+        ("[transport]\ncongestion_control = 'sird'\nrto_min = '5 ms'\n", "is no TCP"),
+        (
+            "[transport]\ncongestion_control = 'm21tcp'\nm21tcp.header = '58 B'\n[tor]\nm21 = true\n",
+            "is not \"flow\"",
+        ),
+        ("[workload]\ndeadline = '10 ms'\n", "only barrier workloads count deadlines"),
+        ("[shaping]\ndiscipline = 'round-robin'\n", "shaping.method is not \"credits\""),
+        ("[shaping]\nutilisation = 0.9\n", "neither shaping.method = \"fastpass\" nor"),
+        ("[shaping]\nmethod = 'fastpass'\nfastpass.standby = false\n", "the arbiter never dies"),
+        ("[shaping]\nmethod = 'barrel-shifter'\nbarrel_shifter.slot = '1 ms'\n", "barrier is not \"clock\""),
+        ("[shaping]\nmethod = 'barrel-shifter'\nbarrel_shifter.fail_at = '1 ms'\n", "names a host"),
+        ("[network]\ntopology = 'star'\nflow_distribution = 'ecmp'\n", "one path"),
+        ("[network]\ntopology = 'star'\ncores = 1\n", "no core routers"),
+        ("[network]\nreadouts_per_group = 0\n[aggregation]\nbuffering = 'shared'\n", "no groups of readouts"),
+        ("[supervisor]\ntie_break = 'random'\n", "is not \"node-load-balancing\""),
+    ];
+    for (text, why) in cases {
+        let found = warned(text);
+        assert_eq!(
+            (found.matches("has no effect here").count(), found.contains(why)),
+            (1, true),
+            "{text}: {found}"
+        );
+    }
     // What stands at its default says nothing, and what a file takes over may have lost its use without anyone's fault.
     assert_eq!(warned("[workload]\nsenders = 16\n"), "");
     assert_eq!(warned("extends = 'm21tcp-fbw'\nworkload.kind = 'event-building'\n"), "");
+}
+
+#[test]
+fn an_unknown_section_is_one_mistake() {
+    one("[switches]\nbuffer = '1 MB'\nports = 4\n", 1, 2, &["unknown key `switches`"]);
+    one("[switches.a]\nbuffer = 1\n", 1, 2, &["unknown key `switches`"]);
 }
 
 #[test]

@@ -9,6 +9,8 @@ fn every_preset_is_sound_and_survives_show() {
         let loaded = load(preset.name, &[]).unwrap_or_else(|errors| panic!("{}:\n{errors}", preset.name));
         assert!(preset.text.starts_with("# "), "{} has no comment that says what it stands for", preset.name);
         assert!(!loaded.scenario.source.is_empty(), "{} has no source", preset.name);
+        let own = load_text(preset.name, preset.text, &[]).unwrap();
+        assert_eq!(own.warnings.render(false), "", "{} sets what nothing reads", preset.name);
         for text in [loaded.to_toml_with_origins(), loaded.to_toml()] {
             let again =
                 load_text("again", &text, &[]).unwrap_or_else(|errors| panic!("{}:\n{errors}", preset.name));

@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 
 use fanin_dataflow::{Arbiter, Delay, NormalBound};
 use fanin_scenario::{Fastpass, Scenario};
-use fanin_units::{Bytes, Duration, Instant};
+use fanin_units::{Bytes, Duration, Instant, Rate};
 use serde_json::{Value, json};
 
 use crate::fabric::{Fabric, INDEX_BITS, Parcel, Step};
@@ -98,6 +98,11 @@ struct Figures {
     bytes: u64,
     packets: u64,
     waited: u128,
+    /// How often an arbiter died, and another took its place.
+    deaths: u64,
+    takeovers: u64,
+    /// Packets that were sent without a timeslot when hosts gave up waiting.
+    packets_given_up: u64,
 }
 
 /// The arbiter and the queues of all hosts.
@@ -159,7 +164,12 @@ impl Pacer {
             .map(|link| link.rate)
             .max()
             .expect("a network has hosts");
-        let slot = fastest.time_to_send(Bytes::new(u64::from(slot_bytes)));
+        // Every link is lent for longer than it is busy, where it is not to be filled.
+        let lent = |rate: Rate| {
+            let busy = rate.time_to_send(Bytes::new(u64::from(slot_bytes)));
+            scenario.shaping.stretched(busy)
+        };
+        let slot = lent(fastest);
         let mut random = Random::new(seed(run, host(Kind::Arbiter, 0), Purpose::Role));
         let mut clocks = Vec::new();
         let mut clock_of: HashMap<u32, u32> = HashMap::new();
@@ -187,7 +197,7 @@ impl Pacer {
                     let link = &mut links[port as usize];
                     if *link == u32::MAX {
                         let rate = network.links[port as usize / 2].rate;
-                        *link = arbiter.add_link(rate.time_to_send(Bytes::new(u64::from(slot_bytes))));
+                        *link = arbiter.add_link(lent(rate));
                     }
                     way.push(*link);
                 }
@@ -486,6 +496,7 @@ impl Pacer {
     ) {
         if which == DIES {
             self.state = Arbitration::Dead;
+            self.figures.deaths += 1;
             self.arbiter.forget();
             self.decided_at = None;
             self.in_sight = 0;
@@ -503,6 +514,7 @@ impl Pacer {
         } else if self.settings.standby {
             // Hosts tell the new arbiter all that they still wait for.
             self.state = Arbitration::Alive;
+            self.figures.takeovers += 1;
             for number in 0..self.pairs.len() as u32 {
                 let pair = &mut self.pairs[number as usize];
                 pair.unasked = pair.outstanding - pair.granted;
@@ -515,6 +527,7 @@ impl Pacer {
                 while let Some(waiting) = self.packets.pop(&mut pair.queue) {
                     self.payload -= u64::from(waiting.payload);
                     self.waiting -= 1;
+                    self.figures.packets_given_up += 1;
                     send(schedule, fabric, pair.first, waiting.parcel);
                 }
             }
@@ -533,6 +546,11 @@ impl Pacer {
             "requests_lost": figures.requests_lost,
             "control_bytes": (figures.requests + figures.slots) * u64::from(MESSAGE_BYTES),
         });
+        if figures.deaths > 0 {
+            value["deaths"] = json!(figures.deaths);
+            value["takeovers"] = json!(figures.takeovers);
+            value["packets_given_up"] = json!(figures.packets_given_up);
+        }
         if figures.packets > 0 {
             value["wait_ms_mean"] = json!(figures.waited as f64 / figures.packets as f64 / 1e9);
         }

@@ -235,7 +235,7 @@ fn simulate<W: Measured>(
     summary.seed = Some(seed);
     world.workload.summarise(&mut summary, &rows, span);
     fill_network(&mut summary, network, roles, &world, [&before, &within, &after]);
-    crate::techniques::fill(&mut summary, scenario, &world);
+    crate::techniques::fill(&mut summary, scenario, network, &world);
     summary.speed = Some(meter.stop(&world));
     let names: Vec<Arc<str>> = network.nodes.iter().map(|node| node.name.as_str().into()).collect();
     let records = Records {

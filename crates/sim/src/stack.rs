@@ -1,13 +1,16 @@
 //! The TCP stack that a scenario describes.
 
 use fanin_scenario::{CongestionControl as Wanted, M21Charge, Profile, Transport};
-use fanin_units::Ratio;
+use fanin_units::{Duration, Ratio};
 
 use crate::Error;
 use crate::tcp::{Config, CongestionControl, DctcpParameters, DelayedAck, Segmentation, SwiftParameters};
 
 /// The window of a burst that waits for more acknowledgements: `tcp_tso_win_divisor` of Linux.
 const BURST_WINDOW_DIVISOR: u32 = 3;
+
+/// A delayed acknowledgement's time-out that leaves Linux its own rule: `TCP_DELACK_MIN`, and up to `TCP_DELACK_MAX`.
+const DELAYED_ACK_OF_LINUX: Duration = Duration::from_millis(40);
 
 /// Translates the transport section of a scenario: the named profile, and what differs from it.
 pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
@@ -82,7 +85,9 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
     config.timer_tick = transport.timer_granularity;
     config.delayed_ack = match profile.delayed_ack {
         _ if !transport.delayed_ack => DelayedAck::Off,
-        linux @ DelayedAck::Linux { .. } => linux,
+        linux @ DelayedAck::Linux { .. } if transport.delayed_ack_timeout == DELAYED_ACK_OF_LINUX => linux,
+        // `icsk_delack_max`, by which `tcp_send_delayed_ack` bounds what it has adapted to.
+        DelayedAck::Linux { .. } => DelayedAck::Linux { max: transport.delayed_ack_timeout },
         DelayedAck::Off | DelayedAck::Rfc1122 { .. } => {
             DelayedAck::Rfc1122 { timeout: transport.delayed_ack_timeout }
         }

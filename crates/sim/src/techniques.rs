@@ -2,19 +2,25 @@
 
 use fanin_queueing::{Limit, M21Switch};
 use fanin_report::Summary;
-use fanin_scenario::{CongestionControl, Scenario};
+use fanin_scenario::{CongestionControl, Scenario, WorkloadKind};
 use serde_json::{Value, json};
 
 use crate::diatcp::{Diatcp, DiatcpCounters};
 use crate::fabric::PauseFigures;
 use crate::ictcp::IctcpCounters;
 use crate::m21::{M21Counters, M21Switches};
+use crate::network::Network;
 use crate::rings::RingFigures;
 use crate::sird::{Sird, SirdCounters};
 use crate::world::{Workload, World};
 
 /// Fills in what the techniques that a scenario uses have to say, over the whole run.
-pub(crate) fn fill<W: Workload>(summary: &mut Summary, scenario: &Scenario, world: &World<W>) {
+pub(crate) fn fill<W: Workload>(
+    summary: &mut Summary,
+    scenario: &Scenario,
+    network: &Network,
+    world: &World<W>,
+) {
     let mut add = |key: &str, figures: Value| {
         summary.techniques.insert(key.to_owned(), figures);
     };
@@ -50,6 +56,9 @@ pub(crate) fn fill<W: Workload>(summary: &mut Summary, scenario: &Scenario, worl
     }
     if scenario.transport.congestion_control == CongestionControl::Dctcp {
         add("dctcp", dctcp(world));
+    }
+    if scenario.transport.congestion_control == CongestionControl::Static {
+        add("static", windows(scenario, network));
     }
 }
 
@@ -102,6 +111,19 @@ fn pause(figures: PauseFigures, now: u64) -> Value {
         "stopped_share_max": figures.stopped_most as f64 / now.max(1) as f64,
         "storms": figures.storms,
         "input_bytes_max": figures.input_bytes_max,
+    })
+}
+
+/// What all windows towards a collector hold together, in packets and as frames in a switch (ICC'15 eqs (6) and (7)): a queue that is
+/// larger than that cannot be, and a buffer that is less than that beyond the path's own bytes may lose.
+fn windows(scenario: &Scenario, network: &Network) -> Value {
+    let own = u32::from(scenario.workload.kind == WorkloadKind::AllToAll);
+    let senders = u64::from(scenario.senders() - own);
+    let window = scenario.transport.static_window.get();
+    json!({
+        "window_packets": window,
+        "senders": senders,
+        "windows_bytes": senders * window * u64::from(network.frame_bytes),
     })
 }
 

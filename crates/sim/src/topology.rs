@@ -3,7 +3,7 @@
 //! A further topology is one more function here that adds nodes and links, and a line in [`build`].
 
 use fanin_scenario::{
-    Buffering, CongestionControl, Framing as Wanted, Link, Scenario, Switch, Topology, WorkloadKind,
+    Buffering, CongestionControl, Ecn, Framing as Wanted, Link, Scenario, Switch, Topology, WorkloadKind,
 };
 
 use crate::Error;
@@ -47,7 +47,8 @@ pub fn build(scenario: &Scenario) -> Result<(Network, Roles), Error> {
         has_uplinks,
         section,
     };
-    let software = Switch { buffering: Buffering::Daqring, ..scenario.core.clone() };
+    // What the hardware beside it marks has passed its rings as it came.
+    let software = Switch { buffering: Buffering::Daqring, ecn: Ecn::default(), ..scenario.core.clone() };
     let switches = vec![
         kind(&scenario.tor, true, "tor"),
         kind(&scenario.core, false, "core"),

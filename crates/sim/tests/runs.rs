@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use fanin_report::{Records, Summary};
-use fanin_scenario::{Scenario, load_text};
+use fanin_scenario::{EcnMode, PauseMode, Scenario, load_text};
 use fanin_sim::{Control, End, Outcome, Point, run, sweep};
 
 /// A small system of two racks that runs in milliseconds.
@@ -241,10 +241,18 @@ fn what_is_not_simulated_is_refused() {
     for (sets, key) in [
         (&["tor.buffering=daqring", "tor.daqring.rate=5 kb/s"][..], "daqring"),
         (&["tor.buffering=daqring", "tor.daqring.frames=20000000"], "daqring"),
-        (&["tor.buffering=daqring", "aggregation.pause.mode=pause"], "aggregation.pause.mode"),
-        (&["tor.buffering=daqring", "tor.ecn.mode=threshold"], "tor.ecn.mode"),
     ] {
         let error = run(&scenario(SMALL, sets), 1, &Control::default()).unwrap_err();
+        assert!(error.to_string().starts_with(key), "{error}");
+    }
+    // What a file is refused for where it is read, a scenario that is made otherwise is refused for here.
+    let rings = || scenario(SMALL, &["tor.buffering=daqring"]);
+    let (mut stops, mut marks, mut writes) = (rings(), rings(), rings());
+    stops.aggregation.pause.mode = PauseMode::Pause;
+    marks.tor.ecn.mode = EcnMode::Threshold;
+    writes.tor.m21 = true;
+    for (scenario, key) in [(stops, "aggregation.pause.mode"), (marks, "tor.ecn.mode"), (writes, "tor.m21")] {
+        let error = run(&scenario, 1, &Control::default()).unwrap_err();
         assert!(error.to_string().starts_with(key), "{error}");
     }
 }

@@ -125,6 +125,15 @@ fn redirected_flows_keep_a_shallow_switch_from_losing() {
     // Rules may redirect some flows only; a single slow host port holds them up.
     let some = preset("multihost", &[&sets[..], &["core.daqring.flows=[\"readout->collector:0\"]"]].concat());
     assert_eq!(figure(&some, "daqring", "rings"), 1.0);
+    // The hardware may mark what its own queues hold; rings let marks pass and make none.
+    let marks = [
+        "transport.congestion_control=dctcp",
+        "transport.delayed_ack=false",
+        "core.ecn.mode=threshold",
+        "core.ecn.threshold=2",
+    ];
+    let marks = preset("multihost", &[&sets[..], &marks].concat());
+    assert!(figure(&marks, "ecn", "marked") > 0.0 && figure(&marks, "daqring", "rings") == 30.0);
     let slow = ["network.hybrid.host_ports=1", "network.hybrid.link.rate=5 Gb/s"];
     let slow = preset("multihost", &[&sets[..], &slow].concat());
     assert!(mean_ms(&slow) > 1.3 * mean_ms(&rings), "{} {}", mean_ms(&slow), mean_ms(&rings));
@@ -139,6 +148,25 @@ fn planes_carry_a_collectors_flows_together_unless_they_are_hashed() {
     // Rings of one collector in several planes together exceed its link: the rack's shallow switch drops.
     assert!(drops(&hashed) > 0);
     assert!(figure(&hashed, "daqring", "rings") > figure(&even, "daqring", "rings"));
+}
+
+/// ICC'15 §IV.C.4: each phase of a collection has figures of its own, which add up to those of the events.
+#[test]
+fn steps_have_times_of_their_own() {
+    let steps = "workload.steps=[{ name = \"L2\", fraction = 0.25, processing_time = \"1 ms\", accept = 0.3 }, \
+                 { name = \"EB\", fraction = 1, processing_time = \"1 ms\", accept = 0 }]";
+    let outcome = small(&[steps]);
+    let events = outcome.summary.events.as_ref().unwrap().collected as f64;
+    let (first, second) =
+        (figure(&outcome, "step_L2", "collected"), figure(&outcome, "step_EB", "collected"));
+    assert!(first == events && second > 0.1 * events && second < 0.5 * events, "{events} {first} {second}");
+    let of = |step: &str, key: &str| figure(&outcome, step, key);
+    let sum = first * of("step_L2", "time_ms_mean") + second * of("step_EB", "time_ms_mean");
+    assert!((sum / events / mean_ms(&outcome) - 1.0).abs() < 1e-9, "{sum} {}", mean_ms(&outcome) * events);
+    // Three quarters of the fragments against one.
+    assert!(of("step_EB", "time_ms_mean") > 2.0 * of("step_L2", "time_ms_mean"));
+    assert!(of("step_L2", "time_ms_max") >= of("step_L2", "time_ms_p99"));
+    assert!(!small(&[]).summary.techniques.keys().any(|key| key.starts_with("step_")));
 }
 
 #[test]
@@ -171,6 +199,26 @@ fn a_central_arbiter_leaves_no_queues() {
     assert!(mean_ms(&larger) > mean_ms(&late));
 }
 
+/// Schedules that fill half of the links lend them for twice as long.
+#[test]
+fn schedules_leave_a_share_of_the_links_free() {
+    let half = "shaping.utilisation=0.5";
+    let fastpass = ["shaping.method=fastpass", "shaping.fastpass.slot_mtus=2"];
+    let (all, less) = (small(&fastpass), small(&[&fastpass[..], &[half]].concat()));
+    assert_eq!(figure(&all, "fastpass", "timeslot_us"), 24.608);
+    assert_eq!(figure(&less, "fastpass", "timeslot_us"), 49.216);
+    assert!(
+        mean_ms(&less) > 1.4 * mean_ms(&all) && drops(&less) == 0,
+        "{} {}",
+        mean_ms(&less),
+        mean_ms(&all)
+    );
+    let shifted = ["shaping.method=barrel-shifter", "shaping.barrel_shifter.barrier=clock"];
+    let (all, less) = (small(&shifted), small(&[&shifted[..], &[half]].concat()));
+    let phase_ms = |outcome: &Outcome| figure(outcome, "barrel_shifter", "phase_ms_mean");
+    assert!((phase_ms(&less) / phase_ms(&all) - 2.0).abs() < 1e-3, "{} {}", phase_ms(&less), phase_ms(&all));
+}
+
 #[test]
 fn an_arbiter_that_dies_is_replaced_or_done_without() {
     let dies =
@@ -180,6 +228,11 @@ fn an_arbiter_that_dies_is_replaced_or_done_without() {
     for standby in ["shaping.fastpass.standby=true", "shaping.fastpass.standby=false"] {
         let outcome = small(&[&dies[..], &[standby]].concat());
         assert!(longest(&outcome) > longest(&alive) + 10.0 && longest(&outcome) < 80.0, "{standby}");
+        let figures =
+            ["deaths", "takeovers", "packets_given_up"].map(|key| figure(&outcome, "fastpass", key));
+        let is_replaced = standby.ends_with("true");
+        assert_eq!((figures[0], figures[1]), (1.0, f64::from(u8::from(is_replaced))));
+        assert_eq!(figures[2] > 0.0, !is_replaced, "{standby}: {figures:?}");
     }
 }
 
@@ -192,6 +245,14 @@ fn a_barrel_shifter_keeps_senders_apart() {
         let shifted = small(&["tor.buffer=40 kB", "shaping.method=barrel-shifter", &barrier]);
         assert_eq!((drops(&shifted), timeouts(&shifted)), (0, 0), "{barrier}");
         assert!(figure(&shifted, "barrel_shifter", "transfers") >= 12.0 * 160.0, "{barrier}");
+        let phase_ms = figure(&shifted, "barrel_shifter", "phase_ms_mean");
+        if barrier.ends_with("clock") {
+            // Six fragments of 1.1 kB and a header of the message in five segments at 1 Gb/s, timestamps and framing counted.
+            assert!((phase_ms - (6_600.0 + 5.0 * 90.0 + 40.0) * 8e-6).abs() < 1e-3, "{phase_ms} ms");
+        } else {
+            // A word to a readout and one back over 10 Gb/s at the least; at the most the answer and 160 us of words.
+            assert!(phase_ms > 0.004 && phase_ms < 0.22, "{phase_ms} ms");
+        }
     }
     let pushed = small(&["shaping.method=barrel-shifter", "workload.kind=push"]);
     assert_eq!(drops(&pushed), 0);

@@ -208,6 +208,33 @@ fn pause_never_drops_within_its_bound() {
     assert!(plain.summary.network.unwrap().drops.unwrap() > 0);
 }
 
+/// A receiver that is so slow that its switch keeps the senders stopped is a storm for each of them.
+#[test]
+fn a_storm_is_counted() {
+    let storms = |rate: &str| {
+        let rate = format!("link.rate={rate}");
+        let sets = [
+            "run.duration=300 ms",
+            &rate,
+            "readout.link.rate=1 Gb/s",
+            "workload.request_size=8 kB",
+            "workload.senders=8",
+            "tor.pause.mode=pause",
+            "tor.pause.xoff=6 kB",
+            "tor.pause.xon=2 kB",
+            "tor.buffer=1 MB",
+        ];
+        let slow = outcome("incast", &sets);
+        assert_eq!(slow.summary.network.clone().unwrap().drops, Some(0));
+        (figure(&slow.summary, "pause.storms"), figure(&slow.summary, "pause.stop_ms_max"))
+    };
+    // A sender goes on when some 4 kB of its own have left, of eight senders' in turn: 256 kb, 256 ms at 1 Mb/s.
+    let (slow, longest) = storms("1 Mb/s");
+    assert!((1.0..=8.0).contains(&slow) && longest > 100.0, "{slow} {longest}");
+    let (none, longest) = storms("100 Mb/s");
+    assert!(none == 0.0 && longest < 100.0, "{none} {longest}");
+}
+
 #[test]
 fn pause_that_never_stops_anybody_changes_nothing() {
     let rack: Vec<&str> =
@@ -304,6 +331,39 @@ fn minimum_rto_of_microseconds_repairs_at_once() {
     assert!(delayed > 600.0, "{delayed}");
 }
 
+/// A window of one packet waits for each acknowledgement: by the kernel's rule, which begins with quick ones, or for as long as
+/// the scenario says, in all stacks.
+#[test]
+fn delayed_acknowledgements_wait_no_longer_than_they_may() {
+    let mean_ms = |profile: &str, more: &[&str]| {
+        let profile = format!("transport.profile={profile}");
+        let mut sets = vec![
+            "run.duration=2 s",
+            "workload.senders=1",
+            "workload.request_size=28960 B",
+            "transport.congestion_control=static",
+            "transport.static_window=1",
+            "transport.timer_granularity=1 us",
+            &profile,
+        ];
+        sets.extend(more);
+        outcome("incast", &sets).summary.requests.unwrap().time_ms.unwrap().mean
+    };
+    for profile in ["linux-2.6.32", "linux-6", "textbook"] {
+        let off = mean_ms(profile, &["transport.delayed_ack=false"]);
+        let waits = |timeout: &str| mean_ms(profile, &["transport.delayed_ack=true", timeout]);
+        let (one, hundred, four) = (
+            waits("transport.delayed_ack_timeout=1 us"),
+            waits("transport.delayed_ack_timeout=100 us"),
+            waits("transport.delayed_ack_timeout=4 ms"),
+        );
+        // 20 segments, of which all but the last are full.
+        assert!((off..off + 20.0 * 0.002).contains(&one), "{profile}: {off} {one}");
+        assert!((off + 10.0 * 0.1..off + 22.0 * 0.1).contains(&hundred), "{profile}: {off} {hundred}");
+        assert!((off + 10.0 * 4.0..off + 22.0 * 4.0).contains(&four), "{profile}: {off} {four}");
+    }
+}
+
 #[test]
 fn static_windows_fill_no_more_than_equation_7_says() {
     for (senders, window) in [(2, 3), (8, 4), (16, 2), (40, 1), (16, 3)] {
@@ -318,6 +378,7 @@ fn static_windows_fill_no_more_than_equation_7_says() {
         let network = outcome.summary.network.clone().unwrap();
         // ICC'15 eqs (6) and (7), a packet as the frame that it is in a switch. 64 kB hold 42 of them.
         let in_flight = senders * window * 1_518;
+        assert_eq!(figure(&outcome.summary, "static.windows_bytes"), in_flight as f64);
         assert!(network.queue_bytes_max.unwrap() <= in_flight.min(64_000), "{sets:?} {network:?}");
         assert_eq!(network.drops.unwrap() == 0, in_flight <= 64_000 + 10 * 1_518, "{sets:?} {network:?}");
     }

@@ -75,10 +75,16 @@ pub(super) fn claims() -> Vec<Claim> {
         Claim {
             id: "T093",
             place: "thesis §6.5, fig. 6.13",
-            says: "FCFS at 90 % needs 30 MB of shared memory",
-            expected: "within 5 % of 60 MB at 36 MB, above it at 24 MB (30 MB ± 20 %)",
-            points: ["24 MB", "36 MB", "60 MB"].map(|size| shared(B1000, "fcfs", size)).to_vec(),
-            judge: judge_least,
+            says: "FCFS at 90 % needs 30 MB of shared memory; random never reaches the least collection time",
+            expected: "within 5 % of 60 MB at 36 MB, above it at 24 MB (30 MB ± 20 %); random more than 5 % above it at 60 MB",
+            points: [("fcfs", "24 MB"), ("fcfs", "36 MB"), ("fcfs", "60 MB"), ("random", "60 MB")]
+                .map(|(policy, size)| shared(B1000, policy, size))
+                .to_vec(),
+            judge: |got| {
+                let m = means(got);
+                let Judged { holds, .. } = judge_least(&got[..3]);
+                Judged::new(holds && m[3] > 1.05 * m[2], ms(&m))
+            },
             known: None,
         },
         Claim {

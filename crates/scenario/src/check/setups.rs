@@ -27,8 +27,37 @@ impl Check<'_> {
                         ROLES.join(", ")
                     ),
                 );
+                continue;
+            }
+            let missing = rule.split("->").filter_map(|host| self.missing(host)).next();
+            if let Some((role, number, there)) = missing {
+                self.fail(
+                    &path,
+                    format!("{rule:?} names {role} {number}, but there are {there}, counted from 0"),
+                    "no such host",
+                    None,
+                    match there {
+                        0 => format!("leave the rule out: there is no {role}"),
+                        there => format!("give a number from 0 to {}, or \"*\"", there - 1),
+                    },
+                );
             }
         }
+    }
+
+    /// The host that a side of a rule names by its number, and how many there are, if that is too few.
+    fn missing(&self, host: &str) -> Option<(&'static str, u32, u64)> {
+        let (kind, number) = host.trim().split_once(':')?;
+        let number: u32 = number.parse().ok()?;
+        let s = self.scenario;
+        let role = ROLES.into_iter().find(|&role| role == kind)?;
+        let there = match role {
+            "readout" => u64::from(s.senders()),
+            "collector" => s.collectors_total(),
+            "supervisor" => 1,
+            _ => u64::from(s.logger.hosts),
+        };
+        (u64::from(number) >= there).then_some((role, number, there))
     }
 
     /// Traffic that is not asked for.
@@ -171,7 +200,6 @@ impl Check<'_> {
         }
     }
 
-    /// Memory of the readouts.
     /// Connections that are to be traced have to be there.
     pub(super) fn traced(&mut self) {
         let total = self.scenario.connections_total();
@@ -188,6 +216,7 @@ impl Check<'_> {
         }
     }
 
+    /// Memory of the readouts.
     pub(super) fn readout_memory(&mut self) {
         let readout = &self.scenario.readout;
         let Some(mean) = readout.fragment_size.mean() else { return };

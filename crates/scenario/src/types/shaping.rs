@@ -144,12 +144,20 @@ pub struct Shaping {
     pub discipline: CreditDiscipline,
     /// The order in which a collector asks the readouts.
     pub request_order: RequestOrder,
-    /// Share of the last hop that paced methods fill.
+    /// Share of the links that schedules fill: timeslots of the arbiter, and of a barrel shifter's clock, last longer.
     pub utilisation: Ratio,
     /// The central arbiter.
     pub fastpass: Fastpass,
     /// The barrel shifter.
     pub barrel_shifter: BarrelShifter,
+}
+
+impl Shaping {
+    /// For how long a link is lent that is busy for so long, where only a share of it is to be filled.
+    #[must_use]
+    pub fn stretched(&self, busy: Duration) -> Duration {
+        busy.checked_mul_ratio(Ratio::ONE.get(), self.utilisation.get()).unwrap_or(Duration::MAX)
+    }
 }
 
 impl Default for Shaping {

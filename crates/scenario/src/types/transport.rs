@@ -233,7 +233,7 @@ pub struct Transport {
     pub timer_granularity: Duration,
     /// Whether a receiver may wait before it acknowledges.
     pub delayed_ack: bool,
-    /// The longest that it waits.
+    /// The longest that it waits; at 40 ms Linux profiles keep the kernel's own rule, which goes from there to 200 ms.
     pub delayed_ack_timeout: Duration,
     /// Whether short segments are sent at once (`TCP_NODELAY`).
     pub nodelay: bool,

@@ -3,6 +3,7 @@
 mod push;
 mod settings;
 mod shifter;
+mod steps;
 
 use fanin_dataflow::{
     ClearConfig, Collector, CollectorConfig, FragmentSet, L1Id, Logger, LoggerConfig, Message, Outcome, Peer,
@@ -22,6 +23,7 @@ use crate::topology::Roles;
 use crate::workload::building::push::Push;
 use crate::workload::building::settings::{memory_matters, small};
 use crate::workload::building::shifter::Shifter;
+use crate::workload::building::steps::Steps;
 use crate::workload::sizes::{Data, Sizes};
 use crate::world::{EndIndex, Outbox, Workload};
 
@@ -114,6 +116,7 @@ pub(crate) struct Building {
     /// Whether readouts are given fragments as the trigger accepts events, and keep them until they are told otherwise.
     keeps_fragments: bool,
     push: Option<Push>,
+    steps: Steps,
     shifter: Option<Box<Shifter>>,
     /// Hosts that have died.
     dead: Vec<bool>,
@@ -228,6 +231,7 @@ impl Building {
             shares_hosts,
             keeps_fragments,
             push,
+            steps: Steps::new(scenario),
             shifter: None,
             dead: vec![false; 1 + (readouts + collectors) as usize + usize::from(loggers)],
             how: String::new(),
@@ -439,7 +443,10 @@ impl Building {
                     self.tap(event.0, true, outbox);
                 }
             }
-            What::Collected { began, bytes, missing, .. } => {
+            What::Collected { step, building, began, bytes, missing, .. } => {
+                if !building {
+                    self.steps.note(step, event.0, (at - began).get());
+                }
                 // A time that was collected in steps is their sum. What is pushed is on its way from the assignment on.
                 let time = match self.push {
                     Some(_) => row.collection_time_ps.unwrap_or(at.get() - row.assigned_ps),
@@ -725,8 +732,9 @@ impl Measured for Building {
                 wait_ms_mean: (requests > 0).then(|| waited / requests as f64),
             });
         }
+        self.steps.fill(summary, rows, span);
         if let Some(shifter) = &self.shifter {
-            summary.techniques.insert("barrel_shifter".to_owned(), shifter.figures(span.until));
+            summary.techniques.insert("barrel_shifter".to_owned(), shifter.figures());
         }
         if self.keeps_fragments {
             let (mut held_max, mut xoffs, mut xoff_ms) = (0, 0, 0.0);

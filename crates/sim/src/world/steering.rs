@@ -4,6 +4,7 @@ use fanin_units::{Instant, Rate};
 
 use super::{EndIndex, Workload, World};
 use crate::diatcp::{Awaits, Diatcp};
+use crate::fabric::NIL;
 use crate::ictcp::Ictcp;
 use crate::network::PortIndex;
 
@@ -57,6 +58,10 @@ impl<W: Workload> World<W> {
     ) {
         for index in (0..2 * connections).step_by(2) {
             let end = &mut self.ends[index as usize];
+            if end.route.port == NIL {
+                // A host that is both asks nothing of itself.
+                continue;
+            }
             let window = ictcp.add(end.host, index, rate(end.route.port));
             end.endpoint.set_window_clamp(window);
         }

@@ -219,3 +219,49 @@ proptest! {
         prop_assert_eq!(&outcome([5, 2, 7], &sends, mode, counts, ahead), &shortest);
     }
 }
+
+/// Frames of a stopped port's other priority may fill its line when it may go on: what waits for its bulk data has to be looked
+/// after all the same, or a neighbour that was stopped because of them would never go on.
+#[test]
+fn bulk_that_goes_on_behind_urgent_frames_lets_the_neighbour_go_on() {
+    const FULL: u16 = 1462;
+    let bulk = |at, host| (at, host, 10, FULL, true);
+    let sends: [Send; 7] = [
+        bulk(0, 0),
+        bulk(0, 0),
+        bulk(0, 1),
+        bulk(0, 2),
+        (0, 3, 12, FULL, false),
+        // On their way when the ports go on that were stopped.
+        (168, 1, 39, 724, false),
+        (192, 2, 39, FULL, false),
+    ];
+    for counts in [false, true] {
+        let foreseen = [LINE_MAX, LINE_MAX / 4, LINE_MAX];
+        let foreseen = outcome(foreseen, &sends, PauseMode::Priority, counts, 2);
+        assert_eq!(foreseen, outcome([1, 0, 1], &sends, PauseMode::Priority, counts, 2), "{counts}");
+        assert!(foreseen.starts_with("[] "), "no deadlock");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    /// So it is whatever streams of urgent frames pass bulk data that are stopped and go on.
+    #[test]
+    fn foresight_changes_nothing_where_urgent_frames_pass(
+        bulk in prop::collection::vec(((0_u16..60).prop_map(|step| step * 6), any::<u8>(), 10_u8..60), 4..20),
+        urgent in prop::collection::vec(
+            ((0_u16..200).prop_map(|step| step * 6), any::<u8>(), 1_u8..60, prop::sample::select(vec![0_u16, 724, 1462])),
+            1..30,
+        ),
+        counts: bool, ahead in 1_u32..3,
+    ) {
+        let bulk = bulk.into_iter().map(|(at, host, frames)| (at, host, frames, 1462, true));
+        let urgent = urgent.into_iter().map(|(at, host, frames, payload)| (at, host, frames, payload, false));
+        let sends: Vec<Send> = bulk.chain(urgent).collect();
+        let mode = PauseMode::Priority;
+        let shortest = outcome([1, 0, 1], &sends, mode, counts, ahead);
+        let foreseen = [LINE_MAX, LINE_MAX / 4, LINE_MAX];
+        prop_assert_eq!(&outcome(foreseen, &sends, mode, counts, ahead), &shortest);
+    }
+}

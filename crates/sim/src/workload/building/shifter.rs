@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use fanin_dataflow::{LinearShift, Message, Peer, PhaseBarrier, ShiftHost};
+use fanin_dataflow::{BarrierCounters, LinearShift, Message, Peer, PhaseBarrier, ShiftHost};
 use fanin_scenario::{Barrier, Scenario, ShapingMethod};
 use fanin_units::{Bytes, Duration, Instant};
 use serde_json::{Value, json};
@@ -44,7 +44,6 @@ pub(super) struct Shifter {
     /// Slots in which a pair had something to send; the clock's, the barrier counts for itself.
     transfers: u64,
     empty: u64,
-    began: Instant,
     faults: Faults,
     /// Events that lack fragments of a dead readout.
     pub(super) incomplete: u64,
@@ -75,7 +74,11 @@ impl Shifter {
         let shift = LinearShift::new(readouts, collectors);
         let slowest = scenario.readout.link.rate.min(scenario.link.rate);
         let wire = Bytes::new(ideal.wire_bytes(answer_bytes) * u64::from(settings.events));
-        let slot = if settings.slot.is_zero() { slowest.time_to_send(wire) } else { settings.slot };
+        let slot = if settings.slot.is_zero() {
+            scenario.shaping.stretched(slowest.time_to_send(wire))
+        } else {
+            settings.slot
+        };
         let pace = match settings.barrier {
             Barrier::Complete => {
                 Pace::Barrier(Box::new(PhaseBarrier::new(Instant::START, shift, settings.timeout)))
@@ -99,7 +102,6 @@ impl Shifter {
             released: 0,
             transfers: 0,
             empty: 0,
-            began: Instant::START,
             faults: Faults { at, excluded_at: at + settings.timeout, hosts, has_died, is_known: has_died },
             incomplete: 0,
         })
@@ -120,16 +122,17 @@ impl Shifter {
         [pace, death, notice].into_iter().flatten().min()
     }
 
-    /// Its figures for the summary.
-    pub(super) fn figures(&self, now: Instant) -> Value {
-        let (phases, transfers, empty, excluded) = match &self.pace {
+    /// Its figures for the summary, up to the phase that began last.
+    pub(super) fn figures(&self) -> Value {
+        let (phases, transfers, empty, excluded, last) = match &self.pace {
             Pace::Barrier(barrier) => {
                 let counters = barrier.counters();
-                (counters.phases, counters.transfers, counters.empty, counters.excluded)
+                let BarrierCounters { phases, transfers, empty, excluded } = *counters;
+                (phases, transfers, empty, excluded, barrier.began())
             }
-            Pace::Clock { phase, .. } => {
+            Pace::Clock { slot, phase } => {
                 let excluded = if self.faults.is_known { self.faults.hosts.len() as u64 } else { 0 };
-                (*phase, self.transfers, self.empty, excluded)
+                (*phase, self.transfers, self.empty, excluded, Instant::START + *slot * *phase)
             }
         };
         let mut figures = json!({
@@ -140,7 +143,7 @@ impl Shifter {
             "incomplete": self.incomplete,
         });
         if phases > 0 {
-            let time = now.saturating_since(self.began).as_millis_f64();
+            let time = last.saturating_since(Instant::START).as_millis_f64();
             figures["phase_ms_mean"] = json!(time / phases as f64);
         }
         if self.released > 0 {

@@ -1,0 +1,282 @@
+//! Settings that nothing reads, given the others: most likely a mistake, so that each is pointed out.
+
+use super::switches_used;
+use crate::errors::Problem;
+use crate::tree::Table;
+use crate::types::*;
+
+/// Settings that the user changed and that nothing reads.
+pub(crate) fn without_effect(scenario: &Scenario, tree: &Table) -> Vec<Problem> {
+    let as_value = |scenario: &Scenario| toml::Value::try_from(scenario).ok();
+    let (Some(set), Some(default)) = (as_value(scenario), as_value(&Scenario::default())) else {
+        return Vec::new();
+    };
+    let at = |value: &toml::Value, path: &str| {
+        path.split('.').try_fold(value.clone(), |v, key| v.get(key).cloned())
+    };
+    let mut problems = Vec::new();
+    for Row { path, is_read, why } in rows(scenario) {
+        let Some(node) = tree.find(&path) else { continue };
+        if !is_read
+            && let Some(place) = node.key.as_ref().or(node.place())
+            && place.source.is_outermost
+            && at(&set, &path) != at(&default, &path)
+        {
+            let mut problem = Problem::at(place.clone(), format!("`{path}` has no effect here: {why}"));
+            problem.label = "nothing reads this".to_owned();
+            problem.help.push("remove it, or change the setting that it belongs to".to_owned());
+            problems.push(problem);
+        }
+    }
+    problems
+}
+
+/// A setting, whether something reads it, and if not, why not.
+struct Row {
+    path: String,
+    is_read: bool,
+    why: String,
+}
+
+fn row(path: &str, is_read: bool, why: &str) -> Row {
+    Row { path: path.to_owned(), is_read, why: why.to_owned() }
+}
+
+fn rows(s: &Scenario) -> Vec<Row> {
+    let mut rows = workload(s);
+    rows.extend(transport(s));
+    rows.extend(shaping(s));
+    rows.extend(network(s));
+    for (name, switch) in switches_used(s) {
+        rows.extend(memory(s, name, switch));
+        rows.extend(signals(s, name, switch));
+    }
+    rows
+}
+
+fn workload(s: &Scenario) -> Vec<Row> {
+    let barrier = s.is_barrier();
+    let no_barrier = "workload.kind is neither \"fixed-fragment\" nor \"fixed-block\"";
+    let only_barrier = "workload.kind is a barrier workload";
+    let shares = s.transport.congestion_control == CongestionControl::Diatcp;
+    vec![
+        row("workload.senders", barrier, no_barrier),
+        row("workload.request_size", barrier, no_barrier),
+        row("workload.service_delay_max", barrier, no_barrier),
+        row(
+            "workload.fraction",
+            !barrier && s.workload.steps.is_empty(),
+            "there are steps, or a barrier workload",
+        ),
+        row("workload.steps", !barrier, only_barrier),
+        row(
+            "workload.deadline",
+            barrier || shares,
+            "only barrier workloads count deadlines, and only transport.congestion_control = \"diatcp\" heeds them",
+        ),
+        row("readout.hosts", !barrier, "a barrier workload has workload.senders"),
+        row("readout.fragment_size", !barrier, "a barrier workload has workload.request_size"),
+        row("supervisor.rate", !barrier, only_barrier),
+        row("supervisor.policy", !barrier, only_barrier),
+        row(
+            "supervisor.tie_break",
+            !barrier && s.supervisor.policy == Policy::NodeLoadBalancing,
+            "supervisor.policy is not \"node-load-balancing\"",
+        ),
+    ]
+}
+
+fn transport(s: &Scenario) -> Vec<Row> {
+    let t = &s.transport;
+    let cc = t.congestion_control;
+    let of = |key: &str, method: CongestionControl, name: &str| {
+        let why = format!("transport.congestion_control is not \"{name}\"");
+        row(&format!("transport.{key}"), cc == method, &why)
+    };
+    let is_tcp = cc != CongestionControl::Sird;
+    let no_tcp = "transport.congestion_control = \"sird\" is no TCP";
+    let marks = |switch: &Switch| matches!(switch.ecn.mode, EcnMode::Threshold | EcnMode::RedMark);
+    let is_marked = switches_used(s).iter().any(|(_, switch)| marks(switch));
+    let mut rows = vec![
+        of("static_window", CongestionControl::Static, "static"),
+        of("dctcp", CongestionControl::Dctcp, "dctcp"),
+        of("swift", CongestionControl::Swift, "swift"),
+        of("sird", CongestionControl::Sird, "sird"),
+        of("m21tcp", CongestionControl::M21tcp, "m21tcp"),
+        of("diatcp", CongestionControl::Diatcp, "diatcp"),
+        row(
+            "transport.m21tcp.header",
+            cc != CongestionControl::M21tcp || t.m21tcp.charge == M21Charge::Flow,
+            "transport.m21tcp.charge is not \"flow\"",
+        ),
+        row(
+            "transport.ecn",
+            !is_tcp || is_marked,
+            "no switch marks: all have ecn.mode \"off\" or \"red-drop\"",
+        ),
+        row(
+            "transport.delayed_ack_timeout",
+            !is_tcp || t.delayed_ack,
+            "transport.delayed_ack is false: nothing waits",
+        ),
+    ];
+    let of_tcp = [
+        "ecn",
+        "rto_min",
+        "rto_max",
+        "rto_spread",
+        "timer_granularity",
+        "delayed_ack",
+        "delayed_ack_timeout",
+        "nodelay",
+        "sack",
+        "initial_window",
+        "window_state",
+        "slow_start_after_idle",
+        "receive_window",
+        "offload_burst",
+        "receive_offload",
+    ];
+    rows.extend(of_tcp.map(|key| row(&format!("transport.{key}"), is_tcp, no_tcp)));
+    rows
+}
+
+fn shaping(s: &Scenario) -> Vec<Row> {
+    let (method, fastpass, shifter) = (s.shaping.method, &s.shaping.fastpass, &s.shaping.barrel_shifter);
+    let has_credits = method == ShapingMethod::Credits;
+    let is_paced = method == ShapingMethod::Fastpass;
+    let is_shifted = method == ShapingMethod::BarrelShifter;
+    let by_clock = is_shifted && shifter.barrier == Barrier::Clock;
+    let no_credits = "shaping.method is not \"credits\"";
+    let lives = "shaping.fastpass.fail_at is zero: the arbiter never dies";
+    let nobody_fails = shifter.failed_readouts.is_empty() && shifter.failed_collectors.is_empty();
+    vec![
+        row("shaping.credits", has_credits, no_credits),
+        row("shaping.discipline", has_credits, no_credits),
+        row(
+            "shaping.request_order",
+            !s.is_barrier() && s.workload.kind != WorkloadKind::Push,
+            "nothing is requested from one readout after the other in this workload",
+        ),
+        row(
+            "shaping.utilisation",
+            is_paced || (by_clock && shifter.slot.is_zero()),
+            "neither shaping.method = \"fastpass\" nor a barrel shifter whose clock has no slot of its own",
+        ),
+        row("shaping.fastpass", is_paced, "shaping.method is not \"fastpass\""),
+        row("shaping.fastpass.failover", !is_paced || !fastpass.fail_at.is_zero(), lives),
+        row("shaping.fastpass.standby", !is_paced || !fastpass.fail_at.is_zero(), lives),
+        row("shaping.barrel_shifter", is_shifted, "shaping.method is not \"barrel-shifter\""),
+        row(
+            "shaping.barrel_shifter.slot",
+            !is_shifted || by_clock,
+            "shaping.barrel_shifter.barrier is not \"clock\"",
+        ),
+        row(
+            "shaping.barrel_shifter.fail_at",
+            !is_shifted || !nobody_fails,
+            "neither failed_readouts nor failed_collectors names a host",
+        ),
+    ]
+}
+
+fn network(s: &Scenario) -> Vec<Row> {
+    let topology = s.network.topology;
+    let has_cores = matches!(topology, Topology::Racks | Topology::Hybrid);
+    let is_star = topology == Topology::Star;
+    let has_planes = topology == Topology::LeafSpine;
+    let no_planes = "network.topology is not \"leaf-spine\"";
+    let no_cores = "the network has no core routers";
+    let has_groups = has_cores && s.network.readouts_per_group > 0;
+    vec![
+        row("network.leaf_spine", has_planes, no_planes),
+        row("network.hybrid", topology == Topology::Hybrid, "network.topology is not \"hybrid\""),
+        row(
+            "network.hybrid.link",
+            topology != Topology::Hybrid || s.network.hybrid.host_ports > 0,
+            "network.hybrid.host_ports is zero",
+        ),
+        row("network.cores", has_cores, no_cores),
+        row("network.uplinks_per_core", has_cores, no_cores),
+        row("network.readouts_per_group", has_cores, no_cores),
+        row(
+            "network.flow_distribution",
+            !is_star || s.readout.links_per_host > 1,
+            "in a star there is one path",
+        ),
+        row("uplink", !is_star, "network.topology is \"star\", which has no uplinks"),
+        row("core", has_cores, no_cores),
+        row(
+            "aggregation",
+            has_groups,
+            "the network has no groups of readouts: another topology, or network.readouts_per_group is zero",
+        ),
+        row("leaf", has_planes, no_planes),
+        row("spine", has_planes, no_planes),
+    ]
+}
+
+/// How a switch divides its memory.
+fn memory(s: &Scenario, name: &str, switch: &Switch) -> Vec<Row> {
+    let of = |key: &str, kinds: &[Buffering], named: &str| {
+        let why = format!("{name}.buffering is not {named}");
+        row(&format!("{name}.{key}"), kinds.contains(&switch.buffering), &why)
+    };
+    use Buffering::{Daqring, Dedicated, DynamicThreshold, Shared, Voq};
+    let limited = [Dedicated, Shared, DynamicThreshold, Voq];
+    let beside = name == "core" && s.network.topology == Topology::Hybrid && s.network.hybrid.host_ports > 0;
+    let mut rows = vec![
+        of("buffer", &limited, "one that has a limit in bytes"),
+        of("uplink_buffer", &[Dedicated], "\"dedicated\""),
+        of("port_limit", &[Shared, Voq], "\"shared\" or \"voq\""),
+        of("input_limit", &[Shared], "\"shared\""),
+        of("pool_split", &[Shared], "\"shared\""),
+        of("pool_charge", &[Shared], "\"shared\""),
+        of("alpha", &[DynamicThreshold], "\"dynamic-threshold\""),
+        of("module_ports", &[Voq], "\"voq\""),
+    ];
+    for key in ["frames", "slot", "rate", "burst", "service", "flows"] {
+        rows.push(row(
+            &format!("{name}.daqring.{key}"),
+            switch.buffering == Daqring || beside,
+            &format!("{name}.buffering is not \"daqring\", and no software switch is beside it"),
+        ));
+    }
+    rows
+}
+
+/// What a switch tells others.
+fn signals(s: &Scenario, name: &str, switch: &Switch) -> Vec<Row> {
+    let (ecn, pause) = (switch.ecn.mode, switch.pause.mode);
+    let by_threshold = ecn == EcnMode::Threshold;
+    let by_red = matches!(ecn, EcnMode::RedMark | EcnMode::RedDrop);
+    let mut rows = Vec::new();
+    let mut add = |key: &str, is_read: bool, why: &str| {
+        rows.push(row(&format!("{name}.{key}"), is_read, &format!("{name}.{why}")));
+    };
+    let t = &s.transport;
+    let knows_ecn =
+        t.ecn || matches!(t.congestion_control, CongestionControl::Dctcp | CongestionControl::Sird);
+    add(
+        "ecn.mode",
+        knows_ecn || !by_threshold || switch.ecn.not_capable == NotCapable::Drop,
+        "ecn.not_capable lets all pass whose sender does not know ECN, and none does: transport.ecn is false",
+    );
+    for key in ["ecn.threshold", "ecn.not_capable"] {
+        add(key, by_threshold, "ecn.mode is not \"threshold\"");
+    }
+    for key in ["ecn.min", "ecn.max", "ecn.weight", "ecn.probability_max", "ecn.gentle"] {
+        add(key, by_red, "ecn.mode is neither \"red-mark\" nor \"red-drop\"");
+    }
+    add("ecn.hard_drop", ecn == EcnMode::RedMark, "ecn.mode is not \"red-mark\"");
+    add("ecn.unit", ecn != EcnMode::Off, "ecn.mode is \"off\"");
+    for key in ["pause.xoff", "pause.xon", "pause.reaction"] {
+        add(key, pause != PauseMode::Off, "pause.mode is \"off\"");
+    }
+    rows.push(row(
+        &format!("{name}.m21"),
+        s.transport.congestion_control == CongestionControl::M21tcp,
+        "transport.congestion_control is not \"m21tcp\"",
+    ));
+    rows
+}

@@ -1,0 +1,43 @@
+//! The steps of a collection in parts (two-phase L2 and EB; ICC'15 §IV.C.4), each with times of its own.
+
+use fanin_report::{EventRow, Span, Summary, times};
+use fanin_scenario::Scenario;
+use serde_json::json;
+
+/// What each step of each event took, from its requests to its last fragment.
+#[derive(Debug)]
+pub(super) struct Steps {
+    names: Vec<String>,
+    /// By step: which event, and how many picoseconds.
+    times: Vec<Vec<(u64, u64)>>,
+}
+
+impl Steps {
+    /// Of a scenario that collects in steps; one without has none.
+    pub(super) fn new(scenario: &Scenario) -> Self {
+        let names: Vec<String> = scenario.workload.steps.iter().map(|step| step.name.clone()).collect();
+        Self { times: names.iter().map(|_| Vec::new()).collect(), names }
+    }
+
+    /// All fragments of a step have come, in so many picoseconds.
+    pub(super) fn note(&mut self, step: u16, event: u64, time_ps: u64) {
+        if let Some(times) = self.times.get_mut(usize::from(step)) {
+            times.push((event, time_ps));
+        }
+    }
+
+    /// Adds the figures of each step, those of events that were assigned within `span`.
+    pub(super) fn fill(&self, summary: &mut Summary, rows: &[EventRow], span: Span) {
+        for (name, noted) in self.names.iter().zip(&self.times) {
+            let measured = noted.iter().filter(|(event, _)| span.holds(rows[*event as usize].assigned_ps));
+            let mut figures = json!({ "collected": measured.clone().count() });
+            if let Some(times) = times(measured.map(|&(_, time)| time), []) {
+                figures["time_ms_mean"] = times.mean.into();
+                figures["time_ms_p50"] = times.p50.into();
+                figures["time_ms_p99"] = times.p99.into();
+                figures["time_ms_max"] = times.max.into();
+            }
+            summary.techniques.insert(format!("step_{name}"), figures);
+        }
+    }
+}
