@@ -22,10 +22,10 @@ type Plain = (&'static str, &'static [&'static str]);
 
 const RACK: Plain = (
     "thesis-a-1000hz",
-    &["run.warmup=0 s", "run.duration=200 ms", "supervisor.policy=node-round-robin", "shaping.credits=480"],
+    &["run.warmup=0 s", "run.duration=600 ms", "supervisor.policy=node-round-robin", "shaping.credits=480"],
 );
 
-const INCAST: Plain = ("incast", &["tor.buffer=8 MB", "run.duration=1 s"]);
+const INCAST: Plain = ("incast", &["tor.buffer=8 MB", "run.duration=10 s"]);
 
 /// A name, and what is set.
 type Technique = (&'static str, &'static [&'static str]);
