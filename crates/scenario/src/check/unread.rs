@@ -11,6 +11,10 @@ pub(crate) fn without_effect(scenario: &Scenario, tree: &Table) -> Vec<Problem> 
     let (Some(set), Some(default)) = (as_value(scenario), as_value(&Scenario::default())) else {
         return Vec::new();
     };
+    // In a file that sets everything, as a resolved scenario does, nobody has chosen each.
+    if sets_all(&set, tree, "") {
+        return Vec::new();
+    }
     let at = |value: &toml::Value, path: &str| {
         path.split('.').try_fold(value.clone(), |v, key| v.get(key).cloned())
     };
@@ -29,6 +33,20 @@ pub(crate) fn without_effect(scenario: &Scenario, tree: &Table) -> Vec<Problem> 
         }
     }
     problems
+}
+
+/// Whether the user set all that a value holds.
+fn sets_all(value: &toml::Value, tree: &Table, path: &str) -> bool {
+    match value {
+        toml::Value::Table(table) => table.iter().all(|(key, value)| {
+            let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            sets_all(value, tree, &path)
+        }),
+        _ => tree
+            .find(path)
+            .and_then(|node| node.key.as_ref().or(node.place()))
+            .is_some_and(|place| place.source.is_outermost),
+    }
 }
 
 /// A setting, whether something reads it, and if not, why not.

@@ -162,7 +162,7 @@ pub(crate) struct HeldPorts {
     falls: Vec<(u64, u64)>,
     /// Not so where tests compare: then a switch that has stopped somebody looks at each release.
     foresees_levels: bool,
-    /// The most bytes that ever waited behind one input.
+    /// The most bytes that ever waited behind one input whose neighbour can be stopped.
     level_max: u64,
     classes: Classes,
     pauses: u64,

@@ -34,11 +34,12 @@ pub(super) struct Input {
 pub(super) const NO_INPUT: Input = Input { thresholds: None, falls_at: 0, pace: 0, port: NIL };
 
 impl Input {
-    /// From how many bytes on its level matters, where so many are the most that any ever held.
+    /// From how many bytes on its level matters, where so many are the most that any ever held whose neighbour can be stopped.
     pub(super) fn matters_at(&self, level_max: u64) -> u64 {
         match self.thresholds {
             Some(thresholds) if !thresholds.is_paused() => thresholds.xoff().get().min(level_max + 1),
-            _ => level_max + 1,
+            Some(_) => level_max + 1,
+            None => u64::MAX,
         }
     }
 }

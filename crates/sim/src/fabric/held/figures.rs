@@ -21,7 +21,7 @@ pub(crate) struct PauseFigures {
     pub(crate) stopped_most: u64,
     /// Ports that were stopped for a tenth of a second or longer in one go.
     pub(crate) storms: u64,
-    /// The most bytes that waited behind one input.
+    /// The most bytes that waited behind one input of a switch that stops its neighbours.
     pub(crate) input_bytes_max: u64,
 }
 

@@ -215,7 +215,7 @@ proptest! {
     ) {
         let mode = if priority { PauseMode::Priority } else { PauseMode::Pause };
         let shortest = outcome([1, 0, 1], &sends, mode, counts, ahead);
-        prop_assert_eq!(&outcome([LINE_MAX, LINE_MAX / 4, if priority { LINE_MAX } else { u32::MAX }], &sends, mode, counts, ahead), &shortest);
+        prop_assert_eq!(&outcome([LINE_MAX, LINE_MAX / 4, u32::MAX], &sends, mode, counts, ahead), &shortest);
         prop_assert_eq!(&outcome([5, 2, 7], &sends, mode, counts, ahead), &shortest);
     }
 }
@@ -237,7 +237,7 @@ fn bulk_that_goes_on_behind_urgent_frames_lets_the_neighbour_go_on() {
         (192, 2, 39, FULL, false),
     ];
     for counts in [false, true] {
-        let foreseen = [LINE_MAX, LINE_MAX / 4, LINE_MAX];
+        let foreseen = [LINE_MAX, LINE_MAX / 4, u32::MAX];
         let foreseen = outcome(foreseen, &sends, PauseMode::Priority, counts, 2);
         assert_eq!(foreseen, outcome([1, 0, 1], &sends, PauseMode::Priority, counts, 2), "{counts}");
         assert!(foreseen.starts_with("[] "), "no deadlock");
@@ -261,7 +261,7 @@ proptest! {
         let sends: Vec<Send> = bulk.chain(urgent).collect();
         let mode = PauseMode::Priority;
         let shortest = outcome([1, 0, 1], &sends, mode, counts, ahead);
-        let foreseen = [LINE_MAX, LINE_MAX / 4, LINE_MAX];
+        let foreseen = [LINE_MAX, LINE_MAX / 4, u32::MAX];
         prop_assert_eq!(&outcome(foreseen, &sends, mode, counts, ahead), &shortest);
     }
 }
