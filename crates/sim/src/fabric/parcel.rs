@@ -32,6 +32,7 @@ impl Parcel {
     /// `wire_bytes` below 65536.
     #[inline(always)]
     pub(super) const fn new(next: u32, end: u32, wire_bytes: u32, segment: u32) -> Self {
+        debug_assert!(wire_bytes < 1 << 16);
         Self { way: next as u64 | (end as u64) << 32, load: wire_bytes as u64 | (segment as u64) << 32 }
     }
 
