@@ -110,8 +110,6 @@ pub(crate) struct Fabric {
     pub(crate) ports: Vec<Port>,
     /// The packet memories of the switches.
     pub(crate) memories: Vec<FifoMemory>,
-    /// By port: the number of its switch, [`NIL`] at a host.
-    switch_of: Vec<u32>,
     /// The queues of all ports, where some can be stopped.
     pub(crate) held: Option<Box<HeldPorts>>,
     /// Switches that write M21TCP's option, where connections use it.
@@ -150,7 +148,7 @@ pub(crate) struct Fabric {
 
 impl Fabric {
     pub(crate) fn new(network: &Network, run: u64, exact: bool) -> Result<Self, Error> {
-        let Memories { memories, plain, ample, places, nodes, switch_of, held, m21, ringed } =
+        let Memories { memories, plain, ample, places, nodes, held, m21, ringed } =
             Memories::new(network, exact)?;
         let unstored_bytes = network.framing.link_bytes - network.framing.stored_bytes;
         let limits = ample.iter().chain([&u64::MAX]).enumerate();
@@ -185,7 +183,6 @@ impl Fabric {
         Ok(Self {
             ports: (0..2 * network.links.len() as PortIndex).map(port).collect(),
             memories,
-            switch_of,
             held: held.map(Box::new),
             m21,
             chances: nodes.iter().map(chance).collect(),
@@ -265,7 +262,7 @@ impl Fabric {
         self.path(route).zip(self.path(route).skip(1)).map(|(from, to)| {
             let (input, output) =
                 (self.ports[from.port as usize].place.input, self.ports[to.port as usize].place.output);
-            (self.switch_of[to.port as usize], input, output)
+            (self.ports[to.port as usize].switch, input, output)
         })
     }
 
@@ -548,9 +545,9 @@ impl Fabric {
     #[inline(never)]
     fn write_window(&mut self, now: u64, [from, index]: [PortIndex; 2], parcel: Parcel) {
         let Some(m21) = &mut self.m21 else { return };
-        let ports = [self.ports[from as usize].place.input, self.ports[index as usize].place.output];
-        let segment = &mut self.segments[parcel.segment()];
-        m21.handle_frame(now, self.switch_of[index as usize], ports, parcel.end(), segment);
+        let port = &self.ports[index as usize];
+        let ports = [self.ports[from as usize].place.input, port.place.output];
+        m21.handle_frame(now, port.switch, ports, parcel.end(), &mut self.segments[parcel.segment()]);
     }
 
     /// The memories of all switches that keep their accounts in one.

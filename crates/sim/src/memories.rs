@@ -58,8 +58,6 @@ pub(crate) struct Memories {
     pub(crate) nodes: Vec<NodeIndex>,
     /// Ports whose frames wait in rings, and the settings of these.
     pub(crate) ringed: Vec<(PortIndex, Daqrings)>,
-    /// By [`PortIndex`]: the number of the switch that it belongs to; `u32::MAX` at a host.
-    pub(crate) switch_of: Vec<u32>,
     /// All ports as they are where some can be stopped. There are no other memories then than theirs.
     pub(crate) held: Option<HeldPorts>,
     /// What the switches do for M21TCP, where the connections use it.
@@ -184,7 +182,7 @@ impl Memories {
             nodes.push(node as NodeIndex);
         }
         let held = if stops { Some(HeldPorts::new(network, held, &switch_of)?) } else { None };
-        Ok(Self { memories, plain, ample, places, nodes, switch_of, held, m21, ringed })
+        Ok(Self { memories, plain, ample, places, nodes, held, m21, ringed })
     }
 }
 
