@@ -20,7 +20,7 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
 LOGS = TARGET / "test-logs"
 BARE_METAL = "x86_64-unknown-none"
 # Crates that must build where there is no standard library.
-NO_STD = ("units", "dataflow", "queueing")
+NO_STD = ("units", "dataflow", "queueing", "tcp")
 # What needs clang is a feature that nothing turns on by itself.
 WITH_BPF = ("--package", "fanin-testbed", "--package", "fanin-cli", "--features", "fanin-cli/bpf")
 # Longer than any step takes on two cores from an empty target directory; a hung test ends here.

@@ -12,12 +12,13 @@ ALLOWED: dict[str, set[str]] = {
     "units": set(),
     "dataflow": {"units"},
     "queueing": {"units"},
+    "tcp": {"units"},
     "events": {"units"},
     "message": {"units"},
     "scenario": {"units", "dataflow", "queueing", "events"},
     "report": {"units", "dataflow", "scenario"},
     "plan": {"units", "dataflow", "queueing", "events", "scenario", "report"},
-    "sim": {"units", "dataflow", "queueing", "events", "scenario", "report"},
+    "sim": {"units", "dataflow", "queueing", "tcp", "events", "scenario", "report"},
     "reproduce": {"units", "dataflow", "queueing", "events", "scenario", "report", "plan", "sim"},
     "node": {"units", "dataflow", "events", "message", "scenario", "report"},
     "switch": {"units", "queueing", "scenario", "report"},
@@ -32,7 +33,7 @@ ALLOWED: dict[str, set[str]] = {
 # Crates that have no use for a standard library even with their default features.
 NEVER_STD = {"libm"}
 # These build without a standard library: no clock, socket, file or environment can be reached from them.
-NO_STD = ("units", "dataflow", "queueing")
+NO_STD = ("units", "dataflow", "queueing", "tcp")
 
 
 def room(package: str) -> str:

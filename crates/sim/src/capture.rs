@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use fanin_units::{Bytes, Instant, Rate};
 
 use crate::network::PortIndex;
-use crate::tcp::{Flags, Framing, Segment};
+use fanin_tcp::{Flags, Framing, Segment};
 
 /// A frame seen on a tapped link, when its last bit arrived at the far end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -221,7 +221,7 @@ impl Sum {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::SackBlock;
+    use fanin_tcp::SackBlock;
 
     fn capture() -> Capture {
         Capture {

@@ -16,7 +16,7 @@ use crate::network::{Network, NodeKind, PortIndex};
 use crate::random::{Kind, Purpose, Random, host, seed};
 use crate::rings::{RINGED, RingFigures, RingedPort};
 use crate::schedule::Schedule;
-use crate::tcp::{Flags, Segment};
+use fanin_tcp::{Flags, Segment};
 
 mod held;
 mod marker;

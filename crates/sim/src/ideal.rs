@@ -6,8 +6,8 @@ use fanin_units::{Bytes, Duration, Rate};
 use crate::Error;
 use crate::network::{Network, Paths, PortIndex, Spread};
 use crate::stack::stack;
-use crate::tcp::{Flags, Framing, Segment};
 use crate::topology::Roles;
+use fanin_tcp::{Flags, Framing, Segment};
 
 /// `RTT + bytes on the wire / rate of the last link` (thesis §4.2.2), exactly: with the real number of segments, and
 /// the round-trip time as the shortest path of a first answer has it.

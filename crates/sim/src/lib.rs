@@ -46,7 +46,6 @@ mod sird;
 mod speed;
 mod stack;
 mod sweep;
-pub mod tcp;
 mod techniques;
 pub mod topology;
 mod workload;

@@ -5,7 +5,7 @@ use fanin_scenario::{M21Charge, M21tcp};
 use fanin_units::{Bytes, Instant};
 
 use crate::fabric::NIL;
-use crate::tcp::{Flags, Segment};
+use fanin_tcp::{Flags, Segment};
 
 /// The most flows that one switch follows.
 const FLOWS_MAX: u32 = 1 << 20;

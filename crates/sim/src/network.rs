@@ -1,8 +1,8 @@
 //! What the network consists of: hosts, switches and the links between them, as plain data; and the paths
 //! that frames take through it.
 
-use crate::tcp::Framing;
 use fanin_scenario::{M21tcp, Switch};
+use fanin_tcp::Framing;
 use fanin_units::{Duration, Rate};
 
 /// A host or switch, by its place in [`Network::nodes`].

@@ -4,7 +4,7 @@ use fanin_scenario::{CongestionControl as Wanted, M21Charge, Profile, Transport}
 use fanin_units::{Duration, Ratio};
 
 use crate::Error;
-use crate::tcp::{Config, CongestionControl, DctcpParameters, DelayedAck, Segmentation, SwiftParameters};
+use fanin_tcp::{Config, CongestionControl, DctcpParameters, DelayedAck, Segmentation, SwiftParameters};
 
 /// The window of a burst that waits for more acknowledgements: `tcp_tso_win_divisor` of Linux.
 const BURST_WINDOW_DIVISOR: u32 = 3;

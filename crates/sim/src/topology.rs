@@ -8,7 +8,7 @@ use fanin_scenario::{
 
 use crate::Error;
 use crate::network::{M21, Network, NodeIndex, SwitchKind};
-use crate::tcp::Framing;
+use fanin_tcp::Framing;
 
 /// Which of the scenario's switches a node is: a place in `Network::switches`.
 mod class {

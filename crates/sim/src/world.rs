@@ -15,7 +15,7 @@ use crate::network::{Network, PortIndex};
 use crate::pacer::{PACING, Pacer};
 use crate::schedule::Schedule;
 use crate::sird::Sird;
-use crate::tcp::{self, Endpoint, Stats, Written};
+use fanin_tcp::{self as tcp, Endpoint, Stats, Written};
 
 /// An endpoint's timer may have run out.
 const ENDPOINT_TIMER: u32 = 1;

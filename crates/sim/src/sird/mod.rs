@@ -23,8 +23,8 @@ use bucket::{Bounds, SenderBucket};
 use packet::Packet;
 
 use crate::prefetch::prefetch;
-use crate::tcp::{Flags, Segment, Stats};
 use crate::world::EndIndex;
+use fanin_tcp::{Flags, Segment, Stats};
 
 /// Gaps that are asked for at a time.
 const RESENDS_MAX: usize = 64;

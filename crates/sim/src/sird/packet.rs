@@ -1,6 +1,6 @@
 //! SIRD's packets, in the fields of a segment.
 
-use crate::tcp::{Flags, Segment};
+use fanin_tcp::{Flags, Segment};
 
 /// What a packet says of the stream of messages that it belongs to. All but [`Packet::Data`] are smallest frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

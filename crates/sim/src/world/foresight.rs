@@ -5,9 +5,6 @@ use super::{EndIndex, Workload, World, peer};
 use crate::network::PortIndex;
 use crate::prefetch::prefetch;
 
-/// Bytes on the wire that most acknowledgements stay below, and most frames with payload exceed.
-const FRAME_BYTES_ACK_MAX: u32 = 128;
-
 /// Ends of connections that take fewer bytes stay in the second cache.
 const NEAR_BYTES: usize = 1 << 20;
 
@@ -40,13 +37,11 @@ impl<W: Workload> World<W> {
             prefetch(&self.fabric.segments[next.segment()]);
             let end = &self.ends[next.end() as usize];
             prefetch(&end.timer_at);
-            match &self.sird {
-                None => end.endpoint.prefetch(next.wire_bytes() > FRAME_BYTES_ACK_MAX),
-                Some(sird) => sird.prefetch(next.end()),
+            if let Some(sird) = &self.sird {
+                sird.prefetch(next.end());
             }
             if let Some(pacer) = &self.pacer {
                 pacer.prefetch(next.end());
-                end.endpoint.prefetch_rtt();
             }
         }
     }
@@ -58,7 +53,6 @@ impl<W: Workload> World<W> {
         if let Some(&(index, ..)) = waiting.get(3) {
             let end = &self.ends[index as usize];
             prefetch(&end.timer_at);
-            end.endpoint.prefetch(false);
             if let Some(pacer) = &self.pacer {
                 pacer.prefetch(index);
             }

@@ -4,7 +4,7 @@ use super::{ENDPOINT_TIMER, EndIndex, Workload, World, peer};
 use crate::fabric::{INDEX_BITS, NIL};
 use crate::network::Network;
 use crate::sird::{Sird, Wire};
-use crate::tcp::{Config, Segment};
+use fanin_tcp::{Config, Segment};
 
 /// Bytes on the wire of a packet without payload.
 const CONTROL_BYTES: u32 = super::FRAME_BYTES_MIN;
@@ -14,7 +14,7 @@ impl<W: Workload> World<W> {
     pub(crate) fn use_sird(&mut self, settings: &fanin_scenario::Sird, config: &Config, network: &Network) {
         let full = self.fabric.wire_bytes(&Segment {
             payload: config.mss,
-            flags: if config.timestamps { crate::tcp::Flags::TIMESTAMP } else { crate::tcp::Flags::NONE },
+            flags: if config.timestamps { fanin_tcp::Flags::TIMESTAMP } else { fanin_tcp::Flags::NONE },
             ..Segment::default()
         });
         let wires: Vec<Wire> = (0..self.ends.len())

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::super::{ARRIVAL, Hop, NIL, Step};
 use super::*;
 use crate::network::SwitchKind;
-use crate::tcp::Segment;
+use fanin_tcp::Segment;
 
 /// Switches in a ring, a host at each, that all send to the host `ahead` switches further on.
 fn ring(switches: u32, ahead: u32, mode: PauseMode, xoff: u64) -> (Fabric, Vec<Step>, Network) {

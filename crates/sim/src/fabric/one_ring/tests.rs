@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::super::{ARRIVAL, Fabric, Hop, INDEX_BITS, NIL, RINGED, RINGS, Step};
 use super::*;
 use crate::network::{Network, SwitchKind};
-use crate::tcp::{Flags, Segment};
+use fanin_tcp::{Flags, Segment};
 
 /// Two hosts behind a switch with rings, and the ways of what no rule names and of a ring's frames from one to the other.
 /// With `several`, another ring of the same port, which stays empty: then departures are found when they come.

@@ -3,16 +3,18 @@
 //! Follows `tcp_ack`, `tcp_sacktag_write_queue`, `tcp_fastretrans_alert` and their callees of
 //! `net/ipv4/tcp_input.c`; RFC 5681 §3.2, RFC 6582, RFC 6675, RFC 6937, RFC 8985.
 
+use alloc::boxed::Box;
+
 use fanin_units::Instant;
 
-use super::TIMEOUT_MARGIN;
-use super::config::{
+use crate::TIMEOUT_MARGIN;
+use crate::config::{
     Config, CongestionControl, LossDetection, Reduction, RttSource, TimeoutRules, WindowUnit,
 };
-use super::congestion::{AckView, SSTHRESH_INFINITE};
-use super::endpoint::{Endpoint, Force, State, Timer};
-use super::flight::{Covered, LOST, SACKED};
-use super::segment::{Flags, Segment};
+use crate::congestion::{AckView, SSTHRESH_INFINITE};
+use crate::endpoint::{Endpoint, Force, State, Timer};
+use crate::flight::{Covered, LOST, SACKED};
+use crate::segment::{Flags, Segment};
 
 /// What an endpoint knows only while something is wrong; boxed, so that the others stay small.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! Swift's memory (Kumar et al., SIGCOMM 2020, §3 and algorithm 1), as far as windows of whole segments go.
 
-use super::config::SwiftParameters;
+use crate::config::SwiftParameters;
 
 /// Below and above these windows, in segments, the target is not scaled by flows any further (§3.5: `fs_min_cwnd`, `fs_max_cwnd`).
 const SCALING_WINDOWS: (f64, f64) = (0.1, 100.0);
@@ -17,7 +17,7 @@ impl Swift {
     /// converge (§3.5).
     pub(crate) fn target_ps(parameters: SwiftParameters, segments: u32) -> u64 {
         let (least, most) = SCALING_WINDOWS;
-        let scale = |window: f64| 1.0 / window.sqrt();
+        let scale = |window: f64| 1.0 / libm::sqrt(window);
         let (low, high) = (scale(most), scale(least));
         let share = ((scale(f64::from(segments.max(1))) - low) / (high - low)).clamp(0.0, 1.0);
         parameters.target.get() + (parameters.scaling.get() as f64 * share) as u64

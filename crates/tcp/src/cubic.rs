@@ -5,8 +5,8 @@
 
 use fanin_units::Instant;
 
-use super::config::{Config, CubicParameters};
-use super::congestion::AckView;
+use crate::config::{Config, CubicParameters};
+use crate::congestion::AckView;
 
 /// 1 s / 1024, the unit of K.
 const TIME_SHIFT: u32 = 10;
@@ -254,6 +254,8 @@ impl Cubic {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
 
     #[test]

@@ -3,9 +3,9 @@
 
 use fanin_units::Instant;
 
-use super::config::Config;
-use super::endpoint::{Endpoint, Force, Phase, Timer};
-use super::segment::{Flags, Segment};
+use crate::config::Config;
+use crate::endpoint::{Endpoint, Force, Phase, Timer};
+use crate::segment::{Flags, Segment};
 
 impl Endpoint {
     pub(super) fn handle_opening(&mut self, config: &Config, now: Instant, segment: &Segment) {

@@ -1,7 +1,7 @@
 //! DCTCP's memory (RFC 8257 §3.3): which share of the bytes was marked.
 
-use super::config::DctcpParameters;
-use super::congestion::AckView;
+use crate::config::DctcpParameters;
+use crate::congestion::AckView;
 
 /// α and shares are counted in parts of this.
 pub(crate) const ONE: u64 = 1 << 30;

@@ -4,10 +4,10 @@
 
 use fanin_units::Instant;
 
-use super::config::{Config, LossDetection};
-use super::endpoint::{Endpoint, Force, State, Timer};
-use super::flight::{EVER_RETRANSMITTED, SACKED};
-use super::segment::{Flags, Segment};
+use crate::config::{Config, LossDetection};
+use crate::endpoint::{Endpoint, Force, State, Timer};
+use crate::flight::{EVER_RETRANSMITTED, SACKED};
+use crate::segment::{Flags, Segment};
 
 impl Endpoint {
     /// Whether [`poll_retransmission`](Self::poll_retransmission) has to be asked: mostly the window is full.

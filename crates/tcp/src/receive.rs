@@ -1,10 +1,13 @@
 //! The receiving half: what has arrived, when it is acknowledged, and what window is offered.
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use fanin_units::{Duration, Instant};
 
-use super::config::{Config, DelayedAck};
-use super::rtt::Rtt;
-use super::segment::{Flags, M21_BYTES, SackBlock, Segment};
+use crate::config::{Config, DelayedAck};
+use crate::rtt::Rtt;
+use crate::segment::{Flags, M21_BYTES, SackBlock, Segment};
 
 /// `TCP_ATO_MIN`, `TCP_DELACK_MIN`.
 const ATO_MIN: u64 = Duration::from_millis(40).get();

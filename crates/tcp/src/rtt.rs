@@ -2,7 +2,7 @@
 
 use fanin_units::Duration;
 
-use super::config::{Config, RtoEstimator};
+use crate::config::{Config, RtoEstimator};
 
 /// The estimator's memory, in ticks of [`Config::rtt_tick`] scaled as the kernel scales them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -123,6 +123,8 @@ impl Rtt {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
 
     fn rto_after(config: &Config, samples_ms: &[u64]) -> Duration {

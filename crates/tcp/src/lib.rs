@@ -6,6 +6,13 @@
 //! [`delivered`](Endpoint::delivered). Payload is only lengths; stream offsets are 64 bits wide, start at 0
 //! in each direction and never wrap.
 
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
 mod config;
 mod congestion;
 mod control;
@@ -32,9 +39,9 @@ const TIMEOUT_MARGIN: u64 = fanin_units::Duration::from_millis(2).get();
 
 pub use config::{
     Config, CongestionControl, CubicParameters, DctcpParameters, DelayedAck, Growth, LossDetection,
-    Reduction, RtoConfig, RtoEstimator, RttSource, Segmentation, SwiftParameters, Validation, WindowUnit,
+    Reduction, RtoConfig, RtoEstimator, RttSource, Segmentation, SwiftParameters, TimeoutRules, Validation,
+    WindowUnit,
 };
-pub(crate) use endpoint::Written;
-pub use endpoint::{Endpoint, State, Stats};
+pub use endpoint::{Endpoint, State, Stats, Written};
 pub use profile::PROFILES;
 pub use segment::{Flags, Framing, SackBlock, Segment};

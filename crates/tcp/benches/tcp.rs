@@ -1,7 +1,7 @@
 //! What a segment costs: two endpoints back to back, without a network between them.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use fanin_sim::tcp::{Config, CongestionControl, Endpoint, Segment};
+use fanin_tcp::{Config, CongestionControl, Endpoint, Segment};
 use fanin_units::{Duration, Instant};
 
 const ANSWER_BYTES: u64 = 13_200;

@@ -1,14 +1,14 @@
-//! Plays the scripts under `tcp_scripts/`, whose expected output a real kernel wrote (`tcp_record.py`),
+//! Plays the scripts under `scripts/`, whose expected output a real kernel wrote (`record.py`),
 //! against the profile that each names.
 //!
 //! What is sent must agree exactly, and in order. When: at once where the kernel answered an input, and
 //! within two timer ticks where a timer decided, for the phase of the kernel's ticks is not known.
 
-mod tcp_harness;
+mod harness;
 
 use std::fmt::Write;
 
-use fanin_sim::tcp::{Config, Endpoint, Flags, SackBlock, Segment};
+use fanin_tcp::{Config, Endpoint, Flags, SackBlock, Segment};
 use fanin_units::{Duration, Instant};
 
 /// How late the kernel's answers were seen, in milliseconds: two thread switches.
@@ -214,7 +214,7 @@ fn compare(script: &Script) -> Option<String> {
 
 #[test]
 fn the_kernel_agrees() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tcp_scripts");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scripts");
     let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     assert!(paths.len() >= 10, "the scripts are there");

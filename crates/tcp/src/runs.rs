@@ -3,10 +3,11 @@
 //! Most flights are one run, sent in one go: it is found without another line of memory, of which there would be one for each
 //! of hundreds of thousands of connections.
 
-use std::collections::VecDeque;
-use std::ops::{Index, IndexMut};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use core::ops::{Index, IndexMut};
 
-use super::flight::Run;
+use crate::flight::Run;
 
 /// Runs in order. None of them is empty.
 #[derive(Clone, Debug, Default)]
@@ -132,6 +133,8 @@ impl IndexMut<usize> for Runs {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
 
     fn run(number: u64) -> Run {

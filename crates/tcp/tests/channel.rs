@@ -1,14 +1,14 @@
 //! Two endpoints over a channel that loses, reorders and duplicates: every byte arrives once and in order,
 //! windows are never exceeded, books balance, and the same seed gives the same trace.
 
-mod tcp_harness;
+mod harness;
 
-use fanin_sim::tcp::{
+use fanin_tcp::{
     Config, CongestionControl, DctcpParameters, DelayedAck, PROFILES, Segmentation, SwiftParameters,
 };
 use fanin_units::{Duration, Instant};
+use harness::{Pair, Wire};
 use proptest::prelude::*;
-use tcp_harness::{Pair, Wire};
 
 fn run(config: &Config, wire: &Wire, seed: u64, requests: &[(u8, u32)]) -> Pair {
     let mut pair = Pair::new(config, wire, seed);

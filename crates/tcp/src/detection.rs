@@ -2,10 +2,10 @@
 
 use fanin_units::Instant;
 
-use super::config::{Config, LossDetection};
-use super::endpoint::{Endpoint, State};
-use super::flight::{Covered, EVER_RETRANSMITTED, LOST, RETRANSMITTED, SACKED};
-use super::recovery::Ack;
+use crate::config::{Config, LossDetection};
+use crate::endpoint::{Endpoint, State};
+use crate::flight::{Covered, EVER_RETRANSMITTED, LOST, RETRANSMITTED, SACKED};
+use crate::recovery::Ack;
 
 impl Endpoint {
     // RFC 8985 §6.2 step 2; tcp_rack_advance, which takes the round trip of the last one covered.

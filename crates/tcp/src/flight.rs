@@ -4,8 +4,8 @@
 //! loss there is a run for each call that let something go, and a SACK hole splits runs where the kernel
 //! splits its segmentation-offload buffers.
 
-use super::config::Config;
-use super::runs::Runs;
+use crate::config::Config;
+use crate::runs::Runs;
 
 /// Received above the cumulative acknowledgement.
 pub(crate) const SACKED: u8 = 1;

@@ -1,8 +1,8 @@
 //! What may be changed and read while an endpoint lives.
 
-use super::config::Config;
-use super::congestion::SSTHRESH_INFINITE;
-use super::endpoint::{Endpoint, State, Stats};
+use crate::config::Config;
+use crate::congestion::SSTHRESH_INFINITE;
+use crate::endpoint::{Endpoint, State, Stats};
 
 impl Endpoint {
     /// M21TCP: the window may not exceed the `bytes` granted, nor fall below a segment (equation (2)).
@@ -54,7 +54,8 @@ impl Endpoint {
 
     /// Segments with payload, retransmissions, time-outs, entries into fast recovery and needless retransmissions, as
     /// [`stats`](Self::stats) has them.
-    pub(crate) fn counts(&self) -> [u64; 5] {
+    #[inline]
+    pub fn counts(&self) -> [u64; 5] {
         let counters = &self.counters;
         let rare = [counters.retransmits, counters.timeouts, counters.fast_retransmits, counters.spurious];
         let [retransmits, timeouts, fast_retransmits, spurious] = rare.map(u64::from);

@@ -2,14 +2,14 @@
 
 use fanin_units::{Duration, Instant};
 
-use super::config::{Config, RttSource, WindowUnit};
-use super::congestion::{AckView, Window};
-use super::flight::Flight;
-use super::receive::Receiver;
-use super::recovery::Trouble;
-use super::rtt::Rtt;
-use super::segment::{Flags, Segment};
-use crate::prefetch::prefetch;
+use crate::config::{Config, RttSource, WindowUnit};
+use crate::congestion::{AckView, Window};
+use crate::flight::Flight;
+use crate::receive::Receiver;
+use crate::recovery::Trouble;
+use crate::rtt::Rtt;
+use crate::segment::{Flags, Segment};
+use alloc::boxed::Box;
 
 /// Counters and state of an endpoint, for records and traces.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -96,7 +96,7 @@ pub(crate) struct Counters {
     pub(crate) ecn_reductions: u32,
 }
 
-/// One end of one connection. Payload is lengths; see the [module](super) for how to drive it.
+/// One end of one connection. Payload is lengths; see the [crate](crate) for how to drive it.
 ///
 /// The order of its fields is that of use, for most connections of a large run lie outside the near caches: what every
 /// call touches, what a receiver of data needs, what is seldom needed, and what a sender needs. A test says which cache lines
@@ -166,8 +166,10 @@ pub struct Endpoint {
 
 /// What was written to be sent now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Written {
+pub enum Written {
+    /// Nothing: the segment is as it was.
     Nothing,
+    /// A segment; there may be another.
     Segment,
     /// A segment after which there is none.
     Last,
@@ -266,25 +268,6 @@ impl Endpoint {
         endpoint.window_edge = u64::from(config.receive_window);
         endpoint.offered_max = config.receive_window;
         endpoint
-    }
-
-    /// Has what the next segment needs fetched into the near cache: a segment with data, or an acknowledgement.
-    #[inline]
-    pub(crate) fn prefetch(&self, has_data: bool) {
-        prefetch(&self.una);
-        prefetch(&self.receiver.timeout);
-        if !has_data {
-            prefetch(&self.flight);
-            prefetch(&self.timer_base);
-            prefetch(&self.rtt);
-            prefetch(&self.window.cwnd);
-        }
-    }
-
-    /// Has fetched what a segment with data needs beside where it comes long after the one before.
-    #[inline]
-    pub(crate) fn prefetch_rtt(&self) {
-        prefetch(&self.rtt);
     }
 
     /// Retransmission time-outs so far.
@@ -470,7 +453,7 @@ impl Endpoint {
         }
     }
 
-    /// The time-out with the random share that [`RtoConfig::jitter`](super::RtoConfig) asks for.
+    /// The time-out with the random share that [`RtoConfig::jitter`](crate::RtoConfig) asks for.
     #[inline]
     pub(crate) fn jittered(&self, config: &Config, now: Instant, rto: u64) -> u64 {
         if config.rto.jitter == 0 {
@@ -484,7 +467,7 @@ impl Endpoint {
         rto + rto / (1024 * 1024) * share
     }
 
-    /// Tells this endpoint's random delays from others' (see [`RtoConfig::jitter`](super::RtoConfig)).
+    /// Tells this endpoint's random delays from others' (see [`RtoConfig::jitter`](crate::RtoConfig)).
     pub fn set_salt(&mut self, salt: u32) {
         self.salt = salt.into();
     }
@@ -498,7 +481,7 @@ impl Endpoint {
         if self.flight.out <= config.segment_units() {
             twice + config.probe_delayed_ack.get()
         } else {
-            twice + super::TIMEOUT_MARGIN
+            twice + crate::TIMEOUT_MARGIN
         }
     }
 
@@ -572,7 +555,7 @@ impl Endpoint {
     /// As [`poll_transmit`](Self::poll_transmit): writes the segment to where it is wanted, if there is one. Otherwise
     /// `segment` is left as it was.
     #[inline(always)]
-    pub(crate) fn write_transmit(&mut self, config: &Config, now: Instant, segment: &mut Segment) -> Written {
+    pub fn write_transmit(&mut self, config: &Config, now: Instant, segment: &mut Segment) -> Written {
         if self.phase != Phase::Established {
             return match self.poll_opening(config, now) {
                 None => Written::Nothing,

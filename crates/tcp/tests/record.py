@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plays a TCP script against this machine's kernel and writes down what the kernel sends.
 
-    sudo unshare -n tests/tcp_record.py tests/tcp_scripts/*.txt
+    sudo unshare -n tests/record.py tests/scripts/*.txt
 
 Each script is rewritten in place: lines that begin with a time and ">" are replaced by what was seen. The
 kernel sits behind a TUN device in the network namespace of this process, and the script plays the other end

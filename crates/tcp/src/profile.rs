@@ -27,7 +27,7 @@
 //! | segmentation offload | bursts sized to 1 ms | 64 kB bursts | 64 kB bursts | none | none | `tcp_tso_autosize`, `tcp_tso_should_defer` |
 //! | receive window | 64 kB to 6 MB | 14 kB to 4 MB | 5.8 kB to 4 MB | 6 MB | 1 MB | `tcp_select_initial_window`, `tcp_grow_window`, simplified |
 //!
-//! `linux-6` is checked segment by segment against traces of Linux 6.18 (`tests/tcp_kernel.rs`); the older
+//! `linux-6` is checked segment by segment against traces of Linux 6.18 (`tests/kernel.rs`); the older
 //! kernels follow the source named, for there is none at hand to record.
 //!
 //! What is left out of all of them: pacing (CUBIC paces only under the `fq` queueing discipline), urgent
@@ -36,7 +36,7 @@
 
 use fanin_units::Duration;
 
-use super::config::{
+use crate::config::{
     Config, CongestionControl, CubicParameters, DelayedAck, Growth, LossDetection, Reduction, RtoConfig,
     RtoEstimator, RttSource, Segmentation, TimeoutRules, Validation, WindowUnit,
 };

@@ -1,10 +1,10 @@
 //! What the RFCs say, seen from outside: two endpoints, a wire, and losses at chosen segments.
 
-mod tcp_harness;
+mod harness;
 
-use fanin_sim::tcp::{Config, CongestionControl, DelayedAck, Endpoint, Flags, Segment, State};
+use fanin_tcp::{Config, CongestionControl, DelayedAck, Endpoint, Flags, Segment, State};
 use fanin_units::{Duration, Instant};
-use tcp_harness::{Pair, Wire};
+use harness::{Pair, Wire};
 
 fn millis(ms: u64) -> Instant {
     Instant::START + Duration::from_millis(ms)

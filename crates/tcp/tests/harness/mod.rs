@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
-use fanin_sim::tcp::{Config, Endpoint, Flags, Framing, Segment};
+use fanin_tcp::{Config, Endpoint, Flags, Framing, Segment};
 use fanin_units::{Bytes, Duration, Instant, Rate};
 
 /// A reproducible random number generator (SplitMix64).

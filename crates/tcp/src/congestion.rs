@@ -3,14 +3,14 @@
 //! A variant keeps its memory in [`Memory`] and answers the kernel's four questions
 //! (`tcp_congestion_ops`): the threshold after a loss, the growth on an ACK, the window after a needless
 //! reduction, and what it learns from round-trip times. Windows are in units (see
-//! [`WindowUnit`](super::config::WindowUnit)).
+//! [`WindowUnit`](crate::config::WindowUnit)).
 
 use fanin_units::Instant;
 
-use super::config::{Config, CongestionControl, Growth, Reduction};
-use super::cubic::Cubic;
-use super::dctcp::Dctcp;
-use super::swift::Swift;
+use crate::config::{Config, CongestionControl, Growth, Reduction};
+use crate::cubic::Cubic;
+use crate::dctcp::Dctcp;
+use crate::swift::Swift;
 
 /// Window, threshold and the counters every variant shares.
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ impl Window {
     /// DCTCP's α in millionths.
     pub(crate) fn alpha_ppm(&self) -> u32 {
         match &self.memory {
-            Memory::Dctcp(dctcp) => (dctcp.alpha() * 1_000_000 / super::dctcp::ONE) as u32,
+            Memory::Dctcp(dctcp) => (dctcp.alpha() * 1_000_000 / crate::dctcp::ONE) as u32,
             Memory::None | Memory::Cubic(_) | Memory::Swift(_) => 0,
         }
     }

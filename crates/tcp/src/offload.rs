@@ -2,9 +2,9 @@
 
 use fanin_units::{Duration, Instant};
 
-use super::config::{Config, Segmentation, WindowUnit};
-use super::endpoint::Endpoint;
-use super::segment::Flags;
+use crate::config::{Config, Segmentation, WindowUnit};
+use crate::endpoint::Endpoint;
+use crate::segment::Flags;
 
 /// A burst waits for ACKs only this long after a transmission, in picoseconds (`tcp_tso_should_defer`).
 const DEFER_SPAN: u64 = Duration::from_millis(1).get();

@@ -2,8 +2,8 @@
 
 use fanin_units::Instant;
 
-use super::config::{Config, Validation};
-use super::endpoint::{Endpoint, State};
+use crate::config::{Config, Validation};
+use crate::endpoint::{Endpoint, State};
 
 impl Endpoint {
     /// Whether the window was the limit, so that it may grow (`tcp_is_cwnd_limited`).

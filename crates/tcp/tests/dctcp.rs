@@ -1,10 +1,10 @@
 //! DCTCP as RFC 8257 has it, seen from outside: two endpoints and a wire that marks.
 
-mod tcp_harness;
+mod harness;
 
-use fanin_sim::tcp::{Config, CongestionControl, DctcpParameters, DelayedAck, Endpoint, Flags, Segment};
+use fanin_tcp::{Config, CongestionControl, DctcpParameters, DelayedAck, Endpoint, Flags, Segment};
 use fanin_units::{Duration, Instant};
-use tcp_harness::{Pair, Wire};
+use harness::{Pair, Wire};
 
 fn dctcp() -> Config {
     let parameters = DctcpParameters { gain: 62_500, alpha_initial: 1_000_000, window_min: 2 };

@@ -2,9 +2,9 @@
 
 use fanin_units::Instant;
 
-use super::config::Config;
-use super::endpoint::Endpoint;
-use super::recovery::{Ack, Trouble};
+use crate::config::Config;
+use crate::endpoint::Endpoint;
+use crate::recovery::{Ack, Trouble};
 
 impl Endpoint {
     pub(super) fn clear_undo(&mut self) {
