@@ -41,7 +41,7 @@ class TruncatedError(MessageError):
 
 
 class GreetingError(MessageError):
-    """The greeting is missing, late, garbled, or of somebody else."""
+    """The greeting is missing, late, malformed, or names an unexpected peer."""
 
 
 class RefusedError(MessageError):
@@ -146,9 +146,9 @@ class Connection:
         return self._heartbeats
 
     async def send(self, kind: int, stream: int, *parts: bytes | memoryview) -> None:
-        """Send a message whose payload is all `parts` together; wait while too much waits to be sent already.
+        """Send a message whose payload is all `parts` together; wait while the send buffer is full.
 
-        Raise `OversizeError` where it exceeds the limit of its type, `ConnectionError` where nobody is there.
+        Raise `OversizeError` above the limit of its type, `ConnectionError` if no connection exists.
         """
         if not 0 <= kind < RESERVED_KINDS:
             raise ValueError(f"the type {kind:#x} is reserved for the protocol itself")

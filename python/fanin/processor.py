@@ -41,7 +41,7 @@ class ProtocolError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """What one source contributed to an event; its bytes are lent for the time of the call."""
+    """One source's fragment of an event; its bytes are valid during the call only."""
 
     source: int
     status: int
@@ -55,12 +55,12 @@ class Fragment:
 
     @property
     def is_missing(self) -> bool:
-        """Whether the fragment never came."""
+        """Return whether the fragment is missing."""
         return self.status == _MISSING
 
     @property
     def is_sound(self) -> bool:
-        """Whether the bytes are those that the readout sent."""
+        """Return whether the checksum matches the bytes that the readout sent."""
         return zlib.crc32(self.data) == self.checksum
 
     def array(self, dtype: Any = "u1") -> Any:

@@ -91,7 +91,7 @@ class Scenario:
 
     @property
     def name(self) -> str:
-        """What it is called: the preset's name, or the file's without its ending."""
+        """The name: a preset, or the file without its ending."""
         return self._loaded.name
 
     @property

@@ -1,4 +1,4 @@
-"""What the tests of the whole house share: the root, and what cargo and git know."""
+"""Fixtures of the house tests: the root, the packages, the tracked files."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""What the documents show can be done: every example of the command runs, and the picture tells no tale."""
+"""Every example in the documents runs, and the picture shows only commands that exist."""
 
 import os
 import re

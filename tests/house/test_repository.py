@@ -1,4 +1,4 @@
-"""What holds for all files of the repository."""
+"""Rules for all files of the repository."""
 
 import os
 import re

@@ -1,10 +1,10 @@
-"""Lays the classical incast of `fanin sim` beside that of an installed ns-3.
+"""Compares the classical incast of `fanin sim` with that of an installed ns-3.
 
 On Debian: apt-get install g++ libns3-dev. Then:
 
 python tests/ns3/crosscheck.py --fanin target/release/fanin [--senders 8 16 32] [--seeds 5] [--mss 1460]
 
-`--simulate target/release/examples/simulate` does with the simulator alone (cargo build -p
+`--simulate target/release/examples/simulate` needs the simulator alone (cargo build -p
 fanin-sim --example simulate). Both sides frame packets as ns-3's point-to-point links do and count
 whole rounds. Prints mean and standard deviation of the goodput over seeds for each, and their
 ratio, as a Markdown table. Exit code 1 where a ratio lies outside `--within`, 3 where ns-3 is not

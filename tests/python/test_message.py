@@ -69,8 +69,8 @@ def test_messages_of_all_sizes_come_back_from_rust(echo: tuple[str, int]) -> Non
 
 def test_rust_checks_names_and_says_why(echo: tuple[str, int]) -> None:
     async def test() -> None:
-        with pytest.raises(message.RefusedError, match='"somebody" is not served here'):
-            await connect(*echo, name="python", expects="somebody")
+        with pytest.raises(message.RefusedError, match='"other" is not served here'):
+            await connect(*echo, name="python", expects="other")
 
     run(test)
 

@@ -178,7 +178,7 @@ def test_a_real_system_takes_it(tmp_path: Path) -> None:
         )
     )
     scenario = tmp_path / "mine.toml"
-    # The script lies beside the scenario, and the command is run elsewhere.
+    # The script lies in the folder of the scenario, and the command is run elsewhere.
     command = f'["{sys.executable}", "choose.py"]'
     scenario.write_text(
         'extends = "replay"\n[run]\nduration = "1 s"\nwarmup = "100 ms"\n[supervisor]\nrate = "40 Hz"\n'

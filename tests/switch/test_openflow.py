@@ -1,4 +1,4 @@
-"""The hybrid beside a real Open vSwitch: userspace datapath, namespaces, the kernel's own TCP.
+"""The hybrid with a real Open vSwitch: userspace datapath, namespaces, the kernel's own TCP.
 
 Everything runs under a name of its own and goes away with the test, also after a failure.
 """
@@ -99,7 +99,7 @@ def wait_for(what: str, condition: Callable[[], object]) -> None:
 
 
 class Tap:
-    """Counts the frames that arrive at an interface, and sends them back where it is told to."""
+    """Counts the frames that arrive at an interface, and sends them back to the address in its argument."""
 
     def __init__(self, namespace: str, interface: str, *, reflect: bool) -> None:
         self.frames: list[bytes] = []
@@ -384,7 +384,7 @@ def test_no_frame_goes_round(network: Network, host: dict[str, Tap]) -> None:
         sender.bind((interface, 0))
         senders[interface if space == "host" else space] = sender
     everyone, stranger = "ff:ff:ff:ff:ff:ff", "02:00:00:00:00:99"
-    # From where, to whom, and where it arrives.
+    # Source, destination, and the interface of arrival.
     cases = [
         ("r1", mac("c1"), {"c1"}),
         ("r1", everyone, {"r2", "c1", "c2"}),

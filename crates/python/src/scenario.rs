@@ -14,7 +14,7 @@ type ProblemFields = (String, Option<(String, usize, usize)>, Vec<String>);
 /// A scenario that has passed every check.
 #[pyclass(frozen, module = "fanin._fanin")]
 pub(crate) struct LoadedScenario {
-    /// What it is called.
+    /// The name: a preset, or the file without its ending.
     #[pyo3(get)]
     name: String,
     /// The fingerprint of its settings.
@@ -26,7 +26,7 @@ pub(crate) struct LoadedScenario {
     /// The same without origins.
     #[pyo3(get)]
     toml: String,
-    /// What is not wrong but most likely not meant.
+    /// Warnings: settings that are valid but probably not meant.
     #[pyo3(get)]
     warnings: Vec<ProblemFields>,
     scenario: Scenario,

@@ -1,11 +1,11 @@
-"""Lays an incast on this machine's kernel beside the same incast in `fanin sim`.
+"""Compares an incast on this machine's kernel with the same incast in `fanin sim`.
 
-sudo python tests/live/beside_kernel.py --fanin target/release/fanin [--senders 8 16 32] [--seconds 20]
+sudo python tests/live/compare.py --fanin target/release/fanin [--senders 8 16 32] [--seconds 20]
     [--limit 64000] [--rto-min-ms 200] [--congestion cubic] [--delay-us 1000]
 
 Three network namespaces: servers, a router, a client; true frames (no offloads). The router's link
 to the client is a token bucket of 100 Mb/s over a FIFO of `--limit` bytes. Each server answers 10 kB
-after a random delay, without which the runs lock in phase and mean nothing. Prints goodput and the
+after a random delay, so that the senders do not lock in phase. Prints goodput and the
 rounds' times of both, as a Markdown table. Exit code 1 where a goodput differs by more than
 `--within`, 3 where root, gcc, tc or ethtool are missing.
 """

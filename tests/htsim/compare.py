@@ -1,15 +1,15 @@
-"""Lays the speed of `fanin sim` beside that of htsim (csg-htsim), in turns in the same minutes.
+"""Compares the speed of `fanin sim` with that of htsim (csg-htsim), run in turns in the same minutes.
 
 Get https://github.com/Broadcom/csg-htsim and g++ and make. Then:
 
-python tests/htsim/beside.py --htsim csg-htsim/sim --fanin target/release/fanin [--repeats 5]
+python tests/htsim/compare.py --htsim csg-htsim/sim --fanin target/release/fanin [--repeats 5]
 
-`--simulate target/release/examples/simulate` does with the simulator alone (cargo build --release -p
+`--simulate target/release/examples/simulate` needs the simulator alone (cargo build --release -p
 fanin-sim --example simulate). htsim is built in a folder of its own; yours is left alone. Two cases:
 the classical incast of 16 servers without loss, and the traffic of the thesis' rack (160 readouts, 39
-collectors, 1 kHz). What is compared is packet-hops a second of processor time, the best of the
-repeats, for the two do not simulate quite the same: htsim's TCP has no SACK, no delayed
-acknowledgements, no receive window and no requests, so it sends an acknowledgement for each packet.
+collectors, 1 kHz). The figure is packet-hops per second of processor time, the best of the repeats.
+The two do not simulate the same TCP: htsim's has no SACK, no delayed acknowledgements, no receive
+window and no requests, so it sends an acknowledgement for each packet.
 Prints a Markdown table. Exit code 1 where Fanin is slower, 3 where htsim or a compiler is missing.
 """
 
@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 SOURCE = Path(__file__).with_name("cases.cc")
-# A name, what htsim is told, and what Fanin is told.
+# A name, htsim's arguments, and Fanin's.
 CASES = (
     (
         "incast of 16, no loss",
@@ -45,7 +45,7 @@ CASES = (
 
 
 def build(htsim: Path, folder: Path) -> Path | None:
-    """Compile htsim and the cases; None where something is missing for that."""
+    """Compile htsim and the cases; None if a compiler or a source is missing."""
     if shutil.which("g++") is None or shutil.which("make") is None or not (htsim / "tcp.cpp").is_file():
         return None
     sources = folder / "sim"

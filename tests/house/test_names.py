@@ -1,0 +1,210 @@
+"""A type's name is unique in the workspace, unless it is the same idea in each place.
+
+`python tests/house/test_names.py` prints the names that stand for several types, and where.
+"""
+
+import re
+from collections import defaultdict
+from pathlib import Path
+
+from sources import without_noise
+
+ROOT = Path(__file__).resolve().parents[2]
+TYPE = re.compile(r"\b(?:struct|enum|union|trait)\s+(\w+)")
+
+# One idea that each place has its own of: an error, a setting, a count.
+RECUR = frozenset(
+    (
+        *("Arguments", "Config", "Counters", "Error", "Options", "ReadError"),
+        *("Settings", "StartError", "Stats", "Summary", "WriteError"),
+    )
+)
+# A scenario's section and what is made from it: one name from the key to the effect.
+FROM_KEY_TO_EFFECT = frozenset(
+    (
+        *("Arrivals", "Assignment", "CongestionControl", "Dctcp", "Diatcp", "Ecn"),
+        *("Framing", "Hybrid", "LeafSpine", "Limit", "Logger", "Network"),
+        *("Policy", "Readout", "RequestOrder", "Run", "Scenario", "Sird"),
+        *("StartOrder", "Supervisor", "Swift", "Switch", "TieBreak", "Workload"),
+    )
+)
+# fmt: off
+# Names that still stand for several ideas, and how many types have each: a count may only fall.
+KNOWN: dict[str, int] = {
+    "Account": 2,
+    "Action": 5,
+    "Address": 3,
+    "Answer": 3,
+    "Area": 2,
+    "Barrier": 2,
+    "Capture": 2,
+    "Case": 2,
+    "Check": 3,
+    "Chosen": 2,
+    "Claim": 2,
+    "ClientError": 2,
+    "Clock": 2,
+    "Column": 2,
+    "Command": 2,
+    "Comparison": 3,
+    "Content": 2,
+    "Control": 2,
+    "Count": 2,
+    "Data": 2,
+    "Decision": 2,
+    "Depth": 2,
+    "Discipline": 2,
+    "Done": 2,
+    "End": 5,
+    "Ended": 2,
+    "Endpoint": 2,
+    "Entry": 5,
+    "Event": 3,
+    "Events": 6,
+    "Figures": 2,
+    "File": 2,
+    "Flight": 2,
+    "Folder": 2,
+    "Form": 2,
+    "Fragment": 2,
+    "Frame": 5,
+    "Header": 2,
+    "Held": 6,
+    "Hello": 2,
+    "Ideal": 3,
+    "Idle": 2,
+    "Incoming": 2,
+    "Input": 3,
+    "Job": 2,
+    "Judged": 2,
+    "Kind": 3,
+    "Lane": 2,
+    "Launch": 2,
+    "Layout": 2,
+    "Level": 3,
+    "Line": 2,
+    "Link": 7,
+    "Links": 2,
+    "Live": 4,
+    "Loaded": 2,
+    "Loop": 2,
+    "M21": 3,
+    "Mark": 2,
+    "Match": 2,
+    "Measured": 4,
+    "Memory": 4,
+    "Message": 5,
+    "Metrics": 2,
+    "Moments": 2,
+    "Node": 7,
+    "NotCapable": 2,
+    "Origin": 2,
+    "Outbox": 2,
+    "Outcome": 5,
+    "Outgoing": 3,
+    "Output": 2,
+    "Page": 2,
+    "Pair": 3,
+    "Passing": 2,
+    "Payload": 2,
+    "Peer": 2,
+    "Pending": 2,
+    "Phase": 2,
+    "Place": 6,
+    "Plan": 4,
+    "PlanError": 2,
+    "Point": 3,
+    "Pool": 4,
+    "Port": 4,
+    "PortSpec": 2,
+    "Position": 2,
+    "Quantity": 3,
+    "Queue": 4,
+    "Random": 3,
+    "Read": 3,
+    "Ready": 2,
+    "Receiver": 3,
+    "Record": 3,
+    "Refusal": 2,
+    "Request": 3,
+    "Requests": 2,
+    "Ring": 2,
+    "RingState": 2,
+    "Role": 3,
+    "Route": 3,
+    "Row": 5,
+    "Running": 2,
+    "ScenarioName": 2,
+    "Seen": 2,
+    "Segment": 2,
+    "Sent": 2,
+    "Server": 3,
+    "Session": 2,
+    "Shape": 3,
+    "Shared": 5,
+    "Slot": 3,
+    "Slots": 2,
+    "Source": 2,
+    "Spread": 3,
+    "Stage": 2,
+    "State": 3,
+    "Step": 5,
+    "Store": 2,
+    "Stream": 2,
+    "System": 3,
+    "Table": 6,
+    "Tap": 2,
+    "Tapped": 2,
+    "Target": 2,
+    "TcpInfo": 2,
+    "Technique": 2,
+    "Text": 5,
+    "Timer": 4,
+    "Told": 3,
+    "Totals": 3,
+    "Verdict": 5,
+    "Version": 2,
+    "Waiting": 3,
+    "Wanted": 2,
+    "Watch": 3,
+    "Ways": 2,
+    "What": 2,
+    "Window": 2,
+    "Wire": 3,
+    "World": 2,
+    "Writer": 2,
+}
+# fmt: on
+
+
+def places() -> dict[str, list[str]]:
+    """Return each type's name with the files that define one."""
+    found = defaultdict(list)
+    for path in sorted(ROOT.glob("crates/*/src/**/*.rs")):
+        for name in TYPE.findall(without_noise(path.read_text())):
+            found[name].append(str(path.relative_to(ROOT)))
+    return {name: files for name, files in found.items() if len(files) > 1}
+
+
+def test_a_name_stands_for_one_type() -> None:
+    allowed = RECUR | FROM_KEY_TO_EFFECT
+    new = {
+        name: files
+        for name, files in places().items()
+        if name not in allowed and len(files) > KNOWN.get(name, 1)
+    }
+    assert not new, f"give these types names of their own: {new}"
+
+
+def test_no_known_name_outlives_its_types() -> None:
+    found = places()
+    gone = {
+        name: len(found.get(name, ())) for name, count in KNOWN.items() if len(found.get(name, ())) < count
+    }
+    assert not gone, f"these are fewer now: lower them in KNOWN, or remove them: {gone}"
+
+
+if __name__ == "__main__":
+    for type_name, type_files in sorted(places().items(), key=lambda item: -len(item[1])):
+        if type_name not in RECUR | FROM_KEY_TO_EFFECT:
+            print(f"{len(type_files)} {type_name}: {' '.join(type_files)}")

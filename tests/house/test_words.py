@@ -1,0 +1,120 @@
+"""Plain words: the phrases that docs/style.md rules out are counted by room, and a count may only fall.
+
+`python tests/house/test_words.py [ROOM]...` prints the lines; `--record` writes the present counts below.
+"""
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+# In a sentence, and as a word of a name.
+WORDS = (
+    *("nobody", "somebody", "anybody", "told", "lanes?", "troubles?", "doubtful", "ample", "calm(?:ly|er)?"),
+    *("amiss", "foresight", "beside"),
+)
+PHRASES = (
+    *(
+        "as far as any",
+        "those of (?:whom|which)",
+        "whose time has come",
+        "who looks",
+        "so many as",
+        "as much is",
+    ),
+    *("(?:of|by|for|to|with|from) whom",),
+)
+WORD = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(f'[{w[0]}{w[0].upper()}]{w[1:]}' for w in WORDS)})(?![a-z])")
+PHRASE = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b", re.IGNORECASE)
+OPENINGS = (
+    "What",
+    "Whose",
+    "Who",
+    "So many",
+    "As many",
+    "As much",
+    "Whether",
+    "Of which",
+    "Of whom",
+    "By which",
+)
+OPENING = re.compile(rf'^\s*(?://[/!]|""")\s?(?:{"|".join(OPENINGS)})\b')
+# Generated from sources that are counted themselves, or the record of the past.
+LEFT_OUT = frozenset(
+    (
+        *("CHANGELOG.md", "docs/commands.md", "docs/scenario.md", "docs/style.md"),
+        *("tests/house/test_names.py", "tests/house/test_words.py"),
+    )
+)
+
+# Lines of each room that break the rule. A room that is not named has none.
+# fmt: off
+RECORD: dict[str, int] = {
+    "README.md": 4,
+    "crates/cli": 108,
+    "crates/dataflow": 238,
+    "crates/events": 50,
+    "crates/message": 82,
+    "crates/node": 176,
+    "crates/plan": 59,
+    "crates/queueing": 83,
+    "crates/report": 92,
+    "crates/reproduce": 22,
+    "crates/scenario": 103,
+    "crates/sim": 470,
+    "crates/switch": 389,
+    "crates/testbed": 165,
+    "crates/units": 10,
+    "docs": 84,
+}
+# fmt: on
+
+
+def room(name: str) -> str:
+    """Return the room of a file: a crate, a folder of tests, or a folder at the top."""
+    parts = name.split("/")
+    return "/".join(parts[:2]) if parts[0] in {"crates", "tests"} else parts[0]
+
+
+def lines() -> Iterator[tuple[str, str, int, str]]:
+    """Yield each line that breaks the rule: its room, file, number and text."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
+    for name in sorted(names):
+        path = ROOT / name
+        if path.suffix not in {".rs", ".py", ".md", ".toml"} or name in LEFT_OUT or not path.is_file():
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if WORD.search(line) or PHRASE.search(line) or OPENING.search(line):
+                yield room(name), name, number, line.strip()
+
+
+def test_words_are_plain() -> None:
+    counts = Counter(where for where, *_ in lines())
+    more = {
+        where: f"{count}, on record {RECORD.get(where, 0)}"
+        for where, count in counts.items()
+        if count > RECORD.get(where, 0)
+    }
+    assert not more, f"docs/style.md rules out some new sentences; run this file with the room's name: {more}"
+
+
+def record() -> None:
+    """Write the present counts into this file."""
+    counts = Counter(where for where, *_ in lines())
+    rows = "".join(f'    "{where}": {count},\n' for where, count in sorted(counts.items()))
+    path = Path(__file__)
+    text = re.sub(r"(RECORD: dict\[str, int\] = \{\n)[^}]*\}", rf"\g<1>{rows}}}", path.read_text())
+    path.write_text(text)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--record"]:
+        record()
+    else:
+        for where, name, number, line in lines():
+            if where in sys.argv[1:] or len(sys.argv) == 1:
+                print(f"{name}:{number}: {line}")
