@@ -1,6 +1,6 @@
 #![no_main]
 
-#[path = "../../crates/switch/tests/common/hostile_config.rs"]
+#[path = "../../crates/openflow/tests/common/hostile.rs"]
 mod hostile;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hostile::check(bytes));

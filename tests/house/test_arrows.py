@@ -22,10 +22,11 @@ ALLOWED: dict[str, set[str]] = {
     "reproduce": {"units", "dataflow", "queueing", "events", "scenario", "report", "plan", "sim"},
     "node": {"units", "dataflow", "events", "message", "scenario", "report"},
     "switch": {"units", "queueing", "scenario", "report"},
+    "openflow": {"units", "scenario", "switch"},
     "testbed": {"units", "dataflow", "queueing", "events", "message", "scenario", "report", "node", "switch"},
     "cli": {
         *("units", "dataflow", "queueing", "events", "message", "scenario", "report"),
-        *("plan", "sim", "reproduce", "node", "switch", "testbed"),
+        *("plan", "sim", "reproduce", "node", "switch", "openflow", "testbed"),
     },
     "python": {"units", "dataflow", "queueing", "events", "scenario", "report", "plan", "sim"},
 }

@@ -10,7 +10,6 @@
 //! - [`XdpPorts`]: AF_XDP, straight on the kernel's interfaces. [`Running`]: one thread for each worker.
 //! - [`Command`] and [`Snapshot`]: changing a running switch, and what it counts.
 //! - [`control`]: the same over a local socket and HTTP, with metrics; [`capture`]: frames as pcapng.
-//! - [`openflow`]: rules for a hardware switch that sends only some frames through this one.
 
 #![warn(missing_docs)]
 
@@ -35,7 +34,6 @@ mod lane;
 mod lanes;
 mod m21;
 mod memory;
-pub mod openflow;
 mod output;
 mod pass;
 mod pause;

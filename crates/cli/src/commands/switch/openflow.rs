@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
-use fanin_switch::openflow::{self, Hybrid};
+use fanin_openflow::Hybrid;
 
 use crate::failure::Failure;
 use crate::output;
@@ -46,17 +46,17 @@ enum Form {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let Some(file) = &arguments.file else {
-        return output::print(openflow::EXAMPLE);
+        return output::print(fanin_openflow::EXAMPLE);
     };
     let (hybrid, warnings) = Hybrid::load(file, arguments.host_ports)?;
     output::warn(&warnings);
     let text = match arguments.form {
-        _ if arguments.remove => openflow::removal(&hybrid),
-        Form::Commands => openflow::commands(&hybrid),
-        Form::Flows => openflow::flows(&hybrid),
-        Form::Json => openflow::json(&hybrid),
-        Form::Ovsdb => openflow::ovsdb(&hybrid),
-        Form::Switch => openflow::switch_config(&hybrid),
+        _ if arguments.remove => fanin_openflow::removal(&hybrid),
+        Form::Commands => fanin_openflow::commands(&hybrid),
+        Form::Flows => fanin_openflow::flows(&hybrid),
+        Form::Json => fanin_openflow::json(&hybrid),
+        Form::Ovsdb => fanin_openflow::ovsdb(&hybrid),
+        Form::Switch => fanin_openflow::switch_config(&hybrid),
     };
     output::print(&text)
 }

@@ -7,13 +7,15 @@
 //! collector is attached is not redirected but dropped, as any switch does with a frame that has arrived already.
 //!
 //! ```
-//! use fanin_switch::openflow::{EXAMPLE, Hybrid, flows};
+//! use fanin_openflow::{EXAMPLE, Hybrid, flows};
 //!
 //! let (hybrid, _) = Hybrid::parse("hybrid.toml", EXAMPLE, None)?;
 //! let text = flows(&hybrid);
 //! assert!(text.contains("in_port=25,dl_dst=02:00:00:00:01:01,actions=output:24"), "{text}");
 //! # Ok::<(), fanin_scenario::Errors>(())
 //! ```
+
+#![warn(missing_docs)]
 
 mod check;
 mod output;

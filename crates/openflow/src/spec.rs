@@ -3,8 +3,8 @@
 use fanin_units::{Bytes, Rate};
 use serde::{Deserialize, Serialize};
 
-use crate::address::{IpPrefix, Mac, MacPrefix, Vlan};
-use crate::config::{PortRange, Protocol};
+use fanin_switch::config::{PortRange, Protocol};
+use fanin_switch::{IpPrefix, Mac, MacPrefix, Vlan};
 
 /// A whole description.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

@@ -5,9 +5,9 @@ use std::fmt::{self, Write};
 use fanin_units::Bytes;
 use serde_json::{Map, Value, json};
 
-use crate::address::MacPrefix;
-use crate::openflow::check::Hybrid;
-use crate::openflow::rules::{Action, IpVersion, Match, PortMask, Rule, Stage};
+use crate::check::Hybrid;
+use crate::rules::{Action, IpVersion, Match, PortMask, Rule, Stage};
+use fanin_switch::MacPrefix;
 
 /// Packet memory of the software switch for what is not queued.
 const DRIVER_BYTES: u64 = 32 << 20;
@@ -276,7 +276,7 @@ impl fmt::Display for Match {
 fn masked_mac(prefix: MacPrefix) -> String {
     match prefix.bits {
         48 => prefix.address.to_string(),
-        _ => format!("{}/{}", prefix.address, crate::address::Mac::from_u64(prefix.mask())),
+        _ => format!("{}/{}", prefix.address, fanin_switch::Mac::from_u64(prefix.mask())),
     }
 }
 

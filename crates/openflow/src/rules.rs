@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use crate::address::{IpPrefix, MacPrefix, Vlan};
-use crate::config::{PortRange, Protocol};
-use crate::openflow::check::Hybrid;
-use crate::openflow::spec::{CollectorSpec, FlowSpec, Others};
+use crate::check::Hybrid;
+use crate::spec::{CollectorSpec, FlowSpec, Others};
+use fanin_switch::config::{PortRange, Protocol};
+use fanin_switch::{IpPrefix, MacPrefix, Vlan};
 
 /// More rules than this are refused: hardware tables are small, and such a description is a mistake.
 pub const RULES_MAX: usize = 65_536;

@@ -1,9 +1,9 @@
 //! Any bytes as a configuration, and as a description of a hybrid. What is taken is the same again after it was written and read, and
 //! makes a switch; what is refused is told with words, and with a place in the text.
 
+use fanin_openflow::{Hybrid, commands, flows, json, ovsdb, removal};
 use fanin_scenario::Errors;
 use fanin_switch::config::load_text;
-use fanin_switch::openflow::{Hybrid, commands, flows, json, ovsdb, removal};
 
 /// What mutations are made of.
 #[allow(dead_code, reason = "a fuzzer finds its own")]

@@ -5,10 +5,10 @@ use std::path::Path;
 use fanin_scenario::{Document, Errors, Problem, Warnings};
 use fanin_units::Rate;
 
-use crate::address::MacPrefix;
-use crate::config::NAME_BYTES_MAX;
-use crate::openflow::rules::{RULES_MAX, Rule, overlap, rules};
-use crate::openflow::spec::{CollectorSpec, FlowSpec, HostPortSpec, HybridSpec, Others};
+use crate::rules::{RULES_MAX, Rule, overlap, rules};
+use crate::spec::{CollectorSpec, FlowSpec, HostPortSpec, HybridSpec, Others};
+use fanin_switch::MacPrefix;
+use fanin_switch::config::NAME_BYTES_MAX;
 
 /// The multi-host controller of the paper has four host ports (PEPs); hardly any switch needs more.
 pub const HOST_PORTS_MAX: usize = 4;
