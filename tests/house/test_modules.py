@@ -42,8 +42,7 @@ KNOWN: dict[str, set[str]] = {
     },
     "sim": {
         "crate {connect, run, workload/}",
-        "crate {diatcp, ictcp, sird/, world/}",
-        "crate {fabric/, m21, memories, rings}",
+        "crate {fabric/, memories, rings}",
         "crate::fabric {., held/, marker, port/}",
         "crate::fabric::held {., accounts, line}",
         "crate::workload::building {., push, shifter}",

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use fanin_dataflow::WindowShares;
 use fanin_units::{Duration, Instant};
 
-use crate::world::EndIndex;
+use crate::index::EndIndex;
 
 /// What a message means for the connection that it goes over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

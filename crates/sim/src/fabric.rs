@@ -10,6 +10,7 @@ use fanin_queueing::{Decision, FifoMemory, Frame as Descriptor, Passage};
 use fanin_units::Instant;
 
 use crate::Error;
+use crate::index::NIL;
 use crate::m21::M21Switches;
 use crate::memories::{Memories, Place, Plain};
 use crate::network::{Network, NodeKind, PortIndex};
@@ -28,24 +29,12 @@ mod ringed;
 use held::Holding;
 use parcel::ECN_CAPABLE;
 
-pub(crate) use held::{BOOKING, DEADLOCK_CHECK, HeldPorts, LEVELS, PauseFigures, SIGNAL};
+pub(crate) use held::{HeldPorts, PauseFigures};
 pub(crate) use marker::Marker;
 pub(crate) use one_ring::OneRing;
 pub(crate) use parcel::Parcel;
 use port::Hold;
 pub(crate) use port::{Frame, Port};
-
-/// No port, end or segment.
-pub(crate) const NIL: u32 = u32::MAX;
-
-/// What an occurrence is: the upper bits of its number say which kind, the rest of them which one.
-pub(crate) const INDEX_BITS: u32 = 28;
-
-/// A frame arrives over the link of a port.
-pub(crate) const ARRIVAL: u32 = 0;
-
-/// A port with rings may send.
-pub(crate) const RINGS: u32 = 8;
 
 /// A step on a path: a port, and which step comes after it, or [`NIL`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

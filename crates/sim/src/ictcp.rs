@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use fanin_units::Rate;
 
-use crate::world::EndIndex;
+use crate::index::EndIndex;
 
 /// The share of the link that may be given out (α, §IV.B).
 const USABLE: f64 = 0.9;

@@ -3,8 +3,7 @@
 //! Thousands of queues of which few hold anything would, each with memory of its own, lie outside all caches. Here what was
 //! freed last is used next.
 
-/// The end of a list.
-const NIL: u32 = u32::MAX;
+use crate::index::NIL;
 
 /// A queue in [`Lists`].
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@ use fanin_queueing::{FlowStage, M21Accounting, M21Switch};
 use fanin_scenario::{M21Charge, M21tcp};
 use fanin_units::{Bytes, Instant};
 
-use crate::fabric::NIL;
+use crate::index::NIL;
 use fanin_tcp::{Flags, Segment};
 
 /// The most flows that one switch follows.

@@ -12,35 +12,17 @@ use fanin_scenario::{Fastpass, Scenario};
 use fanin_units::{Bytes, Duration, Instant, Rate};
 use serde_json::{Value, json};
 
-use crate::fabric::{Fabric, INDEX_BITS, Parcel, Step};
+use crate::fabric::{Fabric, Parcel, Step};
 use crate::lists::{List, Lists};
 use crate::network::{Network, PortIndex};
+use crate::occurrence::{Occurrence, TechniqueStep};
 use crate::prefetch::prefetch;
 use crate::random::{Kind, Purpose, Random, host, seed};
 use crate::schedule::Schedule;
 use crate::topology::Roles;
 
-/// An occurrence of the arbiter or of a host's queue.
-pub(crate) const PACING: u32 = 9;
-
-/// What such an occurrence is, in the three lowest bits of its number; the rest is a pair, or which fault.
-mod what {
-    /// A timeslot is decided.
-    pub(super) const DECISION: u32 = 0;
-    /// A timeslot begins.
-    pub(super) const TIMESLOT: u32 = 1;
-    /// A timeslot begins for one pair.
-    pub(super) const SEND: u32 = 2;
-    pub(super) const FAULT: u32 = 3;
-    /// A request comes into sight.
-    pub(super) const DEMAND: u32 = 4;
-}
-
 /// Requests that are heeded no later than so many timeslots from now wait by timeslot.
 const SLOTS_IN_SIGHT: u64 = 1024;
-
-const DIES: u32 = 0;
-const NOTICED: u32 = 1;
 
 /// Bytes on the wire of a message to or from the arbiter: a smallest frame.
 const MESSAGE_BYTES: u32 = 84;
@@ -221,7 +203,6 @@ impl Pacer {
             });
             pair_of_end.push(pair);
         }
-        assert!(pairs.len() < 1 << (INDEX_BITS - 3), "more than 2^25 pairs of hosts");
         let clock_max = clocks.iter().copied().max().unwrap_or(0);
         let spare = settings.advance.get() as i64 - clock_max - settings.delay.get() as i64;
         Self {
@@ -256,8 +237,11 @@ impl Pacer {
     pub(crate) fn start(&self, schedule: &mut Schedule) {
         if !self.settings.fail_at.is_zero() {
             let at = self.settings.fail_at.get();
-            schedule.insert(at, occurrence(what::FAULT, DIES));
-            schedule.insert(at + self.settings.failover.get(), occurrence(what::FAULT, NOTICED));
+            schedule.insert(at, Occurrence::Technique(TechniqueStep::ArbiterFailure));
+            schedule.insert(
+                at + self.settings.failover.get(),
+                Occurrence::Technique(TechniqueStep::ArbiterFailover),
+            );
         }
     }
 
@@ -322,16 +306,16 @@ impl Pacer {
         schedule: &mut Schedule,
         fabric: &mut Fabric,
         now: u64,
-        index: u32,
+        step: TechniqueStep,
         send: impl FnMut(&mut Schedule, &mut Fabric, PortIndex, Parcel),
     ) {
-        let number = index >> 3;
-        match index & 7 {
-            what::DECISION => self.decide(schedule, now),
-            what::TIMESLOT => self.begin(schedule, fabric, now, send),
-            what::DEMAND => self.demand(schedule, now),
-            what::SEND => self.release(schedule, fabric, now, number, send),
-            _ => self.fault(schedule, fabric, now, number, send),
+        match step {
+            TechniqueStep::SlotDecision => self.decide(schedule, now),
+            TechniqueStep::SlotStart => self.begin(schedule, fabric, now, send),
+            TechniqueStep::RequestInHorizon => self.demand(schedule, now),
+            TechniqueStep::PairSlot(number) => self.release(schedule, fabric, now, number, send),
+            TechniqueStep::ArbiterFailure => self.fail(now),
+            TechniqueStep::ArbiterFailover => self.fail_over(schedule, fabric, now, send),
         }
     }
 
@@ -344,7 +328,7 @@ impl Pacer {
             let at = request.arrival - self.slot * (SLOTS_IN_SIGHT / 2);
             let place = self.out_of_sight.partition_point(|before| before.arrival <= request.arrival);
             self.out_of_sight.insert(place, request);
-            schedule.insert(at, occurrence(what::DEMAND, 0));
+            schedule.insert(at, Occurrence::Technique(TechniqueStep::RequestInHorizon));
             return;
         }
         self.requests.push(&mut self.heeded[(slot % SLOTS_IN_SIGHT) as usize], request);
@@ -364,7 +348,7 @@ impl Pacer {
         let at = slot * self.slot - self.settings.advance.get();
         if self.decided_at.is_none_or(|before| at < before) {
             self.decided_at = Some(at);
-            schedule.insert(at, occurrence(what::DECISION, 0));
+            schedule.insert(at, Occurrence::Technique(TechniqueStep::SlotDecision));
         }
     }
 
@@ -405,13 +389,13 @@ impl Pacer {
                 self.going.push_back(number);
                 together += 1;
             } else {
-                schedule.insert(at, occurrence(what::SEND, number));
+                schedule.insert(at, Occurrence::Technique(TechniqueStep::PairSlot(number)));
             }
         }
         self.given = given;
         if together > 0 {
             self.going_together.push_back(together);
-            schedule.insert(start, occurrence(what::TIMESLOT, 0));
+            schedule.insert(start, Occurrence::Technique(TechniqueStep::SlotStart));
         }
         if !self.arbiter.is_idle() {
             self.decide_at(schedule, slot + 1);
@@ -486,33 +470,35 @@ impl Pacer {
         self.figures.requests_lost += u64::from(!settings.standby || request.arrival <= until);
     }
 
-    fn fault(
+    /// The arbiter dies, and forgets what it was asked for.
+    fn fail(&mut self, now: u64) {
+        self.state = Arbitration::Dead;
+        self.figures.deaths += 1;
+        self.arbiter.forget();
+        self.decided_at = None;
+        self.in_sight = 0;
+        for place in 0..self.heeded.len() {
+            while let Some(request) = self.requests.pop(&mut self.heeded[place]) {
+                // What was there before died with the arbiter's memory.
+                if request.arrival > now {
+                    self.lose(request);
+                }
+            }
+        }
+        while let Some(request) = self.out_of_sight.pop_front() {
+            self.lose(request);
+        }
+    }
+
+    /// Hosts ask the new arbiter for all that they still wait for, or send without one.
+    fn fail_over(
         &mut self,
         schedule: &mut Schedule,
         fabric: &mut Fabric,
         now: u64,
-        which: u32,
         mut send: impl FnMut(&mut Schedule, &mut Fabric, PortIndex, Parcel),
     ) {
-        if which == DIES {
-            self.state = Arbitration::Dead;
-            self.figures.deaths += 1;
-            self.arbiter.forget();
-            self.decided_at = None;
-            self.in_sight = 0;
-            for place in 0..self.heeded.len() {
-                while let Some(request) = self.requests.pop(&mut self.heeded[place]) {
-                    // What was there before died with the arbiter's memory.
-                    if request.arrival > now {
-                        self.lose(request);
-                    }
-                }
-            }
-            while let Some(request) = self.out_of_sight.pop_front() {
-                self.lose(request);
-            }
-        } else if self.settings.standby {
-            // Hosts tell the new arbiter all that they still wait for.
+        if self.settings.standby {
             self.state = Arbitration::Alive;
             self.figures.takeovers += 1;
             for number in 0..self.pairs.len() as u32 {
@@ -560,8 +546,4 @@ impl Pacer {
         }
         value
     }
-}
-
-fn occurrence(what: u32, number: u32) -> u32 {
-    PACING << INDEX_BITS | number << 3 | what
 }

@@ -14,13 +14,14 @@ use crate::capture::Capture;
 use crate::connect::connect;
 use crate::diatcp::Diatcp;
 use crate::ictcp::Ictcp;
+use crate::index::peer;
 use crate::network::{Network, NodeKind, PortIndex};
 use crate::pacer::Pacer;
 use crate::speed::Meter;
 use crate::stack::stack;
 use crate::topology::{self, Roles};
 use crate::workload::Plan;
-use crate::world::{Ending, Watch, Workload, World, peer};
+use crate::world::{Ending, Watch, Workload, World};
 
 /// What the caller has to say in a run.
 pub struct Control<'a> {

@@ -10,6 +10,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use crate::index::NIL;
+use crate::network::PortIndex;
+use crate::occurrence::Occurrence;
+
 /// Buckets in a block, as a power of two.
 const BLOCK_BITS: u32 = 9;
 /// The inner ring holds two blocks: the present one and the next.
@@ -20,12 +24,11 @@ const ERA_BITS: u32 = 11;
 const BLOCKS: usize = 2 << ERA_BITS;
 /// Eras that have lists, the two of the outer ring among them.
 const ERAS: usize = 64;
-const NIL: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
 struct Node {
     time: u64,
-    what: u32,
+    what: Occurrence,
     next: u32,
 }
 
@@ -77,7 +80,7 @@ impl<const WORDS: usize> Bitmap<WORDS> {
     }
 }
 
-/// The pending occurrences: a time in picoseconds and a number that says what occurs.
+/// The pending occurrences, each with its time in picoseconds.
 pub(crate) struct Schedule {
     /// First and last node of each bucket; the last is of no account where the first is [`NIL`].
     buckets: Box<[(u32, u32); BUCKETS]>,
@@ -91,8 +94,8 @@ pub(crate) struct Schedule {
     in_eras: usize,
     /// A bucket spans `1 << shift` picoseconds.
     shift: u32,
-    /// Nodes below this number belong to those who have one occurrence pending at most; the others are lent.
-    owned: u32,
+    /// Node `p` below this number is reserved for the arrival over the link of port `p`; the others are shared.
+    ports: u32,
     /// The bucket, counted from the start of time, that the last occurrence was taken from.
     cursor: u64,
     /// The first bucket beyond the two blocks that the inner ring holds.
@@ -109,11 +112,10 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// An empty schedule whose buckets span about `bucket_ps`, rounded down to a power of two. Of the occurrences
-    /// numbered below `owned`, each is pending once at most.
+    /// An empty schedule for so many ports. Buckets span about `bucket_ps`, rounded down to a power of two.
     ///
     /// Speed is best when about one occurrence falls into a bucket; the order never depends on it.
-    pub(crate) fn new(bucket_ps: u64, owned: u32) -> Self {
+    pub(crate) fn new(bucket_ps: u64, ports: u32) -> Self {
         Self {
             buckets: Box::new([(NIL, NIL); BUCKETS]),
             near: Bitmap::new(),
@@ -122,11 +124,13 @@ impl Schedule {
             eras: [(NIL, NIL); ERAS],
             in_eras: 0,
             shift: bucket_ps.clamp(1 << 8, 1 << 36).ilog2(),
-            owned,
+            ports,
             cursor: 0,
             near_end: 2 << BLOCK_BITS,
             outer_end: BLOCKS as u64,
-            nodes: (0..owned).map(|what| Node { time: 0, what, next: NIL }).collect(),
+            nodes: (0..ports)
+                .map(|port| Node { time: 0, what: Occurrence::Arrival(port), next: NIL })
+                .collect(),
             free: NIL,
             far: BinaryHeap::new(),
             far_scheduled: 0,
@@ -161,11 +165,12 @@ impl Schedule {
 
     /// Adds an occurrence; `time` must not lie before the last one taken.
     #[inline]
-    pub(crate) fn insert(&mut self, time: u64, what: u32) {
+    pub(crate) fn insert(&mut self, time: u64, what: Occurrence) {
         let bucket = time >> self.shift;
         debug_assert!(bucket >= self.cursor, "an occurrence in the past");
         if self.is_far(bucket) {
-            self.insert_far(time, what);
+            let node = self.lend(time, what);
+            self.insert_far(time, node);
             return;
         }
         let node = self.lend(time, what);
@@ -177,29 +182,29 @@ impl Schedule {
         }
     }
 
-    /// Adds the one occurrence of a number below `owned`, which is not pending.
+    /// Adds the arrival over the link of `port`; of each port, one is pending at most.
     #[inline]
-    pub(crate) fn insert_owned(&mut self, time: u64, what: u32) {
-        debug_assert!(what < self.owned);
+    pub(crate) fn insert_arrival(&mut self, time: u64, port: PortIndex) {
+        debug_assert!(port < self.ports);
         let bucket = time >> self.shift;
-        let node = &mut self.nodes[what as usize];
+        let node = &mut self.nodes[port as usize];
         node.time = time;
         node.next = NIL;
         if bucket < self.near_end {
             self.pending += 1;
-            self.insert_near(bucket, time, what);
+            self.insert_near(bucket, time, port);
         } else {
-            self.insert_owned_later(bucket, time, what);
+            self.insert_arrival_later(bucket, time, port);
         }
     }
 
     #[cold]
-    fn insert_owned_later(&mut self, bucket: u64, time: u64, what: u32) {
+    fn insert_arrival_later(&mut self, bucket: u64, time: u64, node: u32) {
         if self.is_far(bucket) {
-            self.insert_far(time, what);
+            self.insert_far(time, node);
         } else {
             self.pending += 1;
-            self.insert_later(bucket, what);
+            self.insert_later(bucket, node);
         }
     }
 
@@ -210,14 +215,14 @@ impl Schedule {
     }
 
     #[cold]
-    fn insert_far(&mut self, time: u64, what: u32) {
-        self.far.push(Reverse((time, self.far_scheduled, what)));
+    fn insert_far(&mut self, time: u64, node: u32) {
+        self.far.push(Reverse((time, self.far_scheduled, node)));
         self.far_scheduled += 1;
     }
 
-    /// A node for an occurrence that owns none.
+    /// A shared node.
     #[inline]
-    fn lend(&mut self, time: u64, what: u32) -> u32 {
+    fn lend(&mut self, time: u64, what: Occurrence) -> u32 {
         let node = Node { time, what, next: NIL };
         if self.free == NIL {
             self.nodes.push(node);
@@ -282,12 +287,12 @@ impl Schedule {
 
     /// Takes the earliest occurrence.
     #[inline(always)]
-    pub(crate) fn pop(&mut self) -> Option<(u64, u32)> {
+    pub(crate) fn pop(&mut self) -> Option<(u64, Occurrence)> {
         let Some(slot) = self.near.next(self.cursor as usize % BUCKETS) else { return self.pop_outer() };
         let node = self.buckets[slot].0;
         let entry = &mut self.nodes[node as usize];
         let Node { time, what, next } = *entry;
-        if node >= self.owned {
+        if node >= self.ports {
             entry.next = self.free;
             self.free = node;
         }
@@ -307,7 +312,7 @@ impl Schedule {
 
     /// The inner ring is empty: goes to the block before the next one that holds anything.
     #[cold]
-    fn pop_outer(&mut self) -> Option<(u64, u32)> {
+    fn pop_outer(&mut self) -> Option<(u64, Occurrence)> {
         let block = self.cursor >> BLOCK_BITS;
         let next = match self.outer.next(block as usize % BLOCKS) {
             Some(place) => block + (place as u64).wrapping_sub(block) % BLOCKS as u64,
@@ -350,7 +355,7 @@ impl Schedule {
                 let Node { time, next, .. } = self.nodes[node as usize];
                 self.nodes[node as usize].next = NIL;
                 self.insert_near(time >> self.shift, time, node);
-                if node < self.owned {
+                if node < self.ports {
                     self.came_near.push(node);
                 }
                 node = next;
@@ -370,13 +375,12 @@ impl Schedule {
     }
 
     fn deal_out_far(&mut self) {
-        while let Some(&Reverse((time, _, what))) = self.far.peek() {
+        while let Some(&Reverse((time, _, node))) = self.far.peek() {
             let bucket = time >> self.shift;
             if self.is_far(bucket) {
                 break;
             }
             self.far.pop();
-            let node = if what < self.owned { what } else { self.lend(time, what) };
             self.pending += 1;
             self.insert_later(bucket, node);
         }
@@ -386,21 +390,21 @@ impl Schedule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::occurrence::Occurrence::{Arrival, HostTimer};
 
     #[test]
     fn keeps_the_order_of_a_sorted_list() {
         for bucket_ps in [1 << 8, 1 << 16, 1 << 30] {
-            let owned = 50;
-            let mut schedule = Schedule::new(bucket_ps, owned);
+            let mut schedule = Schedule::new(bucket_ps, 50);
             let mut is_pending = [false; 50];
-            let mut expected: Vec<(u64, u32)> = Vec::new();
+            let mut expected: Vec<(u64, Occurrence)> = Vec::new();
             let mut state = 1_u64;
             let mut random = move || {
                 state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
                 state >> 33
             };
             let mut now = 0;
-            for what in 0..30_000_u32 {
+            for number in 0..30_000_u32 {
                 // Equal, near, far and very far times.
                 let ahead = match random() % 7 {
                     0 => 0,
@@ -412,23 +416,24 @@ mod tests {
                     4 => (random() % 8) * 100_000_000_000,
                     _ => (random() % 4) * 3_000_000_000_000,
                 };
-                // Every other one belongs to somebody who has but one at a time.
-                let what =
-                    if what % 2 == 0 && !is_pending[what as usize % 50] { what % 50 } else { what + owned };
-                if what < owned {
-                    is_pending[what as usize] = true;
-                    schedule.insert_owned(now + ahead, what);
+                // Every other one is an arrival, of which each port has one at a time.
+                let port = number % 50;
+                let what = if number % 2 == 0 && !is_pending[port as usize] {
+                    is_pending[port as usize] = true;
+                    schedule.insert_arrival(now + ahead, port);
+                    Arrival(port)
                 } else {
-                    schedule.insert(now + ahead, what);
-                }
+                    schedule.insert(now + ahead, HostTimer(number));
+                    HostTimer(number)
+                };
                 let position = expected.partition_point(|&(time, _)| time <= now + ahead);
                 expected.insert(position, (now + ahead, what));
                 if random() % 3 != 0 {
                     let got = schedule.pop().unwrap();
                     assert_eq!(got, expected.remove(0));
                     now = got.0;
-                    if got.1 < owned {
-                        is_pending[got.1 as usize] = false;
+                    if let Arrival(port) = got.1 {
+                        is_pending[port as usize] = false;
                     }
                 }
             }

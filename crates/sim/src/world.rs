@@ -7,24 +7,15 @@ use fanin_units::{Duration, Instant};
 use crate::Error;
 use crate::capture::Tapped;
 use crate::diatcp::{Awaits, Diatcp};
-use crate::fabric::{
-    ARRIVAL, BOOKING, DEADLOCK_CHECK, Fabric, Hop, INDEX_BITS, LEVELS, NIL, Queue, RINGS, SIGNAL, Step,
-};
+use crate::fabric::{Fabric, Hop, Queue, Step};
 use crate::ictcp::Ictcp;
+use crate::index::{EndIndex, NIL, peer};
 use crate::network::{Network, PortIndex};
-use crate::pacer::{PACING, Pacer};
+use crate::occurrence::{Occurrence, TechniqueStep};
+use crate::pacer::Pacer;
 use crate::schedule::Schedule;
 use crate::sird::Sird;
 use fanin_tcp::{self as tcp, Endpoint, Stats, Written};
-
-/// An endpoint's timer may have run out.
-const ENDPOINT_TIMER: u32 = 1;
-/// A deadline of a host's application.
-const HOST_TIMER: u32 = 2;
-/// It is time to look at the watched queues.
-const SAMPLE: u32 = 3;
-/// It is time to see whether anything has moved.
-const WATCHDOG: u32 = 4;
 
 mod foresight;
 mod messages;
@@ -32,9 +23,6 @@ mod steering;
 
 /// How many occurrences pass between two looks at the stop flag: below a tenth of a second even where each takes 6 µs.
 const OCCURRENCES_UNWATCHED: u32 = 1 << 14;
-
-/// One end of a connection, by its place in the run.
-pub(crate) type EndIndex = u32;
 
 /// What the hosts do with their connections.
 ///
@@ -119,11 +107,6 @@ struct End {
     endpoint: Endpoint,
     inbox_head: u32,
     inbox_tail: u32,
-}
-
-/// The other end of a connection.
-pub(crate) const fn peer(end: EndIndex) -> EndIndex {
-    end ^ 1
 }
 
 /// A message on its way, in the inbox of the end it goes to.
@@ -280,7 +263,7 @@ impl<W: Workload> World<W> {
     /// Adds an open connection; `routes` lead from its first end to its second and back.
     pub(crate) fn connect(&mut self, routes: [Step; 2], hosts: [u32; 2], stacks: [u16; 2]) {
         let first = self.ends.len() as EndIndex;
-        assert!(first < 1 << INDEX_BITS, "more than 2^28 connections");
+        assert!(first < NIL - 1, "more than 2^31 connections");
         let handshake = routes.iter().map(|&route| self.fabric.crossing_time(route, FRAME_BYTES_MIN)).sum();
         for side in 0..2 {
             self.ends.push(End {
@@ -311,10 +294,10 @@ impl<W: Workload> World<W> {
         self.patience = patience.get();
         self.moved = self.workload.progress();
         self.needs_foresight = self.needs_foresight();
-        self.schedule.insert(self.patience, WATCHDOG << INDEX_BITS);
+        self.schedule.insert(self.patience, Occurrence::StallCheck);
         self.housekeeping += 1;
         if let Some(watch) = &self.watch {
-            self.schedule.insert(watch.next, SAMPLE << INDEX_BITS);
+            self.schedule.insert(watch.next, Occurrence::QueueSample);
             self.housekeeping += 1;
         }
         if let Some(pacer) = &self.pacer {
@@ -374,28 +357,32 @@ impl<W: Workload> World<W> {
             if let Some(ports) = self.schedule.came_near() {
                 self.foresee_arrivals(ports);
             }
-            let index = what & ((1 << INDEX_BITS) - 1);
-            match what >> INDEX_BITS {
-                ARRIVAL => self.handle_arrival(index),
-                ENDPOINT_TIMER => self.handle_endpoint_timer(index),
-                HOST_TIMER => self.handle_host_timer(index),
-                SAMPLE => self.sample(),
-                WATCHDOG => {
+            match what {
+                Occurrence::Arrival(port) => self.handle_arrival(port),
+                Occurrence::EndpointTimer(end) => self.handle_endpoint_timer(end),
+                Occurrence::HostTimer(host) => self.handle_host_timer(host),
+                Occurrence::QueueSample => self.sample(),
+                Occurrence::StallCheck => {
                     if self.is_stalled() {
                         return Ending::Stalled;
                     }
                 }
-                PACING => self.pace(index),
-                RINGS => self.fabric.look_at_rings(&mut self.schedule, self.now, index),
-                BOOKING => self.fabric.handle_booking(&mut self.schedule, self.now, index),
-                LEVELS => self.fabric.handle_levels(&mut self.schedule, self.now, index),
-                SIGNAL => self.fabric.handle_signal(&mut self.schedule, self.now, index),
-                DEADLOCK_CHECK => {
+                Occurrence::Technique(step) => self.pace(step),
+                Occurrence::RingService(number) => {
+                    self.fabric.look_at_rings(&mut self.schedule, self.now, number);
+                }
+                Occurrence::Booking(port) => self.fabric.handle_booking(&mut self.schedule, self.now, port),
+                Occurrence::SwitchLevels(switch) => {
+                    self.fabric.handle_levels(&mut self.schedule, self.now, switch);
+                }
+                Occurrence::PauseSignal(port) => {
+                    self.fabric.handle_signal(&mut self.schedule, self.now, port);
+                }
+                Occurrence::DeadlockCheck => {
                     if self.fabric.handle_deadlock_check(&mut self.schedule, self.now) {
                         return Ending::Deadlock;
                     }
                 }
-                _ => unreachable!("an occurrence of a kind that does not exist"),
             }
             if self.check_done && self.workload.is_done() {
                 return Ending::Done;
@@ -410,7 +397,7 @@ impl<W: Workload> World<W> {
         self.housekeeping -= 1;
         let moved = self.workload.progress();
         if self.schedule.pending() > self.housekeeping {
-            self.schedule.insert(self.now + self.patience, WATCHDOG << INDEX_BITS);
+            self.schedule.insert(self.now + self.patience, Occurrence::StallCheck);
             self.housekeeping += 1;
         }
         std::mem::replace(&mut self.moved, moved) == moved
@@ -426,7 +413,7 @@ impl<W: Workload> World<W> {
         }
         if self.schedule.pending() > self.housekeeping {
             watch.next += watch.interval;
-            self.schedule.insert(watch.next, SAMPLE << INDEX_BITS);
+            self.schedule.insert(watch.next, Occurrence::QueueSample);
             self.housekeeping += 1;
         }
     }
@@ -613,7 +600,7 @@ impl<W: Workload> World<W> {
         let deadline = end.endpoint.poll_deadline().get();
         if deadline < end.timer_at {
             end.timer_at = deadline;
-            self.schedule.insert(deadline.max(self.now), ENDPOINT_TIMER << INDEX_BITS | index);
+            self.schedule.insert(deadline.max(self.now), Occurrence::EndpointTimer(index));
         }
         if end.is_traced {
             self.trace(index);
@@ -624,10 +611,10 @@ impl<W: Workload> World<W> {
     }
 
     /// Something of the arbiter's has come: packets whose timeslot it is go.
-    fn pace(&mut self, index: u32) {
+    fn pace(&mut self, step: TechniqueStep) {
         let Some(pacer) = &mut self.pacer else { return };
         let (now, frames, bytes) = (self.now, &mut self.frames_sent, &mut self.wire_bytes_sent);
-        pacer.handle(&mut self.schedule, &mut self.fabric, now, index, |schedule, fabric, port, parcel| {
+        pacer.handle(&mut self.schedule, &mut self.fabric, now, step, |schedule, fabric, port, parcel| {
             fabric.send_parcel(schedule, now, port, parcel);
             *bytes += u64::from(parcel.wire_bytes());
             *frames += 1;
@@ -712,7 +699,7 @@ impl<W: Workload> World<W> {
         let deadline = self.workload.poll_deadline(host).get();
         if deadline < self.host_timers[host as usize] {
             self.host_timers[host as usize] = deadline;
-            self.schedule.insert(deadline.max(self.now), HOST_TIMER << INDEX_BITS | host);
+            self.schedule.insert(deadline.max(self.now), Occurrence::HostTimer(host));
         }
     }
 

@@ -25,11 +25,11 @@ use fanin_queueing::{Memory, PauseSignal, PauseThresholds, Verdict};
 use fanin_scenario::PauseMode;
 use fanin_units::Duration;
 
-use super::{
-    Descriptor, Fabric, Flags, Hold, INDEX_BITS, NIL, Parcel, Port, PortIndex, Schedule, SwitchTotals,
-};
+use super::{Descriptor, Fabric, Flags, Hold, Parcel, Port, PortIndex, Schedule, SwitchTotals};
 use crate::Error;
+use crate::index::NIL;
 use crate::network::{Network, NodeKind};
+use crate::occurrence::Occurrence;
 
 mod accounts;
 mod deadlock;
@@ -41,15 +41,6 @@ use accounts::{Classes, Input, Level, NO_INPUT};
 use line::watched;
 
 pub(crate) use figures::PauseFigures;
-
-/// A port's line runs low, or the link is free behind a signal.
-pub(crate) const BOOKING: u32 = 5;
-/// A signal to stop or go on works.
-pub(crate) const SIGNAL: u32 = 6;
-/// It is time to look for a deadlock.
-pub(crate) const DEADLOCK_CHECK: u32 = 7;
-/// A switch that has stopped a neighbour gives memory back.
-pub(crate) const LEVELS: u32 = 10;
 
 /// A MAC control frame on the wire: 64 bytes, preamble and gap.
 const SIGNAL_BYTES: u32 = 84;
@@ -319,14 +310,14 @@ impl HeldPorts {
         self.book_waiting(moment, index);
         let state = &mut self.ports[from as usize];
         state.signals.push_back(signal);
-        moment.schedule.insert(sent + state.link_delay + state.reaction, SIGNAL << INDEX_BITS | from);
+        moment.schedule.insert(sent + state.link_delay + state.reaction, Occurrence::PauseSignal(from));
         match signal {
             PauseSignal::Pause => self.pauses += 1,
             PauseSignal::Resume => self.resumes += 1,
         }
         if signal == PauseSignal::Pause && !self.checks {
             self.checks = true;
-            moment.schedule.insert(moment.links.now + SUSPECT, DEADLOCK_CHECK << INDEX_BITS);
+            moment.schedule.insert(moment.links.now + SUSPECT, Occurrence::DeadlockCheck);
         }
     }
 

@@ -3,7 +3,7 @@
 use fanin_queueing::Ecn;
 
 #[cfg(test)]
-use super::NIL;
+use crate::index::NIL;
 
 /// The frame's IP header says that it may be marked.
 pub(super) const ECN_CAPABLE: u32 = 1 << 30;
@@ -54,7 +54,7 @@ impl Parcel {
         (self.load >> 16) as u16
     }
 
-    /// Which of `Fabric::steps` comes next; [`NIL`](super::NIL) where the present link leads to its destination.
+    /// Which of `Fabric::steps` comes next; [`NIL`](crate::index::NIL) where the present link leads to its destination.
     #[inline(always)]
     pub(super) const fn next(self) -> u32 {
         self.way as u32

@@ -2,7 +2,7 @@
 
 use fanin_units::{Bytes, Rate};
 
-use super::{ARRIVAL, INDEX_BITS, Parcel, SwitchTotals};
+use super::{Parcel, SwitchTotals};
 use crate::memories::Place;
 use crate::network::PortIndex;
 use crate::prefetch::{prefetch, prefetch_index};
@@ -259,7 +259,7 @@ impl Port {
         self.wire_bytes += u64::from(parcel.wire_bytes());
         let arrival = departure + self.delay;
         let place = if self.len == 0 {
-            schedule.insert_owned(arrival, ARRIVAL << INDEX_BITS | index);
+            schedule.insert_arrival(arrival, index);
             &mut self.first
         } else {
             let behind = self.len - 1;
@@ -295,7 +295,7 @@ impl Port {
         debug_assert_eq!(arrival, now);
         self.len -= 1;
         if self.len > 0 {
-            schedule.insert_owned(self.next_arrival, ARRIVAL << INDEX_BITS | index);
+            schedule.insert_arrival(self.next_arrival, index);
             let Frame { arrival, parcel } = self.ring[self.slot(0)];
             self.first = Frame { arrival, parcel };
             self.head = self.head.wrapping_add(1);

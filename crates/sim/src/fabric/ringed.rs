@@ -1,7 +1,8 @@
 //! Ports whose frames wait in rings.
 
 use super::one_ring::{Link, NEVER};
-use super::{Fabric, Hop, INDEX_BITS, Parcel, RINGS, RingFigures, Schedule};
+use super::{Fabric, Hop, Parcel, RingFigures, Schedule};
+use crate::occurrence::Occurrence;
 use crate::rings::{OTHERS, RingQueue, RingedPort};
 
 impl Fabric {
@@ -32,7 +33,7 @@ impl Fabric {
         let next = next.min(accepted.unwrap_or(NEVER));
         if next < *look_at {
             *look_at = next;
-            schedule.insert(next, RINGS << INDEX_BITS | number);
+            schedule.insert(next, Occurrence::RingService(number));
         }
         if accepted.is_some() {
             return Hop::Forwarded { to, is_next: port.leads_to_host & (port.len == 1) };
@@ -79,7 +80,7 @@ impl Fabric {
         let next = one.handle_look(&mut Link { port, index: ringed.port, schedule, now });
         if next < NEVER {
             ringed.look_at = next;
-            schedule.insert(next, RINGS << INDEX_BITS | number);
+            schedule.insert(next, Occurrence::RingService(number));
         }
     }
 
@@ -106,7 +107,7 @@ impl Fabric {
         }
         if several.frames() > 0 && look_at < ringed.look_at {
             ringed.look_at = look_at;
-            schedule.insert(look_at, RINGS << INDEX_BITS | number);
+            schedule.insert(look_at, Occurrence::RingService(number));
         }
     }
 

@@ -22,8 +22,8 @@ use fanin_units::{Bytes, Duration, Rate, Ratio};
 use bucket::{Bounds, SenderBucket};
 use packet::Packet;
 
+use crate::index::EndIndex;
 use crate::prefetch::prefetch;
-use crate::world::EndIndex;
 use fanin_tcp::{Flags, Segment, Stats};
 
 /// Gaps that are asked for at a time.

@@ -8,11 +8,12 @@ use fanin_units::{Bytes, Duration, Instant};
 use crate::Error;
 use crate::diatcp::Awaits;
 use crate::ideal::Ideal;
+use crate::index::EndIndex;
 use crate::network::Network;
 use crate::random::{Kind, Purpose, Random, host, seed};
 use crate::run::{Measured, Wanted};
 use crate::topology::Roles;
-use crate::world::{EndIndex, Outbox, Workload};
+use crate::world::{Outbox, Workload};
 
 /// Size of a request, as the studies have it: it fits a segment, and its size does not matter.
 const REQUEST_BYTES: u64 = 64;

@@ -16,6 +16,7 @@ use fanin_units::{Bytes, Duration, Instant, Ratio};
 use crate::Error;
 use crate::diatcp::Awaits;
 use crate::ideal::{Answers, Ideal};
+use crate::index::EndIndex;
 use crate::network::Network;
 use crate::random::{Kind, Purpose, host, seed};
 use crate::run::{Measured, Wanted};
@@ -25,7 +26,7 @@ use crate::workload::building::settings::{memory_matters, small};
 use crate::workload::building::shifter::Shifter;
 use crate::workload::building::steps::Steps;
 use crate::workload::sizes::{Data, Sizes};
-use crate::world::{EndIndex, Outbox, Workload};
+use crate::world::{Outbox, Workload};
 
 /// How many lines a diagnosis has at most.
 const DIAGNOSIS_LINES_MAX: usize = 12;

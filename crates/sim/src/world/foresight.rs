@@ -1,7 +1,8 @@
 //! What will be needed soon is fetched before: segments and the ends of connections lie idle for so long that they have
 //! left the near caches.
 
-use super::{EndIndex, Workload, World, peer};
+use super::{Workload, World};
+use crate::index::{EndIndex, peer};
 use crate::network::PortIndex;
 use crate::prefetch::prefetch;
 

@@ -1,8 +1,9 @@
 //! The event loop's side of a transport of messages that takes TCP's place ([`crate::sird`]).
 
-use super::{ENDPOINT_TIMER, EndIndex, Workload, World, peer};
-use crate::fabric::{INDEX_BITS, NIL};
+use super::{Workload, World};
+use crate::index::{EndIndex, NIL, peer};
 use crate::network::Network;
+use crate::occurrence::Occurrence;
 use crate::sird::{Sird, Wire};
 use fanin_tcp::{Config, Segment};
 
@@ -72,7 +73,7 @@ impl<W: Workload> World<W> {
             let deadline = sird.poll_deadline(index);
             if deadline < end.timer_at {
                 end.timer_at = deadline;
-                self.schedule.insert(deadline.max(self.now), ENDPOINT_TIMER << INDEX_BITS | index);
+                self.schedule.insert(deadline.max(self.now), Occurrence::EndpointTimer(index));
             }
             next = sird.touched.pop();
         }

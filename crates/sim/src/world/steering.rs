@@ -2,10 +2,10 @@
 
 use fanin_units::{Instant, Rate};
 
-use super::{EndIndex, Workload, World};
+use super::{Workload, World};
 use crate::diatcp::{Awaits, Diatcp};
-use crate::fabric::NIL;
 use crate::ictcp::Ictcp;
+use crate::index::{EndIndex, NIL};
 use crate::network::PortIndex;
 
 impl<W: Workload> World<W> {

@@ -6,8 +6,9 @@ use std::ops::Range;
 use fanin_queueing::{PauseThresholds, Verdict};
 use fanin_units::Instant;
 
-use super::{BULK, Descriptor, HeldPorts, Links, Moment, NEVER, NIL, URGENT};
+use super::{BULK, Descriptor, HeldPorts, Links, Moment, NEVER, URGENT};
 use crate::fabric::{Frame, Parcel, Port, PortIndex, SwitchTotals};
+use crate::index::NIL;
 
 /// How much of what came in by a port waits: two words, so that those of all inputs stay in the near cache.
 #[derive(Clone, Copy, Default)]

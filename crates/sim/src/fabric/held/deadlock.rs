@@ -1,9 +1,7 @@
 //! Ports that wait for one another in a circle.
 
-use super::{
-    BULK, DEADLOCK_CHECK, Fabric, Held, HeldPorts, INDEX_BITS, Port, PortIndex, SUSPECT, Schedule,
-    SwitchTotals,
-};
+use super::{BULK, Fabric, Held, HeldPorts, Port, PortIndex, SUSPECT, Schedule, SwitchTotals};
+use crate::occurrence::Occurrence;
 
 impl HeldPorts {
     /// Whether pausing has come to a circle in which each port waits for the next, so that none will ever go on. A port is
@@ -74,7 +72,7 @@ impl Fabric {
         }
         held.checks = held.ports.iter().any(|held| held.stopped[BULK] || !held.signals.is_empty());
         if held.checks {
-            schedule.insert(now + SUSPECT, DEADLOCK_CHECK << INDEX_BITS);
+            schedule.insert(now + SUSPECT, Occurrence::DeadlockCheck);
         }
         !held.deadlock.is_empty()
     }

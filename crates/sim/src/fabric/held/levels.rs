@@ -8,7 +8,8 @@
 use fanin_queueing::PauseSignal;
 
 use super::accounts::slots;
-use super::{HeldPorts, INDEX_BITS, LEVELS, Links, Moment, NEVER, PortIndex};
+use super::{HeldPorts, Links, Moment, NEVER, PortIndex};
+use crate::occurrence::Occurrence;
 
 impl HeldPorts {
     /// What came in by a port and waits has risen to where it matters. Returns whether the neighbour has been stopped: then
@@ -91,7 +92,7 @@ impl HeldPorts {
             if next != NEVER {
                 moment
                     .schedule
-                    .insert(moment.links.switches[switch].look_at, LEVELS << INDEX_BITS | switch as u32);
+                    .insert(moment.links.switches[switch].look_at, Occurrence::SwitchLevels(switch as u32));
             }
         }
     }

@@ -1,8 +1,9 @@
 //! The line of a port: what of it has been foreseen, and what waits behind.
 
 use super::accounts::front;
-use super::{BOOKING, BULK, HeldPorts, INDEX_BITS, Moment, NEVER, URGENT};
+use super::{BULK, HeldPorts, Moment, NEVER, URGENT};
 use crate::fabric::{Hold, Parcel, Port, PortIndex, SwitchTotals};
+use crate::occurrence::Occurrence;
 
 impl HeldPorts {
     /// Whether a frame parks behind those that are, and nothing else is to be done.
@@ -91,7 +92,7 @@ impl HeldPorts {
                 };
                 if at < state.look_at {
                     state.look_at = at;
-                    moment.schedule.insert(at, BOOKING << INDEX_BITS | index);
+                    moment.schedule.insert(at, Occurrence::Booking(index));
                 }
                 break;
             }

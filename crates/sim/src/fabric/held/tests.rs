@@ -4,7 +4,7 @@ use fanin_scenario::Switch;
 use fanin_units::{Bytes, Rate};
 use proptest::prelude::*;
 
-use super::super::{ARRIVAL, Hop, NIL, Step};
+use super::super::{Hop, Step};
 use super::*;
 use crate::network::SwitchKind;
 use fanin_tcp::Segment;
@@ -43,19 +43,18 @@ enum Turn {
 }
 
 /// Lets the fabric handle an occurrence; what has left it is removed.
-fn happen(fabric: &mut Fabric, schedule: &mut Schedule, now: u64, what: u32) -> Turn {
-    let index = what & ((1 << INDEX_BITS) - 1);
-    match what >> INDEX_BITS {
-        ARRIVAL => {
+fn happen(fabric: &mut Fabric, schedule: &mut Schedule, now: u64, what: Occurrence) -> Turn {
+    match what {
+        Occurrence::Arrival(index) => {
             let hop = fabric.arrive(schedule, now, index);
             if let Hop::Delivered { segment, .. } | Hop::Dropped { segment } = hop {
                 fabric.remove(segment);
             }
             return Turn::Hop(hop);
         }
-        BOOKING => fabric.handle_booking(schedule, now, index),
-        LEVELS => fabric.handle_levels(schedule, now, index),
-        SIGNAL => fabric.handle_signal(schedule, now, index),
+        Occurrence::Booking(index) => fabric.handle_booking(schedule, now, index),
+        Occurrence::SwitchLevels(switch) => fabric.handle_levels(schedule, now, switch),
+        Occurrence::PauseSignal(index) => fabric.handle_signal(schedule, now, index),
         _ if fabric.handle_deadlock_check(schedule, now) => return Turn::Deadlock,
         _ => {}
     }
@@ -156,7 +155,6 @@ type Send = (u16, u8, u8, u16, bool);
 
 /// What came of the sends: each delivery with its time, all figures, and the marks of the first switch.
 fn outcome(lines: [u32; 3], sends: &[Send], mode: PauseMode, counts: bool, ahead: u32) -> String {
-    const SENDS: u32 = 15;
     let (mut fabric, routes, _) = ring(4, ahead, mode, 8_000);
     let held = fabric.held.as_mut().unwrap();
     [held.line_max, held.line_low, held.line_free] = lines;
@@ -167,19 +165,18 @@ fn outcome(lines: [u32; 3], sends: &[Send], mode: PauseMode, counts: bool, ahead
     for (number, send) in (0..).zip(sends) {
         // What two hosts do never meets in one instant: whose turn is first would depend on when each was scheduled.
         let at = Duration::from_micros(send.0.into()).get() + u64::from(send.1 % 4) * 1_009;
-        schedule.insert(at, SENDS << INDEX_BITS | number);
+        schedule.insert(at, Occurrence::HostTimer(number));
     }
     let mut log = Vec::new();
     while let Some((now, what)) = schedule.pop() {
-        let index = what & ((1 << INDEX_BITS) - 1);
         assert!(
             now < Duration::from_millis(500).get(),
             "nothing moves: {:?}",
             fabric.held.as_ref().unwrap().figures(now)
         );
-        match what >> INDEX_BITS {
-            SENDS => {
-                let (_, host, frames, payload, is_bulk) = sends[index as usize];
+        match what {
+            Occurrence::HostTimer(number) => {
+                let (_, host, frames, payload, is_bulk) = sends[number as usize];
                 let segment = Segment { payload, flags: Flags::ACK, ..Segment::default() };
                 let route = routes[usize::from(host) % routes.len()];
                 for _ in 0..frames {
@@ -187,7 +184,10 @@ fn outcome(lines: [u32; 3], sends: &[Send], mode: PauseMode, counts: bool, ahead
                 }
             }
             _ => match happen(&mut fabric, &mut schedule, now, what) {
-                Turn::Hop(Hop::Delivered { wire_bytes, end, .. }) => log.push((now, index, wire_bytes, end)),
+                Turn::Hop(Hop::Delivered { wire_bytes, end, .. }) => {
+                    let Occurrence::Arrival(port) = what else { panic!("not an arrival") };
+                    log.push((now, port, wire_bytes, end));
+                }
                 Turn::Hop(Hop::Dropped { .. }) => log.push((now, NIL, 0, 0)),
                 Turn::Hop(Hop::Forwarded { .. }) | Turn::Other => {}
                 Turn::Deadlock => break,

@@ -6,9 +6,11 @@ use fanin_scenario::{Buffering, Daqrings, Switch};
 use fanin_units::{Bytes, Duration, Rate};
 use proptest::prelude::*;
 
-use super::super::{ARRIVAL, Fabric, Hop, INDEX_BITS, NIL, RINGED, RINGS, Step};
+use super::super::{Fabric, Hop, RINGED, Step};
 use super::*;
+use crate::index::NIL;
 use crate::network::{Network, SwitchKind};
+use crate::occurrence::Occurrence;
 use fanin_tcp::{Flags, Segment};
 
 /// Two hosts behind a switch with rings, and the ways of what no rule names and of a ring's frames from one to the other.
@@ -35,9 +37,15 @@ fn fabric(settings: &Daqrings, rate: u64, delay: Duration, several: bool) -> (Fa
 const PORT: PortIndex = 3;
 
 /// The occurrences of a test: something is done, which may have to wait until all else of that instant is over.
-const DEED: u32 = 13;
-const FRAME: u32 = 14;
-const OBSERVATION: u32 = 15;
+const DEED: fn(u32) -> Occurrence = Occurrence::HostTimer;
+const FRAME: fn(u32) -> Occurrence = Occurrence::EndpointTimer;
+const OBSERVATION: fn(u32) -> Occurrence = Occurrence::SwitchLevels;
+
+/// The port of an arrival.
+fn port_of(what: Occurrence) -> PortIndex {
+    let Occurrence::Arrival(port) = what else { panic!("not an arrival: {what:?}") };
+    port
+}
 
 /// What is done.
 #[derive(Clone, Copy, Debug)]
@@ -75,39 +83,51 @@ fn outcome(case: &Case, deeds: &Deeds, play: Play) -> (Vec<(u64, u32)>, String) 
     let mut at = 0;
     for (number, (after, _)) in (0..).zip(deeds) {
         at += after;
-        schedule.insert(at, DEED << INDEX_BITS | number);
+        schedule.insert(at, DEED(number));
     }
+    // A frame comes to the switch; returns when and which if it is dropped.
+    let come =
+        |fabric: &mut Fabric, schedule: &mut Schedule, now, (index, payload, in_ring): (u32, u16, bool)| {
+            let place = fabric.free_place();
+            let segment = Segment { payload, flags: Flags::ACK, ..Segment::default() };
+            fabric.segments[place as usize] = segment;
+            let route = routes[usize::from(in_ring)];
+            let parcel = fabric.wrap(place, Step { next: NIL, ..route }, index);
+            let number = fabric.ports[PORT as usize].place.memory & !RINGED;
+            let Hop::Dropped { segment } = fabric.arrive_at_rings(schedule, now, number, route.next, parcel)
+            else {
+                return None;
+            };
+            fabric.remove(segment);
+            Some((now, index))
+        };
     let (mut arrivals, mut drops, mut seen) = (Vec::new(), Vec::new(), String::new());
     while let Some((now, what)) = schedule.pop() {
-        let index = what & ((1 << INDEX_BITS) - 1);
-        let (kind, deed) = (what >> INDEX_BITS, deeds.get(index as usize).map(|(_, deed)| *deed));
-        match (kind, deed) {
-            (ARRIVAL, _) => {
+        let deed = |number: u32| deeds[number as usize].1;
+        match what {
+            Occurrence::Arrival(index) => {
                 let Hop::Delivered { end, segment, .. } = fabric.arrive(&mut schedule, now, index) else {
                     panic!("the host is the last");
                 };
                 fabric.remove(segment);
                 arrivals.push((now, end));
             }
-            (RINGS, _) => fabric.look_at_rings(&mut schedule, now, index),
-            (FRAME, Some(Deed::Comes(payload, in_ring))) | (DEED, Some(Deed::Comes(payload, in_ring)))
-                if kind == FRAME || play == Play::ForeseenHastily =>
-            {
-                let place = fabric.free_place();
-                let segment = Segment { payload, flags: Flags::ACK, ..Segment::default() };
-                fabric.segments[place as usize] = segment;
-                let route = routes[usize::from(in_ring)];
-                let parcel = fabric.wrap(place, Step { next: NIL, ..route }, index);
-                let number = fabric.ports[PORT as usize].place.memory & !RINGED;
-                let hop = fabric.arrive_at_rings(&mut schedule, now, number, route.next, parcel);
-                if let Hop::Dropped { segment } = hop {
-                    fabric.remove(segment);
-                    drops.push((now, index));
+            Occurrence::RingService(number) => fabric.look_at_rings(&mut schedule, now, number),
+            Occurrence::HostTimer(number) => match deed(number) {
+                Deed::Comes(payload, in_ring) if play == Play::ForeseenHastily => {
+                    drops.extend(come(&mut fabric, &mut schedule, now, (number, payload, in_ring)));
                 }
+                _ => schedule.insert(now, FRAME(number)),
+            },
+            Occurrence::EndpointTimer(number) => match deed(number) {
+                Deed::Comes(payload, in_ring) => {
+                    drops.extend(come(&mut fabric, &mut schedule, now, (number, payload, in_ring)));
+                }
+                _ => schedule.insert(now, OBSERVATION(number)),
+            },
+            Occurrence::SwitchLevels(number) if matches!(deed(number), Deed::Resets) => {
+                fabric.reset_marks(now);
             }
-            (DEED, _) => schedule.insert(now, FRAME << INDEX_BITS | index),
-            (FRAME, _) => schedule.insert(now, OBSERVATION << INDEX_BITS | index),
-            (_, Some(Deed::Resets)) => fabric.reset_marks(now),
             _ => {
                 fabric.assert_conserved(0);
                 let (queue, payload) = (fabric.queue(now, PORT), fabric.payload_in_flight());
@@ -191,13 +211,17 @@ fn looks(case: &Case, deeds: &Deeds) -> usize {
     }
     let (mut looks, mut arrived) = (0, 0);
     while let Some((now, what)) = schedule.pop() {
-        let index = what & ((1 << INDEX_BITS) - 1);
-        if what >> INDEX_BITS == RINGS {
-            looks += 1;
-            fabric.look_at_rings(&mut schedule, now, index);
-        } else if let Hop::Delivered { segment, .. } = fabric.arrive(&mut schedule, now, index) {
-            arrived += 1;
-            fabric.remove(segment);
+        match what {
+            Occurrence::RingService(number) => {
+                looks += 1;
+                fabric.look_at_rings(&mut schedule, now, number);
+            }
+            _ => {
+                if let Hop::Delivered { segment, .. } = fabric.arrive(&mut schedule, now, port_of(what)) {
+                    arrived += 1;
+                    fabric.remove(segment);
+                }
+            }
         }
     }
     assert_eq!(arrived, deeds.len());
@@ -250,7 +274,7 @@ fn a_choice_is_not_added_to_what_was_foreseen() {
     let mut schedule = Schedule::new(1 << 20, fabric.ports.len() as u32);
     fabric.send(&mut schedule, 0, &Segment::default(), routes[1], 0);
     while let Some((now, what)) = schedule.pop() {
-        fabric.arrive(&mut schedule, now, what & ((1 << INDEX_BITS) - 1));
+        fabric.arrive(&mut schedule, now, port_of(what));
     }
     let _ = fabric.add_route([0, PORT].into_iter(), Some(8));
 }

@@ -1,7 +1,7 @@
 //! Frames that wait at a port without a time, behind those that have one, in the same ring: so one that gets its time, or loses
 //! it again, stays where it is.
 
-use super::{ARRIVAL, Frame, INDEX_BITS, Parcel, Port, PortIndex, Schedule};
+use super::{Frame, Parcel, Port, PortIndex, Schedule};
 
 impl Port {
     /// The frames of the ring that have a time.
@@ -52,7 +52,7 @@ impl Port {
             0 => {
                 self.first = *frame;
                 self.head = self.head.wrapping_add(1);
-                schedule.insert_owned(arrival, ARRIVAL << INDEX_BITS | index);
+                schedule.insert_arrival(arrival, index);
             }
             1 => self.next_arrival = arrival,
             _ => {}
@@ -72,7 +72,7 @@ impl Port {
         (self.departure, self.wire_bytes) = (departure, self.wire_bytes + u64::from(parcel.wire_bytes()));
         if self.len == 0 {
             self.first = frame;
-            schedule.insert_owned(frame.arrival, ARRIVAL << INDEX_BITS | index);
+            schedule.insert_arrival(frame.arrival, index);
         } else {
             if (self.behind_first() + self.parked) as usize == self.ring.len() {
                 self.grow();
