@@ -43,6 +43,7 @@ extern crate std;
 
 mod arbiter;
 mod audit;
+mod barrier;
 mod bitset;
 mod clear;
 mod collector;
@@ -63,6 +64,10 @@ mod unit;
 
 pub use arbiter::Arbiter;
 pub use audit::{AuditError, Auditor, Totals};
+pub use barrier::{
+    Aggregator, AggregatorConfig, AggregatorError, AnswerSize, BARRIER_REQUEST_BYTES, BarrierMessage,
+    BarrierRecord, BarrierSender, BarrierSenderConfig, SENDERS_MAX,
+};
 pub use clear::ClearConfig;
 pub use collector::{
     Collector, CollectorConfig, CollectorCounters, CollectorError, Decision, RequestOrder, Step, UnitCommand,

@@ -2,11 +2,11 @@
 //! translation, so that a simulated system and a live one are told the same.
 
 use fanin_dataflow as dataflow;
-use fanin_dataflow::{Delay, Selection, Step};
+use fanin_dataflow::{AnswerSize, Delay, Selection, Step};
 use fanin_units::{Duration, Ratio};
 
 use crate::types::{Arrivals, CreditDiscipline, Policy, RequestOrder, StartOrder, Supervisor, TieBreak};
-use crate::{Scenario, ShapingMethod};
+use crate::{Scenario, ShapingMethod, WorkloadKind};
 
 /// A delay with so much deviation; zero stands for none.
 pub fn delay(mean: Duration, sd: Duration) -> Delay {
@@ -78,6 +78,18 @@ pub fn request_order(
         RequestOrder::Fixed => dataflow::RequestOrder::Fixed,
         RequestOrder::Rotated => dataflow::RequestOrder::Rotated((place * readouts / collectors) as u16),
         RequestOrder::Random => dataflow::RequestOrder::Random,
+    }
+}
+
+/// The size of the answers of a barrier workload.
+pub fn request_size(scenario: &Scenario) -> AnswerSize {
+    let size = scenario.workload.request_size;
+    match scenario.workload.kind {
+        WorkloadKind::FixedBlock => AnswerSize::FixedBlock(size),
+        WorkloadKind::FixedFragment
+        | WorkloadKind::EventBuilding
+        | WorkloadKind::Push
+        | WorkloadKind::AllToAll => AnswerSize::FixedFragment(size),
     }
 }
 

@@ -1,8 +1,11 @@
-//! The classical incast: a client asks all servers at once, and asks again when the last answer is complete.
+//! The barrier workloads: drives the aggregator and the senders of `fanin_dataflow` over simulated TCP.
 
-use fanin_dataflow::Delay;
+use fanin_dataflow::{
+    Aggregator, AggregatorConfig, AnswerSize, BARRIER_REQUEST_BYTES, BarrierMessage, BarrierRecord,
+    BarrierSender, BarrierSenderConfig, Peer,
+};
 use fanin_report::{EventRow, Outcome, Span, Summary};
-use fanin_scenario::{Scenario, WorkloadKind};
+use fanin_scenario::{Scenario, machines};
 use fanin_units::{Bytes, Duration, Instant};
 
 use crate::Error;
@@ -10,54 +13,33 @@ use crate::diatcp::Awaits;
 use crate::ideal::Ideal;
 use crate::index::EndIndex;
 use crate::network::Network;
-use crate::random::{Kind, Purpose, Random, host, seed};
+use crate::random::{Kind, Purpose, host, seed};
 use crate::run::{Measured, Wanted};
 use crate::topology::Roles;
 use crate::world::{Outbox, Workload};
 
-/// Size of a request, as the studies have it: it fits a segment, and its size does not matter.
-const REQUEST_BYTES: u64 = 64;
+/// The aggregator, as the senders know it.
+const AGGREGATOR: Peer = Peer::Collector(0);
 
-/// What each server answers.
+/// A completed round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Answer {
-    /// Every server answers so much: the block grows with the servers.
-    Fragment(Bytes),
-    /// All servers together answer so much; the first ones a byte more where it does not divide.
-    Block(Bytes),
-}
-
-/// One request of a client to all servers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Request {
+struct Round {
     start: Instant,
     end: Instant,
+    /// Retransmission timeouts in it, over all connections.
     timeouts: u64,
 }
 
-/// What travels.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Message {
-    Request,
-    Answer,
-}
-
-/// The client is host 0, server `s` host `s + 1`; the connection to server `s` has the ends `2 s` (client's) and
-/// `2 s + 1`.
+/// The aggregator is host 0, sender `s` host `s + 1`; their connection has the ends `2 s` (the aggregator's) and `2 s + 1`.
 pub(crate) struct Barrier {
-    servers: u32,
-    answer: Answer,
-    service_delay_max: Duration,
-    /// A request that takes longer is late; zero: none is.
+    aggregator: Aggregator,
+    senders: Vec<BarrierSender>,
+    request_size: AnswerSize,
+    /// A round that takes longer is late; zero: none is.
     deadline: Duration,
-    /// When each server will answer.
-    answer_at: Vec<Instant>,
-    delays: Vec<Random>,
-    unanswered: u32,
-    start: Instant,
+    /// Retransmission timeouts in the round in progress.
     timeouts: u64,
-    is_last: bool,
-    completed: Vec<Request>,
+    completed: Vec<Round>,
     ideal: Duration,
     how: String,
 }
@@ -70,184 +52,178 @@ impl Barrier {
         run: u64,
     ) -> Result<Self, Error> {
         let workload = &scenario.workload;
-        let servers = workload.senders;
-        let answer = match workload.kind {
-            WorkloadKind::FixedBlock => Answer::Block(workload.request_size),
-            _ => Answer::Fragment(workload.request_size),
+        let (senders, request_size) = (workload.senders, machines::request_size(scenario));
+        // The run itself ends a workload that stalls: it sees packets, too.
+        let config =
+            AggregatorConfig { senders, request_size, warmup: scenario.run.warmup, stall_limit: None };
+        let aggregator = Aggregator::new(config)
+            .map_err(|_| Error::unsupported("workload.request_size", "an empty answer"))?;
+        let sender = |sender| {
+            BarrierSender::new(BarrierSenderConfig {
+                answer: request_size.answer(sender, senders),
+                service_delay_max: workload.service_delay_max,
+                seed: seed(run, host(Kind::Readout, sender.into()), Purpose::Role),
+            })
         };
-        let mut barrier = Self {
-            servers,
-            answer,
-            service_delay_max: workload.service_delay_max,
+        // Of many senders, the first one's delay is close to zero.
+        let shortest = request_size.answer(senders - 1, senders).get();
+        let ideal = Ideal::new(scenario, network, roles, Duration::ZERO, BARRIER_REQUEST_BYTES, shortest)?;
+        let wire = |sender| ideal.wire_bytes(request_size.answer(sender, senders).get());
+        let bytes: u64 = (0..senders).map(wire).sum();
+        Ok(Self {
+            aggregator,
+            senders: (0..senders).map(sender).collect(),
+            request_size,
             deadline: workload.deadline,
-            answer_at: vec![Instant::FAR_FUTURE; servers as usize],
-            delays: (0..u64::from(servers))
-                .map(|server| Random::new(seed(run, host(Kind::Readout, server), Purpose::Role)))
-                .collect(),
-            unanswered: 0,
-            start: Instant::START,
             timeouts: 0,
-            is_last: false,
             completed: Vec::new(),
-            ideal: Duration::ZERO,
-            how: String::new(),
-        };
-        let shortest = (0..servers).map(|server| barrier.answer_bytes(server)).min().unwrap_or(0);
-        if shortest == 0 {
-            return Err(Error::unsupported("workload.request_size", "an empty answer"));
-        }
-        // The first of many servers answers nearly at once.
-        let ideal = Ideal::new(scenario, network, roles, Duration::ZERO, REQUEST_BYTES, shortest)?;
-        let bytes: u64 = (0..servers).map(|server| ideal.wire_bytes(barrier.answer_bytes(server))).sum();
-        barrier.ideal = ideal.time(bytes);
-        barrier.how = ideal.how(barrier.block(), bytes);
-        Ok(barrier)
+            ideal: ideal.time(bytes),
+            how: ideal.how(request_size.block(senders), bytes),
+        })
     }
 
-    fn answer_bytes(&self, server: u32) -> u64 {
-        match self.answer {
-            Answer::Fragment(size) => size.get(),
-            Answer::Block(size) => {
-                let servers = u64::from(self.servers);
-                size.get() / servers + u64::from(u64::from(server) < size.get() % servers)
-            }
-        }
+    /// Payload of all answers of one round.
+    fn block(&self) -> Bytes {
+        self.request_size.block(self.senders.len() as u32)
     }
 
-    /// Payload of all answers to one request.
-    pub(crate) fn block(&self) -> Bytes {
-        match self.answer {
-            Answer::Fragment(size) => size * u64::from(self.servers),
-            Answer::Block(size) => size,
+    /// Takes what the aggregator has to say: completed rounds, and the requests of the next one.
+    fn drain(&mut self, outbox: &mut Outbox<BarrierMessage>) {
+        while let Some(record) = self.aggregator.poll_record() {
+            let BarrierRecord::Round { start, end, .. } = record else {
+                unreachable!("simulated connections are never lost, and the run watches for stalls")
+            };
+            let timeouts = std::mem::take(&mut self.timeouts);
+            self.completed.push(Round { start, end, timeouts });
         }
-    }
-
-    fn ask(&mut self, now: Instant, outbox: &mut Outbox<Message>) {
-        self.start = now;
-        self.timeouts = 0;
-        self.unanswered = self.servers;
-        for server in 0..self.servers {
-            outbox.send(2 * server, REQUEST_BYTES, Message::Request);
+        while let Some((to, message)) = self.aggregator.poll_transmit() {
+            let Peer::Readout(sender) = to else { unreachable!("an aggregator sends to senders") };
+            outbox.send(2 * u32::from(sender), message.wire_bytes().get(), message);
         }
     }
 }
 
 impl Workload for Barrier {
-    type Message = Message;
+    type Message = BarrierMessage;
 
     fn handle_message(
         &mut self,
         now: Instant,
         end: EndIndex,
-        message: Message,
-        outbox: &mut Outbox<Message>,
+        message: BarrierMessage,
+        outbox: &mut Outbox<BarrierMessage>,
     ) {
-        let server = end / 2;
-        match message {
-            Message::Request => {
-                let delay = Delay::Uniform { min: Duration::ZERO, max: self.service_delay_max };
-                self.answer_at[server as usize] = now + delay.draw(&mut self.delays[server as usize]);
+        let sender = end / 2;
+        let handled = match message {
+            BarrierMessage::Request { .. } => {
+                self.senders[sender as usize].handle_message(now, AGGREGATOR, message)
             }
-            Message::Answer => {
-                self.unanswered -= 1;
-                if self.unanswered == 0 {
-                    let (start, timeouts) = (self.start, self.timeouts);
-                    self.completed.push(Request { start, end: now, timeouts });
-                    if !self.is_done() {
-                        self.ask(now, outbox);
-                    }
-                }
+            BarrierMessage::Answer { .. } => {
+                self.aggregator.handle_message(now, Peer::Readout(sender as u16), message)
             }
+        };
+        handled.unwrap_or_else(|unexpected| panic!("{unexpected}"));
+        self.drain(outbox);
+    }
+
+    fn start(&mut self, now: Instant, outbox: &mut Outbox<BarrierMessage>) {
+        for (place, sender) in self.senders.iter_mut().enumerate() {
+            sender.handle_connected(now, AGGREGATOR);
+            self.aggregator.handle_connected(now, Peer::Readout(place as u16));
+        }
+        self.drain(outbox);
+    }
+
+    fn handle_deadline(&mut self, now: Instant, host: u32, outbox: &mut Outbox<BarrierMessage>) {
+        let place = host - 1;
+        let sender = &mut self.senders[place as usize];
+        sender.handle_deadline(now);
+        while let Some((_, message)) = sender.poll_transmit() {
+            outbox.send(2 * place + 1, message.wire_bytes().get(), message);
         }
     }
 
-    fn start(&mut self, now: Instant, outbox: &mut Outbox<Message>) {
-        self.ask(now, outbox);
-    }
-
-    fn handle_deadline(&mut self, _now: Instant, host: u32, outbox: &mut Outbox<Message>) {
-        let server = host - 1;
-        self.answer_at[server as usize] = Instant::FAR_FUTURE;
-        outbox.send(2 * server + 1, self.answer_bytes(server), Message::Answer);
-    }
-
     fn poll_deadline(&mut self, host: u32) -> Instant {
-        if host == 0 { Instant::FAR_FUTURE } else { self.answer_at[host as usize - 1] }
+        let deadline = match host.checked_sub(1) {
+            None => self.aggregator.poll_deadline(),
+            Some(sender) => self.senders[sender as usize].poll_deadline(),
+        };
+        deadline.unwrap_or(Instant::FAR_FUTURE)
     }
 
     fn handle_timeout(
         &mut self,
         _now: Instant,
         _end: EndIndex,
-        _messages: &mut dyn Iterator<Item = &Message>,
+        _messages: &mut dyn Iterator<Item = &BarrierMessage>,
     ) {
         self.timeouts += 1;
     }
 
-    fn awaits(&self, message: &Message) -> Awaits {
+    fn awaits(&self, message: &BarrierMessage) -> Awaits {
         match message {
-            Message::Request => Awaits::Opens,
-            Message::Answer => Awaits::Closes,
+            BarrierMessage::Request { .. } => Awaits::Opens,
+            BarrierMessage::Answer { .. } => Awaits::Closes,
         }
     }
 
     fn is_done(&self) -> bool {
-        self.is_last && self.unanswered == 0
+        self.aggregator.is_done()
     }
 
     fn progress(&self) -> u64 {
-        self.completed.len() as u64 * u64::from(self.servers + 1) + u64::from(self.servers)
-            - u64::from(self.unanswered)
+        let senders = self.senders.len() as u64;
+        self.aggregator.rounds() * (senders + 1) + senders - u64::from(self.aggregator.unanswered())
     }
 
     fn diagnose(&self) -> String {
         format!(
-            "the client has waited since {} for {} of {} servers; {} requests were completed before",
-            self.start,
-            self.unanswered,
-            self.servers,
-            self.completed.len()
+            "the aggregator has waited since {} for {} of {} senders; {} rounds were completed before",
+            self.aggregator.round_start(),
+            self.aggregator.unanswered(),
+            self.senders.len(),
+            self.aggregator.rounds()
         )
     }
 }
 
 impl Measured for Barrier {
     fn connections(&self, roles: &Roles) -> Vec<Wanted> {
-        let client = roles.collectors[0];
-        let connect = |(server, &node): (usize, &u32)| Wanted {
-            nodes: [client, node],
-            hosts: [0, server as u32 + 1],
-            roles: [("collector", 0), ("readout", server as u32)],
+        let aggregator = roles.collectors[0];
+        let connect = |(sender, &node): (usize, &u32)| Wanted {
+            nodes: [aggregator, node],
+            hosts: [0, sender as u32 + 1],
+            roles: [("collector", 0), ("readout", sender as u32)],
         };
         roles.readouts.iter().enumerate().map(connect).collect()
     }
 
     fn bulk_connections(&self) -> u32 {
-        self.servers
+        self.senders.len() as u32
     }
 
     fn hosts(&self) -> usize {
-        self.servers as usize + 1
+        self.senders.len() + 1
     }
 
     fn rows(&self) -> Vec<EventRow> {
-        let row = |(number, request): (usize, &Request)| EventRow {
+        let row = |(number, round): (usize, &Round)| EventRow {
             id: number as u64,
             size_bytes: self.block().get(),
-            assigned_ps: request.start.get(),
-            first_request_ps: Some(request.start.get()),
-            last_byte_ps: Some(request.end.get()),
-            collection_time_ps: Some((request.end - request.start).get()),
+            assigned_ps: round.start.get(),
+            first_request_ps: Some(round.start.get()),
+            last_byte_ps: Some(round.end.get()),
+            collection_time_ps: Some((round.end - round.start).get()),
             ideal_ps: Some(self.ideal.get()),
-            timeouts: request.timeouts,
+            timeouts: round.timeouts,
             outcome: Outcome::Collected,
             ..EventRow::default()
         };
         self.completed.iter().enumerate().map(row).collect()
     }
 
-    fn stop_assigning(&mut self, _now: Instant) {
-        self.is_last = true;
+    fn stop_assigning(&mut self, now: Instant) {
+        self.aggregator.handle_stop(now);
     }
 
     fn summarise(&self, summary: &mut Summary, rows: &[EventRow], span: Span) {

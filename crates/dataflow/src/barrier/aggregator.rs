@@ -1,0 +1,347 @@
+//! The aggregator of a barrier workload: requests from all senders at once, waits for the last answer, requests again.
+
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use fanin_units::{Bytes, Duration, Instant};
+
+use super::message::{AnswerSize, BarrierMessage, SENDERS_MAX};
+use crate::timers::later;
+use crate::{Peer, Unexpected};
+
+/// The settings of an aggregator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AggregatorConfig {
+    /// The number of senders, 1 to [`SENDERS_MAX`] (`workload.senders`).
+    pub senders: u32,
+    /// The size of their answers (`workload.kind`, `workload.request_size`).
+    pub request_size: AnswerSize,
+    /// Rounds that begin within this time after the first one are not measured (`run.warmup`).
+    pub warmup: Duration,
+    /// A round in which no byte arrives for this long is recorded as stalled (`run.stall_limit`); `None`: never.
+    pub stall_limit: Option<Duration>,
+}
+
+impl Default for AggregatorConfig {
+    /// One sender of 1 kB, every round measured, no stall limit.
+    fn default() -> Self {
+        Self {
+            senders: 1,
+            request_size: AnswerSize::FixedFragment(Bytes::new(1_000)),
+            warmup: Duration::ZERO,
+            stall_limit: None,
+        }
+    }
+}
+
+/// A setting that an aggregator cannot work with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AggregatorError {
+    /// There are no senders, or more than can be numbered.
+    #[error("a barrier workload has 1 to {SENDERS_MAX} senders, not {senders}")]
+    Senders {
+        /// The number given.
+        senders: u32,
+    },
+    /// At least one sender has nothing to answer.
+    #[error("{size} divided among {senders} senders leaves a sender without a byte to answer")]
+    EmptyAnswer {
+        /// The answers of all senders together.
+        size: Bytes,
+        /// The number of senders.
+        senders: u32,
+    },
+}
+
+/// An occurrence in a barrier workload, for the result files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BarrierRecord {
+    /// All answers of a round have arrived.
+    Round {
+        /// Its number, from 0.
+        round: u64,
+        /// When its requests were made.
+        start: Instant,
+        /// When the last byte of the last answer arrived.
+        end: Instant,
+    },
+    /// The connection to a sender was lost. Its answer is requested again when it is back.
+    Lost {
+        /// The sender.
+        sender: u16,
+        /// The round in progress, or the next one.
+        round: u64,
+    },
+    /// No byte arrived for [`AggregatorConfig::stall_limit`].
+    Stalled {
+        /// The round in progress.
+        round: u64,
+        /// Senders that have answered it.
+        answered: u32,
+    },
+}
+
+/// The aggregator's state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AggregatorState {
+    /// Before the first round: not every sender has connected yet.
+    Connecting,
+    /// A round is in progress.
+    Collecting,
+    /// The last round is over.
+    Stopped,
+}
+
+/// A sender, as the aggregator knows it.
+#[derive(Debug, Clone, Copy, Default)]
+struct SenderState {
+    is_connected: bool,
+    /// The request of the present round has left.
+    is_requested: bool,
+    /// Bytes of the present round's answer that have not arrived.
+    owed: u64,
+}
+
+/// The aggregator of a barrier workload.
+#[derive(Debug, Clone)]
+pub struct Aggregator {
+    config: AggregatorConfig,
+    state: AggregatorState,
+    /// No further round begins.
+    is_stopping: bool,
+    senders: Vec<SenderState>,
+    connected: u32,
+    /// Senders that owe a part of their answer; 0 outside a round.
+    unanswered: u32,
+    round: u64,
+    /// When the first round began.
+    first_start: Instant,
+    start: Instant,
+    /// When the last byte arrived, or the round began.
+    last_arrival: Instant,
+    /// At most one request for each sender.
+    out: VecDeque<(Peer, BarrierMessage)>,
+    records: VecDeque<BarrierRecord>,
+}
+
+impl Aggregator {
+    /// An aggregator that waits for its senders to connect.
+    ///
+    /// # Errors
+    /// If there are no senders or too many, or one of them would answer nothing.
+    pub fn new(config: AggregatorConfig) -> Result<Self, AggregatorError> {
+        let AggregatorConfig { senders, request_size, .. } = config;
+        if senders == 0 || senders > SENDERS_MAX {
+            return Err(AggregatorError::Senders { senders });
+        }
+        // The last sender's share is the smallest.
+        if request_size.answer(senders - 1, senders).is_zero() {
+            return Err(AggregatorError::EmptyAnswer { size: request_size.block(senders), senders });
+        }
+        Ok(Self {
+            state: AggregatorState::Connecting,
+            is_stopping: false,
+            senders: vec![SenderState::default(); senders as usize],
+            connected: 0,
+            unanswered: 0,
+            round: 0,
+            first_start: Instant::START,
+            start: Instant::START,
+            last_arrival: Instant::START,
+            out: VecDeque::new(),
+            records: VecDeque::new(),
+            config,
+        })
+    }
+
+    /// A sender has connected. The first round begins when all have; a sender that was lost in a round is asked again.
+    pub fn handle_connected(&mut self, now: Instant, peer: Peer) {
+        // A new connection of a connected sender: the old one is dead.
+        self.handle_closed(now, peer);
+        let Some(sender) = self.sender_of(peer) else { return };
+        self.senders[sender].is_connected = true;
+        self.connected += 1;
+        assert!(self.connected <= self.config.senders, "each sender connects once");
+        match self.state {
+            AggregatorState::Connecting if self.connected == self.config.senders => {
+                self.first_start = now;
+                self.begin_round(now);
+            }
+            AggregatorState::Collecting if self.senders[sender].owed > 0 => self.request(sender),
+            AggregatorState::Connecting | AggregatorState::Collecting | AggregatorState::Stopped => {}
+        }
+    }
+
+    /// The connection to a sender is lost, with the part of the answer that arrived. A second call does no harm.
+    pub fn handle_closed(&mut self, _now: Instant, peer: Peer) {
+        let Some(sender) = self.sender_of(peer) else { return };
+        if !self.senders[sender].is_connected {
+            return;
+        }
+        self.senders[sender].is_connected = false;
+        self.senders[sender].is_requested = false;
+        self.connected -= 1;
+        self.out.retain(|(to, _)| *to != peer);
+        if self.senders[sender].owed > 0 {
+            self.senders[sender].owed = self.answer_bytes(sender);
+        }
+        self.records.push_back(BarrierRecord::Lost { sender: sender as u16, round: self.round });
+    }
+
+    /// An answer arrived, or a part of one.
+    ///
+    /// # Errors
+    /// If it is not an answer of a connected sender, or is longer than what the sender owes. The state is unchanged then.
+    pub fn handle_message(
+        &mut self,
+        now: Instant,
+        peer: Peer,
+        message: BarrierMessage,
+    ) -> Result<(), Unexpected> {
+        let unexpected = |why| Err(Unexpected { peer, message: message.name(), why });
+        let BarrierMessage::Answer { bytes } = message else {
+            return unexpected("an aggregator receives answers only");
+        };
+        let Some(sender) = self.sender_of(peer).filter(|&sender| self.senders[sender].is_connected) else {
+            return unexpected("no sender is connected as this peer");
+        };
+        let state = &mut self.senders[sender];
+        if !state.is_requested {
+            return unexpected("nothing was requested");
+        }
+        if bytes.get() > state.owed {
+            return unexpected("it is longer than the answer that was requested");
+        }
+        self.last_arrival = now;
+        if bytes.is_zero() {
+            return Ok(());
+        }
+        state.owed -= bytes.get();
+        if state.owed == 0 {
+            assert!(self.unanswered > 0, "a sender that owed bytes was counted");
+            self.unanswered -= 1;
+            if self.unanswered == 0 {
+                self.end_round(now);
+            }
+        }
+        Ok(())
+    }
+
+    /// The time that [`Self::poll_deadline`] named has come: records a stall if no byte arrived for the limit.
+    pub fn handle_deadline(&mut self, now: Instant) {
+        if self.poll_deadline().is_some_and(|deadline| deadline <= now) {
+            let answered = self.config.senders - self.unanswered;
+            self.records.push_back(BarrierRecord::Stalled { round: self.round, answered });
+            self.last_arrival = now;
+        }
+    }
+
+    /// No further round begins; the one in progress is completed.
+    pub fn handle_stop(&mut self, _now: Instant) {
+        self.is_stopping = true;
+        if self.state == AggregatorState::Connecting {
+            self.state = AggregatorState::Stopped;
+        }
+    }
+
+    /// The next message to send.
+    pub fn poll_transmit(&mut self) -> Option<(Peer, BarrierMessage)> {
+        let (to, message) = self.out.pop_front()?;
+        if let Some(sender) = self.sender_of(to) {
+            assert!(self.senders[sender].is_connected, "requests to lost senders are dropped");
+            self.senders[sender].is_requested = true;
+        }
+        Some((to, message))
+    }
+
+    /// When [`Self::handle_deadline`] has to be called, if no byte arrives before.
+    #[must_use]
+    pub fn poll_deadline(&self) -> Option<Instant> {
+        let limit = self.config.stall_limit.filter(|_| self.state == AggregatorState::Collecting)?;
+        Some(later(self.last_arrival, limit))
+    }
+
+    /// The next record.
+    pub fn poll_record(&mut self) -> Option<BarrierRecord> {
+        self.records.pop_front()
+    }
+
+    /// True once it was stopped and the last round is complete.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.is_stopping && self.unanswered == 0
+    }
+
+    /// Rounds that are complete.
+    #[must_use]
+    pub fn rounds(&self) -> u64 {
+        self.round
+    }
+
+    /// Senders that owe a part of their answer to the present round.
+    #[must_use]
+    pub fn unanswered(&self) -> u32 {
+        self.unanswered
+    }
+
+    /// When the present round began.
+    #[must_use]
+    pub fn round_start(&self) -> Instant {
+        self.start
+    }
+
+    /// Bytes that a sender still owes to the present round.
+    #[must_use]
+    pub fn owed(&self, sender: u16) -> Bytes {
+        self.senders.get(usize::from(sender)).map_or(Bytes::ZERO, |state| Bytes::new(state.owed))
+    }
+
+    fn sender_of(&self, peer: Peer) -> Option<usize> {
+        match peer {
+            Peer::Readout(sender) if usize::from(sender) < self.senders.len() => Some(usize::from(sender)),
+            Peer::Readout(_) | Peer::Supervisor | Peer::Collector(_) | Peer::Logger(_) => None,
+        }
+    }
+
+    fn answer_bytes(&self, sender: usize) -> u64 {
+        self.config.request_size.answer(sender as u32, self.config.senders).get()
+    }
+
+    fn begin_round(&mut self, now: Instant) {
+        assert!(self.unanswered == 0 && self.out.is_empty(), "a round begins when the last one is complete");
+        self.state = AggregatorState::Collecting;
+        (self.start, self.last_arrival) = (now, now);
+        self.unanswered = self.config.senders;
+        for sender in 0..self.senders.len() {
+            self.senders[sender].owed = self.answer_bytes(sender);
+            self.senders[sender].is_requested = false;
+            // A sender that is away is asked when it is back.
+            if self.senders[sender].is_connected {
+                self.request(sender);
+            }
+        }
+    }
+
+    fn request(&mut self, sender: usize) {
+        debug_assert!(self.senders[sender].owed == self.answer_bytes(sender), "a whole answer is requested");
+        let is_measured = self.start.saturating_since(self.first_start) >= self.config.warmup;
+        let request = BarrierMessage::Request { round: self.round, is_measured };
+        self.out.push_back((Peer::Readout(sender as u16), request));
+        assert!(self.out.len() <= self.senders.len(), "at most one request is open for each sender");
+    }
+
+    fn end_round(&mut self, now: Instant) {
+        debug_assert!(self.senders.iter().all(|sender| sender.owed == 0), "every answer is complete");
+        self.records.push_back(BarrierRecord::Round { round: self.round, start: self.start, end: now });
+        self.round += 1;
+        if self.is_stopping {
+            self.state = AggregatorState::Stopped;
+        } else {
+            self.begin_round(now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
