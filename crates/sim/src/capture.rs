@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
+use fanin_network::{Framing, PortIndex};
 use fanin_units::{Bytes, Instant, Rate};
 
-use crate::network::PortIndex;
-use fanin_tcp::{Flags, Framing, Segment};
+use fanin_tcp::{Flags, Segment};
 
 /// A frame seen on a tapped link, when its last bit arrived at the far end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

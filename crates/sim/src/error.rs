@@ -1,6 +1,6 @@
 //! Why a simulation cannot be run.
 
-use crate::network::NetworkError;
+use fanin_network::NetworkError;
 
 /// Why a scenario is refused before its first event.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -13,10 +13,10 @@ use crate::Error;
 use crate::index::NIL;
 use crate::m21::M21Switches;
 use crate::memories::{Memories, Place, Plain};
-use crate::network::{Network, NodeKind, PortIndex};
 use crate::random::{Kind, Purpose, Random, host, seed};
 use crate::rings::{RINGED, RingFigures, RingedPort};
 use crate::schedule::Schedule;
+use fanin_network::{Network, NodeKind, PortIndex};
 use fanin_tcp::{Flags, Segment};
 
 mod held;
@@ -233,11 +233,6 @@ impl Fabric {
         let port = way.first().copied().unwrap_or(NIL);
         self.way = way;
         Ok(Step { port, next })
-    }
-
-    /// Whether there are ports whose frames wait in rings.
-    pub(crate) const fn has_rings(&self) -> bool {
-        !self.ringed.is_empty()
     }
 
     /// The steps of a path.

@@ -1,5 +1,6 @@
 //! The packet memories of a network's switches.
 
+use fanin_network::{M21, Network, NodeIndex, NodeKind, PortIndex, SwitchKind};
 use fanin_queueing::{
     Aqm, Depth, FifoMemory, InService, Layout, Link, Memory, NotCapable, PoolBy, Red, RedSettings, Threshold,
 };
@@ -9,7 +10,6 @@ use fanin_units::{Bytes, Packets};
 use crate::Error;
 use crate::fabric::HeldPorts;
 use crate::m21::{M21Switches, accounting};
-use crate::network::{M21, Network, NodeIndex, NodeKind, PortIndex, SwitchKind};
 use crate::rings::RINGED;
 
 /// Where a port stands at its two ends.

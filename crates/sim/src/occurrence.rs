@@ -1,7 +1,7 @@
 //! What can be scheduled.
 
 use crate::index::EndIndex;
-use crate::network::PortIndex;
+use fanin_network::PortIndex;
 
 /// One thing that happens at a scheduled time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -8,18 +8,17 @@
 use std::collections::{HashMap, VecDeque};
 
 use fanin_dataflow::{Arbiter, Delay, NormalBound};
+use fanin_network::{Network, PortIndex, Roles};
 use fanin_scenario::{Fastpass, Scenario};
 use fanin_units::{Bytes, Duration, Instant, Rate};
 use serde_json::{Value, json};
 
 use crate::fabric::{Fabric, Parcel, Step};
 use crate::lists::{List, Lists};
-use crate::network::{Network, PortIndex};
 use crate::occurrence::{Occurrence, TechniqueStep};
 use crate::prefetch::prefetch;
 use crate::random::{Kind, Purpose, Random, host, seed};
 use crate::schedule::Schedule;
-use crate::topology::Roles;
 
 /// Requests that are heeded no later than so many timeslots from now wait by timeslot.
 const SLOTS_IN_SIGHT: u64 = 1024;

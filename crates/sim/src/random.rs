@@ -2,7 +2,7 @@
 
 pub(crate) use fanin_dataflow::Random;
 
-use crate::network::mix;
+use fanin_network::mix;
 
 /// What a stream of random numbers is for. Every host has one of each, so that neither another host nor another
 /// use shifts the numbers of this one.

@@ -8,13 +8,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use fanin_network::PortIndex;
 use fanin_queueing::{Departure, Discipline, Frame as Descriptor, Port as Queue, RingSettings, Verdict};
 use fanin_scenario::{DaqringService, Daqrings};
 use fanin_units::{Bytes, Instant, Rate};
 
 use crate::Error;
 use crate::fabric::{OneRing, Parcel};
-use crate::network::PortIndex;
 
 /// In [`crate::memories::Place::memory`]: the rest of the number says which of the ringed ports this is.
 pub(crate) const RINGED: u32 = 1 << 31;

@@ -15,13 +15,12 @@ use crate::connect::connect;
 use crate::diatcp::Diatcp;
 use crate::ictcp::Ictcp;
 use crate::index::peer;
-use crate::network::{Network, NodeKind, PortIndex};
 use crate::pacer::Pacer;
 use crate::speed::Meter;
 use crate::stack::stack;
-use crate::topology::{self, Roles};
 use crate::workload::Plan;
 use crate::world::{Ending, Watch, Workload, World};
+use fanin_network::{Connection, Network, NodeKind, PortIndex, Roles, topology};
 
 /// What the caller has to say in a run.
 pub struct Control<'a> {
@@ -92,20 +91,10 @@ pub fn run(scenario: &Scenario, seed: u64, control: &Control<'_>) -> Result<Outc
     }
 }
 
-/// A connection that a workload wants, in the order in which its ends are numbered.
-pub(crate) struct Wanted {
-    /// Nodes, first and second end.
-    pub(crate) nodes: [u32; 2],
-    /// The workload's numbers for the hosts.
-    pub(crate) hosts: [u32; 2],
-    /// The roles at both ends and their places among their kind, as rules for flows name them.
-    pub(crate) roles: [(&'static str, u32); 2],
-}
-
 /// What a workload tells of itself beside its behaviour.
 pub(crate) trait Measured: Workload {
     /// The connections, in order: connection `k` has the ends `2 k` and `2 k + 1`.
-    fn connections(&self, roles: &Roles) -> Vec<Wanted>;
+    fn connections(&self, roles: &Roles) -> Vec<Connection>;
     /// How many of them, from the first, carry bulk data: answers from their second ends to their first.
     fn bulk_connections(&self) -> u32;
     /// How many hosts have deadlines.
@@ -443,7 +432,7 @@ fn queue_rows<W: Workload>(network: &Network, world: &World<W>) -> Vec<QueueRow>
 }
 
 /// One row for each direction that carried data.
-fn flow_rows<W: Workload>(world: &World<W>, connections: &[Wanted], names: &[Arc<str>]) -> Vec<FlowRow> {
+fn flow_rows<W: Workload>(world: &World<W>, connections: &[Connection], names: &[Arc<str>]) -> Vec<FlowRow> {
     let name = |end: usize| &names[connections[end / 2].nodes[end % 2] as usize];
     (0..world.ends_len())
         .filter_map(|end| {

@@ -11,8 +11,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::index::NIL;
-use crate::network::PortIndex;
 use crate::occurrence::Occurrence;
+use fanin_network::PortIndex;
 
 /// Buckets in a block, as a power of two.
 const BLOCK_BITS: u32 = 9;

@@ -1,5 +1,6 @@
 //! The figures of the techniques in force, each under its own key of the summary.
 
+use fanin_network::Network;
 use fanin_queueing::{Limit, M21Switch};
 use fanin_report::Summary;
 use fanin_scenario::{CongestionControl, Scenario, WorkloadKind};
@@ -9,7 +10,6 @@ use crate::diatcp::{Diatcp, DiatcpCounters};
 use crate::fabric::PauseFigures;
 use crate::ictcp::IctcpCounters;
 use crate::m21::{M21Counters, M21Switches};
-use crate::network::Network;
 use crate::rings::RingFigures;
 use crate::sird::{Sird, SirdCounters};
 use crate::world::{Workload, World};

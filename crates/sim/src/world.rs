@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use fanin_network::{Network, PortIndex};
 use fanin_units::{Duration, Instant};
 
 use crate::Error;
@@ -10,7 +11,6 @@ use crate::diatcp::{Awaits, Diatcp};
 use crate::fabric::{Fabric, Hop, Queue, Step};
 use crate::ictcp::Ictcp;
 use crate::index::{EndIndex, NIL, peer};
-use crate::network::{Network, PortIndex};
 use crate::occurrence::{Occurrence, TechniqueStep};
 use crate::pacer::Pacer;
 use crate::schedule::Schedule;

@@ -28,8 +28,8 @@ use fanin_units::Duration;
 use super::{Descriptor, Fabric, Flags, Hold, Parcel, Port, PortIndex, Schedule, SwitchTotals};
 use crate::Error;
 use crate::index::NIL;
-use crate::network::{Network, NodeKind};
 use crate::occurrence::Occurrence;
+use fanin_network::{Network, NodeKind};
 
 mod accounts;
 mod deadlock;

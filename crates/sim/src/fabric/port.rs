@@ -4,9 +4,9 @@ use fanin_units::{Bytes, Rate};
 
 use super::{Parcel, SwitchTotals};
 use crate::memories::Place;
-use crate::network::PortIndex;
 use crate::prefetch::{prefetch, prefetch_index};
 use crate::schedule::Schedule;
+use fanin_network::PortIndex;
 
 mod parked;
 

@@ -10,13 +10,11 @@ use fanin_units::{Bytes, Duration, Instant};
 
 use crate::Error;
 use crate::diatcp::Awaits;
-use crate::ideal::Ideal;
 use crate::index::EndIndex;
-use crate::network::Network;
 use crate::random::{Kind, Purpose, host, seed};
-use crate::run::{Measured, Wanted};
-use crate::topology::Roles;
+use crate::run::Measured;
 use crate::world::{Outbox, Workload};
+use fanin_network::{Connection, Ideal, Network, Roles, barrier_connections};
 
 /// The aggregator, as the senders know it.
 const AGGREGATOR: Peer = Peer::Collector(0);
@@ -188,14 +186,8 @@ impl Workload for Barrier {
 }
 
 impl Measured for Barrier {
-    fn connections(&self, roles: &Roles) -> Vec<Wanted> {
-        let aggregator = roles.collectors[0];
-        let connect = |(sender, &node): (usize, &u32)| Wanted {
-            nodes: [aggregator, node],
-            hosts: [0, sender as u32 + 1],
-            roles: [("collector", 0), ("readout", sender as u32)],
-        };
-        roles.readouts.iter().enumerate().map(connect).collect()
+    fn connections(&self, roles: &Roles) -> Vec<Connection> {
+        barrier_connections(roles)
     }
 
     fn bulk_connections(&self) -> u32 {

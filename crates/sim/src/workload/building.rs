@@ -15,18 +15,16 @@ use fanin_units::{Bytes, Duration, Instant, Ratio};
 
 use crate::Error;
 use crate::diatcp::Awaits;
-use crate::ideal::{Answers, Ideal};
 use crate::index::EndIndex;
-use crate::network::Network;
 use crate::random::{Kind, Purpose, host, seed};
-use crate::run::{Measured, Wanted};
-use crate::topology::Roles;
+use crate::run::Measured;
 use crate::workload::building::push::Push;
 use crate::workload::building::settings::{memory_matters, small};
 use crate::workload::building::shifter::Shifter;
 use crate::workload::building::steps::Steps;
 use crate::workload::sizes::{Data, Sizes};
 use crate::world::{Outbox, Workload};
+use fanin_network::{Answers, Connection, Ideal, Network, Numbering, Roles};
 
 /// How many lines a diagnosis has at most.
 const DIAGNOSIS_LINES_MAX: usize = 12;
@@ -73,25 +71,15 @@ pub(crate) enum Word {
     },
 }
 
-/// One role of the system.
-#[derive(Clone, Copy)]
-enum Role {
-    Supervisor,
-    Readout(u16),
-    Collector(u16),
-    Logger(u16),
-}
-
 /// All roles, and what they have recorded.
 ///
-/// Hosts are numbered supervisor, readouts, collectors, loggers. Connections are numbered collector by collector to
-/// all readouts; then supervisor to collectors; supervisor to readouts; collectors to loggers. Of each the first end is
-/// at the side named first.
+/// Hosts and connections have the numbers of [`Numbering`].
 pub(crate) struct Building {
     supervisor: Supervisor<Bytes>,
     readouts: Vec<Readout<Bytes, Sizes>>,
     collectors: Vec<Collector<Bytes>>,
     loggers: Vec<Logger<Bytes>>,
+    numbering: Numbering,
     /// Host and far side of each end.
     ends: Vec<(u32, Peer)>,
     racks: Vec<u32>,
@@ -210,12 +198,14 @@ impl Building {
         if push.is_some() {
             ideal.without_request();
         }
+        let numbering = Numbering::new(roles);
         let mut building = Self {
             supervisor,
             readouts: (0..readouts).map(readout).collect::<Result<_, _>>()?,
             collectors: (0..collectors).map(collector).collect::<Result<_, _>>()?,
             loggers: (0..loggers).map(logger).collect::<Result<_, _>>()?,
-            ends: Vec::new(),
+            numbering,
+            ends: numbering.ends(),
             racks: roles.racks.clone(),
             rows: Vec::new(),
             ideal,
@@ -239,7 +229,6 @@ impl Building {
             ideal_time: Duration::ZERO,
             ideal_bytes: 0,
         };
-        building.ends = building.number_ends();
         building.state_ideal(scenario, mean);
         building.shifter =
             Shifter::new(scenario, &building.ideal, readouts as u32, collectors as u32, answer).map(Box::new);
@@ -259,79 +248,19 @@ impl Building {
         self.how = self.ideal.how(payload * readouts, wire_bytes);
     }
 
-    fn number_ends(&self) -> Vec<(u32, Peer)> {
-        let (readouts, collectors) = (self.readouts.len() as u16, self.collectors.len() as u16);
-        let loggers = self.loggers.len() as u16;
-        let readout_host = |readout: u16| 1 + u32::from(readout);
-        let collector_host = |collector: u16| readout_host(readouts) + u32::from(collector);
-        let logger_host = |logger: u16| collector_host(collectors) + u32::from(logger);
-        let mut ends = Vec::new();
-        for collector in 0..collectors {
-            for readout in 0..readouts {
-                ends.push((collector_host(collector), Peer::Readout(readout)));
-                ends.push((readout_host(readout), Peer::Collector(collector)));
-            }
-        }
-        for collector in 0..collectors {
-            ends.push((0, Peer::Collector(collector)));
-            ends.push((collector_host(collector), Peer::Supervisor));
-        }
-        for readout in 0..readouts {
-            ends.push((0, Peer::Readout(readout)));
-            ends.push((readout_host(readout), Peer::Supervisor));
-        }
-        for collector in 0..collectors {
-            for logger in 0..loggers {
-                ends.push((collector_host(collector), Peer::Logger(logger)));
-                ends.push((logger_host(logger), Peer::Collector(collector)));
-            }
-        }
-        ends
-    }
-
-    fn role(&self, host: u32) -> Role {
-        let (readouts, collectors) = (self.readouts.len() as u32, self.collectors.len() as u32);
-        match host.checked_sub(1) {
-            None => Role::Supervisor,
-            Some(place) if place < readouts => Role::Readout(place as u16),
-            Some(place) if place < readouts + collectors => Role::Collector((place - readouts) as u16),
-            Some(place) => Role::Logger((place - readouts - collectors) as u16),
-        }
+    fn role(&self, host: u32) -> Peer {
+        self.numbering.peer(host)
     }
 
     /// The host of a role that somebody talks to.
     fn host(&self, peer: Peer) -> u32 {
-        let (readouts, collectors) = (self.readouts.len() as u32, self.collectors.len() as u32);
-        match peer {
-            Peer::Supervisor => 0,
-            Peer::Readout(place) => 1 + u32::from(place),
-            Peer::Collector(place) => 1 + readouts + u32::from(place),
-            Peer::Logger(place) => 1 + readouts + collectors + u32::from(place),
-        }
+        self.numbering.host(peer)
     }
 
     /// The end at `from` of its connection to `to`.
     #[inline]
-    fn end(&self, from: &Role, to: Peer) -> EndIndex {
-        let (readouts, collectors) = (self.readouts.len() as u32, self.collectors.len() as u32);
-        let loggers = self.loggers.len() as u32;
-        let building = |collector: u16, readout: u16| u32::from(collector) * readouts + u32::from(readout);
-        let assigning = |collector: u16| collectors * readouts + u32::from(collector);
-        let clearing = |readout: u16| collectors * (readouts + 1) + u32::from(readout);
-        let storing = |collector: u16, logger: u16| {
-            collectors * (readouts + 1) + readouts + u32::from(collector) * loggers + u32::from(logger)
-        };
-        match (from, to) {
-            (&Role::Collector(collector), Peer::Readout(readout)) => 2 * building(collector, readout),
-            (&Role::Readout(readout), Peer::Collector(collector)) => 2 * building(collector, readout) + 1,
-            (Role::Supervisor, Peer::Collector(collector)) => 2 * assigning(collector),
-            (&Role::Collector(collector), Peer::Supervisor) => 2 * assigning(collector) + 1,
-            (Role::Supervisor, Peer::Readout(readout)) => 2 * clearing(readout),
-            (&Role::Readout(readout), Peer::Supervisor) => 2 * clearing(readout) + 1,
-            (&Role::Collector(collector), Peer::Logger(logger)) => 2 * storing(collector, logger),
-            (&Role::Logger(logger), Peer::Collector(collector)) => 2 * storing(collector, logger) + 1,
-            _ => unreachable!("two roles that have no connection"),
-        }
+    fn end(&self, from: &Peer, to: Peer) -> EndIndex {
+        self.numbering.end(*from, to)
     }
 
     /// Whether a readout is on another host than a collector.
@@ -341,19 +270,19 @@ impl Building {
 
     /// Sends what a role has to send, and takes its records.
     #[inline]
-    fn drain(&mut self, now: Instant, role: &Role, outbox: &mut Outbox<Travel>) {
+    fn drain(&mut self, now: Instant, role: &Peer, outbox: &mut Outbox<Travel>) {
         loop {
             let next = match *role {
-                Role::Supervisor => self.supervisor.poll_transmit(),
-                Role::Readout(place) => self.readouts[usize::from(place)].poll_transmit(),
-                Role::Collector(place) => self.collectors[usize::from(place)].poll_transmit(),
-                Role::Logger(place) => self.loggers[usize::from(place)].poll_transmit(),
+                Peer::Supervisor => self.supervisor.poll_transmit(),
+                Peer::Readout(place) => self.readouts[usize::from(place)].poll_transmit(),
+                Peer::Collector(place) => self.collectors[usize::from(place)].poll_transmit(),
+                Peer::Logger(place) => self.loggers[usize::from(place)].poll_transmit(),
             };
             let Some((peer, message)) = next else { break };
             let bytes = message.wire_bytes().get();
             if let Message::Request { event, .. } = &message {
                 self.answers[event.0 as usize].ask(bytes);
-            } else if let (&Message::Answer { event, .. }, &Role::Readout(place)) = (&message, role) {
+            } else if let (&Message::Answer { event, .. }, &Peer::Readout(place)) = (&message, role) {
                 let asked = &mut self.asked[usize::from(place)];
                 let found = asked.iter().position(|&(one, _)| one == event.0);
                 let at = found.map_or(now, |index| asked.swap_remove(index).1);
@@ -368,10 +297,10 @@ impl Building {
         }
         loop {
             let next = match *role {
-                Role::Supervisor => self.supervisor.poll_record(),
-                Role::Readout(place) => self.readouts[usize::from(place)].poll_record(),
-                Role::Collector(place) => self.collectors[usize::from(place)].poll_record(),
-                Role::Logger(place) => self.loggers[usize::from(place)].poll_record(),
+                Peer::Supervisor => self.supervisor.poll_record(),
+                Peer::Readout(place) => self.readouts[usize::from(place)].poll_record(),
+                Peer::Collector(place) => self.collectors[usize::from(place)].poll_record(),
+                Peer::Logger(place) => self.loggers[usize::from(place)].poll_record(),
             };
             let Some(record) = next else { break };
             self.note(&record, outbox);
@@ -382,25 +311,25 @@ impl Building {
     fn send_scheduled(
         &mut self,
         now: Instant,
-        role: &Role,
+        role: &Peer,
         peer: Peer,
         bytes: u64,
         message: Message<Bytes>,
         outbox: &mut Outbox<Travel>,
     ) {
         match (role, peer, &message) {
-            (&Role::Collector(collector), Peer::Readout(readout), &Message::Request { tag, event, .. })
+            (&Peer::Collector(collector), Peer::Readout(readout), &Message::Request { tag, event, .. })
                 if self.push.is_some() =>
             {
                 self.expect(now, collector, readout, event, tag, outbox);
                 return;
             }
-            (Role::Supervisor, Peer::Collector(collector), &Message::Assign { event, .. })
+            (Peer::Supervisor, Peer::Collector(collector), &Message::Assign { event, .. })
                 if self.push.is_some() =>
             {
                 self.tell_destination(event, collector, outbox);
             }
-            (&Role::Readout(readout), Peer::Collector(collector), Message::Answer { .. })
+            (&Peer::Readout(readout), Peer::Collector(collector), Message::Answer { .. })
                 if self.shifter.is_some() =>
             {
                 self.hold(now, readout, collector, bytes, message);
@@ -482,7 +411,7 @@ impl Building {
             let bytes = readout.source().event_bytes(event);
             assert!(readout.handle_fragments(now, event, bytes), "a readout refuses an event in order");
             // Where that filled its memory, it says so.
-            self.drain(now, &Role::Readout(place as u16), outbox);
+            self.drain(now, &Peer::Readout(place as u16), outbox);
         }
     }
 
@@ -490,7 +419,7 @@ impl Building {
     fn tap(&self, event: u64, on: bool, outbox: &mut Outbox<Travel>) {
         if self.watched.contains(&event) {
             let collector = self.rows[event as usize].collector as u16;
-            outbox.tap(self.end(&Role::Collector(collector), Peer::Readout(0)), on);
+            outbox.tap(self.end(&Peer::Collector(collector), Peer::Readout(0)), on);
         }
     }
 }
@@ -509,10 +438,10 @@ impl Workload for Building {
         for end in 0..self.ends.len() {
             let (host, peer) = self.ends[end];
             match self.role(host) {
-                Role::Supervisor => self.supervisor.handle_connected(now, peer),
-                Role::Readout(place) => self.readouts[usize::from(place)].handle_connected(now, peer),
-                Role::Collector(place) => self.collectors[usize::from(place)].handle_connected(now, peer),
-                Role::Logger(place) => self.loggers[usize::from(place)].handle_connected(now, peer),
+                Peer::Supervisor => self.supervisor.handle_connected(now, peer),
+                Peer::Readout(place) => self.readouts[usize::from(place)].handle_connected(now, peer),
+                Peer::Collector(place) => self.collectors[usize::from(place)].handle_connected(now, peer),
+                Peer::Logger(place) => self.loggers[usize::from(place)].handle_connected(now, peer),
             }
         }
         for host in 0..self.hosts() as u32 {
@@ -533,10 +462,10 @@ impl Workload for Building {
             Travel::Role(message) => message,
             Travel::Word(word) => {
                 match (role, word) {
-                    (Role::Readout(readout), Word::Destination { event, collector }) => {
+                    (Peer::Readout(readout), Word::Destination { event, collector }) => {
                         self.handle_destination(now, readout, event, collector);
                     }
-                    (Role::Supervisor, word) => self.handle_report(now, peer, word, outbox),
+                    (Peer::Supervisor, word) => self.handle_report(now, peer, word, outbox),
                     (role, word) => self.handle_word(now, &role, word, outbox),
                 }
                 self.drain(now, &role, outbox);
@@ -544,15 +473,15 @@ impl Workload for Building {
             }
         };
         self.messages += 1;
-        if let (&Message::Request { event, .. }, &Role::Readout(place)) = (&message, &role) {
+        if let (&Message::Request { event, .. }, &Peer::Readout(place)) = (&message, &role) {
             self.asked[usize::from(place)].push((event.0, now));
         }
         expected(match role {
             // Once it was stopped for good, no readout makes it go on.
-            Role::Supervisor if self.is_stopping && matches!(message, Message::Flow { .. }) => Ok(()),
-            Role::Supervisor => self.supervisor.handle_message(now, peer, message),
-            Role::Readout(place) => self.readouts[usize::from(place)].handle_message(now, peer, message),
-            Role::Collector(place) => {
+            Peer::Supervisor if self.is_stopping && matches!(message, Message::Flow { .. }) => Ok(()),
+            Peer::Supervisor => self.supervisor.handle_message(now, peer, message),
+            Peer::Readout(place) => self.readouts[usize::from(place)].handle_message(now, peer, message),
+            Peer::Collector(place) => {
                 let message = match peer {
                     Peer::Readout(readout) => self.arrived(readout, message),
                     _ => Some(message),
@@ -560,7 +489,7 @@ impl Workload for Building {
                 let Some(message) = message else { return };
                 self.collectors[usize::from(place)].handle_message(now, peer, message)
             }
-            Role::Logger(place) => self.loggers[usize::from(place)].handle_message(now, peer, message),
+            Peer::Logger(place) => self.loggers[usize::from(place)].handle_message(now, peer, message),
         });
         self.drain(now, &role, outbox);
     }
@@ -571,15 +500,15 @@ impl Workload for Building {
         }
         let role = self.role(host);
         match role {
-            Role::Supervisor => {
+            Peer::Supervisor => {
                 self.supervisor.handle_deadline(now);
                 if self.shifter.is_some() {
                     self.handle_shift_deadline(now, outbox);
                 }
             }
-            Role::Readout(place) => self.readouts[usize::from(place)].handle_deadline(now),
-            Role::Collector(place) => self.collectors[usize::from(place)].handle_deadline(now),
-            Role::Logger(place) => self.loggers[usize::from(place)].handle_deadline(now),
+            Peer::Readout(place) => self.readouts[usize::from(place)].handle_deadline(now),
+            Peer::Collector(place) => self.collectors[usize::from(place)].handle_deadline(now),
+            Peer::Logger(place) => self.loggers[usize::from(place)].handle_deadline(now),
         }
         self.drain(now, &role, outbox);
     }
@@ -590,13 +519,13 @@ impl Workload for Building {
             return Instant::FAR_FUTURE;
         }
         match self.role(host) {
-            Role::Supervisor => {
+            Peer::Supervisor => {
                 let shift = self.shifter.as_ref().and_then(|shifter| shifter.poll_deadline());
                 [self.supervisor.poll_deadline(), shift].into_iter().flatten().min()
             }
-            Role::Readout(place) => self.readouts[usize::from(place)].poll_deadline(),
-            Role::Collector(place) => self.collectors[usize::from(place)].poll_deadline(),
-            Role::Logger(place) => self.loggers[usize::from(place)].poll_deadline(),
+            Peer::Readout(place) => self.readouts[usize::from(place)].poll_deadline(),
+            Peer::Collector(place) => self.collectors[usize::from(place)].poll_deadline(),
+            Peer::Logger(place) => self.loggers[usize::from(place)].poll_deadline(),
         }
         .unwrap_or(Instant::FAR_FUTURE)
     }
@@ -666,35 +595,16 @@ impl Workload for Building {
 }
 
 impl Measured for Building {
-    fn connections(&self, roles: &Roles) -> Vec<Wanted> {
-        let nodes: Vec<u32> = roles
-            .supervisor
-            .iter()
-            .chain(&roles.readouts)
-            .chain(&roles.collectors)
-            .chain(&roles.loggers)
-            .copied()
-            .collect();
-        let name = |peer: Peer| match peer {
-            Peer::Supervisor => ("supervisor", 0),
-            Peer::Readout(place) => ("readout", u32::from(place)),
-            Peer::Collector(place) => ("collector", u32::from(place)),
-            Peer::Logger(place) => ("logger", u32::from(place)),
-        };
-        let wanted = |pair: &[(u32, Peer)]| {
-            let hosts = [pair[0].0, pair[1].0];
-            let nodes = hosts.map(|host| nodes[host as usize]);
-            Wanted { nodes, hosts, roles: [name(pair[1].1), name(pair[0].1)] }
-        };
-        self.ends.chunks_exact(2).map(wanted).collect()
+    fn connections(&self, roles: &Roles) -> Vec<Connection> {
+        self.numbering.connections(roles)
     }
 
     fn bulk_connections(&self) -> u32 {
-        (self.collectors.len() * self.readouts.len()) as u32
+        self.numbering.bulk_connections()
     }
 
     fn hosts(&self) -> usize {
-        1 + self.readouts.len() + self.collectors.len() + self.loggers.len()
+        self.numbering.hosts() as usize
     }
 
     fn rows(&self) -> Vec<EventRow> {

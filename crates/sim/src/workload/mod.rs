@@ -7,8 +7,8 @@ mod sizes;
 use fanin_scenario::{Scenario, WorkloadKind};
 
 use crate::Error;
-use crate::network::Network;
-use crate::topology::Roles;
+use fanin_network::Network;
+use fanin_network::Roles;
 
 /// A scenario's workload, ready to run.
 pub(crate) enum Plan {

@@ -3,8 +3,8 @@
 
 use super::{Workload, World};
 use crate::index::{EndIndex, peer};
-use crate::network::PortIndex;
 use crate::prefetch::prefetch;
+use fanin_network::PortIndex;
 
 /// Ends of connections that take fewer bytes stay in the second cache.
 const NEAR_BYTES: usize = 1 << 20;

@@ -2,9 +2,9 @@
 
 use super::{Workload, World};
 use crate::index::{EndIndex, NIL, peer};
-use crate::network::Network;
 use crate::occurrence::Occurrence;
 use crate::sird::{Sird, Wire};
+use fanin_network::Network;
 use fanin_tcp::{Config, Segment};
 
 /// Bytes on the wire of a packet without payload.

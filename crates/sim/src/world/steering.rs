@@ -6,7 +6,7 @@ use super::{Workload, World};
 use crate::diatcp::{Awaits, Diatcp};
 use crate::ictcp::Ictcp;
 use crate::index::{EndIndex, NIL};
-use crate::network::PortIndex;
+use fanin_network::PortIndex;
 
 impl<W: Workload> World<W> {
     /// Shares receive windows out anew before `messages` are sent, which tell their own peers; others are told by a

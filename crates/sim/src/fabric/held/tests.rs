@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::super::{Hop, Step};
 use super::*;
-use crate::network::SwitchKind;
+use fanin_network::SwitchKind;
 use fanin_tcp::Segment;
 
 /// Switches in a ring, a host at each, that all send to the host `ahead` switches further on.

@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use super::super::{Fabric, Hop, RINGED, Step};
 use super::*;
 use crate::index::NIL;
-use crate::network::{Network, SwitchKind};
 use crate::occurrence::Occurrence;
+use fanin_network::{Network, SwitchKind};
 use fanin_tcp::{Flags, Segment};
 
 /// Two hosts behind a switch with rings, and the ways of what no rule names and of a ring's frames from one to the other.

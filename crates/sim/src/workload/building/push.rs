@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use fanin_dataflow::{FragmentSet, L1Id, Message, Peer};
 use fanin_units::{Bytes, Instant};
 
-use super::{Building, Role, Travel, Word, expected};
+use super::{Building, Travel, Word, expected};
 use crate::world::Outbox;
 
 /// Bytes of the message that tells a readout where an event goes: a header, the event and the collector.
@@ -33,7 +33,7 @@ impl Building {
     pub(super) fn tell_destination(&self, event: L1Id, collector: u16, outbox: &mut Outbox<Travel>) {
         for readout in 0..self.readouts.len() as u16 {
             if self.is_remote(collector, readout) {
-                let end = self.end(&Role::Supervisor, Peer::Readout(readout));
+                let end = self.end(&Peer::Supervisor, Peer::Readout(readout));
                 outbox.send(end, DESTINATION_BYTES, Travel::Word(Word::Destination { event, collector }));
             }
         }
@@ -64,7 +64,7 @@ impl Building {
                 let answer = Message::Answer { tag, event, missing, payload };
                 let role = &mut self.collectors[usize::from(collector)];
                 expected(role.handle_message(now, Peer::Readout(readout), answer));
-                self.drain(now, &Role::Collector(collector), outbox);
+                self.drain(now, &Peer::Collector(collector), outbox);
             }
             Some(Share::Expected(_)) => unreachable!("a share is requested once"),
         }

@@ -11,9 +11,9 @@ use fanin_scenario::{Barrier, Scenario, ShapingMethod};
 use fanin_units::{Bytes, Duration, Instant};
 use serde_json::{Value, json};
 
-use super::{Building, Role, Travel, Word};
-use crate::ideal::Ideal;
+use super::{Building, Travel, Word};
 use crate::world::Outbox;
+use fanin_network::Ideal;
 
 /// Bytes of a barrier's word: a header, the phase and a flag.
 const WORD_BYTES: u64 = 12 + 8 + 2;
@@ -177,15 +177,15 @@ impl Building {
         let phase = barrier.phase();
         let pairs: Vec<u32> = barrier.pairs().map(|(source, _)| source).collect();
         for source in pairs {
-            let end = self.end(&Role::Supervisor, Peer::Readout(source as u16));
+            let end = self.end(&Peer::Supervisor, Peer::Readout(source as u16));
             outbox.send(end, WORD_BYTES, Travel::Word(Word::Go { phase }));
         }
     }
 
     /// A word of the barrier has arrived at a host.
-    pub(super) fn handle_word(&mut self, now: Instant, role: &Role, word: Word, outbox: &mut Outbox<Travel>) {
+    pub(super) fn handle_word(&mut self, now: Instant, role: &Peer, word: Word, outbox: &mut Outbox<Travel>) {
         match (role, word) {
-            (&Role::Readout(readout), Word::Go { phase }) => {
+            (&Peer::Readout(readout), Word::Go { phase }) => {
                 let sent = self.release(now, readout, phase, outbox);
                 if let Some(collector) = sent {
                     let end = self.end(role, Peer::Collector(collector));
@@ -195,7 +195,7 @@ impl Building {
                 let end = self.end(role, Peer::Supervisor);
                 outbox.send(end, WORD_BYTES, Travel::Word(Word::Sent { phase, anything }));
             }
-            (Role::Collector(_), Word::End { phase }) => {
+            (Peer::Collector(_), Word::End { phase }) => {
                 let end = self.end(role, Peer::Supervisor);
                 outbox.send(end, WORD_BYTES, Travel::Word(Word::Received { phase }));
             }
@@ -241,7 +241,7 @@ impl Building {
             shifter.waited = shifter.waited.saturating_add(now.saturating_since(held.since));
         }
         shifter.released += going.len() as u64;
-        let end = self.end(&Role::Readout(readout), Peer::Collector(collector));
+        let end = self.end(&Peer::Readout(readout), Peer::Collector(collector));
         for held in going {
             outbox.send(end, held.bytes, Travel::Role(held.message));
         }
@@ -310,7 +310,7 @@ impl Building {
                 self.supervisor.handle_closed(now, peer);
                 for collector in 0..self.collectors.len() as u16 {
                     self.collectors[usize::from(collector)].handle_closed(now, peer);
-                    self.drain(now, &Role::Collector(collector), outbox);
+                    self.drain(now, &Peer::Collector(collector), outbox);
                 }
             }
             ShiftHost::Destination(collector) => {
@@ -327,6 +327,6 @@ impl Building {
                 self.supervisor.handle_closed(now, peer);
             }
         }
-        self.drain(now, &Role::Supervisor, outbox);
+        self.drain(now, &Peer::Supervisor, outbox);
     }
 }

@@ -3,11 +3,11 @@
 use fanin_scenario::Scenario;
 use fanin_units::{Bytes, Duration, Rate};
 
-use crate::Error;
-use crate::network::{Network, Paths, PortIndex, Spread};
-use crate::stack::stack;
 use crate::topology::Roles;
-use fanin_tcp::{Flags, Framing, Segment};
+use crate::{Framing, Network, NetworkError, Paths, PortIndex, Spread};
+
+/// IPv4 and TCP headers without options.
+const HEADER_BYTES: u64 = 40;
 
 /// `RTT + bytes on the wire / rate of the last link` (thesis §4.2.2), exactly: with the real number of segments, and
 /// the round-trip time as the shortest path of a first answer has it.
@@ -15,11 +15,12 @@ use fanin_tcp::{Flags, Framing, Segment};
 /// [`Self::time`] takes the mean response delay, as the thesis does: it says what a network without queues would need
 /// on average. [`Self::bound`] takes what one collection drew, so that nothing can be faster.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Ideal {
+pub struct Ideal {
     mss: u64,
     overhead: u64,
     framing: Framing,
-    options: u32,
+    /// Bytes of IP and TCP headers with the options that every segment carries.
+    headers: u64,
     rate: Rate,
     /// The mean time from a request's arrival to its answer.
     response: Duration,
@@ -38,19 +39,20 @@ pub(crate) struct Ideal {
 
 /// What one collection's ideal follows from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Answers {
+pub struct Answers {
     /// Bytes of all answers on the wire.
-    pub(crate) wire_bytes: u64,
+    pub wire_bytes: u64,
     /// The shortest time from a request's arrival to its answer.
-    pub(crate) response_min: Duration,
-    /// Bytes of the shortest request, and of the shortest answer.
-    pub(crate) request_bytes_min: u64,
-    pub(crate) bytes_min: u64,
+    pub response_min: Duration,
+    /// Bytes of the shortest request.
+    pub request_bytes_min: u64,
+    /// Bytes of the shortest answer.
+    pub bytes_min: u64,
 }
 
 impl Answers {
     /// Before the first answer.
-    pub(crate) const NONE: Self = Self {
+    pub const NONE: Self = Self {
         wire_bytes: 0,
         response_min: Duration::new(u64::MAX),
         request_bytes_min: u64::MAX,
@@ -59,13 +61,13 @@ impl Answers {
 
     /// Notes a request.
     #[inline]
-    pub(crate) fn ask(&mut self, bytes: u64) {
+    pub fn ask(&mut self, bytes: u64) {
         self.request_bytes_min = self.request_bytes_min.min(bytes);
     }
 
     /// Counts another answer.
     #[inline]
-    pub(crate) fn add(&mut self, wire_bytes: u64, bytes: u64, response: Duration) {
+    pub fn add(&mut self, wire_bytes: u64, bytes: u64, response: Duration) {
         self.wire_bytes += wire_bytes;
         self.bytes_min = self.bytes_min.min(bytes);
         self.response_min = self.response_min.min(response);
@@ -75,32 +77,26 @@ impl Answers {
 impl Ideal {
     /// Prepares the calculation for the nearest readout of the first collector of each rack; `response` is the mean
     /// time from a request's arrival to its answer, of which `answer_bytes` are the mean or the least.
-    pub(crate) fn new(
+    pub fn new(
         scenario: &Scenario,
         network: &Network,
         roles: &Roles,
         response: Duration,
         request_bytes: u64,
         answer_bytes: u64,
-    ) -> Result<Self, Error> {
-        let config = stack(&scenario.transport)?;
-        let mut flags = Flags::ACK;
-        if config.timestamps {
-            flags.insert(Flags::TIMESTAMP);
-        }
-        if config.m21 {
-            flags.insert(Flags::M21);
-        }
+    ) -> Result<Self, NetworkError> {
+        let transport = &scenario.transport;
+        let mss = transport.segment_payload().get().max(1);
+        let headers = HEADER_BYTES + transport.option_bytes().get();
         let framing = network.framing;
-        let bare = Segment { flags, ..Segment::default() };
-        let full = Segment { payload: config.mss, ..bare };
+        let full = framing.wire_bytes(packet(headers + mss));
         let mut paths = Paths::new(network)?;
         let link = |port: PortIndex| &network.links[port as usize / 2];
         let mut ideal = Self {
-            mss: u64::from(config.mss),
-            overhead: u64::from(full.wire_bytes(framing) - u32::from(config.mss)),
+            mss,
+            overhead: u64::from(full) - mss,
             framing,
-            options: bare.ip_bytes(),
+            headers,
             rate: Rate::MAX,
             response,
             request_bytes,
@@ -139,16 +135,17 @@ impl Ideal {
     }
 
     /// Where nothing is requested, nothing but the answer's own delay and way comes before its bytes.
-    pub(crate) fn without_request(&mut self) {
+    pub fn without_request(&mut self) {
         self.there.clear();
         self.fixed = self.fixed_back;
     }
 
     /// Bytes on the wire of one answer of so many bytes.
     #[inline]
-    pub(crate) fn wire_bytes(&self, bytes: u64) -> u64 {
+    pub fn wire_bytes(&self, bytes: u64) -> u64 {
         let (full, rest) = (bytes / self.mss, bytes % self.mss);
-        let short = if rest > 0 { u64::from(self.framing.wire_bytes(self.options + rest as u32)) } else { 0 };
+        let short =
+            if rest > 0 { u64::from(self.framing.wire_bytes(packet(self.headers + rest))) } else { 0 };
         full * (self.mss + self.overhead) + short
     }
 
@@ -156,7 +153,7 @@ impl Ideal {
     /// link's delay; both frames as long as so many bytes make them.
     fn round_trip(&self, response: Duration, request_bytes: u64, answer_bytes: u64) -> Duration {
         let frame = |bytes: u64| {
-            let bytes = self.framing.wire_bytes(self.options + bytes.min(self.mss) as u32);
+            let bytes = self.framing.wire_bytes(packet(self.headers + bytes.min(self.mss)));
             Bytes::new(u64::from(bytes))
         };
         let sent = |rates: &[Rate], frame: Bytes| {
@@ -169,19 +166,19 @@ impl Ideal {
     }
 
     /// The ideal time of a collection whose answers take so many bytes on the wire together, at the mean response delay.
-    pub(crate) fn time(&self, wire_bytes: u64) -> Duration {
+    pub fn time(&self, wire_bytes: u64) -> Duration {
         self.round_trip(self.response, self.request_bytes, self.answer_bytes)
             + self.rate.time_to_send(Bytes::new(wire_bytes))
     }
 
     /// The least time that a collection with these answers can take.
-    pub(crate) fn bound(&self, answers: Answers) -> Duration {
+    pub fn bound(&self, answers: Answers) -> Duration {
         self.round_trip(answers.response_min, answers.request_bytes_min, answers.bytes_min)
             + self.rate.time_to_send(Bytes::new(answers.wire_bytes))
     }
 
     /// The formula with its numbers filled in.
-    pub(crate) fn how(&self, payload: Bytes, wire_bytes: u64) -> String {
+    pub fn how(&self, payload: Bytes, wire_bytes: u64) -> String {
         format!(
             "round trip {} + {} on the wire ({payload} of data) at {} = {:.4} ms",
             self.round_trip(self.response, self.request_bytes, self.answer_bytes),
@@ -190,4 +187,9 @@ impl Ideal {
             self.time(wire_bytes).as_millis_f64()
         )
     }
+}
+
+/// The length of an IP packet; no scenario has segments near the limit of 32 bits.
+fn packet(bytes: u64) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX >> 1)
 }

@@ -6,9 +6,8 @@ use fanin_scenario::{
     Buffering, CongestionControl, Ecn, Framing as Wanted, Link, Scenario, Switch, Topology, WorkloadKind,
 };
 
-use crate::Error;
-use crate::network::{M21, Network, NodeIndex, SwitchKind};
-use fanin_tcp::Framing;
+use crate::Framing;
+use crate::graph::{M21, Network, NetworkError, NodeIndex, SwitchKind};
 
 /// Which of the scenario's switches a node is: a place in `Network::switches`.
 mod class {
@@ -40,8 +39,8 @@ pub struct Roles {
 /// Builds the network of a scenario.
 ///
 /// # Errors
-/// [`Error::Unsupported`] where the scenario asks for what cannot be simulated yet.
-pub fn build(scenario: &Scenario) -> Result<(Network, Roles), Error> {
+/// A link that is too slow, as [`Network::check`] says.
+pub fn build(scenario: &Scenario) -> Result<(Network, Roles), NetworkError> {
     let kind = |settings: &Switch, has_uplinks, section| SwitchKind {
         settings: settings.clone(),
         has_uplinks,
@@ -66,7 +65,8 @@ pub fn build(scenario: &Scenario) -> Result<(Network, Roles), Error> {
     network.frame_bytes = network.framing.frame_bytes(full);
     let transport = &scenario.transport;
     if transport.congestion_control == CongestionControl::M21tcp {
-        let mss = crate::stack::stack(transport)?.mss;
+        // No IP packet is longer than 16 bits say; who runs a stack refuses a longer segment.
+        let mss = u16::try_from(transport.segment_payload().get()).unwrap_or(u16::MAX);
         network.m21 = Some(M21 { settings: transport.m21tcp.clone(), mss });
     }
     let roles = match scenario.network.topology {
@@ -75,6 +75,7 @@ pub fn build(scenario: &Scenario) -> Result<(Network, Roles), Error> {
         Topology::LeafSpine => leaf_spine(scenario, &mut network),
         Topology::Hybrid => hybrid(scenario, &mut network),
     };
+    network.check()?;
     Ok((network, roles))
 }
 
@@ -257,7 +258,7 @@ fn services(scenario: &Scenario, network: &mut Network, roles: &mut Roles, switc
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::{NodeKind, Paths, Spread};
+    use crate::{NodeKind, Paths, Spread};
     use fanin_scenario::LeafSpine;
 
     // T048: each group of 16 readouts is two of 8, one behind each core (thesis §5.1.4).

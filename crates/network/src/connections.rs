@@ -1,0 +1,196 @@
+//! Which hosts have a connection, and the numbers of hosts, connections and their ends.
+//!
+//! The ends of connection `k` are `2 k` and `2 k + 1`; the first end is the side that opens it.
+
+use fanin_dataflow::Peer;
+
+use crate::{NodeIndex, Roles};
+
+/// A TCP connection between two hosts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Connection {
+    /// The nodes of the first and the second end.
+    pub nodes: [NodeIndex; 2],
+    /// The numbers of the two hosts; see [`Numbering`] and [`barrier_connections`].
+    pub hosts: [u32; 2],
+    /// The roles at both ends and their index within the role, as the rules for flows name them.
+    pub roles: [(&'static str, u32); 2],
+}
+
+/// The connections of a barrier workload: from the collector, which is host 0, to sender `s`, which is host `s + 1`.
+///
+/// # Panics
+/// If the roles have no collector.
+pub fn barrier_connections(roles: &Roles) -> Vec<Connection> {
+    let collector = *roles.collectors.first().expect("a barrier workload has a collector");
+    let connect = |(sender, &node): (u32, &NodeIndex)| Connection {
+        nodes: [collector, node],
+        hosts: [0, sender + 1],
+        roles: [("collector", 0), ("readout", sender)],
+    };
+    (0..).zip(&roles.readouts).map(connect).collect()
+}
+
+/// The numbers of hosts and connections in an event-building system.
+///
+/// Hosts are numbered supervisor, readouts, collectors, loggers. Connections are numbered collector by collector to
+/// all readouts; then supervisor to collectors; supervisor to readouts; collectors to loggers. The side that is named
+/// first has the first end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Numbering {
+    readouts: u32,
+    collectors: u32,
+    loggers: u32,
+}
+
+impl Numbering {
+    /// The numbering of a system with these hosts.
+    ///
+    /// # Panics
+    /// If there are more than 65 535 hosts of a role, which a [`Peer`] cannot name.
+    pub fn new(roles: &Roles) -> Self {
+        let count = |hosts: &[NodeIndex]| {
+            u32::from(u16::try_from(hosts.len()).expect("a role has at most 65 535 hosts"))
+        };
+        Self {
+            readouts: count(&roles.readouts),
+            collectors: count(&roles.collectors),
+            loggers: count(&roles.loggers),
+        }
+    }
+
+    /// How many hosts there are.
+    pub const fn hosts(self) -> u32 {
+        1 + self.readouts + self.collectors + self.loggers
+    }
+
+    /// How many connections there are.
+    pub const fn connections_total(self) -> u32 {
+        self.collectors * (self.readouts + 1 + self.loggers) + self.readouts
+    }
+
+    /// How many connections, from the first, carry event data: answers from their second ends to their first.
+    pub const fn bulk_connections(self) -> u32 {
+        self.collectors * self.readouts
+    }
+
+    /// The number of a peer's host.
+    #[inline]
+    pub const fn host(self, peer: Peer) -> u32 {
+        match peer {
+            Peer::Supervisor => 0,
+            Peer::Readout(index) => 1 + index as u32,
+            Peer::Collector(index) => 1 + self.readouts + index as u32,
+            Peer::Logger(index) => 1 + self.readouts + self.collectors + index as u32,
+        }
+    }
+
+    /// The peer on the host with this number.
+    #[inline]
+    pub fn peer(self, host: u32) -> Peer {
+        debug_assert!(host < self.hosts(), "host {host} of {}", self.hosts());
+        let collector_first = 1 + self.readouts;
+        let logger_first = collector_first + self.collectors;
+        if host == 0 {
+            Peer::Supervisor
+        } else if host < collector_first {
+            Peer::Readout((host - 1) as u16)
+        } else if host < logger_first {
+            Peer::Collector((host - collector_first) as u16)
+        } else {
+            Peer::Logger((host - logger_first) as u16)
+        }
+    }
+
+    /// The end at `from` of its connection to `to`.
+    ///
+    /// # Panics
+    /// If the two have no connection.
+    #[inline]
+    pub fn end(self, from: Peer, to: Peer) -> u32 {
+        let building =
+            |collector: u16, readout: u16| u32::from(collector) * self.readouts + u32::from(readout);
+        let assigning = |collector: u16| self.bulk_connections() + u32::from(collector);
+        let clearing = |readout: u16| assigning(0) + self.collectors + u32::from(readout);
+        let storing = |collector: u16, logger: u16| {
+            clearing(0) + self.readouts + u32::from(collector) * self.loggers + u32::from(logger)
+        };
+        match (from, to) {
+            (Peer::Collector(collector), Peer::Readout(readout)) => 2 * building(collector, readout),
+            (Peer::Readout(readout), Peer::Collector(collector)) => 2 * building(collector, readout) + 1,
+            (Peer::Supervisor, Peer::Collector(collector)) => 2 * assigning(collector),
+            (Peer::Collector(collector), Peer::Supervisor) => 2 * assigning(collector) + 1,
+            (Peer::Supervisor, Peer::Readout(readout)) => 2 * clearing(readout),
+            (Peer::Readout(readout), Peer::Supervisor) => 2 * clearing(readout) + 1,
+            (Peer::Collector(collector), Peer::Logger(logger)) => 2 * storing(collector, logger),
+            (Peer::Logger(logger), Peer::Collector(collector)) => 2 * storing(collector, logger) + 1,
+            _ => panic!("{from} and {to} have no connection"),
+        }
+    }
+
+    /// The two peers of each connection, in order: first end, second end.
+    pub fn pairs(self) -> impl Iterator<Item = [Peer; 2]> {
+        let (readouts, collectors, loggers) =
+            (self.readouts as u16, self.collectors as u16, self.loggers as u16);
+        let building = (0..collectors).flat_map(move |collector| {
+            (0..readouts).map(move |readout| [Peer::Collector(collector), Peer::Readout(readout)])
+        });
+        let assigning = (0..collectors).map(|collector| [Peer::Supervisor, Peer::Collector(collector)]);
+        let clearing = (0..readouts).map(|readout| [Peer::Supervisor, Peer::Readout(readout)]);
+        let storing = (0..collectors).flat_map(move |collector| {
+            (0..loggers).map(move |logger| [Peer::Collector(collector), Peer::Logger(logger)])
+        });
+        building.chain(assigning).chain(clearing).chain(storing)
+    }
+
+    /// The host of each end and the peer at the other side, by the end's number.
+    pub fn ends(self) -> Vec<(u32, Peer)> {
+        let ends = self.pairs().flat_map(|[first, second]| [(first, second), (second, first)]);
+        ends.map(|(own, peer)| (self.host(own), peer)).collect()
+    }
+
+    /// All connections in order.
+    ///
+    /// # Panics
+    /// If `roles` are not those of [`Self::new`], or have no supervisor.
+    pub fn connections(self, roles: &Roles) -> Vec<Connection> {
+        assert_eq!(self, Self::new(roles), "connections of another system");
+        let supervisor = roles.supervisor.expect("an event-building system has a supervisor");
+        let node = |peer: Peer| match peer {
+            Peer::Supervisor => supervisor,
+            Peer::Readout(index) => roles.readouts[usize::from(index)],
+            Peer::Collector(index) => roles.collectors[usize::from(index)],
+            Peer::Logger(index) => roles.loggers[usize::from(index)],
+        };
+        let role = |peer: Peer| match peer {
+            Peer::Supervisor => ("supervisor", 0),
+            Peer::Readout(index) => ("readout", u32::from(index)),
+            Peer::Collector(index) => ("collector", u32::from(index)),
+            Peer::Logger(index) => ("logger", u32::from(index)),
+        };
+        let connect = |pair: [Peer; 2]| Connection {
+            nodes: pair.map(node),
+            hosts: pair.map(|peer| self.host(peer)),
+            roles: pair.map(role),
+        };
+        self.pairs().map(connect).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_and_hosts_have_the_numbers_of_their_order() {
+        let numbering = Numbering { readouts: 3, collectors: 2, loggers: 2 };
+        let ends = numbering.ends();
+        assert_eq!(ends.len() as u32, 2 * numbering.connections_total());
+        for (number, &(host, to)) in ends.iter().enumerate() {
+            let from = numbering.peer(host);
+            assert_eq!((numbering.end(from, to), numbering.host(from)), (number as u32, host));
+        }
+        assert_eq!(numbering.peer(numbering.hosts() - 1), Peer::Logger(1));
+        assert_eq!((numbering.bulk_connections(), ends[0]), (6, (4, Peer::Readout(0))));
+    }
+}

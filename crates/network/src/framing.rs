@@ -1,0 +1,44 @@
+//! What a link adds to an IP packet.
+
+/// The bytes that a link adds to an IP packet.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Framing {
+    /// Bytes added on the wire: for Ethernet preamble 7, delimiter 1, header 14, check sequence 4, gap 12.
+    pub link_bytes: u32,
+    /// Shorter IP packets are padded to this many bytes.
+    pub ip_bytes_min: u32,
+    /// The part of `link_bytes` that a switch stores: header and check sequence.
+    pub stored_bytes: u32,
+}
+
+impl Framing {
+    /// Ethernet without VLAN tag.
+    pub const ETHERNET: Self = Self { link_bytes: 38, ip_bytes_min: 46, stored_bytes: 18 };
+    /// The two-byte PPP header of ns-3's point-to-point links.
+    pub const PPP: Self = Self { link_bytes: 2, ip_bytes_min: 0, stored_bytes: 2 };
+
+    /// Bytes on the wire of an IP packet of `ip_bytes`.
+    #[inline]
+    pub const fn wire_bytes(self, ip_bytes: u32) -> u32 {
+        self.link_bytes + if ip_bytes < self.ip_bytes_min { self.ip_bytes_min } else { ip_bytes }
+    }
+
+    /// Bytes that a switch stores of an IP packet of `ip_bytes`.
+    #[inline]
+    pub const fn frame_bytes(self, ip_bytes: u32) -> u32 {
+        self.stored_bytes + if ip_bytes < self.ip_bytes_min { self.ip_bytes_min } else { ip_bytes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_packets_are_padded_on_ethernet_alone() {
+        // A full segment of 1460 bytes, and an acknowledgement, with 40 bytes of headers each.
+        assert_eq!([1500, 40].map(|ip| Framing::ETHERNET.wire_bytes(ip)), [1538, 84]);
+        assert_eq!([1500, 40].map(|ip| Framing::PPP.wire_bytes(ip)), [1502, 42]);
+        assert_eq!([1500, 40].map(|ip| Framing::ETHERNET.frame_bytes(ip)), [1518, 64]);
+    }
+}

@@ -1,0 +1,222 @@
+//! The graph of a network: hosts, switches and the links between them, as plain data.
+
+use fanin_scenario::{M21tcp, Switch};
+use fanin_units::{Duration, Rate};
+
+use crate::Framing;
+#[cfg(doc)]
+use crate::Paths;
+
+/// A host or switch, by its place in [`Network::nodes`].
+pub type NodeIndex = u32;
+
+/// One direction of a link with the output queue before it: link `k` has the ports `2 k` (from its first end)
+/// and `2 k + 1` (from its second end).
+pub type PortIndex = u32;
+
+/// What a node is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NodeKind {
+    /// Sends and receives; never forwards. Its network card queues without limit.
+    Host,
+    /// Stores and forwards.
+    Switch {
+        /// Which of [`Network::switches`] it is like. Switches that are alike share settings, never memory.
+        like: usize,
+    },
+}
+
+/// A kind of switch.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SwitchKind {
+    /// Its settings.
+    pub settings: Switch,
+    /// Whether its links to other switches are uplinks, as those of a rack's switch; a core router has none.
+    pub has_uplinks: bool,
+    /// The scenario's section that describes it.
+    pub section: &'static str,
+}
+
+/// A host or a switch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Node {
+    /// A name for records and messages, unique in the network.
+    pub name: String,
+    /// What it is.
+    pub kind: NodeKind,
+}
+
+/// A full-duplex point-to-point link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Link {
+    /// The nodes it joins.
+    pub ends: [NodeIndex; 2],
+    /// Bits a second, each way.
+    pub rate: Rate,
+    /// Propagation, one way.
+    pub delay: Duration,
+}
+
+/// Nodes and links. Any graph will do: add nodes and links, and [`Paths`] finds the ways through it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Network {
+    /// Hosts and switches.
+    pub nodes: Vec<Node>,
+    /// Links between them.
+    pub links: Vec<Link>,
+    /// The kinds of switches.
+    pub switches: Vec<SwitchKind>,
+    /// What the links add to an IP packet.
+    pub framing: Framing,
+    /// Bytes that a switch stores of a full frame: what thresholds in packets stand for where they count bytes.
+    pub frame_bytes: u32,
+    /// M21TCP, where the connections use it.
+    pub m21: Option<M21>,
+}
+
+/// M21TCP as a network's switches need to know it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct M21 {
+    /// Its settings.
+    pub settings: M21tcp,
+    /// Payload of a full segment.
+    pub mss: u16,
+}
+
+impl Default for Network {
+    /// Nothing at all, on Ethernet.
+    fn default() -> Self {
+        let (nodes, links, switches) = (Vec::new(), Vec::new(), Vec::new());
+        Self { nodes, links, switches, framing: Framing::ETHERNET, frame_bytes: 1518, m21: None }
+    }
+}
+
+/// Why a network cannot be simulated.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NetworkError {
+    /// A link names a node that does not exist, or joins a node to itself.
+    #[error("link {link} does not join two of the {nodes} nodes")]
+    LinkEnds {
+        /// Which link.
+        link: usize,
+        /// How many nodes there are.
+        nodes: usize,
+    },
+    /// A link's rate is zero or so low that a frame takes for ever.
+    #[error("link {link} between {from} and {to} is too slow: {rate}")]
+    LinkRate {
+        /// Which link.
+        link: usize,
+        /// One end's name.
+        from: String,
+        /// The other end's name.
+        to: String,
+        /// The rate it has.
+        rate: Rate,
+    },
+    /// Two hosts that have to talk are not joined.
+    #[error("no path leads from {from} to {to}")]
+    NoPath {
+        /// The source's name.
+        from: String,
+        /// The destination's name.
+        to: String,
+    },
+}
+
+impl Network {
+    /// Adds a host.
+    pub fn add_host(&mut self, name: String) -> NodeIndex {
+        self.add(Node { name, kind: NodeKind::Host })
+    }
+
+    /// Adds a switch like number `like` of [`Self::switches`].
+    pub fn add_switch(&mut self, name: String, like: usize) -> NodeIndex {
+        self.add(Node { name, kind: NodeKind::Switch { like } })
+    }
+
+    fn add(&mut self, node: Node) -> NodeIndex {
+        let index = NodeIndex::try_from(self.nodes.len()).expect("more than 2^32 nodes");
+        self.nodes.push(node);
+        index
+    }
+
+    /// The kinds of switches that there is one of.
+    pub fn switches_used(&self) -> impl Iterator<Item = &SwitchKind> {
+        let is_used = |like: usize| self.nodes.iter().any(|node| node.kind == NodeKind::Switch { like });
+        self.switches.iter().enumerate().filter(move |(like, _)| is_used(*like)).map(|(_, kind)| kind)
+    }
+
+    /// Joins two nodes; returns the link's index.
+    pub fn join(&mut self, from: NodeIndex, to: NodeIndex, rate: Rate, delay: Duration) -> usize {
+        self.links.push(Link { ends: [from, to], rate, delay });
+        self.links.len() - 1
+    }
+
+    /// The node a port sends from.
+    pub fn source(&self, port: PortIndex) -> NodeIndex {
+        self.links[port as usize / 2].ends[port as usize % 2]
+    }
+
+    /// The node a port sends to.
+    pub fn destination(&self, port: PortIndex) -> NodeIndex {
+        self.links[port as usize / 2].ends[1 - port as usize % 2]
+    }
+
+    /// The latency of the switch that a port leads to; none at a host.
+    pub fn latency(&self, port: PortIndex) -> Duration {
+        match self.nodes[self.destination(port) as usize].kind {
+            NodeKind::Host => Duration::ZERO,
+            NodeKind::Switch { like } => self.switches[like].settings.latency,
+        }
+    }
+
+    /// The port that leads directly from one node to another, if there is one.
+    pub fn port_between(&self, from: NodeIndex, to: NodeIndex) -> Option<PortIndex> {
+        (0..2 * self.links.len() as PortIndex)
+            .find(|&port| self.source(port) == from && self.destination(port) == to)
+    }
+
+    /// A port's name in records: `tor:0->collector:3`.
+    pub fn port_name(&self, port: PortIndex) -> String {
+        let name = |node: NodeIndex| &self.nodes[node as usize].name;
+        format!("{}->{}", name(self.source(port)), name(self.destination(port)))
+    }
+
+    /// The ports that a pattern names: two node names joined by `->`, in which `*` stands for any number and a name
+    /// without a number for all of that kind.
+    pub fn ports_named(&self, pattern: &str) -> Vec<PortIndex> {
+        let Some((from, to)) = pattern.split_once("->") else { return Vec::new() };
+        let fits = |pattern: &str, node: NodeIndex| {
+            let name = &self.nodes[node as usize].name;
+            let kind = name.split_once(':').map_or(&**name, |(kind, _)| kind);
+            let wanted = pattern.trim();
+            wanted == name || wanted == kind || wanted.strip_suffix(":*") == Some(kind)
+        };
+        (0..2 * self.links.len() as PortIndex)
+            .filter(|&port| fits(from, self.source(port)) && fits(to, self.destination(port)))
+            .collect()
+    }
+
+    /// Checks what [`Paths`] and the engine rely on.
+    ///
+    /// # Errors
+    /// The first link that joins nothing or carries nothing.
+    pub fn check(&self) -> Result<(), NetworkError> {
+        let nodes = self.nodes.len();
+        for (index, link) in self.links.iter().enumerate() {
+            let [from, to] = link.ends.map(|node| node as usize);
+            if from >= nodes || to >= nodes || from == to {
+                return Err(NetworkError::LinkEnds { link: index, nodes });
+            }
+            // A bit lasts at most a millisecond: the slowest frame then takes minutes, not the run's whole time.
+            if link.rate < Rate::new(1_000) {
+                let name = |node: usize| self.nodes[node].name.clone();
+                let (from, to) = (name(from), name(to));
+                return Err(NetworkError::LinkRate { link: index, from, to, rate: link.rate });
+            }
+        }
+        Ok(())
+    }
+}

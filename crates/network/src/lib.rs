@@ -1,0 +1,22 @@
+//! The network of a scenario as a graph: hosts, switches, links, paths, connections and ideal times. No I/O.
+//!
+//! [`topology::build`] turns a [`fanin_scenario::Scenario`] into a [`Network`] and its [`Roles`]. The simulator plays
+//! this network, the testbed maps it onto namespaces, the planner reads paths and loads from it.
+
+#![forbid(unsafe_code)]
+
+mod connections;
+mod framing;
+mod graph;
+mod ideal;
+mod paths;
+mod routes;
+pub mod topology;
+
+pub use connections::{Connection, Numbering, barrier_connections};
+pub use framing::Framing;
+pub use graph::{Link, M21, Network, NetworkError, Node, NodeIndex, NodeKind, PortIndex, SwitchKind};
+pub use ideal::{Answers, Ideal};
+pub use paths::{Paths, Spread, mix};
+pub use routes::{Route, find_routes};
+pub use topology::Roles;

@@ -1,0 +1,173 @@
+//! The routes of connections: the path of each direction, its ring, and the detours of flows that rules redirect.
+
+use std::ops::ControlFlow;
+
+use fanin_scenario::{Buffering, FlowDistribution, Scenario, Topology};
+
+use crate::topology::Roles;
+use crate::{Connection, Network, NetworkError, NodeIndex, NodeKind, Paths, PortIndex, Spread};
+
+/// The route of one direction of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Route<'a> {
+    /// Index of the connection.
+    pub connection: usize,
+    /// The side that sends: 0 for the first end, 1 for the second.
+    pub side: usize,
+    /// The ports in order; none where both ends are on one host.
+    pub path: &'a [PortIndex],
+    /// The ring in software switches that these frames wait in: the number of the host that receives.
+    pub ring: Option<u32>,
+}
+
+/// Finds the routes of all connections, and passes each to `found`, in no particular order. Ends early when `found`
+/// breaks.
+///
+/// # Errors
+/// Those of `found`, and [`NetworkError::NoPath`].
+pub fn find_routes<E: From<NetworkError>>(
+    scenario: &Scenario,
+    network: &Network,
+    roles: &Roles,
+    connections: &[Connection],
+    mut found: impl FnMut(Route<'_>) -> Result<ControlFlow<()>, E>,
+) -> Result<ControlFlow<()>, E> {
+    let rules = match scenario.network.topology {
+        Topology::Hybrid => &scenario.core.daqring,
+        _ => &scenario.tor.daqring,
+    };
+    let has_rings = network.switches_used().any(|kind| kind.settings.buffering == Buffering::Daqring);
+    let ring_of = |connection: &Connection, side: usize| {
+        let ends = [connection.roles[side], connection.roles[1 - side]];
+        (has_rings && rules.names(ends[0], ends[1])).then_some(connection.hosts[1 - side])
+    };
+    let mut paths = Paths::new(network)?;
+    let mut path = Vec::new();
+    let mut detoured = Vec::new();
+    for (number, side) in by_destination(connections, network.nodes.len()) {
+        let connection = &connections[number];
+        let [from, to] = [connection.nodes[side], connection.nodes[1 - side]];
+        let spread = match scenario.network.flow_distribution {
+            FlowDistribution::Ecmp => Spread::Flow(2 * number as u64 + side as u64),
+            FlowDistribution::PerDestination => Spread::Destination(u64::from(connection.hosts[1 - side])),
+        };
+        let mut ring = ring_of(connection, side);
+        path.clear();
+        if from == to {
+            // Both roles are on one host: this connection carries nothing.
+            ring = None;
+        } else if let (Some(software), Some(_)) = (roles.software, ring) {
+            detoured.push((software, number, side, spread));
+            continue;
+        } else {
+            path.extend(paths.find(from, to, spread)?);
+        }
+        if found(Route { connection: number, side, path: &path, ring })?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    let mut detours = Detours::new(network)?;
+    for (software, number, side, spread) in detoured {
+        let connection = &connections[number];
+        let [from, to] = [connection.nodes[side], connection.nodes[1 - side]];
+        let path = detours.find(from, software, to, spread)?;
+        let ring = ring_of(connection, side);
+        if found(Route { connection: number, side, path: &path, ring })?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+/// Both directions of all connections, by their number and the side that sends: those to one node in a row, in which paths
+/// are looked for.
+fn by_destination(connections: &[Connection], nodes: usize) -> Vec<(usize, usize)> {
+    let mut starts = vec![0; nodes + 1];
+    for connection in connections {
+        connection.nodes.iter().for_each(|&node| starts[node as usize + 1] += 1);
+    }
+    for node in 0..nodes {
+        starts[node + 1] += starts[node];
+    }
+    let mut order = vec![(0, 0); 2 * connections.len()];
+    for (number, connection) in connections.iter().enumerate() {
+        for side in 0..2 {
+            let place = &mut starts[connection.nodes[1 - side] as usize];
+            order[*place] = (number, side);
+            *place += 1;
+        }
+    }
+    order
+}
+
+/// Paths that lead through a software switch beside the way.
+struct Detours<'a> {
+    network: &'a Network,
+    there: Paths<'a>,
+    on: Paths<'a>,
+}
+
+impl<'a> Detours<'a> {
+    fn new(network: &'a Network) -> Result<Self, NetworkError> {
+        Ok(Self { network, there: Paths::new(network)?, on: Paths::new(network)? })
+    }
+
+    /// To the software switch, back over the same host port, and on.
+    ///
+    /// The host port is the destination's, whatever spreads the flows elsewhere: all frames of a ring pass one port.
+    fn find(
+        &mut self,
+        from: NodeIndex,
+        software: NodeIndex,
+        to: NodeIndex,
+        spread: Spread,
+    ) -> Result<Vec<PortIndex>, NetworkError> {
+        let mut path: Vec<PortIndex> = self.there.find(from, software, spread)?.collect();
+        let last = path.pop().expect("a path has a link");
+        let hardware = self.network.source(last);
+        let host_ports: Vec<PortIndex> = (0..2 * self.network.links.len() as PortIndex)
+            .filter(|&port| {
+                self.network.source(port) == hardware && self.network.destination(port) == software
+            })
+            .collect();
+        let ring = match spread {
+            Spread::Destination(number) => number,
+            Spread::Flow(_) => u64::from(to),
+        };
+        let host_port = host_ports[(ring % host_ports.len() as u64) as usize];
+        path.extend([host_port, host_port ^ 1]);
+        path.extend(self.on.find(hardware, to, spread)?);
+        debug_assert!(path.windows(2).all(|pair| {
+            let node = self.network.destination(pair[0]);
+            node == self.network.source(pair[1]) && self.network.nodes[node as usize].kind != NodeKind::Host
+        }));
+        Ok(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanin_scenario::load;
+
+    #[test]
+    fn redirected_flows_share_the_host_ports_evenly() {
+        let scenario = load("multihost", &[]).unwrap().scenario;
+        let (network, roles) = crate::topology::build(&scenario).unwrap();
+        let software = roles.software.unwrap();
+        let mut detours = Detours::new(&network).unwrap();
+        let mut used = std::collections::BTreeMap::new();
+        for (number, &collector) in roles.collectors.iter().enumerate() {
+            let path = detours
+                .find(roles.readouts[2], software, collector, Spread::Destination(number as u64))
+                .unwrap();
+            let nodes: Vec<&str> =
+                path.iter().map(|&port| &*network.nodes[network.destination(port) as usize].name).collect();
+            let last = format!("collector:{number}");
+            assert_eq!(nodes, ["core:0", "software:0", "core:0", "tor:0", last.as_str()]);
+            assert_eq!(path[1] ^ 1, path[2], "back over the same host port");
+            *used.entry(path[1]).or_insert(0) += 1;
+        }
+        assert_eq!(used.into_values().collect::<Vec<_>>(), [10, 10, 10]);
+    }
+}
