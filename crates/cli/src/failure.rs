@@ -89,7 +89,7 @@ pub(crate) enum Failure {
     Index(#[from] fanin_node::config::IndexError),
     /// A process of a live system cannot work.
     #[error(transparent)]
-    Process(#[from] fanin_node::process::ProcessError),
+    Process(#[from] fanin_node::node::ProcessError),
     /// A live system cannot be started.
     #[error(transparent)]
     Launch(#[from] fanin_node::launch::LaunchError),

@@ -30,6 +30,7 @@ pub mod hdf5;
 pub mod mdf;
 pub mod models;
 pub mod rdh;
+mod reader;
 pub mod sample;
 pub mod sizes;
 pub mod summary;
@@ -37,6 +38,7 @@ mod verify;
 mod words;
 
 pub use error::{Fault, ReadError};
-pub use event::{Event, EventId, Events, Format, Fragment, UnknownName};
+pub use event::{Event, EventId, Fragment};
+pub use reader::{Events, Format, UnknownName};
 pub use summary::{Moments, Shape, Summary};
 pub use verify::{FAULTS_KEPT, L1IdOffset, Report, verify};

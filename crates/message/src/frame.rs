@@ -5,13 +5,10 @@ use crate::limits::Limits;
 /// Bytes of the header in front of each payload: type, stream and size, each 32 bits, little-endian.
 pub const HEADER_BYTES: usize = 12;
 
-/// Types from here on belong to this room: greetings, heartbeats, refusals. Applications use those below.
-pub const RESERVED_KINDS: u32 = 0xFFFF_FF00;
-
 /// The header of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Header {
-    /// The type of the message: the application's, below [`RESERVED_KINDS`].
+    /// The type of the message: the application's, below [`RESERVED_KINDS`](crate::RESERVED_KINDS).
     pub kind: u32,
     /// Which of the logically separate streams of a connection it belongs to: the application's.
     pub stream: u32,
@@ -61,6 +58,7 @@ pub struct Oversize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RESERVED_KINDS;
 
     #[test]
     fn the_header_is_three_little_endian_words() {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::frame::RESERVED_KINDS;
+/// The first message type that this crate keeps for itself: greetings, heartbeats, refusals. Applications use lower types.
+pub const RESERVED_KINDS: u32 = 0xFFFF_FF00;
 
 /// Bytes that a message of the room itself may have.
 pub(crate) const CONTROL_BYTES_MAX: u32 = 1024;

@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use fanin_events::{Events, frag, sample};
-use fanin_node::launch::{Launch, Live, Loopback};
+use fanin_node::launch::{LiveSystem, Loopback, SystemLaunch};
 use fanin_node::result::told;
 
 const WARMUP: Duration = Duration::from_secs(1);
@@ -80,7 +80,7 @@ fn build(folder: &Path) -> (u64, f64, f64) {
     ];
     let loaded = fanin_scenario::load("replay", &sets).unwrap_or_else(|errors| panic!("{errors}"));
     let live_folder = folder.join("live");
-    let launch = Launch {
+    let launch = SystemLaunch {
         loaded: &loaded,
         folder: &live_folder,
         scenario_folder: Path::new(""),
@@ -90,7 +90,7 @@ fn build(folder: &Path) -> (u64, f64, f64) {
         metrics: false,
     };
     let never = AtomicBool::new(false);
-    let mut live = Live::start(&launch, Loopback::default()).unwrap_or_else(|error| panic!("{error}"));
+    let mut live = LiveSystem::start(&launch, Loopback::default()).unwrap_or_else(|error| panic!("{error}"));
     live.wait_ready(&never).unwrap_or_else(|error| panic!("{error}"));
     live.work(WARMUP, &never, &|_| {}).unwrap_or_else(|error| panic!("{error}"));
     let (began, cpu_before) = (Instant::now(), live.cpu_seconds());

@@ -4,7 +4,8 @@
 use std::process::ExitCode;
 
 use fanin_node::config::{Role, System};
-use fanin_node::process::{self, ProcessError, Signals};
+use fanin_node::node::ProcessError;
+use fanin_node::process::{self, Signals};
 use fanin_node::roles::processor;
 
 /// Runs the process that the arguments name.

@@ -6,12 +6,12 @@ use fanin_units::Instant;
 
 /// The clock of a process.
 #[derive(Debug, Clone, Copy)]
-pub struct Clock {
+pub struct ProcessClock {
     start: StdInstant,
     epoch_us: u64,
 }
 
-impl Clock {
+impl ProcessClock {
     /// A clock that starts now.
     pub fn start() -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -83,7 +83,7 @@ pub enum LogFormat {
 /// The file, as it stands on disk.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct SystemFile {
     scenario: Spanned<String>,
     #[serde(default)]
     set: Vec<String>,
@@ -95,9 +95,9 @@ struct File {
     hosts: Hosts,
     tls: Option<TlsFiles>,
     #[serde(default)]
-    metrics: Metrics,
+    metrics: MetricsSection,
     #[serde(default)]
-    log: Log,
+    log: LogSection,
 }
 
 fn here() -> PathBuf {
@@ -132,13 +132,13 @@ pub struct TlsFiles {
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Metrics {
+struct MetricsSection {
     listen: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Log {
+struct LogSection {
     format: LogFormat,
     level: Option<Spanned<String>>,
 }
@@ -243,7 +243,7 @@ impl System {
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
-        let file: File = toml::from_str(text)
+        let file: SystemFile = toml::from_str(text)
             .map_err(|error| ConfigError::Syntax { path: path.to_owned(), text: error.to_string() })?;
         let wrong = |span: std::ops::Range<usize>, message: String, help: String| {
             let before = &text[..span.start.min(text.len())];

@@ -38,7 +38,7 @@ impl Data {
     }
 
     /// The fragments that came; the first error ends it.
-    pub fn fragments(&self) -> impl Iterator<Item = Result<Fragment<'_>, FragmentError>> {
+    pub fn fragments(&self) -> impl Iterator<Item = Result<LiveFragment<'_>, FragmentError>> {
         self.parts.iter().flat_map(|part| fragments(part))
     }
 
@@ -71,7 +71,7 @@ impl Payload for Data {
 
 /// One fragment within a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fragment<'a> {
+pub struct LiveFragment<'a> {
     /// The source that it came from.
     pub source: u32,
     /// What is known about it; 0 is nothing to report, [`MISSING`] that it never came.
@@ -82,7 +82,7 @@ pub struct Fragment<'a> {
     pub bytes: &'a [u8],
 }
 
-impl Fragment<'_> {
+impl LiveFragment<'_> {
     /// Whether the bytes are those that the readout sent.
     pub fn is_sound(&self) -> bool {
         crc32fast::hash(self.bytes) == self.checksum
@@ -135,7 +135,7 @@ pub fn append(out: &mut Vec<u8>, source: u32, status: u32, bytes: &[u8]) {
 }
 
 /// The fragments in some bytes; after an error nothing more comes.
-pub fn fragments(bytes: &[u8]) -> impl Iterator<Item = Result<Fragment<'_>, FragmentError>> {
+pub fn fragments(bytes: &[u8]) -> impl Iterator<Item = Result<LiveFragment<'_>, FragmentError>> {
     let mut at = 0;
     std::iter::from_fn(move || {
         if at >= bytes.len() {
@@ -150,7 +150,7 @@ pub fn fragments(bytes: &[u8]) -> impl Iterator<Item = Result<Fragment<'_>, Frag
     })
 }
 
-fn read(bytes: &[u8], at: usize) -> Result<Fragment<'_>, FragmentError> {
+fn read(bytes: &[u8], at: usize) -> Result<LiveFragment<'_>, FragmentError> {
     let left = bytes.len() - at;
     let header = bytes.get(at..at + FRAGMENT_HEADER_BYTES).ok_or(FragmentError::Header { at, left })?;
     let word = |n: usize| u32::from_le_bytes([header[n], header[n + 1], header[n + 2], header[n + 3]]);
@@ -163,12 +163,12 @@ fn read(bytes: &[u8], at: usize) -> Result<Fragment<'_>, FragmentError> {
         size,
         left,
     })?;
-    Ok(Fragment { source, status, checksum, bytes })
+    Ok(LiveFragment { source, status, checksum, bytes })
 }
 
 /// What was found in some fragments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Content {
+pub struct FragmentCounts {
     /// Fragments that came.
     pub fragments: u32,
     /// Fragments that never came.
@@ -181,8 +181,8 @@ pub struct Content {
 ///
 /// # Errors
 /// The first place that is wrong.
-pub fn check(bytes: &[u8]) -> Result<Content, FragmentError> {
-    let mut content = Content::default();
+pub fn check(bytes: &[u8]) -> Result<FragmentCounts, FragmentError> {
+    let mut content = FragmentCounts::default();
     let mut at = 0;
     for fragment in fragments(bytes) {
         let fragment = fragment?;
@@ -216,7 +216,7 @@ mod tests {
             found.iter().map(|f| (f.source, f.bytes)).collect::<Vec<_>>(),
             [(7, &b"hello"[..]), (8, b"")]
         );
-        assert_eq!(check(&bytes), Ok(Content { fragments: 2, missing: 0, bytes: 5 }));
+        assert_eq!(check(&bytes), Ok(FragmentCounts { fragments: 2, missing: 0, bytes: 5 }));
     }
 
     #[test]
@@ -243,7 +243,7 @@ mod tests {
         event.encode_missing(&|readout, fragment| u32::from(readout) * 100 + u32::from(fragment), &mut rest);
         let sent = event.parts().iter().map(|part| part.len()).sum::<usize>() + rest.len();
         assert_eq!(event.size(), Bytes::new(sent as u64));
-        assert_eq!(check(&rest), Ok(Content { fragments: 0, missing: 2, bytes: 0 }));
+        assert_eq!(check(&rest), Ok(FragmentCounts { fragments: 0, missing: 2, bytes: 0 }));
         assert_eq!(fragments(&rest).map(|f| f.unwrap().source).collect::<Vec<_>>(), [300, 301]);
     }
 }

@@ -13,12 +13,12 @@ const BLOCK_BYTES: usize = 256 << 10;
 
 /// The speed of the loopback, in bytes a second.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Loop {
+pub struct LoopbackRate {
     /// Of one connection, both ends in this process.
     pub bytes_per_s: f64,
 }
 
-impl Loop {
+impl LoopbackRate {
     /// How long so many bytes take at least, answers' delay included, in picoseconds.
     fn time_ps(self, bytes: u64, scenario: &Scenario) -> u64 {
         scenario.readout.response_delay.get() + (bytes as f64 / self.bytes_per_s * 1e12) as u64
@@ -29,7 +29,7 @@ impl Loop {
 ///
 /// # Errors
 /// If there is none.
-pub fn measure_loopback() -> io::Result<Loop> {
+pub fn measure_loopback() -> io::Result<LoopbackRate> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let mut sender = TcpStream::connect(listener.local_addr()?)?;
     let (mut receiver, _) = listener.accept()?;
@@ -44,18 +44,18 @@ pub fn measure_loopback() -> io::Result<Loop> {
     drop(receiver);
     // It ends at its next write.
     let _ = sending.join();
-    Ok(Loop { bytes_per_s: bytes as f64 / seconds })
+    Ok(LoopbackRate { bytes_per_s: bytes as f64 / seconds })
 }
 
 /// Gives each event that was collected its own ideal.
-pub fn fill(rows: &mut [EventRow], scenario: &Scenario, speed: Loop) {
+pub fn fill(rows: &mut [EventRow], scenario: &Scenario, speed: LoopbackRate) {
     for row in rows.iter_mut().filter(|row| row.last_byte_ps.is_some()) {
         row.ideal_ps = Some(speed.time_ps(row.size_bytes, scenario));
     }
 }
 
 /// The ideal of an event of mean size; `None` where no event was collected.
-pub fn state(scenario: &Scenario, rows: &[EventRow], speed: Loop) -> Option<Ideal> {
+pub fn state(scenario: &Scenario, rows: &[EventRow], speed: LoopbackRate) -> Option<Ideal> {
     let sizes: Vec<u64> =
         rows.iter().filter(|row| row.last_byte_ps.is_some()).map(|row| row.size_bytes).collect();
     let mean = sizes.iter().sum::<u64>().checked_div(sizes.len() as u64)?;

@@ -33,7 +33,7 @@ const STREAMS: [(Stream, &str); 2] = [(Stream::Physics, "physics"), (Stream::Deb
 
 /// A line of a journal: a record, and what the process adds to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Line {
+pub struct JournalLine {
     /// The record; its time counts from the epoch of its process.
     pub record: Record,
     /// For [`What::Collected`]: bytes of fragments so far, without headers.
@@ -305,7 +305,7 @@ pub enum JournalError {
 ///
 /// # Errors
 /// The first thing that is wrong; a torn last line is not.
-pub fn read(path: &Path, mut each: impl FnMut(u64, Line)) -> Result<(), JournalError> {
+pub fn read(path: &Path, mut each: impl FnMut(u64, JournalLine)) -> Result<(), JournalError> {
     let io = |error| JournalError::Io { path: path.to_owned(), error };
     let mut input = BufReader::new(File::open(path).map_err(io)?);
     let (mut text, mut number, mut epoch) = (String::new(), 0, None);
@@ -325,7 +325,7 @@ pub fn read(path: &Path, mut each: impl FnMut(u64, Line)) -> Result<(), JournalE
     }
 }
 
-fn parse(line: &str) -> Result<Line, &'static str> {
+fn parse(line: &str) -> Result<JournalLine, &'static str> {
     let mut words = line.split(' ');
     let mut next = || words.next().ok_or("it has too few words");
     fn number<T: std::str::FromStr>(word: &str) -> Result<T, &'static str> {
@@ -402,7 +402,7 @@ fn parse(line: &str) -> Result<Line, &'static str> {
     if words.next().is_some() {
         return Err("it has too many words");
     }
-    Ok(Line { record: Record { at, event, what }, data })
+    Ok(JournalLine { record: Record { at, event, what }, data })
 }
 
 /// Shifts a record's time from its own epoch to an earlier one.
@@ -452,7 +452,7 @@ pub fn resume(path: &Path) -> Result<Resume, JournalError> {
     if path.exists() {
         paths.push(path.to_owned());
     }
-    let mut take = |Line { record, .. }: Line| match record.what {
+    let mut take = |JournalLine { record, .. }: JournalLine| match record.what {
         What::Assigned { collector, .. } => {
             resume.next = resume.next.max(Some(L1Id(record.event.0 + 1)));
             outstanding.insert(record.event, collector);

@@ -21,9 +21,9 @@ const fn number(level: Level) -> u8 {
     }
 }
 
-struct Chosen;
+struct LevelFilter;
 
-impl<S> Filter<S> for Chosen {
+impl<S> Filter<S> for LevelFilter {
     fn enabled(&self, metadata: &Metadata<'_>, _: &Context<'_, S>) -> bool {
         number(*metadata.level()) <= LEVEL.load(Ordering::Relaxed)
     }
@@ -41,10 +41,10 @@ pub fn install(format: LogFormat, level: Level) {
     // A second subscriber is refused, and the first one stays.
     let _ = match format {
         LogFormat::Text => tracing::subscriber::set_global_default(
-            Registry::default().with(text.with_ansi(false).with_filter(Chosen)),
+            Registry::default().with(text.with_ansi(false).with_filter(LevelFilter)),
         ),
         LogFormat::Json => tracing::subscriber::set_global_default(
-            Registry::default().with(text.json().flatten_event(true).with_filter(Chosen)),
+            Registry::default().with(text.json().flatten_event(true).with_filter(LevelFilter)),
         ),
     };
 }

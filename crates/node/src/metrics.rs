@@ -14,7 +14,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::wire::Wire;
+use crate::wire::PeerConnections;
 
 /// A process that has not measured itself for so long hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(10);
@@ -206,8 +206,8 @@ impl Metrics {
     }
 
     /// Brings what all processes have up to date.
-    pub fn measure(&self, wire: &Wire, journal_dropped: u64, up: bool) {
-        let counters = &wire.counters;
+    pub fn measure(&self, wire: &PeerConnections, journal_dropped: u64, up: bool) {
+        let counters = wire.counters();
         self.up.set(i64::from(up));
         level(&self.connections, wire.connected() as u64);
         set(&self.connections_lost, counters.connections_lost);
@@ -218,7 +218,7 @@ impl Metrics {
         set(&self.sent_bytes, counters.bytes_sent);
         set(&self.received_bytes, counters.bytes_received);
         set(&self.journal_dropped, journal_dropped);
-        let tcp = wire.accounts.totals();
+        let tcp = wire.tcp_totals();
         set(&self.tcp_segments, tcp.segments);
         set(&self.tcp_retransmits, tcp.retransmits);
         set(&self.tcp_timeouts, tcp.timeouts.unwrap_or_default());

@@ -1,22 +1,20 @@
 //! The life of a process: inputs from its connections and threads, the time, signals; and out what its role says.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant as StdInstant};
 
-use fanin_dataflow::{Message, Peer, Record, Unexpected, What};
-use fanin_units::Instant;
+use fanin_dataflow::{Peer, Record, What};
 
-use crate::clock::{Clock, std_duration};
+use crate::clock::{ProcessClock, std_duration};
 use crate::config::{Role, System};
-use crate::data::Data;
-use crate::journal::{Journal, JournalError, Rotation};
+use crate::journal::{Journal, Rotation};
 use crate::metrics::{self, Metrics};
+use crate::names::name;
+use crate::node::{ProcessError, RoleNode};
 use crate::roles::{CollectorNode, LoggerNode, ReadoutNode, SupervisorNode};
-use crate::source::SourceError;
-use crate::unit::client::ClientError;
-use crate::wire::{Input, Wire, WireError, name};
+use crate::wake::Wake;
+use crate::wire::{PeerConnections, WireInput};
 
 /// Signals and deadlines of others are looked at this often, at least.
 const TURN_MAX: Duration = Duration::from_millis(50);
@@ -26,131 +24,6 @@ const INPUTS_MAX: usize = 64;
 const METRICS_EVERY: Duration = Duration::from_millis(250);
 /// How long connections may take to end.
 const CLOSE_MAX: Duration = Duration::from_secs(2);
-
-/// A role as a process drives it.
-pub trait Node {
-    /// A connection stands.
-    fn handle_connected(&mut self, now: Instant, peer: Peer);
-    /// A connection is lost.
-    fn handle_closed(&mut self, now: Instant, peer: Peer);
-    /// A message arrived.
-    ///
-    /// # Errors
-    /// If it makes no sense here.
-    fn handle_message(&mut self, now: Instant, peer: Peer, message: Message<Data>) -> Result<(), Unexpected>;
-    /// A time that [`Self::poll_deadline`] named has come.
-    fn handle_deadline(&mut self, now: Instant);
-    /// Another thread has something to tell.
-    fn handle_woken(&mut self, _now: Instant) {}
-    /// Why it cannot go on, and trying again would not help.
-    fn failure(&mut self) -> Option<ProcessError> {
-        None
-    }
-    /// The process is to end when it has finished what it has.
-    fn handle_stop(&mut self, _now: Instant) {}
-    /// Settings may have changed; those that can change in flight are taken over.
-    fn handle_reload(&mut self, _system: &System) {}
-    /// Whether nothing is left to finish.
-    fn is_idle(&mut self) -> bool;
-    /// The next message to send.
-    fn poll_transmit(&mut self) -> Option<(Peer, Message<Data>)>;
-    /// The next record, and bytes of fragments in it.
-    fn poll_record(&mut self) -> Option<(Record, u64)>;
-    /// When [`Self::handle_deadline`] has to be called.
-    fn poll_deadline(&mut self) -> Option<Instant>;
-    /// Whether nothing may be sent before it stands in the journal.
-    fn needs_journal(&self) -> bool {
-        false
-    }
-    /// Brings its metrics up to date.
-    fn measure(&self, metrics: &Metrics);
-}
-
-/// Why a process ended that should not.
-#[derive(Debug, thiserror::Error)]
-pub enum ProcessError {
-    /// There is no such process in the system.
-    #[error("there is no {role} {index}; the system has {count}")]
-    NoSuchProcess {
-        /// The role.
-        role: Role,
-        /// The number asked for.
-        index: u16,
-        /// How many there are.
-        count: usize,
-    },
-    /// A folder cannot be made.
-    #[error("cannot make the folder {}: {error}", path.display())]
-    Folder {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// Its journal cannot be read.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// Its journal cannot be written, and nothing may be done that does not stand in it.
-    #[error("cannot write the journal {}: {error}", path.display())]
-    JournalWrite {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// There are no fragments to serve.
-    #[error(transparent)]
-    Source(#[from] SourceError),
-    /// It cannot talk to others.
-    #[error(transparent)]
-    Wire(#[from] WireError),
-    /// A thread, socket or file of its own failed.
-    #[error("{what}: {error}")]
-    Own {
-        /// What.
-        what: &'static str,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// A number of the scenario is larger than the live system takes.
-    #[error("`{key}` is {got}; the live system takes up to {max}")]
-    Number {
-        /// The key.
-        key: &'static str,
-        /// What it is.
-        got: u64,
-        /// What it may be.
-        max: u64,
-    },
-    /// The scenario asks for what a live system does not do.
-    #[error("{0}")]
-    Unsupported(String),
-    /// Its settings cannot work together.
-    #[error("{0}")]
-    Settings(String),
-    /// The collector's connection failed.
-    #[error(transparent)]
-    Collector(#[from] ClientError),
-    /// The process that started this one is gone.
-    #[error("the process that started this one is gone")]
-    Orphan,
-}
-
-impl ProcessError {
-    /// Whether trying again cannot help: the settings are wrong.
-    pub const fn is_permanent(&self) -> bool {
-        match self {
-            Self::Folder { .. } | Self::JournalWrite { .. } | Self::Wire(_) | Self::Own { .. } => false,
-            Self::Collector(_) | Self::Orphan => false,
-            Self::NoSuchProcess { .. }
-            | Self::Journal(_)
-            | Self::Source(_)
-            | Self::Number { .. }
-            | Self::Unsupported(_)
-            | Self::Settings(_) => true,
-        }
-    }
-}
 
 /// What ends a process in good order, or makes it look at its settings again.
 #[derive(Debug, Clone, Default)]
@@ -187,7 +60,7 @@ pub fn run(system: &System, role: Role, index: u16, signals: &Signals) -> Result
     }
     std::fs::create_dir_all(&system.folder)
         .map_err(|error| ProcessError::Folder { path: system.folder.clone(), error })?;
-    let clock = Clock::start();
+    let clock = ProcessClock::start();
     match role {
         Role::Supervisor => {
             drive(system, Peer::Supervisor, clock, signals, |_| SupervisorNode::new(system, clock.now()))
@@ -207,19 +80,16 @@ pub fn run(system: &System, role: Role, index: u16, signals: &Signals) -> Result
     }
 }
 
-/// What a process' other threads ring.
-pub type Wake = Arc<dyn Fn() + Send + Sync>;
-
-fn drive<N: Node>(
+fn drive<N: RoleNode>(
     system: &System,
     me: Peer,
-    clock: Clock,
+    clock: ProcessClock,
     signals: &Signals,
     make: impl FnOnce(Wake) -> Result<N, ProcessError>,
 ) -> Result<(), ProcessError> {
     let process = name(me);
     let (_, sources) = crate::source::supply(system.scenario(), &system.scenario_folder)?;
-    let mut wire = Wire::open(system, me, sources)?;
+    let mut wire = PeerConnections::open(system, me, sources)?;
     let waker = wire.waker();
     let mut node = make(Arc::new(move || waker.wake()))?;
     let path = system.journal(&process);
@@ -309,30 +179,31 @@ fn drive<N: Node>(
 }
 
 /// Brings to the journal whom TCP's time-outs have held up.
-fn note_timeouts(wire: &mut Wire, clock: &Clock, journal: &mut Journal) {
+fn note_timeouts(wire: &mut PeerConnections, clock: &ProcessClock, journal: &mut Journal) {
     while let Some((event, times)) = wire.poll_timed_out() {
         journal.add(&Record { at: clock.now(), event, what: What::TimedOut { times } }, 0);
     }
 }
 
-fn handle<N: Node>(node: &mut N, wire: &mut Wire, clock: &Clock, input: Input) {
+fn handle<N: RoleNode>(node: &mut N, wire: &mut PeerConnections, clock: &ProcessClock, input: WireInput) {
     let now = clock.now();
     match input {
-        Input::Connected(peer) => node.handle_connected(now, peer),
-        Input::Closed(peer) => node.handle_closed(now, peer),
-        Input::Message(peer, message) => {
+        WireInput::Connected(peer) => node.handle_connected(now, peer),
+        WireInput::Closed(peer) => node.handle_closed(now, peer),
+        WireInput::Message(peer, message) => {
             if let Err(unexpected) = node.handle_message(now, peer, message) {
-                wire.counters.messages_invalid += 1;
-                tracing::error!(%unexpected, "the peer is shut out");
-                wire.shut_out(peer);
+                tracing::error!(%unexpected, "closed a connection: the peer sent a message that does not fit");
+                wire.reject(peer);
             }
         }
-        Input::Nonsense(peer, error) => tracing::error!(%peer, %error, "the peer is shut out"),
-        Input::Woken => node.handle_woken(now),
+        WireInput::Invalid(peer, error) => {
+            tracing::error!(%peer, %error, "closed a connection: the peer sent no message");
+        }
+        WireInput::Woken => node.handle_woken(now),
     }
 }
 
-fn reload<N: Node>(system: &System, node: &mut N) {
+fn reload<N: RoleNode>(system: &System, node: &mut N) {
     match System::load(&system.path) {
         Ok(new) => {
             crate::log::set_level(new.log_level);

@@ -11,7 +11,7 @@ use crate::journal::{self, JournalError, since};
 
 /// What the journals of a run tell.
 #[derive(Debug, Clone, Default)]
-pub struct Told {
+pub struct JournalTables {
     /// One row an event, by L1 ID. Times count from the first assignment.
     pub rows: Vec<EventRow>,
     /// Fragments that never came.
@@ -26,8 +26,8 @@ pub struct Told {
 ///
 /// # Errors
 /// If a journal cannot be read.
-pub fn told(folder: &Path, racks: &[u32]) -> Result<Told, JournalError> {
-    let mut lines: Vec<(u64, journal::Line)> = Vec::new();
+pub fn told(folder: &Path, racks: &[u32]) -> Result<JournalTables, JournalError> {
+    let mut lines: Vec<(u64, journal::JournalLine)> = Vec::new();
     let read_folder = |error| JournalError::Io { path: folder.to_owned(), error };
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(read_folder)? {
@@ -45,17 +45,19 @@ pub fn told(folder: &Path, racks: &[u32]) -> Result<Told, JournalError> {
             }
         })?;
     }
-    let Some(earliest) = lines.iter().map(|(epoch, _)| *epoch).min() else { return Ok(Told::default()) };
+    let Some(earliest) = lines.iter().map(|(epoch, _)| *epoch).min() else {
+        return Ok(JournalTables::default());
+    };
     let mut records: Vec<(Record, u64)> =
         lines.iter().map(|(epoch, line)| (since(*epoch, earliest, line.record), line.data)).collect();
     records.sort_by_key(|(record, _)| record.at);
     let is_assigned = |record: &Record| matches!(record.what, What::Assigned { .. });
     let Some(start) = records.iter().find(|(record, _)| is_assigned(record)).map(|(record, _)| record.at)
     else {
-        return Ok(Told::default());
+        return Ok(JournalTables::default());
     };
     let start_unix_us = earliest.saturating_add(start.get() / 1_000_000);
-    let mut told = Told { start_unix_us, ..Told::default() };
+    let mut told = JournalTables { start_unix_us, ..JournalTables::default() };
     let mut rows: BTreeMap<L1Id, EventRow> = BTreeMap::new();
     for (record, data) in &records {
         note(&mut rows, &mut told, record, *data, start, racks);
@@ -66,7 +68,7 @@ pub fn told(folder: &Path, racks: &[u32]) -> Result<Told, JournalError> {
 
 fn note(
     rows: &mut BTreeMap<L1Id, EventRow>,
-    told: &mut Told,
+    told: &mut JournalTables,
     record: &Record,
     data: u64,
     start: Instant,

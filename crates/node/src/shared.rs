@@ -12,12 +12,12 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 /// The writer's side. Only one thread has it at a time.
 #[derive(Debug)]
-pub struct Area {
+pub struct SharedMemory {
     fd: OwnedFd,
     map: Map,
 }
 
-impl Area {
+impl SharedMemory {
     /// New memory of `capacity` bytes, all zero; pages are taken when they are first written.
     ///
     /// # Errors
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_seen() {
-        let mut area = Area::new(100_000).unwrap();
+        let mut area = SharedMemory::new(100_000).unwrap();
         let view = View::new(&area.fd().try_clone_to_owned().unwrap(), 100_000).unwrap();
         area.bytes()[99_999] = 42;
         assert_eq!(view.bytes()[99_999], 42);
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_reader_can_neither_write_nor_resize() {
-        let area = Area::new(8192).unwrap();
+        let area = SharedMemory::new(8192).unwrap();
         let fd = area.fd().try_clone_to_owned().unwrap();
         assert!(Map::new(&fd, 8192, ProtFlags::READ | ProtFlags::WRITE).is_err());
         assert!(rustix::io::write(&fd, b"x").is_err());
@@ -157,7 +157,7 @@ mod tests {
         let fd = memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
         ftruncate(&fd, 4096).unwrap();
         assert!(matches!(View::new(&fd, 4096), Err(ViewError::NotSealed)));
-        let area = Area::new(4096).unwrap();
+        let area = SharedMemory::new(4096).unwrap();
         let fd = area.fd().try_clone_to_owned().unwrap();
         assert!(matches!(View::new(&fd, 8192), Err(ViewError::Size { got: 4096, said: 8192 })));
     }

@@ -207,7 +207,7 @@ pub fn supply(scenario: &Scenario, folder: &Path) -> Result<(Supply, Sources), S
 
 /// The fragments of an event on one readout, back to back with their headers.
 #[derive(Debug, Clone)]
-struct Held {
+struct HeldFragments {
     chunk: Chunk,
     /// Where each fragment lies.
     ranges: Arc<[Range<usize>]>,
@@ -215,19 +215,19 @@ struct Held {
 
 /// One readout's memory, and the detector behind it.
 #[derive(Debug)]
-pub struct Memory {
+pub struct FragmentMemory {
     supply: Supply,
     readout: u16,
     sources: Vec<u32>,
-    held: HashMap<L1Id, Held>,
+    held: HashMap<L1Id, HeldFragments>,
     deleted: HashSet<L1Id>,
     deleted_in_order: VecDeque<L1Id>,
     /// What a replay repeats, made once.
-    made: HashMap<usize, Held>,
+    made: HashMap<usize, HeldFragments>,
     noise: Vec<u8>,
 }
 
-impl Memory {
+impl FragmentMemory {
     /// An empty memory for a readout.
     ///
     /// # Panics
@@ -279,7 +279,7 @@ impl Memory {
 
     /// Fragments with sizes and bytes that follow from seed, event and readout alone. `size` is told the source and two
     /// numbers from the standard normal distribution, one of the event and one of the fragment's own.
-    fn drawn(&self, event: L1Id, seed: u64, size: impl Fn(u32, f64, f64) -> u64) -> Held {
+    fn drawn(&self, event: L1Id, seed: u64, size: impl Fn(u32, f64, f64) -> u64) -> HeldFragments {
         let mix = |salt: u64| seed ^ event.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ salt;
         let relative = Random::new(mix(0)).normal();
         let mut random = Random::new(mix(u64::from(self.readout) + 1));
@@ -296,11 +296,11 @@ impl Memory {
             start..bytes.len()
         });
         let ranges = ranges.collect();
-        Held { chunk: bytes.into(), ranges }
+        HeldFragments { chunk: bytes.into(), ranges }
     }
 }
 
-fn replayed(replay: &Replay, place: usize, sources: &[u32]) -> Held {
+fn replayed(replay: &Replay, place: usize, sources: &[u32]) -> HeldFragments {
     let mut bytes = Vec::new();
     let ranges = sources.iter().map(|source| {
         let start = bytes.len();
@@ -310,10 +310,10 @@ fn replayed(replay: &Replay, place: usize, sources: &[u32]) -> Held {
         start..bytes.len()
     });
     let ranges = ranges.collect();
-    Held { chunk: bytes.into(), ranges }
+    HeldFragments { chunk: bytes.into(), ranges }
 }
 
-impl FragmentSource<Data> for Memory {
+impl FragmentSource<Data> for FragmentMemory {
     fn read(&mut self, event: L1Id, wanted: FragmentSet) -> (Data, FragmentSet) {
         let here = FragmentSet::first(self.sources.len() as u16);
         let Some(held) = self.held.get(&event) else { return (Data::default(), wanted) };
@@ -365,7 +365,8 @@ mod tests {
         let (supply, sources) = replay();
         let file = sample::km3net();
         let events: Vec<_> = Events::open(&file).unwrap().map(Result::unwrap).collect();
-        let mut readouts: Vec<_> = (0..24).map(|n| Memory::new(supply.clone(), &sources, n)).collect();
+        let mut readouts: Vec<_> =
+            (0..24).map(|n| FragmentMemory::new(supply.clone(), &sources, n)).collect();
         for (number, event) in events.iter().chain(&events).enumerate() {
             let id = L1Id(number as u64);
             let (mut bytes, mut fragments) = (0, 0);
@@ -405,7 +406,7 @@ mod tests {
         let (supply, sources) = supplied.unwrap();
         assert_eq!(sources.counts(), [2, 1]);
         for (readout, wanted) in [(0, &[(7, 100), (8, 200)][..]), (1, &[(9, 300)])] {
-            let mut memory = Memory::new(supply.clone(), &sources, readout);
+            let mut memory = FragmentMemory::new(supply.clone(), &sources, readout);
             memory.deliver(L1Id(3));
             let data = memory.read(L1Id(3), FragmentSet::first(2)).0;
             let sizes: Vec<_> =
@@ -419,8 +420,8 @@ mod tests {
         let sets = ["live.replay=\"\"", "readout.hosts=3", "readout.fragment_size=2 kB"].map(str::to_owned);
         let scenario = fanin_scenario::load("replay", &sets).unwrap().scenario;
         let (supply, sources) = supply(&scenario, Path::new(".")).unwrap();
-        let mut memory = Memory::new(supply.clone(), &sources, 1);
-        let mut again = Memory::new(supply, &sources, 1);
+        let mut memory = FragmentMemory::new(supply.clone(), &sources, 1);
+        let mut again = FragmentMemory::new(supply, &sources, 1);
         for event in [L1Id(5), L1Id(9)] {
             assert_eq!(memory.deliver(event), again.deliver(event));
             let all = memory.read(event, FragmentSet::first(19)).0;

@@ -17,7 +17,7 @@ use fanin_events::atlas::{EventHeader, FileEnd, FileHeader, WriteError, Writer};
 use fanin_events::{Events, Fragment};
 
 use crate::data::{Data, check, fragments};
-use crate::process::Wake;
+use crate::wake::Wake;
 
 /// A group is not made larger than this.
 const GROUP_BYTES_MAX: u64 = 64 << 20;
@@ -54,14 +54,14 @@ pub enum Stored {
 
 /// The thread that writes.
 #[derive(Debug)]
-pub struct Store {
+pub struct EventStore {
     jobs: Option<Sender<WriteJob<Data>>>,
     done: Receiver<Stored>,
     thread: Option<JoinHandle<()>>,
     file_bytes: Arc<AtomicU64>,
 }
 
-impl Store {
+impl EventStore {
     /// Finishes the files that an earlier life of this process left behind, and starts the thread. `wake` is called
     /// when [`Self::poll`] has something to tell.
     ///
@@ -99,7 +99,7 @@ impl Store {
     }
 }
 
-impl Drop for Store {
+impl Drop for EventStore {
     /// Waits until everything is on disk and the files are finished.
     fn drop(&mut self) {
         self.jobs = None;

@@ -14,7 +14,7 @@ use fanin_message::TcpInfo;
 use fanin_report::WindowRow;
 use fanin_scenario::Record;
 
-use crate::clock::{Clock, std_duration};
+use crate::clock::{ProcessClock, std_duration};
 use crate::journal::whole_lines;
 
 const HEADER: &str = "# fanin windows 1";
@@ -31,7 +31,7 @@ pub fn interval(record: &Record) -> Duration {
 #[derive(Debug)]
 pub struct Trace {
     out: BufWriter<File>,
-    clock: Clock,
+    clock: ProcessClock,
     /// As they were last, by connection.
     last: BTreeMap<u64, [u64; 3]>,
     fails: bool,
@@ -48,7 +48,7 @@ impl Trace {
         let good = whole_lines(&mut file)?;
         file.set_len(good)?;
         file.seek(SeekFrom::Start(good))?;
-        let clock = Clock::start();
+        let clock = ProcessClock::start();
         let mut out = BufWriter::new(file);
         writeln!(out, "{HEADER} {process} epoch-us {}", clock.epoch_us())?;
         out.flush()?;
@@ -185,7 +185,7 @@ mod tests {
     fn what_changed_is_in_the_rows_over_lives_and_a_torn_line_is_not() {
         let folder = std::env::temp_dir().join(format!("fanin-trace-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let start = Clock::start().epoch_us();
+        let start = ProcessClock::start().epoch_us();
         let mut first = Trace::open(&folder, "readout-1").unwrap();
         for sample in [info(10, 0), info(10, 0), info(10, 3000), info(11, 3000)] {
             first.handle_sample(4, &sample);

@@ -24,7 +24,7 @@ const SUBSTITUTE: &str = "cubic";
 
 /// Where processes of a system run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum World {
+pub enum Environment {
     /// On one loopback, without links or switches.
     Loopback,
     /// On hosts, or namespaces, whose switches and kernel settings are somebody else's business.
@@ -94,7 +94,7 @@ pub fn wanted(scenario: &Scenario, offered_max: u64) -> SocketOptions {
 ///
 /// # Errors
 /// If there are no sockets.
-pub fn fit(scenario: &Scenario, world: World) -> Result<Fitted, OsError> {
+pub fn fit(scenario: &Scenario, environment: Environment) -> Result<Fitted, OsError> {
     let transport = &scenario.transport;
     let mut socket = wanted(scenario, offered_max());
     let mut unmet = Vec::new();
@@ -115,7 +115,7 @@ pub fn fit(scenario: &Scenario, world: World) -> Result<Fitted, OsError> {
         unmet.push(reason(transport, &misfit));
     }
     unmet.extend(settings(transport));
-    if world == World::Loopback {
+    if environment == Environment::Loopback {
         unmet.extend(beyond_loopback(transport));
     }
     Ok(Fitted { socket, unmet })
@@ -264,13 +264,15 @@ mod tests {
 
     #[test]
     fn what_this_kernel_cannot_do_is_said_and_something_else_is_used() {
-        let fitted =
-            fit(&scenario("[transport]\ncongestion_control = 'swift'\nrto_spread = 0.5"), World::Loopback);
+        let fitted = fit(
+            &scenario("[transport]\ncongestion_control = 'swift'\nrto_spread = 0.5"),
+            Environment::Loopback,
+        );
         let fitted = fitted.unwrap();
         let said = |fitted: &Fitted, what: &str| fitted.unmet.iter().any(|reason| reason.contains(what));
         assert!(said(&fitted, "\"swift\" (no kernel has it; cubic is used)"), "{fitted:?}");
         assert!(said(&fitted, "rto_spread"), "{fitted:?}");
-        let fitted = fit(&scenario("[transport]\nrto_min = '1 us'"), World::Hosts).unwrap();
+        let fitted = fit(&scenario("[transport]\nrto_min = '1 us'"), Environment::Hosts).unwrap();
         assert!(said(&fitted, "transport.rto_min = 1 us ("), "{fitted:?}");
         assert!(fitted.socket.rto_min != Some(StdDuration::from_micros(1)));
         // Whatever is left is accepted.

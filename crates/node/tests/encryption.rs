@@ -13,7 +13,7 @@ use fanin_message::{Closed, Endpoint, Event, Options, Settings, Tls};
 use fanin_node::audit::audit;
 use fanin_node::config::Role;
 use fanin_node::journal;
-use fanin_node::launch::{Launch, Live, Loopback, Place};
+use fanin_node::launch::{LiveSystem, Loopback, Placement, SystemLaunch};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustix::process::Signal;
 
@@ -47,7 +47,7 @@ struct Encrypted {
     section: String,
 }
 
-impl Place for Encrypted {
+impl Placement for Encrypted {
     fn address(&mut self, role: Role, index: u16) -> std::io::Result<SocketAddr> {
         self.loopback.address(role, index)
     }
@@ -121,7 +121,7 @@ fn an_encrypted_system_works_survives_a_crash_and_shuts_out_strangers() {
     let sets: Vec<String> = sets.map(str::to_owned).to_vec();
     let loaded = fanin_scenario::load("replay", &sets).unwrap_or_else(|errors| panic!("{errors}"));
     let folder = base.join("run");
-    let launch = Launch {
+    let launch = SystemLaunch {
         loaded: &loaded,
         folder: &folder,
         scenario_folder: "".as_ref(),
@@ -133,10 +133,10 @@ fn an_encrypted_system_works_survives_a_crash_and_shuts_out_strangers() {
     // The launcher makes the folder's name canonical, and /tmp may be a link.
     let system = base.canonicalize().unwrap().join("run").join("system.toml");
     let place = Encrypted { loopback: Loopback::default(), system, section };
-    let mut live = Live::start(&launch, place).unwrap_or_else(|error| panic!("{error}"));
+    let mut live = LiveSystem::start(&launch, place).unwrap_or_else(|error| panic!("{error}"));
     let stop = AtomicBool::new(false);
     assert!(live.wait_ready(&stop).unwrap_or_else(|error| panic!("{error}")));
-    let wait = |live: &mut Live<Encrypted>, count| {
+    let wait = |live: &mut LiveSystem<Encrypted>, count| {
         let until = Instant::now() + Duration::from_secs(60);
         while stored(&folder) < count {
             assert!(Instant::now() < until, "{} events are stored, {count} are waited for", stored(&folder));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use fanin_dataflow::{L1Id, Outcome, Record, Stream, What};
-use fanin_node::journal::{Journal, Line, Resume, Rotation, read, resume};
+use fanin_node::journal::{Journal, JournalLine, Resume, Rotation, read, resume};
 use fanin_units::{Bytes, Instant};
 
 fn folder(name: &str) -> PathBuf {
@@ -59,12 +59,12 @@ fn every_kind_of_record_comes_back() {
     let folder = folder("all");
     let path = folder.join("collector-0.journal");
     let mut journal = Journal::open(&path, "collector-0", 42, false).unwrap();
-    let lines: Vec<Line> = all
+    let lines: Vec<JournalLine> = all
         .iter()
         .enumerate()
         .map(|(n, &what)| {
             let data = if matches!(what, What::Collected { .. }) { 123 } else { 0 };
-            Line { record: record(n as u64, what), data }
+            JournalLine { record: record(n as u64, what), data }
         })
         .collect();
     lines.iter().for_each(|line| journal.add(&line.record, line.data));

@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 
 use fanin_dataflow::{Decision, L1Id, Selection};
 use fanin_node::data::{Chunk, Data, append};
-use fanin_node::unit::client::{Event, serve};
-use fanin_node::unit::server::{Happening, Server};
+use fanin_node::unit::client::{ProcessorEvent, serve};
+use fanin_node::unit::server::{Happening, UnitServer};
 use fanin_units::Ratio;
 
-fn start(name: &str, units: u16) -> (Server, PathBuf) {
+fn start(name: &str, units: u16) -> (UnitServer, PathBuf) {
     let path = std::env::temp_dir().join(format!("fanin-units-{name}-{}.socket", std::process::id()));
     let server =
-        Server::start(&path, units, None, &(Arc::new(|| {}) as Arc<dyn Fn() + Send + Sync>)).unwrap();
+        UnitServer::start(&path, units, None, &(Arc::new(|| {}) as Arc<dyn Fn() + Send + Sync>)).unwrap();
     (server, path)
 }
 
-fn next(server: &Server) -> Happening {
+fn next(server: &UnitServer) -> Happening {
     let until = Instant::now() + Duration::from_secs(20);
     while Instant::now() < until {
         if let Some(happening) = server.poll() {
@@ -38,7 +38,7 @@ fn event(sizes: &[usize]) -> Data {
     Data::new(Chunk::from(bytes))
 }
 
-fn decide(event: &Event<'_>) -> Decision {
+fn decide(event: &ProcessorEvent<'_>) -> Decision {
     assert!(event.fragments().all(|fragment| fragment.is_sound()));
     assert!(event.fragment(event.len()).is_none());
     match event.len() {

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use fanin_node::config::Role;
-use fanin_node::launch::Place;
+use fanin_node::launch::Placement;
 use fanin_testbed::live::{Bench, Part, Placed};
 
 /// The program, where it was built beside this test; says why it is not there.

@@ -8,7 +8,8 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, sen
 use super::Endpoint;
 use super::slot::{Carrier, Closing, State};
 use crate::event::{Closed, Event, Peer, SendError};
-use crate::frame::{HEADER_BYTES, Header, RESERVED_KINDS};
+use crate::frame::{HEADER_BYTES, Header};
+use crate::limits::RESERVED_KINDS;
 use crate::outbox::PIECES_MAX;
 use crate::pool::Payload;
 

@@ -14,9 +14,10 @@ use super::{processor, settings};
 use crate::config::System;
 use crate::data::{Chunk, Data, check};
 use crate::metrics::{self, Metrics};
-use crate::process::{Node, ProcessError, Wake};
+use crate::node::{ProcessError, RoleNode};
 use crate::source::{Sources, supply};
-use crate::unit::server::{Happening, Launcher, Server};
+use crate::unit::server::{Happening, Launcher, UnitServer};
+use crate::wake::Wake;
 
 /// A collector.
 pub struct CollectorNode {
@@ -25,7 +26,7 @@ pub struct CollectorNode {
     /// Bytes of fragments that came for each event.
     data: HashMap<L1Id, u64>,
     has_loggers: bool,
-    units: Option<Server>,
+    units: Option<UnitServer>,
     failure: Option<ProcessError>,
 }
 
@@ -79,7 +80,7 @@ impl CollectorNode {
 }
 
 /// Starts the processors of a collector.
-fn serve(system: &System, place: u16, wake: &Wake) -> Result<Server, ProcessError> {
+fn serve(system: &System, place: u16, wake: &Wake) -> Result<UnitServer, ProcessError> {
     let own = |what| move |error| ProcessError::Own { what, error };
     let program = std::env::current_exe().map_err(own("cannot find this program"))?;
     let (path, parent) = (system.path.clone(), std::process::id());
@@ -91,10 +92,11 @@ fn serve(system: &System, place: u16, wake: &Wake) -> Result<Server, ProcessErro
         command
     });
     let units = system.scenario().collectors.units_per_host as u16;
-    Server::start(&system.socket(place), units, Some(&launcher), wake).map_err(own("cannot serve processors"))
+    UnitServer::start(&system.socket(place), units, Some(&launcher), wake)
+        .map_err(own("cannot serve processors"))
 }
 
-impl Node for CollectorNode {
+impl RoleNode for CollectorNode {
     fn handle_connected(&mut self, now: Instant, peer: Peer) {
         self.collector.handle_connected(now, peer);
         self.command();
@@ -132,7 +134,7 @@ impl Node for CollectorNode {
     }
 
     fn handle_woken(&mut self, now: Instant) {
-        while let Some(happening) = self.units.as_ref().and_then(Server::poll) {
+        while let Some(happening) = self.units.as_ref().and_then(UnitServer::poll) {
             match happening {
                 Happening::Up { unit, pid } => {
                     tracing::debug!(unit, pid, "a processor is there");

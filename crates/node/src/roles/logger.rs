@@ -7,13 +7,14 @@ use super::settings;
 use crate::config::System;
 use crate::data::Data;
 use crate::metrics::{self, Metrics};
-use crate::process::{Node, ProcessError, Wake};
-use crate::store::{Store, StoreConfig, Stored};
+use crate::node::{ProcessError, RoleNode};
+use crate::store::{EventStore, StoreConfig, Stored};
+use crate::wake::Wake;
 
 /// A logger.
 pub struct LoggerNode {
     logger: Logger<Data>,
-    store: Store,
+    store: EventStore,
     is_full: bool,
     is_stopping: bool,
 }
@@ -33,7 +34,7 @@ impl LoggerNode {
             file_bytes: system.scenario().live.file_size.get(),
             run: system.run,
         };
-        let store = Store::start(config, wake)
+        let store = EventStore::start(config, wake)
             .map_err(|error| ProcessError::Own { what: "cannot store events", error })?;
         Ok(Self { logger, store, is_full: false, is_stopping: false })
     }
@@ -45,7 +46,7 @@ impl LoggerNode {
     }
 }
 
-impl Node for LoggerNode {
+impl RoleNode for LoggerNode {
     fn handle_connected(&mut self, now: Instant, peer: Peer) {
         self.logger.handle_connected(now, peer);
     }

@@ -7,12 +7,12 @@ use super::settings;
 use crate::config::System;
 use crate::data::Data;
 use crate::metrics::{self, Metrics};
-use crate::process::{Node, ProcessError};
-use crate::source::{Memory, supply};
+use crate::node::{ProcessError, RoleNode};
+use crate::source::{FragmentMemory, supply};
 
 /// A readout.
 pub struct ReadoutNode {
-    readout: Readout<Data, Memory>,
+    readout: Readout<Data, FragmentMemory>,
 }
 
 impl ReadoutNode {
@@ -23,14 +23,14 @@ impl ReadoutNode {
     pub fn new(system: &System, place: u16) -> Result<Self, ProcessError> {
         settings::check(system.scenario())?;
         let (supply, sources) = supply(system.scenario(), &system.scenario_folder)?;
-        let memory = Memory::new(supply, &sources, place);
+        let memory = FragmentMemory::new(supply, &sources, place);
         let readout = Readout::new(settings::readout(system.scenario(), place), memory)
             .map_err(|error| ProcessError::Settings(error.to_string()))?;
         Ok(Self { readout })
     }
 }
 
-impl Node for ReadoutNode {
+impl RoleNode for ReadoutNode {
     fn handle_connected(&mut self, now: Instant, peer: Peer) {
         self.readout.handle_connected(now, peer);
     }

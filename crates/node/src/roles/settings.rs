@@ -7,7 +7,7 @@ use fanin_scenario::{Processors, Scenario, ShapingMethod, WorkloadKind, machines
 use fanin_units::{Duration, Instant};
 
 use crate::data::Data;
-use crate::process::ProcessError;
+use crate::node::ProcessError;
 
 fn small(key: &'static str, number: u64) -> Result<u16, ProcessError> {
     u16::try_from(number).map_err(|_| ProcessError::Number { key, got: number, max: u64::from(u16::MAX) })

@@ -8,7 +8,7 @@ use crate::config::System;
 use crate::data::Data;
 use crate::journal;
 use crate::metrics::{self, Metrics};
-use crate::process::{Node, ProcessError};
+use crate::node::{ProcessError, RoleNode};
 
 /// The supervisor.
 pub struct SupervisorNode {
@@ -40,7 +40,7 @@ impl SupervisorNode {
     }
 }
 
-impl Node for SupervisorNode {
+impl RoleNode for SupervisorNode {
     fn handle_connected(&mut self, now: Instant, peer: Peer) {
         self.supervisor.handle_connected(now, peer);
     }

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use fanin_dataflow::{Decision, L1Id};
 
-use super::{ANY_UNIT, ENTRY_BYTES, EVENT, Frame, HELLO, MEMORY, VERSION};
-use crate::data::Fragment;
+use super::protocol::{self, ANY_UNIT, ENTRY_BYTES, EVENT, HELLO, MEMORY, UnitFrame, VERSION};
+use crate::data::LiveFragment;
 use crate::shared::{View, ViewError};
 
 /// Why a processor ends before its collector does.
 #[derive(Debug, thiserror::Error)]
-pub enum ClientError {
+pub enum ProcessorError {
     /// There is no collector.
     #[error("no collector listens at {}: {error}", path.display())]
     Connect {
@@ -34,7 +34,7 @@ pub enum ClientError {
 
 /// An event as a processor sees it.
 #[derive(Debug)]
-pub struct Event<'a> {
+pub struct ProcessorEvent<'a> {
     /// Its L1 ID.
     pub l1_id: L1Id,
     /// How often it was asked about before.
@@ -43,7 +43,7 @@ pub struct Event<'a> {
     count: usize,
 }
 
-impl<'a> Event<'a> {
+impl<'a> ProcessorEvent<'a> {
     /// How many fragments were collected so far.
     pub fn len(&self) -> usize {
         self.count
@@ -55,7 +55,7 @@ impl<'a> Event<'a> {
     }
 
     /// A fragment by its place.
-    pub fn fragment(&self, place: usize) -> Option<Fragment<'a>> {
+    pub fn fragment(&self, place: usize) -> Option<LiveFragment<'a>> {
         let entry = self.memory.get(place * ENTRY_BYTES..(place + 1) * ENTRY_BYTES);
         let entry = entry.filter(|_| place < self.count)?;
         let word = |at: usize| u32::from_le_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]]);
@@ -63,11 +63,11 @@ impl<'a> Event<'a> {
         let start = usize::try_from(long(16)).ok()?;
         let end = start.checked_add(usize::try_from(long(24)).ok()?)?;
         let bytes = self.memory.get(start..end)?;
-        Some(Fragment { source: word(0), status: word(4), checksum: word(8), bytes })
+        Some(LiveFragment { source: word(0), status: word(4), checksum: word(8), bytes })
     }
 
     /// All fragments, in the order in which they came.
-    pub fn fragments(&self) -> impl Iterator<Item = Fragment<'a>> {
+    pub fn fragments(&self) -> impl Iterator<Item = LiveFragment<'a>> {
         (0..self.count).filter_map(|place| self.fragment(place))
     }
 }
@@ -79,29 +79,33 @@ impl<'a> Event<'a> {
 pub fn serve(
     path: &Path,
     unit: Option<u16>,
-    mut decide: impl FnMut(&Event<'_>) -> Decision,
-) -> Result<(), ClientError> {
-    let mut stream =
-        UnixStream::connect(path).map_err(|error| ClientError::Connect { path: path.to_owned(), error })?;
+    mut decide: impl FnMut(&ProcessorEvent<'_>) -> Decision,
+) -> Result<(), ProcessorError> {
+    let mut stream = UnixStream::connect(path)
+        .map_err(|error| ProcessorError::Connect { path: path.to_owned(), error })?;
     let first = unit.map_or(ANY_UNIT, u64::from);
     let second = u64::from(std::process::id());
-    super::send(&stream, Frame { kind: HELLO, small: VERSION, first, second, ..Frame::default() }, None)?;
+    protocol::send(
+        &stream,
+        UnitFrame { kind: HELLO, small: VERSION, first, second, ..UnitFrame::default() },
+        None,
+    )?;
     let mut view: Option<View> = None;
-    while let Some((frame, fd)) = super::receive(&mut stream)? {
+    while let Some((frame, fd)) = protocol::receive(&mut stream)? {
         match (frame.kind, fd) {
             (MEMORY, Some(fd)) => view = Some(View::new(&fd, frame.first)?),
             (EVENT, None) => {
                 let memory =
-                    view.as_ref().ok_or(ClientError::Protocol("an event before its memory"))?.bytes();
+                    view.as_ref().ok_or(ProcessorError::Protocol("an event before its memory"))?.bytes();
                 let count = usize::try_from(frame.first).unwrap_or(usize::MAX);
                 if count.checked_mul(ENTRY_BYTES).is_none_or(|bytes| bytes > memory.len()) {
-                    return Err(ClientError::Protocol("a table that is larger than its memory"));
+                    return Err(ProcessorError::Protocol("a table that is larger than its memory"));
                 }
                 let l1_id = L1Id(frame.event);
-                let decision = decide(&Event { l1_id, step: frame.small as u16, memory, count });
-                super::send(&stream, super::encode_decision(l1_id, &decision), None)?;
+                let decision = decide(&ProcessorEvent { l1_id, step: frame.small as u16, memory, count });
+                protocol::send(&stream, protocol::encode_decision(l1_id, &decision), None)?;
             }
-            _ => return Err(ClientError::Protocol("a message of an unknown kind")),
+            _ => return Err(ProcessorError::Protocol("a message of an unknown kind")),
         }
     }
     Ok(())

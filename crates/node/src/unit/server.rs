@@ -17,10 +17,10 @@ use fanin_dataflow::{Decision, L1Id};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::{ANY_UNIT, DECISION, EVENT, Frame, HELLO, MEMORY, VERSION};
+use super::protocol::{self, ANY_UNIT, DECISION, EVENT, HELLO, MEMORY, UnitFrame, VERSION};
 use crate::data::Data;
-use crate::process::Wake;
-use crate::shared::Area;
+use crate::shared::SharedMemory;
+use crate::wake::Wake;
 
 /// A unit that connects has to introduce itself within this time.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
@@ -74,7 +74,7 @@ pub enum Happening {
     },
 }
 
-struct Job {
+struct UnitJob {
     event: L1Id,
     step: u16,
     data: Data,
@@ -82,7 +82,7 @@ struct Job {
 
 /// What the collector's thread and a unit's thread share.
 struct Desk {
-    jobs: Mutex<VecDeque<Job>>,
+    jobs: Mutex<VecDeque<UnitJob>>,
     connected: Mutex<Option<UnixStream>>,
     process: Mutex<Option<OwnedFd>>,
     bell: OwnedFd,
@@ -100,7 +100,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The units of a collector.
-pub struct Server {
+pub struct UnitServer {
     path: PathBuf,
     desks: Arc<Vec<Desk>>,
     happenings: Receiver<Happening>,
@@ -108,7 +108,7 @@ pub struct Server {
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Server {
+impl UnitServer {
     /// Listens for units at `path`, and starts them where there is a `launcher`. `wake` is called when something
     /// happened that [`Self::poll`] tells.
     ///
@@ -152,7 +152,7 @@ impl Server {
     /// Gives an event to a unit.
     pub fn process(&self, unit: u16, event: L1Id, step: u16, data: Data) {
         let desk = &self.desks[usize::from(unit)];
-        lock(&desk.jobs).push_back(Job { event, step, data });
+        lock(&desk.jobs).push_back(UnitJob { event, step, data });
         desk.ring();
     }
 
@@ -170,7 +170,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for UnitServer {
     fn drop(&mut self) {
         self.stopping.store(true, Ordering::Relaxed);
         self.desks.iter().for_each(Desk::ring);
@@ -190,7 +190,7 @@ fn accept(listener: &UnixListener, desks: &[Desk], stopping: &AtomicBool) {
             return;
         }
         let _ = stream.set_read_timeout(Some(HELLO_TIMEOUT));
-        let Ok(Some((frame, _))) = super::receive(&mut stream) else { continue };
+        let Ok(Some((frame, _))) = protocol::receive(&mut stream) else { continue };
         if (frame.kind, frame.small) != (HELLO, VERSION) {
             tracing::warn!(kind = frame.kind, version = frame.small, "a unit that speaks another language");
             continue;
@@ -328,7 +328,7 @@ impl UnitThread {
         let process = rustix::net::sockopt::socket_peercred(&stream)?.pid;
         let pid = process.as_raw_nonzero().get();
         *lock(&self.desk().process) = Some(pidfd_open(process, PidfdFlags::empty())?);
-        let mut area: Option<Area> = None;
+        let mut area: Option<SharedMemory> = None;
         self.tell(Happening::Up { unit: self.unit, pid: u64::from(pid.unsigned_abs()) });
         let mut busy = None;
         while !self.is_stopping() {
@@ -341,38 +341,38 @@ impl UnitThread {
             if !self.wait(Some(&stream), Duration::from_secs(1)) {
                 continue;
             }
-            let Some((frame, _)) = super::receive(&mut stream)? else { return Ok(()) };
+            let Some((frame, _)) = protocol::receive(&mut stream)? else { return Ok(()) };
             let wrong = |what| io::Error::new(io::ErrorKind::InvalidData, what);
             let event = L1Id(frame.event);
             if frame.kind != DECISION || busy.take() != Some(event) {
                 return Err(wrong("it decided about an event that it does not have"));
             }
             let decision =
-                super::decode_decision(&frame).ok_or_else(|| wrong("it decided something unknown"))?;
+                protocol::decode_decision(&frame).ok_or_else(|| wrong("it decided something unknown"))?;
             self.tell(Happening::Decided { unit: self.unit, event, decision });
         }
         Ok(())
     }
 
     /// Lays an event out in memory, larger memory if need be, and tells the unit.
-    fn show(&self, stream: &UnixStream, area: &mut Option<Area>, job: &Job) -> io::Result<()> {
+    fn show(&self, stream: &UnixStream, area: &mut Option<SharedMemory>, job: &UnitJob) -> io::Result<()> {
         let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
-        let (bytes, count) = super::room(&job.data).map_err(invalid)?;
+        let (bytes, count) = protocol::room(&job.data).map_err(invalid)?;
         let memory = match area {
             Some(memory) if memory.capacity() >= bytes => memory,
             area => {
                 // Room for larger events too, so that this happens a few times at most.
-                let memory = Area::new((bytes + bytes / 2).next_multiple_of(1 << 20))?;
+                let memory = SharedMemory::new((bytes + bytes / 2).next_multiple_of(1 << 20))?;
                 let (first, second) = (memory.capacity() as u64, u64::from(self.unit));
-                let frame = Frame { kind: MEMORY, first, second, ..Frame::default() };
-                super::send(stream, frame, Some(memory.fd()))?;
+                let frame = UnitFrame { kind: MEMORY, first, second, ..UnitFrame::default() };
+                protocol::send(stream, frame, Some(memory.fd()))?;
                 area.insert(memory)
             }
         };
-        super::lay_out(&job.data, count, memory.bytes());
+        protocol::lay_out(&job.data, count, memory.bytes());
         let small = u32::from(job.step);
-        let frame = Frame { kind: EVENT, small, event: job.event.0, first: count as u64, second: 0 };
-        super::send(stream, frame, None)
+        let frame = UnitFrame { kind: EVENT, small, event: job.event.0, first: count as u64, second: 0 };
+        protocol::send(stream, frame, None)
     }
 
     /// Sees a process to its end, by force if it does not come by itself.
@@ -392,7 +392,7 @@ impl UnitThread {
     }
 }
 
-impl std::fmt::Debug for Server {
+impl std::fmt::Debug for UnitServer {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "{} units at {}", self.desks.len(), self.path.display())
     }

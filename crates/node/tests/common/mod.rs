@@ -15,8 +15,9 @@ use fanin_events::sample;
 use fanin_message::{Endpoint, Event, Options, Settings};
 use fanin_node::audit::{Audit, audit};
 use fanin_node::config::Role;
-use fanin_node::journal::{self, Line};
-use fanin_node::launch::{Launch, LaunchError, Live, Loopback, Place, process_name};
+use fanin_node::journal::{self, JournalLine};
+use fanin_node::launch::{LaunchError, LiveSystem, Loopback, Placement, SystemLaunch};
+use fanin_node::names::process_name;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Times that a fault test's system has: short, so that a test is.
@@ -67,7 +68,7 @@ pub fn slow_disk() -> PathBuf {
     library
 }
 
-impl Place for Limited {
+impl Placement for Limited {
     fn address(&mut self, role: Role, index: u16) -> std::io::Result<SocketAddr> {
         self.loopback.address(role, index)
     }
@@ -95,7 +96,7 @@ impl Place for Limited {
 }
 
 pub struct System {
-    pub live: Live<Limited>,
+    pub live: LiveSystem<Limited>,
     pub folder: PathBuf,
     stop: AtomicBool,
 }
@@ -131,7 +132,7 @@ impl System {
         let loaded = fanin_scenario::load("replay", &sets).unwrap_or_else(|errors| panic!("{errors}"));
         let folder = std::env::temp_dir().join(format!("fanin-node-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
-        let launch = Launch {
+        let launch = SystemLaunch {
             loaded: &loaded,
             folder: &folder,
             scenario_folder: "".as_ref(),
@@ -140,7 +141,7 @@ impl System {
             restart: true,
             metrics: true,
         };
-        let live = Live::start(&launch, place)?;
+        let live = LiveSystem::start(&launch, place)?;
         let mut system = Self { live, folder, stop: AtomicBool::new(false) };
         assert!(system.live.wait_ready(&system.stop)?);
         Ok(system)
@@ -246,8 +247,10 @@ impl Finished {
         for entry in std::fs::read_dir(&self.folder).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|extension| extension == "journal") {
-                journal::read(&path, |_, Line { record, .. }| count += u64::from(wanted(&record.what)))
-                    .unwrap();
+                journal::read(&path, |_, JournalLine { record, .. }| {
+                    count += u64::from(wanted(&record.what));
+                })
+                .unwrap();
             }
         }
         count

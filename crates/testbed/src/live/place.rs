@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::process::Command;
 
 use fanin_node::config::Role;
-use fanin_node::launch::Place;
+use fanin_node::launch::Placement;
 
 use super::{Bench, Part};
 
@@ -28,7 +28,7 @@ impl<'a> Placed<'a> {
     }
 }
 
-impl Place for Placed<'_> {
+impl Placement for Placed<'_> {
     fn address(&mut self, role: Role, index: u16) -> io::Result<SocketAddr> {
         let part = Part::Role(role, index);
         let host = self.bench.shape().host_of(part).ok_or_else(|| {

@@ -7,12 +7,12 @@ use std::time::Instant;
 use fanin_node::audit::audit;
 use fanin_node::config::Role;
 use fanin_node::flows::Numbers;
-use fanin_node::ideal::{self, Loop};
-use fanin_node::launch::{Launch, Live, Loopback, Place, ended_cpu_seconds, processes};
-use fanin_node::result::{Told, told};
+use fanin_node::ideal::{self, LoopbackRate};
+use fanin_node::launch::{LiveSystem, Loopback, Placement, SystemLaunch, ended_cpu_seconds, processes};
+use fanin_node::result::{JournalTables, told};
 use fanin_node::tcp::counted;
 use fanin_node::trace::windows;
-use fanin_node::transport::{self, World};
+use fanin_node::transport::{self, Environment};
 use fanin_report::{EventRow, Records, RunResult, Span, Speed, Summary};
 use fanin_scenario::Loaded;
 use fanin_testbed::live::{Ideal, Part, Placed, Shape, Watch};
@@ -25,7 +25,7 @@ use crate::{interrupt, output, summary};
 
 /// Whether the roles can do what the scenario asks for; nothing is made, and nothing measured.
 pub(super) fn check(loaded: &Loaded, scenario_folder: &Path) -> Result<(), Failure> {
-    let launch = Launch {
+    let launch = SystemLaunch {
         loaded,
         folder: Path::new(""),
         scenario_folder,
@@ -42,7 +42,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     let folder = job.folder.live();
     let program = std::env::current_exe()?;
     let slow = &job.slow;
-    let launch = Launch {
+    let launch = SystemLaunch {
         loaded: slow,
         folder: &folder,
         scenario_folder: &job.scenario_folder,
@@ -58,20 +58,22 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     let fitted = match &bench {
         Some(bench) => {
             let collector = bench.namespace(Part::Role(Role::Collector, 0));
-            collector.run(|| transport::fit(&loaded.scenario, World::Hosts)).map_err(std::io::Error::other)?
+            collector
+                .run(|| transport::fit(&loaded.scenario, Environment::Hosts))
+                .map_err(std::io::Error::other)?
         }
-        None => transport::fit(&loaded.scenario, World::Loopback),
+        None => transport::fit(&loaded.scenario, Environment::Loopback),
     };
     let fitted = fitted.map_err(std::io::Error::other)?;
     let tap = start_capture(job, bench.as_ref())?;
     let (ended, watch) = match &bench {
         Some(bench) => {
-            let live = Live::start(&launch, Placed::new(bench))?;
+            let live = LiveSystem::start(&launch, Placed::new(bench))?;
             let mut watch = bench.watch(&slow.scenario)?;
             (work(job, live, Some(&mut watch), stop)?, Some(watch))
         }
         None => {
-            let live = Live::start(&launch, Loopback::default())?;
+            let live = LiveSystem::start(&launch, Loopback::default())?;
             if let Some(tap) = &tap {
                 let system = live.system();
                 let listening =
@@ -135,7 +137,7 @@ struct Ended {
     killed: Vec<String>,
 }
 
-fn tell_metrics<P: Place>(job: &Job<'_>, live: &Live<P>) -> Result<(), Failure> {
+fn tell_metrics<P: Placement>(job: &Job<'_>, live: &LiveSystem<P>) -> Result<(), Failure> {
     if job.arguments.metrics && prints(job.arguments) {
         for (process, address) in live.all_metrics() {
             output::print(&format!("{process:<18}http://{address}/metrics\n"))?;
@@ -145,9 +147,9 @@ fn tell_metrics<P: Place>(job: &Job<'_>, live: &Live<P>) -> Result<(), Failure> 
 }
 
 /// Warm-up and measured time, then the end in good order.
-fn work<P: Place>(
+fn work<P: Placement>(
     job: &Job<'_>,
-    mut live: Live<P>,
+    mut live: LiveSystem<P>,
     watch: Option<&mut Watch>,
     stop: &AtomicBool,
 ) -> Result<Ended, Failure> {
@@ -160,7 +162,11 @@ fn work<P: Place>(
 }
 
 /// `loop_rate` is what the loopback carries, where the run is on it: then there is no wire to reckon an ideal from.
-fn summarise(loaded: &Loaded, rows: &mut [EventRow], loop_rate: Option<Loop>) -> Result<Summary, Failure> {
+fn summarise(
+    loaded: &Loaded,
+    rows: &mut [EventRow],
+    loop_rate: Option<LoopbackRate>,
+) -> Result<Summary, Failure> {
     let scenario = &loaded.scenario;
     let mut summary = summary_of(loaded);
     match loop_rate {
@@ -208,7 +214,7 @@ fn wire_ideal(loaded: &Loaded, rows: &mut [EventRow]) -> Result<Option<fanin_rep
 
 /// What the summary has no place for.
 fn notes(
-    told: &Told,
+    told: &JournalTables,
     audited: &Result<fanin_node::audit::Audit, fanin_node::audit::Finding>,
     ended: &Ended,
     loaded: &Loaded,

@@ -19,12 +19,12 @@ pub(crate) struct Windows {
     global: u64,
     /// A full segment's payload.
     pub(crate) segment: u64,
-    readouts: BTreeMap<u16, Window>,
+    readouts: BTreeMap<u16, ReadoutWindow>,
     start: Instant,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Window {
+struct ReadoutWindow {
     /// What its readout may have, bytes.
     share: u64,
     /// What the kernel offers it, bytes.
@@ -39,7 +39,7 @@ struct Window {
     asked: u32,
 }
 
-impl Window {
+impl ReadoutWindow {
     /// What may be on its way.
     const fn open(&self) -> u64 {
         if self.asked > 0 { self.edge.saturating_sub(self.received) } else { 0 }
@@ -78,7 +78,8 @@ impl Windows {
     /// A connection stands; what it is offered is one segment, whatever it was before.
     pub(crate) fn handle_connected(&mut self, readout: u16) {
         let believed = u64::MAX;
-        self.readouts.insert(readout, Window { clamp: self.segment, believed, ..Window::default() });
+        self.readouts
+            .insert(readout, ReadoutWindow { clamp: self.segment, believed, ..ReadoutWindow::default() });
     }
 
     /// A connection is gone, with all that was asked for on it.
@@ -114,7 +115,7 @@ impl Windows {
     }
 
     fn room(&self) -> u64 {
-        self.global.saturating_sub(self.readouts.values().map(Window::open).sum())
+        self.global.saturating_sub(self.readouts.values().map(ReadoutWindow::open).sum())
     }
 
     /// Whether a request may go to a readout now. It then counts as sent.
@@ -150,7 +151,7 @@ impl Windows {
             }
         }
         let mut room = self.room();
-        let wanting = |window: &Window| window.asked > 0 && window.share > window.clamp;
+        let wanting = |window: &ReadoutWindow| window.asked > 0 && window.share > window.clamp;
         for (&readout, window) in self.readouts.iter_mut().filter(|(_, window)| wanting(window)) {
             let more = (window.received + window.share).saturating_sub(window.edge);
             let granted = more.min(room);

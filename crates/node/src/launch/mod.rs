@@ -1,201 +1,48 @@
 //! A whole system from one command: its processes started in order, watched, started again, and stopped in order.
 //!
-//! Where processes run is the business of a [`Place`]: [`Loopback`] is this machine as it is; a test network with a
-//! namespace for each host is another.
+//! A [`Placement`] decides where processes run: [`Loopback`] is this machine as it is; a test network with a namespace for
+//! each host is another.
+
+mod cpu;
+mod error;
+mod options;
+mod place;
+mod prepare;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::io::{Read, Seek, SeekFrom};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use fanin_scenario::{Loaded, Processors, Scenario, SizeModel};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::clock::std_duration;
-use crate::config::{ConfigError, Role, System, loopback_file};
+use crate::config::{Role, System, loopback_file};
+use crate::names::process_name;
 use crate::roles::processor::PARENT;
 
-/// One machine is not asked for more processes than this.
-pub const PROCESSES_MAX: u64 = 512;
-/// From the start of the processes to the first event.
-const READY_MAX: Duration = Duration::from_secs(60);
+use cpu::cpu_seconds;
+use error::READY_MAX;
+use prepare::{OURS, absolute, prepare};
+
+pub use cpu::ended_cpu_seconds;
+pub use error::{LaunchError, PROCESSES_MAX};
+pub use options::{SystemLaunch, processes};
+pub use place::{Loopback, Placement};
+
 /// Beyond what a process may take to finish its work, until it is ended by force.
 const END_MARGIN: Duration = Duration::from_secs(5);
-/// Listening processes are found at this port and above.
-const PORTS_FIRST: u16 = 10_000;
 const TURN: Duration = Duration::from_millis(20);
 /// A process that dies again and again is started again so often, and no more.
 const RESTARTS_MAX: u32 = 20;
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
-/// The first line of the file that makes a folder one of this module's.
-const OURS: &str = "# Made by `fanin run`; the folder is emptied by the next run into it.\n";
 
-/// Where processes run.
-pub trait Place {
-    /// Where a process that listens is to be found; each call gives another address.
-    ///
-    /// # Errors
-    /// If there is none.
-    fn address(&mut self, role: Role, index: u16) -> io::Result<SocketAddr>;
-
-    /// Makes `command`, which is complete otherwise, run where this process belongs.
-    fn command(&self, role: Role, index: u16, command: Command) -> Command {
-        let _ = (role, index);
-        command
-    }
-
-    /// All addresses are chosen; the processes that use them start now.
-    fn ready(&mut self) {}
-}
-
-/// This machine as it is: every process at a free port of 127.0.0.1. No privilege is needed.
-#[derive(Debug, Default)]
-pub struct Loopback {
-    /// Held until all are chosen, so that no port comes twice.
-    held: Vec<TcpListener>,
-}
-
-/// Ports that this process has tried: several systems of one process, as in tests, do not take the same ones.
-static TRIED: AtomicU32 = AtomicU32::new(0);
-
-/// The first port that the kernel gives to outgoing connections (ip-sysctl, `ip_local_port_range`).
-fn ephemeral_first() -> u16 {
-    let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
-    range.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(32_768)
-}
-
-impl Place for Loopback {
-    fn address(&mut self, _role: Role, _index: u16) -> io::Result<SocketAddr> {
-        // A port below those that the kernel gives to outgoing connections, so that none of them takes it while its
-        // process is away.
-        let first = ephemeral_first();
-        let count = first.saturating_sub(PORTS_FIRST);
-        let start = u32::from(count).max(1);
-        let start =
-            (std::process::id().wrapping_mul(251).wrapping_add(TRIED.load(Ordering::Relaxed))) % start;
-        for place in 0..u32::from(count) {
-            let port = PORTS_FIRST + ((start + place) % u32::from(count)) as u16;
-            if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
-                TRIED.fetch_add(place + 1, Ordering::Relaxed);
-                self.held.push(listener);
-                return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-            }
-        }
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let address = listener.local_addr()?;
-        self.held.push(listener);
-        Ok(address)
-    }
-
-    fn ready(&mut self) {
-        self.held.clear();
-    }
-}
-
-/// Why a system does not run.
-#[derive(Debug, thiserror::Error)]
-pub enum LaunchError {
-    /// It has more processes than one machine is asked for.
-    #[error(
-        "the scenario has {got} processes, and one machine is asked for {PROCESSES_MAX} at most; \
-         use fewer hosts, or `live.processors=\"timers\"`"
-    )]
-    TooMany {
-        /// Processes.
-        got: u64,
-    },
-    /// The live system does not do what the scenario asks for.
-    #[error("{0}")]
-    Unsupported(String),
-    /// The folder is not one that may be emptied.
-    #[error("{} holds files of something else; choose an empty folder", path.display())]
-    NotOurs {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// A file or folder cannot be used.
-    #[error("{}: {error}", path.display())]
-    Io {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// A process cannot be started.
-    #[error("cannot start {process}: {error}")]
-    Spawn {
-        /// Which.
-        process: String,
-        /// Why.
-        error: io::Error,
-    },
-    /// The file that was made for the processes is wrong.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// A process ends again and again.
-    #[error("{process} ended ({status}); it last said:\n{said}")]
-    Ended {
-        /// Which.
-        process: String,
-        /// How.
-        status: String,
-        /// The end of its log.
-        said: String,
-    },
-    /// No event came within a minute.
-    #[error("no event was assigned within {} s; what its processes last said:\n{said}", READY_MAX.as_secs())]
-    NotReady {
-        /// The ends of the logs of the supervisor and of those who report a fault.
-        said: String,
-    },
-}
-
-/// How a system is started.
-#[derive(Debug)]
-pub struct Launch<'a> {
-    /// What it is.
-    pub loaded: &'a Loaded,
-    /// A folder for its files: it is made, or emptied if it is an earlier run's.
-    pub folder: &'a Path,
-    /// Where a relative file of the scenario is sought.
-    pub scenario_folder: &'a Path,
-    /// Where stored events go, if not into the folder `data` of the folder.
-    pub data: Option<&'a Path>,
-    /// The `fanin` program.
-    pub program: &'a Path,
-    /// Whether processes that die are started again.
-    pub restart: bool,
-    /// Serve the metrics of every process, each at a free port of 127.0.0.1.
-    pub metrics: bool,
-}
-
-impl Launch<'_> {
-    /// Whether this system can run at all; nothing is made.
-    ///
-    /// # Errors
-    /// If the scenario, its data or the number of its processes do not allow it.
-    pub fn check(&self) -> Result<(), LaunchError> {
-        let scenario = &self.loaded.scenario;
-        let unsupported = |error: String| LaunchError::Unsupported(error);
-        crate::roles::settings::check(scenario).map_err(|error| unsupported(error.to_string()))?;
-        crate::roles::processor::check(scenario, self.scenario_folder)
-            .map_err(|error| unsupported(error.to_string()))?;
-        let got = processes(scenario);
-        if got > PROCESSES_MAX {
-            return Err(LaunchError::TooMany { got });
-        }
-        // What is wrong with the data is said once, and before anything runs.
-        let supplied = crate::source::supply(scenario, self.scenario_folder);
-        supplied.map(|_| ()).map_err(|error| unsupported(error.to_string()))
-    }
-}
-
-struct Running {
+struct ChildProcess {
     role: Role,
     index: u16,
     name: String,
@@ -209,47 +56,23 @@ struct Running {
 }
 
 /// A system that runs.
-pub struct Live<P> {
+pub struct LiveSystem<P> {
     system: System,
     program: PathBuf,
     place: P,
-    running: Vec<Running>,
+    running: Vec<ChildProcess>,
     restart: bool,
     metrics: BTreeMap<String, SocketAddr>,
     restarts: u64,
     killed: Vec<String>,
 }
 
-/// How many processes a scenario has.
-pub fn processes(scenario: &Scenario) -> u64 {
-    let collectors = scenario.collectors_total();
-    let units = match scenario.live.processors {
-        Processors::Processes => collectors * u64::from(scenario.collectors.units_per_host),
-        Processors::Timers => 0,
-    };
-    1 + u64::from(scenario.readout.hosts) + collectors + units + u64::from(scenario.logger.hosts)
-}
-
-fn prepare(folder: &Path) -> Result<(), LaunchError> {
-    let io = |error| LaunchError::Io { path: folder.to_owned(), error };
-    let file = folder.join("system.toml");
-    let ours = std::fs::read_to_string(&file).is_ok_and(|text| text.starts_with(OURS));
-    let is_empty = || std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
-    if folder.exists() && !is_empty() {
-        if !ours {
-            return Err(LaunchError::NotOurs { path: folder.to_owned() });
-        }
-        std::fs::remove_dir_all(folder).map_err(io)?;
-    }
-    std::fs::create_dir_all(folder.join("log")).map_err(io)
-}
-
-impl<P: Place> Live<P> {
+impl<P: Placement> LiveSystem<P> {
     /// Starts the processes of a system: loggers, readouts, supervisor, collectors with their processors.
     ///
     /// # Errors
     /// If the scenario, the folder or the machine does not allow it; nothing runs then.
-    pub fn start(launch: &Launch<'_>, mut place: P) -> Result<Self, LaunchError> {
+    pub fn start(launch: &SystemLaunch<'_>, mut place: P) -> Result<Self, LaunchError> {
         launch.check()?;
         let scenario = &launch.loaded.scenario;
         prepare(launch.folder)?;
@@ -306,7 +129,7 @@ impl<P: Place> Live<P> {
                 let child = Some(live.spawn(role, index)?);
                 let name = process_name(role, index);
                 let started = Instant::now();
-                live.running.push(Running {
+                live.running.push(ChildProcess {
                     role,
                     index,
                     name,
@@ -468,9 +291,9 @@ impl<P: Place> Live<P> {
     /// What the supervisor said, and the first few others that have something to complain of.
     fn complaints(&self) -> String {
         const OTHERS_MAX: usize = 3;
-        let said = |one: &Running| (one.name.clone(), self.said(&one.name));
+        let said = |one: &ChildProcess| (one.name.clone(), self.said(&one.name));
         let complains = |(_, text): &(String, String)| text.contains("ERROR") || text.contains("WARN");
-        let (supervisor, others): (Vec<&Running>, Vec<&Running>) =
+        let (supervisor, others): (Vec<&ChildProcess>, Vec<&ChildProcess>) =
             self.running.iter().partition(|one| one.role == Role::Supervisor);
         let others = others.into_iter().map(said).filter(complains).take(OTHERS_MAX);
         let all = supervisor.into_iter().map(said).chain(others);
@@ -532,7 +355,7 @@ impl<P: Place> Live<P> {
     }
 }
 
-impl<P> Drop for Live<P> {
+impl<P> Drop for LiveSystem<P> {
     /// No process outlives this.
     fn drop(&mut self) {
         for one in &mut self.running {
@@ -548,91 +371,5 @@ fn signal(child: &Child, signal: Signal) {
     if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         // It may have ended meanwhile; as it is not waited for yet, its number is still its own.
         let _ = kill_process(pid, signal);
-    }
-}
-
-/// Processor time of a process, in user and system mode, in seconds.
-fn cpu_seconds(process: &str) -> f64 {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    stat_seconds(&stat, 11)
-}
-
-/// Processor time of the processes that this one has started, and that ended and were waited for, in seconds.
-pub fn ended_cpu_seconds() -> f64 {
-    stat_seconds(&std::fs::read_to_string("/proc/self/stat").unwrap_or_default(), 13)
-}
-
-/// Two neighbouring fields of proc_pid_stat(5), which count hundredths of a second on every Linux that runs this;
-/// `behind` many fields stand between the program's name and them.
-fn stat_seconds(stat: &str, behind: usize) -> f64 {
-    let fields = stat.rsplit(')').next().unwrap_or_default();
-    let ticks = fields.split_whitespace().skip(behind).take(2);
-    ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
-}
-
-/// How a process is called.
-pub fn process_name(role: Role, index: u16) -> String {
-    if role == Role::Supervisor { role.name().to_owned() } else { format!("{}-{index}", role.name()) }
-}
-
-/// The scenario with the places of its data and of its processors' files written out, because its file is moved.
-fn absolute(launch: &Launch<'_>) -> String {
-    let mut loaded = launch.loaded.clone();
-    let live = &mut loaded.scenario.live;
-    if live.replay.is_empty()
-        && let SizeModel::File { path } = &loaded.scenario.readout.fragment_size
-    {
-        live.replay.clone_from(path);
-    }
-    if let SizeModel::PerSource { path, .. } = &mut loaded.scenario.readout.fragment_size
-        && let Ok(place) = Path::new(path.as_str()).canonicalize()
-        && place.is_file()
-    {
-        *path = place.to_string_lossy().into_owned();
-    }
-    if let Ok(path) = launch.scenario_folder.join(&live.replay).canonicalize()
-        && path.is_file()
-    {
-        live.replay = path.to_string_lossy().into_owned();
-    }
-    for (place, word) in live.processor.iter_mut().enumerate() {
-        // A bare first word is a program that PATH has. Links stay: a virtual environment's interpreter is one, and knows by
-        // its name where its modules are.
-        if (place > 0 || word.contains('/'))
-            && let Ok(path) = std::path::absolute(launch.scenario_folder.join(&*word))
-            && path.is_file()
-        {
-            *word = path.to_string_lossy().into_owned();
-        }
-    }
-    loaded.to_toml()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_beside_a_scenario_are_found_from_elsewhere() {
-        let folder = std::env::temp_dir().join(format!("fanin-launch-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("choose.py"), "").unwrap();
-        std::os::unix::fs::symlink("choose.py", folder.join("link.py")).unwrap();
-        let sets = [r#"live.processor=["python3", "choose.py", "link.py", "--cut=3"]"#.to_owned()];
-        let loaded = fanin_scenario::load("replay", &sets).unwrap_or_else(|errors| panic!("{errors}"));
-        let launch = Launch {
-            loaded: &loaded,
-            folder: Path::new("elsewhere"),
-            scenario_folder: &folder,
-            data: None,
-            program: Path::new("fanin"),
-            restart: false,
-            metrics: false,
-        };
-        let text = absolute(&launch);
-        let (script, link) = (folder.join("choose.py"), folder.join("link.py"));
-        let wanted = format!("[\"python3\", {script:?}, {link:?}, \"--cut=3\"]");
-        assert!(text.contains(&wanted), "no {wanted} in\n{text}");
-        std::fs::remove_dir_all(folder).unwrap();
     }
 }

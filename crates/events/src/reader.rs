@@ -1,0 +1,151 @@
+//! The events of a file of any format that is read.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use crate::words::{u32_at, u64_at};
+use crate::{Event, Fault, ReadError, atlas, frag, mdf, rdh};
+
+/// The formats that are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// ATLAS-style bytestream, with or without file records (thesis §3.7.1).
+    Atlas,
+    /// LHCb MDF with raw banks.
+    Mdf,
+    /// ALICE pages with raw data headers (RDH) of version 7.
+    Rdh,
+    /// The plain fragment container.
+    Frag,
+}
+
+impl Format {
+    /// All formats.
+    pub const ALL: [Self; 4] = [Self::Atlas, Self::Mdf, Self::Rdh, Self::Frag];
+
+    /// The name in commands and files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Atlas => "atlas",
+            Self::Mdf => "mdf",
+            Self::Rdh => "rdh",
+            Self::Frag => "frag",
+        }
+    }
+
+    /// The format that a file begins like, whatever its name.
+    pub fn detect(bytes: &[u8]) -> Option<Self> {
+        let first = u32_at(bytes, 0)?;
+        if u64_at(bytes, 0) == Some(frag::MAGIC) {
+            Some(Self::Frag)
+        } else if matches!(first, atlas::FILE_START | atlas::FULL_EVENT) {
+            Some(Self::Atlas)
+        } else if mdf::is_header(bytes) {
+            Some(Self::Mdf)
+        } else if rdh::is_header(bytes) {
+            Some(Self::Rdh)
+        } else {
+            None
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+impl FromStr for Format {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        Self::ALL.into_iter().find(|format| format.name() == text).ok_or(UnknownName)
+    }
+}
+
+/// A name that no format has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a format; one of atlas, mdf, rdh, frag is needed")]
+pub struct UnknownName;
+
+/// The events of a file, one after another.
+///
+/// After an error the iterator is at its end, unless [`Events::resync`] finds another event.
+#[derive(Debug, Clone)]
+pub struct Events<'a> {
+    reader: Reader<'a>,
+}
+
+#[derive(Debug, Clone)]
+enum Reader<'a> {
+    Atlas(atlas::Events<'a>),
+    Mdf(mdf::Events<'a>),
+    Rdh(rdh::Events<'a>),
+    Frag(frag::Events<'a>),
+}
+
+impl<'a> Events<'a> {
+    /// The events in the bytes of a file, whose format is found from its content.
+    ///
+    /// # Errors
+    /// If no format begins like this.
+    pub fn open(bytes: &'a [u8]) -> Result<Self, ReadError> {
+        match Format::detect(bytes) {
+            Some(format) => Ok(Self::with_format(bytes, format)),
+            None if bytes.len() < 4 => {
+                Err(Fault::Truncated { what: "a file", got: bytes.len() as u64, needed: 4 }.at(0))
+            }
+            None => Err(Fault::UnknownFormat { got: u32_at(bytes, 0).unwrap_or_default() }.at(0)),
+        }
+    }
+
+    /// The events in the bytes of a file of a known format.
+    pub fn with_format(bytes: &'a [u8], format: Format) -> Self {
+        let reader = match format {
+            Format::Atlas => Reader::Atlas(atlas::Events::new(bytes)),
+            Format::Mdf => Reader::Mdf(mdf::Events::new(bytes)),
+            Format::Rdh => Reader::Rdh(rdh::Events::new(bytes)),
+            Format::Frag => Reader::Frag(frag::Events::new(bytes)),
+        };
+        Self { reader }
+    }
+
+    /// The format that is read.
+    pub const fn format(&self) -> Format {
+        match self.reader {
+            Reader::Atlas(_) => Format::Atlas,
+            Reader::Mdf(_) => Format::Mdf,
+            Reader::Rdh(_) => Format::Rdh,
+            Reader::Frag(_) => Format::Frag,
+        }
+    }
+
+    /// Looks for the next place behind an error where an event may begin; false where there is none.
+    ///
+    /// A whole file is searched once at most, however many faults it has.
+    pub fn resync(&mut self) -> bool {
+        match &mut self.reader {
+            Reader::Atlas(events) => events.resync(),
+            Reader::Mdf(events) => events.resync(),
+            Reader::Rdh(events) => events.resync(),
+            Reader::Frag(events) => events.resync(),
+        }
+    }
+}
+
+impl<'a> Iterator for Events<'a> {
+    type Item = Result<Event<'a>, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match &mut self.reader {
+            Reader::Atlas(events) => events.next(),
+            Reader::Mdf(events) => events.next(),
+            Reader::Rdh(events) => events.next(),
+            Reader::Frag(events) => events.next(),
+        }
+    }
+}

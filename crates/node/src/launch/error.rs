@@ -1,0 +1,70 @@
+//! Why a system does not run.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::config::ConfigError;
+
+/// One machine is not asked for more processes than this.
+pub const PROCESSES_MAX: u64 = 512;
+/// From the start of the processes to the first event.
+pub(super) const READY_MAX: Duration = Duration::from_secs(60);
+
+/// Why a system does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// It has more processes than one machine is asked for.
+    #[error(
+        "the scenario has {got} processes, and one machine is asked for {PROCESSES_MAX} at most; \
+         use fewer hosts, or `live.processors=\"timers\"`"
+    )]
+    TooMany {
+        /// Processes.
+        got: u64,
+    },
+    /// The live system does not do what the scenario asks for.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The folder is not one that may be emptied.
+    #[error("{} holds files of something else; choose an empty folder", path.display())]
+    NotOurs {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A file or folder cannot be used.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// A process cannot be started.
+    #[error("cannot start {process}: {error}")]
+    Spawn {
+        /// Which.
+        process: String,
+        /// Why.
+        error: io::Error,
+    },
+    /// The file that was made for the processes is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A process ends again and again.
+    #[error("{process} ended ({status}); it last said:\n{said}")]
+    Ended {
+        /// Which.
+        process: String,
+        /// How.
+        status: String,
+        /// The end of its log.
+        said: String,
+    },
+    /// No event came within a minute.
+    #[error("no event was assigned within {} s; what its processes last said:\n{said}", READY_MAX.as_secs())]
+    NotReady {
+        /// The ends of the logs of the supervisor and of those who report a fault.
+        said: String,
+    },
+}

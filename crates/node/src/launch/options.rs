@@ -1,0 +1,57 @@
+//! How a system is started, and whether it can be.
+
+use std::path::Path;
+
+use fanin_scenario::{Loaded, Processors, Scenario};
+
+use super::error::{LaunchError, PROCESSES_MAX};
+
+/// How a system is started.
+#[derive(Debug)]
+pub struct SystemLaunch<'a> {
+    /// What it is.
+    pub loaded: &'a Loaded,
+    /// A folder for its files: it is made, or emptied if it is an earlier run's.
+    pub folder: &'a Path,
+    /// Where a relative file of the scenario is sought.
+    pub scenario_folder: &'a Path,
+    /// Where stored events go, if not into the folder `data` of the folder.
+    pub data: Option<&'a Path>,
+    /// The `fanin` program.
+    pub program: &'a Path,
+    /// Whether processes that die are started again.
+    pub restart: bool,
+    /// Serve the metrics of every process, each at a free port of 127.0.0.1.
+    pub metrics: bool,
+}
+
+impl SystemLaunch<'_> {
+    /// Whether this system can run at all; nothing is made.
+    ///
+    /// # Errors
+    /// If the scenario, its data or the number of its processes do not allow it.
+    pub fn check(&self) -> Result<(), LaunchError> {
+        let scenario = &self.loaded.scenario;
+        let unsupported = |error: String| LaunchError::Unsupported(error);
+        crate::roles::settings::check(scenario).map_err(|error| unsupported(error.to_string()))?;
+        crate::roles::processor::check(scenario, self.scenario_folder)
+            .map_err(|error| unsupported(error.to_string()))?;
+        let got = processes(scenario);
+        if got > PROCESSES_MAX {
+            return Err(LaunchError::TooMany { got });
+        }
+        // What is wrong with the data is said once, and before anything runs.
+        let supplied = crate::source::supply(scenario, self.scenario_folder);
+        supplied.map(|_| ()).map_err(|error| unsupported(error.to_string()))
+    }
+}
+
+/// How many processes a scenario has.
+pub fn processes(scenario: &Scenario) -> u64 {
+    let collectors = scenario.collectors_total();
+    let units = match scenario.live.processors {
+        Processors::Processes => collectors * u64::from(scenario.collectors.units_per_host),
+        Processors::Timers => 0,
+    };
+    1 + u64::from(scenario.readout.hosts) + collectors + units + u64::from(scenario.logger.hosts)
+}

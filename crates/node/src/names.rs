@@ -1,0 +1,50 @@
+//! The name of each process, as it stands in greetings, files, logs and metrics.
+
+use fanin_dataflow::Peer;
+
+use crate::config::Role;
+
+/// The name of a peer: `supervisor`, `readout-3`, `collector-0`, `logger-1`.
+pub fn name(peer: Peer) -> String {
+    match peer {
+        Peer::Supervisor => "supervisor".to_owned(),
+        Peer::Readout(place) => format!("readout-{place}"),
+        Peer::Collector(place) => format!("collector-{place}"),
+        Peer::Logger(place) => format!("logger-{place}"),
+    }
+}
+
+/// The peer with this name; `None` for any other text.
+pub fn peer(name: &str) -> Option<Peer> {
+    if name == "supervisor" {
+        return Some(Peer::Supervisor);
+    }
+    let (role, place) = name.split_once('-')?;
+    let place = place.parse().ok()?;
+    match role {
+        "readout" => Some(Peer::Readout(place)),
+        "collector" => Some(Peer::Collector(place)),
+        "logger" => Some(Peer::Logger(place)),
+        _ => None,
+    }
+}
+
+/// The name of a process by its role and index; the supervisor has no index.
+pub fn process_name(role: Role, index: u16) -> String {
+    if role == Role::Supervisor { role.name().to_owned() } else { format!("{}-{index}", role.name()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_peers_are_the_same() {
+        for one in [Peer::Supervisor, Peer::Readout(0), Peer::Collector(7), Peer::Logger(65_535)] {
+            assert_eq!(peer(&name(one)), Some(one));
+        }
+        for unknown in ["", "readout", "readout-", "readout-65536", "reader-1", "supervisor-1"] {
+            assert_eq!(peer(unknown), None, "{unknown}");
+        }
+    }
+}

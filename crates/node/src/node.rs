@@ -1,0 +1,139 @@
+//! A role as a process drives it, and why a process ends.
+
+use std::path::PathBuf;
+
+use fanin_dataflow::{Message, Peer, Record, Unexpected};
+use fanin_units::Instant;
+
+use crate::config::{Role, System};
+use crate::data::Data;
+use crate::journal::JournalError;
+use crate::metrics::Metrics;
+use crate::source::SourceError;
+use crate::unit::client::ProcessorError;
+use crate::wire::WireError;
+
+/// A role as a process drives it.
+pub trait RoleNode {
+    /// A connection stands.
+    fn handle_connected(&mut self, now: Instant, peer: Peer);
+    /// A connection is lost.
+    fn handle_closed(&mut self, now: Instant, peer: Peer);
+    /// A message arrived.
+    ///
+    /// # Errors
+    /// If it makes no sense here.
+    fn handle_message(&mut self, now: Instant, peer: Peer, message: Message<Data>) -> Result<(), Unexpected>;
+    /// A time that [`Self::poll_deadline`] named has come.
+    fn handle_deadline(&mut self, now: Instant);
+    /// Another thread has something to tell.
+    fn handle_woken(&mut self, _now: Instant) {}
+    /// Why it cannot go on, and trying again would not help.
+    fn failure(&mut self) -> Option<ProcessError> {
+        None
+    }
+    /// The process is to end when it has finished what it has.
+    fn handle_stop(&mut self, _now: Instant) {}
+    /// Settings may have changed; those that can change in flight are taken over.
+    fn handle_reload(&mut self, _system: &System) {}
+    /// Whether nothing is left to finish.
+    fn is_idle(&mut self) -> bool;
+    /// The next message to send.
+    fn poll_transmit(&mut self) -> Option<(Peer, Message<Data>)>;
+    /// The next record, and bytes of fragments in it.
+    fn poll_record(&mut self) -> Option<(Record, u64)>;
+    /// When [`Self::handle_deadline`] has to be called.
+    fn poll_deadline(&mut self) -> Option<Instant>;
+    /// Whether nothing may be sent before it stands in the journal.
+    fn needs_journal(&self) -> bool {
+        false
+    }
+    /// Brings its metrics up to date.
+    fn measure(&self, metrics: &Metrics);
+}
+
+/// Why a process ended that should not.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// There is no such process in the system.
+    #[error("there is no {role} {index}; the system has {count}")]
+    NoSuchProcess {
+        /// The role.
+        role: Role,
+        /// The number asked for.
+        index: u16,
+        /// How many there are.
+        count: usize,
+    },
+    /// A folder cannot be made.
+    #[error("cannot make the folder {}: {error}", path.display())]
+    Folder {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// Its journal cannot be read.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// Its journal cannot be written, and nothing may be done that does not stand in it.
+    #[error("cannot write the journal {}: {error}", path.display())]
+    JournalWrite {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// There are no fragments to serve.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// It cannot talk to others.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// A thread, socket or file of its own failed.
+    #[error("{what}: {error}")]
+    Own {
+        /// What.
+        what: &'static str,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// A number of the scenario is larger than the live system takes.
+    #[error("`{key}` is {got}; the live system takes up to {max}")]
+    Number {
+        /// The key.
+        key: &'static str,
+        /// What it is.
+        got: u64,
+        /// What it may be.
+        max: u64,
+    },
+    /// The scenario asks for what a live system does not do.
+    #[error("{0}")]
+    Unsupported(String),
+    /// Its settings cannot work together.
+    #[error("{0}")]
+    Settings(String),
+    /// The collector's connection failed.
+    #[error(transparent)]
+    Collector(#[from] ProcessorError),
+    /// The process that started this one is gone.
+    #[error("the process that started this one is gone")]
+    Orphan,
+}
+
+impl ProcessError {
+    /// Whether trying again cannot help: the settings are wrong.
+    pub const fn is_permanent(&self) -> bool {
+        match self {
+            Self::Folder { .. } | Self::JournalWrite { .. } | Self::Wire(_) | Self::Own { .. } => false,
+            Self::Collector(_) | Self::Orphan => false,
+            Self::NoSuchProcess { .. }
+            | Self::Journal(_)
+            | Self::Source(_)
+            | Self::Number { .. }
+            | Self::Unsupported(_)
+            | Self::Settings(_) => true,
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The counts of the process that runs, written to its file once a second.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use fanin_dataflow::ShareCounters;
+use fanin_message::TcpInfo;
+
+use super::format::{END, EXTENSION, HEADER, SHARED};
+use super::sums::Sums;
+
+/// How often the kernel is asked.
+const EVERY: Duration = Duration::from_secs(1);
+/// Bytes of earlier lives that a file keeps: the oldest lives are dropped beyond this.
+const LIVES_BYTES_MAX: usize = 1 << 20;
+
+/// One peer: connections that have ended, and the one that stands.
+#[derive(Debug, Clone, Copy, Default)]
+struct PeerAccount {
+    ended: Sums,
+    now: Option<TcpInfo>,
+    cwnd_max: u64,
+}
+
+impl PeerAccount {
+    fn sums(&self) -> Sums {
+        let mut sums = self.now.as_ref().map_or(self.ended, |info| self.ended.with(info));
+        sums.cwnd_max = sums.cwnd_max.max(self.cwnd_max);
+        sums
+    }
+}
+
+/// What a process counts.
+#[derive(Debug)]
+pub struct Accounts {
+    path: PathBuf,
+    process: String,
+    earlier: String,
+    peers: BTreeMap<String, PeerAccount>,
+    asked: Option<Instant>,
+    fails: bool,
+    shared: Option<ShareCounters>,
+}
+
+impl Accounts {
+    /// Takes up the file of `process` in `folder`, which earlier lives may have left.
+    ///
+    /// # Errors
+    /// If it is there and cannot be read, or cannot be written.
+    pub fn open(folder: &Path, process: &str) -> io::Result<Self> {
+        let path = folder.join(format!("{process}.{EXTENSION}"));
+        let mut earlier = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(error),
+        };
+        while earlier.len() > LIVES_BYTES_MAX {
+            match earlier[1..].find(HEADER) {
+                Some(second) => drop(earlier.drain(..=second)),
+                None => earlier.clear(),
+            }
+        }
+        let process = process.to_owned();
+        let accounts =
+            Self { path, process, earlier, peers: BTreeMap::new(), asked: None, fails: false, shared: None };
+        accounts.write(false)?;
+        Ok(accounts)
+    }
+
+    /// Sets the counters of a shared receiver window, as they are now.
+    pub fn set_shared(&mut self, shared: Option<ShareCounters>) {
+        self.shared = shared;
+    }
+
+    /// Whether it is time to ask the kernel again.
+    pub fn is_due(&self, now: Instant) -> bool {
+        self.asked.is_none_or(|at| now.saturating_duration_since(at) >= EVERY)
+    }
+
+    /// A connection as it is now.
+    pub fn handle_sample(&mut self, peer: &str, info: TcpInfo) {
+        let account = self.account(peer);
+        account.cwnd_max = account.cwnd_max.max(info.cwnd.into());
+        account.now = Some(info);
+    }
+
+    /// A connection has ended, and this is what it came to; `None`: as it was when it was last seen.
+    pub fn handle_end(&mut self, peer: &str, info: Option<&TcpInfo>) {
+        let account = self.account(peer);
+        let now = account.now.take();
+        if let Some(info) = info.or(now.as_ref()) {
+            account.ended = account.ended.with(info);
+        }
+    }
+
+    fn account(&mut self, peer: &str) -> &mut PeerAccount {
+        if !self.peers.contains_key(peer) {
+            self.peers.insert(peer.to_owned(), PeerAccount::default());
+        }
+        self.peers.get_mut(peer).expect("it was just made")
+    }
+
+    /// Everything was asked; brings it to file.
+    pub fn commit(&mut self, now: Instant, is_end: bool) {
+        self.asked = Some(now);
+        match self.write(is_end) {
+            Ok(()) => self.fails = false,
+            Err(error) => {
+                if !std::mem::replace(&mut self.fails, true) {
+                    tracing::error!(%error, file = %self.path.display(), "what TCP counted cannot be written");
+                }
+            }
+        }
+    }
+
+    /// All connections of this life together.
+    pub fn totals(&self) -> Sums {
+        let mut total = Sums { timeouts: Some(0), ..Sums::default() };
+        for sums in self.peers.values().map(PeerAccount::sums) {
+            total.connections += sums.connections;
+            total.segments += sums.segments;
+            total.retransmits += sums.retransmits;
+            total.timeouts = total.timeouts.zip(sums.timeouts).map(|(sum, more)| sum + more);
+            total.duplicates += sums.duplicates;
+            total.acked_bytes += sums.acked_bytes;
+            total.delivered += sums.delivered;
+            total.delivered_ce += sums.delivered_ce;
+            total.cwnd = total.cwnd.max(sums.cwnd);
+            total.cwnd_max = total.cwnd_max.max(sums.cwnd_max);
+            total.rtt_ns = total.rtt_ns.max(sums.rtt_ns);
+        }
+        total
+    }
+
+    fn write(&self, is_end: bool) -> io::Result<()> {
+        let mut text = format!("{}{HEADER} {}\n", self.earlier, self.process);
+        for (peer, account) in &self.peers {
+            let sums = account.sums();
+            // Writing to a string cannot fail.
+            let _ = match sums.timeouts {
+                Some(timeouts) => write!(text, "{peer} {timeouts}"),
+                None => write!(text, "{peer} -"),
+            };
+            for field in sums.fields() {
+                let _ = write!(text, " {field}");
+            }
+            text.push('\n');
+        }
+        if let Some(ShareCounters { granted_max, senders_max, late }) = self.shared {
+            let _ = writeln!(text, "{SHARED} {granted_max} {senders_max} {late}");
+        }
+        if is_end {
+            text.push_str(END);
+            text.push('\n');
+        }
+        let new = self.path.with_extension("tcp-new");
+        std::fs::write(&new, text)?;
+        std::fs::rename(&new, &self.path)
+    }
+}

@@ -1,0 +1,187 @@
+//! The counts of all processes of a run, read back from their files.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fanin_dataflow::ShareCounters;
+use fanin_report::{FlowRow, Summary, Tcp};
+use serde_json::json;
+
+use super::format::{END, EXTENSION, HEADER, SHARED};
+use super::sums::{Sums, add};
+use crate::flows::Numbers;
+use crate::names::peer;
+use crate::transport::Fitted;
+
+/// What the processes of a run counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// A row for each direction of each connection that carried data; several connections between the same two processes
+    /// are one row.
+    pub rows: Vec<FlowRow>,
+    /// Segments that arrived with congestion experienced.
+    pub delivered_ce: u64,
+    /// Lives of processes that were cut short: what they counted in their last second is not in the rows.
+    pub cut: u64,
+    /// What sharing out receivers' windows came to: the most of any, and all late answers; `None` where none did.
+    pub shared: Option<ShareCounters>,
+}
+
+/// Why the counts of a run cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum CountedError {
+    /// The system does not give a file.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// A line is none.
+    #[error("{}, line {line}: not a line of TCP's counts: {text:?}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+        /// What stands there.
+        text: String,
+    },
+}
+
+/// Reads what the processes of a run left in its folder; `numbers` has those of its connections.
+///
+/// # Errors
+/// [`CountedError`].
+pub fn counted(folder: &Path, numbers: &Numbers) -> Result<Counted, CountedError> {
+    let fail = |path: &Path| {
+        let path = path.to_owned();
+        move |error| CountedError::Io { path, error }
+    };
+    let mut flows: BTreeMap<(String, String), Sums> = BTreeMap::new();
+    let mut counted = Counted::default();
+    for entry in std::fs::read_dir(folder).map_err(fail(folder))? {
+        let path = entry.map_err(fail(folder))?.path();
+        let Some(process) = path.file_stem().and_then(|stem| stem.to_str()) else { continue };
+        if path.extension().is_none_or(|extension| extension != EXTENSION) {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).map_err(fail(&path))?;
+        let (mut lives, mut ends) = (0, 0);
+        for (number, line) in text.lines().enumerate() {
+            if line.starts_with(HEADER) {
+                lives += 1;
+                continue;
+            }
+            if line == END {
+                ends += 1;
+                continue;
+            }
+            if let Some(shared) = line.strip_prefix(SHARED) {
+                let mut numbers = shared.split_whitespace().map_while(|number| number.parse::<u64>().ok());
+                let mut next = || numbers.next().unwrap_or_default();
+                let all = counted.shared.get_or_insert_default();
+                all.granted_max = all.granted_max.max(next() as u32);
+                all.senders_max = all.senders_max.max(next() as u32);
+                all.late += next();
+                continue;
+            }
+            let mut words = line.split(' ');
+            let peer = words.next().unwrap_or_default();
+            let sums = Sums::parse(words).ok_or_else(|| CountedError::Line {
+                path: path.clone(),
+                line: number + 1,
+                text: line.chars().take(200).collect(),
+            })?;
+            let flow = flows.entry((process.to_owned(), peer.to_owned())).or_default();
+            *flow = if flow.connections == 0 { sums } else { add(*flow, sums) };
+        }
+        counted.cut += lives - ends.min(lives);
+    }
+    // Only another system's files have connections without a number.
+    let mut others: BTreeMap<(String, String), u64> = BTreeMap::new();
+    for ((source, destination), sums) in flows.into_iter().filter(|(_, sums)| sums.segments > 0) {
+        let known = peer(&source).zip(peer(&destination));
+        let flow = known.and_then(|(one, other)| numbers.of_pair(one, other)).unwrap_or_else(|| {
+            let mut pair = [source.clone(), destination.clone()];
+            pair.sort();
+            let [one, other] = pair;
+            let next = numbers.all() + others.len() as u64;
+            *others.entry((one, other)).or_insert(next)
+        });
+        let some = |value: u64| (value > 0).then(|| value.saturating_mul(1000));
+        counted.delivered_ce += sums.delivered_ce;
+        counted.rows.push(FlowRow {
+            flow,
+            source: Arc::from(source),
+            destination: Arc::from(destination),
+            acked_bytes: sums.acked_bytes,
+            segments: sums.segments,
+            retransmits: sums.retransmits,
+            timeouts: sums.timeouts,
+            // The kernel does not count it by connection.
+            fast_retransmits: None,
+            spurious_retransmits: Some(sums.duplicates),
+            cwnd_packets_max: Some(sums.cwnd_max),
+            rtt_min_ps: some(sums.rtt_min_ns),
+            rtt_smoothed_ps: some(sums.rtt_ns),
+        });
+    }
+    counted.rows.sort_by_key(|row| row.flow);
+    Ok(counted)
+}
+
+impl Counted {
+    /// The sums for a summary; `None` where nothing was counted.
+    pub fn summary(&self) -> Option<Tcp> {
+        (!self.rows.is_empty()).then(|| fanin_report::tcp(&self.rows))
+    }
+
+    /// Puts what was counted, and what TCP was told, into a summary: `tcp`, `transport` and the technique's own key.
+    pub fn fill(&self, summary: &mut Summary, fitted: &Fitted) {
+        summary.tcp = self.summary();
+        let socket = &fitted.socket;
+        let mut transport = serde_json::Map::new();
+        let mut add = |key: &str, value| drop(transport.insert(key.to_owned(), value));
+        if let Some(name) = &socket.congestion_control {
+            add("congestion_control", json!(name));
+        }
+        if let Some(time) = socket.rto_min {
+            add("rto_min_ms", json!(time.as_secs_f64() * 1e3));
+        }
+        if !fitted.unmet.is_empty() {
+            add("not_in_force", json!(fitted.unmet.join("; ")));
+        }
+        if self.delivered_ce > 0 {
+            add("delivered_ce", json!(self.delivered_ce));
+        }
+        if self.cut > 0 {
+            add("processes_cut_short", json!(self.cut));
+        }
+        summary.techniques.insert("transport".to_owned(), transport.into());
+        if let Some(ShareCounters { granted_max, senders_max, late }) = self.shared {
+            let figures = json!({"granted_segments_max": granted_max, "senders_max": senders_max, "answers_late": late});
+            summary.techniques.insert("diatcp".to_owned(), figures);
+        }
+    }
+
+    /// Lines for a terminal: what is not in force, and what is not known.
+    pub fn notes(&self, fitted: &Fitted) -> String {
+        let mut text = String::new();
+        if !fitted.unmet.is_empty() {
+            let _ = writeln!(text, "{:<18}not in force: {}", "transport", fitted.unmet.join("; "));
+        }
+        if self.cut > 0 {
+            let _ = writeln!(
+                text,
+                "{:<18}{} processes were cut short: what TCP did in their last second is not counted",
+                "", self.cut
+            );
+        }
+        text
+    }
+}

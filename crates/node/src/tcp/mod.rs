@@ -1,0 +1,94 @@
+//! TCP's counters of each connection of a process, kept in a file that survives the process.
+//!
+//! `PROCESS.tcp` is replaced as a whole once a second and at the end, so that a process that is killed leaves counts that
+//! are at most a second old. The file has a part for each life of the process: a line `# fanin tcp 1 PROCESS`, one line a
+//! peer with the sums over all connections to it, `# diatcp GRANTED SENDERS LATE` where a receiver's window is shared out,
+//! and `# end` where the life ended in order. Without `# end`, the sums lack what followed the last sample.
+
+mod accounts;
+mod counted;
+mod format;
+mod sums;
+
+pub use accounts::Accounts;
+pub use counted::{Counted, CountedError, counted};
+pub use sums::Sums;
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use fanin_message::TcpInfo;
+
+    use super::format::HEADER;
+    use super::*;
+    use crate::flows::Numbers;
+
+    fn numbers() -> Numbers {
+        Numbers::of(&fanin_scenario::load("replay", &[]).unwrap().scenario)
+    }
+
+    fn info(segments: u64, retransmits: u64) -> TcpInfo {
+        TcpInfo {
+            segments,
+            retransmits,
+            timeouts: Some(1),
+            cwnd: 10,
+            rtt: Duration::from_micros(70),
+            rtt_min: Some(Duration::from_micros(40)),
+            ..TcpInfo::default()
+        }
+    }
+
+    #[test]
+    fn counts_survive_connections_and_lives_and_a_cut_is_told() {
+        let folder = std::env::temp_dir().join(format!("fanin-tcp-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut first = Accounts::open(&folder, "readout-3").unwrap();
+        assert!(first.is_due(Instant::now()));
+        first.handle_sample("collector-0", info(5, 1));
+        first.handle_end("collector-0", Some(&info(9, 2)));
+        first.handle_sample("collector-0", TcpInfo { cwnd: 40, ..info(3, 0) });
+        first.handle_sample("collector-0", info(4, 1));
+        first.commit(Instant::now(), false);
+        assert!(!first.is_due(Instant::now()));
+        assert_eq!((first.totals().segments, first.totals().timeouts), (13, Some(2)));
+        // Nothing ends in good order here: it is killed.
+        drop(first);
+        let mut second = Accounts::open(&folder, "readout-3").unwrap();
+        second.handle_sample("collector-0", info(1, 0));
+        second.handle_end("collector-0", None);
+        second.handle_sample("supervisor", TcpInfo { timeouts: None, ..info(2, 0) });
+        second.commit(Instant::now(), true);
+        let mut other = Accounts::open(&folder, "collector-0").unwrap();
+        other.handle_end("readout-3", Some(&info(7, 0)));
+        other.commit(Instant::now(), true);
+
+        let counted = counted(&folder, &numbers()).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!((counted.rows.len(), counted.cut), (3, 1), "{counted:?}");
+        let row =
+            counted.rows.iter().find(|row| &*row.source == "readout-3" && row.timeouts.is_some()).unwrap();
+        assert_eq!(
+            (&*row.destination, row.segments, row.retransmits, row.timeouts),
+            ("collector-0", 14, 3, Some(3))
+        );
+        assert_eq!((row.cwnd_packets_max, row.rtt_min_ps), (Some(40), Some(40_000_000)));
+        let back = counted.rows.iter().find(|row| &*row.source == "collector-0").unwrap();
+        assert_eq!(back.flow, row.flow, "two directions of one connection");
+        let tcp = counted.summary().unwrap();
+        assert_eq!((tcp.segments, tcp.retransmits, tcp.timeouts), (Some(23), Some(3), None));
+        assert_eq!(tcp.fast_retransmits, None);
+    }
+
+    #[test]
+    fn what_is_no_count_is_named_by_its_line() {
+        let folder = std::env::temp_dir().join(format!("fanin-tcp-bad-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("logger-0.tcp"), format!("{HEADER} logger-0\ncollector-0 1 2 x\n"))
+            .unwrap();
+        let error = counted(&folder, &numbers()).unwrap_err();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(matches!(error, CountedError::Line { line: 2, .. }), "{error}");
+    }
+}

@@ -1,0 +1,157 @@
+//! The messages between a collector and a unit, and the memory that an event is laid out in.
+
+use std::io::{self, IoSlice, IoSliceMut, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use fanin_dataflow::{Decision, L1Id, Selection};
+use fanin_units::Ratio;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
+};
+
+use crate::data::{Data, FragmentError};
+
+/// The version in a unit's hello.
+pub const VERSION: u32 = 1;
+/// In a unit's hello: any unit will do.
+pub const ANY_UNIT: u64 = 65_535;
+
+const MESSAGE_BYTES: usize = 32;
+pub(crate) const ENTRY_BYTES: usize = 32;
+const ALIGNMENT: usize = 8;
+
+/// A message between a collector and a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct UnitFrame {
+    pub(crate) kind: u32,
+    pub(crate) small: u32,
+    pub(crate) event: u64,
+    pub(crate) first: u64,
+    pub(crate) second: u64,
+}
+
+pub(crate) const HELLO: u32 = 1;
+pub(crate) const MEMORY: u32 = 2;
+pub(crate) const EVENT: u32 = 3;
+pub(crate) const DECISION: u32 = 4;
+
+impl UnitFrame {
+    fn to_bytes(self) -> [u8; MESSAGE_BYTES] {
+        let mut bytes = [0; MESSAGE_BYTES];
+        bytes[..4].copy_from_slice(&self.kind.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.small.to_le_bytes());
+        for (place, number) in [self.event, self.first, self.second].into_iter().enumerate() {
+            bytes[8 + 8 * place..16 + 8 * place].copy_from_slice(&number.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8; MESSAGE_BYTES]) -> Self {
+        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+        Self { kind: word(0), small: word(4), event: long(8), first: long(16), second: long(24) }
+    }
+}
+
+/// Sends a message, and with it a descriptor where there is one.
+pub(crate) fn send(stream: &UnixStream, frame: UnitFrame, fd: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    let bytes = frame.to_bytes();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let fds: Vec<BorrowedFd<'_>> = fd.into_iter().collect();
+    if !fds.is_empty() {
+        control.push(SendAncillaryMessage::ScmRights(&fds));
+    }
+    let mut sent = 0;
+    while sent < bytes.len() {
+        let now = sendmsg(stream, &[IoSlice::new(&bytes[sent..])], &mut control, SendFlags::NOSIGNAL);
+        match now {
+            Ok(count) => sent += count,
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        control.clear();
+    }
+    Ok(())
+}
+
+/// Waits for a message, and for the descriptor that may come with it. `None` is the orderly end of the connection.
+pub(crate) fn receive(stream: &mut UnixStream) -> io::Result<Option<(UnitFrame, Option<OwnedFd>)>> {
+    let mut bytes = [0; MESSAGE_BYTES];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let got = loop {
+        match recvmsg(&*stream, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC) {
+            Ok(message) => break message.bytes,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    };
+    let mut fd = None;
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(fds) = message {
+            fd = fds.last().or(fd);
+        }
+    }
+    if got == 0 {
+        return Ok(None);
+    }
+    stream.read_exact(&mut bytes[got..])?;
+    Ok(Some((UnitFrame::from_bytes(&bytes), fd)))
+}
+
+/// A decision as it stands in a message.
+pub(crate) fn encode_decision(event: L1Id, decision: &Decision) -> UnitFrame {
+    let (small, first) = match decision {
+        Decision::Reject => (0, 0),
+        Decision::Accept => (1, 0),
+        Decision::Collect(Selection::Readouts(share)) => (3, share.get()),
+        Decision::Collect(Selection::Fragments(share)) => (4, share.get()),
+        Decision::Collect(_) => (2, 0),
+    };
+    UnitFrame { kind: DECISION, small, event: event.0, first, second: 0 }
+}
+
+/// The decision in a message, if it is one.
+pub(crate) fn decode_decision(frame: &UnitFrame) -> Option<Decision> {
+    let share = || Some(Ratio::new(frame.first)).filter(|share| *share <= Ratio::ONE);
+    match frame.small {
+        0 => Some(Decision::Reject),
+        1 => Some(Decision::Accept),
+        2 => Some(Decision::Collect(Selection::Rest)),
+        3 => Some(Decision::Collect(Selection::Readouts(share()?))),
+        4 => Some(Decision::Collect(Selection::Fragments(share()?))),
+        _ => None,
+    }
+}
+
+/// How much memory an event takes, and how many fragments it has.
+pub(crate) fn room(data: &Data) -> Result<(usize, usize), FragmentError> {
+    let (mut count, mut bytes) = (0, 0);
+    for fragment in data.fragments() {
+        count += 1;
+        bytes += fragment?.bytes.len().next_multiple_of(ALIGNMENT);
+    }
+    Ok((count * ENTRY_BYTES + bytes, count))
+}
+
+/// Lays an event out in memory that is large enough for it.
+pub(crate) fn lay_out(data: &Data, count: usize, memory: &mut [u8]) {
+    let (table, _) = memory.split_at_mut(count * ENTRY_BYTES);
+    let table_bytes = table.len();
+    let mut at = table_bytes;
+    for (place, fragment) in data.fragments().flatten().enumerate() {
+        let entry = &mut memory[place * ENTRY_BYTES..(place + 1) * ENTRY_BYTES];
+        entry[..4].copy_from_slice(&fragment.source.to_le_bytes());
+        entry[4..8].copy_from_slice(&fragment.status.to_le_bytes());
+        entry[8..12].copy_from_slice(&fragment.checksum.to_le_bytes());
+        entry[12..16].fill(0);
+        entry[16..24].copy_from_slice(&(at as u64).to_le_bytes());
+        entry[24..32].copy_from_slice(&(fragment.bytes.len() as u64).to_le_bytes());
+        memory[at..at + fragment.bytes.len()].copy_from_slice(fragment.bytes);
+        at += fragment.bytes.len().next_multiple_of(ALIGNMENT);
+    }
+}

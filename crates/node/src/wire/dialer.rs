@@ -1,0 +1,62 @@
+//! Which peers a process connects to, and when it tries again after it closed a connection itself.
+
+use std::time::{Duration, Instant};
+
+use fanin_dataflow::Peer;
+
+use crate::config::System;
+
+/// A peer whose connection was closed because of an invalid message is connected to again after this time.
+const REDIAL_AFTER: Duration = Duration::from_secs(1);
+
+/// The outgoing side of a process: readouts connect to the supervisor, collectors to all other roles.
+#[derive(Debug)]
+pub(super) struct Dialer {
+    me: Peer,
+    scheduled: Vec<(Instant, Peer)>,
+}
+
+impl Dialer {
+    pub(super) fn new(me: Peer) -> Self {
+        Self { me, scheduled: Vec::new() }
+    }
+
+    /// The peers that this process connects to.
+    pub(super) fn partners(&self, system: &System) -> Vec<Peer> {
+        match self.me {
+            Peer::Supervisor | Peer::Logger(_) => Vec::new(),
+            Peer::Readout(_) => vec![Peer::Supervisor],
+            Peer::Collector(_) => {
+                let readouts = (0..system.readouts.len() as u16).map(Peer::Readout);
+                let loggers = (0..system.loggers.len() as u16).map(Peer::Logger);
+                [Peer::Supervisor].into_iter().chain(readouts).chain(loggers).collect()
+            }
+        }
+    }
+
+    /// Whether this process makes the connection to a peer, rather than the peer.
+    pub(super) fn connects_to(&self, peer: Peer) -> bool {
+        match self.me {
+            Peer::Supervisor | Peer::Logger(_) => false,
+            Peer::Readout(_) => peer == Peer::Supervisor,
+            Peer::Collector(_) => !matches!(peer, Peer::Collector(_)),
+        }
+    }
+
+    /// Connects to a peer again, a while later.
+    pub(super) fn schedule(&mut self, now: Instant, peer: Peer) {
+        assert!(self.connects_to(peer), "{peer} connects by itself");
+        self.scheduled.push((now + REDIAL_AFTER, peer));
+    }
+
+    /// Takes out the peers to connect to now.
+    pub(super) fn due(&mut self, now: Instant) -> Vec<Peer> {
+        if self.scheduled.iter().all(|(at, _)| *at > now) {
+            return Vec::new();
+        }
+        let (due, later) = self.scheduled.drain(..).partition(|(at, _)| *at <= now);
+        self.scheduled = later;
+        let due: Vec<(Instant, Peer)> = due;
+        due.into_iter().map(|(_, peer)| peer).collect()
+    }
+}

@@ -1,0 +1,36 @@
+//! Why a process cannot talk to others.
+
+use fanin_message::{SetupError, SocketError};
+
+use crate::config::ConfigError;
+
+/// Why a process cannot talk to others.
+#[derive(Debug, thiserror::Error)]
+pub enum WireError {
+    /// The connections cannot be set up.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// It cannot listen.
+    #[error("cannot listen at {address}: {error}")]
+    Listen {
+        /// The address.
+        address: String,
+        /// The cause.
+        error: SocketError,
+    },
+    /// Its certificate cannot be used.
+    #[error(transparent)]
+    Tls(#[from] Box<ConfigError>),
+    /// There are no sockets.
+    #[error("no socket: {0}")]
+    Socket(#[from] fanin_message::OsError),
+    /// The file of TCP's counters cannot be used.
+    #[error("cannot keep the counters of TCP: {0}")]
+    Accounts(std::io::Error),
+    /// The file of windows cannot be used.
+    #[error("cannot keep the windows that `record.windows` asks for: {0}")]
+    Trace(std::io::Error),
+    /// The kernel's waiting failed.
+    #[error("waiting for messages failed: {0}")]
+    Poll(#[from] std::io::Error),
+}

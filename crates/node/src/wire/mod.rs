@@ -1,0 +1,457 @@
+//! The connections of a process: who is who, and messages in both directions.
+//!
+//! [`PeerConnections`] gives each part one duty: the table of connections, the dialer, the backlog of slow peers, the
+//! shared window of a DIATCP collector, and the observer of the kernel's TCP.
+
+mod backlog;
+mod dialer;
+mod error;
+mod observer;
+mod sharing;
+mod table;
+mod timeouts;
+mod windows;
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use fanin_dataflow::{L1Id, Message, Peer};
+use fanin_message::{
+    Closed, Endpoint, Event, Limits, Options, Payload, Peer as Connection, SendError, Settings, Timing,
+};
+
+use crate::codec::{DecodeError, decode, encode};
+use crate::config::{System, listen_address};
+use crate::data::Data;
+use crate::names::{name, peer};
+use crate::source::Sources;
+use crate::tcp::Sums;
+use crate::transport::{self, Environment};
+
+use backlog::{Backlog, QueuedMessage};
+use dialer::Dialer;
+use observer::TcpObserver;
+use sharing::WindowSharing;
+use table::ConnectionTable;
+
+pub use error::WireError;
+
+/// The largest message: an event.
+const MESSAGE_BYTES_MAX: u32 = 512 << 20;
+/// Received bytes that may be in use at a time.
+const RECEIVE_BYTES_MAX: u64 = 2 << 30;
+/// Requests that wait for room in a window are tried again this often: bytes of an incomplete answer make room without
+/// an event.
+const HELD_TURN: Duration = Duration::from_millis(1);
+
+/// What the connections of a process bring.
+#[derive(Debug)]
+pub enum WireInput {
+    /// A connection to a peer was made.
+    Connected(Peer),
+    /// The connection to a peer is lost.
+    Closed(Peer),
+    /// A message arrived.
+    Message(Peer, Message<Data>),
+    /// The bytes that arrived are no message; the connection is closed.
+    Invalid(Peer, DecodeError),
+    /// Another thread of this process called its waker.
+    Woken,
+}
+
+/// What was sent and received.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WireCounters {
+    /// Messages sent.
+    pub messages_sent: u64,
+    /// Messages received.
+    pub messages_received: u64,
+    /// Bytes sent, frame headers included.
+    pub bytes_sent: u64,
+    /// Bytes received, frame headers included.
+    pub bytes_received: u64,
+    /// Messages dropped because their peer was not connected.
+    pub messages_undeliverable: u64,
+    /// Messages that could not be decoded or did not fit the role's state.
+    pub messages_invalid: u64,
+    /// Connections lost.
+    pub connections_lost: u64,
+}
+
+/// All connections of a process.
+pub struct PeerConnections {
+    endpoint: Endpoint,
+    system: System,
+    sources: Sources,
+    options: Options,
+    dialer: Dialer,
+    table: ConnectionTable,
+    backlog: Backlog,
+    observer: TcpObserver,
+    /// A collector that shares its window out among the readouts has it.
+    sharing: Option<WindowSharing>,
+    /// Inputs that one event of the endpoint brought together.
+    pending: VecDeque<WireInput>,
+    /// An allocation that heads of messages use in turn.
+    head: Vec<u8>,
+    is_stopping: bool,
+    counters: WireCounters,
+}
+
+impl PeerConnections {
+    /// Listens at the address that the system gives to this process, and connects to its partners.
+    ///
+    /// # Errors
+    /// If the kernel refuses, or a file of the system cannot be used.
+    pub fn open(system: &System, me: Peer, sources: Sources) -> Result<Self, WireError> {
+        let limits = Limits {
+            message_bytes_max: MESSAGE_BYTES_MAX,
+            receive_bytes_max: RECEIVE_BYTES_MAX,
+            ..Limits::default()
+        };
+        let silence = crate::clock::std_duration(system.scenario().live.silence_max);
+        let timing = Timing { heartbeat: silence / 5, silence_max: silence, ..Timing::default() };
+        let fitted = transport::fit(system.scenario(), Environment::Hosts)?;
+        for reason in &fitted.unmet {
+            tracing::warn!(%reason, "not in force");
+        }
+        let tls = system.tls(&name(me)).map_err(Box::new)?;
+        let options = Options { timing, tls, socket: fitted.socket, ..Options::default() };
+        let is_collector = matches!(me, Peer::Collector(_));
+        let mut wire = Self {
+            endpoint: Endpoint::new(Settings { name: name(me), limits, ..Settings::default() })?,
+            system: system.clone(),
+            sources,
+            options,
+            dialer: Dialer::new(me),
+            table: ConnectionTable::default(),
+            backlog: Backlog::default(),
+            observer: TcpObserver::open(system, me)?,
+            sharing: if is_collector { WindowSharing::of(system.scenario()) } else { None },
+            pending: VecDeque::new(),
+            head: Vec::new(),
+            is_stopping: false,
+            counters: WireCounters::default(),
+        };
+        if let Some(address) = system.address(me) {
+            // Port 0 stands for a process that does not listen, as in some tests.
+            let Some(socket) = listen_address(address).filter(|socket| socket.port() != 0) else {
+                return Ok(wire);
+            };
+            let options = Options { names: callers(system, me), ..wire.options.clone() };
+            wire.endpoint
+                .listen(socket, options)
+                .map_err(|error| WireError::Listen { address: address.to_owned(), error })?;
+        }
+        for partner in wire.dialer.partners(system) {
+            wire.connect(partner);
+        }
+        Ok(wire)
+    }
+
+    fn connect(&mut self, partner: Peer) {
+        if let Some(address) = self.system.address(partner).map(str::to_owned) {
+            self.endpoint.connect(&name(partner), address.as_str(), self.options.clone());
+        }
+    }
+
+    /// Wakes [`Self::poll`] from another thread.
+    pub fn waker(&self) -> fanin_message::Waker {
+        self.endpoint.waker()
+    }
+
+    /// Whether there is a connection to a peer.
+    pub fn is_connected(&self, peer: Peer) -> bool {
+        self.table.of(peer).is_some()
+    }
+
+    /// The number of peers with a connection.
+    pub fn connected(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Messages and bytes sent and received.
+    pub fn counters(&self) -> &WireCounters {
+        &self.counters
+    }
+
+    /// TCP's counters over all connections.
+    pub fn tcp_totals(&self) -> Sums {
+        self.observer.totals()
+    }
+
+    /// The next input; waits until `deadline` at most.
+    ///
+    /// # Errors
+    /// If waiting itself fails.
+    pub fn poll(&mut self, deadline: Instant) -> Result<Option<WireInput>, WireError> {
+        if let Some(input) = self.pending.pop_front() {
+            return Ok(Some(input));
+        }
+        if !self.is_stopping {
+            self.dialer.due(Instant::now()).into_iter().for_each(|peer| self.connect(peer));
+        }
+        loop {
+            self.send_admitted();
+            let holds = self.sharing.as_ref().is_some_and(WindowSharing::holds_requests);
+            let until = if holds { deadline.min(Instant::now() + HELD_TURN) } else { deadline };
+            match self.endpoint.poll(Some(until))? {
+                Some(event) => {
+                    if let Some(input) = self.handle_event(event) {
+                        return Ok(Some(input));
+                    }
+                }
+                None if until >= deadline || Instant::now() >= deadline => return Ok(None),
+                None => {}
+            }
+        }
+    }
+
+    fn handle_event(&mut self, event: Event) -> Option<WireInput> {
+        match event {
+            Event::Connected { peer: connection, name, .. } => {
+                let Some(partner) = peer(&name) else {
+                    tracing::warn!(%name, "rejected a connection: no process of the system has this name");
+                    self.endpoint.abort(connection);
+                    return None;
+                };
+                Some(self.handle_connected(partner, connection))
+            }
+            Event::Message { peer: connection, kind, stream, payload } => {
+                let partner = self.table.peer_of(connection)?;
+                Some(self.handle_message(partner, kind, stream, &payload))
+            }
+            Event::Writable { peer: connection } => {
+                let partner = self.table.peer_of(connection)?;
+                self.send_backlog(partner);
+                None
+            }
+            Event::Closed { peer: connection, reason, retry, unsent, tcp } => {
+                let removed = self.table.remove(connection)?;
+                let partner = removed.peer;
+                self.observer.handle_end(partner, removed.was_current, tcp.as_deref());
+                if !removed.was_current {
+                    return None;
+                }
+                self.forget(partner);
+                if self.is_stopping || matches!(reason, Closed::Local) {
+                    tracing::info!(peer = %partner, %reason, "disconnected");
+                } else {
+                    self.counters.connections_lost += 1;
+                    tracing::warn!(peer = %partner, %reason, ?unsent, "connection lost");
+                }
+                if retry.is_none() && self.dialer.connects_to(partner) && !self.is_stopping {
+                    self.dialer.schedule(Instant::now(), partner);
+                }
+                Some(WireInput::Closed(partner))
+            }
+            Event::Failed { reason, retry, .. } => {
+                tracing::debug!(%reason, ?retry, "no connection");
+                None
+            }
+            Event::NotAccepting { reason, .. } => {
+                tracing::error!(%reason, "no more connections are accepted");
+                None
+            }
+            Event::Woken => Some(WireInput::Woken),
+        }
+    }
+
+    fn handle_connected(&mut self, partner: Peer, connection: Connection) -> WireInput {
+        tracing::info!(peer = %partner, "connected");
+        // An older connection that this one replaces takes what it still had to bring with it.
+        self.forget(partner);
+        if let (Some(sharing), Peer::Readout(place)) = (&mut self.sharing, partner) {
+            sharing.handle_connected(&mut self.endpoint, place, connection);
+        }
+        let info = self.endpoint.tcp_info(connection);
+        self.observer.handle_connected(partner, Instant::now(), info.as_ref());
+        if self.table.insert(partner, connection) {
+            // The end of the older connection is not reported yet; the role hears of it first all the same.
+            self.pending.push_back(WireInput::Connected(partner));
+            return WireInput::Closed(partner);
+        }
+        WireInput::Connected(partner)
+    }
+
+    fn handle_message(&mut self, partner: Peer, kind: u32, stream: u32, payload: &Payload) -> WireInput {
+        self.counters.messages_received += 1;
+        self.counters.bytes_received += payload.len() as u64 + fanin_dataflow::FRAME_HEADER_BYTES;
+        match decode(kind, stream, payload) {
+            Ok(message) => {
+                if let (Some(sharing), Peer::Readout(place), Message::Answer { .. }) =
+                    (&mut self.sharing, partner, &message)
+                {
+                    sharing.handle_answer(&mut self.endpoint, &self.table, place);
+                }
+                WireInput::Message(partner, message)
+            }
+            Err(error) => {
+                self.reject(partner);
+                WireInput::Invalid(partner, error)
+            }
+        }
+    }
+
+    /// Drops what waits for a peer whose connection is gone.
+    fn forget(&mut self, partner: Peer) {
+        self.backlog.clear(partner);
+        if let (Some(sharing), Peer::Readout(place)) = (&mut self.sharing, partner) {
+            sharing.handle_lost(place);
+        }
+    }
+
+    /// Closes the connection of a peer that sent an invalid message, and counts that message.
+    pub fn reject(&mut self, partner: Peer) {
+        self.counters.messages_invalid += 1;
+        self.abort(partner);
+    }
+
+    fn abort(&mut self, partner: Peer) {
+        if let Some(connection) = self.table.of(partner) {
+            self.endpoint.abort(connection);
+        }
+    }
+
+    /// Sends a message, now or when its peer takes more. A message for a peer that is not connected is dropped: the role
+    /// learns of the lost connection.
+    pub fn send(&mut self, to: Peer, message: Message<Data>) {
+        let Some(connection) = self.table.of(to) else {
+            self.counters.messages_undeliverable += 1;
+            return;
+        };
+        let is_request = matches!(message, Message::Request { .. });
+        let (kind, stream) = (message.message_type(), message.stream_id());
+        let event = match &message {
+            Message::Request { event, .. } | Message::Answer { event, .. } => Some(*event),
+            _ => None,
+        };
+        let mut head = std::mem::take(&mut self.head);
+        head.clear();
+        let payload = encode(message, &mut head);
+        let mut bodies: Vec<Payload> = payload.parts().to_vec();
+        if !payload.missing().is_empty() {
+            let mut missing = Vec::new();
+            payload.encode_missing(&|readout, fragment| self.sources.name(readout, fragment), &mut missing);
+            bodies.push(missing.into());
+        }
+        let message = QueuedMessage { kind, stream, event, head, bodies };
+        if let (Some(sharing), Peer::Readout(place), true) = (&mut self.sharing, to, is_request) {
+            return sharing.hold(place, message);
+        }
+        self.send_or_queue(connection, to, message);
+    }
+
+    fn send_or_queue(&mut self, connection: Connection, to: Peer, message: QueuedMessage) {
+        if !self.backlog.has(to) && self.try_send(to, connection, &message) {
+            self.head = message.head;
+        } else if let Err(queued) = self.backlog.push(to, message) {
+            tracing::error!(peer = %to, queued, "closed a connection: the peer is too slow");
+            self.abort(to);
+        }
+    }
+
+    /// False if the connection takes nothing more now.
+    fn try_send(&mut self, to: Peer, connection: Connection, message: &QueuedMessage) -> bool {
+        let QueuedMessage { kind, stream, event, head, bodies } = message;
+        let now = Instant::now();
+        if event.is_some() {
+            self.observer.handle_sending(&self.endpoint, to, connection, now);
+        }
+        match self.endpoint.send_shared(connection, *kind, *stream, head, bodies) {
+            Ok(()) => {
+                self.counters.messages_sent += 1;
+                self.counters.bytes_sent += message.bytes();
+                self.observer.handle_sent(to, now, *event, message.bytes());
+                true
+            }
+            Err(SendError::Full { .. }) => false,
+            Err(error) => {
+                // The end of the connection is reported by itself; a message that is too large never fits.
+                tracing::debug!(%error, "dropped a message");
+                self.counters.messages_undeliverable += 1;
+                true
+            }
+        }
+    }
+
+    fn send_backlog(&mut self, partner: Peer) {
+        let Some(connection) = self.table.of(partner) else { return };
+        let Some(mut queue) = self.backlog.take(partner) else { return };
+        while let Some(message) = queue.pop_front() {
+            if !self.try_send(partner, connection, &message) {
+                queue.push_front(message);
+                break;
+            }
+        }
+        self.backlog.put_back(partner, queue);
+    }
+
+    /// Sends the requests that the collector's window has room for.
+    fn send_admitted(&mut self) {
+        let Some(sharing) = &mut self.sharing else { return };
+        for request in sharing.admit(&mut self.endpoint, &self.table) {
+            let to = Peer::Readout(request.readout);
+            let Some(connection) = self.table.of(to) else { continue };
+            if request.window_shrinks {
+                self.endpoint.send_heartbeat(connection);
+            }
+            self.send_or_queue(connection, to, request.message);
+        }
+    }
+
+    /// Asks the kernel about the connections on which messages wait or whose windows are traced, when due.
+    pub fn look(&mut self, now: Instant) {
+        self.observer.look(&self.endpoint, &self.table, now);
+    }
+
+    /// When [`Self::look`] has something to do.
+    pub fn next_look(&self) -> Option<Instant> {
+        self.observer.next_look()
+    }
+
+    /// The next event that time-outs of TCP held up, and their number.
+    pub fn poll_timed_out(&mut self) -> Option<(L1Id, u32)> {
+        self.observer.poll_timed_out()
+    }
+
+    /// Writes TCP's counters to their file, when due; `is_end`: now, for the last time.
+    pub fn account(&mut self, now: Instant, is_end: bool) {
+        let shared = self.sharing.as_ref().map(WindowSharing::counters);
+        self.observer.account(&self.endpoint, &self.table, shared, now, is_end);
+    }
+
+    /// Closes all connections in order: sends what waits first, for `limit` at most.
+    pub fn close(&mut self, limit: Duration) {
+        self.is_stopping = true;
+        let until = Instant::now() + limit;
+        while !self.backlog.is_empty() && self.drain(until) {}
+        self.endpoint.shutdown();
+        while !self.endpoint.is_empty() && self.drain(until) {}
+    }
+
+    /// Handles one event while the process ends. False when the time is over.
+    fn drain(&mut self, until: Instant) -> bool {
+        if Instant::now() >= until {
+            return false;
+        }
+        match self.endpoint.poll(Some(until)) {
+            Ok(Some(event)) => {
+                drop(self.handle_event(event));
+                true
+            }
+            Ok(None) | Err(_) => false,
+        }
+    }
+}
+
+/// The names that may connect to a process.
+fn callers(system: &System, me: Peer) -> Vec<String> {
+    let collectors = (0..system.collectors.len() as u16).map(Peer::Collector);
+    let readouts = (0..system.readouts.len() as u16).map(Peer::Readout);
+    let mut names: Vec<String> = collectors.map(name).collect();
+    if me == Peer::Supervisor {
+        names.extend(readouts.map(name));
+    }
+    names
+}

@@ -1,0 +1,159 @@
+//! What the kernel's TCP tells about the connections of a process: counters, time-outs, windows.
+
+use std::time::{Duration, Instant};
+
+use fanin_dataflow::{L1Id, Peer, ShareCounters};
+use fanin_message::{Endpoint, Peer as Connection, TcpInfo};
+
+use super::error::WireError;
+use super::table::ConnectionTable;
+use super::timeouts::Unacknowledged;
+use crate::config::System;
+use crate::flows::Numbers;
+use crate::names::name;
+use crate::tcp::{Accounts, Sums};
+use crate::trace::{self, Trace};
+
+/// Connections whose windows `record.windows` asks for.
+#[derive(Debug)]
+struct TracedFlows {
+    trace: Trace,
+    /// The peer and the connection's number.
+    flows: Vec<(Peer, u64)>,
+    every: Duration,
+    next: Instant,
+}
+
+impl TracedFlows {
+    /// The traced connections of a process; `None` if it has none.
+    fn of(system: &System, me: Peer) -> std::io::Result<Option<Self>> {
+        let record = &system.scenario().record;
+        let numbers = Numbers::of(system.scenario());
+        let readouts = (0..system.readouts.len() as u16).map(Peer::Readout);
+        let collectors = (0..system.collectors.len() as u16).map(Peer::Collector);
+        let loggers = (0..system.loggers.len() as u16).map(Peer::Logger);
+        let all = [Peer::Supervisor].into_iter().chain(readouts).chain(collectors).chain(loggers);
+        let is_wanted =
+            |&(_, flow): &(Peer, u64)| record.windows.iter().any(|&wanted| u64::from(wanted) == flow);
+        let flows: Vec<(Peer, u64)> =
+            all.filter_map(|other| Some((other, numbers.traced(me, other)?))).filter(is_wanted).collect();
+        if flows.is_empty() {
+            return Ok(None);
+        }
+        let trace = Trace::open(&system.folder, &name(me))?;
+        Ok(Some(Self { trace, flows, every: trace::interval(record), next: Instant::now() }))
+    }
+}
+
+/// Asks the kernel about connections, and keeps what it says.
+#[derive(Debug)]
+pub(super) struct TcpObserver {
+    accounts: Accounts,
+    unacknowledged: Unacknowledged,
+    traced: Option<TracedFlows>,
+}
+
+impl TcpObserver {
+    /// # Errors
+    /// If the file of counters, or that of windows, cannot be opened.
+    pub(super) fn open(system: &System, me: Peer) -> Result<Self, WireError> {
+        Ok(Self {
+            accounts: Accounts::open(&system.folder, &name(me)).map_err(WireError::Accounts)?,
+            unacknowledged: Unacknowledged::default(),
+            traced: TracedFlows::of(system, me).map_err(WireError::Trace)?,
+        })
+    }
+
+    pub(super) fn handle_connected(&mut self, peer: Peer, now: Instant, info: Option<&TcpInfo>) {
+        self.unacknowledged.handle_connected(peer, now, info);
+    }
+
+    /// A connection has ended; `was_current`: no younger one of the same peer had replaced it.
+    pub(super) fn handle_end(&mut self, peer: Peer, was_current: bool, info: Option<&TcpInfo>) {
+        self.accounts.handle_end(&name(peer), info);
+        if was_current {
+            self.unacknowledged.handle_end(peer, info);
+        }
+    }
+
+    /// A message of `bytes` is about to be given to a connection on which others wait: time-outs so far belong to those.
+    pub(super) fn handle_sending(
+        &mut self,
+        endpoint: &Endpoint,
+        peer: Peer,
+        connection: Connection,
+        now: Instant,
+    ) {
+        if self.unacknowledged.waits(peer) {
+            self.look_at(endpoint, peer, connection, now);
+        }
+    }
+
+    pub(super) fn handle_sent(&mut self, peer: Peer, now: Instant, event: Option<L1Id>, bytes: u64) {
+        self.unacknowledged.handle_sent(peer, now, event, bytes);
+    }
+
+    /// Asks about the connections whose time has come.
+    pub(super) fn look(&mut self, endpoint: &Endpoint, table: &ConnectionTable, now: Instant) {
+        for peer in self.unacknowledged.due(now) {
+            if let Some(connection) = table.of(peer) {
+                self.look_at(endpoint, peer, connection, now);
+            }
+        }
+        let Some(traced) = self.traced.as_mut().filter(|traced| traced.next <= now) else { return };
+        traced.next = now + traced.every;
+        for (peer, flow) in &traced.flows {
+            if let Some(info) = table.of(*peer).and_then(|connection| endpoint.tcp_info(connection)) {
+                traced.trace.handle_sample(*flow, &info);
+                // The counters' largest window is the largest of these samples, too.
+                self.accounts.handle_sample(&name(*peer), info);
+            }
+        }
+    }
+
+    fn look_at(&mut self, endpoint: &Endpoint, peer: Peer, connection: Connection, now: Instant) {
+        if let Some(info) = endpoint.tcp_info(connection) {
+            self.unacknowledged.handle_look(peer, now, &info, endpoint.outbox_bytes(connection));
+        }
+    }
+
+    /// When [`Self::look`] has something to do.
+    pub(super) fn next_look(&self) -> Option<Instant> {
+        let traced = self.traced.as_ref().map(|traced| traced.next);
+        [self.unacknowledged.next_look(), traced].into_iter().flatten().min()
+    }
+
+    /// The next event that time-outs held up, and their number.
+    pub(super) fn poll_timed_out(&mut self) -> Option<(L1Id, u32)> {
+        self.unacknowledged.poll()
+    }
+
+    /// Writes the counters of all connections to their file, once a second and at the end.
+    pub(super) fn account(
+        &mut self,
+        endpoint: &Endpoint,
+        table: &ConnectionTable,
+        shared: Option<ShareCounters>,
+        now: Instant,
+        is_end: bool,
+    ) {
+        if !is_end && !self.accounts.is_due(now) {
+            return;
+        }
+        for (peer, connection) in table.iter() {
+            if let Some(info) = endpoint.tcp_info(connection) {
+                self.accounts.handle_sample(&name(peer), info);
+            }
+        }
+        self.accounts.set_shared(shared);
+        self.accounts.commit(now, is_end);
+        if let Some(traced) = &mut self.traced {
+            traced.trace.flush();
+        }
+    }
+
+    /// The counters of all connections together.
+    pub(super) fn totals(&self) -> Sums {
+        self.accounts.totals()
+    }
+}

@@ -1,0 +1,77 @@
+//! The connections that stand, by peer and by the endpoint's number.
+
+use std::collections::HashMap;
+
+use fanin_dataflow::Peer;
+use fanin_message::Peer as Connection;
+
+/// Who is connected, and by which connection.
+///
+/// A peer has at most one current connection. An older one that a younger one of the same name replaced keeps its
+/// descriptor until the endpoint reports its end, and is not current any more.
+#[derive(Debug, Default)]
+pub(super) struct ConnectionTable {
+    /// The peers of current connections, by the endpoint's number.
+    peers: HashMap<usize, Peer>,
+    current: HashMap<Peer, Connection>,
+    /// The peers of all connections with a descriptor, by the endpoint's number.
+    open: HashMap<usize, Peer>,
+}
+
+/// What [`ConnectionTable::remove`] knew about a connection that ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RemovedConnection {
+    pub(super) peer: Peer,
+    /// Whether no younger connection had replaced it.
+    pub(super) was_current: bool,
+}
+
+impl ConnectionTable {
+    /// Makes a connection the current one of its peer. True if it replaces an older one.
+    pub(super) fn insert(&mut self, peer: Peer, connection: Connection) -> bool {
+        self.open.insert(connection.index(), peer);
+        self.peers.insert(connection.index(), peer);
+        let older = self.current.insert(peer, connection).filter(|older| *older != connection);
+        if let Some(older) = older {
+            self.peers.remove(&older.index());
+        }
+        self.check();
+        older.is_some()
+    }
+
+    /// Forgets a connection that has ended; `None` if it never became a peer's.
+    pub(super) fn remove(&mut self, connection: Connection) -> Option<RemovedConnection> {
+        let peer = self.open.remove(&connection.index())?;
+        let was_current = self.peers.remove(&connection.index()).is_some();
+        if was_current {
+            let removed = self.current.remove(&peer);
+            debug_assert_eq!(removed, Some(connection), "{peer}");
+        }
+        self.check();
+        Some(RemovedConnection { peer, was_current })
+    }
+
+    /// The peer whose current connection this is.
+    pub(super) fn peer_of(&self, connection: Connection) -> Option<Peer> {
+        self.peers.get(&connection.index()).copied()
+    }
+
+    /// The current connection of a peer.
+    pub(super) fn of(&self, peer: Peer) -> Option<Connection> {
+        self.current.get(&peer).copied()
+    }
+
+    /// All current connections, in no particular order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Peer, Connection)> {
+        self.current.iter().map(|(&peer, &connection)| (peer, connection))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.current.len()
+    }
+
+    fn check(&self) {
+        debug_assert_eq!(self.peers.len(), self.current.len(), "two maps of the same connections");
+        debug_assert!(self.open.len() >= self.current.len(), "a current connection has a descriptor");
+    }
+}
