@@ -2,6 +2,9 @@
 
 use fanin_units::{Duration, Instant};
 
+use crate::congestion::CongestionControl;
+use crate::segment::{M21_BYTES, TIMESTAMP_BYTES};
+
 /// What windows and flights are counted in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WindowUnit {
@@ -9,65 +12,6 @@ pub enum WindowUnit {
     Segments,
     /// Bytes (RFC 5681, ns-3).
     Bytes,
-}
-
-/// How the window grows and how far it falls.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CongestionControl {
-    /// RFC 5681 growth, halving on loss.
-    NewReno,
-    /// CUBIC.
-    Cubic(CubicParameters),
-    /// NewReno that reduces its window by the share of marked bytes (RFC 8257). Needs [`Config::ecn`].
-    Dctcp(DctcpParameters),
-    /// The window follows the round-trip time (Swift).
-    Swift(SwiftParameters),
-    /// A window of so many segments, whatever happens (thesis §6.4, ICC'15 §IV).
-    Static {
-        /// The window in segments, at least 1.
-        segments: u32,
-    },
-}
-
-/// Swift's parameters (Kumar et al. 2020, §3).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SwiftParameters {
-    /// The round-trip time aimed at with a large window.
-    pub target: Duration,
-    /// What a window far below a segment may take beyond it (`fs_range`).
-    pub scaling: Duration,
-    /// β, in millionths: how much of the excess the window falls by.
-    pub beta: u32,
-    /// The most that it falls by at once, in millionths (`max_mdf`).
-    pub decrease_max: u32,
-}
-
-/// DCTCP's parameters.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct DctcpParameters {
-    /// Weight g of a new share in the moving average α, in millionths; 62 500 is the 1/16 of RFC 8257 §4.2.
-    pub gain: u32,
-    /// α of a new connection, in millionths.
-    pub alpha_initial: u32,
-    /// No reduction takes the window below so many segments, at least 1; 2 in RFC 8257 by way of RFC 5681.
-    pub window_min: u32,
-}
-
-/// Variants of CUBIC.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CubicParameters {
-    /// Multiplicative decrease in 1/1024: 717 is 0.7.
-    pub beta: u32,
-    /// The constant C in 10/1024 per second cubed: 41 is 0.4.
-    pub scale: u32,
-    /// Whether slow start ends by HyStart's delay or ACK-train signals.
-    pub hystart: bool,
-    /// Whether the window estimate counts acknowledged segments (`tcp_cubic.c` since 3.18) or ACKs with an
-    /// estimated ratio (before).
-    pub counts_segments: bool,
-    /// Whether the window after a spurious loss returns to the last maximum of CUBIC's own memory (before
-    /// 4.13) rather than the window before the loss.
-    pub undoes_to_maximum: bool,
 }
 
 /// How slow start and congestion avoidance count.
@@ -237,7 +181,7 @@ pub struct Config {
     pub congestion_control: CongestionControl,
     /// How growth is counted.
     pub growth: Growth,
-    /// Window validation.
+    /// CongestionWindow validation.
     pub validation: Validation,
     /// Slow start again after an idle RTO (`tcp_slow_start_after_idle`, RFC 2861, RFC 5681 §4.1).
     pub slow_start_after_idle: bool,
@@ -247,7 +191,7 @@ pub struct Config {
     pub reordering: u32,
     /// Greatest reordering degree learnt, in segments (`tcp_max_reordering`); equal to `reordering` for none.
     pub reordering_max: u32,
-    /// Window reduction in recovery.
+    /// CongestionWindow reduction in recovery.
     pub reduction: Reduction,
     /// What a time-out does.
     pub timeout_rules: TimeoutRules,
@@ -290,7 +234,7 @@ pub struct Config {
     /// Receive window at the start; it grows by two segments for each full one received, as
     /// `tcp_grow_window` lets it.
     pub receive_window_initial: u32,
-    /// Window scale of the advertised window: it is rounded up to this many bits.
+    /// CongestionWindow scale of the advertised window: it is rounded up to this many bits.
     pub window_scale: u8,
     /// Whether a smaller window may withdraw what was offered (`tcp_shrink_window`).
     pub shrink_window: bool,
@@ -302,6 +246,13 @@ pub struct Config {
 }
 
 impl Config {
+    /// Bytes of the options that every data segment carries.
+    pub(crate) fn option_bytes(&self) -> u16 {
+        let timestamps = if self.timestamps { TIMESTAMP_BYTES } else { 0 };
+        let m21 = if self.m21 { M21_BYTES } else { 0 };
+        (timestamps + m21) as u16
+    }
+
     /// A full segment in units of the window.
     #[inline]
     pub(crate) fn segment_units(&self) -> u32 {
@@ -371,6 +322,12 @@ impl Config {
             ticks += u64::from(ticks == start);
         }
         Instant::new(ticks.saturating_mul(tick))
+    }
+
+    /// Time since the timestamp `ts_echo` was sent, in picoseconds.
+    #[inline]
+    pub(crate) fn since_timestamp(&self, now: Instant, ts_echo: u32) -> u64 {
+        u64::from(self.timestamp(now).wrapping_sub(ts_echo)) * self.timestamp_tick.get()
     }
 
     /// The timestamp clock's reading.

@@ -1,20 +1,14 @@
-//! What may be changed and read while an endpoint lives.
+//! Settings that may change while an endpoint lives, and its counters.
 
 use crate::config::Config;
 use crate::congestion::SSTHRESH_INFINITE;
-use crate::endpoint::{Endpoint, State, Stats};
+use crate::endpoint::{CongestionState, Endpoint, Stats};
 
 impl Endpoint {
-    /// M21TCP: the window may not exceed the `bytes` granted, nor fall below a segment (equation (2)).
-    pub fn limit_window(&mut self, config: &Config, bytes: u32) {
-        let segments = (bytes.saturating_sub(config.m21_deduction) / u32::from(config.mss)).max(1);
-        self.set_cwnd_clamp(config, segments);
-    }
-
     /// Bounds the congestion window, in segments, from now on (`snd_cwnd_clamp`).
     pub fn set_cwnd_clamp(&mut self, config: &Config, segments: u32) {
-        self.window.clamp = segments.max(1).saturating_mul(config.segment_units());
-        self.window.cwnd = self.window.cwnd.min(self.window.clamp);
+        self.window.cwnd_clamp = segments.max(1).saturating_mul(config.segment_units());
+        self.window.cwnd = self.window.cwnd.min(self.window.cwnd_clamp);
     }
 
     /// Sets the window and the threshold, in segments, as a metric of a route or a test does.
@@ -59,40 +53,42 @@ impl Endpoint {
         let counters = &self.counters;
         let rare = [counters.retransmits, counters.timeouts, counters.fast_retransmits, counters.spurious];
         let [retransmits, timeouts, fast_retransmits, spurious] = rare.map(u64::from);
-        [self.segments, retransmits, timeouts, fast_retransmits, spurious]
+        [self.segments_sent, retransmits, timeouts, fast_retransmits, spurious]
     }
 
     /// Counters and state.
     pub fn stats(&self, config: &Config) -> Stats {
         let in_bytes = |units| config.bytes(units);
         Stats {
-            segments: self.segments,
-            acks: u64::from(self.acks),
+            segments: self.segments_sent,
+            acks: u64::from(self.acks_sent),
             retransmits: u64::from(self.counters.retransmits),
             timeouts: u64::from(self.counters.timeouts),
             fast_retransmits: u64::from(self.counters.fast_retransmits),
             probes: u64::from(self.counters.probes),
             spurious_retransmits: u64::from(self.counters.spurious),
             ecn_reductions: u64::from(self.counters.ecn_reductions),
-            alpha_ppm: self.window.alpha_ppm(),
+            alpha_ppm: self.congestion.alpha_ppm(),
             cwnd: in_bytes(self.window.cwnd),
             ssthresh: if self.window.ssthresh >= SSTHRESH_INFINITE {
                 u64::MAX
             } else {
                 in_bytes(self.window.ssthresh)
             },
-            in_network: in_bytes(self.flight.in_network()),
+            pipe: in_bytes(self.flight.pipe()),
             srtt: self.rtt.smoothed(config),
             rto: self.rtt.rto(config),
-            state: self.state,
+            state: self.ca_state,
         }
     }
 
     /// Panics if the books do not balance. For tests; it walks the whole flight.
     pub fn check(&self, config: &Config) {
-        assert!(self.una <= self.next && self.next <= self.written);
-        self.flight.check(config, self.una, self.next);
-        assert!(self.trouble.is_some() || (self.state == State::Open && self.flight.sacked == 0));
+        assert!(self.snd_una <= self.snd_nxt && self.snd_nxt <= self.write_seq);
+        self.flight.check(config, self.snd_una, self.snd_nxt);
+        assert!(
+            self.recovery.is_some() || (self.ca_state == CongestionState::Open && self.flight.sacked == 0)
+        );
         self.receiver.check();
     }
 }

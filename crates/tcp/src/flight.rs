@@ -27,7 +27,7 @@ pub(crate) struct Run {
     pub(crate) len: u32,
     /// Segment boundaries lie at multiples of this from the start.
     pub(crate) mss: u16,
-    /// State bits.
+    /// CongestionState bits.
     pub(crate) state: u8,
 }
 
@@ -48,7 +48,7 @@ impl Run {
 pub(crate) struct Flight {
     pub(crate) runs: Runs,
     /// Everything sent and not acknowledged.
-    pub(crate) out: u32,
+    pub(crate) size: u32,
     /// Of that: received out of order.
     pub(crate) sacked: u32,
     /// Of that: held to be lost.
@@ -61,12 +61,12 @@ pub(crate) struct Flight {
     ends_full: bool,
 }
 
-/// What an acknowledgement, cumulative or selective, newly covered.
+/// What an acknowledgement, cumulative or selective, newly newly.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Covered {
+pub(crate) struct NewlyAcked {
     /// Copies sent from this time on did not cause the acknowledgement.
     pub(crate) spurious_from: u64,
-    /// Transmission time of the last run covered, such copies aside (RACK's round trip).
+    /// Transmission time of the last run newly, such copies aside (RACK's round trip).
     pub(crate) latest: u64,
     /// Units that left the network, SACKed before excluded.
     pub(crate) delivered: u32,
@@ -78,10 +78,10 @@ pub(crate) struct Covered {
     pub(crate) last_sent_at: Option<u64>,
     /// Something was covered that had been sent again.
     pub(crate) retransmitted: bool,
-    /// Something that was sent once and not SACKed before was covered, ending at or before the recovery
+    /// Something that was sent once and not SACKed before was newly, ending at or before the recovery
     /// point (F-RTO's and Eifel's evidence).
     pub(crate) original: bool,
-    /// The newest transmission covered: time, end, and whether it was a retransmission (RACK's step 1).
+    /// The newest transmission newly: time, end, and whether it was a retransmission (RACK's step 1).
     pub(crate) newest: Option<(u64, u64, bool)>,
     /// Lowest offset newly covered that had been sent once: the evidence of reordering.
     pub(crate) lowest_original: u64,
@@ -90,14 +90,14 @@ pub(crate) struct Covered {
 impl Flight {
     /// Units held to be in the network (RFC 6675's pipe, `tcp_packets_in_flight`).
     #[inline]
-    pub(crate) fn in_network(&self) -> u32 {
-        (self.out + self.retransmitted).saturating_sub(self.sacked + self.lost)
+    pub(crate) fn pipe(&self) -> u32 {
+        (self.size + self.retransmitted).saturating_sub(self.sacked + self.lost)
     }
 
     /// Appends a segment that was just sent for the first time.
     #[inline]
     pub(crate) fn push(&mut self, config: &Config, start: u64, len: u32, mss: u16, now: u64) {
-        self.out += config.units(len, mss);
+        self.size += config.units(len, mss);
         if let Some(last) = self.runs.back_mut()
             && last.sent_at == now
             && last.state == 0
@@ -112,9 +112,9 @@ impl Flight {
     }
 
     /// The fast path of [`acknowledge`](Self::acknowledge): nothing was lost, SACKed or sent again. Returns
-    /// units and the transmission times of the oldest and newest run covered.
+    /// units and the transmission times of the oldest and newest run newly.
     #[inline]
-    pub(crate) fn acknowledge_clean(&mut self, config: &Config, ack: u64) -> (u32, u64, u64) {
+    pub(crate) fn acknowledge_fast(&mut self, config: &Config, ack: u64) -> (u32, u64, u64) {
         let mut units = 0;
         let mut first = 0;
         let mut last = 0;
@@ -144,7 +144,7 @@ impl Flight {
                 break;
             }
         }
-        self.out -= units;
+        self.size -= units;
         (units, first, last)
     }
 
@@ -154,7 +154,7 @@ impl Flight {
         config: &Config,
         ack: u64,
         recovery_point: u64,
-        covered: &mut Covered,
+        newly: &mut NewlyAcked,
     ) {
         while let Some(run) = self.runs.front_mut() {
             if run.start >= ack {
@@ -173,12 +173,12 @@ impl Flight {
                 run.start = ack;
                 before - config.units(run.len, run.mss)
             };
-            self.out -= units;
+            self.size -= units;
             self.forget(state, units);
-            covered.acked += units;
+            newly.acked += units;
             if state & SACKED == 0 {
-                covered.delivered += units;
-                covered.note(start, end.min(ack), sent_at, state, recovery_point);
+                newly.delivered += units;
+                newly.note(start, end.min(ack), sent_at, state, recovery_point);
             }
         }
     }
@@ -199,7 +199,7 @@ impl Flight {
     }
 
     /// Marks what lies whole within `start..end` as received.
-    pub(crate) fn sack(&mut self, config: &Config, start: u64, end: u64, point: u64, covered: &mut Covered) {
+    pub(crate) fn sack(&mut self, config: &Config, start: u64, end: u64, point: u64, newly: &mut NewlyAcked) {
         self.split_at(config, start);
         self.split_at(config, end);
         let from = self.runs.partition_point(|run| run.start < start);
@@ -214,8 +214,8 @@ impl Flight {
             let units = config.units(run.len, run.mss);
             self.forget(run.state, units);
             self.sacked += units;
-            covered.delivered += units;
-            covered.note(run.start, run.end(), run.sent_at, run.state, point);
+            newly.delivered += units;
+            newly.note(run.start, run.end(), run.sent_at, run.state, point);
             self.runs[index].state = run.state & EVER_RETRANSMITTED | SACKED;
         }
         self.join(from);
@@ -224,8 +224,8 @@ impl Flight {
     /// Holds lost what `choose` selects of what is in the network; a copy of it is no longer counted as retransmitted.
     pub(crate) fn mark_lost(&mut self, config: &Config, mut choose: impl FnMut(&Run) -> bool) {
         for run in self.runs.iter_mut() {
-            let in_network = run.state & (LOST | SACKED) == 0 || run.is(RETRANSMITTED);
-            if run.is(SACKED) || !in_network || !choose(run) {
+            let pipe = run.state & (LOST | SACKED) == 0 || run.is(RETRANSMITTED);
+            if run.is(SACKED) || !pipe || !choose(run) {
                 continue;
             }
             let units = config.units(run.len, run.mss);
@@ -288,7 +288,7 @@ impl Flight {
             let state = run.state;
             self.runs.insert(index + 1, upper);
             if extra > 0 {
-                self.out += extra;
+                self.size += extra;
                 self.sacked += if state & SACKED != 0 { extra } else { 0 };
                 self.lost += if state & LOST != 0 { extra } else { 0 };
                 self.retransmitted += if state & RETRANSMITTED != 0 { extra } else { 0 };
@@ -373,7 +373,7 @@ impl Flight {
             assert!(!run.is(SACKED) || !run.is(LOST | RETRANSMITTED));
         }
         assert_eq!(expected, next, "runs end at the next offset");
-        assert_eq!(out, self.out);
+        assert_eq!(out, self.size);
         if config.sack {
             assert_eq!(sacked, self.sacked);
         }
@@ -382,7 +382,7 @@ impl Flight {
     }
 }
 
-impl Default for Covered {
+impl Default for NewlyAcked {
     fn default() -> Self {
         Self {
             spurious_from: u64::MAX,
@@ -399,7 +399,7 @@ impl Default for Covered {
     }
 }
 
-impl Covered {
+impl NewlyAcked {
     fn note(&mut self, start: u64, end: u64, sent_at: u64, state: u8, recovery_point: u64) {
         let again = state & EVER_RETRANSMITTED != 0;
         if again {

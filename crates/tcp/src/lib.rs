@@ -1,10 +1,69 @@
-//! TCP as kernels run it, one state machine per end of a connection, without I/O.
+//! TCP as kernels run it, without I/O: segments and deadlines in, segments out.
 //!
-//! An [`Endpoint`] is fed with [`handle_segment`](Endpoint::handle_segment),
-//! [`handle_deadline`](Endpoint::handle_deadline) and [`write`](Endpoint::write), and drained with
-//! [`poll_transmit`](Endpoint::poll_transmit), [`poll_deadline`](Endpoint::poll_deadline) and
-//! [`delivered`](Endpoint::delivered). Payload is only lengths; stream offsets are 64 bits wide, start at 0
-//! in each direction and never wrap.
+//! A [`Connection`] is one end of a TCP connection from SYN to TIME-WAIT (RFC 9293). It does no input or output and reads no
+//! clock. Its driver passes the time to every call:
+//!
+//! | input | output |
+//! |---|---|
+//! | [`connect`](Connection::connect), [`listen`](Connection::listen), [`send`](Connection::send), [`read`](Connection::read), [`close`](Connection::close), [`abort`](Connection::abort) | [`poll_transmit`](Connection::poll_transmit): a segment to put on the network |
+//! | [`handle_segment`](Connection::handle_segment): a segment came from the network | [`poll_deadline`](Connection::poll_deadline): when a timer expires |
+//! | [`handle_deadline`](Connection::handle_deadline): it is that late | [`received`](Connection::received), [`readable`](Connection::readable), [`state`](Connection::state) |
+//!
+//! After each input, drain `poll_transmit`, then ask `poll_deadline` anew. An [`Endpoint`] is the established part of a
+//! connection alone, for drivers whose connections are open from the start, as the simulator's are; there one [`Config`]
+//! serves many endpoints.
+//!
+//! Payload is lengths only: the driver moves the bytes. Stream offsets are 64 bits wide, start at 0 in each direction and
+//! never wrap; a driver that speaks the wire format adds its initial sequence numbers. A [`Config`] is a named profile, such
+//! as [`Config::linux_6`], or one changed field by field.
+//!
+//! ```
+//! use fanin_tcp::{Config, Connection, ConnectionState};
+//! use fanin_units::{Duration, Instant};
+//!
+//! let mut client = Connection::new(Config::linux_6());
+//! let mut server = Connection::new(Config::linux_6());
+//! server.listen()?;
+//! client.connect()?;
+//! client.send(100_000)?;
+//!
+//! // A perfect channel: each segment arrives a millisecond later.
+//! let mut now = Instant::START;
+//! while server.received() < 100_000 {
+//!     now = now + Duration::from_millis(1);
+//!     let sent: Vec<_> = std::iter::from_fn(|| client.poll_transmit(now)).collect();
+//!     sent.iter().for_each(|segment| server.handle_segment(now, segment));
+//!     server.read(u64::MAX);
+//!     let answers: Vec<_> = std::iter::from_fn(|| server.poll_transmit(now)).collect();
+//!     answers.iter().for_each(|segment| client.handle_segment(now, segment));
+//!     for end in [&mut client, &mut server] {
+//!         if end.poll_deadline().is_some_and(|deadline| deadline <= now) {
+//!             end.handle_deadline(now);
+//!         }
+//!     }
+//! }
+//! assert_eq!(client.state(), ConnectionState::Established);
+//! client.close();
+//! assert_eq!(client.state(), ConnectionState::FinWait1);
+//! # Ok::<(), fanin_tcp::WrongState>(())
+//! ```
+//!
+//! # Where things are
+//!
+//! | file | what |
+//! |---|---|
+//! | `connection/` | set-up, tear-down, RST (RFC 9293, RFC 5961) |
+//! | `endpoint.rs` | the state of an established connection |
+//! | `ack.rs` | an acknowledgement arrives: fast path, slow path |
+//! | `transmit.rs`, `segmentation.rs` | what may be sent: windows, Nagle's rule, bursts |
+//! | `rto.rs`, `timers.rs`, `timeout.rs` | round-trip time and RTO (RFC 6298), the timer, what a time-out does |
+//! | `loss_detection.rs`, `recovery.rs`, `reduction.rs`, `undo.rs` | RACK, FACK, SACK; fast recovery; PRR; Eifel and F-RTO |
+//! | `retransmit.rs`, `tail_loss_probe.rs` | retransmissions and probes |
+//! | `congestion/` | one file a congestion control |
+//! | `cwnd_validation.rs` | windows that the application leaves unused (RFC 7661) |
+//! | `flight.rs` | the retransmission queue |
+//! | `receiver.rs` | reassembly, delayed ACKs, the window offered |
+//! | `profile.rs` | named stacks, and how they differ |
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -13,35 +72,36 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod ack;
 mod config;
 mod congestion;
+mod connection;
 mod control;
-mod cubic;
-mod dctcp;
-mod detection;
+mod cwnd_validation;
 mod endpoint;
 mod flight;
-mod offload;
-mod opening;
+mod loss_detection;
 mod profile;
-mod receive;
+mod receiver;
 mod recovery;
+mod reduction;
 mod retransmit;
-mod rtt;
+mod rto;
 mod runs;
 mod segment;
-mod swift;
+mod segmentation;
+mod tail_loss_probe;
+mod timeout;
+mod timers;
+mod transmit;
 mod undo;
-mod validation;
-
-/// `TCP_TIMEOUT_MIN_US`: what Linux adds to probe and reordering timers, in picoseconds.
-const TIMEOUT_MARGIN: u64 = fanin_units::Duration::from_millis(2).get();
 
 pub use config::{
-    Config, CongestionControl, CubicParameters, DctcpParameters, DelayedAck, Growth, LossDetection,
-    Reduction, RtoConfig, RtoEstimator, RttSource, Segmentation, SwiftParameters, TimeoutRules, Validation,
-    WindowUnit,
+    Config, DelayedAck, Growth, LossDetection, Reduction, RtoConfig, RtoEstimator, RttSource, Segmentation,
+    TimeoutRules, Validation, WindowUnit,
 };
-pub use endpoint::{Endpoint, State, Stats, Written};
+pub use congestion::{CongestionControl, CubicParameters, DctcpParameters, SwiftParameters};
+pub use connection::{CloseReason, Connection, ConnectionLimits, ConnectionState, WrongState};
+pub use endpoint::{CongestionState, Endpoint, Stats, Written};
 pub use profile::PROFILES;
-pub use segment::{Flags, Framing, SackBlock, Segment};
+pub use segment::{Flags, Framing, SackBlock, Segment, SynOptions};

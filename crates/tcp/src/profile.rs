@@ -37,9 +37,10 @@
 use fanin_units::Duration;
 
 use crate::config::{
-    Config, CongestionControl, CubicParameters, DelayedAck, Growth, LossDetection, Reduction, RtoConfig,
-    RtoEstimator, RttSource, Segmentation, TimeoutRules, Validation, WindowUnit,
+    Config, DelayedAck, Growth, LossDetection, Reduction, RtoConfig, RtoEstimator, RttSource, Segmentation,
+    TimeoutRules, Validation, WindowUnit,
 };
+use crate::congestion::{CongestionControl, CubicParameters};
 
 /// Names of the profiles.
 pub const PROFILES: [&str; 5] = ["linux-2.6.26", "linux-2.6.32", "linux-6", "ns3-newreno", "textbook"];

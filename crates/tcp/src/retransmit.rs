@@ -1,39 +1,40 @@
-//! What is sent again or out of turn: segments taken for lost, and probes of a tail or of a closed window.
+//! What is sent out of turn: retransmissions and probes of a closed window.
 //!
-//! Follows `tcp_xmit_retransmit_queue` and `tcp_send_loss_probe` of `net/ipv4/tcp_output.c`; RFC 8985 §7.
+//! Follows `tcp_xmit_retransmit_queue` and `tcp_write_wakeup` of `net/ipv4/tcp_output.c`.
 
 use fanin_units::Instant;
 
 use crate::config::{Config, LossDetection};
-use crate::endpoint::{Endpoint, Force, State, Timer};
+use crate::endpoint::{CongestionState, Endpoint, Forced};
 use crate::flight::{EVER_RETRANSMITTED, SACKED};
 use crate::segment::{Flags, Segment};
+use crate::timers::Timer;
 
 impl Endpoint {
-    /// Whether [`poll_retransmission`](Self::poll_retransmission) has to be asked: mostly the window is full.
+    /// Whether [`poll_retransmission`](Self::poll_retransmission) may have a segment: a cheap test before it.
     #[inline]
     pub(crate) fn may_retransmit(&self, config: &Config) -> bool {
-        let is_repairing = matches!(self.state, State::Recovery | State::Loss);
-        let has_room = self.flight.in_network() + config.segment_units() <= self.window.cwnd;
-        self.force != Force::None || (is_repairing & has_room)
+        let is_repairing = matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss);
+        let has_room = self.flight.pipe() + config.segment_units() <= self.window.cwnd;
+        self.forced != Forced::None || (is_repairing & has_room)
     }
 
-    /// What is to be sent again, or sent out of turn, now.
+    /// The next retransmission or probe to send now.
     pub(crate) fn poll_retransmission(&mut self, config: &Config, now: Instant) -> Option<Segment> {
-        match core::mem::replace(&mut self.force, Force::None) {
-            Force::TailLossProbe => return self.send_probe(config, now),
-            Force::WindowProbe => return self.window_probe(config, now),
-            Force::Head => {
+        match core::mem::replace(&mut self.forced, Forced::None) {
+            Forced::TailLossProbe => return self.send_tail_loss_probe(config, now),
+            Forced::WindowProbe => return self.send_window_probe(config, now),
+            Forced::LostHead => {
                 if let Some(index) = self.flight.next_lost() {
                     return Some(self.retransmit(config, now, index));
                 }
             }
-            Force::None | Force::Syn => {}
+            Forced::None => {}
         }
-        if !matches!(self.state, State::Recovery | State::Loss) {
+        if !matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss) {
             return None;
         }
-        if self.flight.in_network() + config.segment_units() > self.window.cwnd {
+        if self.flight.pipe() + config.segment_units() > self.window.cwnd {
             return None;
         }
         if let Some(index) = self.flight.next_lost() {
@@ -41,8 +42,8 @@ impl Endpoint {
         }
         // RFC 6675 §4 NextSeg rule 3: nothing lost, nothing new to send: what lies below the highest SACK.
         if config.detection() == LossDetection::Rfc6675
-            && self.state == State::Recovery
-            && self.written_beyond_next() == 0
+            && self.ca_state == CongestionState::Recovery
+            && self.unsent() == 0
             && let Some(highest) = self.flight.highest_sacked()
             && let Some(index) = self
                 .flight
@@ -54,75 +55,45 @@ impl Endpoint {
         None
     }
 
-    fn retransmit(&mut self, config: &Config, now: Instant, index: usize) -> Segment {
+    /// Retransmits the first segment of run `index`.
+    pub(crate) fn retransmit(&mut self, config: &Config, now: Instant, index: usize) -> Segment {
         let (offset, len) = self.flight.retransmit(config, index, now.get());
-        let units = config.units(len, self.segment_size());
+        debug_assert!(offset >= self.snd_una && offset + u64::from(len) <= self.snd_nxt);
+        let units = config.units(len, self.mss);
         let stamp = config.timestamp(now);
-        let next = self.next;
-        let trouble = self.trouble();
-        trouble.sent_units += units;
-        trouble.clean_from = trouble.clean_from.max(next);
-        trouble.first_retransmission.get_or_insert(stamp);
-        if trouble.undo_from.is_some() {
-            *trouble.undo_retransmissions.get_or_insert(0) += 1;
+        let snd_nxt = self.snd_nxt;
+        let recovery = self.recovery_mut();
+        recovery.prr_out += units;
+        recovery.retransmitted_below = recovery.retransmitted_below.max(snd_nxt);
+        recovery.retrans_stamp.get_or_insert(stamp);
+        if recovery.undo_marker.is_some() {
+            *recovery.undo_retrans.get_or_insert(0) += 1;
         }
-        self.segments += 1;
+        self.segments_sent += 1;
         self.counters.retransmits += 1;
         self.last_sent_at = now.get();
-        // RFC 6298 §5.1 leaves a timer alone that runs; Linux starts it anew with the head (tcp_xmit_retransmit_queue).
+        // RFC 6298 §5.1 leaves a running timer alone; Linux restarts it with the head (tcp_xmit_retransmit_queue).
         let restarts = match self.timer {
             Timer::None => true,
             Timer::Reordering => false,
-            Timer::Retransmission => offset == self.una && !config.impatient,
-            Timer::TailLossProbe | Timer::WindowProbe => offset == self.una,
+            Timer::Retransmission => offset == self.snd_una && !config.impatient,
+            Timer::TailLossProbe | Timer::WindowProbe => offset == self.snd_una,
         };
         if restarts {
             let rto = self.jittered(config, now, self.rtt.rto(config).get());
             self.start_timer(config, Timer::Retransmission, now.get(), rto);
         }
         let mut flags = Flags::ACK | Flags::RETRANSMISSION;
-        if offset + u64::from(len) == self.next && self.written_beyond_next() == 0 {
+        if offset + u64::from(len) == self.snd_nxt && self.unsent() == 0 {
             flags.insert(Flags::PSH);
         }
-        self.finish(config, now, offset, len, flags)
+        self.make_segment(config, now, offset, len, flags)
     }
 
-    // tcp_send_loss_probe; RFC 8985 §7.3.
-    fn send_probe(&mut self, config: &Config, now: Instant) -> Option<Segment> {
-        if self.flight.out == 0 {
-            return None;
-        }
-        self.counters.probes += 1;
-        let segment = match self.forced_new(config, now) {
-            Some(segment) => {
-                let next = self.next;
-                self.trouble().probe = Some((next, false));
-                segment
-            }
-            None => {
-                let last = *self.flight.runs.back()?;
-                // The last segment of the last run.
-                let tail = match last.len % u32::from(last.mss) {
-                    0 => u32::from(last.mss).min(last.len),
-                    rest => rest,
-                };
-                self.flight.split_at(config, last.end() - u64::from(tail));
-                let index = self.flight.runs.len() - 1;
-                let segment = self.retransmit(config, now, index);
-                let next = self.next;
-                self.trouble().probe = Some((next, true));
-                segment
-            }
-        };
-        // The RTO counts from the probe.
-        let rto = self.rtt.rto(config).get();
-        self.start_timer(config, Timer::Retransmission, now.get(), rto);
-        Some(segment)
-    }
-
-    pub(crate) fn forced_new(&mut self, config: &Config, now: Instant) -> Option<Segment> {
-        let len = self.written_beyond_next().min(u64::from(self.mss)) as u32;
-        if len == 0 || self.next + u64::from(len) > self.window_edge {
+    /// Sends new data without regard to the congestion window, if the offered window has room.
+    pub(crate) fn send_new_forced(&mut self, config: &Config, now: Instant) -> Option<Segment> {
+        let len = self.unsent().min(u64::from(self.mss)) as u32;
+        if len == 0 || self.snd_nxt + u64::from(len) > self.snd_wnd_end {
             return None;
         }
         let mut segment = Segment::default();
@@ -130,25 +101,24 @@ impl Endpoint {
         Some(segment)
     }
 
-    /// A probe of a closed window: what fits of the next segment, or a byte that the peer has already
+    /// Probes a closed window: sends what fits of the next segment, or an old offset that the peer must acknowledge
     /// (`tcp_write_wakeup`).
-    pub(crate) fn window_probe(&mut self, config: &Config, now: Instant) -> Option<Segment> {
-        let room = self.window_edge.saturating_sub(self.next).min(self.written_beyond_next());
-        let len = room.min(u64::from(self.mss)) as u32;
-        if self.flight.out == 0 && self.written_beyond_next() > 0 {
-            let delay = (self.rtt.rto(config).get() << self.probe_backoff.min(16)).min(config.rto.max.get());
-            self.start_timer(config, Timer::WindowProbe, now.get(), delay);
+    fn send_window_probe(&mut self, config: &Config, now: Instant) -> Option<Segment> {
+        if self.unsent() == 0 {
+            return None;
         }
+        if self.flight.size == 0 {
+            self.start_window_probe_timer(config, now);
+        }
+        let room = self.snd_wnd_end.saturating_sub(self.snd_nxt).min(self.unsent());
+        let len = room.min(u64::from(self.mss)) as u32;
         if len > 0 {
             let mut segment = Segment::default();
             self.send_new(config, now, len, &mut segment);
             return Some(segment);
         }
-        if self.written_beyond_next() == 0 {
-            return None;
-        }
         self.counters.probes += 1;
-        self.acks += 1;
-        Some(self.finish(config, now, self.una.saturating_sub(1), 0, Flags::ACK))
+        self.acks_sent += 1;
+        Some(self.make_segment(config, now, self.snd_una.saturating_sub(1), 0, Flags::ACK))
     }
 }

@@ -9,7 +9,7 @@ impl Flags {
     pub const NONE: Self = Self(0);
     /// The acknowledgement field counts (every segment but a first SYN).
     pub const ACK: Self = Self(1);
-    /// Opens a connection. It occupies no offset: the stream's first byte is 0.
+    /// Opens a connection. Unlike in RFC 9293 it occupies no offset: the stream's first byte has offset 0.
     pub const SYN: Self = Self(1 << 1);
     /// The end of what the application wrote.
     pub const PSH: Self = Self(1 << 2);
@@ -33,6 +33,10 @@ impl Flags {
     pub const RETRANSMISSION: Self = Self(1 << 11);
     /// The first SACK block reports a duplicate (RFC 2883; implied by its place on the wire).
     pub const DSACK: Self = Self(1 << 12);
+    /// The sender's stream ends here. It occupies one offset, that after the last byte.
+    pub const FIN: Self = Self(1 << 13);
+    /// Resets the connection.
+    pub const RST: Self = Self(1 << 14);
 
     /// Whether all bits of `other` are set.
     #[inline]
@@ -127,16 +131,62 @@ pub struct Segment {
     pub flags: Flags,
 }
 
+/// Options that only a SYN carries (RFC 9293 §3.2, RFC 7323, RFC 2018). Timestamps are [`Flags::TIMESTAMP`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SynOptions {
+    /// Largest segment that the sender of the SYN accepts, TCP options included.
+    pub mss: u16,
+    /// Its window scale, `None` without the option.
+    pub window_scale: Option<u8>,
+    /// Whether it accepts SACK blocks.
+    pub sack_permitted: bool,
+}
+
+/// A SYN without options: RFC 9293 §3.7.1 assumes an MSS of 536 bytes.
+impl Default for SynOptions {
+    fn default() -> Self {
+        Self { mss: 536, window_scale: None, sack_permitted: false }
+    }
+}
+
 /// Largest TCP option space in bytes (RFC 9293 §3.1).
 const OPTION_BYTES_MAX: u32 = 40;
 /// Timestamp option with its two bytes of padding (RFC 7323 appendix A).
-const TIMESTAMP_BYTES: u32 = 12;
+pub(crate) const TIMESTAMP_BYTES: u32 = 12;
 /// M21TCP option: kind, length, 16-bit id that says forward or echo, 32-bit window.
-pub(super) const M21_BYTES: u32 = 8;
+pub(crate) const M21_BYTES: u32 = 8;
 /// IPv4 and TCP headers without options.
 const HEADER_BYTES: u32 = 40;
 
 impl Segment {
+    /// The options of a SYN. They lie where another segment has its third SACK block: a SYN has none.
+    pub fn syn_options(&self) -> SynOptions {
+        let SackBlock { start: mss, end: bits } = self.sack[2];
+        if !self.flags.contains(Flags::SYN) || mss == 0 {
+            return SynOptions::default();
+        }
+        let scale = bits & 0xff;
+        SynOptions {
+            mss: mss as u16,
+            window_scale: (scale > 0).then(|| scale as u8 - 1),
+            sack_permitted: bits & 0x100 != 0,
+        }
+    }
+
+    /// Sets the options of a SYN.
+    pub fn set_syn_options(&mut self, options: SynOptions) {
+        assert!(self.flags.contains(Flags::SYN) && options.mss > 0, "{options:?} on {:?}", self.flags);
+        let scale = options.window_scale.map_or(0, |scale| i32::from(scale.min(14)) + 1);
+        let bits = scale | if options.sack_permitted { 0x100 } else { 0 };
+        self.sack[2] = SackBlock { start: i32::from(options.mss), end: bits };
+    }
+
+    /// The offset after the segment: payload and FIN occupy offsets.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.offset + u64::from(self.payload) + u64::from(self.flags.contains(Flags::FIN))
+    }
+
     /// How many SACK blocks it carries.
     #[inline]
     pub fn sack_count(&self) -> usize {
@@ -218,6 +268,22 @@ impl Framing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_of_a_syn() {
+        let mut syn = Segment { flags: Flags::SYN, ..Segment::default() };
+        assert_eq!(syn.syn_options(), SynOptions::default());
+        for options in [
+            SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true },
+            SynOptions { mss: 65_535, window_scale: Some(0), sack_permitted: false },
+            SynOptions { mss: 536, window_scale: None, sack_permitted: true },
+        ] {
+            syn.set_syn_options(options);
+            assert_eq!((syn.syn_options(), syn.sack_count()), (options, 0));
+        }
+        let fin = Segment { offset: 10, payload: 5, flags: Flags::FIN | Flags::ACK, ..Segment::default() };
+        assert_eq!((syn.end(), fin.end()), (0, 16));
+    }
 
     #[test]
     fn sizes_on_the_wire() {

@@ -1,36 +1,54 @@
-//! Taking a reduction back that proves needless: Eifel (RFC 3522), DSACK (RFC 3708), F-RTO (RFC 5682).
+//! Undoing a reduction that proved needless: Eifel (RFC 3522), DSACK (RFC 3708), F-RTO (RFC 5682).
 
 use fanin_units::Instant;
 
 use crate::config::Config;
 use crate::endpoint::Endpoint;
-use crate::recovery::{Ack, Trouble};
+use crate::recovery::{AckEvent, RecoveryState};
 
 impl Endpoint {
-    pub(super) fn clear_undo(&mut self) {
-        let trouble = self.trouble();
-        trouble.undo_from = None;
-        trouble.undo_retransmissions = None;
-        trouble.threshold_before = 0;
-        trouble.first_retransmission = None;
-        trouble.frto = false;
+    /// Takes a DSACK block that ends at `end` (RFC 2883, RFC 3708; `tcp_check_dsack`).
+    pub(crate) fn handle_dsack(&mut self, end: u64) {
+        let mut is_spurious = false;
+        let recovery = self.recovery_mut();
+        if let (Some(marker), Some(left)) = (recovery.undo_marker, recovery.undo_retrans)
+            && end > marker
+            && left > 0
+        {
+            recovery.undo_retrans = Some(left - 1);
+            is_spurious = true;
+        }
+        if recovery.rack_steps < 64 {
+            recovery.rack_steps += 1;
+        }
+        self.counters.spurious += u32::from(is_spurious);
     }
 
-    // tcp_may_undo and tcp_packet_delayed: all retransmissions were reported as duplicates, or the ACK was
-    // caused by something sent before the first of them (RFC 3522).
-    fn may_undo(&self, config: &Config, ack: &Ack) -> bool {
-        let Some(trouble) = &self.trouble else { return false };
-        if !config.undo || trouble.undo_from.is_none() {
+    /// Forgets the reduction, which can no longer be undone.
+    pub(crate) fn clear_undo(&mut self) {
+        let recovery = self.recovery_mut();
+        recovery.undo_marker = None;
+        recovery.undo_retrans = None;
+        recovery.prior_ssthresh = 0;
+        recovery.retrans_stamp = None;
+        recovery.frto = false;
+    }
+
+    /// Whether the reduction was needless (`tcp_may_undo`): all retransmissions were reported as duplicates, nothing was
+    /// retransmitted, or the ACK echoes a timestamp from before the first retransmission (RFC 3522).
+    fn may_undo(&self, config: &Config, ack: &AckEvent) -> bool {
+        let Some(recovery) = &self.recovery else { return false };
+        if !config.undo || recovery.undo_marker.is_none() {
             return false;
         }
-        let by_timestamp = trouble
-            .first_retransmission
-            .is_some_and(|stamp| ack.ts_echo != 0 && ack.ts_echo < stamp && ack.advanced);
-        trouble.undo_retransmissions == Some(0) || by_timestamp || trouble.first_retransmission.is_none()
+        let by_timestamp = recovery
+            .retrans_stamp
+            .is_some_and(|stamp| ack.ts_echo != 0 && ack.ts_echo < stamp && ack.advances);
+        recovery.undo_retrans == Some(0) || by_timestamp || recovery.retrans_stamp.is_none()
     }
 
-    /// Takes the reduction back. Returns whether it did.
-    pub(super) fn try_undo(&mut self, config: &Config, ack: &Ack) -> bool {
+    /// Undoes the reduction if it was needless. Returns whether it did.
+    pub(crate) fn try_undo(&mut self, config: &Config, ack: &AckEvent) -> bool {
         if !self.may_undo(config, ack) {
             return false;
         }
@@ -38,24 +56,26 @@ impl Endpoint {
         true
     }
 
-    pub(super) fn try_undo_dsack(&mut self, config: &Config, now: Instant) -> bool {
-        let all = self
-            .trouble
+    /// Undoes the reduction if DSACKs reported all retransmissions (`tcp_try_undo_dsack`). Returns whether it did.
+    pub(crate) fn try_undo_dsack(&mut self, config: &Config, now: Instant) -> bool {
+        let all_reported = self
+            .recovery
             .as_ref()
-            .is_some_and(|trouble| trouble.undo_from.is_some() && trouble.undo_retransmissions == Some(0));
-        if all && config.undo {
+            .is_some_and(|recovery| recovery.undo_marker.is_some() && recovery.undo_retrans == Some(0));
+        if all_reported && config.undo {
             self.undo(config, now, false);
         }
-        all && config.undo
+        all_reported && config.undo
     }
 
-    pub(super) fn try_undo_partial(&mut self, config: &Config, ack: &Ack, original: bool) -> bool {
-        // Only timestamps tell it early (tcp_try_undo_partial).
-        let stamped = self.trouble.as_ref().is_some_and(|trouble| {
-            trouble.undo_from.is_some()
-                && trouble.first_retransmission.is_some_and(|stamp| ack.ts_echo != 0 && ack.ts_echo < stamp)
+    /// Undoes the reduction on a partial ACK, where a timestamp proves it needless (`tcp_try_undo_partial`). Returns
+    /// whether it did.
+    pub(crate) fn try_undo_partial(&mut self, config: &Config, ack: &AckEvent, original: bool) -> bool {
+        let by_timestamp = self.recovery.as_ref().is_some_and(|recovery| {
+            recovery.undo_marker.is_some()
+                && recovery.retrans_stamp.is_some_and(|stamp| ack.ts_echo != 0 && ack.ts_echo < stamp)
         });
-        if !(config.undo && stamped && original) || self.flight.retransmitted > 0 {
+        if !(config.undo && by_timestamp && original) || self.flight.retransmitted > 0 {
             return false;
         }
         self.undo(config, ack.now, true);
@@ -63,25 +83,25 @@ impl Endpoint {
         true
     }
 
-    /// `tcp_undo_cwnd_reduction`.
-    fn undo(&mut self, config: &Config, now: Instant, unmark: bool) {
-        let needless = self.trouble().undo_retransmissions.unwrap_or(0);
+    /// Restores window and threshold (`tcp_undo_cwnd_reduction`).
+    fn undo(&mut self, config: &Config, now: Instant, unmark_lost: bool) {
+        let needless = self.recovery_mut().undo_retrans.unwrap_or(0);
         self.counters.spurious += needless;
-        if unmark {
+        if unmark_lost {
             self.flight.unmark_lost();
         }
-        let &mut Trouble { threshold_before, cwnd_before, .. } = self.trouble();
-        if threshold_before > 0 {
-            self.window.cwnd = self.window.undone(config, cwnd_before);
-            self.window.ssthresh = self.window.ssthresh.max(threshold_before);
+        let &mut RecoveryState { prior_ssthresh, prior_cwnd, .. } = self.recovery_mut();
+        if prior_ssthresh > 0 {
+            self.window.cwnd = self.congestion.undo_cwnd(config, &self.window, prior_cwnd);
+            self.window.ssthresh = self.window.ssthresh.max(prior_ssthresh);
         }
-        self.flight_stamp = now.get();
+        self.cwnd_stamp = now.get();
         self.clear_undo();
     }
 
-    /// The time-out was spurious (F-RTO): as before it.
-    pub(super) fn undo_time_out(&mut self, config: &Config, now: Instant) -> bool {
-        if self.trouble().undo_from.is_none() {
+    /// Undoes a time-out that F-RTO found spurious. Returns whether it did.
+    pub(crate) fn undo_timeout(&mut self, config: &Config, now: Instant) -> bool {
+        if self.recovery_mut().undo_marker.is_none() {
             return false;
         }
         self.undo(config, now, true);

@@ -8,7 +8,7 @@ mod harness;
 
 use std::fmt::Write;
 
-use fanin_tcp::{Config, Endpoint, Flags, SackBlock, Segment};
+use fanin_tcp::{Config, Connection, Flags, SackBlock, Segment, SynOptions};
 use fanin_units::{Duration, Instant};
 
 /// How late the kernel's answers were seen, in milliseconds: two thread switches.
@@ -117,21 +117,27 @@ fn show(segment: &Segment) -> String {
 
 fn play(script: &Script) -> Vec<(f64, bool, String)> {
     let config = Config::profile(&script.profile).expect("a profile");
-    let mut end = Endpoint::connecting(&config);
+    let mut connection = Connection::new(config.clone());
+    connection.connect().expect("a closed connection");
     // The connection opens some time before the script's zero, off the timer's ticks.
     let mut now = Instant::START + Duration::from_micros(100_700);
-    let syn = end.poll_transmit(&config, now).expect("a SYN");
+    let syn = connection.poll_transmit(now).expect("a SYN");
     assert!(syn.flags.contains(Flags::SYN));
     now = now + script.rtt;
-    let answer = Segment {
+    let mut answer = Segment {
         flags: Flags::SYN | Flags::ACK | Flags::TIMESTAMP,
         window: 65_535,
         ts_value: 1,
         ts_echo: syn.ts_value,
         ..Segment::default()
     };
-    end.handle_segment(&config, now, &answer);
-    assert!(end.poll_transmit(&config, now).is_some(), "the handshake's ACK");
+    answer.set_syn_options(SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true });
+    connection.handle_segment(now, &answer);
+    assert!(connection.poll_transmit(now).is_some(), "the handshake's ACK");
+    assert_eq!(connection.config(), &config, "the kernel agrees to everything");
+    // From here on the connection's endpoint, whose application reads at once.
+    let mut end = connection.endpoint().clone();
+    end.set_reading(true);
     now = now + Duration::from_millis(50);
     let window = script.window >> 7 << 7;
     let opening = Segment { flags: Flags::ACK, window, ts_echo: 1, ..Segment::default() };

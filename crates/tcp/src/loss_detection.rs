@@ -1,46 +1,45 @@
-//! Which segments are lost: duplicate ACKs, RFC 6675, FACK, RACK.
+//! Loss detection: duplicate ACKs (RFC 5681), SACK (RFC 6675), FACK, RACK (RFC 8985).
 
 use fanin_units::Instant;
 
 use crate::config::{Config, LossDetection};
-use crate::endpoint::{Endpoint, State};
-use crate::flight::{Covered, EVER_RETRANSMITTED, LOST, RETRANSMITTED, SACKED};
-use crate::recovery::Ack;
+use crate::endpoint::{CongestionState, Endpoint};
+use crate::flight::{EVER_RETRANSMITTED, LOST, NewlyAcked, RETRANSMITTED, SACKED};
+use crate::recovery::AckEvent;
 
 impl Endpoint {
-    // RFC 8985 §6.2 step 2; tcp_rack_advance, which takes the round trip of the last one covered.
-    pub(super) fn advance_rack(&mut self, now: Instant, latest: u64, sent_at: u64, end: u64, again: bool) {
-        let trouble = self.trouble();
+    // RFC 8985 §6.2 step 2; tcp_rack_advance, which takes the round trip of the last one newly.
+    pub(crate) fn advance_rack(&mut self, now: Instant, latest: u64, sent_at: u64, end: u64, again: bool) {
+        let recovery = self.recovery_mut();
         if !again {
-            trouble.latest_delivery = trouble.latest_delivery.max(sent_at);
+            recovery.latest_delivery = recovery.latest_delivery.max(sent_at);
         }
-        trouble.rack_rtt = now.get() - latest;
-        trouble.rack_advanced = true;
-        if (sent_at, end) > (trouble.rack_sent_at, trouble.rack_end) {
-            trouble.rack_sent_at = sent_at;
-            trouble.rack_end = end;
+        recovery.rack_rtt = now.get() - latest;
+        recovery.rack_advanced = true;
+        if (sent_at, end) > (recovery.rack_sent_at, recovery.rack_end) {
+            recovery.rack_sent_at = sent_at;
+            recovery.rack_end = end;
         }
     }
 
-    // tcp_check_sack_reordering: an original arrived that lies below one that arrived before it.
-    pub(super) fn note_reordering(&mut self, config: &Config, prior_fack: u64, covered: &Covered) {
-        if covered.lowest_original == 0 || !config.sack {
+    /// Learns the reordering degree from an original that arrived after one above it (`tcp_check_sack_reordering`).
+    pub(crate) fn note_reordering(&mut self, config: &Config, prior_fack: u64, newly: &NewlyAcked) {
+        if newly.lowest_original == 0 || !config.sack {
             return;
         }
-        let lowest = covered.lowest_original - 1;
+        let lowest = newly.lowest_original - 1;
         if lowest >= prior_fack {
             return;
         }
         self.reordering_seen = true;
         let segment = config.segment_units();
-        let distance =
-            config.units((prior_fack - lowest).min(u64::from(u32::MAX)) as u32, self.segment_size());
+        let distance = config.units((prior_fack - lowest).min(u64::from(u32::MAX)) as u32, self.mss);
         let most = config.reordering_max.saturating_mul(segment);
         self.reordering = self.reordering.max(distance.min(most));
     }
 
-    // tcp_time_to_recover, besides proven losses.
-    pub(super) fn is_time_to_recover(&self, config: &Config) -> bool {
+    /// Whether duplicate ACKs or SACKs suffice to enter recovery (`tcp_time_to_recover`), proven losses aside.
+    pub(crate) fn is_time_to_recover(&self, config: &Config) -> bool {
         let segment = config.segment_units();
         match config.detection() {
             LossDetection::DuplicateAcks => self.flight.sacked >= config.reordering * segment,
@@ -49,18 +48,17 @@ impl Endpoint {
                 if fackets > self.reordering {
                     return true;
                 }
-                // A small flight cannot yield three: half of it will do when nothing new can be sent.
-                let packets = self.flight.out;
+                // A small flight cannot yield three duplicates: half of it suffices when nothing new can be sent.
+                let packets = self.flight.size;
                 packets <= self.reordering
                     && self.flight.sacked >= (packets / 2).max(config.reordering * segment)
-                    && (self.written_beyond_next() == 0 || self.flight.in_network() >= self.window.cwnd)
+                    && (self.unsent() == 0 || self.flight.pipe() >= self.window.cwnd)
             }
             LossDetection::Rfc6675 | LossDetection::Rack => false,
         }
     }
 
-    /// Units from the cumulative point to the highest SACK (`fackets_out`); SACKed units alone once
-    /// reordering was seen, which turns FACK off.
+    /// Units from SND.UNA to the highest SACK (`fackets_out`). Reordering turns FACK off: then SACKed units alone.
     fn fackets(&self, config: &Config) -> u32 {
         if self.reordering_seen {
             return self.flight.sacked + config.segment_units();
@@ -77,15 +75,21 @@ impl Endpoint {
         }
     }
 
-    /// Marks what the rule in force holds lost.
+    /// Declares lost what the rule in force finds lost.
     #[inline]
-    pub(super) fn detect_losses(&mut self, config: &Config, now: Instant, ack: &Ack, newly_sacked: bool) {
+    pub(crate) fn detect_losses(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        ack: &AckEvent,
+        newly_sacked: bool,
+    ) {
         if config.detection() != LossDetection::DuplicateAcks {
             self.detect_by_sacks(config, now, ack, newly_sacked);
         }
     }
 
-    fn detect_by_sacks(&mut self, config: &Config, now: Instant, ack: &Ack, newly_sacked: bool) {
+    fn detect_by_sacks(&mut self, config: &Config, now: Instant, ack: &AckEvent, newly_sacked: bool) {
         match config.detection() {
             LossDetection::DuplicateAcks => {}
             LossDetection::Rfc6675 => {
@@ -93,20 +97,22 @@ impl Endpoint {
                 self.detect_lost_retransmissions(config);
             }
             LossDetection::Fack => {
-                if self.state == State::Recovery && (ack.duplicate || newly_sacked || ack.advanced) {
+                if self.ca_state == CongestionState::Recovery
+                    && (ack.is_duplicate || newly_sacked || ack.advances)
+                {
                     self.detect_fack(config);
                     self.detect_lost_retransmissions(config);
                 }
             }
             LossDetection::Rack => {
-                if core::mem::replace(&mut self.trouble().rack_advanced, false) || newly_sacked {
+                if core::mem::replace(&mut self.recovery_mut().rack_advanced, false) || newly_sacked {
                     self.detect_rack(config, now);
                 }
             }
         }
     }
 
-    // RFC 6675 §4, IsLost: more than two segments' worth SACKed above, or three separate SACKed ranges.
+    /// RFC 6675 §4, IsLost: more than two segments' worth SACKed above, or three separate SACKed ranges.
     fn detect_rfc6675(&mut self, config: &Config) {
         if self.flight.sacked == 0 {
             return;
@@ -131,7 +137,7 @@ impl Endpoint {
         self.flight.mark_lost(config, |run| run.start < lost_below && !run.is(LOST | EVER_RETRANSMITTED));
     }
 
-    // tcp_update_scoreboard and tcp_mark_head_lost.
+    /// `tcp_update_scoreboard` and `tcp_mark_head_lost`: what lies further below the highest SACK than the reordering degree.
     fn detect_fack(&mut self, config: &Config) {
         let segment = config.segment_units();
         let Some(highest) = self.flight.highest_sacked() else { return };
@@ -140,7 +146,7 @@ impl Endpoint {
         } else {
             (self.fackets(config).saturating_sub(self.reordering).max(segment), true)
         };
-        let mut limit = self.una;
+        let mut limit = self.snd_una;
         for run in self.flight.runs.iter() {
             if run.start >= highest || budget == 0 {
                 break;
@@ -159,33 +165,33 @@ impl Endpoint {
         self.flight.mark_lost(config, |run| run.start < limit && !run.is(LOST | EVER_RETRANSMITTED));
     }
 
-    // tcp_mark_lost_retrans: something first sent after the retransmission has arrived.
+    /// A retransmission is lost if a segment arrived that was first sent after it (`tcp_mark_lost_retrans`).
     fn detect_lost_retransmissions(&mut self, config: &Config) {
         if self.flight.retransmitted == 0 || self.reordering_seen {
             return;
         }
-        let latest = self.trouble().latest_delivery;
+        let latest = self.recovery_mut().latest_delivery;
         self.flight.mark_lost(config, |run| run.is(RETRANSMITTED) && run.sent_at < latest);
     }
 
-    // RFC 8985 §6.2 step 4; tcp_rack_reo_wnd. In picoseconds.
+    /// RACK.reo_wnd in picoseconds (RFC 8985 §6.2 step 4; `tcp_rack_reo_wnd`).
     fn reordering_window(&self, config: &Config) -> u64 {
         if !self.reordering_seen
-            && (matches!(self.state, State::Recovery | State::Loss)
+            && (matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss)
                 || self.flight.sacked >= config.reordering * config.segment_units())
         {
             return 0;
         }
-        let steps = u64::from(self.trouble.as_ref().map_or(1, |trouble| trouble.rack_steps));
+        let steps = u64::from(self.recovery.as_ref().map_or(1, |recovery| recovery.rack_steps));
         let srtt = self.rtt.smoothed(config).get();
         (self.rtt.min_ps(config).unwrap_or(0) / 4 * steps).min(srtt)
     }
 
-    // RFC 8985 §6.2 step 5; tcp_rack_detect_loss.
-    pub(super) fn detect_rack(&mut self, config: &Config, now: Instant) {
+    /// RFC 8985 §6.2 step 5; `tcp_rack_detect_loss`.
+    pub(crate) fn detect_rack(&mut self, config: &Config, now: Instant) {
         let window = self.reordering_window(config);
-        let trouble = self.trouble();
-        let (sent_at, end, rtt) = (trouble.rack_sent_at, trouble.rack_end, trouble.rack_rtt);
+        let recovery = self.recovery_mut();
+        let (sent_at, end, rtt) = (recovery.rack_sent_at, recovery.rack_end, recovery.rack_rtt);
         let mut wait = 0;
         self.flight.mark_lost(config, |run| {
             if (run.sent_at, run.end()) >= (sent_at, end) {
@@ -195,6 +201,6 @@ impl Endpoint {
             wait = wait.max(left);
             left == 0
         });
-        self.trouble().rack_wait = wait;
+        self.recovery_mut().rack_wait = wait;
     }
 }

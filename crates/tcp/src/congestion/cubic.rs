@@ -1,12 +1,29 @@
 //! CUBIC (RFC 9438) in Linux's integers (`net/ipv4/tcp_cubic.c`), HyStart included.
 //!
-//! Window sizes are in segments, times in milliseconds, and the time of the cubic function in 1/1024 s, as in
+//! CongestionWindow sizes are in segments, times in milliseconds, and the time of the cubic function in 1/1024 s, as in
 //! the kernel: `W(t) = C (t - K)³ + W_max` with `C = scale / 1024 · 10`, `K = ∛((W_max - cwnd) / C)`.
 
 use fanin_units::Instant;
 
-use crate::config::{Config, CubicParameters};
-use crate::congestion::AckView;
+use super::{AckSample, CongestionWindow};
+use crate::config::Config;
+
+/// Variants of CUBIC.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CubicParameters {
+    /// Multiplicative decrease in 1/1024: 717 is 0.7.
+    pub beta: u32,
+    /// The constant C in 10/1024 per second cubed: 41 is 0.4.
+    pub scale: u32,
+    /// Whether HyStart's delay and ACK-train signals end slow start.
+    pub hystart: bool,
+    /// Whether the window estimate counts acknowledged segments (`tcp_cubic.c` since 3.18) or ACKs with an
+    /// estimated ratio (before).
+    pub counts_segments: bool,
+    /// Whether the window after a spurious loss returns to the last maximum that CUBIC remembers (before 4.13) rather
+    /// than to the window before the loss.
+    pub undoes_to_maximum: bool,
+}
 
 /// 1 s / 1024, the unit of K.
 const TIME_SHIFT: u32 = 10;
@@ -15,7 +32,7 @@ const BETA_SHIFT: u32 = 10;
 const HYSTART_WINDOW_MIN: u32 = 16;
 /// Samples of a round before the delay signal counts.
 const HYSTART_SAMPLES_MIN: u8 = 8;
-/// Shortest rise of the delay that ends slow start, and longest, in microseconds.
+/// Bounds of the rise of the delay that ends slow start, in microseconds.
 const HYSTART_DELAY_MIN: u32 = 4_000;
 const HYSTART_DELAY_MAX: u32 = 16_000;
 /// ACKs closer than this form a train, in microseconds.
@@ -23,15 +40,17 @@ const HYSTART_ACK_DELTA: u32 = 2_000;
 /// The ratio of segments to ACKs is estimated in sixteenths (before 3.18).
 const ACK_RATIO_SHIFT: u32 = 4;
 
-/// CUBIC's memory.
+/// What CUBIC remembers of a connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cubic {
-    /// Segments (ACKs, before 3.18) to acknowledge for one more segment of window.
+    /// Segments (ACKs, before 3.18) to acknowledge for one more segment of window (`cnt`).
     count: u32,
+    /// W_max: the window before the last reduction.
     window_max: u32,
+    /// The window at the last computation, and when that was, in ms.
     window_last: u32,
-    /// When the last computation was, in ms.
     computed_at: u32,
+    /// The plateau of the cubic function, and the time K from the start of the epoch to it, in 1/1024 s.
     origin: u32,
     k: u32,
     /// Least round-trip time seen, in microseconds; 0 before the first.
@@ -39,16 +58,18 @@ pub(crate) struct Cubic {
     /// Start of the epoch in ms plus one; 0 for none.
     epoch: u32,
     acks: u32,
-    /// Window of a standard TCP in the same epoch.
+    /// CongestionWindow of a standard TCP in the same epoch.
     window_reno: u32,
     /// Segments an ACK, in sixteenths.
     ack_ratio: u32,
-    /// HyStart: end of the round, its start, the last ACK of a train, the least delay of the round.
+    /// HyStart: the offset that ends the round; when the round began and when the last ACK of a train came, in
+    /// microseconds; the least delay of the round; how many samples it has.
     round_end: u64,
     round_start: u32,
     last_ack: u32,
     round_delay: u32,
     samples: u8,
+    /// HyStart has ended slow start.
     found: bool,
 }
 
@@ -60,8 +81,8 @@ fn micros(now: Instant) -> u32 {
     (now.get() / 1_000_000) as u32
 }
 
-/// Cube root, rounded to the nearest integer at most one below the true root.
-pub(crate) fn cube_root(value: u64) -> u32 {
+/// Cube root, rounded down.
+fn cube_root(value: u64) -> u32 {
     let (mut low, mut high) = (0_u64, 1 << 21);
     while high - low > 1 {
         let middle = (low + high) / 2;
@@ -75,24 +96,80 @@ pub(crate) fn cube_root(value: u64) -> u32 {
 }
 
 /// Time from the start of an epoch to the plateau, in 1/1024 s (RFC 9438 §4.2, figure 2).
-pub(crate) fn plateau_after(scale: u32, below_maximum: u32) -> u32 {
+fn plateau_after(scale: u32, below_maximum: u32) -> u32 {
     // (segments below the maximum) · 2^40 / (scale · 10)
     let factor = (1_u64 << (10 + 3 * TIME_SHIFT)) / (u64::from(scale) * 10);
     cube_root(factor * u64::from(below_maximum))
 }
 
 impl Cubic {
-    /// bictcp_reset; the round-trip time minimum is lost as well.
-    pub(crate) fn reset(&mut self) {
-        *self = Self { found: false, ..Self::default() };
+    /// Forgets everything (`bictcp_reset`), the least round-trip time included.
+    pub(super) fn reset(&mut self) {
+        *self = Self::default();
     }
 
-    pub(crate) fn maximum(&self) -> u32 {
+    /// W_max in segments.
+    pub(super) fn window_max(&self) -> u32 {
         self.window_max
     }
 
-    /// bictcp_recalc_ssthresh, with fast convergence (RFC 9438 §4.7).
-    pub(crate) fn threshold_after_loss(&mut self, parameters: CubicParameters, cwnd: u32) -> u32 {
+    pub(super) fn ssthresh(
+        &mut self,
+        config: &Config,
+        parameters: CubicParameters,
+        window: &CongestionWindow,
+    ) -> u32 {
+        let segment = config.segment_units();
+        self.reduced(parameters, window.cwnd / segment) * segment
+    }
+
+    /// Slow start with HyStart's rounds, then growth along the cubic function (`cubictcp_cong_avoid`).
+    #[inline]
+    pub(super) fn on_ack(
+        &mut self,
+        config: &Config,
+        parameters: CubicParameters,
+        window: &mut CongestionWindow,
+        ack: AckSample,
+    ) {
+        let segment = config.segment_units();
+        let is_slow_start = if parameters.counts_segments {
+            window.cwnd < window.ssthresh
+        } else {
+            window.cwnd <= window.ssthresh
+        };
+        let mut acked = ack.acked;
+        if is_slow_start {
+            self.start_round_if_over(parameters, ack);
+            acked = window.slow_start(config, acked);
+            if acked == 0 {
+                return;
+            }
+        }
+        let step =
+            self.acks_per_increase(parameters, window.cwnd / segment, acked.div_ceil(segment), ack.now);
+        window.additive_increase(config, step.saturating_mul(segment), acked);
+    }
+
+    /// The least delay, the ratio of segments to ACKs, and HyStart, which may end slow start here (`bictcp_acked`).
+    pub(super) fn on_sample(
+        &mut self,
+        config: &Config,
+        parameters: CubicParameters,
+        window: &mut CongestionWindow,
+        ack: AckSample,
+        rtt_ps: u64,
+        is_open: bool,
+    ) {
+        let is_slow_start = window.cwnd <= window.ssthresh;
+        let cwnd = window.cwnd / config.segment_units();
+        if self.ends_slow_start(parameters, ack, rtt_ps, cwnd, is_slow_start, is_open) {
+            window.ssthresh = window.cwnd;
+        }
+    }
+
+    /// The window after a loss, with fast convergence (RFC 9438 §4.7; `bictcp_recalc_ssthresh`).
+    fn reduced(&mut self, parameters: CubicParameters, cwnd: u32) -> u32 {
         self.epoch = 0;
         let beta = u64::from(parameters.beta);
         self.window_max = if cwnd < self.window_max {
@@ -103,15 +180,8 @@ impl Cubic {
         (((u64::from(cwnd) * beta) >> BETA_SHIFT) as u32).max(2)
     }
 
-    /// bictcp_update: how many segments (ACKs) must be acknowledged for the window to grow by one.
-    pub(crate) fn acks_per_increase(
-        &mut self,
-        _config: &Config,
-        parameters: CubicParameters,
-        cwnd: u32,
-        acked: u32,
-        now: Instant,
-    ) -> u32 {
+    /// How many segments (ACKs, before 3.18) to acknowledge for the window to grow by one (`bictcp_update`).
+    fn acks_per_increase(&mut self, parameters: CubicParameters, cwnd: u32, acked: u32, now: Instant) -> u32 {
         let now_ms = millis(now);
         self.acks += if parameters.counts_segments { acked } else { 1 };
         // At most 32 computations a second at one window.
@@ -125,6 +195,7 @@ impl Cubic {
         self.step(parameters)
     }
 
+    /// The step of the additive increase.
     fn step(&self, parameters: CubicParameters) -> u32 {
         if parameters.counts_segments {
             // Growth of at most half a window a round trip (3.18).
@@ -134,6 +205,7 @@ impl Cubic {
         }
     }
 
+    /// Evaluates the cubic function (RFC 9438 §4.2).
     fn compute(&mut self, parameters: CubicParameters, cwnd: u32, acked: u32, now_ms: u32) {
         self.window_last = cwnd;
         self.computed_at = now_ms;
@@ -160,13 +232,13 @@ impl Cubic {
         let target =
             if time < u64::from(self.k) { self.origin.saturating_sub(delta) } else { self.origin + delta };
         self.count = if target > cwnd { cwnd / (target - cwnd) } else { 100 * cwnd };
-        // Before the first loss nothing is known: at least one segment in 20 ACKs (5 % a round trip).
+        // Before the first loss the plateau is unknown: at least one segment in 20 ACKs (5 % a round trip).
         if self.window_max == 0 && self.count > 20 {
             self.count = 20;
         }
     }
 
-    // The window a standard TCP would have (RFC 9438 §4.3).
+    /// Grows at least as fast as NewReno would (the Reno-friendly region of RFC 9438 §4.3).
     fn friendly(&mut self, parameters: CubicParameters, cwnd: u32) {
         let beta = parameters.beta;
         let scale = 8 * ((1 << BETA_SHIFT) + beta) / 3 / ((1 << BETA_SHIFT) - beta);
@@ -180,25 +252,24 @@ impl Cubic {
         }
     }
 
-    /// bictcp_acked: the least delay, the ratio of segments to ACKs, HyStart. Returns whether slow start
-    /// ends here.
-    pub(crate) fn measured(
+    /// Takes a round-trip sample. Returns whether HyStart ends slow start.
+    fn ends_slow_start(
         &mut self,
         parameters: CubicParameters,
-        view: AckView,
+        ack: AckSample,
         rtt_ps: u64,
         cwnd: u32,
-        slow_start: bool,
-        open: bool,
+        is_slow_start: bool,
+        is_open: bool,
     ) -> bool {
-        if !parameters.counts_segments && open {
+        if !parameters.counts_segments && is_open {
             if self.ack_ratio == 0 {
                 self.ack_ratio = 2 << ACK_RATIO_SHIFT;
             }
-            self.ack_ratio = (self.ack_ratio + view.acked).saturating_sub(self.ack_ratio >> ACK_RATIO_SHIFT);
+            self.ack_ratio = (self.ack_ratio + ack.acked).saturating_sub(self.ack_ratio >> ACK_RATIO_SHIFT);
         }
         // Samples right after fast recovery are discarded.
-        if self.epoch != 0 && millis(view.now) + 1 - self.epoch < 1000 {
+        if self.epoch != 0 && millis(ack.now) + 1 - self.epoch < 1000 {
             return false;
         }
         let delay = ((rtt_ps / 1_000_000) as u32).max(1);
@@ -206,15 +277,16 @@ impl Cubic {
             self.delay_min = delay;
         }
         parameters.hystart
-            && slow_start
+            && is_slow_start
             && !self.found
             && cwnd >= HYSTART_WINDOW_MIN
-            && self.hystart(view, delay)
+            && self.hystart(ack, delay)
     }
 
-    // hystart_update: a train of ACKs as long as half the least round trip, or a delay that rose.
-    fn hystart(&mut self, view: AckView, delay: u32) -> bool {
-        let now = micros(view.now);
+    /// HyStart (`hystart_update`): ends slow start when a train of ACKs is as long as half the least round trip, or when
+    /// the delay rises.
+    fn hystart(&mut self, ack: AckSample, delay: u32) -> bool {
+        let now = micros(ack.now);
         if now.wrapping_sub(self.last_ack) <= HYSTART_ACK_DELTA {
             self.last_ack = now;
             if now.wrapping_sub(self.round_start) > self.delay_min / 2 {
@@ -232,19 +304,19 @@ impl Cubic {
         self.found
     }
 
-    /// bictcp_hystart_reset at the start of each round.
-    pub(crate) fn start_round_if_over(&mut self, parameters: CubicParameters, view: AckView) {
-        if parameters.hystart && view.ack > self.round_end {
-            self.round_start = micros(view.now);
+    /// Starts HyStart's next round if an ACK ends the present one (`bictcp_hystart_reset`).
+    fn start_round_if_over(&mut self, parameters: CubicParameters, ack: AckSample) {
+        if parameters.hystart && ack.snd_una > self.round_end {
+            self.round_start = micros(ack.now);
             self.last_ack = self.round_start;
-            self.round_end = view.next;
+            self.round_end = ack.snd_nxt;
             self.round_delay = u32::MAX;
             self.samples = 0;
         }
     }
 
-    /// The time an application leaves the connection idle does not count as growth (since 4.2).
-    pub(crate) fn shift_epoch(&mut self, now: Instant, last_sent: Instant) {
+    /// Moves the epoch by the time that the application left the connection idle (since 4.2).
+    pub(super) fn shift_epoch(&mut self, now: Instant, last_sent: Instant) {
         let idle = millis(now).wrapping_sub(millis(last_sent));
         if self.epoch != 0 && idle > 0 {
             self.epoch = (self.epoch + idle).min(millis(now) + 1);
@@ -287,17 +359,16 @@ mod tests {
             counts_segments: true,
             undoes_to_maximum: false,
         };
-        let config = Config::linux_6();
         let mut cubic = Cubic::default();
-        let mut cwnd = cubic.threshold_after_loss(parameters, 100);
-        assert_eq!((cwnd, cubic.maximum()), (70, 100));
+        let mut cwnd = cubic.reduced(parameters, 100);
+        assert_eq!((cwnd, cubic.window_max()), (70, 100));
         let mut counted = 0;
         let mut at = Vec::new();
         for round in 0..40_u64 {
             for ack in 0..u64::from(cwnd) {
                 let now = Instant::new((1_000 + 400 * round + 400 * ack / 100) * 1_000_000_000);
                 counted += 1;
-                let step = cubic.acks_per_increase(&config, parameters, cwnd, 1, now);
+                let step = cubic.acks_per_increase(parameters, cwnd, 1, now);
                 if counted >= step {
                     cwnd += 1;
                     counted = 0;
@@ -311,8 +382,8 @@ mod tests {
         assert!(at[20] - at[18] > at[12] - at[10], "then steeper and steeper: {at:?}");
         // Fast convergence: a loss below the last maximum gives way.
         let mut cubic = Cubic::default();
-        cubic.threshold_after_loss(parameters, 100);
-        cubic.threshold_after_loss(parameters, 80);
-        assert_eq!(cubic.maximum(), 80 * (1024 + 717) / 2048);
+        cubic.reduced(parameters, 100);
+        cubic.reduced(parameters, 80);
+        assert_eq!(cubic.window_max(), 80 * (1024 + 717) / 2048);
     }
 }

@@ -1,12 +1,23 @@
-//! DCTCP's memory (RFC 8257 §3.3): which share of the bytes was marked.
+//! DCTCP (RFC 8257 §3.3): reduces the window by the share of bytes that were marked.
 
-use crate::config::DctcpParameters;
-use crate::congestion::AckView;
+use super::{AckSample, CongestionWindow};
+use crate::config::Config;
 
-/// α and shares are counted in parts of this.
-pub(crate) const ONE: u64 = 1 << 30;
+/// DCTCP's parameters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DctcpParameters {
+    /// Weight g of a new share in the moving average α, in millionths; 62 500 is the 1/16 of RFC 8257 §4.2.
+    pub gain: u32,
+    /// α of a new connection, in millionths.
+    pub alpha_initial: u32,
+    /// No reduction takes the window below this many segments, at least 1; RFC 8257 has 2, by way of RFC 5681.
+    pub window_min: u32,
+}
 
-/// The moving average α of the marked share, and the window of data that is being observed.
+/// Fixed-point one of α and of shares.
+const ONE: u64 = 1 << 30;
+
+/// The moving average α of the marked share, and the window of data under observation.
 #[derive(Clone, Debug)]
 pub(crate) struct Dctcp {
     /// DCTCP.Alpha.
@@ -19,26 +30,36 @@ pub(crate) struct Dctcp {
 }
 
 impl Dctcp {
-    pub(crate) fn new(parameters: DctcpParameters) -> Self {
+    pub(super) fn new(parameters: DctcpParameters) -> Self {
         let alpha = (u64::from(parameters.alpha_initial) * ONE / 1_000_000).min(ONE) as u32;
         Self { alpha, acked: 0, marked: 0, window_end: 0 }
     }
 
-    /// α in parts of [`ONE`].
-    pub(crate) fn alpha(&self) -> u64 {
-        self.alpha.into()
+    pub(super) fn alpha_ppm(&self) -> u32 {
+        (u64::from(self.alpha) * 1_000_000 / ONE) as u32
     }
 
-    /// RFC 8257 §3.3, steps 1 to 9. By the RFC a window ends with an acknowledgement beyond its end, in Linux with one
-    /// that reaches it (`dctcp_update_alpha`): a connection that falls silent then begins its next answer with a window
-    /// of its own.
+    /// RFC 8257 §3.3 step 10 after a mark; after a loss half the window (§3.5).
+    pub(super) fn ssthresh(
+        &self,
+        config: &Config,
+        parameters: DctcpParameters,
+        window: &CongestionWindow,
+        has_ece: bool,
+    ) -> u32 {
+        let reduced = if has_ece { self.reduced(window.cwnd) } else { window.cwnd / 2 };
+        reduced.max(parameters.window_min * config.segment_units())
+    }
+
+    /// RFC 8257 §3.3, steps 1 to 9. In the RFC a window ends with an ACK beyond its end, in Linux with one that reaches it
+    /// (`dctcp_update_alpha`): a connection that falls silent then begins its next answer with a new window.
     #[inline]
-    pub(crate) fn handle_ack(&mut self, parameters: DctcpParameters, view: AckView, ends_when_reached: bool) {
-        self.acked += view.acked;
-        if view.echo {
-            self.marked += view.acked;
+    pub(super) fn on_sample(&mut self, parameters: DctcpParameters, ack: AckSample, ends_when_reached: bool) {
+        self.acked += ack.acked;
+        if ack.has_ece {
+            self.marked += ack.acked;
         }
-        if view.ack + u64::from(ends_when_reached) <= self.window_end {
+        if ack.snd_una + u64::from(ends_when_reached) <= self.window_end {
             return;
         }
         if self.acked > 0 {
@@ -47,11 +68,12 @@ impl Dctcp {
             let moved = (share as i64 - i64::from(self.alpha)) * i64::from(parameters.gain) / 1_000_000;
             self.alpha = (i64::from(self.alpha) + moved).clamp(0, ONE as i64) as u32;
         }
-        (self.acked, self.marked, self.window_end) = (0, 0, view.next);
+        debug_assert!(u64::from(self.alpha) <= ONE && self.marked <= self.acked);
+        (self.acked, self.marked, self.window_end) = (0, 0, ack.snd_nxt);
     }
 
     /// RFC 8257 §3.3, step 10: cwnd = cwnd * (1 - DCTCP.Alpha / 2).
-    pub(crate) fn reduced(&self, cwnd: u32) -> u32 {
+    fn reduced(&self, cwnd: u32) -> u32 {
         cwnd - ((u64::from(cwnd) * u64::from(self.alpha)) >> 31) as u32
     }
 }
@@ -69,23 +91,28 @@ mod tests {
         // A window of 16 segments; the last acknowledgement passes its end.
         for segment in 1..=16_u32 {
             let ack = number * 16 + u64::from(segment);
-            let view =
-                AckView { now: Instant::START, acked: 1, ack, next: ack + 15, echo: segment <= marked };
-            dctcp.handle_ack(PARAMETERS, view, false);
+            let view = AckSample {
+                now: Instant::START,
+                acked: 1,
+                snd_una: ack,
+                snd_nxt: ack + 15,
+                has_ece: segment <= marked,
+            };
+            dctcp.on_sample(PARAMETERS, view, false);
         }
     }
 
     #[test]
     fn alpha_is_a_moving_average_of_the_marked_share() {
         let mut dctcp = Dctcp::new(PARAMETERS);
-        assert_eq!(dctcp.alpha(), ONE);
+        assert_eq!(u64::from(dctcp.alpha), ONE);
         // Nothing marked: 15/16 remain of each window.
         let mut expected = 1.0;
         for number in 0..40 {
             window(&mut dctcp, number, 0);
             expected *= 15.0 / 16.0;
         }
-        let share = |dctcp: &Dctcp| dctcp.alpha() as f64 / ONE as f64;
+        let share = |dctcp: &Dctcp| f64::from(dctcp.alpha) / ONE as f64;
         assert!((share(&dctcp) / expected - 1.0).abs() < 0.08, "{} {expected}", share(&dctcp));
         // A quarter of every window marked: it settles there.
         for number in 40..200 {
@@ -100,11 +127,15 @@ mod tests {
             let mut dctcp = Dctcp::new(PARAMETERS);
             // Seven segments that are all out when the first acknowledgement comes, then silence.
             for ack in 1..=7 {
-                let view = AckView { now: Instant::START, acked: 1, ack, next: 7, echo: false };
-                dctcp.handle_ack(PARAMETERS, view, ends_when_reached);
+                let view =
+                    AckSample { now: Instant::START, acked: 1, snd_una: ack, snd_nxt: 7, has_ece: false };
+                dctcp.on_sample(PARAMETERS, view, ends_when_reached);
             }
             let expected = (15.0_f64 / 16.0).powi(windows);
-            assert!((dctcp.alpha() as f64 / ONE as f64 / expected - 1.0).abs() < 1e-4, "{ends_when_reached}");
+            assert!(
+                (f64::from(dctcp.alpha) / ONE as f64 / expected - 1.0).abs() < 1e-4,
+                "{ends_when_reached}"
+            );
         }
     }
 

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use fanin_units::{Duration, Instant};
 
 use crate::config::{Config, DelayedAck};
-use crate::rtt::Rtt;
+use crate::rto::RttEstimator;
 use crate::segment::{Flags, M21_BYTES, SackBlock, Segment};
 
 /// `TCP_ATO_MIN`, `TCP_DELACK_MIN`.
@@ -51,34 +51,34 @@ const RECENT_MAX: usize = 4;
 #[repr(C)]
 pub(crate) struct Receiver {
     /// Next offset expected (`rcv_nxt`).
-    pub(crate) next: u64,
+    pub(crate) rcv_nxt: u64,
     /// What was acknowledged last (`rcv_wup`).
-    acked: u64,
+    rcv_wup: u64,
     /// Right edge of the window offered.
-    edge: u64,
+    rcv_wnd_end: u64,
     /// When data last came, in ps.
     last_data_at: u64,
     /// Delayed-ACK time-out in force, in ps; 0 before the first data (`icsk_ack.ato`).
-    pub(crate) timeout: u64,
+    pub(crate) ato: u64,
     /// When the delayed ACK is due.
     delayed_until: u64,
     out_of_order: Option<Box<OutOfOrder>>,
     /// End of the round trip in which growth is being measured.
-    measured_until: u64,
-    /// Window in force, and its bound.
+    growth_measured_until: u64,
+    /// CongestionWindow in force, and its bound.
     window: u32,
     clamp: u32,
     /// How far the window may grow for now.
-    limit: u32,
-    timestamp_recent: u32,
+    window_max: u32,
+    ts_recent: u32,
     m21_window: u32,
     /// Size of full segments, as seen (`rcv_mss`).
-    segment_size: u16,
-    quickacks: u8,
+    rcv_mss: u16,
+    quick_acks: u8,
     flags: u8,
     // Seldom.
     /// Where the round trip began in which growth is being measured.
-    measured_from: u64,
+    growth_measured_from: u64,
     /// Up to where an acknowledgement with the previous mark is still due; 0 for none (DCTCP).
     before_change: u64,
     /// Unread bytes begin here, unless the application reads at once.
@@ -86,32 +86,28 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Where what is seldom needed begins.
-    #[cfg(test)]
-    pub(super) const SELDOM: usize = core::mem::offset_of!(Self, measured_from);
-
     pub(crate) fn new(config: &Config) -> Self {
         let window = config.receive_window_initial.min(config.receive_window);
         Self {
-            next: 0,
-            acked: 0,
-            edge: u64::from(window),
+            rcv_nxt: 0,
+            rcv_wup: 0,
+            rcv_wnd_end: u64::from(window),
             last_data_at: 0,
             delayed_until: u64::MAX,
             read: 0,
-            timeout: 0,
+            ato: 0,
             window,
             clamp: config.receive_window,
             // A quarter of the buffer is left for growth before the first measurement.
-            limit: (window + window / 4).min(config.receive_window),
-            measured_from: 0,
-            measured_until: 0,
-            timestamp_recent: 0,
+            window_max: (window + window / 4).min(config.receive_window),
+            growth_measured_from: 0,
+            growth_measured_until: 0,
+            ts_recent: 0,
             m21_window: 0,
             before_change: 0,
             // tcp_initialize_rcv_mss: 536 until segments have been seen.
-            segment_size: config.mss.min(536),
-            quickacks: 0,
+            rcv_mss: config.mss.min(536),
+            quick_acks: 0,
             flags: READS_AT_ONCE,
             out_of_order: None,
         }
@@ -120,9 +116,9 @@ impl Receiver {
     /// The window has grown to its bound, as on a connection that has run for long.
     pub(crate) fn open_fully(&mut self, config: &Config) {
         self.window = config.receive_window;
-        self.limit = self.window;
-        self.edge = self.next + u64::from(self.window);
-        self.segment_size = config.mss;
+        self.window_max = self.window;
+        self.rcv_wnd_end = self.rcv_nxt + u64::from(self.window);
+        self.rcv_mss = config.mss;
     }
 
     #[inline]
@@ -138,8 +134,8 @@ impl Receiver {
     // RFC 7323 §4.3: the timestamp echoed is that of the oldest segment not acknowledged.
     #[inline]
     pub(crate) fn note_timestamp(&mut self, segment: &Segment) {
-        if segment.flags.contains(Flags::TIMESTAMP) && segment.offset <= self.acked {
-            self.timestamp_recent = self.timestamp_recent.max(segment.ts_value);
+        if segment.flags.contains(Flags::TIMESTAMP) && segment.offset <= self.rcv_wup {
+            self.ts_recent = self.ts_recent.max(segment.ts_value);
         }
         if segment.flags.contains(Flags::M21) {
             self.m21_window = segment.m21_window;
@@ -154,23 +150,23 @@ impl Receiver {
         config: &Config,
         now: Instant,
         segment: &Segment,
-        rtt: &Rtt,
+        rtt: &RttEstimator,
     ) -> Instant {
         if config.ecn {
             self.note_marks(config, segment);
         }
         let end = segment.offset + u64::from(segment.payload);
-        if segment.offset > self.next || end <= self.next {
+        if segment.offset > self.rcv_nxt || end <= self.rcv_nxt {
             self.handle_out_of_order(config, segment, end);
             return Instant::FAR_FUTURE;
         }
         // In order, perhaps with a part that was here already.
-        if segment.offset < self.next && config.dsack {
-            self.out_of_order.get_or_insert_default().duplicate = Some((segment.offset, self.next));
+        if segment.offset < self.rcv_nxt && config.dsack {
+            self.out_of_order.get_or_insert_default().duplicate = Some((segment.offset, self.rcv_nxt));
         }
-        self.next = end;
+        self.rcv_nxt = end;
         let filled = self.out_of_order.is_some() && self.join_out_of_order();
-        let full = segment.payload >= self.segment_size;
+        let full = segment.payload >= self.rcv_mss;
         self.measure(config, segment, now, rtt);
         if full {
             self.grow(config, now, segment.payload, rtt);
@@ -188,12 +184,12 @@ impl Receiver {
 
     /// Whether in-order data is acknowledged now or later.
     #[inline]
-    fn decide(&mut self, config: &Config, now: Instant, rtt: &Rtt) -> Instant {
-        let waiting = self.next - self.acked;
+    fn decide(&mut self, config: &Config, now: Instant, rtt: &RttEstimator) -> Instant {
+        let waiting = self.rcv_nxt - self.rcv_wup;
         match config.delayed_ack {
             DelayedAck::Off => self.flags |= ACK_NOW,
             DelayedAck::Rfc1122 { timeout } => {
-                if waiting >= 2 * u64::from(self.segment_size) {
+                if waiting >= 2 * u64::from(self.rcv_mss) {
                     self.flags |= ACK_NOW;
                 } else {
                     return self.delay(now, timeout.get());
@@ -202,9 +198,9 @@ impl Receiver {
             DelayedAck::Linux { max } => {
                 // __tcp_ack_snd_check: more than one full segment, and the window does not shrink; or a
                 // quick-ACK phase.
-                let quick = self.quickacks > 0 && self.flags & INTERACTIVE == 0;
-                let enough = waiting > u64::from(self.segment_size)
-                    && self.offer(config) >= self.edge.min(self.next + u64::from(self.window));
+                let quick = self.quick_acks > 0 && self.flags & INTERACTIVE == 0;
+                let enough = waiting > u64::from(self.rcv_mss)
+                    && self.offer(config) >= self.rcv_wnd_end.min(self.rcv_nxt + u64::from(self.window));
                 if enough || quick {
                     self.flags |= ACK_NOW;
                     return Instant::FAR_FUTURE;
@@ -223,8 +219,8 @@ impl Receiver {
     }
 
     // tcp_send_delayed_ack.
-    fn delay_as_linux(&mut self, config: &Config, now: Instant, max: u64, rtt: &Rtt) -> Instant {
-        let mut timeout = self.timeout;
+    fn delay_as_linux(&mut self, config: &Config, now: Instant, max: u64, rtt: &RttEstimator) -> Instant {
+        let mut timeout = self.ato;
         if timeout > ATO_MIN {
             let mut bound = DELACK_FAR;
             if self.flags & (INTERACTIVE | PUSHED) != 0 {
@@ -267,11 +263,11 @@ impl Receiver {
             return;
         }
         if self.flags & INTERACTIVE == 0 {
-            self.timeout = (self.timeout << 1).min(rto.get());
+            self.ato = (self.ato << 1).min(rto.get());
         } else {
             // It was no interactive session after all.
             self.flags &= !INTERACTIVE;
-            self.timeout = ATO_MIN;
+            self.ato = ATO_MIN;
         }
         self.flags = self.flags & !ACK_TIMER | ACK_NOW;
     }
@@ -289,10 +285,10 @@ impl Receiver {
 
     // tcp_event_data_recv and tcp_measure_rcv_mss.
     #[inline]
-    fn measure(&mut self, config: &Config, segment: &Segment, now: Instant, rtt: &Rtt) {
+    fn measure(&mut self, config: &Config, segment: &Segment, now: Instant, rtt: &RttEstimator) {
         let payload = segment.payload;
-        if payload >= self.segment_size {
-            self.segment_size = payload;
+        if payload >= self.rcv_mss {
+            self.rcv_mss = payload;
             // Since 6.7 a full segment that ends a write counts as well.
             if config.pushes_full && segment.flags.contains(Flags::PSH) {
                 self.flags |= PUSHED;
@@ -300,13 +296,13 @@ impl Receiver {
         } else {
             self.flags |= if self.flags & PUSHED != 0 { PUSHED_AGAIN } else { PUSHED };
         }
-        if self.timeout == 0 {
+        if self.ato == 0 {
             self.start_quickacks(QUICKACKS_MAX);
-            self.timeout = ATO_MIN;
+            self.ato = ATO_MIN;
         } else {
             let gap = now.get() - self.last_data_at;
             if gap <= ATO_MIN / 2 {
-                self.timeout = (self.timeout >> 1) + ATO_MIN / 2;
+                self.ato = (self.ato >> 1) + ATO_MIN / 2;
             } else {
                 self.measure_pause(config, gap, rtt);
             }
@@ -316,9 +312,9 @@ impl Receiver {
 
     // Apart, so that the round-trip time is not looked at for every segment.
     #[cold]
-    fn measure_pause(&mut self, config: &Config, gap: u64, rtt: &Rtt) {
-        if gap < self.timeout {
-            self.timeout = ((self.timeout >> 1) + gap).min(rtt.rto(config).get());
+    fn measure_pause(&mut self, config: &Config, gap: u64, rtt: &RttEstimator) {
+        if gap < self.ato {
+            self.ato = ((self.ato >> 1) + gap).min(rtt.rto(config).get());
         } else if gap > rtt.rto(config).get() {
             // Too long a pause: the sender's window has fallen back, so help it up.
             self.start_quickacks(QUICKACKS_MAX);
@@ -327,40 +323,40 @@ impl Receiver {
 
     // tcp_incr_quickack.
     fn start_quickacks(&mut self, most: u32) {
-        let fit = (self.window / (2 * u32::from(self.segment_size).max(1))).max(2).min(most);
-        self.quickacks = self.quickacks.max(fit as u8);
+        let fit = (self.window / (2 * u32::from(self.rcv_mss).max(1))).max(2).min(most);
+        self.quick_acks = self.quick_acks.max(fit as u8);
     }
 
     // tcp_enter_quickack_mode.
     fn enter_quickacks(&mut self, most: u32) {
         self.start_quickacks(most);
         self.flags &= !INTERACTIVE;
-        self.timeout = ATO_MIN;
+        self.ato = ATO_MIN;
     }
 
     // tcp_grow_window, simplified: two segments for each full one, up to the limit of the buffer. A window
     // that grows is told at once.
     #[inline]
-    fn grow(&mut self, config: &Config, now: Instant, payload: u16, rtt: &Rtt) {
-        if self.window < self.limit {
-            self.window = (self.window + 2 * u32::from(payload)).min(self.limit);
-            self.quickacks |= 1;
+    fn grow(&mut self, config: &Config, now: Instant, payload: u16, rtt: &RttEstimator) {
+        if self.window < self.window_max {
+            self.window = (self.window + 2 * u32::from(payload)).min(self.window_max);
+            self.quick_acks |= 1;
         }
-        if self.limit < config.receive_window && now.get() >= self.measured_until {
+        if self.window_max < config.receive_window && now.get() >= self.growth_measured_until {
             self.tune(config, now, rtt);
         }
     }
 
     // tcp_rcv_space_adjust: room for twice what came in a round trip, and 16 segments.
-    fn tune(&mut self, config: &Config, now: Instant, rtt: &Rtt) {
-        if self.measured_until > 0 {
-            let came = self.next - self.measured_from;
+    fn tune(&mut self, config: &Config, now: Instant, rtt: &RttEstimator) {
+        if self.growth_measured_until > 0 {
+            let came = self.rcv_nxt - self.growth_measured_from;
             let wanted = (2 * came + 16 * u64::from(config.mss)).min(u64::from(config.receive_window)) as u32;
-            self.limit = self.limit.max(wanted);
+            self.window_max = self.window_max.max(wanted);
         }
-        self.measured_from = self.next;
+        self.growth_measured_from = self.rcv_nxt;
         let span = rtt.smoothed(config).get().max(config.rtt_tick.get());
-        self.measured_until = now.get() + span;
+        self.growth_measured_until = now.get() + span;
     }
 
     // RFC 3168 §6.1.3.
@@ -388,8 +384,8 @@ impl Receiver {
             return;
         }
         self.flags ^= ECHO_MARKS;
-        if self.next > self.acked {
-            self.before_change = self.next;
+        if self.rcv_nxt > self.rcv_wup {
+            self.before_change = self.rcv_nxt;
         }
         self.flags |= ACK_NOW;
     }
@@ -397,7 +393,7 @@ impl Receiver {
     #[cold]
     fn handle_out_of_order(&mut self, config: &Config, segment: &Segment, end: u64) {
         self.flags |= ACK_NOW;
-        if end <= self.next {
+        if end <= self.rcv_nxt {
             // Received before: a needless retransmission, or our ACK was lost.
             if config.dsack {
                 self.out_of_order.get_or_insert_default().duplicate = Some((segment.offset, end));
@@ -405,7 +401,7 @@ impl Receiver {
             self.enter_quickacks(QUICKACKS_MAX);
             return;
         }
-        if segment.offset == self.next + u64::from(self.window) && segment.payload == 0 {
+        if segment.offset == self.rcv_nxt + u64::from(self.window) && segment.payload == 0 {
             return;
         }
         let store = self.out_of_order.get_or_insert_default();
@@ -444,10 +440,10 @@ impl Receiver {
         let gap = !store.ranges.is_empty();
         let mut gone = 0;
         for range in &store.ranges {
-            if range.0 > self.next {
+            if range.0 > self.rcv_nxt {
                 break;
             }
-            self.next = self.next.max(range.1);
+            self.rcv_nxt = self.rcv_nxt.max(range.1);
             store.recent.retain(|&recent| recent != range.0);
             gone += 1;
         }
@@ -461,21 +457,21 @@ impl Receiver {
     /// The right edge to offer now.
     #[inline]
     fn offer(&self, config: &Config) -> u64 {
-        let unread = if self.flags & READS_AT_ONCE != 0 { 0 } else { self.next - self.read };
+        let unread = if self.flags & READS_AT_ONCE != 0 { 0 } else { self.rcv_nxt - self.read };
         let free = u64::from(self.window.min(self.clamp)).saturating_sub(unread);
         let rest = (1_u64 << config.window_scale) - 1;
-        let edge = self.next + ((free + rest) & !rest);
-        if config.shrink_window { edge } else { edge.max(self.edge) }
+        let edge = self.rcv_nxt + ((free + rest) & !rest);
+        if config.shrink_window { edge } else { edge.max(self.rcv_wnd_end) }
     }
 
     /// Fills in acknowledgement, window, echoes and SACK blocks, and notes that an ACK was sent.
     #[inline]
     pub(crate) fn fill(&mut self, config: &Config, now: Instant, segment: &mut Segment) {
-        self.edge = self.offer(config);
-        segment.ack = self.next;
-        segment.window = (self.edge - self.next).min(u64::from(u32::MAX)) as u32;
+        self.rcv_wnd_end = self.offer(config);
+        segment.ack = self.rcv_nxt;
+        segment.window = (self.rcv_wnd_end - self.rcv_nxt).min(u64::from(u32::MAX)) as u32;
         if config.timestamps {
-            segment.ts_echo = self.timestamp_recent;
+            segment.ts_echo = self.ts_recent;
         }
         if self.flags & ECHO_MARKS != 0 && config.ecn {
             segment.flags.insert(Flags::ECE);
@@ -498,9 +494,9 @@ impl Receiver {
         }
         if config.ecn_exact && self.before_change > 0 {
             // RFC 8257 §3.2: first what came before the mark changed; the rest follows at once.
-            segment.window += (self.next - self.before_change) as u32;
+            segment.window += (self.rcv_nxt - self.before_change) as u32;
             segment.ack = core::mem::take(&mut self.before_change);
-            self.acked = segment.ack;
+            self.rcv_wup = segment.ack;
             if self.flags & ECHO_MARKS == 0 {
                 segment.flags.insert(Flags::ECE);
             } else {
@@ -509,15 +505,15 @@ impl Receiver {
             return;
         }
         // tcp_event_ack_sent and tcp_event_data_sent.
-        if self.quickacks > 0 {
-            self.quickacks -= 1;
-            if self.quickacks == 0 {
-                self.timeout = ATO_MIN;
+        if self.quick_acks > 0 {
+            self.quick_acks -= 1;
+            if self.quick_acks == 0 {
+                self.ato = ATO_MIN;
             }
         }
         // Without a branch: the time-out is zero before the first data.
-        let answers = (segment.payload > 0) & (now.get() - self.last_data_at < self.timeout);
-        self.acked = self.next;
+        let answers = (segment.payload > 0) & (now.get() - self.last_data_at < self.ato);
+        self.rcv_wup = self.rcv_nxt;
         self.flags &= !(ACK_NOW | ACK_TIMER | PUSHED | PUSHED_AGAIN);
         self.flags |= if answers { INTERACTIVE } else { 0 };
         self.delayed_until = u64::MAX;
@@ -556,8 +552,13 @@ impl Receiver {
         }
     }
 
+    /// Right edge of the window offered last (RCV.NXT + RCV.WND).
+    pub(crate) fn window_end(&self) -> u64 {
+        self.rcv_wnd_end
+    }
+
     pub(crate) fn offered(&self) -> u64 {
-        self.edge.saturating_sub(self.next)
+        self.rcv_wnd_end.saturating_sub(self.rcv_nxt)
     }
 
     pub(crate) fn set_window_clamp(&mut self, bytes: u32) {
@@ -566,16 +567,16 @@ impl Receiver {
 
     pub(crate) fn set_reading(&mut self, at_once: bool) {
         if self.flags & READS_AT_ONCE != 0 {
-            self.read = self.next;
+            self.read = self.rcv_nxt;
         }
         self.flags = if at_once { self.flags | READS_AT_ONCE } else { self.flags & !READS_AT_ONCE };
     }
 
     // tcp_cleanup_rbuf: an update is worth an ACK when the window doubles.
     pub(crate) fn read(&mut self, config: &Config, bytes: u64) {
-        let before = self.edge.saturating_sub(self.next);
-        self.read = (self.read + bytes).min(self.next);
-        let after = self.offer(config) - self.next;
+        let before = self.rcv_wnd_end.saturating_sub(self.rcv_nxt);
+        self.read = (self.read + bytes).min(self.rcv_nxt);
+        let after = self.offer(config) - self.rcv_nxt;
         if after >= 2 * before && after > before {
             self.flags |= ACK_NOW;
         }
@@ -583,7 +584,7 @@ impl Receiver {
 
     pub(crate) fn check(&self) {
         if let Some(store) = &self.out_of_order {
-            let mut last = self.next;
+            let mut last = self.rcv_nxt;
             for &(start, end) in &store.ranges {
                 assert!(start > last && end > start, "ranges are disjoint and above the cumulative point");
                 last = end;

@@ -1,4 +1,4 @@
-//! Segmentation offload: how large bursts are, and when they wait to grow.
+//! Segmentation offload (TSO): how large bursts are, and when a burst waits to grow.
 
 use fanin_units::{Duration, Instant};
 
@@ -10,22 +10,22 @@ use crate::segment::Flags;
 const DEFER_SPAN: u64 = Duration::from_millis(1).get();
 
 impl Endpoint {
-    // tcp_tso_should_defer: a small part of the window waits for the next ACK, unless it is all there is to
-    // send, makes a whole burst, or the ACK is half a round trip away.
-    pub(super) fn defers(
+    /// Whether a small burst waits for the next ACK (`tcp_tso_should_defer`): not if it is all there is to send, is as
+    /// large as a burst may be, or the ACK is half a round trip away.
+    pub(crate) fn should_defer(
         &self,
         config: &Config,
         now: Instant,
         offload: Segmentation,
-        in_network: u32,
-        waiting: u64,
+        pipe: u32,
+        unsent: u64,
     ) -> bool {
-        let room = self.window.cwnd - in_network;
-        let all = config.units(waiting.min(u64::from(u32::MAX)) as u32, self.mss);
+        let room = self.window.cwnd - pipe;
+        let all = config.units(unsent.min(u64::from(u32::MAX)) as u32, self.mss);
         if all <= room || room >= self.window.cwnd / offload.window_divisor {
             return false;
         }
-        // Only right after a transmission; else the burst would grow for want of ACKs.
+        // Only right after a transmission: later no ACK would release the burst.
         if now.get() > self.last_sent_at + DEFER_SPAN {
             return false;
         }
@@ -34,8 +34,8 @@ impl Endpoint {
         near && room < u32::from(self.burst_segments_max(config, offload)) * config.segment_units()
     }
 
-    // tcp_tso_autosize and tcp_update_pacing_rate: what the path carries in a millisecond, and the more the
-    // nearer the peer is; at least two segments.
+    /// Segments of a burst (`tcp_tso_autosize`, `tcp_update_pacing_rate`): what the path carries in a millisecond, more
+    /// for a near peer, at least two.
     fn burst_segments_max(&self, config: &Config, offload: Segmentation) -> u8 {
         let mss = u64::from(self.mss);
         let most = (u64::from(offload.burst_bytes_max) / mss).clamp(1, 255);
@@ -43,7 +43,7 @@ impl Endpoint {
         if !offload.autosize || srtt == 0 {
             return most as u8;
         }
-        let segments = u64::from(self.window.cwnd.max(self.flight.out) / config.segment_units());
+        let segments = u64::from(self.window.cwnd.max(self.flight.size) / config.segment_units());
         let percent = if self.window.cwnd < self.window.ssthresh / 2 { 200 } else { 120 };
         let paced =
             u128::from(segments * mss * percent / 100) * 1_000_000_000 / u128::from(srtt) * 1000 / 1024;
@@ -52,13 +52,14 @@ impl Endpoint {
         ((paced as u64 + near) / mss).max(2).min(most) as u8
     }
 
-    pub(super) fn mark_burst(&mut self, config: &Config, flags: &mut Flags) {
+    /// Sets [`Flags::BURST_CONTINUES`] if the next segment belongs to the burst of the one just sent.
+    pub(crate) fn mark_burst(&mut self, config: &Config, flags: &mut Flags) {
         let Some(segmentation) = config.segmentation else { return };
-        if self.next == self.written {
+        if self.snd_nxt == self.write_seq {
             self.burst_segments = 0;
             return;
         }
-        let waiting = (self.written - self.next).min(u64::from(self.mss)) as u32;
+        let waiting = (self.write_seq - self.snd_nxt).min(u64::from(self.mss)) as u32;
         if self.burst_segments == 0 {
             self.burst_max = self.burst_segments_max(config, segmentation);
         }
@@ -66,9 +67,9 @@ impl Endpoint {
             WindowUnit::Segments => 1,
             WindowUnit::Bytes => waiting,
         };
-        let more = self.flight.in_network() + cost <= self.window.cwnd
-            && (self.next + u64::from(waiting) <= self.window_edge
-                || (config.fills_window && self.next < self.window_edge))
+        let more = self.flight.pipe() + cost <= self.window.cwnd
+            && (self.snd_nxt + u64::from(waiting) <= self.snd_wnd_end
+                || (config.fills_window && self.snd_nxt < self.snd_wnd_end))
             && !(config.nagle && waiting < u32::from(self.mss));
         self.burst_segments += 1;
         if more && self.burst_segments < self.burst_max {

@@ -6,7 +6,7 @@ use crate::config::{Config, RtoEstimator};
 
 /// The estimator's memory, in ticks of [`Config::rtt_tick`] scaled as the kernel scales them.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Rtt {
+pub(crate) struct RttEstimator {
     /// Smoothed round-trip time, times 8; 0 before the first sample.
     pub(crate) srtt: u32,
     /// Mean deviation, times 4.
@@ -23,9 +23,15 @@ pub(crate) struct Rtt {
     pub(crate) backoff: u8,
 }
 
-impl Rtt {
+impl RttEstimator {
     pub(crate) fn new(config: &Config) -> Self {
         Self { rto_ps: config.rto.initial.get(), ..Self::default() }
+    }
+
+    /// Sets the RTO of a connection without a sample.
+    pub(crate) fn set_initial(&mut self, rto: Duration) {
+        assert!(self.srtt == 0, "the first sample has set the RTO");
+        self.rto_ps = rto.get();
     }
 
     /// The retransmission time-out in force.
@@ -128,7 +134,7 @@ mod tests {
     use super::*;
 
     fn rto_after(config: &Config, samples_ms: &[u64]) -> Duration {
-        let mut rtt = Rtt::new(config);
+        let mut rtt = RttEstimator::new(config);
         for &sample in samples_ms {
             let ticks = (Duration::from_millis(sample).get() / config.rtt_tick.get()) as u32;
             rtt.sample(config, ticks, true);
@@ -155,7 +161,7 @@ mod tests {
     #[test]
     fn back_off_doubles_up_to_the_greatest() {
         let config = Config::textbook();
-        let mut rtt = Rtt::new(&config);
+        let mut rtt = RttEstimator::new(&config);
         let mut seen = Vec::new();
         for _ in 0..8 {
             seen.push(rtt.rto(&config).get() / 1_000_000_000_000);

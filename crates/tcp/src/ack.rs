@@ -1,0 +1,310 @@
+//! What an incoming acknowledgement does to the sender: window update, fast path, slow path.
+//!
+//! Follows `tcp_ack`, `tcp_sacktag_write_queue` and `tcp_clean_rtx_queue` of `net/ipv4/tcp_input.c`. The fast path takes
+//! ACKs while nothing is lost, SACKed or retransmitted; the slow path takes all others.
+
+use fanin_units::Instant;
+
+use crate::config::{Config, LossDetection, Reduction, RttSource};
+use crate::congestion::{AckSample, Algorithm};
+use crate::endpoint::{CongestionState, Endpoint};
+use crate::flight::NewlyAcked;
+use crate::recovery::AckEvent;
+use crate::segment::{Flags, Segment};
+use crate::timers::{TIMEOUT_MARGIN, Timer};
+
+impl Endpoint {
+    /// Takes the acknowledgement and the window of a segment.
+    pub(crate) fn handle_ack(&mut self, config: &Config, now: Instant, segment: &Segment) {
+        let ack = segment.ack;
+        if ack > self.snd_nxt || ack < self.snd_una {
+            // An old ACK may still bring SACK blocks (tcp_ack's old_ack).
+            if ack < self.snd_una && segment.sack_count() > 0 && self.flight.size > 0 {
+                self.handle_ack_slow(config, now, segment, false);
+            }
+            return;
+        }
+        // RFC 9293 §3.10.7.4: SND.WL1 and SND.WL2 guard against old segments.
+        let edge = ack + u64::from(segment.window);
+        let wl1 = segment.offset + 1;
+        let updates_window =
+            ack > self.snd_una || wl1 > self.snd_wl1 || (wl1 == self.snd_wl1 && edge > self.snd_wnd_end);
+        if updates_window {
+            self.snd_wl1 = wl1;
+            self.snd_wnd_end = edge;
+            if segment.window > self.max_window || self.timer == Timer::WindowProbe {
+                self.update_window(config, edge, segment.window);
+            }
+        }
+        if config.m21 && segment.flags.contains(Flags::M21_ECHO) {
+            self.limit_window(config, segment.m21_echo);
+        }
+        let is_plain = self.recovery.is_none()
+            && !segment.flags.intersects(Flags::ECE)
+            && segment.sack[0].start == segment.sack[0].end;
+        if is_plain {
+            if ack > self.snd_una {
+                self.handle_ack_fast(config, now, segment);
+                return;
+            }
+            // No duplicate ACK (RFC 5681 §2): it carries data or moves the window, or nothing is outstanding.
+            if updates_window || segment.payload > 0 || self.flight.size == 0 {
+                return;
+            }
+        }
+        self.handle_ack_slow(config, now, segment, updates_window);
+        self.release_recovery();
+    }
+
+    /// The fast path: an ACK of new data while nothing is lost, SACKed or retransmitted.
+    #[inline]
+    fn handle_ack_fast(&mut self, config: &Config, now: Instant, segment: &Segment) {
+        let ack = segment.ack;
+        let flight_size = self.flight.size;
+        let (acked, first_sent_at, last_sent_at) = self.flight.acknowledge_fast(config, ack);
+        self.snd_una = ack;
+        self.probe_backoff = 0;
+        let sample = AckSample { now, acked, snd_una: ack, snd_nxt: self.snd_nxt, has_ece: false };
+        let rtt_ps = match config.rtt_source {
+            RttSource::TimestampFirst if segment.ts_echo != 0 => config.since_timestamp(now, segment.ts_echo),
+            _ => now.get() - first_sent_at,
+        };
+        self.sample_rtt(config, rtt_ps);
+        self.congestion.on_sample(config, &mut self.window, sample, now.get() - last_sent_at, true);
+        if self.is_cwnd_limited(config, flight_size) {
+            self.congestion.on_ack(config, &mut self.window, sample);
+        }
+        self.restart_timer(config, now);
+    }
+
+    /// Takes a round-trip sample in picoseconds.
+    #[inline]
+    pub(crate) fn sample_rtt(&mut self, config: &Config, rtt_ps: u64) {
+        let ticks = (rtt_ps / config.rtt_tick.get()).min(u64::from(u32::MAX >> 4)) as u32;
+        if self.rtt.sample(config, ticks, self.snd_una > self.rtt_seq) {
+            self.rtt_seq = self.snd_nxt;
+        }
+    }
+
+    /// The peer offers a larger window than ever, or ends a closed one.
+    pub(crate) fn update_window(&mut self, config: &Config, edge: u64, window: u32) {
+        self.snd_wnd_end = edge;
+        if window > self.max_window {
+            self.max_window = window;
+            if config.half_window_mss {
+                // tcp_bound_to_half_wnd: segments of at most half the largest window, so that two fit.
+                let cut = if window > 536 { window >> 1 } else { window };
+                self.mss = config.mss.min(cut.max(48).min(u32::from(u16::MAX)) as u16);
+            }
+        }
+        if self.timer == Timer::WindowProbe && self.snd_wnd_end > self.snd_nxt {
+            self.timer = Timer::None;
+            self.probe_backoff = 0;
+        }
+    }
+
+    /// The slow path: SACK blocks, duplicate ACKs, ECN echoes, and all ACKs of a recovery.
+    fn handle_ack_slow(&mut self, config: &Config, now: Instant, segment: &Segment, updates_window: bool) {
+        let prior_pipe = self.flight.pipe();
+        let prior_fack =
+            if config.sack { self.flight.highest_sacked() } else { None }.unwrap_or(self.snd_una);
+        let snd_nxt = self.snd_nxt;
+        let advances = segment.ack > self.snd_una;
+        let high_seq = self.recovery_mut().high_seq;
+        let mut newly = NewlyAcked::default();
+        // tcp_rack_advance: a copy that is acknowledged sooner than any round trip did not cause the ACK.
+        if let Some(min) = self.rtt.min_ps(config) {
+            newly.spurious_from = (now.get() + 1).saturating_sub(min);
+        }
+        let (has_dsack, duplicate_units) = self.handle_sack_blocks(config, segment, high_seq, &mut newly);
+        let newly_sacked = newly.delivered;
+        if advances {
+            // Nor did a copy that was sent after the timestamp echoed (tcp_skb_spurious_retrans). The echo says nothing
+            // about a SACK: it is that of the last segment in order.
+            if segment.ts_echo != 0 {
+                let echoed = u64::from(segment.ts_echo) * config.timestamp_tick.get();
+                newly.spurious_from = newly.spurious_from.min(echoed);
+            }
+            self.flight.acknowledge(config, segment.ack, high_seq, &mut newly);
+            self.snd_una = segment.ack;
+        }
+        if let Some((sent_at, end, again)) = newly.newest {
+            self.advance_rack(now, newly.latest, sent_at, end, again);
+        }
+        self.measure_rtt(config, now, segment, &newly, advances);
+        self.note_reordering(config, prior_fack, &newly);
+
+        let is_duplicate = !advances && segment.payload == 0 && !updates_window;
+        let has_ece = segment.flags.contains(Flags::ECE);
+        let mut ack = AckEvent {
+            now,
+            advances,
+            is_duplicate,
+            has_dsack,
+            delivered: newly.delivered + duplicate_units,
+            acked: newly.acked,
+            lost: 0,
+            has_ece,
+            ts_echo: if segment.flags.contains(Flags::TIMESTAMP) { segment.ts_echo } else { 0 },
+        };
+        if !config.sack {
+            ack.delivered = self.count_duplicates(config, is_duplicate, newly.acked);
+        }
+        self.settle_probe(config, &ack, segment.ack, newly_sacked > 0);
+        let is_dubious =
+            is_duplicate || newly_sacked > 0 || has_ece || self.ca_state != CongestionState::Open;
+        if is_dubious {
+            self.handle_dubious_ack(config, now, &mut ack, newly.original, newly_sacked > 0);
+        }
+        // Growth or reduction of the window (tcp_cong_control).
+        let sample = AckSample { now, acked: ack.delivered, snd_una: segment.ack, snd_nxt, has_ece };
+        if Algorithm::governs_recovery(config) {
+            self.congestion.on_ack(config, &mut self.window, sample);
+        } else if self.is_reducing() {
+            self.reduce(config, &ack);
+        } else if (advances || newly_sacked > 0)
+            && (!has_ece || self.window.in_slow_start())
+            // tcp_may_raise_cwnd: SACKs alone make it grow only on a path known to reorder.
+            && (advances || self.reordering > config.reordering * config.segment_units())
+            && self.is_cwnd_limited(config, prior_pipe)
+        {
+            let acked = if config.reduction == Reduction::Proportional { ack.delivered } else { newly.acked };
+            if acked > 0 {
+                self.congestion.on_ack(config, &mut self.window, AckSample { acked, ..sample });
+            }
+        }
+        self.restart_timer_slow(config, now, advances, newly.first_sent_at);
+    }
+
+    /// Takes the SACK blocks of a segment. Returns whether the first reports a duplicate (RFC 2883), and how many units
+    /// that counts as delivered.
+    fn handle_sack_blocks(
+        &mut self,
+        config: &Config,
+        segment: &Segment,
+        high_seq: u64,
+        newly: &mut NewlyAcked,
+    ) -> (bool, u32) {
+        let (mut has_dsack, mut duplicate_units) = (false, 0);
+        let count = if config.sack { segment.sack_count() } else { 0 };
+        for (index, block) in segment.sack[..count].iter().enumerate() {
+            let start = segment.ack.wrapping_add_signed(i64::from(block.start));
+            let end = segment.ack.wrapping_add_signed(i64::from(block.end));
+            if index == 0 && segment.flags.contains(Flags::DSACK) {
+                has_dsack = true;
+                let span = end.saturating_sub(start).min(u64::from(u32::MAX)) as u32;
+                // The needless copy was delivered, too (tcp_dsack_seen).
+                if config.loss_detection == LossDetection::Rack && self.counters.retransmits > 0 {
+                    duplicate_units = config.units(span, self.mss);
+                }
+                self.handle_dsack(end);
+                continue;
+            }
+            // A block outside of the flight is stale.
+            if end > self.snd_nxt || start < self.snd_una.min(segment.ack) {
+                continue;
+            }
+            self.flight.sack(config, start.max(self.snd_una), end, high_seq, newly);
+        }
+        (has_dsack, duplicate_units)
+    }
+
+    /// Restarts the timer after an ACK of the slow path (`tcp_set_xmit_timer`): RACK's timer while a segment waits to be
+    /// declared lost, else the RTO or the probe time-out if data was acknowledged. A SACK restarts it only while the
+    /// head of the flight is younger than what was SACKed, or the time-out would recede for ever.
+    fn restart_timer_slow(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        advances: bool,
+        sacked_sent_at: Option<u64>,
+    ) {
+        let wait = core::mem::take(&mut self.recovery_mut().rack_wait);
+        if wait > 0 && self.flight.size > 0 {
+            // tcp_rack_mark_lost adds TCP_TIMEOUT_MIN_US.
+            let wait = wait + TIMEOUT_MARGIN;
+            self.start_timer(config, Timer::Reordering, now.get(), wait);
+            return;
+        }
+        if advances
+            && config.impatient
+            && !config.sack
+            && self.ca_state == CongestionState::Recovery
+            && core::mem::replace(&mut self.recovery_mut().had_partial_ack, true)
+        {
+            return;
+        }
+        if advances && config.timeout_rules == crate::TimeoutRules::Ns3 {
+            self.rtt.backoff = 0;
+        }
+        let head_sent_at = self.flight.runs.front().map_or(0, |run| run.sent_at);
+        let is_young =
+            config.detection() == LossDetection::Rack && sacked_sent_at.is_some_and(|at| at < head_sent_at);
+        if advances || is_young {
+            self.restart_timer(config, now);
+        }
+    }
+
+    /// Takes a round-trip sample from an ACK of the slow path.
+    fn measure_rtt(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        segment: &Segment,
+        newly: &NewlyAcked,
+        advances: bool,
+    ) {
+        let by_timestamp =
+            (segment.ts_echo != 0 && advances).then(|| config.since_timestamp(now, segment.ts_echo));
+        // Karn's algorithm (RFC 6298 §3): a retransmitted segment gives no sample, unless a timestamp tells which copy
+        // was acknowledged.
+        let by_transmission = match newly.first_sent_at {
+            Some(sent_at) if !newly.retransmitted => Some(now.get() - sent_at),
+            _ => None,
+        };
+        let sample = match config.rtt_source {
+            RttSource::TimestampFirst => by_timestamp.or(by_transmission),
+            RttSource::Transmissions => by_transmission.or(by_timestamp),
+        };
+        if let Some(rtt_ps) = sample {
+            self.sample_rtt(config, rtt_ps);
+        }
+        if let Some(last_sent_at) = newly.last_sent_at
+            && advances
+        {
+            let has_ece = segment.flags.contains(Flags::ECE);
+            let sample =
+                AckSample { now, acked: newly.acked, snd_una: segment.ack, snd_nxt: self.snd_nxt, has_ece };
+            let is_open = self.ca_state == CongestionState::Open;
+            let rtt_ps = now.get() - last_sent_at;
+            self.congestion.on_sample(config, &mut self.window, sample, rtt_ps, is_open);
+        }
+    }
+
+    /// Without SACK, duplicate ACKs stand for segments that left the network (`tcp_add_reno_sack`,
+    /// `tcp_remove_reno_sacks`). Returns the units delivered by this ACK.
+    fn count_duplicates(&mut self, config: &Config, is_duplicate: bool, acked: u32) -> u32 {
+        let segment = config.segment_units();
+        if is_duplicate
+            && self.ca_state == CongestionState::Loss
+            && config.timeout_rules == crate::TimeoutRules::Ns3
+        {
+            return 0;
+        }
+        if is_duplicate {
+            let most = self.flight.size.saturating_sub(self.flight.lost);
+            let before = self.flight.sacked;
+            self.flight.sacked = (before + segment).min(most);
+            return self.flight.sacked - before;
+        }
+        if acked == 0 {
+            return 0;
+        }
+        // One of the segments covered filled the hole; the others had been counted already.
+        let gone = acked.saturating_sub(segment).min(self.flight.sacked);
+        self.flight.sacked -= gone;
+        let most = self.flight.size.saturating_sub(self.flight.lost);
+        self.flight.sacked = self.flight.sacked.min(most);
+        acked - gone
+    }
+}

@@ -1,0 +1,197 @@
+//! Congestion control: one file an algorithm, behind the questions of Linux's `tcp_congestion_ops`.
+//!
+//! An algorithm is a struct that holds what it remembers. It reads and sets the [`CongestionWindow`], whose sizes are in
+//! units of the window ([`WindowUnit`](crate::WindowUnit)). [`Algorithm`] has one arm for each algorithm and asks:
+//!
+//! | question | when | in Linux |
+//! |---|---|---|
+//! | [`ssthresh`](Algorithm::ssthresh) | a loss or a mark reduces the window | `ssthresh` |
+//! | [`on_ack`](Algorithm::on_ack) | an ACK finds the window in full use | `cong_avoid` |
+//! | [`on_sample`](Algorithm::on_sample) | an ACK covers new data that was sent once | `pkts_acked`, `in_ack_event` |
+//! | [`undo_cwnd`](Algorithm::undo_cwnd) | a reduction proved needless | `undo_cwnd` |
+//! | [`on_timeout`](Algorithm::on_timeout) | the retransmission timer expired | `set_state` |
+//! | [`on_restart`](Algorithm::on_restart) | data is sent and none is outstanding | `cwnd_event` |
+//! | [`governs_recovery`](Algorithm::governs_recovery) | in recovery | `cong_control` |
+//!
+//! An algorithm that does not answer a question behaves as NewReno does.
+
+mod cubic;
+mod dctcp;
+mod m21tcp;
+mod newreno;
+mod static_window;
+mod swift;
+mod window;
+
+use fanin_units::Instant;
+
+use crate::config::{Config, Reduction};
+pub use cubic::CubicParameters;
+pub use dctcp::DctcpParameters;
+pub use swift::SwiftParameters;
+pub(crate) use window::{CongestionWindow, SSTHRESH_INFINITE};
+
+/// A congestion control and its parameters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CongestionControl {
+    /// Growth of RFC 5681, half the window after a loss.
+    NewReno,
+    /// CUBIC (RFC 9438).
+    Cubic(CubicParameters),
+    /// DCTCP (RFC 8257): reduces the window by the share of marked bytes. Needs [`Config::ecn`].
+    Dctcp(DctcpParameters),
+    /// Swift: the window follows the round-trip time.
+    Swift(SwiftParameters),
+    /// A window of constant size (thesis §6.4, ICC'15 §IV).
+    Static {
+        /// The window in segments, at least 1.
+        segments: u32,
+    },
+}
+
+/// A congestion control with what it remembers.
+#[derive(Clone, Debug)]
+pub(crate) enum Algorithm {
+    NewReno,
+    Cubic(cubic::Cubic),
+    Dctcp(dctcp::Dctcp),
+    Swift(swift::Swift),
+    Static,
+}
+
+/// What an ACK tells an algorithm.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AckSample {
+    pub(crate) now: Instant,
+    /// Units newly delivered.
+    pub(crate) acked: u32,
+    /// Cumulative acknowledgement (SND.UNA).
+    pub(crate) snd_una: u64,
+    /// Next offset to send (SND.NXT).
+    pub(crate) snd_nxt: u64,
+    /// The ACK echoes an ECN mark.
+    pub(crate) has_ece: bool,
+}
+
+impl Algorithm {
+    /// The algorithm that `config` names, of a new connection.
+    pub(crate) fn new(config: &Config) -> Self {
+        match config.congestion_control {
+            CongestionControl::NewReno => Self::NewReno,
+            CongestionControl::Cubic(_) => Self::Cubic(cubic::Cubic::default()),
+            CongestionControl::Dctcp(parameters) => Self::Dctcp(dctcp::Dctcp::new(parameters)),
+            CongestionControl::Swift(_) => Self::Swift(swift::Swift::default()),
+            CongestionControl::Static { .. } => Self::Static,
+        }
+    }
+
+    /// The slow-start threshold after a loss, or after a mark where `has_ece` is set. `flight_size` is in units.
+    pub(crate) fn ssthresh(
+        &mut self,
+        config: &Config,
+        window: &CongestionWindow,
+        flight_size: u32,
+        has_ece: bool,
+    ) -> u32 {
+        let ssthresh = match (self, config.congestion_control) {
+            (Self::Cubic(cubic), CongestionControl::Cubic(parameters)) => {
+                cubic.ssthresh(config, parameters, window)
+            }
+            (Self::Dctcp(dctcp), CongestionControl::Dctcp(parameters)) => {
+                dctcp.ssthresh(config, parameters, window, has_ece)
+            }
+            (_, CongestionControl::Swift(parameters)) => swift::ssthresh(config, parameters, window),
+            (_, CongestionControl::Static { segments }) => static_window::cwnd(config, segments),
+            _ => newreno::ssthresh(config, window, flight_size),
+        };
+        debug_assert!(ssthresh > 0, "a threshold of zero stops the sender");
+        ssthresh
+    }
+
+    /// Grows the window on an ACK that finds it in full use.
+    #[inline]
+    pub(crate) fn on_ack(&mut self, config: &Config, window: &mut CongestionWindow, ack: AckSample) {
+        match (self, config.congestion_control) {
+            (Self::Cubic(cubic), CongestionControl::Cubic(parameters)) => {
+                cubic.on_ack(config, parameters, window, ack);
+            }
+            (Self::Swift(swift), CongestionControl::Swift(_)) => swift.on_ack(config, window, ack),
+            (_, CongestionControl::Static { segments }) => {
+                window.cwnd = static_window::cwnd(config, segments).min(window.cwnd_clamp);
+            }
+            _ => newreno::on_ack(config, window, ack),
+        }
+    }
+
+    /// Takes a round-trip sample of `rtt_ps`. `is_open`: nothing was lost or reordered ([`CongestionState::Open`]).
+    ///
+    /// [`CongestionState::Open`]: crate::CongestionState::Open
+    #[inline]
+    pub(crate) fn on_sample(
+        &mut self,
+        config: &Config,
+        window: &mut CongestionWindow,
+        ack: AckSample,
+        rtt_ps: u64,
+        is_open: bool,
+    ) {
+        match (self, config.congestion_control) {
+            (Self::Cubic(cubic), CongestionControl::Cubic(parameters)) => {
+                cubic.on_sample(config, parameters, window, ack, rtt_ps, is_open);
+            }
+            (Self::Dctcp(dctcp), CongestionControl::Dctcp(parameters)) => {
+                let is_linux = config.reduction == Reduction::Proportional;
+                dctcp.on_sample(parameters, ack, is_linux);
+            }
+            (Self::Swift(swift), CongestionControl::Swift(parameters)) => {
+                swift.on_sample(config, parameters, window, ack, rtt_ps);
+            }
+            _ => {}
+        }
+    }
+
+    /// The window after a reduction that proved needless; `prior_cwnd` is the window before it.
+    pub(crate) fn undo_cwnd(&self, config: &Config, window: &CongestionWindow, prior_cwnd: u32) -> u32 {
+        match (self, config.congestion_control) {
+            (Self::Cubic(cubic), CongestionControl::Cubic(parameters)) if parameters.undoes_to_maximum => {
+                window.cwnd.max(cubic.window_max() * config.segment_units())
+            }
+            (_, CongestionControl::Static { .. }) => window.cwnd,
+            _ => window.cwnd.max(prior_cwnd),
+        }
+    }
+
+    /// The retransmission timer expired.
+    pub(crate) fn on_timeout(&mut self) {
+        if let Self::Cubic(cubic) = self {
+            cubic.reset();
+        }
+    }
+
+    /// Data is sent after everything was acknowledged; the last transmission was at `last_sent`.
+    #[inline]
+    pub(crate) fn on_restart(&mut self, config: &Config, now: Instant, last_sent: Instant) {
+        if let (Self::Cubic(cubic), CongestionControl::Cubic(parameters)) = (self, config.congestion_control)
+            && parameters.counts_segments
+        {
+            cubic.shift_epoch(now, last_sent);
+        }
+    }
+
+    /// Whether the algorithm sets the window in recovery as well, in place of [`Config::reduction`]: the static window does
+    /// on kernels with proportional rate reduction.
+    pub(crate) fn governs_recovery(config: &Config) -> bool {
+        matches!(
+            (config.congestion_control, config.reduction),
+            (CongestionControl::Static { .. }, Reduction::Proportional)
+        )
+    }
+
+    /// DCTCP's α in millionths; 0 for any other algorithm.
+    pub(crate) fn alpha_ppm(&self) -> u32 {
+        match self {
+            Self::Dctcp(dctcp) => dctcp.alpha_ppm(),
+            Self::NewReno | Self::Cubic(_) | Self::Swift(_) | Self::Static => 0,
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The congestion window and its growth, which the algorithms share.
+
+use crate::config::{Config, Growth};
+
+/// Slow-start threshold that stands for none (`TCP_INFINITE_SSTHRESH`).
+pub(crate) const SSTHRESH_INFINITE: u32 = 0x7fff_ffff;
+
+/// Congestion window and slow-start threshold, in units of the window.
+#[derive(Clone, Debug)]
+pub(crate) struct CongestionWindow {
+    pub(crate) cwnd: u32,
+    pub(crate) ssthresh: u32,
+    /// Units counted towards the next increase (`snd_cwnd_cnt`).
+    pub(crate) cwnd_cnt: u32,
+    /// Upper bound of growth (`snd_cwnd_clamp`).
+    pub(crate) cwnd_clamp: u32,
+}
+
+impl CongestionWindow {
+    pub(crate) fn new(config: &Config) -> Self {
+        let ssthresh = config.initial_ssthresh.saturating_mul(config.segment_units()).min(SSTHRESH_INFINITE);
+        Self { cwnd: config.initial_cwnd(), ssthresh, cwnd_cnt: 0, cwnd_clamp: u32::MAX }
+    }
+
+    /// Whether it is in slow start.
+    #[inline]
+    pub(crate) fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    /// Slow start. Returns how many of the `acked` units are left for congestion avoidance.
+    #[inline]
+    pub(super) fn slow_start(&mut self, config: &Config, acked: u32) -> u32 {
+        let segment = config.segment_units();
+        match config.growth {
+            Growth::PerAck => {
+                // tcp_slow_start of 2.6.32 without byte counting: an ACK adds a segment, whatever it covers.
+                self.cwnd = (self.cwnd + segment).min(self.cwnd_clamp);
+                0
+            }
+            Growth::PerSegment => {
+                let grown = (self.cwnd + acked).min(self.ssthresh);
+                let left = acked - (grown - self.cwnd);
+                self.cwnd = grown.min(self.cwnd_clamp);
+                left
+            }
+            // RFC 5681 equation 2.
+            Growth::PerByte => {
+                self.cwnd = (self.cwnd + acked.min(segment)).min(self.cwnd_clamp);
+                0
+            }
+            Growth::Ns3 => {
+                self.cwnd = (self.cwnd + segment).min(self.cwnd_clamp);
+                if self.cwnd < self.ssthresh { 0 } else { acked.saturating_sub(segment) }
+            }
+        }
+    }
+
+    /// Congestion avoidance: one segment for each `step` units acknowledged (`tcp_cong_avoid_ai`; before 3.18 for each
+    /// `step` ACKs).
+    #[inline]
+    pub(super) fn additive_increase(&mut self, config: &Config, step: u32, acked: u32) {
+        let step = step.max(1);
+        let segment = config.segment_units();
+        if config.growth == Growth::PerAck {
+            if self.cwnd_cnt >= step {
+                if self.cwnd < self.cwnd_clamp {
+                    self.cwnd += segment;
+                }
+                self.cwnd_cnt = 0;
+            } else {
+                self.cwnd_cnt += segment;
+            }
+            return;
+        }
+        if self.cwnd_cnt >= step {
+            self.cwnd_cnt = 0;
+            self.cwnd += segment;
+        }
+        self.cwnd_cnt += acked;
+        if self.cwnd_cnt >= step {
+            let times = self.cwnd_cnt / step;
+            self.cwnd_cnt -= times * step;
+            self.cwnd += times * segment;
+        }
+        self.cwnd = self.cwnd.min(self.cwnd_clamp);
+    }
+}

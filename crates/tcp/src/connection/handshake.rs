@@ -1,0 +1,195 @@
+//! The three-way handshake: SYNs, their retransmission, and the options that both ends agree on.
+
+use fanin_units::{Duration, Instant};
+
+use super::{Connection, ConnectionState};
+use crate::config::Config;
+use crate::endpoint::Endpoint;
+use crate::segment::{Flags, Segment, SynOptions};
+
+/// Least MSS that is accepted, TCP options included (`TCP_MIN_MSS`).
+const MSS_MIN: u16 = 88;
+/// RTO after a handshake whose SYN was retransmitted (RFC 6298 §5.7; `TCP_TIMEOUT_FALLBACK`).
+const RTO_FALLBACK: Duration = Duration::from_secs(3);
+/// Largest window without the window scale option.
+const WINDOW_UNSCALED_MAX: u32 = 65_535;
+
+/// The SYN or SYN-ACK: whether it is due, and its retransmission timer.
+#[derive(Clone, Debug)]
+pub(super) struct Handshake {
+    /// The connection was opened by [`Connection::listen`].
+    pub(super) is_passive: bool,
+    /// The SYN or SYN-ACK is to be sent.
+    is_due: bool,
+    /// The peer's SYN had a window scale option.
+    peer_scales: bool,
+    /// When it was first sent.
+    first_sent_at: Option<Instant>,
+    /// How often it was retransmitted after a time-out.
+    retries: u32,
+    deadline: Instant,
+}
+
+impl Default for Handshake {
+    fn default() -> Self {
+        Self::new(true)
+    }
+}
+
+impl Handshake {
+    pub(super) fn new(is_passive: bool) -> Self {
+        let deadline = Instant::FAR_FUTURE;
+        Self {
+            is_passive,
+            is_due: !is_passive,
+            peer_scales: false,
+            first_sent_at: None,
+            retries: 0,
+            deadline,
+        }
+    }
+
+    /// When the SYN or SYN-ACK is retransmitted.
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Sends the SYN or SYN-ACK, perhaps again.
+    pub(super) fn send(&mut self) {
+        self.is_due = true;
+    }
+
+    /// The timer expired. Returns whether another retransmission is allowed.
+    pub(super) fn retry(&mut self, retries_max: u32) -> bool {
+        self.retries += 1;
+        self.is_due = true;
+        self.retries <= retries_max
+    }
+}
+
+impl Connection {
+    /// The SYN or SYN-ACK, if it is due.
+    pub(super) fn poll_syn(&mut self, now: Instant) -> Option<Segment> {
+        if !core::mem::replace(&mut self.handshake.is_due, false) {
+            return None;
+        }
+        let config = &self.config;
+        let is_answer = self.state == ConnectionState::SynReceived;
+        let mut flags = Flags::SYN;
+        if is_answer {
+            flags.insert(Flags::ACK);
+        }
+        if config.ecn {
+            // RFC 3168 §6.1.1: ECE and CWR ask for ECN, ECE alone agrees.
+            flags.insert(if is_answer { Flags::ECE } else { Flags::ECE | Flags::CWR });
+        }
+        let mut syn = self.endpoint.make_segment(config, now, 0, 0, flags);
+        if !is_answer {
+            syn.ack = 0;
+        }
+        // ECN-capable transport is not for SYNs (RFC 3168 §6.1.1).
+        syn.flags.remove(Flags::ECT);
+        syn.window = syn.window.min(WINDOW_UNSCALED_MAX);
+        syn.set_syn_options(SynOptions {
+            mss: config.mss.saturating_add(config.option_bytes()),
+            // RFC 7323 §2.2: an answer scales only if the peer does.
+            window_scale: (!is_answer || self.handshake.peer_scales).then_some(config.window_scale),
+            sack_permitted: config.sack,
+        });
+        // RFC 6298 §2.1 and §5.5.
+        let delay = config.rto.initial.get() << self.handshake.retries.min(30);
+        let delay = Duration::new(delay.min(config.rto.max.get()));
+        self.handshake.deadline = config.timer_expiry(now, delay);
+        self.handshake.first_sent_at.get_or_insert(now);
+        Some(syn)
+    }
+
+    /// Takes the peer's SYN: agrees on its options, and starts over with an endpoint that keeps to them.
+    pub(super) fn accept_syn(&mut self, segment: &Segment) {
+        assert!(segment.flags.contains(Flags::SYN));
+        self.config = negotiate(&self.offered, segment);
+        self.handshake.peer_scales = segment.syn_options().window_scale.is_some();
+        let written = self.endpoint.written();
+        self.endpoint = Endpoint::new(&self.config);
+        self.endpoint.write(written);
+        self.endpoint.set_reading(false);
+        self.endpoint.receiver.note_timestamp(segment);
+    }
+
+    /// The handshake ends with `segment`, which acknowledges this end's SYN.
+    pub(super) fn establish(&mut self, now: Instant, segment: &Segment) {
+        // Karn's algorithm: a SYN that was sent twice gives a sample only by its timestamp.
+        let sample = match self.handshake.first_sent_at {
+            _ if segment.ts_echo != 0 && self.config.timestamps && self.handshake.retries > 0 => {
+                Some(self.config.since_timestamp(now, segment.ts_echo))
+            }
+            Some(sent_at) if self.handshake.retries == 0 => Some(now.get() - sent_at.get()),
+            _ => None,
+        };
+        match sample {
+            Some(rtt_ps) => self.endpoint.sample_rtt(&self.config, rtt_ps),
+            None => self.endpoint.rtt.set_initial(RTO_FALLBACK),
+        }
+        self.endpoint.start(&self.config, now, segment.window);
+        self.rcv_limit = self.endpoint.receiver.window_end();
+        self.state =
+            if self.is_fin_queued { ConnectionState::FinWait1 } else { ConnectionState::Established };
+        self.handshake.deadline = Instant::FAR_FUTURE;
+    }
+}
+
+/// What both ends agree on: what this end offers, reduced to what the peer's SYN allows.
+fn negotiate(offered: &Config, syn: &Segment) -> Config {
+    let options = syn.syn_options();
+    let mut config = offered.clone();
+    config.timestamps &= syn.flags.contains(Flags::TIMESTAMP);
+    config.m21 &= syn.flags.contains(Flags::M21);
+    config.sack &= options.sack_permitted;
+    config.dsack &= config.sack;
+    // RFC 3168 §6.1.1: a SYN asks with ECE and CWR, a SYN-ACK agrees with ECE alone.
+    let is_answer = syn.flags.contains(Flags::ACK);
+    let has_cwr = syn.flags.contains(Flags::CWR);
+    config.ecn &= syn.flags.contains(Flags::ECE) && has_cwr != is_answer;
+    config.ecn_exact &= config.ecn;
+    let mss = offered.mss.saturating_add(offered.option_bytes()).min(options.mss).max(MSS_MIN);
+    config.mss = (mss - config.option_bytes()).min(u16::MAX - 1);
+    if options.window_scale.is_none() {
+        config.window_scale = 0;
+        config.receive_window = config.receive_window.min(WINDOW_UNSCALED_MAX);
+        config.receive_window_initial = config.receive_window_initial.min(WINDOW_UNSCALED_MAX);
+    }
+    config
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn syn(flags: Flags, options: SynOptions) -> Segment {
+        let mut syn = Segment { flags: Flags::SYN | flags, ..Segment::default() };
+        syn.set_syn_options(options);
+        syn
+    }
+
+    #[test]
+    fn both_ends_agree_on_the_least() {
+        let offered = Config { ecn: true, m21: true, mss: 1440, ..Config::linux_6() };
+        let all = Flags::TIMESTAMP | Flags::ECE | Flags::CWR | Flags::M21;
+        let full = SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true };
+        assert_eq!(negotiate(&offered, &syn(all, full)), offered);
+
+        let bare = negotiate(&offered, &syn(Flags::NONE, SynOptions::default()));
+        assert!(!bare.timestamps && !bare.sack && !bare.dsack && !bare.ecn && !bare.m21);
+        assert_eq!((bare.mss, bare.window_scale, bare.receive_window), (536, 0, 65_535));
+
+        // Without timestamps and M21TCP their 20 bytes are payload.
+        assert_eq!(negotiate(&offered, &syn(Flags::NONE, full)).mss, 1460);
+        let small = SynOptions { mss: 1000, ..full };
+        assert_eq!(negotiate(&offered, &syn(all, small)).mss, 980);
+        assert_eq!(negotiate(&offered, &syn(all, SynOptions { mss: 1, ..full })).mss, MSS_MIN - 20);
+
+        // ECE and CWR in a SYN-ACK come from a host that reflects flags (RFC 3168 §6.1.1.1).
+        assert!(!negotiate(&offered, &syn(all | Flags::ACK, full)).ecn);
+        assert!(negotiate(&offered, &syn(Flags::ACK | Flags::ECE, full)).ecn);
+    }
+}

@@ -1,0 +1,188 @@
+//! What is sent: new data as the windows and Nagle's rule allow, acknowledgements, and the fields of every segment.
+//!
+//! Follows `tcp_write_xmit` and its callees of `net/ipv4/tcp_output.c`.
+
+use fanin_units::Instant;
+
+use crate::config::{Config, WindowUnit};
+use crate::endpoint::{CongestionState, Endpoint, Forced, Written};
+use crate::segment::{Flags, Segment};
+use crate::timers::Timer;
+
+impl Endpoint {
+    /// The next segment to put on the network now, or `None`. Call until `None` after every other call.
+    #[inline]
+    pub fn poll_transmit(&mut self, config: &Config, now: Instant) -> Option<Segment> {
+        let mut segment = Segment::default();
+        (self.write_transmit(config, now, &mut segment) != Written::Nothing).then_some(segment)
+    }
+
+    /// As [`poll_transmit`](Self::poll_transmit), but writes the segment in place.
+    #[inline]
+    pub fn write_transmit(&mut self, config: &Config, now: Instant, segment: &mut Segment) -> Written {
+        if (self.recovery.is_some() || self.forced != Forced::None)
+            && self.may_retransmit(config)
+            && let Some(again) = self.poll_retransmission(config, now)
+        {
+            *segment = again;
+            return Written::Segment;
+        }
+        if self.snd_nxt < self.write_seq
+            && !self.tso_deferred
+            && let Some(len) = self.may_send(config, now)
+        {
+            self.send_new(config, now, len, segment);
+            return Written::Segment;
+        }
+        if self.cwnd_unvalidated {
+            self.validate_cwnd(config, now);
+        }
+        if self.receiver.wants_ack() {
+            self.send_ack(config, now, segment);
+            return if self.receiver.wants_ack() { Written::Segment } else { Written::Last };
+        }
+        Written::Nothing
+    }
+
+    /// Payload of the next new segment, if the windows and Nagle's rule let it be sent.
+    #[inline]
+    fn may_send(&mut self, config: &Config, now: Instant) -> Option<u32> {
+        let unsent = self.unsent();
+        let len = unsent.min(u64::from(self.mss)) as u32;
+        if self.snd_nxt == self.snd_una {
+            self.restart_after_idle(config, now);
+        }
+        let pipe = self.flight.pipe();
+        let cost = match config.unit {
+            WindowUnit::Segments => 1,
+            WindowUnit::Bytes => len,
+        };
+        let counted = if config.limited_transmit || self.ca_state != CongestionState::Disorder {
+            pipe
+        } else {
+            // Without RFC 3042 duplicate ACKs release nothing before recovery.
+            self.flight.size
+        };
+        if counted + cost > self.window.cwnd && !(self.flight.size == 0 && pipe == 0) {
+            self.cwnd_limited = true;
+            return None;
+        }
+        if self.snd_nxt + u64::from(len) > self.snd_wnd_end {
+            let room = self.snd_wnd_end.saturating_sub(self.snd_nxt);
+            if config.fills_window && !config.nagle && room > 0 && self.burst_segments > 0 {
+                // tcp_mss_split_point: the end of a burst fills the window, however short.
+                return Some(room as u32);
+            }
+            return self.wait_for_window(config, now);
+        }
+        if len < u32::from(self.mss) && config.nagle && self.flight.size > 0 {
+            return None;
+        }
+        if self.burst_segments == 0
+            && let Some(segmentation) = config.segmentation
+            && segmentation.window_divisor > 0
+            && self.flight.size > 0
+            && (self.ca_state == CongestionState::Open
+                || (segmentation.autosize
+                    && matches!(self.ca_state, CongestionState::Disorder | CongestionState::Cwr)))
+            && self.should_defer(config, now, segmentation, pipe, unsent)
+        {
+            self.cwnd_limited = true;
+            self.tso_deferred = true;
+            return None;
+        }
+        Some(len)
+    }
+
+    /// A whole segment does not fit into the offered window: waits, and starts the persist timer when nothing is
+    /// outstanding (`tcp_snd_wnd_test`, `tcp_check_probe_timer`).
+    fn wait_for_window(&mut self, config: &Config, now: Instant) -> Option<u32> {
+        if self.flight.size == 0 && self.timer == Timer::None && self.forced == Forced::None {
+            self.start_window_probe_timer(config, now);
+        }
+        None
+    }
+
+    /// Sends `len` new bytes.
+    #[inline]
+    pub(crate) fn send_new(&mut self, config: &Config, now: Instant, len: u32, segment: &mut Segment) {
+        debug_assert!(len > 0 && u64::from(len) <= self.unsent(), "{len} bytes of {}", self.unsent());
+        let offset = self.snd_nxt;
+        let is_first = self.flight.size == 0;
+        self.flight.push(config, offset, len, self.mss, now.get());
+        self.snd_nxt += u64::from(len);
+        self.segments_sent += 1;
+        let mut flags = Flags::ACK;
+        if config.ecn {
+            flags.insert(Flags::ECT);
+            if self.send_cwr {
+                self.send_cwr = false;
+                flags.insert(Flags::CWR);
+            }
+        }
+        if self.snd_nxt == self.write_seq {
+            flags.insert(Flags::PSH);
+        }
+        if let Some(recovery) = &mut self.recovery {
+            recovery.prr_out += config.units(len, self.mss);
+        }
+        self.note_transmission(config);
+        match self.timer {
+            // The probe time-out counts from the last transmission; its duration changes with the second segment.
+            Timer::TailLossProbe if self.flight.size > 2 * config.segment_units() => {
+                self.timer_base = now.get();
+            }
+            Timer::TailLossProbe | Timer::None => self.restart_timer(config, now),
+            _ if is_first => self.restart_timer(config, now),
+            _ => {}
+        }
+        if config.segmentation.is_some() {
+            self.mark_burst(config, &mut flags);
+        }
+        self.last_sent_at = now.get();
+        self.write_segment(config, now, offset, len, flags, segment);
+    }
+
+    #[inline]
+    fn send_ack(&mut self, config: &Config, now: Instant, segment: &mut Segment) {
+        self.acks_sent += 1;
+        self.write_segment(config, now, self.snd_nxt, 0, Flags::ACK, segment);
+    }
+
+    /// A segment of its own; see [`write_segment`](Self::write_segment).
+    pub(crate) fn make_segment(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        offset: u64,
+        payload: u32,
+        flags: Flags,
+    ) -> Segment {
+        let mut segment = Segment::default();
+        self.write_segment(config, now, offset, payload, flags, &mut segment);
+        segment
+    }
+
+    /// Writes what every segment carries: acknowledgement, window, timestamps, SACK blocks, ECN echo, M21TCP option.
+    #[inline]
+    fn write_segment(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        offset: u64,
+        payload: u32,
+        flags: Flags,
+        segment: &mut Segment,
+    ) {
+        debug_assert!(payload <= u32::from(config.mss), "a payload of {payload} bytes");
+        *segment = Segment { offset, payload: payload as u16, flags, ..Segment::default() };
+        if config.ecn_exact {
+            segment.flags.insert(Flags::ECT);
+        }
+        if config.timestamps {
+            segment.flags.insert(Flags::TIMESTAMP);
+            segment.ts_value = config.timestamp(now);
+        }
+        self.receiver.fill(config, now, segment);
+    }
+}
