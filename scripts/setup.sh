@@ -35,6 +35,9 @@ system_test=(
     'python3 -c "import ensurepip, venv"|python3-venv|the Python tools, in .venv'
     'has chromium|chromium|the tests of the page'
     'has ovs-vswitchd|openvswitch-switch|the test of OpenFlow rules'
+    'has systemd-analyze|systemd|the check of the units under deploy/'
+    'has kubectl|kubernetes-client|the check of the Kubernetes manifest'
+    'has mount|mount|the test of a full disk'
 )
 system_bench=(
     'has c++|g++|the peers of benchmarks'

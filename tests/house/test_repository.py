@@ -60,6 +60,17 @@ def test_links_between_documents_lead_somewhere(tracked: list[Path]) -> None:
     assert not broken
 
 
+def test_rust_tests_skip_by_the_shared_function_only(root: Path) -> None:
+    wrong = [
+        str(path.relative_to(root))
+        for path in root.glob("crates/**/*.rs")
+        if re.search(
+            r"FANIN_REQUIRE_PRIVILEGES|eprintln!\(\"skipped|^#\[ignore", path.read_text(), re.MULTILINE
+        )
+    ]
+    assert not wrong, f"a test that cannot run calls `skip` of tests/skip.rs: {wrong}"
+
+
 def test_the_change_log_has_an_unreleased_section_that_speaks_of_the_contract(root: Path) -> None:
     text = (root / "CHANGELOG.md").read_text()
     unreleased = re.search(r"^## \[?Unreleased\]?\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)

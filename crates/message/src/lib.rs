@@ -48,6 +48,9 @@ mod limits;
 mod options;
 mod outbox;
 mod pool;
+#[cfg(test)]
+#[path = "../../../tests/skip.rs"]
+mod skip;
 mod socket;
 #[allow(unsafe_code)]
 mod sys;

@@ -1,6 +1,8 @@
 //! The limit of open files. A test file of its own, because the limit is the whole process's.
 
 mod common;
+#[path = "../../../tests/skip.rs"]
+mod skip;
 
 use std::time::{Duration, Instant};
 
@@ -32,10 +34,11 @@ fn at_the_limit_of_open_files_accepting_stops_with_an_error_and_goes_on_by_itsel
     let NotAccepting::System { error, open } = reason else { panic!("{reason:?}") };
     assert_eq!((error.0, open), (libc::EMFILE, connected), "{error}");
     assert!((5..15).contains(&connected), "{connected}");
-    // It neither spins nor repeats itself: one attempt a second, and nothing else.
-    let calls = Instant::now();
-    assert!(server.poll(Some(calls + Duration::from_millis(300))).unwrap().is_none());
-    assert!(calls.elapsed() >= Duration::from_millis(300));
+    // One attempt a second and no second report: three calls return at their deadlines, without an event.
+    for _ in 0..3 {
+        assert!(server.poll(Some(Instant::now() + Duration::from_millis(100))).unwrap().is_none());
+    }
+    assert_eq!(server.totals().connected, connected as u64);
     // Peers that leave make room for those that wait.
     peers.drain(..20);
     let mut more = 0;

@@ -1,5 +1,8 @@
 //! The files under `deploy` are ones that the tools take, and describe systems that processes can run.
 
+#[path = "../../../tests/skip.rs"]
+mod skip;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -44,7 +47,7 @@ fn systemd_takes_the_units() {
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             assert!(output.status.success() && !said.contains("fanin"), "{said}");
         }
-        Err(error) => eprintln!("skipped: systemd-analyze cannot be run: {error}"),
+        Err(error) => skip::skip(format!("systemd-analyze: {error}")),
     }
     std::fs::remove_dir_all(folder).unwrap();
 }
@@ -84,6 +87,6 @@ fn kubectl_reads_the_manifest() {
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             assert_eq!(said.lines().filter(|line| line.starts_with("kind:")).count(), 10, "{said}");
         }
-        Err(error) => eprintln!("skipped: kubectl cannot be run: {error}"),
+        Err(error) => skip::skip(format!("kubectl: {error}")),
     }
 }

@@ -17,6 +17,9 @@ pub mod live;
 mod name;
 mod offload;
 mod plan;
+#[cfg(test)]
+#[path = "../../../tests/skip.rs"]
+mod skip;
 mod tap;
 
 #[cfg(feature = "bpf")]

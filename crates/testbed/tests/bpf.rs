@@ -1,6 +1,9 @@
 //! The BPF congestion controls in the running kernel: these need root, and the feature `bpf`.
 #![cfg(feature = "bpf")]
 
+#[path = "../../../tests/skip.rs"]
+mod skip;
+
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
@@ -11,13 +14,11 @@ use fanin_testbed::{Address, Lab, Link, Namespace, Node, NodeName, Plan, Port, S
 use rustix::net::sockopt::set_tcp_congestion;
 use rustix::net::{AddressFamily, SocketType, socket};
 
-/// Whether this test can run; it says why not, and fails where privileges are required.
+/// Returns true as root; skips the test otherwise.
 fn privileged() -> bool {
     let root = rustix::process::geteuid().is_root();
-    let required = std::env::var_os("FANIN_REQUIRE_PRIVILEGES").is_some_and(|value| value == "1");
-    assert!(root || !required, "FANIN_REQUIRE_PRIVILEGES=1, and this is not root");
     if !root {
-        eprintln!("skipped: BPF programs need root");
+        skip::skip("BPF programs need root");
     }
     root
 }

@@ -4,14 +4,16 @@
 
 use std::path::Path;
 
-/// The content of a file of the folder `shared/data` beside the checkout; `None`, and a line that says so, where it is
-/// absent.
+#[path = "../../../../tests/skip.rs"]
+mod skip;
+
+/// The content of a file under `../shared/data`, seen from the checkout; skips the test if it is absent.
 pub(crate) fn shared(name: &str) -> Option<Vec<u8>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
     match std::fs::read(&path) {
         Ok(bytes) => Some(bytes),
         Err(error) => {
-            eprintln!("skipped: {} cannot be read: {error}", path.display());
+            skip::skip(format!("{}: {error}", path.display()));
             None
         }
     }

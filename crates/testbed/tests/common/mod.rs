@@ -1,23 +1,31 @@
 //! A collector and its senders around a switch whose port to the collector is slow and shallow.
 #![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
 
-use std::net::Ipv4Addr;
+#[path = "../../../../tests/skip.rs"]
+mod skip;
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use fanin_switch::config::{M21Spec, PortSpec};
-use fanin_switch::{Config, Running};
+use fanin_switch::{Config, Running, Snapshot};
+use fanin_testbed::bpf::{M21, M21Figures, M21Parts};
 use fanin_testbed::{Address, Lab, Link, Node, NodeName, Plan, Port, Route, Setting};
 use fanin_units::{Bytes, Rate};
+use rustix::net::sockopt::set_tcp_congestion;
 
 /// Where senders listen.
 pub const PORT: u16 = 4100;
 
-/// Whether this test can run; it says why not, and fails where privileges are required.
+/// Returns true as root; skips the test otherwise.
 pub fn privileged() -> bool {
     let root = rustix::process::geteuid().is_root();
-    let required = std::env::var_os("FANIN_REQUIRE_PRIVILEGES").is_some_and(|value| value == "1");
-    assert!(root || !required, "FANIN_REQUIRE_PRIVILEGES=1, and this is not root");
     if !root {
-        eprintln!("skipped: namespaces and BPF programs need root");
+        skip::skip("namespaces and BPF programs need root");
     }
     root
 }
@@ -65,4 +73,102 @@ pub fn switch(lab: &Lab, senders: usize, m21: Option<M21Spec>) -> Running {
     config.port[0].buffer = Some(Bytes::new(64_000));
     config.port[0].m21 = m21;
     lab.namespaces()[senders + 1].run(|| Running::start(&config)).unwrap().expect("the switch starts")
+}
+
+/// The figures of one row.
+#[derive(Debug)]
+pub struct Outcome {
+    pub goodput_mbps: f64,
+    pub drops: u64,
+    pub queue_bytes_max: u64,
+}
+
+pub fn connect(to: SocketAddr) -> TcpStream {
+    let until = Instant::now() + Duration::from_secs(10);
+    loop {
+        match TcpStream::connect_timeout(&to, Duration::from_secs(2)) {
+            Ok(stream) => return stream,
+            Err(error) => assert!(Instant::now() < until, "{to}: {error}"),
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The collector asks all senders at once and waits for `bytes` from each. The first burst of fresh connections counts.
+pub fn incast(lab: &Lab, senders: usize, bytes: usize, rounds: usize, running: Running) -> Outcome {
+    let collector = &lab.namespaces()[0];
+    let listening = Barrier::new(senders + 1);
+    let failed = AtomicBool::new(false);
+    let goodput_mbps = thread::scope(|scope| {
+        for host in 1..=senders {
+            let (listening, failed) = (&listening, &failed);
+            let namespace = &lab.namespaces()[host];
+            scope.spawn(move || {
+                let listener = namespace.run(|| {
+                    let listener = TcpListener::bind((address(host), PORT)).unwrap();
+                    set_tcp_congestion(&listener, "cubic").unwrap();
+                    listener
+                });
+                listening.wait();
+                let (mut stream, _) = listener.unwrap().accept().unwrap();
+                stream.set_nodelay(true).unwrap();
+                stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+                let block: Vec<u8> = (0..bytes).map(|place| (place * 7 + host) as u8).collect();
+                let mut request = [0];
+                while stream.read(&mut request).is_ok_and(|read| read > 0) {
+                    if stream.write_all(&block).is_err() {
+                        failed.store(true, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+        listening.wait();
+        let task = || {
+            let mut streams: Vec<_> =
+                (1..=senders).map(|host| connect(SocketAddr::from((address(host), PORT)))).collect();
+            for stream in &streams {
+                stream.set_nodelay(true).unwrap();
+                stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+            }
+            let mut block = vec![0; bytes];
+            let began = Instant::now();
+            for _ in 0..rounds {
+                for stream in &mut streams {
+                    stream.write_all(&[1]).unwrap();
+                }
+                for (place, stream) in streams.iter_mut().enumerate() {
+                    stream.read_exact(&mut block).unwrap();
+                    let right =
+                        block.iter().enumerate().all(|(at, &byte)| byte == (at * 7 + place + 1) as u8);
+                    assert!(right, "bytes of sender {} are wrong", place + 1);
+                }
+            }
+            (rounds * senders * bytes) as f64 * 8e-6 / began.elapsed().as_secs_f64()
+        };
+        collector.run(task).unwrap()
+    });
+    assert!(!failed.load(Ordering::Relaxed), "a sender lost its connection");
+    let snapshot: Snapshot = running.stop().snapshot;
+    Outcome { goodput_mbps, drops: snapshot.drops(), queue_bytes_max: snapshot.ports[0].queue.bytes_max }
+}
+
+/// Measures one row of the table, on a network of its own.
+pub fn row(
+    senders: usize,
+    rounds: usize,
+    quickack: bool,
+    spec: Option<M21Spec>,
+    parts: Option<M21Parts>,
+) -> (Outcome, M21Figures) {
+    let lab = star(senders, quickack);
+    let mut program = parts.map(|parts| M21::load(parts).unwrap());
+    if let Some(program) = &mut program {
+        for namespace in &lab.namespaces()[..=senders] {
+            program.add(namespace).unwrap();
+        }
+    }
+    let running = switch(&lab, senders, spec);
+    let outcome = incast(&lab, senders, 20_000, rounds, running);
+    let figures = program.map(|program| program.figures().unwrap()).unwrap_or_default();
+    (outcome, figures)
 }

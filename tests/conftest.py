@@ -1,13 +1,16 @@
-"""Fixtures of the house tests: the root, the packages, the tracked files."""
+"""Fixtures of the tests; in continuous integration (FANIN_REQUIRE_PRIVILEGES=1) a skipped test fails."""
 
 import json
+import os
 import subprocess
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
+REQUIRED = os.environ.get("FANIN_REQUIRE_PRIVILEGES") == "1"
 
 
 @pytest.fixture(scope="session")
@@ -31,3 +34,17 @@ def tracked() -> list[Path]:
     output = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     paths = [ROOT / name for name in output.split("\0") if name]
     return [path for path in paths if path.is_file()]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turn the report of a skipped test into a failure where nothing may be skipped."""
+    report = yield
+    if REQUIRED and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = (
+            f"{item.nodeid} was skipped, which FANIN_REQUIRE_PRIVILEGES=1 forbids: {call.excinfo}"
+        )
+    return report

@@ -1,6 +1,6 @@
 """Compares an incast on this machine's kernel with the same incast in `fanin sim`.
 
-sudo python tests/live/compare.py --fanin target/release/fanin [--senders 8 16 32] [--seconds 20]
+sudo python tests/live/compare_kernel.py --fanin target/release/fanin [--senders 8 16 32] [--seconds 20]
     [--limit 64000] [--rto-min-ms 200] [--congestion cubic] [--delay-us 1000]
 
 Three network namespaces: servers, a router, a client; true frames (no offloads). The router's link

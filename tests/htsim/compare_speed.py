@@ -2,7 +2,7 @@
 
 Get https://github.com/Broadcom/csg-htsim and g++ and make. Then:
 
-python tests/htsim/compare.py --htsim csg-htsim/sim --fanin target/release/fanin [--repeats 5]
+python tests/htsim/compare_speed.py --htsim csg-htsim/sim --fanin target/release/fanin [--repeats 5]
 
 `--simulate target/release/examples/simulate` needs the simulator alone (cargo build --release -p
 fanin-sim --example simulate). htsim is built in a folder of its own; yours is left alone. Two cases:
