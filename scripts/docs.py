@@ -4,7 +4,9 @@ The command is taken from $FANIN_BIN, or built.
 """
 
 import argparse
+import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -46,7 +48,42 @@ def command_page() -> str:
     return "\n".join(parts)
 
 
+def arrows() -> str:
+    """Return the table of dependencies between the crates, each after those that it uses."""
+    command = ("cargo", "metadata", "--format-version=1", "--no-deps", "--locked")
+    text = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+    uses = {
+        package["name"]: {
+            dependency["name"]
+            for dependency in package["dependencies"]
+            if dependency["name"].startswith("fanin-") and dependency["kind"] != "dev"
+        }
+        for package in json.loads(text)["packages"]
+    }
+    rows: dict[str, list[str]] = {}
+    while len(rows) < len(uses):
+        ready = sorted(name for name, others in uses.items() if name not in rows and others <= rows.keys())
+        if not ready:
+            sys.exit(f"these crates depend on each other: {sorted(uses.keys() - rows.keys())}")
+        rows |= {name: [other for other in rows if other in uses[name]] for name in ready}
+    lines = ["| crate | uses |", "|---|---|"]
+    for name, others in rows.items():
+        used = ", ".join(f"`{other.removeprefix('fanin-')}`" for other in others)
+        lines.append(f"| `{name.removeprefix('fanin-')}` | {used or 'nothing'} |")
+    return "\n".join(lines)
+
+
+def architecture() -> str:
+    """Return the map of the house with its table of dependencies as it is now."""
+    text = (DOCS / "ARCHITECTURE.md").read_text()
+    begin, end = "<!-- generated: arrows -->\n", "\n<!-- end -->"
+    if begin not in text:
+        sys.exit(f"docs/ARCHITECTURE.md has no line {begin.strip()!r}")
+    return re.sub(f"(?<={begin}).*?(?={end})", lambda _: arrows(), text, flags=re.DOTALL)
+
+
 PAGES: dict[str, Callable[[], str]] = {
+    "ARCHITECTURE.md": architecture,
     "commands.md": command_page,
     "scenario.md": lambda: fanin("scenario", "reference"),
     "scenario.schema.json": lambda: fanin("scenario", "schema"),

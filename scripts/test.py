@@ -83,8 +83,8 @@ def count_pytest(_log: str) -> Counts:
     return total
 
 
-def count_instructions(log: str) -> Counts:
-    """Read the last line of the comparison; there is none where nothing could be counted."""
+def count_lines(log: str) -> Counts:
+    """Read the last line of a script that counts for itself; there is none if it could not run."""
     result = re.search(r"^(\d+) passed, (\d+) failed$", log, re.MULTILINE)
     skipped = sum(is_skip(line) for line in log.splitlines())
     return Counts(int(result[1]), int(result[2]), skipped) if result else Counts()
@@ -105,7 +105,8 @@ def steps() -> list[Step]:
             for name in no_std
         ),
         Step("cargo-test", ("cargo", "test", "--workspace", "--no-fail-fast"), count_cargo),
-        Step("instructions", (python, "scripts/instructions.py"), count_instructions),
+        Step("instructions", (python, "scripts/instructions.py"), count_lines),
+        Step("claims", (python, "scripts/claims.py"), count_lines),
         Step("bpf-clippy", ("cargo", "clippy", *WITH_BPF, "--all-targets", "--", "-D", "warnings")),
         Step("bpf-test", ("cargo", "test", *WITH_BPF, "--test", "bpf", "--test", "m21"), count_cargo),
         Step("generated-docs", (python, "scripts/docs.py", "--check"), environment=binary),

@@ -4,8 +4,10 @@ use std::convert::Infallible;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use fanin_scenario::Warnings;
+use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -18,7 +20,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where a summary goes.
+/// The destination of a summary.
 #[derive(Debug, Clone)]
 pub(crate) enum Json {
     /// Standard output, which then holds nothing else.
@@ -36,12 +38,12 @@ impl FromStr for Json {
 }
 
 impl Json {
-    /// Whether tables have to keep away from standard output.
+    /// Returns true if standard output holds the JSON alone.
     pub(crate) fn is_stdout(&self) -> bool {
         matches!(self, Self::Stdout)
     }
 
-    /// Writes an object there.
+    /// Writes an object to the destination.
     pub(crate) fn write(&self, object: &impl Serialize) -> Result<(), Failure> {
         // Figures that JSON cannot hold are the writer's mistake, not the user's.
         let mut text = serde_json::to_string_pretty(object).expect("a summary is JSON");
@@ -55,16 +57,27 @@ impl Json {
     }
 }
 
-/// Says on standard error what is not wrong, but most likely not meant.
+/// Prints warnings on standard error.
 pub(crate) fn warn(warnings: &Warnings) {
     if !warnings.problems().is_empty() {
         eprintln!("{}\n", warnings.render(is_coloured(&io::stderr())));
     }
 }
 
-/// Whether colours belong on this stream: on a terminal, unless `NO_COLOR` (<https://no-color.org>) says otherwise.
+/// Returns true if the stream is a terminal that takes colours, unless `NO_COLOR` (<https://no-color.org>) says otherwise.
 pub(crate) fn is_coloured(stream: &impl IsTerminal) -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
     stream.is_terminal() && !is_set("NO_COLOR") && !is_dumb
+}
+
+/// Returns a progress bar; hidden with `--quiet`, or if standard error is no terminal.
+pub(crate) fn bar(quiet: bool, template: &str) -> ProgressBar {
+    if quiet || !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(0);
+    bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
 }

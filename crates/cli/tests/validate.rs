@@ -49,9 +49,12 @@ fn quick_cases_run_as_simulated() {
         table.lines().filter(|line| line.starts_with("cubic-") || line.starts_with("daqring-")).collect();
     assert_eq!(rows.len(), 2, "{table}{}", stderr(&output));
     for row in rows {
-        // A machine that is too busy says so, three times; then nothing can be said of the network.
-        assert!(row.contains("  agrees") || row.contains("invalid: "), "{table}");
-        assert!(row.contains("no / no") || row.contains("invalid: "), "{table}");
+        // After three attempts on a machine that is too busy a case is not measured, and the command fails.
+        if row.contains("not measured: ") {
+            assert_eq!(output.status.code(), Some(1), "{table}");
+            return skip::not_measured(row);
+        }
+        assert!(row.contains("  agrees") && row.contains("no / no"), "{table}");
     }
     let page = std::fs::read_to_string(scratch.file("out/cubic-04/report.html")).unwrap();
     assert!(page.contains("Is it as predicted?"));

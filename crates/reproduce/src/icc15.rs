@@ -2,8 +2,9 @@
 
 use fanin_report::IoRow;
 
-use crate::judge::{ms, near, percent};
-use crate::{Claim, Got, Judged, Point};
+use crate::claim::Claim;
+use crate::judge::{Known, ms, near, percent};
+use crate::{Got, Judged, Point};
 
 const ONE: &str = "icc15-1dcm";
 const N147: &str = "icc15-147";
@@ -76,9 +77,12 @@ pub(crate) fn claims() -> Vec<Claim> {
             points: vec![Point::new(ONE).set("core.port_limit", "128 kB")],
             judge: |got| {
                 let drops = got[0].drops();
-                Judged::new(drops == 0, format!("{drops} drops"))
+                Judged::new(drops == 0, format!("{drops} drops")).figures(&[drops as f64])
             },
-            known: Some("a burst of 2.4 MB overruns the rack switch's port, whatever the core holds"),
+            known: Some(Known {
+                why: "a burst of 2.4 MB overruns the rack switch's port, whatever the core holds",
+                ranges: &[(3_500.0, 5_200.0)],
+            }),
         },
         Claim {
             id: "I011",
@@ -102,10 +106,12 @@ pub(crate) fn claims() -> Vec<Claim> {
             judge: |got| {
                 let (most, drops) = (got[0].queue_bytes_max(), got[0].drops());
                 Judged::new(most <= 416_000 && drops == 0, format!("{most} B, {drops} drops"))
+                    .figures(&[most as f64, drops as f64])
             },
-            known: Some(
-                "443 kB: frames take 1518 B in a switch, and next to nothing is on the wire meanwhile",
-            ),
+            known: Some(Known {
+                why: "443 kB: frames take 1518 B in a switch, and next to nothing is on the wire meanwhile",
+                ranges: &[(435_000.0, 452_000.0), (0.0, 0.0)],
+            }),
         },
         Claim {
             id: "I016",
@@ -128,10 +134,12 @@ pub(crate) fn claims() -> Vec<Claim> {
             judge: |got| {
                 let (fixed, shaped) = (tail_ms(got[0]), tail_ms(got[1]));
                 Judged::new(near(fixed, 1.3, 0.3) && shaped < fixed, ms(&[fixed, shaped]))
+                    .figures(&[fixed, shaped])
             },
-            known: Some(
-                "hosts take no time to process here: the last acknowledgement leaves with the last segment",
-            ),
+            known: Some(Known {
+                why: "hosts take no time to process here: the last acknowledgement leaves with the last segment",
+                ranges: &[(-0.1, 0.1), (-0.1, 0.1)],
+            }),
         },
         Claim {
             id: "I019",
@@ -184,11 +192,12 @@ pub(crate) fn claims() -> Vec<Claim> {
             points: vec![fixed_window(N147), credits(N147, 396)],
             judge: |got| {
                 let m = means(got);
-                Judged::new(m[0] > 1.005 * m[1] && m[0] < 1.1 * m[1], ms(&m))
+                Judged::new(m[0] > 1.005 * m[1] && m[0] < 1.1 * m[1], ms(&m)).figures(&m)
             },
-            known: Some(
-                "equal here: the paper blames the host's work on all connections at once, and hosts take no time to process",
-            ),
+            known: Some(Known {
+                why: "equal here: the paper blames the host's work on all connections at once, and hosts take no time to process",
+                ranges: &[(16.5, 17.2), (16.5, 17.2)],
+            }),
         },
         Claim {
             id: "I022",
@@ -205,10 +214,12 @@ pub(crate) fn claims() -> Vec<Claim> {
                     timeouts.iter().all(|&timeouts| timeouts == 0) && eb[0] < eb[1] && eb[1] < 1.1 * eb[0],
                     format!("{} / {} time-outs, EB {:.2} / {:.2} ms", timeouts[0], timeouts[1], eb[0], eb[1]),
                 )
+                .figures(&eb)
             },
-            known: Some(
-                "no time-out; EB takes the same with both: hosts take no time to process here (I021)",
-            ),
+            known: Some(Known {
+                why: "no time-out; EB takes the same with both: hosts take no time to process here (I021)",
+                ranges: &[(14.8, 15.6), (14.8, 15.6)],
+            }),
         },
         Claim {
             id: "I025",
@@ -230,11 +241,12 @@ pub(crate) fn claims() -> Vec<Claim> {
             points: vec![fixed_window(ROUTER), credits(ROUTER, 421)],
             judge: |got| {
                 let m = means(got);
-                Judged::new(m[0] > m[1] + 1.0, ms(&m))
+                Judged::new(m[0] > m[1] + 1.0, ms(&m)).figures(&m)
             },
-            known: Some(
-                "equal here: the paper blames its server-based router, whose processing is not simulated",
-            ),
+            known: Some(Known {
+                why: "equal here: the paper blames its server-based router, whose processing is not simulated",
+                ranges: &[(18.2, 19.0), (18.2, 19.0)],
+            }),
         },
     ]
 }

@@ -1,24 +1,37 @@
-//! Judging a number against what was expected of it.
+//! Judges a number against the expected one.
 
-/// What a claim's runs came to.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Judged {
-    /// Whether the claim holds.
-    pub holds: bool,
-    /// What was found, for the table.
-    pub got: String,
+/// An understood reason for which a claim does not hold here; `docs/papers.md` says more.
+#[derive(Debug, Clone, Copy)]
+pub struct Known {
+    /// The reason, in a sentence.
+    pub why: &'static str,
+    /// The least and the greatest value of each of [`Judged::figures`], in their order.
+    pub ranges: &'static [(f64, f64)],
 }
 
-/// How a claim stands, its explanation taken into account.
+/// The result of a claim's runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged {
+    /// True if the claim holds.
+    pub holds: bool,
+    /// The result, as the table shows it.
+    pub got: String,
+    /// The figures that [`Known::ranges`] bounds.
+    pub figures: Vec<f64>,
+}
+
+/// The status of a claim, its explanation taken into account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// It holds.
     Holds,
-    /// It does not hold, and the reason is understood.
+    /// It does not hold, for the known reason, and each figure is in its range.
     Explained,
     /// It does not hold.
     Fails,
-    /// It holds although an explanation says that it does not: the explanation is out of date.
+    /// It does not hold, for a known reason, but a figure has left its range.
+    OutOfRange,
+    /// It holds although the explanation says that it does not: the explanation is out of date.
     Unexpected,
 }
 
@@ -29,34 +42,50 @@ impl Status {
             Self::Holds => "holds",
             Self::Explained => "explained",
             Self::Fails => "FAILS",
+            Self::OutOfRange => "FAILS, out of its known range",
             Self::Unexpected => "HOLDS, unexpected",
         }
     }
 
-    /// Whether this is as it should be.
+    /// Returns true if the claim holds, or does not for its known reason.
     pub const fn is_sound(self) -> bool {
         matches!(self, Self::Holds | Self::Explained)
     }
 }
 
 impl Judged {
-    /// Holds or not, with the words for it.
     pub(crate) fn new(holds: bool, got: String) -> Self {
-        Self { holds, got }
+        Self { holds, got, figures: Vec::new() }
     }
 
-    /// The claim's status.
-    pub fn status(&self, known: Option<&str>) -> Status {
+    /// Adds the figures that a [`Known`] bounds.
+    pub(crate) fn figures(mut self, figures: &[f64]) -> Self {
+        self.figures.extend(figures);
+        self
+    }
+
+    /// The claim's status. Ranges are checked only for a run of the claim's own measured time.
+    pub fn status(&self, known: Option<&Known>, has_own_duration: bool) -> Status {
         match (self.holds, known) {
             (true, None) => Status::Holds,
-            (false, Some(_)) => Status::Explained,
             (false, None) => Status::Fails,
             (true, Some(_)) => Status::Unexpected,
+            (false, Some(known)) if !has_own_duration || self.is_within(known) => Status::Explained,
+            (false, Some(_)) => Status::OutOfRange,
         }
+    }
+
+    fn is_within(&self, known: &Known) -> bool {
+        self.figures.len() == known.ranges.len()
+            && self
+                .figures
+                .iter()
+                .zip(known.ranges)
+                .all(|(figure, (least, most))| (least..=most).contains(&figure))
     }
 }
 
-/// Whether `got` lies within the share `tolerance` of `expected`.
+/// Returns true if `got` lies within the share `tolerance` of `expected`.
 pub(crate) fn near(got: f64, expected: f64, tolerance: f64) -> bool {
     (got - expected).abs() <= tolerance * expected
 }
@@ -71,4 +100,27 @@ pub(crate) fn ms(values: &[f64]) -> String {
 pub(crate) fn percent(values: &[f64]) -> String {
     let texts: Vec<_> = values.iter().map(|value| format!("{:.1}", 100.0 * value)).collect();
     format!("{} %", texts.join(" / "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_known_difference_stays_in_its_range() {
+        const KNOWN: Known = Known { why: "a reason", ranges: &[(1.0, 2.0), (5.0, 6.0)] };
+        let judged = |holds, figures: &[f64]| Judged::new(holds, String::new()).figures(figures);
+        for (holds, figures, known, is_own, expected) in [
+            (true, &[][..], None, true, Status::Holds),
+            (false, &[], None, true, Status::Fails),
+            (true, &[1.0, 5.0], Some(&KNOWN), true, Status::Unexpected),
+            (false, &[1.0, 6.0], Some(&KNOWN), true, Status::Explained),
+            (false, &[0.9, 6.0], Some(&KNOWN), true, Status::OutOfRange),
+            (false, &[0.9, 6.0], Some(&KNOWN), false, Status::Explained),
+            (false, &[1.0], Some(&KNOWN), true, Status::OutOfRange),
+            (false, &[f64::NAN, 5.0], Some(&KNOWN), true, Status::OutOfRange),
+        ] {
+            assert_eq!(judged(holds, figures).status(known, is_own), expected, "{holds} {figures:?}");
+        }
+    }
 }

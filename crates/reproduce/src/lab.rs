@@ -7,7 +7,8 @@ use fanin_report::{EventRow, IoRow, Summary};
 use fanin_scenario::{Errors, Loaded, load};
 use fanin_sim::{Control, End, Outcome};
 
-use crate::{Claim, Judged};
+use crate::Judged;
+use crate::claim::Claim;
 
 /// What a point that does not say otherwise measures.
 pub const DURATION: &str = "3 s";

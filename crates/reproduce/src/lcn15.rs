@@ -1,7 +1,8 @@
 //! Claims of LCN'15: one software switch with a ring for each collector.
 
-use crate::judge::{ms, near, percent};
-use crate::{Claim, Judged, Point};
+use crate::claim::Claim;
+use crate::judge::{Known, ms, near, percent};
+use crate::{Judged, Point};
 
 /// Some hundred events, all alike; windows are as after a long time, and a collector has its next event under way.
 fn all_to_all() -> Point {
@@ -40,11 +41,12 @@ pub(crate) fn claims() -> Vec<Claim> {
             judge: |got| {
                 let m = [got[0].mean_ms(), got[1].mean_ms()];
                 let drops = got[0].drops() + got[1].drops();
-                Judged::new(m[0] < m[1] && drops == 0, format!("{}, {drops} drops", ms(&m)))
+                Judged::new(m[0] < m[1] && drops == 0, format!("{}, {drops} drops", ms(&m))).figures(&m)
             },
-            known: Some(
-                "eleven windows of two packets keep a ring of 0.78 Gb/s busy at this round trip: both give the same",
-            ),
+            known: Some(Known {
+                why: "eleven windows of two packets keep a ring of 0.78 Gb/s busy at this round trip: both give the same",
+                ranges: &[(29.0, 30.0), (29.0, 30.0)],
+            }),
         },
         Claim {
             id: "L007",

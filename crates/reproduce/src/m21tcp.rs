@@ -3,8 +3,9 @@
 //! What its queues are called there: RED with thresholds of 15 and 25 packets and ns-3's other defaults (a weight of 0.002,
 //! 1 of 50 at the upper threshold, gentle), DCTCP's K of 20. M001 and M007 list these settings and claim nothing else.
 
-use crate::judge::near;
-use crate::{Claim, Got, Judged, Point};
+use crate::claim::Claim;
+use crate::judge::{Known, near};
+use crate::{Got, Judged, Point};
 
 const FFW: &str = "m21tcp-ffw";
 const FBW: &str = "m21tcp-fbw";
@@ -111,11 +112,12 @@ pub(crate) fn claims() -> Vec<Claim> {
             points: vec![ecn(FFW, 8), dctcp(FFW, 8)],
             judge: |got| {
                 let m = all(got);
-                Judged::new(m.iter().all(|&m| near(m, 940.0, 0.01)), text(&m, "Mb/s"))
+                Judged::new(m.iter().all(|&m| near(m, 940.0, 0.01)), text(&m, "Mb/s")).figures(&m)
             },
-            known: Some(
-                "576 B of every 618 B are data, so that 932 Mb/s are the most; RED's average lags, so that its buffer overflows at each start",
-            ),
+            known: Some(Known {
+                why: "576 B of every 618 B are data, so that 932 Mb/s are the most; RED's average lags, so that its buffer overflows at each start",
+                ranges: &[(745.0, 825.0), (890.0, 932.0)],
+            }),
         },
         Claim {
             id: "M009",
@@ -192,10 +194,12 @@ pub(crate) fn claims() -> Vec<Claim> {
                 let at = [&ecn, &dctcp].map(|m| onset(&ONSET_FBW, m).unwrap_or(u32::MAX));
                 let holds = (48..=80).contains(&at[0]) && at[1] < at[0];
                 Judged::new(holds, format!("ECN at {}, DCTCP at {} senders", at[0], at[1]))
+                    .figures(&at.map(f64::from))
             },
-            known: Some(
-                "RED's average (weight 0.002) follows a burst of some hundred packets too late, so that ECN collapses at 48; DCTCP's windows of two segments fill the buffer only at 57",
-            ),
+            known: Some(Known {
+                why: "RED's average (weight 0.002) follows a burst of some hundred packets too late, so that ECN collapses at 48; DCTCP's windows of two segments fill the buffer only at 57",
+                ranges: &[(48.0, 48.0), (64.0, 64.0)],
+            }),
         },
         Claim {
             id: "M016",

@@ -2,9 +2,10 @@
 //!
 //! The paper loads its system by asking for events at some rate; "full load" here is a new event whenever a unit is free.
 
-use crate::judge::{ms, percent};
+use crate::claim::Claim;
+use crate::judge::{Known, ms, percent};
 use crate::pause::pause;
-use crate::{Claim, Got, Judged, Point};
+use crate::{Got, Judged, Point};
 
 const MULTIHOST: &str = "multihost";
 
@@ -105,11 +106,12 @@ pub(crate) fn claims() -> Vec<Claim> {
                 let timeouts: u64 = got.iter().map(|got| got.timeouts_total()).sum();
                 let most = g.iter().copied().fold(0.0, f64::max);
                 let holds = g.iter().all(|&one| one > 0.97 * most) && timeouts == 0;
-                Judged::new(holds, format!("{}, {timeouts} time-outs", text(&g)))
+                Judged::new(holds, format!("{}, {timeouts} time-outs", text(&g))).figures(&g)
             },
-            known: Some(
-                "30 rings of 344 Mb/s are 103 % of the uplink: in a closed loop its queue fills the 8 MB and loses frames",
-            ),
+            known: Some(Known {
+                why: "30 rings of 344 Mb/s are 103 % of the uplink: in a closed loop its queue fills the 8 MB and loses frames",
+                ranges: &[(9.2, 9.55), (9.2, 9.55), (8.7, 9.25), (9.2, 9.6)],
+            }),
         },
         Claim {
             id: "H013",
@@ -120,10 +122,12 @@ pub(crate) fn claims() -> Vec<Claim> {
             judge: |got| {
                 let share = gbps(got[0]) / FULL_GBPS;
                 Judged::new(share <= 0.15, format!("{}, {} drops", percent(&[share]), got[0].drops()))
+                    .figures(&[share])
             },
-            known: Some(
-                "the memory of the chip decides, which the paper does not state: 81 % with the 8 MB here, 55 % with 4, 11 % with 2, 1 % with 1",
-            ),
+            known: Some(Known {
+                why: "the memory of the chip decides, which the paper does not state: 81 % with the 8 MB here, 55 % with 4, 11 % with 2, 1 % with 1",
+                ranges: &[(0.75, 0.87)],
+            }),
         },
         Claim {
             id: "H015",
@@ -162,8 +166,12 @@ pub(crate) fn claims() -> Vec<Claim> {
                 let g = each_gbps(got);
                 let more = g[0] / g[1] - 1.0;
                 Judged::new((0.1..=0.2).contains(&more), format!("{}, {}", text(&g), percent(&[more])))
+                    .figures(&[more])
             },
-            known: Some("this set-up has no heavy incast, as the paper says of it; the figure is another's"),
+            known: Some(Known {
+                why: "this set-up has no heavy incast, as the paper says of it; the figure is another's",
+                ranges: &[(-0.08, -0.02)],
+            }),
         },
     ]
 }

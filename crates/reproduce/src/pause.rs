@@ -1,7 +1,8 @@
 //! The claim of the multi-host paper about PAUSE (§IV.C).
 
+use crate::claim::Claim;
 use crate::judge::ms;
-use crate::{Claim, Got, Judged, Point};
+use crate::{Got, Judged, Point};
 
 /// The switch alone at 95 % of the rate that fills its uplink.
 fn full_load() -> Point {

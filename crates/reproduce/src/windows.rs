@@ -1,7 +1,8 @@
 //! Claims of ICC'15 about windows: static ones (§IV.C) and DIATCP's (§IV.D); and of LCN'15 about where DCTCP cannot help.
 
-use crate::judge::{ms, near, percent};
-use crate::{Claim, Got, Judged, Point};
+use crate::claim::Claim;
+use crate::judge::{Known, ms, near, percent};
+use crate::{Got, Judged, Point};
 
 const N147: &str = "icc15-147";
 const RACK: &str = "icc15-39dcm";
@@ -82,10 +83,12 @@ pub(crate) fn claims() -> Vec<Claim> {
                 let (without, with) = (more(0), more(2));
                 let holds = near(without, 20.0, 0.3) || near(with, 20.0, 0.3);
                 Judged::new(holds, format!("{without:+.1} kB, with the receiver's offload {with:+.1} kB"))
+                    .figures(&[without, with])
             },
-            known: Some(
-                "without the receiver's offload both acknowledge every second packet, with it credits each answer once; the paper's lies between",
-            ),
+            known: Some(Known {
+                why: "without the receiver's offload both acknowledge every second packet, with it credits each answer once; the paper's lies between",
+                ranges: &[(-3.0, 3.0), (45.0, 60.0)],
+            }),
         },
         Claim {
             id: "I023",

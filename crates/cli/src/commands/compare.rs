@@ -7,8 +7,8 @@ use fanin_reproduce::{Compared, Figures, TECHNIQUES, Technique};
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::output::{self, Json};
-use crate::{commands, interrupt};
 
 /// The system of the thesis, behind both switches at both rates.
 const SCENARIOS: [&str; 4] = ["thesis-a-500hz", "thesis-a-1000hz", "thesis-b-500hz", "thesis-b-1000hz"];
@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         vec![format!("run.duration={}", arguments.duration), format!("run.warmup={}", arguments.warmup)];
     first.extend(arguments.seed.map(|seed| format!("run.seed={seed}")));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let bar = commands::sim::bar(arguments.quiet, "{wide_bar} {pos} of {len} runs, {eta} left");
+    let bar = output::bar(arguments.quiet, "{wide_bar} {pos} of {len} runs, {eta} left");
     let compared = fanin_reproduce::compare(
         &scenarios,
         &techniques,

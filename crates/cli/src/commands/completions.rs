@@ -1,8 +1,7 @@
 //! `fanin completions`: a script that lets a shell complete commands and options.
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 
-use crate::commands::Cli;
 use crate::failure::Failure;
 use crate::output;
 
@@ -21,13 +20,13 @@ pub(crate) struct Arguments {
     shell: Shell,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Arguments, mut command: Command) -> Result<(), Failure> {
     let shell = match arguments.shell {
         Shell::Bash => clap_complete::Shell::Bash,
         Shell::Zsh => clap_complete::Shell::Zsh,
         Shell::Fish => clap_complete::Shell::Fish,
     };
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "fanin", &mut script);
+    clap_complete::generate(shell, &mut command, "fanin", &mut script);
     output::print(&String::from_utf8_lossy(&script))
 }

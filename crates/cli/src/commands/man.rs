@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 
-use crate::commands::Cli;
 use crate::failure::Failure;
 
 #[derive(Debug, Args)]
@@ -14,8 +13,8 @@ pub(crate) struct Arguments {
     dir: PathBuf,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Arguments, command: Command) -> Result<(), Failure> {
     let failed = |error| Failure::Write { path: arguments.dir.clone(), error };
     std::fs::create_dir_all(&arguments.dir).map_err(failed)?;
-    clap_mangen::generate_to(Cli::command(), &arguments.dir).map_err(failed)
+    clap_mangen::generate_to(command, &arguments.dir).map_err(failed)
 }

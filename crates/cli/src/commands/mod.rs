@@ -11,34 +11,14 @@ mod reproduce;
 mod run;
 mod scenario;
 mod sim;
+mod source;
 mod switch;
 mod validate;
 
-use clap::{Args, Parser, Subcommand, ValueHint};
-use fanin_scenario::Loaded;
+use clap::{CommandFactory, Parser, Subcommand};
 
+use crate::build_info;
 use crate::failure::Failure;
-use crate::{build_info, output};
-
-/// The scenario that a command works on.
-#[derive(Debug, Args)]
-struct Source {
-    /// A scenario file, or the name of a preset (`fanin scenario list`).
-    #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath)]
-    source: String,
-    /// Override one setting, checked like the file itself; may be given several times.
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    sets: Vec<String>,
-}
-
-impl Source {
-    /// Loads and checks the scenario; what is not wrong but most likely not meant is said on standard error.
-    fn load(&self) -> Result<Loaded, Failure> {
-        let loaded = fanin_scenario::load(&self.source, &self.sets)?;
-        output::warn(&loaded.warnings);
-        Ok(loaded)
-    }
-}
 
 /// Predict, measure and avoid incast: many sources that answer one collector at once.
 #[derive(Debug, Parser)]
@@ -52,7 +32,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What can be asked for.
+/// The subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Plan a scenario: ideal times, loads, buffers, windows, credits, and whether frames are lost.
@@ -65,17 +45,17 @@ pub(crate) enum Command {
     Node(node::Arguments),
     /// Run the lossless software switch.
     Switch(switch::Arguments),
-    /// Simulate all techniques against incast side by side.
+    /// Simulate all techniques against incast, and compare them in a table.
     Compare(compare::Arguments),
-    /// Lay the papers' checkable results beside what the simulator gives.
+    /// Compare the papers' checkable results with the simulator's.
     Reproduce(reproduce::Arguments),
-    /// Simulate a set of small scenarios, run them on this machine's kernel, and lay both beside each other.
+    /// Compare simulations of small scenarios with runs on this machine's kernel.
     Validate(validate::Arguments),
-    /// Show results on one page, several side by side.
+    /// Show one or several results on one page.
     Report(report::Arguments),
     /// List, show and check scenarios, and document their format.
     Scenario(scenario::Arguments),
-    /// Tell what raw-data files hold, check them and convert them.
+    /// Describe, check and convert raw-data files.
     Events(events::Arguments),
     /// Print a completion script for a shell.
     Completions(completions::Arguments),
@@ -84,7 +64,7 @@ pub(crate) enum Command {
     Man(man::Arguments),
 }
 
-/// Does what was asked.
+/// Runs a subcommand.
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Plan(arguments) => plan::run(&arguments),
@@ -98,7 +78,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Report(arguments) => report::run(&arguments),
         Command::Scenario(arguments) => scenario::run(&arguments),
         Command::Events(arguments) => events::run(&arguments),
-        Command::Completions(arguments) => completions::run(&arguments),
-        Command::Man(arguments) => man::run(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments, Cli::command()),
+        Command::Man(arguments) => man::run(&arguments, Cli::command()),
     }
 }

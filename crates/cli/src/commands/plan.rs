@@ -8,7 +8,7 @@ use fanin_plan::{Catalogue, Options, Plan, Role, ScenarioName, Summary};
 use fanin_scenario::Loaded;
 use fanin_units::{Bytes, Ratio};
 
-use crate::commands::Source;
+use crate::commands::source::Source;
 use crate::failure::Failure;
 use crate::output::{self, Json};
 use crate::{build_info, colour};

@@ -1,4 +1,4 @@
-//! `fanin reproduce`: the papers' checkable results, each beside what the simulator gives.
+//! `fanin reproduce`: the papers' checkable results, compared with the simulator's.
 
 use std::fmt::Write;
 
@@ -7,22 +7,23 @@ use fanin_reproduce::{Claim, Judged, LabError, Status};
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::output::{self, Json};
-use crate::{commands, interrupt};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example: fanin reproduce I0 --duration \"1 s\"
 
-A claim that does not hold for an understood reason is `explained` (docs/papers.md says why). The exit code is 1 where a
-claim fails without one, or holds against its explanation.")]
+A claim that does not hold for an understood reason is `explained` (docs/papers.md gives the reasons). The exit code is 1
+if a claim fails without such a reason, holds against it, or has a figure outside its known range. Ranges are those of
+the claims' own times, so they are not checked with --duration.")]
 pub(crate) struct Arguments {
-    /// Only claims whose number begins so; all where none is given.
+    /// Only claims whose number begins with this; all claims by default.
     #[arg(value_name = "ID")]
     ids: Vec<String>,
-    /// Measured time of every run, for a quick look. By default each has its own: as long as its claim needs.
+    /// Measured time of every run, for a quick look. By default each claim has its own.
     #[arg(long, value_name = "TIME")]
     duration: Option<String>,
-    /// Runs at a time. By default one for each core.
+    /// Number of simulations at a time. By default one per core.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
     /// Write the table as JSON to a file; `-` is standard output, which then holds nothing else.
@@ -65,7 +66,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::NoClaim { ids: arguments.ids.join(" ") });
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let bar = commands::sim::bar(arguments.quiet, "{wide_bar} {pos} of {len} runs, {eta} left");
+    let bar = output::bar(arguments.quiet, "{wide_bar} {pos} of {len} runs, {eta} left");
     let judged = fanin_reproduce::reproduce(
         &claims,
         arguments.duration.as_deref(),
@@ -82,7 +83,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         LabError::Scenario(errors) => Failure::Scenario(errors),
         LabError::Sim { error, .. } => Failure::Sim(error),
     })?;
-    let rows: Vec<Row> = claims.iter().zip(&judged).map(|(claim, judged)| row(claim, judged)).collect();
+    let rows: Vec<Row> = claims
+        .iter()
+        .zip(&judged)
+        .map(|(claim, judged)| row(claim, judged, arguments.duration.is_none()))
+        .collect();
     if let Some(json) = &arguments.json {
         let table =
             Table { schema: "fanin.claims/1", duration: arguments.duration.as_deref(), claims: &rows };
@@ -94,21 +99,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let unsound: Vec<&str> = claims
         .iter()
         .zip(&judged)
-        .filter(|(claim, judged)| !judged.status(claim.known).is_sound())
+        .filter(|(claim, judged)| {
+            !judged.status(claim.known.as_ref(), arguments.duration.is_none()).is_sound()
+        })
         .map(|(claim, _)| claim.id)
         .collect();
     if unsound.is_empty() { Ok(()) } else { Err(Failure::Claims { ids: unsound.join(" ") }) }
 }
 
-fn row<'a>(claim: &'a Claim, judged: &'a Judged) -> Row<'a> {
+fn row<'a>(claim: &'a Claim, judged: &'a Judged, has_own_duration: bool) -> Row<'a> {
     Row {
         id: claim.id,
         place: claim.place,
         says: claim.says,
         expected: claim.expected,
         got: &judged.got,
-        status: judged.status(claim.known).name(),
-        why: claim.known,
+        status: judged.status(claim.known.as_ref(), has_own_duration).name(),
+        why: claim.known.as_ref().map(|known| known.why),
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use clap::{Args, Subcommand};
 
-use crate::commands::Source;
+use crate::commands::source::Source;
 use crate::failure::Failure;
 use crate::output;
 

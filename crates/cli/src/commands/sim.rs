@@ -1,19 +1,17 @@
 //! `fanin sim`: a scenario, packet by packet.
 
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use fanin_report::{RunResult, ScenarioName, Summary};
 use fanin_scenario::Loaded;
 use fanin_sim::{Control, End, Outcome, Point};
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use crate::commands::Source;
+use crate::commands::source::Source;
 use crate::failure::Failure;
 use crate::output::{self, Json};
 use crate::{build_info, interrupt, summary};
@@ -83,7 +81,7 @@ fn load(arguments: &Arguments, more: &[String]) -> Result<Loaded, Failure> {
 
 fn one(arguments: &Arguments) -> Result<(), Failure> {
     let loaded = load(arguments, &[])?;
-    let bar = bar(arguments.quiet, "{wide_bar} {percent} % of the simulated time, {eta} left");
+    let bar = output::bar(arguments.quiet, "{wide_bar} {percent} % of the simulated time, {eta} left");
     let control = Control {
         stop: interrupt::flag(),
         progress: &|now, end| {
@@ -144,7 +142,7 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
         .iter()
         .map(|loaded| Point { scenario: loaded.scenario.clone(), seed: loaded.scenario.run.seed })
         .collect();
-    let bar = bar(arguments.quiet, "{wide_bar} {pos} of {len} runs, {eta} left");
+    let bar = output::bar(arguments.quiet, "{wide_bar} {pos} of {len} runs, {eta} left");
     bar.set_length(points.len() as u64);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let control = Control { stop: interrupt::flag(), ..Control::default() };
@@ -208,15 +206,4 @@ fn write(folder: &Path, result: &RunResult) -> Result<(), Failure> {
         fanin_report::write(folder, result, &fanin_report::page(std::slice::from_ref(result)))
     })?;
     Ok(())
-}
-
-/// A bar on a terminal; nothing where nobody looks.
-pub(super) fn bar(quiet: bool, template: &str) -> ProgressBar {
-    if quiet || !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(0);
-    bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
 }

@@ -1,8 +1,9 @@
 //! Chapter 6.5: how much memory a switch needs without any shaping.
 
-use super::{A500, A1000, B1000, means, ordered, variable};
+use super::points::{A500, A1000, B1000, means, ordered, variable};
+use crate::claim::Claim;
 use crate::judge::ms;
-use crate::{Claim, Got, Judged, Point};
+use crate::{Got, Judged, Point};
 
 pub(super) fn claims() -> Vec<Claim> {
     let dedicated = |id, says, expected, points, judge| Claim {

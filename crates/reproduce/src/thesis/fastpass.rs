@@ -1,8 +1,9 @@
 //! Chapter 6.4: the central arbiter. Collection without credits; switch A unless the claim names B.
 
-use super::{A500, A1000, B1000, BEST, credits, means};
-use crate::judge::{ms, near, percent};
-use crate::{Claim, Judged, Point};
+use super::points::{A500, A1000, B1000, BEST, credits, means};
+use crate::claim::Claim;
+use crate::judge::{Known, ms, near, percent};
+use crate::{Judged, Point};
 
 const ROUND_ROBIN: &str = "node-round-robin";
 
@@ -64,11 +65,12 @@ pub(super) fn claims() -> Vec<Claim> {
                 let m = means(got);
                 let holds = m[..3].iter().all(|&mean| near(mean, 21.0, 0.05))
                     && m[3..].iter().all(|&mean| near(mean, 22.0, 0.05));
-                Judged::new(holds, ms(&m))
+                Judged::new(holds, ms(&m)).figures(&m)
             },
-            known: Some(
-                "21.1 and 21.3 ms at an advance of 500 us; at 25 us allocations come late, are used at once, and save 4 %",
-            ),
+            known: Some(Known {
+                why: "21.1 and 21.3 ms at an advance of 500 us; at 25 us allocations come late, are used at once, and save 4 %",
+                ranges: &[(20.0, 20.7), (20.7, 21.5), (20.7, 21.5), (20.1, 20.9), (20.9, 21.7)],
+            }),
         },
         Claim {
             id: "T078",
@@ -88,11 +90,12 @@ pub(super) fn claims() -> Vec<Claim> {
                     percent(&costs),
                     percent(&[m[5] / m[4] - 1.0])
                 );
-                Judged::new(costs.iter().all(|&cost| cost <= 0.04), got)
+                Judged::new(costs.iter().all(|&cost| cost <= 0.04), got).figures(&costs)
             },
-            known: Some(
-                "requests wait for the advance as the answers to them do: half of it goes where they do not",
-            ),
+            known: Some(Known {
+                why: "requests wait for the advance as the answers to them do: half of it goes where they do not",
+                ranges: &[(0.075, 0.1), (0.075, 0.1)],
+            }),
         },
         Claim {
             id: "T080",
@@ -104,9 +107,12 @@ pub(super) fn claims() -> Vec<Claim> {
                 let m = means(got);
                 let flat = m[1..4].iter().all(|&mean| near(mean, m[0], 0.02));
                 let rise = m[4] - m[0];
-                Judged::new(flat && rise > 1.0 && rise < 10.0, ms(&m))
+                Judged::new(flat && rise > 1.0 && rise < 10.0, ms(&m)).figures(&m)
             },
-            known: Some("1 ms costs 2.4 %, of which 0.4 % are for requests; all else as printed"),
+            known: Some(Known {
+                why: "1 ms costs 2.4 %, of which 0.4 % are for requests; all else as printed",
+                ranges: &[(20.9, 21.7), (20.9, 21.7), (20.9, 21.7), (21.4, 22.3), (27.0, 29.7)],
+            }),
         },
         Claim {
             id: "T081",
@@ -132,11 +138,12 @@ pub(super) fn claims() -> Vec<Claim> {
                     ms(&m[..4]),
                     percent(&answers)
                 );
-                Judged::new(holds, got)
+                Judged::new(holds, got).figures(&all)
             },
-            known: Some(
-                "an answer of 9.1 MTUs takes whole timeslots, 12, 16 and 12 MTUs of them; requests and acknowledgements take theirs too",
-            ),
+            known: Some(Known {
+                why: "an answer of 9.1 MTUs takes whole timeslots, 12, 16 and 12 MTUs of them; requests and acknowledgements take theirs too",
+                ranges: &[(0.055, 0.073), (0.073, 0.091), (0.097, 0.119)],
+            }),
         },
         Claim {
             id: "T084",
@@ -148,8 +155,12 @@ pub(super) fn claims() -> Vec<Claim> {
                 let m = means(got);
                 let more = m[0] / m[1] - 1.0;
                 Judged::new((0.05..=0.15).contains(&more), format!("{}, {}", ms(&m), percent(&[more])))
+                    .figures(&m)
             },
-            known: Some("21.3 ms as printed within 3 %, but credits give 18.3, not 20"),
+            known: Some(Known {
+                why: "21.3 ms as printed within 3 %, but credits give 18.3, not 20",
+                ranges: &[(20.9, 21.7), (18.0, 18.6)],
+            }),
         },
         Claim {
             id: "T085",
@@ -165,11 +176,12 @@ pub(super) fn claims() -> Vec<Claim> {
             ],
             judge: |got| {
                 let m = means(got);
-                Judged::new(m[0] < 0.5 * m[1], ms(&m))
+                Judged::new(m[0] < 0.5 * m[1], ms(&m)).figures(&m)
             },
-            known: Some(
-                "the arbiter shares a collector's link among its events, which all end late; credits serve them in order",
-            ),
+            known: Some(Known {
+                why: "the arbiter shares a collector's link among its events, which all end late; credits serve them in order",
+                ranges: &[(28.0, 33.0), (20.5, 24.5)],
+            }),
         },
     ]
 }

@@ -1,8 +1,9 @@
 //! Chapter 4.2: no avoidance.
 
-use super::{A500, A1000, B500, B1000, SIZES, means, onset, ordered, partial, scan, usable};
-use crate::judge::{ms, near, percent};
-use crate::{Claim, Got, Judged, Point};
+use super::points::{A500, A1000, B500, B1000, SIZES, means, onset, ordered, partial, scan, usable};
+use crate::claim::Claim;
+use crate::judge::{Known, ms, near, percent};
+use crate::{Got, Judged, Point};
 
 pub(super) fn claims() -> Vec<Claim> {
     vec![
@@ -83,10 +84,12 @@ pub(super) fn claims() -> Vec<Claim> {
                     shares.iter().all(|&share| share > 0.5) && peaks.iter().all(|&peak| at_multiple(peak)),
                     format!("{}, peaks at {}", percent(&shares), ms(&peaks)),
                 )
+                .figures(&[shares[0], shares[1], peaks[0], peaks[1]])
             },
-            known: Some(
-                "94 and 96 % suffer one, but the peak lies at 245 ms: after a time-out one segment goes, whose acknowledgement is delayed by 40 ms",
-            ),
+            known: Some(Known {
+                why: "94 and 96 % suffer one, but the peak lies at 245 ms: after a time-out one segment goes, whose acknowledgement is delayed by 40 ms",
+                ranges: &[(0.9, 0.98), (0.92, 0.99), (235.0, 255.0), (235.0, 265.0)],
+            }),
         },
         Claim {
             id: "T024",

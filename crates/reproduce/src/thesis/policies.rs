@@ -1,8 +1,9 @@
 //! Chapters 6.1 and 6.2: who gets the next event, and events of different sizes.
 
-use super::{A500, A1000, B500, BEST, credits, fcfs, means, policy, variable};
+use super::points::{A500, A1000, B500, BEST, credits, fcfs, means, policy, variable};
+use crate::claim::Claim;
 use crate::judge::{ms, near};
-use crate::{Claim, Got, Judged};
+use crate::{Got, Judged};
 
 pub(super) fn claims() -> Vec<Claim> {
     let best = |id, preset: &'static str, says, expected, judge| Claim {

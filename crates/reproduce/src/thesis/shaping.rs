@@ -1,8 +1,9 @@
 //! Chapters 4.3 and 5.2: credits, first come first served.
 
-use super::{A500, A1000, B500, B1000, BEST, FEW, credits, fcfs, means, ordered};
-use crate::judge::{ms, near, percent};
-use crate::{Claim, Got, Judged, Point};
+use super::points::{A500, A1000, B500, B1000, BEST, FEW, credits, fcfs, means, ordered};
+use crate::claim::Claim;
+use crate::judge::{Known, ms, near, percent};
+use crate::{Got, Judged, Point};
 
 /// Credits of the scan for switch B.
 const SCAN_B: [u32; 6] = [480, 600, 720, 840, 960, 1200];
@@ -106,10 +107,12 @@ pub(super) fn claims() -> Vec<Claim> {
                     fast.iter().all(|&share| share < 0.02) && fair.iter().all(|&share| share > 0.2),
                     format!("{}; {}", percent(&fast), percent(&fair)),
                 )
+                .figures(&fair)
             },
-            known: Some(
-                "none below 20 ms, 42 % below 40 ms at 45 % load, but 19.9 % at 90 %: what is left of the start, as in T039",
-            ),
+            known: Some(Known {
+                why: "none below 20 ms, 42 % below 40 ms at 45 % load, but 19.9 % at 90 %: what is left of the start, as in T039",
+                ranges: &[(0.38, 0.47), (0.17, 0.23)],
+            }),
         },
         Claim {
             id: "T039",
@@ -120,10 +123,12 @@ pub(super) fn claims() -> Vec<Claim> {
             judge: |got| {
                 let tails: Vec<f64> = got.iter().map(|got| got.quantile_ms(999)).collect();
                 Judged::new(near(tails[0], 300.0, 0.3) && near(tails[1], 500.0, 0.3), ms(&tails))
+                    .figures(&tails)
             },
-            known: Some(
-                "500 ms at 90 %, but 415 ms at 45 %: tails are what is left of the start, and shrink with the time simulated",
-            ),
+            known: Some(Known {
+                why: "500 ms at 90 %, but 415 ms at 45 %: tails are what is left of the start, and shrink with the time simulated",
+                ranges: &[(370.0, 450.0), (455.0, 555.0)],
+            }),
         },
         Claim {
             id: "T040",

@@ -6,8 +6,8 @@ use fanin_node::clock::std_duration;
 use fanin_testbed::live::Watch;
 
 use super::Job;
-use crate::commands::sim;
 use crate::failure::Failure;
+use crate::output;
 
 /// Lets `work` go on for the warm-up and then for the measured time, in which the network is watched. `work` is told for
 /// how long, and whom to tell how long it has been at it.
@@ -18,7 +18,7 @@ pub(super) fn measured(
 ) -> Result<(), Failure> {
     let run = &job.slow.scenario.run;
     let (warmup, duration) = (std_duration(run.warmup), std_duration(run.duration));
-    let bar = sim::bar(job.arguments.quiet, "{wide_bar} {percent} % of the time, {eta} left");
+    let bar = output::bar(job.arguments.quiet, "{wide_bar} {percent} % of the time, {eta} left");
     bar.set_length((warmup + duration).as_millis() as u64);
     let tick = |before: Duration| {
         let bar = &bar;

@@ -14,9 +14,9 @@ use fanin_scenario::Loaded;
 use fanin_testbed::live::{Bench, Refusal};
 use fanin_testbed::{Tap, Tapped, Verdict, check, clean};
 
-use crate::commands::Source;
 use crate::commands::run::folder::Folder;
 use crate::commands::run::network::Carried;
+use crate::commands::source::Source;
 use crate::failure::Failure;
 use crate::output::{self, Json};
 

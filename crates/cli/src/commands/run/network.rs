@@ -8,8 +8,8 @@ use fanin_testbed::live::{Bench, Capacity, Chosen, Observed, Shape, configure, l
 use fanin_units::Ratio;
 
 use super::{Arguments, Folder, Job};
-use crate::commands::sim;
 use crate::failure::Failure;
+use crate::output;
 
 /// A switch that finds work in so many of its rounds has no time left for a burst.
 const SWITCH_BUSY_MAX: f64 = 0.60;
@@ -38,7 +38,7 @@ impl Carried {
         for number in 0..shape.bridges.len() {
             configure(&loaded.scenario, &shape, number, Path::new("unused"))?;
         }
-        let bar = sim::bar(arguments.quiet, "{spinner} measuring what this machine carries");
+        let bar = output::bar(arguments.quiet, "{spinner} measuring what this machine carries");
         let capacity = measure(&folder.network().join("calibration"), &std::env::current_exe()?);
         bar.finish_and_clear();
         let capacity = capacity?;
@@ -66,7 +66,7 @@ impl Carried {
 /// Builds the network, if the run has one.
 pub(super) fn build(job: &Job<'_>) -> Result<Option<Bench>, Failure> {
     let Some(carried) = &job.carried else { return Ok(None) };
-    let bar = sim::bar(job.arguments.quiet, "{spinner} building the network");
+    let bar = output::bar(job.arguments.quiet, "{spinner} building the network");
     let own = carried.capacity.one_way;
     let bench = Bench::build(&job.slow.scenario, &job.folder.network(), &std::env::current_exe()?, own);
     bar.finish_and_clear();

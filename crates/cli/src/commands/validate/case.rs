@@ -66,7 +66,7 @@ impl Measured {
         Self::Live(Box::new(Live { result, rounds }))
     }
 
-    /// Whether it is there, and was not taken while the machine was the bottleneck.
+    /// Returns true if there is a measurement, and the machine was not the bottleneck.
     pub(super) fn is_sound(&self) -> bool {
         match self {
             Self::Live(run) => run.result.summary.invalid().is_none(),
@@ -104,14 +104,14 @@ impl Judged {
         Self { name: case.name.clone(), title, measured, comparison, known }
     }
 
-    /// Whether it agrees.
+    /// Returns true if there is a valid measurement that agrees with the simulation.
     pub(super) fn agrees(&self) -> bool {
-        self.comparison.as_ref().is_some_and(Comparison::agrees)
+        self.measured.is_sound() && self.comparison.as_ref().is_some_and(Comparison::agrees)
     }
 
-    /// Whether it agrees, or is known not to.
+    /// Returns true if there is a valid measurement that agrees, or is known not to.
     pub(super) fn passes(&self) -> bool {
-        self.agrees() || self.known.is_some()
+        self.measured.is_sound() && (self.agrees() || self.known.is_some())
     }
 }
 

@@ -12,7 +12,6 @@ use indicatif::ProgressBar;
 
 use self::baseline::{Baseline, Recorded};
 use self::case::{Case, Judged, Measured};
-use super::sim;
 use crate::failure::Failure;
 use crate::{interrupt, output};
 
@@ -60,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let path = arguments.folder.join(baseline::FILE);
     let mut baseline = Baseline::read(&path)?;
     let out = Folder::new(arguments.out.as_deref())?;
-    let bar = sim::bar(false, "{wide_bar} {pos} of {len} cases, {msg}, {eta} left");
+    let bar = output::bar(false, "{wide_bar} {pos} of {len} cases, {msg}, {eta} left");
     bar.set_length(cases.len() as u64);
     let mut judged = Vec::new();
     for case in &cases {

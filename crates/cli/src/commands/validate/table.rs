@@ -34,7 +34,7 @@ fn verdict(case: &Judged) -> String {
     let invalid = case.comparison.as_ref().and_then(|comparison| comparison.invalid.as_deref());
     match (&case.measured, invalid) {
         (Measured::Missing(why), _) => format!("not measured: {}", why.lines().next().unwrap_or_default()),
-        (_, Some(why)) => format!("invalid: {why}"),
+        (_, Some(why)) => format!("not measured: {why}"),
         _ if case.agrees() && case.known.is_some() => "agrees, though it is known not to".into(),
         _ if case.agrees() => "agrees".into(),
         _ if case.known.is_some() => "differs, as known".into(),
@@ -112,8 +112,8 @@ pub(super) fn terminal(cases: &[Judged]) -> String {
 
 fn counted(cases: &[Judged]) -> String {
     let agree = cases.iter().filter(|case| case.agrees()).count();
-    let missing = cases.iter().filter(|case| case.comparison.is_none()).count();
-    let is_known = |case: &&Judged| case.comparison.is_some() && !case.agrees() && case.known.is_some();
+    let missing = cases.iter().filter(|case| !case.measured.is_sound()).count();
+    let is_known = |case: &&Judged| case.passes() && !case.agrees();
     let known = cases.iter().filter(is_known).count();
     format!(
         "{agree} of {} cases agree, {known} differ as known, {missing} were not measured (simulated / measured)",
