@@ -12,6 +12,8 @@ pub struct Framing {
 }
 
 impl Framing {
+    /// IPv4 and TCP headers without options.
+    pub const HEADER_BYTES: u32 = 40;
     /// Ethernet without VLAN tag.
     pub const ETHERNET: Self = Self { link_bytes: 38, ip_bytes_min: 46, stored_bytes: 18 };
     /// The two-byte PPP header of ns-3's point-to-point links.

@@ -1,11 +1,11 @@
 //! The graph of a network: hosts, switches and the links between them, as plain data.
 
-use fanin_scenario::{M21tcp, Switch};
-use fanin_units::{Duration, Rate};
+use fanin_scenario::{Buffering, M21tcp};
+use fanin_units::{Bytes, Duration, Rate};
 
-use crate::Framing;
 #[cfg(doc)]
 use crate::Paths;
+use crate::{Framing, SwitchKind};
 
 /// A host or switch, by its place in [`Network::nodes`].
 pub type NodeIndex = u32;
@@ -24,17 +24,6 @@ pub enum NodeKind {
         /// Which of [`Network::switches`] it is like. Switches that are alike share settings, never memory.
         like: usize,
     },
-}
-
-/// A kind of switch.
-#[derive(Clone, PartialEq, Debug)]
-pub struct SwitchKind {
-    /// Its settings.
-    pub settings: Switch,
-    /// Whether its links to other switches are uplinks, as those of a rack's switch; a core router has none.
-    pub has_uplinks: bool,
-    /// The scenario's section that describes it.
-    pub section: &'static str,
 }
 
 /// A host or a switch.
@@ -164,18 +153,55 @@ impl Network {
         self.links[port as usize / 2].ends[1 - port as usize % 2]
     }
 
+    /// The switch that a node is; `None` for a host.
+    pub fn switch(&self, node: NodeIndex) -> Option<&SwitchKind> {
+        match self.nodes[node as usize].kind {
+            NodeKind::Host => None,
+            NodeKind::Switch { like } => Some(&self.switches[like]),
+        }
+    }
+
+    /// Whether a node is a host.
+    pub fn is_host(&self, node: NodeIndex) -> bool {
+        self.nodes[node as usize].kind == NodeKind::Host
+    }
+
+    /// The node with a name.
+    pub fn node_named(&self, name: &str) -> Option<NodeIndex> {
+        self.nodes.iter().position(|node| node.name == name).map(|node| node as NodeIndex)
+    }
+
+    /// The link that a port belongs to.
+    pub fn link(&self, port: PortIndex) -> &Link {
+        &self.links[port as usize / 2]
+    }
+
+    /// All ports.
+    pub fn ports(&self) -> std::ops::Range<PortIndex> {
+        0..2 * self.links.len() as PortIndex
+    }
+
+    /// Whether a port leads up from a switch that has uplinks: from a rack or a group of readouts to another switch.
+    pub fn is_uplink(&self, port: PortIndex) -> bool {
+        let has_uplinks = self.switch(self.source(port)).is_some_and(|kind| kind.has_uplinks);
+        has_uplinks && !self.is_host(self.destination(port))
+    }
+
+    /// The buffer of an output port that has one of its own.
+    pub fn output_buffer(&self, port: PortIndex) -> Option<Bytes> {
+        let settings = &self.switch(self.source(port))?.settings;
+        let own = if self.is_uplink(port) { settings.uplink_buffer } else { settings.buffer };
+        (settings.buffering == Buffering::Dedicated).then_some(own)
+    }
+
     /// The latency of the switch that a port leads to; none at a host.
     pub fn latency(&self, port: PortIndex) -> Duration {
-        match self.nodes[self.destination(port) as usize].kind {
-            NodeKind::Host => Duration::ZERO,
-            NodeKind::Switch { like } => self.switches[like].settings.latency,
-        }
+        self.switch(self.destination(port)).map_or(Duration::ZERO, |kind| kind.settings.latency)
     }
 
     /// The port that leads directly from one node to another, if there is one.
     pub fn port_between(&self, from: NodeIndex, to: NodeIndex) -> Option<PortIndex> {
-        (0..2 * self.links.len() as PortIndex)
-            .find(|&port| self.source(port) == from && self.destination(port) == to)
+        self.ports().find(|&port| self.source(port) == from && self.destination(port) == to)
     }
 
     /// A port's name in records: `tor:0->collector:3`.
@@ -194,7 +220,7 @@ impl Network {
             let wanted = pattern.trim();
             wanted == name || wanted == kind || wanted.strip_suffix(":*") == Some(kind)
         };
-        (0..2 * self.links.len() as PortIndex)
+        self.ports()
             .filter(|&port| fits(from, self.source(port)) && fits(to, self.destination(port)))
             .collect()
     }

@@ -6,9 +6,6 @@ use fanin_units::{Bytes, Duration, Rate};
 use crate::topology::Roles;
 use crate::{Framing, Network, NetworkError, Paths, PortIndex, Spread};
 
-/// IPv4 and TCP headers without options.
-const HEADER_BYTES: u64 = 40;
-
 /// `RTT + bytes on the wire / rate of the last link` (thesis §4.2.2), exactly: with the real number of segments, and
 /// the round-trip time as the shortest path of a first answer has it.
 ///
@@ -87,7 +84,7 @@ impl Ideal {
     ) -> Result<Self, NetworkError> {
         let transport = &scenario.transport;
         let mss = transport.segment_payload().get().max(1);
-        let headers = HEADER_BYTES + transport.option_bytes().get();
+        let headers = u64::from(Framing::HEADER_BYTES) + transport.option_bytes().get();
         let framing = network.framing;
         let full = framing.wire_bytes(packet(headers + mss));
         let mut paths = Paths::new(network)?;

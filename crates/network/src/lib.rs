@@ -11,12 +11,14 @@ mod graph;
 mod ideal;
 mod paths;
 mod routes;
+mod switches;
 pub mod topology;
 
 pub use connections::{Connection, Numbering, barrier_connections};
 pub use framing::Framing;
-pub use graph::{Link, M21, Network, NetworkError, Node, NodeIndex, NodeKind, PortIndex, SwitchKind};
+pub use graph::{Link, M21, Network, NetworkError, Node, NodeIndex, NodeKind, PortIndex};
 pub use ideal::{Answers, Ideal};
 pub use paths::{Paths, Spread, mix};
 pub use routes::{Route, find_routes};
+pub use switches::{SwitchKind, SwitchRole};
 pub use topology::Roles;

@@ -100,10 +100,8 @@ impl Memories {
         let mut held: Vec<Option<Memory>> = Vec::new();
         for (node, ports) in ports_of.iter().enumerate() {
             let NodeKind::Switch { like } = network.nodes[node].kind else { continue };
-            let SwitchKind { settings, has_uplinks, section } = &network.switches[like];
-            let to_switch =
-                |&port: &PortIndex| network.nodes[network.destination(port) as usize].kind != NodeKind::Host;
-            let is_uplink: Vec<bool> = ports.iter().map(|port| *has_uplinks && to_switch(port)).collect();
+            let SwitchKind { settings, section, .. } = &network.switches[like];
+            let is_uplink: Vec<bool> = ports.iter().map(|&port| network.is_uplink(port)).collect();
             let wire = Bytes::new(u64::from(network.framing.link_bytes - network.framing.stored_bytes));
             let links: Vec<Link> =
                 ports.iter().map(|&port| Link::new(network.links[port as usize / 2].rate, wire)).collect();

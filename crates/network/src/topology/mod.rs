@@ -1,38 +1,30 @@
-//! Networks of scenarios, as builders of [`Network`] descriptions.
+//! The topologies of scenarios: each is one function in one file, which adds nodes and links to a [`Builder`].
 //!
-//! A further topology is one more function here that adds nodes and links, and a line in [`build`].
+//! `docs/CONTRIBUTING.md` ("Add a topology") lists the steps to add one.
 
-use fanin_scenario::{
-    Buffering, CongestionControl, Ecn, Framing as Wanted, Link, Scenario, Switch, Topology, WorkloadKind,
-};
+mod hybrid;
+mod leaf_spine;
+mod racks;
+mod star;
 
-use crate::Framing;
-use crate::graph::{M21, Network, NetworkError, NodeIndex, SwitchKind};
+use fanin_scenario::{CongestionControl, Framing as FramingName, Link as LinkSettings, Scenario, Topology};
 
-/// Which of the scenario's switches a node is: a place in `Network::switches`.
-mod class {
-    pub(super) const TOR: usize = 0;
-    pub(super) const CORE: usize = 1;
-    pub(super) const AGGREGATION: usize = 2;
-    pub(super) const LEAF: usize = 3;
-    pub(super) const SPINE: usize = 4;
-    pub(super) const SOFTWARE: usize = 5;
-}
+use crate::{Framing, M21, Network, NetworkError, NodeIndex, SwitchRole};
 
 /// The nodes of a network by role.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Roles {
     /// The supervisor's host; absent where the workload needs none.
     pub supervisor: Option<NodeIndex>,
-    /// Readout hosts; the senders of a barrier-synchronised workload.
+    /// Readout hosts; the senders of a barrier workload.
     pub readouts: Vec<NodeIndex>,
-    /// Collector hosts, rack by rack.
+    /// Collector hosts, rack by rack. A barrier workload uses the first one only.
     pub collectors: Vec<NodeIndex>,
     /// The rack of each collector.
     pub racks: Vec<u32>,
     /// Logger hosts.
     pub loggers: Vec<NodeIndex>,
-    /// The software switch beside the core of a hybrid, through which redirected flows go.
+    /// The software switch beside the core of a hybrid, which redirected flows pass.
     pub software: Option<NodeIndex>,
 }
 
@@ -41,217 +33,115 @@ pub struct Roles {
 /// # Errors
 /// A link that is too slow, as [`Network::check`] says.
 pub fn build(scenario: &Scenario) -> Result<(Network, Roles), NetworkError> {
-    let kind = |settings: &Switch, has_uplinks, section| SwitchKind {
-        settings: settings.clone(),
-        has_uplinks,
-        section,
-    };
-    // What the hardware beside it marks has passed its rings as it came.
-    let software = Switch { buffering: Buffering::Daqring, ecn: Ecn::default(), ..scenario.core.clone() };
-    let switches = vec![
-        kind(&scenario.tor, true, "tor"),
-        kind(&scenario.core, false, "core"),
-        kind(&scenario.aggregation, true, "aggregation"),
-        kind(&scenario.leaf, true, "leaf"),
-        kind(&scenario.spine, false, "spine"),
-        kind(&software, false, "core"),
-    ];
-    let mut network = Network { switches, ..Network::default() };
-    network.framing = match scenario.network.framing {
-        Wanted::Ethernet => Framing::ETHERNET,
-        Wanted::PointToPoint => Framing::PPP,
-    };
-    let full = (scenario.transport.mss.get() as u32).saturating_add(40);
-    network.frame_bytes = network.framing.frame_bytes(full);
-    let transport = &scenario.transport;
-    if transport.congestion_control == CongestionControl::M21tcp {
-        // No IP packet is longer than 16 bits say; who runs a stack refuses a longer segment.
-        let mss = u16::try_from(transport.segment_payload().get()).unwrap_or(u16::MAX);
-        network.m21 = Some(M21 { settings: transport.m21tcp.clone(), mss });
+    let mut builder = Builder::new(scenario);
+    match scenario.network.topology {
+        Topology::Star => star::build(&mut builder),
+        Topology::Racks => racks::build(&mut builder),
+        Topology::LeafSpine => leaf_spine::build(&mut builder),
+        Topology::Hybrid => hybrid::build(&mut builder),
     }
-    let roles = match scenario.network.topology {
-        Topology::Star => star(scenario, &mut network),
-        Topology::Racks => racks(scenario, &mut network),
-        Topology::LeafSpine => leaf_spine(scenario, &mut network),
-        Topology::Hybrid => hybrid(scenario, &mut network),
-    };
+    let Builder { network, roles, .. } = builder;
     network.check()?;
+    assert!(!roles.collectors.is_empty() && !roles.readouts.is_empty(), "a network has data to carry");
+    assert_eq!(roles.collectors.len(), roles.racks.len(), "each collector is in a rack");
     Ok((network, roles))
 }
 
-fn join(network: &mut Network, from: NodeIndex, to: NodeIndex, link: &Link) {
-    network.join(from, to, link.rate, link.delay);
+/// A network under construction: what topologies have in common.
+struct Builder<'a> {
+    scenario: &'a Scenario,
+    network: Network,
+    roles: Roles,
 }
 
-/// Adds hosts `name:0`, `name:1`, …
-fn hosts(network: &mut Network, name: &str, count: u32) -> Vec<NodeIndex> {
-    (0..count).map(|host| network.add_host(format!("{name}:{host}"))).collect()
-}
+impl<'a> Builder<'a> {
+    /// A network without nodes, with the settings of the scenario.
+    fn new(scenario: &'a Scenario) -> Self {
+        let transport = &scenario.transport;
+        let framing = match scenario.network.framing {
+            FramingName::Ethernet => Framing::ETHERNET,
+            FramingName::PointToPoint => Framing::PPP,
+        };
+        // `mss` counts the options of a segment as payload.
+        let packet_bytes = (transport.mss.get() as u32).saturating_add(Framing::HEADER_BYTES);
+        let m21 = (transport.congestion_control == CongestionControl::M21tcp).then(|| M21 {
+            settings: transport.m21tcp.clone(),
+            // The TCP stack refuses a segment that does not fit 16 bits.
+            mss: u16::try_from(transport.segment_payload().get()).unwrap_or(u16::MAX),
+        });
+        let network = Network {
+            switches: SwitchRole::ALL.map(|role| role.resolve(scenario)).to_vec(),
+            framing,
+            frame_bytes: framing.frame_bytes(packet_bytes),
+            m21,
+            ..Network::default()
+        };
+        Self { scenario, network, roles: Roles::default() }
+    }
 
-/// Every host around one switch.
-fn star(scenario: &Scenario, network: &mut Network) -> Roles {
-    let tor = network.add_switch("tor:0".into(), class::TOR);
-    let collectors = u32::try_from(scenario.collectors_total()).unwrap_or(u32::MAX);
-    if scenario.workload.kind == WorkloadKind::AllToAll {
-        return all_to_all(scenario, network, tor, collectors);
+    /// Adds a switch, such as `tor:3`.
+    fn switch(&mut self, role: SwitchRole, number: u32) -> NodeIndex {
+        self.network.add_switch(format!("{}:{number}", role.name()), role.index())
     }
-    let mut roles = Roles {
-        collectors: hosts(network, "collector", collectors),
-        readouts: hosts(network, "readout", scenario.senders()),
-        ..Roles::default()
-    };
-    roles.racks = roles.collectors.iter().map(|_| 0).collect();
-    for &node in &roles.collectors {
-        join(network, tor, node, &scenario.link);
+
+    /// Joins two nodes.
+    fn join(&mut self, from: NodeIndex, to: NodeIndex, link: &LinkSettings) {
+        self.network.join(from, to, link.rate, link.delay);
     }
-    for &node in &roles.readouts {
-        for _ in 0..scenario.readout.links_per_host {
-            join(network, node, tor, &scenario.readout.link);
+
+    /// Adds `count` collectors and joins them to the switch of their rack.
+    fn collectors(&mut self, rack: u32, tor: NodeIndex, count: u64) {
+        let link = &self.scenario.link;
+        for _ in 0..count {
+            let host = self.network.add_host(format!("collector:{}", self.roles.collectors.len()));
+            self.join(tor, host, link);
+            self.roles.collectors.push(host);
+            self.roles.racks.push(rack);
         }
     }
-    services(scenario, network, &mut roles, &[tor]);
-    roles
-}
 
-/// The network of the thesis (§4.2.1, figure 5.3), for any number of racks and cores.
-///
-/// The real routers spread traffic by a hash of the addresses. As in §5.1.4 each group of readouts is split evenly
-/// among the cores, and each part is joined to one core alone: an aggregation switch of its own stands for its share
-/// of the real one.
-fn racks(scenario: &Scenario, network: &mut Network) -> Roles {
-    let settings = &scenario.network;
-    let cores: Vec<_> =
-        (0..settings.cores).map(|core| network.add_switch(format!("core:{core}"), class::CORE)).collect();
-    let mut roles = Roles::default();
+    /// Adds the top-of-rack switch of a rack with its collectors.
+    fn rack(&mut self, rack: u32) -> NodeIndex {
+        let tor = self.switch(SwitchRole::Tor, rack);
+        self.collectors(rack, tor, self.scenario.collectors.hosts_per_rack.into());
+        tor
+    }
 
-    for rack in 0..scenario.collectors.racks {
-        let tor = network.add_switch(format!("tor:{rack}"), class::TOR);
-        for _ in 0..scenario.collectors.hosts_per_rack {
-            let node = network.add_host(format!("collector:{}", roles.collectors.len()));
-            join(network, tor, node, &scenario.link);
-            roles.collectors.push(node);
-            roles.racks.push(rack);
+    /// Adds `count` readouts, which have no link yet.
+    fn readouts(&mut self, count: u32) -> Vec<NodeIndex> {
+        self.roles.readouts = self.hosts("readout", count);
+        self.roles.readouts.clone()
+    }
+
+    /// Joins a readout to a switch by all its links.
+    fn join_readout(&mut self, readout: NodeIndex, switch: NodeIndex) {
+        let settings = &self.scenario.readout;
+        for _ in 0..settings.links_per_host {
+            self.join(readout, switch, &settings.link);
         }
-        for &core in &cores {
-            for _ in 0..settings.uplinks_per_core {
-                join(network, core, tor, &scenario.uplink);
+    }
+
+    /// Adds the supervisor and the loggers, and joins them to each of `switches`, so that their frames pass no rack but
+    /// that of the collector they go to. Barrier workloads have neither.
+    fn services(&mut self, switches: &[NodeIndex]) {
+        let scenario = self.scenario;
+        if scenario.is_barrier() {
+            return;
+        }
+        let supervisor = self.network.add_host("supervisor".into());
+        self.roles.supervisor = Some(supervisor);
+        self.roles.loggers = self.hosts("logger", scenario.logger.hosts);
+        for &switch in switches {
+            self.join(supervisor, switch, &scenario.supervisor.link);
+            for logger in self.roles.loggers.clone() {
+                self.join(logger, switch, &scenario.logger.link);
             }
         }
     }
 
-    roles.readouts = hosts(network, "readout", scenario.readout.hosts);
-    if settings.readouts_per_group == 0 {
-        // Straight to the cores, each host's links dealt out among them.
-        for (index, &node) in roles.readouts.iter().enumerate() {
-            for link in 0..scenario.readout.links_per_host as usize {
-                join(network, node, cores[(index + link) % cores.len()], &scenario.readout.link);
-            }
-        }
-    } else {
-        for (group, members) in roles.readouts.chunks(settings.readouts_per_group as usize).enumerate() {
-            let part_size = members.len().div_ceil(cores.len());
-            for (part, members) in members.chunks(part_size).enumerate() {
-                let name = format!("aggregation:{}", group * cores.len() + part);
-                let switch = network.add_switch(name, class::AGGREGATION);
-                for &node in members {
-                    for _ in 0..scenario.readout.links_per_host {
-                        join(network, node, switch, &scenario.readout.link);
-                    }
-                }
-                join(network, switch, cores[part], &scenario.uplink);
-            }
-        }
-    }
-    services(scenario, network, &mut roles, &cores);
-    roles
-}
-
-/// LCN'15, evaluation: every readout host is a collector too, or several, which are dealt out among them and share its
-/// links.
-fn all_to_all(scenario: &Scenario, network: &mut Network, tor: NodeIndex, collectors: u32) -> Roles {
-    let mut roles = Roles { readouts: hosts(network, "readout", scenario.readout.hosts), ..Roles::default() };
-    for &node in &roles.readouts {
-        for _ in 0..scenario.readout.links_per_host {
-            join(network, node, tor, &scenario.readout.link);
-        }
-    }
-    roles.collectors = roles.readouts.iter().cycle().take(collectors as usize).copied().collect();
-    roles.racks = roles.collectors.iter().map(|_| 0).collect();
-    services(scenario, network, &mut roles, &[tor]);
-    roles
-}
-
-/// Racks behind one shallow switch, and a software switch beside it on its host ports (multi-host paper §IV.A).
-fn hybrid(scenario: &Scenario, network: &mut Network) -> Roles {
-    let mut roles = racks(scenario, network);
-    let settings = &scenario.network.hybrid;
-    if settings.host_ports > 0 {
-        let hardware = network.nodes.iter().position(|node| node.name == "core:0").expect("there is a core");
-        let software = network.add_switch("software:0".into(), class::SOFTWARE);
-        for _ in 0..settings.host_ports {
-            join(network, hardware as NodeIndex, software, &settings.link);
-        }
-        roles.software = Some(software);
-    }
-    roles
-}
-
-/// Parallel leaf-spine planes with pods (multi-host paper §II.B, figure 2): a pod's readouts and racks share a leaf
-/// switch in every plane, and every leaf is joined to all spines of its plane. A host has one link into each plane.
-fn leaf_spine(scenario: &Scenario, network: &mut Network) -> Roles {
-    let settings = &scenario.network.leaf_spine;
-    let (planes, pods, spines) = (settings.planes, settings.pods, settings.spines);
-    let leaves: Vec<_> =
-        (0..planes * pods).map(|leaf| network.add_switch(format!("leaf:{leaf}"), class::LEAF)).collect();
-    for plane in 0..planes {
-        for spine in 0..spines {
-            let name = format!("spine:{}", plane * spines + spine);
-            let spine = network.add_switch(name, class::SPINE);
-            for pod in 0..pods {
-                join(network, leaves[(plane * pods + pod) as usize], spine, &scenario.uplink);
-            }
-        }
-    }
-    let leaves_of = |pod: u32| (0..planes).map(move |plane| (plane * pods + pod) as usize);
-    let mut roles = Roles::default();
-    let racks_per_pod = scenario.collectors.racks.div_ceil(pods);
-    for rack in 0..scenario.collectors.racks {
-        let tor = network.add_switch(format!("tor:{rack}"), class::TOR);
-        for _ in 0..scenario.collectors.hosts_per_rack {
-            let node = network.add_host(format!("collector:{}", roles.collectors.len()));
-            join(network, tor, node, &scenario.link);
-            roles.collectors.push(node);
-            roles.racks.push(rack);
-        }
-        for leaf in leaves_of(rack / racks_per_pod) {
-            join(network, leaves[leaf], tor, &scenario.uplink);
-        }
-    }
-    roles.readouts = hosts(network, "readout", scenario.readout.hosts);
-    let readouts_per_pod = scenario.readout.hosts.div_ceil(pods);
-    for (readout, &node) in (0..).zip(&roles.readouts) {
-        for leaf in leaves_of(readout / readouts_per_pod) {
-            join(network, node, leaves[leaf], &scenario.readout.link);
-        }
-    }
-    let first: Vec<NodeIndex> = leaves_of(0).map(|leaf| leaves[leaf]).collect();
-    services(scenario, network, &mut roles, &first);
-    roles
-}
-
-/// The supervisor and the loggers, joined to every one of `switches`, so that nothing of theirs passes through a rack.
-fn services(scenario: &Scenario, network: &mut Network, roles: &mut Roles, switches: &[NodeIndex]) {
-    if scenario.is_barrier() {
-        return;
-    }
-    let supervisor = network.add_host("supervisor".into());
-    roles.supervisor = Some(supervisor);
-    roles.loggers = hosts(network, "logger", scenario.logger.hosts);
-    for &switch in switches {
-        join(network, supervisor, switch, &scenario.supervisor.link);
-        for &logger in &roles.loggers {
-            join(network, logger, switch, &scenario.logger.link);
-        }
+    /// Adds hosts `name:0`, `name:1`, …
+    fn hosts(&mut self, name: &str, count: u32) -> Vec<NodeIndex> {
+        (0..count).map(|host| self.network.add_host(format!("{name}:{host}"))).collect()
     }
 }
 

@@ -1,0 +1,95 @@
+//! The switches of a scenario by role: the settings of each, and which section of the scenario describes it.
+
+use fanin_scenario::{Buffering, Ecn, Scenario, Switch};
+
+/// What a switch is in its network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SwitchRole {
+    /// Top of a rack of collectors; the one switch of a star.
+    Tor,
+    /// Joins the racks to the readouts.
+    Core,
+    /// Joins a group of readouts to a core.
+    Aggregation,
+    /// Joins the racks and readouts of a pod, in one plane.
+    Leaf,
+    /// Joins the leaf switches of a plane.
+    Spine,
+    /// The software switch beside the core of a hybrid.
+    Software,
+}
+
+impl SwitchRole {
+    /// All roles. A role's index here is the index of its settings in [`Network::switches`](crate::Network::switches).
+    pub const ALL: [Self; 6] =
+        [Self::Tor, Self::Core, Self::Aggregation, Self::Leaf, Self::Spine, Self::Software];
+
+    /// The index of the role in [`Self::ALL`].
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The name of the role in the names of nodes, such as `tor` in `tor:0`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tor => "tor",
+            Self::Core => "core",
+            Self::Aggregation => "aggregation",
+            Self::Leaf => "leaf",
+            Self::Spine => "spine",
+            Self::Software => "software",
+        }
+    }
+
+    /// Resolves the settings of the role from a scenario.
+    pub fn resolve(self, scenario: &Scenario) -> SwitchKind {
+        let (settings, has_uplinks) = match self {
+            Self::Tor => (scenario.tor.clone(), true),
+            Self::Core => (scenario.core.clone(), false),
+            Self::Aggregation => (scenario.aggregation.clone(), true),
+            Self::Leaf => (scenario.leaf.clone(), true),
+            Self::Spine => (scenario.spine.clone(), false),
+            Self::Software => (software(scenario), false),
+        };
+        let section = if self == Self::Software { Self::Core.name() } else { self.name() };
+        SwitchKind { settings, has_uplinks, section }
+    }
+}
+
+/// The software switch of a hybrid has the settings of its core, but queues in daqrings. It never marks: `core.ecn`
+/// describes the hardware, and daqrings have no early signal.
+fn software(scenario: &Scenario) -> Switch {
+    Switch { buffering: Buffering::Daqring, ecn: Ecn::default(), ..scenario.core.clone() }
+}
+
+/// The settings that all switches of a role share.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SwitchKind {
+    /// The settings.
+    pub settings: Switch,
+    /// Whether links to other switches are uplinks, which may have a buffer size of their own.
+    pub has_uplinks: bool,
+    /// The section of the scenario that describes it.
+    pub section: &'static str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fanin_scenario::EcnMode;
+
+    #[test]
+    fn the_software_switch_of_a_hybrid_never_marks() {
+        let sets = ["core.ecn.mode=threshold".to_owned(), "core.latency=2 us".to_owned()];
+        let scenario = fanin_scenario::load("multihost", &sets).unwrap().scenario;
+        let [core, software] = [SwitchRole::Core, SwitchRole::Software].map(|role| role.resolve(&scenario));
+        assert_eq!((core.settings.ecn.mode, software.settings.ecn.mode), (EcnMode::Threshold, EcnMode::Off));
+        assert_eq!(software.settings.buffering, Buffering::Daqring);
+        assert_eq!((software.settings.latency, software.section), (core.settings.latency, "core"));
+    }
+
+    #[test]
+    fn a_role_stands_at_its_index() {
+        assert!(SwitchRole::ALL.iter().enumerate().all(|(index, role)| role.index() == index));
+    }
+}

@@ -1,0 +1,143 @@
+//! Properties of the graph of every shipped scenario, and of random ones.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use fanin_network::{
+    Connection, Ideal, Network, NetworkError, Numbering, PortIndex, Roles, barrier_connections, find_routes,
+    topology,
+};
+use fanin_scenario::{Buffering, Scenario, load};
+use fanin_units::{Bytes, Duration};
+use proptest::prelude::*;
+
+fn connections(scenario: &Scenario, roles: &Roles) -> Vec<Connection> {
+    if scenario.is_barrier() { barrier_connections(roles) } else { Numbering::new(roles).connections(roles) }
+}
+
+/// The time of one frame along a path with empty queues: serialisation on every link, and all delays.
+fn pass(network: &Network, path: &[PortIndex], frame: Bytes) -> Duration {
+    let hop = |&port: &PortIndex| {
+        let link = network.link(port);
+        link.rate.time_to_send(frame) + link.delay + network.latency(port)
+    };
+    path.iter().map(hop).sum()
+}
+
+/// Checks the graph, and the routes of all connections. Returns the number of routes that pass a software switch.
+fn check(scenario: &Scenario) -> usize {
+    let (network, roles) = topology::build(scenario).unwrap();
+    let names: BTreeSet<&str> = network.nodes.iter().map(|node| &*node.name).collect();
+    assert_eq!(names.len(), network.nodes.len(), "names are unique");
+    for port in network.ports() {
+        let back = port ^ 1;
+        assert_eq!(
+            (network.source(port), network.destination(port)),
+            (network.destination(back), network.source(back))
+        );
+        assert!(std::ptr::eq(network.link(port), network.link(back)), "one link, both ways");
+        let has_buffer = network.output_buffer(port).is_some();
+        let kind = network.switch(network.source(port));
+        assert_eq!(has_buffer, kind.is_some_and(|kind| kind.settings.buffering == Buffering::Dedicated));
+    }
+
+    let connections = connections(scenario, &roles);
+    assert_eq!(connections.len() as u64, scenario.connections_total());
+    let mut found = vec![[None; 2]; connections.len()];
+    let (mut redirected, mut shortest) = (0, Duration::new(u64::MAX));
+    // An empty request, and an answer of one segment.
+    let headers = 38 + 40 + scenario.transport.option_bytes().get();
+    let payload = scenario.transport.segment_payload().get().min(1000);
+    let (request, answer) = (Bytes::new(84), Bytes::new((headers + payload).max(84)));
+    let mut there = vec![Duration::ZERO; connections.len()];
+    let outcome = find_routes(scenario, &network, &roles, &connections, |route| {
+        let connection = &connections[route.connection];
+        let [from, to] = [connection.nodes[route.side], connection.nodes[1 - route.side]];
+        assert!(
+            found[route.connection][route.side].replace(route.path.len()).is_none(),
+            "each is found once"
+        );
+        if from == to {
+            assert!(route.path.is_empty());
+            return Ok::<_, NetworkError>(ControlFlow::Continue(()));
+        }
+        assert_eq!(network.source(route.path[0]), from, "a path begins at its sender");
+        assert_eq!(network.destination(*route.path.last().unwrap()), to, "a path ends at its receiver");
+        for hop in route.path.windows(2) {
+            assert_eq!(network.destination(hop[0]), network.source(hop[1]), "hops follow each other");
+            assert!(!network.is_host(network.source(hop[1])), "hosts do not forward");
+        }
+        let ports: BTreeSet<PortIndex> = route.path.iter().copied().collect();
+        assert_eq!(ports.len(), route.path.len(), "a path uses a port once");
+        let nodes: BTreeSet<u32> = route.path.iter().map(|&port| network.source(port)).collect();
+        let is_redirected = roles.software.is_some_and(|software| nodes.contains(&software));
+        // A redirected path passes the core twice, and no other node.
+        assert_eq!(nodes.len() + usize::from(is_redirected), route.path.len(), "a path has no loop");
+        redirected += usize::from(is_redirected);
+        if connection.roles[0].0 == "collector" && connection.roles[1].0 == "readout" {
+            let frame = [request, answer][route.side];
+            there[route.connection] += pass(&network, route.path, frame);
+        }
+        Ok(ControlFlow::Continue(()))
+    })
+    .unwrap();
+    assert!(outcome.is_continue());
+    assert!(found.iter().flatten().all(Option::is_some), "every host reaches every peer");
+
+    for (connection, time) in connections.iter().zip(there) {
+        let is_data = connection.roles[0].0 == "collector" && connection.roles[1].0 == "readout";
+        if is_data && connection.nodes[0] != connection.nodes[1] {
+            shortest = shortest.min(time);
+        }
+    }
+    // No collection is faster than the fastest path allows; the ideal is that of the nearest pair, without detours.
+    let ideal = Ideal::new(scenario, &network, &roles, Duration::ZERO, 0, payload).unwrap();
+    if network.framing == fanin_network::Framing::ETHERNET {
+        let time = ideal.time(ideal.wire_bytes(payload));
+        assert!(time <= shortest + Duration::from_micros(1), "{time} of {shortest}");
+        if redirected == 0 {
+            // The request carries TCP's options, and its frame may be longer than the 84 bytes of a bare one.
+            assert!(time >= shortest, "{time} of {shortest}");
+        }
+    }
+    redirected
+}
+
+#[test]
+fn shipped_scenarios_are_sound() {
+    for name in fanin_scenario::presets().iter().map(|preset| preset.name) {
+        let scenario = load(name, &[]).unwrap().scenario;
+        // The connections of the largest are counted elsewhere; here a corner of it is enough.
+        let sets: Vec<String> = if scenario.connections_total() > 200_000 {
+            vec!["collectors.racks=3".to_owned(), "collectors.hosts_per_rack=4".to_owned()]
+        } else {
+            Vec::new()
+        };
+        check(&load(name, &sets).unwrap().scenario);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_size_of_any_topology_is_sound(
+        preset in prop::sample::select(vec!["thesis-a-1000hz", "leaf-spine", "multihost", "replay"]),
+        racks in 1_u32..5, per_rack in 1_u32..5, readouts in 1_u32..30, links in 1_u32..4,
+        group in 0_u32..9, cores in 1_u32..4, uplinks in 1_u32..3, ecmp: bool,
+    ) {
+        let mut scenario = load(preset, &[]).unwrap().scenario;
+        scenario.collectors.racks = if preset == "replay" { 1 } else { racks };
+        scenario.collectors.hosts_per_rack = per_rack;
+        scenario.readout.hosts = readouts;
+        scenario.readout.links_per_host = links;
+        scenario.network.readouts_per_group = group;
+        scenario.network.cores = if preset == "multihost" { 1 } else { cores };
+        scenario.network.uplinks_per_core = uplinks;
+        if ecmp {
+            scenario.network.flow_distribution = fanin_scenario::FlowDistribution::Ecmp;
+        }
+        let redirected = check(&scenario);
+        prop_assert_eq!(redirected > 0, preset == "multihost");
+    }
+}
