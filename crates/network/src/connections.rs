@@ -3,6 +3,7 @@
 //! The ends of connection `k` are `2 k` and `2 k + 1`; the first end is the side that opens it.
 
 use fanin_dataflow::Peer;
+use fanin_scenario::Scenario;
 
 use crate::{NodeIndex, Roles};
 
@@ -15,6 +16,14 @@ pub struct Connection {
     pub hosts: [u32; 2],
     /// The roles at both ends and their index within the role, as the rules for flows name them.
     pub roles: [(&'static str, u32); 2],
+}
+
+/// All connections of a scenario, in order: those of its barrier workload, or those of [`Numbering`].
+///
+/// # Panics
+/// If `roles` are not those of the scenario's network.
+pub fn connections(scenario: &Scenario, roles: &Roles) -> Vec<Connection> {
+    if scenario.is_barrier() { barrier_connections(roles) } else { Numbering::new(roles).connections(roles) }
 }
 
 /// The connections of a barrier workload: from the collector, which is host 0, to sender `s`, which is host `s + 1`.

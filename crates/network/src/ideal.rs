@@ -190,3 +190,41 @@ impl Ideal {
 fn packet(bytes: u64) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX >> 1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology;
+
+    fn ideal(preset: &str, sets: &[&str], answer: u64) -> Ideal {
+        let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
+        let scenario = fanin_scenario::load(preset, &sets).unwrap().scenario;
+        let (network, roles) = topology::build(&scenario).unwrap();
+        Ideal::new(&scenario, &network, &roles, Duration::ZERO, 64, answer).unwrap()
+    }
+
+    #[test]
+    fn the_ideal_of_an_incast_is_that_of_its_frames() {
+        let sets = ["transport.profile=linux-6", "workload.request_size=10 kB"];
+        let whole = ideal("incast", &sets, 10_000);
+        // Six full segments of 1448 B in frames of 1538 B, and 1312 B in one of 1402 B.
+        assert_eq!(whole.wire_bytes(10_000), 6 * 1538 + 1402);
+        // Four times 25 us; a request of 154 B over two links, and a full frame over the first.
+        let round_trip = Duration::from_micros(100) + Duration::from_nanos(2 * 154 * 8 + 1538 * 8);
+        assert_eq!(whole.time(0), round_trip);
+        assert_eq!(whole.time(125_000), round_trip + Duration::from_millis(1));
+        // An answer of 1000 B takes a frame of 1090 B on the first link.
+        assert_eq!(
+            ideal("incast", &sets, 1000).time(0),
+            round_trip - Duration::from_nanos((1538 - 1090) * 8)
+        );
+    }
+
+    #[test]
+    fn a_path_through_three_switches_has_four_links() {
+        let ideal = ideal("thesis-a-1000hz", &["network.cores=1"], 10_000);
+        let gigabits =
+            |rates: &[Rate]| rates.iter().map(|rate| rate.get() / 1_000_000_000).collect::<Vec<_>>();
+        assert_eq!((gigabits(&ideal.there), gigabits(&ideal.before)), (vec![1, 10, 10, 1], vec![1, 10, 10]));
+    }
+}

@@ -14,7 +14,7 @@ mod routes;
 mod switches;
 pub mod topology;
 
-pub use connections::{Connection, Numbering, barrier_connections};
+pub use connections::{Connection, Numbering, barrier_connections, connections};
 pub use framing::Framing;
 pub use graph::{Link, M21, Network, NetworkError, Node, NodeIndex, NodeKind, PortIndex};
 pub use ideal::{Answers, Ideal};

@@ -95,6 +95,16 @@ impl<'a> Paths<'a> {
         }))
     }
 
+    /// Whether one host has just one shortest path to another.
+    ///
+    /// # Errors
+    /// [`NetworkError::NoPath`].
+    pub fn is_unique(&mut self, from: NodeIndex, to: NodeIndex) -> Result<bool, NetworkError> {
+        // The first choice of any path is met on every path.
+        let path: Vec<PortIndex> = self.find(from, to, Spread::Destination(0))?.collect();
+        Ok(path.iter().all(|&port| self.closer(self.network.source(port)).len() == 1))
+    }
+
     /// The ports by which a node comes closer to the destination.
     fn closer(&mut self, node: NodeIndex) -> &[PortIndex] {
         let (start, end) = match self.closer_of[node as usize] {

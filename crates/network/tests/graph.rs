@@ -3,17 +3,10 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use fanin_network::{
-    Connection, Ideal, Network, NetworkError, Numbering, PortIndex, Roles, barrier_connections, find_routes,
-    topology,
-};
+use fanin_network::{Ideal, Network, NetworkError, PortIndex, connections, find_routes, topology};
 use fanin_scenario::{Buffering, Scenario, load};
 use fanin_units::{Bytes, Duration};
 use proptest::prelude::*;
-
-fn connections(scenario: &Scenario, roles: &Roles) -> Vec<Connection> {
-    if scenario.is_barrier() { barrier_connections(roles) } else { Numbering::new(roles).connections(roles) }
-}
 
 /// The time of one frame along a path with empty queues: serialisation on every link, and all delays.
 fn pass(network: &Network, path: &[PortIndex], frame: Bytes) -> Duration {

@@ -64,7 +64,7 @@ fn scenario(preset: &str, sets: &[&str]) -> fanin_scenario::Scenario {
 
 /// A byte there and back between two hosts; returns what the client's socket is.
 fn talk(bench: &Bench, client: Part, server: Part, port: u16) -> TcpStream {
-    let address = SocketAddr::from((bench.shape().host_of(server).unwrap().address, port));
+    let address = SocketAddr::from((bench.network().host_of(server).unwrap().address, port));
     let listener = bench.namespace(server).run(|| TcpListener::bind(address)).unwrap().unwrap();
     let connect = || TcpStream::connect_timeout(&address, Duration::from_secs(5));
     let mut one = bench.namespace(client).run(connect).unwrap().unwrap();
@@ -114,7 +114,7 @@ fn two_switches_join_hosts_with_the_scenarios_tcp() {
     let folder = folder("two");
     let bench = Bench::build(&scenario, &folder, &program, fanin_units::Duration::ZERO)
         .unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!((bench.shape().hosts.len(), bench.shape().bridges.len()), (4 + 3 + 1 + 1, 3));
+    assert_eq!((bench.network().hosts.len(), bench.network().switches.len()), (4 + 3 + 1 + 1, 3));
     // The way from a collector to a readout and back, with the switches' own times and the collector's 2 ms.
     let delays = delays(&folder);
     for (switch, port, delay) in [
@@ -166,7 +166,7 @@ fn planes_and_a_hybrid_carry_everybody() {
         let folder = folder(preset);
         let bench = Bench::build(&scenario, &folder, &program, fanin_units::Duration::ZERO)
             .unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(bench.shape().bridges.len(), switches, "{preset}");
+        assert_eq!(bench.network().switches.len(), switches, "{preset}");
         let (readouts, collectors) = (scenario.readout.hosts as u16, scenario.collectors_total() as u16);
         for (readout, collector) in
             (0..readouts).flat_map(|one| (0..collectors).map(move |other| (one, other)))

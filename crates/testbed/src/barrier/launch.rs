@@ -237,7 +237,7 @@ fn log(folder: &Path, process: &str) -> PathBuf {
 
 fn addresses(launch: &Launch<'_>, count: u16) -> Result<Vec<SocketAddr>, BarrierError> {
     if let Some(bench) = launch.bench {
-        let hosts = (0..count).filter_map(|index| bench.shape().host_of(Part::Sender(index)));
+        let hosts = (0..count).filter_map(|index| bench.network().host_of(Part::Sender(index)));
         return Ok(hosts.map(|host| SocketAddr::from((host.address, PORT))).collect());
     }
     // All are held until all are chosen, so that none comes twice.

@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use super::switch_process::{SwitchError, SwitchProcess};
 use super::transport::{self, Techniques};
-use super::{End, Part, Refusal, Shape, Watch, configure, hosts};
+use super::{End, LiveNetwork, Part, Refusal, Watch, configure, hosts};
 use crate::{
     Address, BuildError, Lab, LedgerError, Link, Namespace, Neighbour, Node, NodeName, Plan, Port, Route,
     Setting,
@@ -35,7 +35,7 @@ const HOST_PRIORITY: i32 = 1;
 /// A network that stands. Dropping it ends the switches and removes everything.
 #[derive(Debug)]
 pub struct Bench {
-    shape: Shape,
+    network: LiveNetwork,
     switches: Vec<SwitchProcess>,
     // After the switches, which run inside.
     lab: Lab,
@@ -119,20 +119,20 @@ impl Bench {
         own: fanin_units::Duration,
     ) -> Result<Self, BenchError> {
         let began = Instant::now();
-        let mut shape = Shape::of(scenario)?;
-        shape.own = own;
-        shape.notes.extend(transport::notes(scenario));
-        let plan = plan(scenario, &shape)?;
+        let mut network = LiveNetwork::of(scenario)?;
+        network.own = own;
+        network.notes.extend(transport::notes(scenario));
+        let plan = plan(scenario, &network)?;
         let file = |path: &Path| {
             let path = path.to_owned();
             move |source| BenchError::File { path, source }
         };
         fs::create_dir_all(folder).map_err(file(folder))?;
         let mut files = Vec::new();
-        for number in 0..shape.bridges.len() {
-            let stem = shape.bridges[number].name.replace(':', "-");
+        for number in 0..network.switches.len() {
+            let stem = network.switches[number].name.replace(':', "-");
             let (path, socket) = (folder.join(format!("{stem}.toml")), folder.join(format!("{stem}.socket")));
-            let config = configure(scenario, &shape, number, &socket)?;
+            let config = configure(scenario, &network, number, &socket)?;
             let text = toml::to_string(&config).map_err(|error| BenchError::File {
                 path: path.clone(),
                 source: io::Error::new(io::ErrorKind::InvalidData, error),
@@ -144,13 +144,13 @@ impl Bench {
         // Routes name what is loaded, so that it comes before them.
         let techniques = Techniques::load(&scenario.transport)?;
         let lab = Lab::build(&plan)?;
-        let mut bench = Self { shape, switches: Vec::new(), lab, techniques, built_in: Duration::ZERO };
-        let hosts = bench.shape.hosts.len();
+        let mut bench = Self { network, switches: Vec::new(), lab, techniques, built_in: Duration::ZERO };
+        let hosts = bench.network.hosts.len();
         for host in &bench.lab.namespaces()[..hosts] {
             bench.techniques.add(host)?;
         }
         for (number, (path, socket)) in files.into_iter().enumerate() {
-            let name = bench.shape.bridges[number].name.clone();
+            let name = bench.network.switches[number].name.clone();
             let command = bench.inside(hosts + number, Command::new(program), Some(SWITCH_PRIORITY));
             bench.switches.push(SwitchProcess::start(name, command, &path, socket)?);
         }
@@ -162,8 +162,8 @@ impl Bench {
     }
 
     /// What it is.
-    pub const fn shape(&self) -> &Shape {
-        &self.shape
+    pub const fn network(&self) -> &LiveNetwork {
+        &self.network
     }
 
     /// What the run is called on this machine.
@@ -183,11 +183,11 @@ impl Bench {
     /// If there is no such host, or no capture.
     pub fn capture(&self, link: &str, file: &Path) -> Result<crate::Tap, BenchError> {
         let wanted = link.rsplit("->").next().unwrap_or_default().trim();
-        let Some(place) = self.shape.hosts.iter().position(|host| host.name == wanted) else {
+        let Some(place) = self.network.hosts.iter().position(|host| host.name == wanted) else {
             let is_collector = |part: Part| {
                 matches!(part, Part::Aggregator | Part::Role(fanin_node::config::Role::Collector, _))
             };
-            let hosts = &self.shape.hosts;
+            let hosts = &self.network.hosts;
             let host = hosts.iter().find(|host| is_collector(host.part)).map(|host| host.name.clone());
             return Err(BenchError::NoLink { got: link.to_owned(), host: host.unwrap_or_default() });
         };
@@ -206,8 +206,8 @@ impl Bench {
     /// # Errors
     /// If one does not answer.
     pub fn watch(&self, scenario: &Scenario) -> Result<Watch, BenchError> {
-        let hosts = hosts::numbers(&self.lab.namespaces()[..self.shape.hosts.len()]);
-        Ok(Watch::start(&self.shape, &self.switches, hosts, scenario)?)
+        let hosts = hosts::numbers(&self.lab.namespaces()[..self.network.hosts.len()]);
+        Ok(Watch::start(&self.network, &self.switches, hosts, scenario)?)
     }
 
     /// The namespace of a host.
@@ -215,7 +215,7 @@ impl Bench {
     /// # Panics
     /// If the network has no host with this part.
     pub fn namespace(&self, part: Part) -> &Namespace {
-        let place = self.shape.hosts.iter().position(|host| host.part == part);
+        let place = self.network.hosts.iter().position(|host| host.part == part);
         &self.lab.namespaces()[place.expect("a host of this network")]
     }
 
@@ -224,7 +224,7 @@ impl Bench {
     /// # Panics
     /// If the network has no host with this part.
     pub fn place(&self, part: Part, command: Command) -> Command {
-        let place = self.shape.hosts.iter().position(|host| host.part == part);
+        let place = self.network.hosts.iter().position(|host| host.part == part);
         // Senders and aggregators do next to nothing but wait for the network; the roles of event building work.
         let priority = matches!(part, Part::Sender(_) | Part::Aggregator).then_some(HOST_PRIORITY);
         self.inside(place.expect("a host of this network"), command, priority)
@@ -268,21 +268,21 @@ fn device(link: usize) -> String {
     format!("eth{link}")
 }
 
-/// The namespaces and links of a shape: hosts first, then switches.
-fn plan(scenario: &Scenario, shape: &Shape) -> Result<Plan, BenchError> {
+/// The namespaces and links of a network: hosts first, then switches.
+fn plan(scenario: &Scenario, network: &LiveNetwork) -> Result<Plan, BenchError> {
     let transport = &scenario.transport;
     let settings = transport::settings(transport);
     let options = transport::route_options(transport)?;
     let mut plan = Plan::default();
     let node =
         |name: &str| Node::new(NodeName::new(&name.replace(':', "-")).expect("letters, digits, a hyphen"));
-    for (place, host) in shape.hosts.iter().enumerate() {
-        let peers = shape.peers_of(place);
-        let out = |peer: usize| shape.ways.paths[&(place, peer)].out;
+    for (place, host) in network.hosts.iter().enumerate() {
+        let peers = network.peers_of(place);
+        let out = |peer: usize| network.paths.paths[&(place, peer)].out;
         let neighbours = peers.iter().map(|&peer| Neighbour {
-            address: shape.hosts[peer].address,
+            address: network.hosts[peer].address,
             // Frames to it arrive by this device of its.
-            mac: shape.hosts[peer].mac(shape.ways.paths[&(place, peer)].into),
+            mac: network.hosts[peer].mac(network.paths.paths[&(place, peer)].into),
             device: device(out(peer)),
         });
         let route = |to: String, link: usize| Route {
@@ -299,37 +299,42 @@ fn plan(scenario: &Scenario, shape: &Shape) -> Result<Plan, BenchError> {
                 key: format!("net.ipv4.conf.{which}.rp_filter"),
                 value: "0".to_owned(),
             }));
-            peers.iter().map(|&peer| route(format!("{}/32", shape.hosts[peer].address), out(peer))).collect()
+            peers
+                .iter()
+                .map(|&peer| route(format!("{}/32", network.hosts[peer].address), out(peer)))
+                .collect()
         };
         plan.nodes.push(Node { settings, routes, neighbours: neighbours.collect(), ..node(&host.name) });
     }
     let quiet = ["all", "default"]
         .map(|which| Setting { key: format!("net.ipv6.conf.{which}.disable_ipv6"), value: "1".to_owned() });
-    for bridge in &shape.bridges {
-        plan.nodes.push(Node { settings: quiet.to_vec(), ..node(&bridge.name) });
+    for switch in &network.switches {
+        plan.nodes.push(Node { settings: quiet.to_vec(), ..node(&switch.name) });
     }
-    let hosts = shape.hosts.len();
+    let hosts = network.hosts.len();
     let mtu = u32::try_from(transport.mtu.get()).unwrap_or(u32::MAX);
-    let port_of = |bridge: usize, wire: usize| {
-        let place = shape.ports_of(bridge).iter().position(|(other, _)| *other == wire);
-        Port::new(hosts + bridge, &format!("p{}", place.expect("a port of this switch")))
+    let port_of = |switch: usize, link: usize| {
+        let place = network.ports_of(switch).iter().position(|(other, _)| *other == link);
+        Port::new(hosts + switch, &format!("p{}", place.expect("a port of this switch")))
     };
-    for (place, wire) in shape.wires.iter().enumerate() {
-        let a = match wire.a {
+    for (place, link) in network.links.iter().enumerate() {
+        let a = match link.a {
             End::Host(host) => {
-                let link = shape.hosts[host].links.iter().position(|&link| link == place).unwrap_or_default();
+                let host_node = &network.hosts[host];
+                let number =
+                    host_node.links.iter().position(|&own| own == place).expect("a link of the host");
                 // With several devices none has the whole network; the address is the host's (RFC 1122, weak model).
-                let prefix = if shape.hosts[host].links.len() == 1 { PREFIX } else { 32 };
+                let prefix = if host_node.links.len() == 1 { PREFIX } else { 32 };
                 Port {
-                    address: (link == 0).then_some(Address { address: shape.hosts[host].address, prefix }),
-                    mac: Some(shape.hosts[host].mac(link)),
-                    rate: (wire.rate < UNPACED_FROM).then_some(wire.rate.get()),
-                    ..Port::new(host, &device(link))
+                    address: (number == 0).then_some(Address { address: host_node.address, prefix }),
+                    mac: Some(host_node.mac(number)),
+                    rate: (link.rate < UNPACED_FROM).then_some(link.rate.get()),
+                    ..Port::new(host, &device(number))
                 }
             }
-            End::Bridge(bridge) => port_of(bridge, place),
+            End::Switch(switch) => port_of(switch, place),
         };
-        plan.links.push(Link { a, b: port_of(wire.b, place), mtu });
+        plan.links.push(Link { a, b: port_of(link.b, place), mtu });
     }
     Ok(plan)
 }

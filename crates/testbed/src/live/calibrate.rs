@@ -10,7 +10,7 @@ use fanin_events::sizes::{self, EventSizes};
 use fanin_scenario::{Arrivals, Buffering, CongestionControl, Scenario, SizeModel};
 use fanin_units::{Rate, Ratio};
 
-use super::{Bench, BenchError, Part, Shape};
+use super::{Bench, BenchError, LiveNetwork, Part};
 
 /// How long the stream is measured.
 const MEASURE: Duration = Duration::from_millis(400);
@@ -91,7 +91,7 @@ pub fn measure(folder: &Path, program: &Path) -> Result<Capacity, BenchError> {
     scenario.tor.buffering = Buffering::Unlimited;
     let bench = Bench::build(&scenario, folder, program, fanin_units::Duration::ZERO)?;
     let address = |sender| {
-        let host = bench.shape().host_of(Part::Sender(sender)).expect("a sender of this network");
+        let host = bench.network().host_of(Part::Sender(sender)).expect("a sender of this network");
         SocketAddr::from((host.address, PORT))
     };
     let (stop, received) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -209,7 +209,7 @@ fn fragment_bytes(scenario: &Scenario) -> f64 {
 
 /// Switches that an answer passes; of a network that cannot be built, one.
 fn switches(scenario: &Scenario) -> u64 {
-    Shape::of(scenario).map_or(1, |shape| shape.switches_passed() as u64)
+    LiveNetwork::of(scenario).map_or(1, |network| network.switches_passed() as u64)
 }
 
 impl Capacity {

@@ -1,20 +1,19 @@
 //! A scenario on one machine: its hosts as namespaces, its links as veth pairs into software switches, its processes
 //! inside.
 //!
-//! [`Shape`] is the network of a scenario, [`Bench`] that network standing. Processes are started in it through
+//! [`LiveNetwork`] maps the network of a scenario onto this machine, [`Bench`] builds it. Processes are started in it through
 //! [`Bench::place`]; `fanin_node::launch` does so through [`Placed`].
 
 mod bench;
 mod calibrate;
 mod hosts;
-mod ideal;
+mod network;
+mod paths;
 mod place;
-mod shape;
 mod switch_process;
 mod switches;
 mod transport;
 mod watch;
-mod ways;
 
 use std::fmt;
 
@@ -23,14 +22,13 @@ use thiserror::Error;
 pub use bench::{Bench, BenchError};
 pub use calibrate::{Capacity, Chosen, TooFast, demand, least_collection_s, measure};
 pub use hosts::HostWait;
-pub use ideal::Ideal;
+pub use network::{End, LiveHost, LiveLink, LiveNetwork, LiveSwitch, Part};
+pub use paths::{LivePath, LivePaths};
 pub use place::Placed;
-pub use shape::{Bridge, End, Host, Part, Shape, Wire};
 pub use switch_process::SwitchError;
 pub use switches::configure;
 pub use transport::Techniques;
 pub use watch::{Effort, Observed, Totals, Watch};
-pub use ways::{Path, Ways};
 
 /// What a scenario asks for and the live system on one machine does not do.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -45,6 +43,9 @@ pub enum Refusal {
         /// What it could be.
         needed: String,
     },
+    /// The network of the scenario cannot be.
+    #[error(transparent)]
+    Network(#[from] fanin_network::NetworkError),
     /// This program was built without what it takes.
     #[error(
         "{what} needs this program's BPF programs; it was built without them (cargo feature `bpf`, which takes clang)"

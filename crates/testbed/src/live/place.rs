@@ -31,7 +31,7 @@ impl<'a> Placed<'a> {
 impl Placement for Placed<'_> {
     fn address(&mut self, role: Role, index: u16) -> io::Result<SocketAddr> {
         let part = Part::Role(role, index);
-        let host = self.bench.shape().host_of(part).ok_or_else(|| {
+        let host = self.bench.network().host_of(part).ok_or_else(|| {
             io::Error::new(io::ErrorKind::NotFound, format!("no host of the network is for {role} {index}"))
         })?;
         let given = self.given.entry(part).or_default();

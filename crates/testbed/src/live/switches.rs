@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use fanin_network::PortIndex;
 use fanin_scenario::{
     Buffering, CongestionControl, DaqringService, EcnMode, M21Charge, NotCapable, PauseMode, PoolCharge,
     QueueUnit, Scenario, Switch,
@@ -13,8 +14,8 @@ use fanin_switch::config::{
 use fanin_switch::{Mac, MacPrefix};
 use fanin_units::{Bytes, Duration, Packets};
 
-use super::shape::{Bridge, End, Shape};
-use super::{Part, Refusal, ways};
+use super::{End, LiveNetwork, LivePath, LiveSwitch};
+use super::{Part, Refusal};
 
 /// The check sequence, which the scenario's buffers hold and frames between namespaces do not have.
 const CHECK_SEQUENCE: Bytes = Bytes::new(4);
@@ -32,24 +33,24 @@ const MEMORY_MAX: u64 = 2 << 30;
 /// A shared memory that is as large as this is one without limits: connections cannot have as much in flight.
 const AMPLE: Bytes = Bytes::new(256_000_000);
 
-/// The configuration of one switch; its ports' interfaces are `p0`, `p1`, … in the order of [`Shape::ports_of`].
+/// The configuration of one switch; its ports' interfaces are `p0`, `p1`, … in the order of [`LiveNetwork::ports_of`].
 ///
 /// # Errors
 /// What the software switch does not do.
 pub fn configure(
     scenario: &Scenario,
-    shape: &Shape,
+    network: &LiveNetwork,
     number: usize,
     socket: &Path,
 ) -> Result<Config, Refusal> {
-    let bridge = &shape.bridges[number];
-    let ports = shape.ports_of(number);
-    let buffering = buffering(bridge)?;
+    let switch = &network.switches[number];
+    let ports = network.ports_of(number);
+    let buffering = buffering(switch)?;
     let mut config = Config {
         switch: SwitchSpec {
-            name: bridge.name.clone(),
+            name: switch.name.clone(),
             mtu: scenario.transport.mtu,
-            memory: memory(bridge, ports.len()),
+            memory: memory(switch, ports.len()),
             hugepages: Hugepages::Off,
             seed: scenario.run.seed,
             drain: Duration::from_millis(200),
@@ -64,34 +65,35 @@ pub fn configure(
         buffering,
         ..Config::default()
     };
-    let names = shape.port_names(number);
-    let (tables, table_of) = shape.ways.tables(shape, number);
-    let name_of = |wire: usize| {
-        let place = ports.iter().position(|(other, _)| *other == wire);
+    let names = network.port_names(number);
+    let (tables, table_of) = network.paths.tables(network, number);
+    let name_of = |link: usize| {
+        let place = ports.iter().position(|(other, _)| *other == link);
         names[place.expect("a way leads by a port of the switch")].clone()
     };
-    for (place, (wire, end)) in ports.iter().enumerate() {
+    for (place, (link, end)) in ports.iter().enumerate() {
         let name = names[place].as_str();
-        let rate = shape.wires[*wire].rate;
+        let rate = network.links[*link].rate;
         // The switch beside the core of a hybrid sends everything back to where it came from.
-        let is_software = shape.software == Some(number);
+        let is_software = network.software == Some(number);
+        let own_buffer = own_buffer(scenario, network, network.graph_port(number, *link));
         let mut port = PortSpec {
             interface: Some(format!("p{place}")),
             rate: Some(rate),
             reflect: is_software,
-            table: if is_software { 0 } else { 1 + table_of[wire] as u16 },
-            buffer: own_buffer(scenario, bridge, *end),
-            discipline: match bridge.settings.daqring.service {
+            table: if is_software { 0 } else { 1 + table_of[link] as u16 },
+            buffer: own_buffer,
+            discipline: match switch.settings.daqring.service {
                 DaqringService::RoundRobin => DisciplineSpec::RoundRobin,
                 DaqringService::LongestFirst => DisciplineSpec::LongestFirst,
             },
-            mark: mark(bridge)?,
+            mark: mark(switch)?,
             flood: false,
-            pause: pause(shape, bridge, *end)?,
-            m21: m21(scenario, bridge, *end)?,
+            pause: pause(network, switch, *end)?,
+            m21: m21(scenario, switch, own_buffer)?,
             ..PortSpec::new(name)
         };
-        port.impair.delay = delay(shape, number, *wire, *end).saturating_sub(shape.own);
+        port.impair.delay = delay(network, number, *link, *end).saturating_sub(network.own);
         // As many as the rate brings in that time, and some more.
         let flying = rate.bytes_in(port.impair.delay).get() / 60 + 1024;
         port.impair.frames = u32::try_from(flying).unwrap_or(u32::MAX);
@@ -100,42 +102,38 @@ pub fn configure(
         }
         config.port.push(port);
     }
-    for (table, ways) in tables.iter().enumerate().filter(|_| shape.software != Some(number)) {
-        config.way.extend(ways.iter().flat_map(|(to, wire)| {
-            let (host, port) = (&shape.hosts[*to], name_of(*wire));
+    for (table, ways) in tables.iter().enumerate().filter(|_| network.software != Some(number)) {
+        config.way.extend(ways.iter().flat_map(|(to, link)| {
+            let (host, port) = (&network.hosts[*to], name_of(*link));
             let macs = (0..host.links.len()).map(|link| Mac(host.mac(link)));
             macs.map(move |mac| WaySpec { table: 1 + table as u16, mac, port: port.clone() })
         }));
     }
-    if bridge.settings.buffering == Buffering::Daqring {
-        rings(shape, number, &mut config);
+    if switch.settings.buffering == Buffering::Daqring {
+        rings(network, number, &mut config);
     }
     Ok(config)
 }
 
 /// The delay of the way into the switch and of the way out, both put on the way out: within a tree of switches each
 /// link's delay then counts once, there and back.
-fn delay(shape: &Shape, number: usize, wire: usize, end: End) -> Duration {
-    let own = shape.wires[wire].delay + shape.bridges[number].settings.latency;
+fn delay(network: &LiveNetwork, number: usize, link: usize, end: End) -> Duration {
+    let own = network.links[link].delay + network.switches[number].settings.latency;
     // What came from a host has not been delayed on its first link. All hosts of a kind have one kind of link: what
     // leaves towards a collector comes from the readouts, and what leaves towards another host from the collectors.
     let delay_of = |wanted: fn(Part) -> bool| {
-        let host = shape.hosts.iter().find(|host| wanted(host.part));
-        host.and_then(|host| host.links.first()).map_or(Duration::ZERO, |&wire| shape.wires[wire].delay)
+        let host = network.hosts.iter().find(|host| wanted(host.part));
+        host.and_then(|host| host.links.first()).map_or(Duration::ZERO, |&link| network.links[link].delay)
     };
     match end {
-        End::Host(host) if shape.hosts[host].part.is_collector() => own + delay_of(Part::is_source),
+        End::Host(host) if network.hosts[host].part.is_collector() => own + delay_of(Part::is_source),
         End::Host(_) => own + delay_of(Part::is_collector),
-        End::Bridge(_) => own,
+        End::Switch(_) => own,
     }
 }
 
-fn is_uplink(bridge: &Bridge, end: End) -> bool {
-    bridge.has_uplinks && matches!(end, End::Bridge(_))
-}
-
-fn buffering(bridge: &Bridge) -> Result<BufferingSpec, Refusal> {
-    let Bridge { settings, section, .. } = bridge;
+fn buffering(switch: &LiveSwitch) -> Result<BufferingSpec, Refusal> {
+    let LiveSwitch { settings, section, .. } = switch;
     let refuse = |key: &str, needed| Err(Refusal::switch(section, key, needed));
     let base =
         BufferingSpec { overhead: settings.frame_overhead + CHECK_SEQUENCE, ..BufferingSpec::default() };
@@ -174,20 +172,17 @@ fn buffering(bridge: &Bridge) -> Result<BufferingSpec, Refusal> {
     }
 }
 
-/// The memory of one output. A frame that is being sent is no longer in the software switch's queue, so that a switch
-/// that counts it has room for one less.
-fn own_buffer(scenario: &Scenario, bridge: &Bridge, end: End) -> Option<Bytes> {
-    let settings = &bridge.settings;
-    if settings.buffering != Buffering::Dedicated {
-        return None;
-    }
-    let whole = if is_uplink(bridge, end) { settings.uplink_buffer } else { settings.buffer };
+/// The buffer of one output, less the frame that is being sent where the scenario's switch counts it: the software switch
+/// has taken it out of its queue by then.
+fn own_buffer(scenario: &Scenario, network: &LiveNetwork, port: PortIndex) -> Option<Bytes> {
+    let buffer = network.graph.output_buffer(port)?;
+    let settings = &network.graph.switch(network.graph.source(port))?.settings;
     let frame = scenario.transport.mss.get() + 40 + FRAME_BYTES + settings.frame_overhead.get();
-    Some(if settings.count_in_service { whole.saturating_sub(Bytes::new(frame)) } else { whole })
+    Some(if settings.count_in_service { buffer.saturating_sub(Bytes::new(frame)) } else { buffer })
 }
 
-fn memory(bridge: &Bridge, ports: usize) -> Bytes {
-    let Switch { buffering, buffer, uplink_buffer, .. } = &bridge.settings;
+fn memory(switch: &LiveSwitch, ports: usize) -> Bytes {
+    let Switch { buffering, buffer, uplink_buffer, .. } = &switch.settings;
     let held = match buffering {
         // Frames may be far smaller than the chunks that hold them.
         Buffering::Dedicated => 4 * (buffer.get() + uplink_buffer.get() / 4).saturating_mul(4),
@@ -197,8 +192,8 @@ fn memory(bridge: &Bridge, ports: usize) -> Bytes {
     Bytes::new((ports as u64 * DRIVER_BYTES + held).clamp(MEMORY_MIN, MEMORY_MAX))
 }
 
-fn mark(bridge: &Bridge) -> Result<Option<MarkSpec>, Refusal> {
-    let ecn = &bridge.settings.ecn;
+fn mark(switch: &LiveSwitch) -> Result<Option<MarkSpec>, Refusal> {
+    let ecn = &switch.settings.ecn;
     let unit = match ecn.unit {
         QueueUnit::Packets => MarkUnit::Packets,
         QueueUnit::Bytes => MarkUnit::Bytes,
@@ -224,7 +219,7 @@ fn mark(bridge: &Bridge) -> Result<Option<MarkSpec>, Refusal> {
             Ok(Some(MarkSpec { frames: Some(ecn.threshold), others, ..MarkSpec::default() }))
         }
         (EcnMode::Threshold, QueueUnit::Bytes) => {
-            Err(Refusal::switch(bridge.section, "ecn.unit", "\"packets\" for the software switch"))
+            Err(Refusal::switch(switch.section, "ecn.unit", "\"packets\" for the software switch"))
         }
         (EcnMode::RedMark, _) => Ok(Some(red(MarkMode::RedMark))),
         (EcnMode::RedDrop, _) => Ok(Some(red(MarkMode::RedDrop))),
@@ -232,35 +227,35 @@ fn mark(bridge: &Bridge) -> Result<Option<MarkSpec>, Refusal> {
 }
 
 /// PAUSE between switches of ours; hosts' ends of a veth pair do not know it.
-fn pause(shape: &Shape, bridge: &Bridge, end: End) -> Result<PauseSpec, Refusal> {
-    let End::Bridge(other) = end else {
-        if bridge.settings.pause.mode != PauseMode::Off && shape.bridges.len() == 1 {
+fn pause(network: &LiveNetwork, switch: &LiveSwitch, end: End) -> Result<PauseSpec, Refusal> {
+    let End::Switch(other) = end else {
+        if switch.settings.pause.mode != PauseMode::Off && network.switches.len() == 1 {
             return Err(Refusal::switch(
-                bridge.section,
+                switch.section,
                 "pause.mode",
                 "\"off\" where there is one switch: the kernel's virtual links obey no PAUSE frames",
             ));
         }
         return Ok(PauseSpec::default());
     };
-    let own = &bridge.settings.pause;
+    let own = &switch.settings.pause;
     if own.mode == PauseMode::Priority {
         return Err(Refusal::switch(
-            bridge.section,
+            switch.section,
             "pause.mode",
             "\"pause\" or \"off\" for the software switch",
         ));
     }
     let sends = own.mode == PauseMode::Pause;
     Ok(PauseSpec {
-        react: shape.bridges[other].settings.pause.mode == PauseMode::Pause,
+        react: network.switches[other].settings.pause.mode == PauseMode::Pause,
         xoff: sends.then_some(own.xoff),
         xon: sends.then_some(own.xon),
     })
 }
 
-fn m21(scenario: &Scenario, bridge: &Bridge, end: End) -> Result<Option<M21Spec>, Refusal> {
-    let Switch { m21, buffering, frame_overhead, .. } = &bridge.settings;
+fn m21(scenario: &Scenario, switch: &LiveSwitch, buffer: Option<Bytes>) -> Result<Option<M21Spec>, Refusal> {
+    let Switch { m21, buffering, frame_overhead, .. } = &switch.settings;
     let transport = &scenario.transport;
     if !m21 || transport.congestion_control != CongestionControl::M21tcp {
         return Ok(None);
@@ -273,10 +268,10 @@ fn m21(scenario: &Scenario, bridge: &Bridge, end: End) -> Result<Option<M21Spec>
         ));
     }
     if *buffering != Buffering::Dedicated {
-        return Err(Refusal::switch(bridge.section, "buffering", "\"dedicated\" for M21TCP"));
+        return Err(Refusal::switch(switch.section, "buffering", "\"dedicated\" for M21TCP"));
     }
     Ok(Some(M21Spec {
-        buffer: own_buffer(scenario, bridge, end),
+        buffer,
         mss: transport.segment_payload(),
         overhead: Bytes::new(SEGMENT_BYTES) + *frame_overhead,
         age: if transport.m21tcp.idle.is_zero() { Duration::from_secs(3600) } else { transport.m21tcp.idle },
@@ -285,16 +280,19 @@ fn m21(scenario: &Scenario, bridge: &Bridge, end: End) -> Result<Option<M21Spec>
 }
 
 /// A ring at the output towards each destination whose flows are sensitive to incast, and a rule for each pair of ends.
-fn rings(shape: &Shape, number: usize, config: &mut Config) {
-    let settings = &shape.bridges[number].settings.daqring;
-    let names = shape.port_names(number);
-    for (place, (wire, _)) in shape.ports_of(number).into_iter().enumerate() {
+fn rings(network: &LiveNetwork, number: usize, config: &mut Config) {
+    let settings = &network.switches[number].settings.daqring;
+    let names = network.port_names(number);
+    for (place, (link, _)) in network.ports_of(number).into_iter().enumerate() {
         let port = names[place].clone();
-        for (to, destination) in shape.hosts.iter().enumerate() {
-            let paths = shape.peers_of(to).into_iter().map(|from| (from, &shape.ways.paths[&(from, to)]));
-            let named: Vec<(usize, &ways::Path)> = paths
-                .filter(|(_, path)| leaves(shape, path, number, wire))
-                .filter(|&(from, _)| settings.names(named(&shape.hosts[from].name), named(&destination.name)))
+        for (to, destination) in network.hosts.iter().enumerate() {
+            let paths =
+                network.peers_of(to).into_iter().map(|from| (from, &network.paths.paths[&(from, to)]));
+            let named: Vec<(usize, &LivePath)> = paths
+                .filter(|(_, path)| leaves(network, path, number, link))
+                .filter(|&(from, _)| {
+                    settings.names(named(&network.hosts[from].name), named(&destination.name))
+                })
                 .collect();
             if named.is_empty() {
                 continue;
@@ -307,9 +305,9 @@ fn rings(shape: &Shape, number: usize, config: &mut Config) {
                 ..RingSpec::new(&ring, &port)
             });
             config.rule.extend(named.into_iter().map(|(from, path)| RuleSpec {
-                name: format!("{}-{}", shape.hosts[from].name, destination.name),
+                name: format!("{}-{}", network.hosts[from].name, destination.name),
                 ring: Some(ring.clone()),
-                source_mac: Some(exactly(shape.hosts[from].mac(path.out))),
+                source_mac: Some(exactly(network.hosts[from].mac(path.out))),
                 destination_mac: Some(exactly(destination.mac(path.into))),
                 ..RuleSpec::default()
             }));
@@ -321,20 +319,20 @@ fn rings(shape: &Shape, number: usize, config: &mut Config) {
 }
 
 /// Whether frames leave a switch by this link on their path.
-fn leaves(shape: &Shape, path: &ways::Path, number: usize, wire: usize) -> bool {
+fn leaves(network: &LiveNetwork, path: &LivePath, number: usize, link: usize) -> bool {
     let mut at = None;
-    path.wires.iter().enumerate().any(|(place, &next)| {
+    path.links.iter().enumerate().any(|(place, &next)| {
         // The first link leads from a host to its switch.
         let before = at;
         at = match (place, before) {
-            (0, _) => Some(shape.wires[next].b),
-            (_, Some(bridge)) => match shape.other_end(bridge, next) {
-                End::Bridge(bridge) => Some(bridge),
+            (0, _) => Some(network.links[next].b),
+            (_, Some(switch)) => match network.other_end(switch, next) {
+                End::Switch(switch) => Some(switch),
                 End::Host(_) => None,
             },
             (_, None) => None,
         };
-        before == Some(number) && next == wire
+        before == Some(number) && next == link
     })
 }
 

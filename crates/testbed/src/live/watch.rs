@@ -14,13 +14,13 @@ use serde_json::Value;
 
 use super::hosts::{HostWait, HostWork};
 use super::switch_process::{SwitchError, SwitchProcess, reset_marks, snapshot};
-use super::{End, Shape};
+use super::{End, LiveNetwork};
 
 /// One picture serves all who ask within this time, so that asking more often shows nothing new.
 const EVERY: Duration = Duration::from_millis(100);
 /// The hosts' processes are looked at in every so many rounds: it takes a look at every process of the machine.
 const HOSTS_EVERY: u64 = 5;
-/// What an Ethernet wire carries beside a frame as the switch counts it.
+/// What an Ethernet link carries beside a frame as the switch counts it.
 const WIRE_BYTES: u64 = 24;
 /// The check sequence, which the scenario's buffers count and the switch does not see.
 const CHECK_SEQUENCE: u64 = 4;
@@ -34,7 +34,7 @@ const UNMISSED: [&str; 3] = ["filtered", "no-port", "impairment"];
 pub struct Totals {
     /// Frames that hosts sent.
     pub frames: u64,
-    /// Their bytes on the wire.
+    /// Their bytes on the link.
     pub bytes: u64,
     /// Frames refused by a full buffer.
     pub drops: u64,
@@ -134,7 +134,7 @@ struct Seen {
 /// Looks after the switches in a thread of its own.
 #[derive(Debug)]
 pub struct Watch {
-    shape: Shape,
+    network: LiveNetwork,
     clients: Vec<(String, Client, u32)>,
     /// The namespaces of hosts, by their numbers.
     hosts: Vec<u64>,
@@ -149,7 +149,7 @@ pub struct Watch {
 
 impl Watch {
     pub(super) fn start(
-        shape: &Shape,
+        network: &LiveNetwork,
         switches: &[SwitchProcess],
         hosts: Vec<u64>,
         scenario: &Scenario,
@@ -159,11 +159,11 @@ impl Watch {
         let mut names = Vec::new();
         // By switch: the place in `names` of each watched port.
         let mut watched: Vec<BTreeMap<String, usize>> = Vec::new();
-        for (number, bridge) in shape.bridges.iter().enumerate() {
+        for (number, switch) in network.switches.iter().enumerate() {
             let mut ports = BTreeMap::new();
-            for ((_, end), port) in shape.ports_of(number).into_iter().zip(shape.port_names(number)) {
-                if is_watched(&scenario.record.queues, &bridge.name, shape.name_of(end)) {
-                    names.push(format!("{}->{port}", bridge.name));
+            for ((_, end), port) in network.ports_of(number).into_iter().zip(network.port_names(number)) {
+                if is_watched(&scenario.record.queues, &switch.name, network.name_of(end)) {
+                    names.push(format!("{}->{port}", switch.name));
                     ports.insert(port, names.len() - 1);
                 }
             }
@@ -171,7 +171,7 @@ impl Watch {
         }
         let (seen, stop) = (Arc::<Mutex<Seen>>::default(), Arc::<AtomicBool>::default());
         let mut watch = Self {
-            shape: shape.clone(),
+            network: network.clone(),
             clients,
             hosts,
             names,
@@ -286,17 +286,19 @@ impl Watch {
     /// The busiest links by what the switches sent over them.
     fn load(&self, seconds: f64) -> (Option<f64>, Option<f64>) {
         let (mut last_hop, mut uplink): (Option<f64>, Option<f64>) = (None, None);
-        for (number, bridge) in self.shape.bridges.iter().enumerate() {
-            for ((wire, end), port) in
-                self.shape.ports_of(number).into_iter().zip(self.shape.port_names(number))
+        for (number, switch) in self.network.switches.iter().enumerate() {
+            for ((link, end), port) in
+                self.network.ports_of(number).into_iter().zip(self.network.port_names(number))
             {
-                let name = format!("{}->{port}", bridge.name);
+                let name = format!("{}->{port}", switch.name);
                 let sent = |mark: &Mark| mark.sent.get(&name).copied().unwrap_or_default();
                 let bits = 8.0 * (sent(&self.until) - sent(&self.from)) as f64;
-                let share = bits / seconds.max(1e-9) / self.shape.wires[wire].rate.get() as f64;
+                let share = bits / seconds.max(1e-9) / self.network.links[link].rate.get() as f64;
                 let busiest = match end {
-                    End::Bridge(_) => &mut uplink,
-                    End::Host(host) if self.shape.hosts[host].name.starts_with("collector") => &mut last_hop,
+                    End::Switch(_) => &mut uplink,
+                    End::Host(host) if self.network.hosts[host].name.starts_with("collector") => {
+                        &mut last_hop
+                    }
                     End::Host(_) => continue,
                 };
                 *busiest = Some(busiest.map_or(share, |most| most.max(share)));
@@ -321,7 +323,7 @@ impl Watch {
     }
 
     fn add(&self, mark: &mut Mark, number: usize, picture: &Value) {
-        let ends = self.shape.ports_of(number);
+        let ends = self.network.ports_of(number);
         let totals = &mut mark.totals;
         for (place, port) in items(&picture["ports"]).iter().enumerate() {
             let name = port["name"].as_str().unwrap_or_default();
@@ -340,7 +342,7 @@ impl Watch {
                 }
             }
             add_queue(totals, &port["queue"]);
-            let link = format!("{}->{name}", self.shape.bridges[number].name);
+            let link = format!("{}->{name}", self.network.switches[number].name);
             mark.sent.insert(link, wire(&port["sent"]));
         }
         for ring in items(&picture["rings"]) {
@@ -507,9 +509,9 @@ mod tests {
     #[test]
     fn lost_frames_are_the_networks_or_the_machines() {
         let scenario = fanin_scenario::load("incast", &[]).unwrap().scenario;
-        let shape = Shape::of(&scenario).unwrap();
+        let network = LiveNetwork::of(&scenario).unwrap();
         let watch = Watch {
-            shape,
+            network,
             clients: Vec::new(),
             hosts: Vec::new(),
             names: Vec::new(),

@@ -6,7 +6,7 @@ use std::time::Instant;
 use fanin_node::launch::ended_cpu_seconds;
 use fanin_report::{Records, RunResult, Span, Speed};
 use fanin_testbed::barrier::{Launch, Live, told};
-use fanin_testbed::live::{Ideal, Shape};
+use fanin_testbed::live::LiveNetwork;
 use fanin_units::{Bytes, Instant as Moment};
 
 use super::measured::measured;
@@ -51,11 +51,11 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     if let Some(observed) = &observed {
         network::fill(job, &mut summary, observed);
     }
-    let shape = Shape::of(scenario)?;
+    let network = LiveNetwork::of(scenario)?;
     let answers = (0..u64::from(scenario.workload.senders))
         .map(|sender| fanin_testbed::barrier::answer_bytes(scenario, sender));
     let shortest = answers.clone().min().unwrap_or(0);
-    let ideal = Ideal::of(scenario, &shape, fanin_units::Duration::ZERO, REQUEST_BYTES, shortest);
+    let ideal = network.ideal(scenario, fanin_units::Duration::ZERO, REQUEST_BYTES, shortest)?;
     let (payload, wire) =
         answers.fold((0, 0), |(payload, wire), bytes| (payload + bytes, wire + ideal.wire_bytes(bytes)));
     let least = ideal.time(wire);

@@ -15,7 +15,7 @@ use fanin_node::trace::windows;
 use fanin_node::transport::{self, Environment};
 use fanin_report::{EventRow, Records, RunResult, Span, Speed, Summary};
 use fanin_scenario::Loaded;
-use fanin_testbed::live::{Ideal, Part, Placed, Shape, Watch};
+use fanin_testbed::live::{LiveNetwork, Part, Placed, Watch};
 use fanin_units::{Bytes, Instant as Moment};
 
 use super::measured::measured;
@@ -199,7 +199,7 @@ fn wire_ideal(loaded: &Loaded, rows: &mut [EventRow]) -> Result<Option<fanin_rep
         .fold((0_u64, 0_u64), |(events, sum), row| (events + 1, sum + row.size_bytes));
     let Some(mean) = sum.checked_div(events) else { return Ok(None) };
     let response = scenario.readout.response_delay;
-    let ideal = Ideal::of(scenario, &Shape::of(scenario)?, response, REQUEST_BYTES, mean / readouts);
+    let ideal = LiveNetwork::of(scenario)?.ideal(scenario, response, REQUEST_BYTES, mean / readouts)?;
     let wire = |bytes: u64| readouts * ideal.wire_bytes(bytes / readouts);
     for row in rows.iter_mut().filter(|row| is_whole(row)) {
         row.ideal_ps = Some(ideal.time(wire(row.size_bytes)).get());

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use fanin_report::{Machine, Records, Summary};
 use fanin_scenario::{Loaded, Scenario};
-use fanin_testbed::live::{Bench, Capacity, Chosen, Observed, Shape, configure, least_collection_s, measure};
+use fanin_testbed::live::{
+    Bench, Capacity, Chosen, LiveNetwork, Observed, configure, least_collection_s, measure,
+};
 use fanin_units::Ratio;
 
 use super::{Arguments, Folder, Job};
@@ -33,10 +35,9 @@ impl Carried {
     /// Measures the machine, and chooses the scale that the scenario leaves open.
     pub(super) fn find(arguments: &Arguments, loaded: &Loaded, folder: &Folder) -> Result<Self, Failure> {
         // What cannot be built is refused before anything is measured.
-        Shape::check_work(&loaded.scenario)?;
-        let shape = Shape::of(&loaded.scenario)?;
-        for number in 0..shape.bridges.len() {
-            configure(&loaded.scenario, &shape, number, Path::new("unused"))?;
+        let network = LiveNetwork::of(&loaded.scenario)?;
+        for number in 0..network.switches.len() {
+            configure(&loaded.scenario, &network, number, Path::new("unused"))?;
         }
         let bar = output::bar(arguments.quiet, "{spinner} measuring what this machine carries");
         let capacity = measure(&folder.network().join("calibration"), &std::env::current_exe()?);
@@ -145,16 +146,16 @@ fn host_late_max(scenario: &Scenario) -> f64 {
 
 /// Size, cost and head-room in lines for a person.
 pub(super) fn notes(job: &Job<'_>, bench: &Bench, observed: &Observed) -> String {
-    let (shape, effort) = (bench.shape(), observed.effort);
+    let (network, effort) = (bench.network(), observed.effort);
     let mut text = format!(
         "{:<18}{} hosts, {} switches, in {:.2} s ({})\n",
         "network",
-        shape.hosts.len(),
-        shape.bridges.len(),
+        network.hosts.len(),
+        network.switches.len(),
         bench.built_in().as_secs_f64(),
         bench.run()
     );
-    for note in &shape.notes {
+    for note in &network.notes {
         text += &format!("{:<18}{note}\n", "note");
     }
     if let Some(Carried { capacity, chosen }) = &job.carried {

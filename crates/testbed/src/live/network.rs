@@ -1,0 +1,487 @@
+//! The network of a scenario, mapped onto this machine: hosts and switches become namespaces, links become veth pairs.
+//!
+//! Hosts, switches, links and paths are those of [`fanin_network`]. This module adds addresses and devices, and leaves
+//! out what needs no process.
+
+use std::net::Ipv4Addr;
+
+use fanin_dataflow::Peer;
+use fanin_network::{
+    Connection, Framing, Ideal, Network, NodeIndex, Roles, SwitchRole, connections, topology,
+};
+use fanin_node::config::Role;
+use fanin_scenario::{Buffering, FlowDistribution, PauseMode, Scenario, Switch, WorkloadKind};
+use fanin_units::{Duration, Rate};
+
+use super::{LivePaths, Refusal};
+
+/// What a host does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// A process of an event-building system; processors live with their collector.
+    Role(Role, u16),
+    /// Answers an aggregator.
+    Sender(u16),
+    /// Asks all senders at once.
+    Aggregator,
+}
+
+impl Part {
+    /// Whether it sends event data.
+    pub const fn is_source(self) -> bool {
+        matches!(self, Self::Sender(_) | Self::Role(Role::Readout, _))
+    }
+
+    /// Whether event data are sent to it.
+    pub const fn is_collector(self) -> bool {
+        matches!(self, Self::Aggregator | Self::Role(Role::Collector, _))
+    }
+}
+
+/// A host: a namespace with a device for each link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveHost {
+    /// Its name in the graph: `readout:3`.
+    pub name: String,
+    /// What it does.
+    pub part: Part,
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// Its links, as indices of [`LiveNetwork::links`]; its devices `eth0`, `eth1`, … are their ends.
+    pub links: Vec<usize>,
+}
+
+impl LiveHost {
+    /// The link address of one of its devices; locally administered.
+    pub const fn mac(&self, device: usize) -> [u8; 6] {
+        let [_, _, high, low] = self.address.octets();
+        [0x02, 0xfa, 0x01, device as u8, high, low]
+    }
+}
+
+/// A switch: a namespace with a process of the software switch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LiveSwitch {
+    /// Its name in the graph: `tor:0`.
+    pub name: String,
+    /// The section of the scenario that describes it.
+    pub section: &'static str,
+    /// Its settings.
+    pub settings: Switch,
+}
+
+/// An end of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// An index of [`LiveNetwork::hosts`].
+    Host(usize),
+    /// An index of [`LiveNetwork::switches`].
+    Switch(usize),
+}
+
+/// A full-duplex link: a veth pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LiveLink {
+    /// One end: a host, or a switch.
+    pub a: End,
+    /// The other end: a switch.
+    pub b: usize,
+    /// Bits a second, each way.
+    pub rate: Rate,
+    /// Propagation delay, each way.
+    pub delay: Duration,
+}
+
+/// The network of a scenario as it stands on this machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LiveNetwork {
+    /// The graph of what stands. Its links have the indices of [`Self::links`].
+    pub graph: Network,
+    /// The nodes of the graph by role.
+    pub roles: Roles,
+    /// Hosts, in the order of their nodes.
+    pub hosts: Vec<LiveHost>,
+    /// Switches, in the order of their nodes.
+    pub switches: Vec<LiveSwitch>,
+    /// Links.
+    pub links: Vec<LiveLink>,
+    /// The software switch beside the core of a hybrid, as an index of [`Self::switches`].
+    pub software: Option<usize>,
+    /// The core that it stands beside.
+    pub hardware: Option<usize>,
+    /// The paths between hosts, and what switches know of them.
+    pub paths: LivePaths,
+    /// What differs from the scenario, in sentences.
+    pub notes: Vec<String>,
+    /// The time that a frame takes through a switch of this machine by itself: ports delay so much less.
+    pub own: Duration,
+}
+
+impl LiveNetwork {
+    /// Maps the network of a scenario.
+    ///
+    /// # Errors
+    /// The setting that this machine cannot do, and what it could do instead.
+    pub fn of(scenario: &Scenario) -> Result<Self, Refusal> {
+        Self::check_work(scenario)?;
+        let (whole, whole_roles) = topology::build(scenario)?;
+        let reduced = Reduced::of(scenario, &whole, &whole_roles);
+        let Reduced { graph, roles, has_absorbed } = reduced;
+        let connections = connections(scenario, &roles);
+        let mut live = Self::map(scenario, graph, roles);
+        if has_absorbed {
+            live.notes.push(
+                "aggregation switches, which neither drop nor hold anything up, are part of their core; only their \
+                 delay is kept"
+                    .to_owned(),
+            );
+        }
+        live.find_paths(scenario, &connections)?;
+        live.note_pauses();
+        Ok(live)
+    }
+
+    /// Gives each node of the graph its host or switch, and each link its ends.
+    fn map(scenario: &Scenario, graph: Network, roles: Roles) -> Self {
+        let (mut hosts, mut switches, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+        for (node, name) in (0..).zip(graph.nodes.iter().map(|node| node.name.clone())) {
+            if let Some(kind) = graph.switch(node) {
+                ends.push(End::Switch(switches.len()));
+                switches.push(LiveSwitch { name, section: kind.section, settings: kind.settings.clone() });
+            } else {
+                let number = hosts.len();
+                ends.push(End::Host(number));
+                let part = part(scenario, &roles, node);
+                let address = Ipv4Addr::new(10, 91, (number / 250) as u8, (number % 250 + 1) as u8);
+                hosts.push(LiveHost { name, part, address, links: Vec::new() });
+            }
+        }
+        let mut links = Vec::with_capacity(graph.links.len());
+        for (index, link) in graph.links.iter().enumerate() {
+            let (a, b) = match link.ends.map(|node| ends[node as usize]) {
+                [a, End::Switch(b)] => (a, b),
+                [End::Switch(b), a] => (a, b),
+                [End::Host(_), End::Host(_)] => unreachable!("no topology joins two hosts"),
+            };
+            if let End::Host(host) = a {
+                hosts[host].links.push(index);
+            }
+            links.push(LiveLink { a, b, rate: link.rate, delay: link.delay });
+        }
+        let switch_of = |node: NodeIndex| match ends[node as usize] {
+            End::Switch(switch) => Some(switch),
+            End::Host(_) => None,
+        };
+        let software = roles.software.and_then(switch_of);
+        let hardware = software
+            .and_then(|software| {
+                links.iter().find(|link| link.b == software || link.a == End::Switch(software))
+            })
+            .map(|link| if Some(link.b) == software { link.a } else { End::Switch(link.b) });
+        let hardware = hardware.and_then(|end| match end {
+            End::Switch(switch) => Some(switch),
+            End::Host(_) => None,
+        });
+        assert_eq!(software.is_some(), hardware.is_some(), "a software switch stands beside a core");
+        let (paths, notes, own) = (LivePaths::default(), Vec::new(), Duration::ZERO);
+        Self { graph, roles, hosts, switches, links, software, hardware, paths, notes, own }
+    }
+
+    /// Finds the paths of all connections; refuses those that the switches of this machine cannot take.
+    fn find_paths(&mut self, scenario: &Scenario, connections: &[Connection]) -> Result<(), Refusal> {
+        let paths = LivePaths::of(scenario, self, connections)?;
+        if let Some((from, to)) = paths.torn(self) {
+            let (from, to) = (&self.hosts[from].name, &self.hosts[to].name);
+            let needed =
+                "flows that are redirected by the port that they come in by, all or none to each destination";
+            return Err(Refusal::value(
+                "core.daqring.flows",
+                format!("such that {from} to {to} is not redirected, but others by its port"),
+                needed,
+            ));
+        }
+        if paths.has_choice && scenario.network.flow_distribution == FlowDistribution::Ecmp {
+            let needed =
+                "\"per-destination\" where there are several paths: the software switch does not hash flows";
+            return Err(Refusal::value("network.flow_distribution", "\"ecmp\"", needed));
+        }
+        self.paths = paths;
+        Ok(())
+    }
+
+    /// Notes that PAUSE frames stop switches only: the kernel's virtual links do not obey them, so that hosts go on.
+    fn note_pauses(&mut self) {
+        let stops = |link: &LiveLink| {
+            let settings = &self.switches[link.b].settings;
+            matches!(link.a, End::Host(host) if self.hosts[host].part.is_source())
+                && settings.pause.mode != PauseMode::Off
+        };
+        if let Some(link) = self.links.iter().find(|link| stops(link)) {
+            let section = self.switches[link.b].section;
+            self.notes.push(format!("`{section}.pause` stops other switches, and no hosts"));
+        }
+    }
+
+    /// The ideal time of collections in this network; see [`Ideal::new`].
+    ///
+    /// # Errors
+    /// Those of [`Ideal::new`], which no network that stands has.
+    pub fn ideal(
+        &self,
+        scenario: &Scenario,
+        response: Duration,
+        request_bytes: u64,
+        answer_bytes: u64,
+    ) -> Result<Ideal, Refusal> {
+        Ok(Ideal::new(scenario, &self.graph, &self.roles, response, request_bytes, answer_bytes)?)
+    }
+
+    /// Whether a link leads to the software switch of a hybrid.
+    pub fn is_host_port(&self, link: usize) -> bool {
+        let LiveLink { a, b, .. } = self.links[link];
+        self.software.is_some_and(|software| b == software || a == End::Switch(software))
+    }
+
+    /// The host with a part.
+    pub fn host_of(&self, part: Part) -> Option<&LiveHost> {
+        self.hosts.iter().find(|host| host.part == part)
+    }
+
+    /// The name of a link's end.
+    pub fn name_of(&self, end: End) -> &str {
+        match end {
+            End::Host(host) => &self.hosts[host].name,
+            End::Switch(switch) => &self.switches[switch].name,
+        }
+    }
+
+    /// The end of a switch's link at the other side.
+    pub fn other_end(&self, switch: usize, link: usize) -> End {
+        let LiveLink { a, b, .. } = self.links[link];
+        debug_assert!(b == switch || a == End::Switch(switch), "link {link} is not one of switch {switch}");
+        if b == switch { a } else { End::Switch(b) }
+    }
+
+    /// The links of a switch, in order, each with its other end.
+    pub fn ports_of(&self, switch: usize) -> Vec<(usize, End)> {
+        let touches = |link: &LiveLink| link.b == switch || link.a == End::Switch(switch);
+        let own = self.links.iter().enumerate().filter(|(_, link)| touches(link));
+        own.map(|(index, _)| (index, self.other_end(switch, index))).collect()
+    }
+
+    /// The port of the graph by which a switch sends over a link.
+    pub fn graph_port(&self, switch: usize, link: usize) -> fanin_network::PortIndex {
+        let first = 2 * link as u32;
+        let sends =
+            |port: u32| self.graph.nodes[self.graph.source(port) as usize].name == self.switches[switch].name;
+        if sends(first) { first } else { first + 1 }
+    }
+
+    /// The names of a switch's ports, in order: the node that each leads to, and a number from the second of several
+    /// links to one node on.
+    pub fn port_names(&self, switch: usize) -> Vec<String> {
+        let ports = self.ports_of(switch);
+        let same = |place: usize| ports[..place].iter().filter(|port| port.1 == ports[place].1).count();
+        (0..ports.len())
+            .map(|place| match (self.name_of(ports[place].1), same(place)) {
+                (name, 0) => name.to_owned(),
+                (name, earlier) => format!("{name}.{earlier}"),
+            })
+            .collect()
+    }
+
+    /// How many switches the answer of the first source to the first collector passes; one that it passes twice counts
+    /// twice.
+    pub fn switches_passed(&self) -> usize {
+        let first =
+            |is: fn(Part) -> bool| self.hosts.iter().position(|host| is(host.part)).unwrap_or_default();
+        let pair = (first(Part::is_source), first(Part::is_collector));
+        self.paths.paths.get(&pair).map_or(1, |path| path.links.len() - 1)
+    }
+
+    /// The hosts that a host exchanges frames with, in order.
+    pub fn peers_of(&self, host: usize) -> Vec<usize> {
+        self.paths.paths.keys().filter(|(from, _)| *from == host).map(|(_, to)| *to).collect()
+    }
+
+    /// Checks that the scenario's workload has processes.
+    ///
+    /// # Errors
+    /// If it has none.
+    pub fn check_work(scenario: &Scenario) -> Result<(), Refusal> {
+        match scenario.workload.kind {
+            WorkloadKind::EventBuilding | WorkloadKind::FixedFragment | WorkloadKind::FixedBlock => Ok(()),
+            WorkloadKind::Push | WorkloadKind::AllToAll => Err(Refusal::value(
+                "workload.kind",
+                "this",
+                "\"event-building\", \"fixed-fragment\" or \"fixed-block\" for the live system",
+            )),
+        }
+    }
+}
+
+/// What a host of the graph does.
+fn part(scenario: &Scenario, roles: &Roles, node: NodeIndex) -> Part {
+    let index = |hosts: &[NodeIndex]| hosts.iter().position(|&host| host == node).map(|index| index as u16);
+    let peer = (index(&roles.collectors).map(Peer::Collector))
+        .or_else(|| index(&roles.readouts).map(Peer::Readout))
+        .or_else(|| index(&roles.loggers).map(Peer::Logger))
+        .unwrap_or(Peer::Supervisor);
+    match peer {
+        Peer::Collector(_) if scenario.is_barrier() => Part::Aggregator,
+        Peer::Readout(index) if scenario.is_barrier() => Part::Sender(index),
+        Peer::Collector(index) => Part::Role(Role::Collector, index),
+        Peer::Readout(index) => Part::Role(Role::Readout, index),
+        Peer::Logger(index) => Part::Role(Role::Logger, index),
+        Peer::Supervisor => Part::Role(Role::Supervisor, 0),
+    }
+}
+
+/// A graph without the nodes that need no process on this machine.
+struct Reduced {
+    graph: Network,
+    roles: Roles,
+    /// Whether aggregation switches have become part of their core.
+    has_absorbed: bool,
+}
+
+impl Reduced {
+    /// Leaves out hosts without a connection, and aggregation switches that can neither drop nor hold up a frame: the
+    /// core takes over their hosts, whose links get the delay of the whole way.
+    fn of(scenario: &Scenario, whole: &Network, roles: &Roles) -> Self {
+        let mut roles = roles.clone();
+        if scenario.is_barrier() {
+            // One aggregator asks.
+            roles.collectors.truncate(1);
+            roles.racks.truncate(1);
+        }
+        let is_used = |node: NodeIndex| {
+            [&roles.collectors, &roles.readouts, &roles.loggers].iter().any(|hosts| hosts.contains(&node))
+                || roles.supervisor == Some(node)
+        };
+        let uplink_of: Vec<Option<usize>> =
+            (0..whole.nodes.len() as NodeIndex).map(|node| absorbing_uplink(whole, node)).collect();
+        let mut graph = Network { nodes: Vec::new(), links: Vec::new(), ..whole.clone() };
+        // Virtual links carry Ethernet, whatever the scenario compares itself with.
+        graph.framing = Framing::ETHERNET;
+        let mut place = vec![None; whole.nodes.len()];
+        for (node, described) in (0..).zip(&whole.nodes) {
+            if uplink_of[node as usize].is_none() && (!whole.is_host(node) || is_used(node)) {
+                place[node as usize] = Some(graph.nodes.len() as NodeIndex);
+                graph.nodes.push(described.clone());
+            }
+        }
+        for (index, link) in whole.links.iter().enumerate() {
+            let mut link = *link;
+            if uplink_of.contains(&Some(index)) {
+                continue;
+            }
+            for end in 0..2 {
+                let switch = link.ends[end];
+                if let Some(uplink) = uplink_of[switch as usize] {
+                    let uplink = &whole.links[uplink];
+                    let latency = whole.switch(switch).map_or(Duration::ZERO, |kind| kind.settings.latency);
+                    link.delay += uplink.delay + latency;
+                    link.ends[end] = uplink.ends[usize::from(uplink.ends[0] == switch)];
+                }
+            }
+            if let [Some(from), Some(to)] = link.ends.map(|node| place[node as usize]) {
+                graph.join(from, to, link.rate, link.delay);
+            }
+        }
+        let renumber = |node: &mut NodeIndex| *node = place[*node as usize].expect("its node is kept");
+        for hosts in [&mut roles.collectors, &mut roles.readouts, &mut roles.loggers] {
+            hosts.iter_mut().for_each(renumber);
+        }
+        roles.supervisor.iter_mut().chain(&mut roles.software).for_each(renumber);
+        Self { graph, roles, has_absorbed: uplink_of.iter().any(Option::is_some) }
+    }
+}
+
+/// The one uplink of an aggregation switch that has unlimited buffers, sends no PAUSE, and cannot get more from its hosts
+/// than the uplink carries.
+fn absorbing_uplink(network: &Network, node: NodeIndex) -> Option<usize> {
+    let kind = network.switch(node)?;
+    if kind.section != SwitchRole::Aggregation.name()
+        || kind.settings.buffering != Buffering::Unlimited
+        || kind.settings.pause.mode != PauseMode::Off
+    {
+        return None;
+    }
+    let (mut uplink, mut from_hosts) = (None, 0_u64);
+    for (index, link) in network.links.iter().enumerate().filter(|(_, link)| link.ends.contains(&node)) {
+        let other = link.ends[usize::from(link.ends[0] == node)];
+        if network.is_host(other) {
+            from_hosts = from_hosts.saturating_add(link.rate.get());
+        } else if uplink.replace(index).is_some() {
+            return None;
+        }
+    }
+    uplink.filter(|&uplink| from_hosts <= network.links[uplink].rate.get())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn network(preset: &str, sets: &[&str]) -> Result<LiveNetwork, Refusal> {
+        let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
+        LiveNetwork::of(&fanin_scenario::load(preset, &sets).unwrap().scenario)
+    }
+
+    #[test]
+    fn a_star_has_a_port_for_every_host() {
+        let network = network("replay", &[]).unwrap();
+        assert_eq!((network.hosts.len(), network.switches.len()), (4 + 24 + 1 + 2, 1));
+        assert_eq!(network.ports_of(0).len(), network.hosts.len());
+        let collector = network.host_of(Part::Role(Role::Collector, 3)).unwrap();
+        assert_eq!(
+            (collector.name.as_str(), collector.address),
+            ("collector:3", Ipv4Addr::new(10, 91, 0, 4))
+        );
+        // Collectors talk to everybody but each other; loggers to collectors only.
+        assert_eq!(network.peers_of(0).len(), 27);
+        assert_eq!(network.peers_of(network.hosts.len() - 1), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn aggregation_switches_stand_where_they_matter() {
+        let sets = ["collectors.racks=2", "collectors.hosts_per_rack=3", "readout.hosts=20"];
+        let names = |network: &LiveNetwork| -> Vec<String> {
+            network.switches.iter().map(|switch| switch.name.clone()).collect()
+        };
+        let ample = network("thesis-a-1000hz", &sets).unwrap();
+        assert_eq!(names(&ample), ["core:0", "core:1", "tor:0", "tor:1"]);
+        assert_eq!(ample.notes.len(), 1);
+        assert_eq!(ample.port_names(0).iter().filter(|name| name.starts_with("readout")).count(), 10);
+        let shallow = [&sets[..], &["aggregation.buffering=dedicated"]].concat();
+        let shallow = network("thesis-a-1000hz", &shallow).unwrap();
+        // Two groups, of 16 and 4, each in two parts.
+        assert_eq!(
+            names(&shallow)[4..],
+            ["aggregation:0", "aggregation:1", "aggregation:2", "aggregation:3"]
+        );
+        assert!(shallow.notes.is_empty());
+        let two = network("thesis-a-1000hz", &["network.uplinks_per_core=2", "readout.hosts=1"]).unwrap();
+        assert_eq!(two.port_names(0)[..2], ["tor:0", "tor:0.1"]);
+    }
+
+    #[test]
+    fn what_cannot_be_built_is_refused_by_its_key() {
+        let refused = |preset, sets: &[&str]| network(preset, sets).unwrap_err().to_string();
+        assert!(
+            refused("leaf-spine", &["network.flow_distribution=ecmp"]).contains("network.flow_distribution")
+        );
+        // Where every pair has one path, nothing is there to hash.
+        assert!(network("thesis-a-1000hz", &["network.flow_distribution=ecmp", "logger.hosts=0"]).is_ok());
+    }
+
+    #[test]
+    fn an_absorbed_switch_leaves_its_delay_to_the_links_of_its_hosts() {
+        let sets =
+            ["aggregation.latency=3 us", "uplink.delay=5 us", "readout.link.delay=1 us", "readout.hosts=16"];
+        let network = network("thesis-a-1000hz", &sets).unwrap();
+        let readout = network.host_of(Part::Role(Role::Readout, 0)).unwrap();
+        assert_eq!(network.links[readout.links[0]].delay, Duration::from_micros(9));
+    }
+}
