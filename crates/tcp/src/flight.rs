@@ -140,7 +140,7 @@ impl Flight {
             } else {
                 let covered = (ack - run.start) as u32;
                 let mss = u32::from(run.mss);
-                // One or two whole segments are the rule; the general case needs divisions.
+                // Mostly one or two whole segments; only the general case needs divisions.
                 units += if covered == mss || covered == 2 * mss {
                     config.units(covered, run.mss)
                 } else {

@@ -2,17 +2,15 @@
 
 use fanin_units::{Duration, Instant};
 
-use super::{ACK_NOW, ACK_TIMER, INTERACTIVE, PUSHED, PUSHED_AGAIN, READS_AT_ONCE, Receiver};
+use super::{
+    ACK_NOW, ACK_TIMER, ATO_MIN, INTERACTIVE, PUSHED, PUSHED_AGAIN, QUICK_ACKS_MAX, READS_AT_ONCE, Receiver,
+};
 use crate::config::{Config, DelayedAck};
 use crate::rto::RttEstimator;
 use crate::segment::{Flags, Segment};
 
-/// `TCP_ATO_MIN`, `TCP_DELACK_MIN`, in picoseconds.
-pub(super) const ATO_MIN: u64 = Duration::from_millis(40).get();
 /// HZ / 2, the bound of `tcp_send_delayed_ack` outside of interactive phases, in picoseconds.
 const ATO_MAX: u64 = Duration::from_millis(500).get();
-/// `TCP_MAX_QUICKACKS`.
-pub(super) const QUICK_ACKS_MAX: u32 = 16;
 
 impl Receiver {
     /// Acknowledges in-order data now or later (`__tcp_ack_snd_check`). Returns when a delayed ACK is due, at the earliest.
@@ -105,7 +103,7 @@ impl Receiver {
 
     /// When the delayed-ACK timer expires, at a tick of the timer clock.
     fn due(&self, config: &Config) -> u64 {
-        let tick = config.timer_tick.get();
+        let tick = config.timer_granularity.get();
         if tick <= 1 { self.delayed_until } else { self.delayed_until.div_ceil(tick).saturating_mul(tick) }
     }
 

@@ -4,18 +4,22 @@
 
 mod delayed_ack;
 mod marks;
-mod reassembly;
+mod out_of_order;
 mod window;
 
 use alloc::boxed::Box;
 
-use fanin_units::Instant;
+use fanin_units::{Duration, Instant};
 
 use crate::config::Config;
 use crate::rto::RttEstimator;
 use crate::segment::{Flags, M21_BYTES, Segment};
-use delayed_ack::ATO_MIN;
-use reassembly::OutOfOrder;
+use out_of_order::OutOfOrder;
+
+/// `TCP_ATO_MIN`, `TCP_DELACK_MIN`, in picoseconds.
+const ATO_MIN: u64 = Duration::from_millis(40).get();
+/// `TCP_MAX_QUICKACKS`.
+const QUICK_ACKS_MAX: u32 = 16;
 
 // Bits of `Receiver::flags`.
 /// An ACK is to be sent now.
@@ -143,12 +147,12 @@ impl Receiver {
         }
         let end = segment.offset + u64::from(segment.payload);
         if segment.offset > self.rcv_nxt || end <= self.rcv_nxt {
-            self.handle_out_of_order(config, segment, end);
+            self.handle_out_of_order(config, segment.offset, end);
             return Instant::FAR_FUTURE;
         }
         // In order, perhaps with bytes that have arrived before.
         if segment.offset < self.rcv_nxt && config.dsack {
-            self.report_duplicate(segment.offset, self.rcv_nxt);
+            self.out_of_order.get_or_insert_default().report_duplicate(segment.offset, self.rcv_nxt);
         }
         self.rcv_nxt = end;
         let fills_gap = self.out_of_order.is_some() && self.join_out_of_order();
@@ -166,6 +170,43 @@ impl Receiver {
             return self.delay_ack(now, ATO_MIN);
         }
         self.schedule_ack(config, now, rtt)
+    }
+
+    /// Takes bytes that do not start at RCV.NXT (RFC 5681 §4.2: acknowledged at once).
+    #[cold]
+    fn handle_out_of_order(&mut self, config: &Config, start: u64, end: u64) {
+        self.ack_now();
+        if end > self.rcv_nxt {
+            self.out_of_order.get_or_insert_default().insert(config, start, end);
+            return;
+        }
+        // Received before: a needless retransmission, or the ACK was lost.
+        if config.dsack {
+            self.out_of_order.get_or_insert_default().report_duplicate(start, end);
+        }
+        self.enter_quick_acks(QUICK_ACKS_MAX);
+    }
+
+    /// Moves RCV.NXT over the ranges that are in order now. Returns whether there was a gap.
+    #[cold]
+    fn join_out_of_order(&mut self) -> bool {
+        let Some(store) = &mut self.out_of_order else { return false };
+        let had_gap = store.has_gap();
+        self.rcv_nxt = store.join(self.rcv_nxt);
+        if store.is_empty() {
+            self.out_of_order = None;
+        }
+        had_gap
+    }
+
+    /// Writes the SACK blocks of an outgoing segment.
+    #[cold]
+    fn fill_sack(&mut self, config: &Config, segment: &mut Segment) {
+        let Some(store) = &mut self.out_of_order else { return };
+        store.write_blocks(config, segment);
+        if config.sack && store.is_empty() {
+            self.out_of_order = None;
+        }
     }
 
     /// Writes acknowledgement, window, echoes and SACK blocks into an outgoing segment: an ACK has been sent.
