@@ -8,20 +8,13 @@
 //!
 //! # How it is fast
 //!
-//! - A queue on a link of constant rate is first in, first out, so that a frame's departure is known when it is accepted.
-//!   No occurrence is spent on departures, memory is released when somebody looks, and of each link only the next
-//!   arrival is pending: a hop costs one occurrence.
+//! - A queue on a link of constant rate is first in, first out, so that a frame's departure is booked when it arrives. No
+//!   occurrence is spent on departures, memory is given back when the queue is next settled, and of each link only the next
+//!   arrival is pending: a hop costs one occurrence. Outputs that PAUSE can stop, or that have rings, spend one more
+//!   on each frame that had to wait.
 //! - Occurrences lie in a timing wheel of two levels; a link owns its place in it.
-//! - A frame is 24 bytes that are copied from port to port along a path found beforehand; its segment stays where it is. The
-//!   first frame of a link lies in its port, the others in a ring; what a hop needs of a port is two cache lines.
-//! - Timers are lazy: one pending look a connection, re-armed only when it comes.
-//! - What the next delivery on a link needs is prefetched when it comes near, and lies in the order of use.
-//!
-//! # What the time goes into
-//!
-//! Of some 530 instructions a hop of the thesis' rack with credits, two fifths are spent on links, queues and the wheel,
-//! the rest in TCP, the roles and the delivery of messages. In time it is first of all cache misses (6 of the first level
-//! a hop, 1.2 of the second) and branches that no predictor can know (4 a hop); `docs/simulator.md` says how measured.
+//! - A frame is copied from port to port along a path found beforehand; its segment stays where it is.
+//! - Timers are lazy: a connection has one pending occurrence, which is re-armed only when it comes.
 
 #![forbid(unsafe_code)]
 
@@ -34,12 +27,10 @@ mod ictcp;
 mod index;
 mod lists;
 mod m21;
-mod memories;
 mod occurrence;
 mod pacer;
 mod prefetch;
 mod random;
-mod rings;
 mod run;
 mod schedule;
 mod sird;

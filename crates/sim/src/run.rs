@@ -80,14 +80,9 @@ pub struct Outcome {
 /// If the simulator's own books do not balance at the end: a mistake in this crate.
 pub fn run(scenario: &Scenario, seed: u64, control: &Control<'_>) -> Result<Outcome, Error> {
     let (network, roles) = topology::build(scenario)?;
-    let attempt = |exact| match crate::workload::plan(scenario, &network, &roles, seed)? {
-        Plan::Barrier(barrier) => simulate(scenario, seed, control, &network, &roles, *barrier, exact),
-        Plan::Building(building) => simulate(scenario, seed, control, &network, &roles, *building, exact),
-    };
-    // Large shared memories are taken for ample; a run that comes near their limits is repeated with all bookkeeping.
-    match attempt(false)? {
-        Some(outcome) => Ok(outcome),
-        None => Ok(attempt(true)?.expect("nothing is taken for ample")),
+    match crate::workload::plan(scenario, &network, &roles, seed)? {
+        Plan::Barrier(barrier) => simulate(scenario, seed, control, &network, &roles, *barrier),
+        Plan::Building(building) => simulate(scenario, seed, control, &network, &roles, *building),
     }
 }
 
@@ -130,13 +125,12 @@ fn simulate<W: Measured>(
     network: &Network,
     roles: &Roles,
     workload: W,
-    exact: bool,
-) -> Result<Option<Outcome>, Error> {
+) -> Result<Outcome, Error> {
     let meter = Meter::start();
     let hosts = workload.hosts();
     let connections = workload.connections(roles);
     let config = stack(&scenario.transport)?;
-    let mut world = World::new(network, vec![config.clone()], hosts, workload, seed, exact)?;
+    let mut world = World::new(network, vec![config.clone()], hosts, workload, seed)?;
     if scenario.transport.window_state == WindowState::Warm {
         world.warm_rtt = Some(warm_rtt(scenario));
     }
@@ -146,12 +140,12 @@ fn simulate<W: Measured>(
         let (deadline, aware) = (scenario.workload.deadline, transport.diatcp.deadline_aware);
         world.share_receive_windows(Diatcp::new(global, config.mss, deadline, aware));
     }
-    if let Some(held) = &mut world.fabric.held {
-        held.set_bulk_connections(world.workload.bulk_connections());
+    if let Some(flow_control) = &mut world.fabric.flow_control {
+        flow_control.set_bulk_connections(world.workload.bulk_connections());
     }
     let is_built = connect(scenario, network, roles, &mut world, &connections, control.stop)?;
     if !is_built {
-        return Ok(Some(unbuilt(seed, &meter, &world)));
+        return Ok(unbuilt(seed, &meter, &world));
     }
     if transport.congestion_control == CongestionControl::Ictcp {
         let bulk = world.workload.bulk_connections();
@@ -166,13 +160,11 @@ fn simulate<W: Measured>(
             ));
         }
         world.use_sird(&transport.sird, &config, network);
-        world.fabric.hold_hosts();
     }
     if scenario.shaping.method == ShapingMethod::Fastpass {
         let bulk = 2 * world.workload.bulk_connections() as usize;
         let pacer = Pacer::new(scenario, network, roles, &world.fabric, (&world.routes(), bulk), seed);
         world.pacer = Some(Box::new(pacer));
-        world.fabric.hold_hosts();
     }
     watch(scenario, network, &mut world);
     let captured = if control.capture { Some(captured_port(scenario, network)?) } else { None };
@@ -201,9 +193,6 @@ fn simulate<W: Measured>(
             world.run(end + scenario.run.stall_limit, control.stop, progress)
         };
     }
-    if ending == Ending::Doubtful || world.fabric.is_doubtful {
-        return Ok(None);
-    }
     world.assert_conserved();
     let after = totals(&world);
 
@@ -215,7 +204,7 @@ fn simulate<W: Measured>(
         Ending::Done => End::Complete,
         Ending::Stopped => End::Stopped,
         // Time after the drain: something is still on its way after all that waiting.
-        Ending::Stuck | Ending::Stalled | Ending::Time | Ending::Doubtful => stalled(&world),
+        Ending::Stuck | Ending::Stalled | Ending::Time => stalled(&world),
         Ending::Deadlock => {
             End::Stalled { at: Instant::new(world.now), diagnosis: deadlock(network, &world) }
         }
@@ -247,7 +236,7 @@ fn simulate<W: Measured>(
         nodes: network.nodes.iter().map(|node| node.name.clone()).collect(),
         frames: world.tapped.iter().filter(|seen| seen.port / 2 == port / 2).copied().collect(),
     });
-    Ok(Some(Outcome { end, summary, records, capture }))
+    Ok(Outcome { end, summary, records, capture })
 }
 
 /// What a run gives that was stopped while its network was being built: that it was, and no figures but those of speed.
@@ -262,7 +251,7 @@ fn unbuilt<W: Measured>(seed: u64, meter: &Meter, world: &World<W>) -> Outcome {
 
 /// The circle of ports that wait for one another.
 fn deadlock<W: Workload>(network: &Network, world: &World<W>) -> String {
-    let ports = world.fabric.held.as_ref().map_or(&[][..], |held| &held.deadlock);
+    let ports = world.fabric.flow_control.as_ref().map_or(&[][..], |control| &control.deadlock);
     let names: Vec<String> = ports.iter().map(|&port| network.port_name(port)).collect();
     format!(
         "PAUSE has come to a deadlock at {}: {} are stopped, and what came in by each waits behind the next, the last \
@@ -346,7 +335,7 @@ fn totals<W: Workload>(world: &World<W>) -> Totals {
         at: Instant::new(world.now),
         frames: world.frames_sent,
         bytes: world.wire_bytes_sent,
-        port_bytes: world.fabric.ports.iter().map(crate::fabric::Port::arrived_bytes).collect(),
+        port_bytes: world.fabric.ports.iter().map(|port| port.link.arrived_bytes()).collect(),
         ..Totals::default()
     };
     (totals.drops, totals.marks) = world.fabric.drops_and_marks();
@@ -380,7 +369,7 @@ fn fill_network<W: Workload>(
         reverse_bytes: Some(reverse),
         drops: Some(after.drops - before.drops),
         ecn_marks: Some(after.marks - before.marks),
-        pauses: world.fabric.held.as_ref().map(|held| held.figures(world.now).pauses),
+        pauses: world.fabric.pause_figures(world.now).map(|figures| figures.pauses),
         queue_bytes_max: world.fabric.queue_bytes_max(),
     });
     summary.tcp = world.sird.is_none().then(|| fanin_report::Tcp {

@@ -5,7 +5,7 @@
 //! holds anything. Timers lie unsorted in the outer ring, whose buckets are whole blocks of the inner one, and are dealt
 //! out when their block comes near; those of some seconds, retransmission timers above all, in lists of whole eras of
 //! blocks. What is later still waits in a binary heap.
-//! Occurrences of one instant happen in the order in which they were scheduled.
+//! Of the occurrences of one instant departures come first; all others happen in the order in which they were scheduled.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -27,6 +27,7 @@ const ERAS: usize = 64;
 
 #[derive(Clone, Copy)]
 struct Node {
+    /// The [`key`] of its time.
     time: u64,
     what: Occurrence,
     next: u32,
@@ -80,6 +81,18 @@ impl<const WORDS: usize> Bitmap<WORDS> {
     }
 }
 
+/// The place of a time among all occurrences: what comes first at an instant has an even one.
+#[inline]
+const fn key(time: u64) -> u64 {
+    first_key(time) | 1
+}
+
+#[inline]
+const fn first_key(time: u64) -> u64 {
+    debug_assert!(time < 1 << 63, "a time beyond the schedule");
+    time << 1
+}
+
 /// The pending occurrences, each with its time in picoseconds.
 pub(crate) struct Schedule {
     /// First and last node of each bucket; the last is of no account where the first is [`NIL`].
@@ -92,7 +105,7 @@ pub(crate) struct Schedule {
     eras: [(u32, u32); ERAS],
     /// How many nodes they hold.
     in_eras: usize,
-    /// A bucket spans `1 << shift` picoseconds.
+    /// A bucket spans `1 << shift` keys.
     shift: u32,
     /// Node `p` below this number is reserved for the arrival over the link of port `p`; the others are shared.
     ports: u32,
@@ -123,7 +136,7 @@ impl Schedule {
             outer: Bitmap::new(),
             eras: [(NIL, NIL); ERAS],
             in_eras: 0,
-            shift: bucket_ps.clamp(1 << 8, 1 << 36).ilog2(),
+            shift: 1 + bucket_ps.clamp(1 << 8, 1 << 36).ilog2(),
             ports,
             cursor: 0,
             near_end: 2 << BLOCK_BITS,
@@ -149,7 +162,7 @@ impl Schedule {
     /// Whether an occurrence at `time` lies in the inner ring.
     #[inline(always)]
     pub(crate) const fn is_near(&self, time: u64) -> bool {
-        time >> self.shift < self.near_end
+        key(time) >> self.shift < self.near_end
     }
 
     /// Takes the list of [`Self::came_near`] back, to be filled again.
@@ -166,14 +179,24 @@ impl Schedule {
     /// Adds an occurrence; `time` must not lie before the last one taken.
     #[inline]
     pub(crate) fn insert(&mut self, time: u64, what: Occurrence) {
+        self.insert_at(key(time), what);
+    }
+
+    /// Adds an occurrence that comes before all others of its instant but those that were added so before.
+    #[inline]
+    pub(crate) fn insert_first(&mut self, time: u64, what: Occurrence) {
+        self.insert_at(first_key(time), what);
+    }
+
+    #[inline]
+    fn insert_at(&mut self, time: u64, what: Occurrence) {
         let bucket = time >> self.shift;
         debug_assert!(bucket >= self.cursor, "an occurrence in the past");
+        let node = self.lend(time, what);
         if self.is_far(bucket) {
-            let node = self.lend(time, what);
             self.insert_far(time, node);
             return;
         }
-        let node = self.lend(time, what);
         self.pending += 1;
         if bucket < self.near_end {
             self.insert_near(bucket, time, node);
@@ -186,6 +209,7 @@ impl Schedule {
     #[inline]
     pub(crate) fn insert_arrival(&mut self, time: u64, port: PortIndex) {
         debug_assert!(port < self.ports);
+        let time = key(time);
         let bucket = time >> self.shift;
         let node = &mut self.nodes[port as usize];
         node.time = time;
@@ -307,7 +331,7 @@ impl Schedule {
         if bucket + (1 << BLOCK_BITS) >= self.near_end {
             self.deal_out();
         }
-        Some((time, what))
+        Some((time >> 1, what))
     }
 
     /// The inner ring is empty: goes to the block before the next one that holds anything.

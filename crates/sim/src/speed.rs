@@ -17,7 +17,7 @@ impl Meter {
 
     pub(crate) fn stop<W: Workload>(&self, world: &World<W>) -> Speed {
         let hops = world.fabric.hops();
-        let bytes: u64 = world.fabric.ports.iter().map(|port| port.wire_bytes).sum();
+        let bytes: u64 = world.fabric.ports.iter().map(|port| port.link.wire_bytes).sum();
         let cpu_s =
             self.cpu_ns.zip(thread_cpu_ns()).map(|(start, end)| end.saturating_sub(start) as f64 / 1e9);
         let per_second = |amount: u64| cpu_s.filter(|&cpu_s| cpu_s > 0.0).map(|cpu_s| amount as f64 / cpu_s);

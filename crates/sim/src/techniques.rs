@@ -7,10 +7,9 @@ use fanin_scenario::{CongestionControl, Scenario, WorkloadKind};
 use serde_json::{Value, json};
 
 use crate::diatcp::{Diatcp, DiatcpCounters};
-use crate::fabric::PauseFigures;
+use crate::fabric::{PauseFigures, RingFigures};
 use crate::ictcp::IctcpCounters;
 use crate::m21::{M21Counters, M21Switches};
-use crate::rings::RingFigures;
 use crate::sird::{Sird, SirdCounters};
 use crate::world::{Workload, World};
 
@@ -27,8 +26,8 @@ pub(crate) fn fill<W: Workload>(
     if let Some(figures) = early_signals(world) {
         add("ecn", figures);
     }
-    if let Some(held) = &world.fabric.held {
-        add("pause", pause(held.figures(world.now), world.now));
+    if let Some(figures) = world.fabric.pause_figures(world.now) {
+        add("pause", pause(figures, world.now));
     }
     if let Some(m21) = &world.fabric.m21 {
         add("m21tcp", m21tcp(m21));
@@ -66,20 +65,12 @@ pub(crate) fn fill<W: Workload>(
 fn early_signals<W: Workload>(world: &World<W>) -> Option<Value> {
     let (mut offered, mut marked, mut dropped) = (0, 0, 0);
     let mut any = false;
-    for memory in world.fabric.accounts().filter(|memory| memory.marks()) {
+    for buffer in world.fabric.buffers().filter(|buffer| buffer.marks()) {
         any = true;
-        for output in 0..memory.outputs_len() {
-            let counters = memory.counters(output);
-            offered += counters.enqueued.frames + counters.dropped_total().frames;
-            marked += counters.marked.frames;
-            dropped += counters.dropped_by(Limit::Early).frames;
-        }
-    }
-    for marker in world.fabric.markers() {
-        any = true;
-        offered += marker.offered;
-        marked += marker.marked;
-        dropped += marker.dropped;
+        let counters = buffer.counters();
+        offered += counters.enqueued.frames + counters.dropped_total().frames;
+        marked += counters.marked.frames;
+        dropped += counters.dropped_by(Limit::Early).frames;
     }
     let share = if offered == 0 { 0.0 } else { marked as f64 / offered as f64 };
     any.then(

@@ -162,8 +162,6 @@ pub(crate) enum Ending {
     Done,
     /// The stop flag was set.
     Stopped,
-    /// A switch's memory that was taken for ample may not have been: the run has to be repeated with all of it.
-    Doubtful,
     /// Nothing was pending, though the workload was not done.
     Stuck,
     /// The workload made no progress for the time allowed.
@@ -218,7 +216,6 @@ impl<W: Workload> World<W> {
         hosts: usize,
         workload: W,
         seed: u64,
-        exact: bool,
     ) -> Result<Self, Error> {
         // About one frame in four buckets when an eighth of all links is busy with full frames.
         let frames_per_second: u64 =
@@ -226,7 +223,7 @@ impl<W: Workload> World<W> {
         Ok(Self {
             now: 0,
             schedule: Schedule::new(2_000_000_000_000 / frames_per_second, 2 * network.links.len() as u32),
-            fabric: Fabric::new(network, seed, exact)?,
+            fabric: Fabric::new(network, seed)?,
             workload,
             stacks,
             ends: Vec::new(),
@@ -339,16 +336,17 @@ impl<W: Workload> World<W> {
                 if stop.load(Ordering::Relaxed) {
                     return Ending::Stopped;
                 }
-                if self.fabric.is_doubtful {
-                    return Ending::Doubtful;
-                }
                 progress(Instant::new(self.now));
             }
             let Some((time, what)) = self.schedule.pop() else {
                 return if self.workload.is_done() { Ending::Done } else { Ending::Stuck };
             };
             if time > until.get() {
-                self.schedule.insert(time, what);
+                if what.comes_first() {
+                    self.schedule.insert_first(time, what);
+                } else {
+                    self.schedule.insert(time, what);
+                }
                 self.now = until.get();
                 return Ending::Time;
             }
@@ -368,18 +366,15 @@ impl<W: Workload> World<W> {
                     }
                 }
                 Occurrence::Technique(step) => self.pace(step),
-                Occurrence::RingService(number) => {
-                    self.fabric.look_at_rings(&mut self.schedule, self.now, number);
-                }
-                Occurrence::Booking(port) => self.fabric.handle_booking(&mut self.schedule, self.now, port),
-                Occurrence::SwitchLevels(switch) => {
-                    self.fabric.handle_levels(&mut self.schedule, self.now, switch);
+                Occurrence::Departure(port) => self.fabric.depart(&mut self.schedule, self.now, port),
+                Occurrence::ResumeCheck(switch) => {
+                    self.fabric.check_resumes(&mut self.schedule, self.now, switch);
                 }
                 Occurrence::PauseSignal(port) => {
                     self.fabric.handle_signal(&mut self.schedule, self.now, port);
                 }
                 Occurrence::DeadlockCheck => {
-                    if self.fabric.handle_deadlock_check(&mut self.schedule, self.now) {
+                    if self.fabric.check_deadlock(&mut self.schedule, self.now) {
                         return Ending::Deadlock;
                     }
                 }
@@ -420,7 +415,7 @@ impl<W: Workload> World<W> {
 
     #[inline]
     fn handle_arrival(&mut self, port: PortIndex) {
-        if self.fabric.ports[port as usize].taps > 0 {
+        if self.fabric.ports[port as usize].link.taps > 0 {
             self.note(port);
         }
         match self.fabric.arrive(&mut self.schedule, self.now, port) {
@@ -735,9 +730,9 @@ impl<W: Workload> World<W> {
     ///
     /// # Panics
     /// If the simulator lost or invented something.
-    pub(crate) fn assert_conserved(&self) {
+    pub(crate) fn assert_conserved(&mut self) {
         let (waiting, packets) = self.pacer.as_ref().map_or((0, 0), |pacer| (pacer.payload, pacer.waiting));
-        self.fabric.assert_conserved(packets);
+        self.fabric.assert_conserved(self.now, packets);
         let in_flight = self.fabric.payload_in_flight() + waiting;
         let PayloadBytes { sent, arrived, dropped } = self.payload;
         assert_eq!(sent, arrived + dropped + in_flight, "payload is unaccounted for");

@@ -19,8 +19,6 @@ impl<W: Workload> World<W> {
     /// in it and where that goes have left the near caches.
     #[inline(never)]
     pub(super) fn foresee_arrivals(&mut self, ports: Vec<PortIndex>) {
-        ports.iter().for_each(|&port| self.fabric.prefetch_port(port));
-        ports.iter().for_each(|&port| self.fabric.prefetch_arrival(port));
         for &port in &ports {
             self.foresee(port);
         }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use fanin_queueing::{
-    Aqm, Departure, Depth, Discipline, Ecn, Frame, Limit, NotCapable, Port, RingSettings, Threshold,
+    Aqm, Departure, Depth, Discipline, Ecn, Frame, Limit, NotCapable, RingSettings, Rings, Threshold,
     TokenBucket, Verdict,
 };
 use fanin_units::{Bytes, Duration, Instant, Packets, Rate};
@@ -112,7 +112,7 @@ proptest! {
         discipline in disciplines(),
         port_shaping in proptest::option::weighted(0.3, (100_000_000u64..20_000_000_000, 0u64..20_000)),
     ) {
-        let mut port = Port::<u32>::new(discipline, quantities(port_shaping)).unwrap();
+        let mut port = Rings::<u32>::new(discipline, quantities(port_shaping)).unwrap();
         let mut open_at = quantities(port_shaping).map(|(rate, burst)| TokenBucket::new(rate, burst).unwrap());
         let rings = settings.len();
         let mut naive: Vec<NaiveRing> = settings
@@ -156,11 +156,11 @@ proptest! {
                         let ecn = if marked { Ecn::Congestion } else { frame.ecn };
                         reference.queue.push_back((Frame { ecn, ..frame }, handle));
                     }
-                    prop_assert_eq!(port.handle_arrival(now, ring, frame, handle, || unreachable!()), expected);
+                    prop_assert_eq!(port.arrive(now, ring, frame, handle, || unreachable!()), expected);
                 }
                 Step::Poll(times) => {
                     for _ in 0..times {
-                        let departure = port.poll_departure(now);
+                        let departure = port.depart(now);
                         check(&mut naive, &mut open_at, discipline, now, departure)?;
                     }
                 }
@@ -179,9 +179,9 @@ proptest! {
                     let any_number = is_idle && reference.bucket.is_none();
                     prop_assert_eq!(port.passable(ring) >= bytes, passes && any_number);
                     if is_clear {
-                        let before = port.held(ring);
+                        let before = port.occupancy(ring);
                         prop_assert_eq!(port.pass(now, ring, bytes), passes);
-                        prop_assert_eq!(port.held(ring), before, "what passes is not held");
+                        prop_assert_eq!(port.occupancy(ring), before, "what passes is not held");
                         if let (true, Some(bucket)) = (passes, &mut reference.bucket) {
                             bucket.take(now, bytes);
                         }
@@ -189,7 +189,7 @@ proptest! {
                     }
                 }
                 Step::Pause { ring, paused } => {
-                    port.set_paused(now, ring, paused);
+                    if paused { port.pause(ring) } else { port.resume(now, ring) }
                     naive[ring].paused = paused;
                     naive[ring].passed_over.fill(0);
                 }
@@ -219,7 +219,7 @@ proptest! {
             }
         }
         for (ring, reference) in naive.iter().enumerate() {
-            let (held, counters) = (port.held(ring), port.counters(ring));
+            let (held, counters) = (port.occupancy(ring), port.counters(ring));
             prop_assert_eq!((held.frames, held.bytes), (reference.queue.len() as u64, reference.bytes()));
             prop_assert_eq!(offered[ring], counters.enqueued.frames + counters.dropped_total().frames);
             prop_assert_eq!(counters.enqueued.frames, counters.departed.frames + held.frames);
@@ -228,11 +228,11 @@ proptest! {
         prop_assert_eq!(port.frames(), naive.iter().map(|ring| ring.queue.len() as u64).sum::<u64>());
         // Everything comes out in the end, by the times that the port itself names.
         (0..rings).for_each(|ring| {
-            port.set_paused(now, ring, false);
+            port.resume(now, ring);
             naive[ring].paused = false;
         });
         loop {
-            let departure = port.poll_departure(now);
+            let departure = port.depart(now);
             check(&mut naive, &mut open_at, discipline, now, departure)?;
             match departure {
                 Departure::Frame { .. } => {}
@@ -303,38 +303,38 @@ fn check(
 
 #[test]
 fn a_full_or_paused_ring_holds_nobody_else_up() {
-    let mut port = Port::<u32>::new(Discipline::RoundRobin, None).unwrap();
+    let mut port = Rings::<u32>::new(Discipline::RoundRobin, None).unwrap();
     for _ in 0..3 {
         port.add_ring(&RingSettings::new(2)).unwrap();
     }
     let now = Instant::START;
     for handle in 0..10 {
-        port.handle_arrival(now, 0, Frame::new(1_500), handle, || 0);
-        port.handle_arrival(now, 1, Frame::new(1_500), 100 + handle, || 0);
+        port.arrive(now, 0, Frame::new(1_500), handle, || 0);
+        port.arrive(now, 1, Frame::new(1_500), 100 + handle, || 0);
     }
     assert_eq!(port.counters(0).dropped_by(Limit::Ring).frames, 8);
-    port.set_paused(now, 0, true);
-    assert!(port.handle_arrival(now, 2, Frame::new(64), 7, || 0).is_accepted());
+    port.pause(0);
+    assert!(port.arrive(now, 2, Frame::new(64), 7, || 0).is_accepted());
     let mut sent = Vec::new();
-    assert_eq!(port.poll_departures(now, 10, |ring, _, handle| sent.push((ring, handle))), 3);
+    assert_eq!(port.depart_many(now, 10, |ring, _, handle| sent.push((ring, handle))), 3);
     assert_eq!(sent, [(1, 100), (2, 7), (1, 101)]);
-    assert_eq!(port.poll_departure(now), Departure::Empty);
-    port.set_paused(now, 0, false);
-    assert!(matches!(port.poll_departure(now), Departure::Frame { ring: 0, handle: 0, .. }));
+    assert_eq!(port.depart(now), Departure::Empty);
+    port.resume(now, 0);
+    assert!(matches!(port.depart(now), Departure::Frame { ring: 0, handle: 0, .. }));
 }
 
 #[test]
 fn a_shaped_port_is_a_link() {
     let gigabit = (Rate::new(1_000_000_000), Bytes::ZERO);
-    let mut port = Port::<u32>::new(Discipline::RoundRobin, Some(gigabit)).unwrap();
+    let mut port = Rings::<u32>::new(Discipline::RoundRobin, Some(gigabit)).unwrap();
     port.add_ring(&RingSettings::new(1_000)).unwrap();
     let mut refused = 0;
     let frames = (0..1_200).map(|handle| (0, Frame::new(1_250), handle));
-    port.handle_arrivals(Instant::START, frames, || 0, |_, _, _| refused += 1);
+    port.arrive_many(Instant::START, frames, || 0, |_, _, _| refused += 1);
     assert_eq!(refused, 200);
     let (mut now, mut sent) = (Instant::START, 0);
     loop {
-        match port.poll_departure(now) {
+        match port.depart(now) {
             Departure::Frame { handle, .. } => {
                 assert_eq!(
                     (handle, now),
@@ -352,7 +352,7 @@ fn a_shaped_port_is_a_link() {
 #[test]
 fn rings_keep_their_rates_side_by_side() {
     // LCN'15: 144 rings of 0.78 Gb/s on 12 x 10 Gb/s, 12 a port. Ring 0 runs at 10 Mb/s, the slowest rate there is to keep.
-    let mut port = Port::<u32>::new(Discipline::RoundRobin, None).unwrap();
+    let mut port = Rings::<u32>::new(Discipline::RoundRobin, None).unwrap();
     let rates = |ring: usize| if ring == 0 { 10_000_000 } else { 780_000_000 };
     for ring in 0..12 {
         let shaping = Some((Rate::new(rates(ring)), Bytes::new(3_000)));
@@ -362,14 +362,14 @@ fn rings_keep_their_rates_side_by_side() {
     let mut sent = [0u64; 12];
     let mut now = Instant::START;
     for ring in 0..12 {
-        port.handle_arrival(now, ring, Frame::new(1_538), 0, || 0);
-        port.handle_arrival(now, ring, Frame::new(1_538), 0, || 0);
+        port.arrive(now, ring, Frame::new(1_538), 0, || 0);
+        port.arrive(now, ring, Frame::new(1_538), 0, || 0);
     }
     while now < end {
-        match port.poll_departure(now) {
+        match port.depart(now) {
             Departure::Frame { ring, frame, .. } => {
                 sent[ring] += u64::from(frame.bytes);
-                assert!(port.handle_arrival(now, ring, Frame::new(1_538), 0, || 0).is_accepted());
+                assert!(port.arrive(now, ring, Frame::new(1_538), 0, || 0).is_accepted());
             }
             Departure::NotBefore(at) => now = at,
             Departure::Empty => unreachable!("every ring is refilled"),
@@ -386,17 +386,17 @@ fn a_caller_who_comes_late_keeps_the_rates() {
     let rate = Rate::new(100_000_000);
     for shapes_the_port in [false, true] {
         let shaping = Some((rate, Bytes::ZERO));
-        let port = Port::new(Discipline::RoundRobin, shaping.filter(|_| shapes_the_port)).unwrap();
-        let mut port: Port<u32> = port.with_overhead(24).with_lateness(Duration::from_millis(5));
+        let port = Rings::new(Discipline::RoundRobin, shaping.filter(|_| shapes_the_port)).unwrap();
+        let mut port: Rings<u32> = port.with_overhead(24).with_lateness(Duration::from_millis(5));
         let mut settings = RingSettings::new(1_000);
         settings.shaping = shaping.filter(|_| !shapes_the_port);
         port.add_ring(&settings).unwrap();
         let at = |micros| Instant::START + Duration::from_micros(micros);
         (0..1_000).for_each(|n| {
-            port.handle_arrival(at(0), 0, Frame::new(1_226), n, || 0);
+            port.arrive(at(0), 0, Frame::new(1_226), n, || 0);
         });
         // A frame takes 100 us. Whoever comes every 3.33 ms sends as many as whoever comes every time.
-        let sent = |port: &mut Port<u32>, now| port.poll_departures(now, 10_000, |_, _, _| ());
+        let sent = |port: &mut Rings<u32>, now| port.depart_many(now, 10_000, |_, _, _| ());
         assert_eq!((0..10).map(|n| sent(&mut port, at(3_330 * n))).sum::<usize>(), 300);
         // More than 5 ms are not made good; and none of what the link was held up.
         assert_eq!(sent(&mut port, at(129_970)), 51);
@@ -407,7 +407,7 @@ fn a_caller_who_comes_late_keeps_the_rates() {
             port.take(at(133_000), 0);
         }
         (0..10).for_each(|n| {
-            port.handle_arrival(at(140_000), 0, Frame::new(1_226), n, || 0);
+            port.arrive(at(140_000), 0, Frame::new(1_226), n, || 0);
         });
         assert_eq!(sent(&mut port, at(140_150)), 2);
     }

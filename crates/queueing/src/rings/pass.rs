@@ -2,10 +2,10 @@
 
 use fanin_units::Instant;
 
-use super::{Port, RingState};
+use super::{RingState, Rings};
 use crate::frame::{Count, Frame, Verdict};
 
-impl<H: Copy + Default> Port<H> {
+impl<H: Copy + Default> Rings<H> {
     /// Whether nobody waits for their turn at `now`, and nothing holds the port as a whole back: a frame that may [`Self::pass`] its
     /// ring then goes before nobody. Rings that lack tokens or are paused do not count. Where the port has a rate of its own, never.
     ///
@@ -28,19 +28,19 @@ impl<H: Copy + Default> Port<H> {
         self.rings[ring].may_pass(now)
     }
 
-    /// As [`Self::handle_arrival`] for a frame that nobody may mark, but `None` and nothing done where [`Self::may_pass`] says yes.
+    /// As [`Self::arrive`] for a frame that nobody may mark, but `None` and nothing done where [`Self::may_pass`] says yes.
     ///
     /// # Panics
     /// If there is no such ring.
     #[inline(always)]
-    pub fn handle_arrival_that_waits(
+    pub fn arrive_unless_passing(
         &mut self,
         now: Instant,
         ring: usize,
         bytes: u32,
         handle: H,
     ) -> Option<Verdict> {
-        self.arrive::<true>(now, ring, Frame::new(bytes), handle, || 0)
+        self.arrive_or_pass::<true>(now, ring, Frame::new(bytes), handle, || 0)
     }
 
     /// A frame goes past a ring without being held by it, where the port [`Self::is_clear`]: it counts as enqueued and departed, takes

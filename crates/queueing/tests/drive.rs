@@ -1,8 +1,10 @@
-//! Lazy release gives exactly what a naive, eager switch gives: every verdict, time, counter and high-water mark.
+//! Both drivers of a memory, and a model that adds everything up anew, give the same verdicts, departures, counters and
+//! high-water marks.
 
 use fanin_queueing::{
-    Aqm, Depth, FifoMemory, Frame, InService, Layout, Limit, Link, Memory, NotCapable, Passage, PoolBy, Red,
-    RedSettings, Threshold, Verdict,
+    Aqm, BookedDedicated, BookedMemory, Decision, Dedicated, Departed, Depth, Frame, InService, Layout,
+    Limit, Link, Memory, NaiveMemory, NotCapable, Occupancy, Passage, PoolBy, Red, RedSettings, Threshold,
+    Verdict,
 };
 use fanin_units::{Bytes, Duration, Instant, Packets, Rate, Ratio};
 use proptest::prelude::*;
@@ -84,14 +86,7 @@ impl Naive {
         self.live.retain(|live| live.release > now);
     }
 
-    fn handle_arrival(
-        &mut self,
-        now: Instant,
-        input: usize,
-        output: usize,
-        frame: Frame,
-        random: u32,
-    ) -> Passage {
+    fn arrive(&mut self, now: Instant, input: usize, output: usize, frame: Frame, random: u32) -> Passage {
         self.settle(now);
         let charge = self.charge(frame.bytes);
         let of_output = self.held(|live| live.output == output);
@@ -101,13 +96,12 @@ impl Naive {
         let of_voq = pool.map(|pool| {
             self.held(|live| live.output == output && self.pool(live.input, live.output) == Some(pool))
         });
-        let queue =
-            fanin_queueing::Occupancy { bytes: of_output, frames: self.frames(output), ..Default::default() };
+        let queue = Occupancy { bytes: of_output, frames: self.frames(output), ..Default::default() };
         let emptied_at = self.emptied_at[output];
         let decision = self.aqms[output].decide(now, &queue, emptied_at, frame, || random);
         let layout = &self.layout;
         let over = |held: u64, limit: Bytes| held + charge > limit.get();
-        let refused = if decision == fanin_queueing::Decision::Drop {
+        let refused = if decision == Decision::Drop {
             Some(Limit::Early)
         } else if over(of_output, layout.output_limits[output]) {
             Some(Limit::Output)
@@ -145,7 +139,7 @@ impl Naive {
         if let Some(pool) = pool {
             self.pool_max[pool] = self.pool_max[pool].max(of_pool.unwrap() + charge);
         }
-        Passage::Queued { start, end, marked: decision == fanin_queueing::Decision::Mark }
+        Passage::Queued { start, end, marked: decision == Decision::Mark }
     }
 }
 
@@ -260,7 +254,7 @@ proptest! {
         layout in layouts(), links in links(), aqms in aqms(), arrivals in arrivals(), free in any::<bool>(),
     ) {
         let in_service = if free { InService::Free } else { InService::Counted };
-        let mut lazy = FifoMemory::new(&layout, &links, in_service).unwrap();
+        let mut lazy = BookedMemory::new(&layout, &links, in_service).unwrap();
         for (output, aqm) in aqms.iter().enumerate().filter(|(_, aqm)| !matches!(aqm, Aqm::None)) {
             lazy.set_aqm(output, aqm.clone());
         }
@@ -271,9 +265,9 @@ proptest! {
             now = now + Duration::new(arrival.gap);
             let Arrival { input, output, frame, random, .. } = *arrival;
             offered[output] += 1;
-            let expected = naive.handle_arrival(now, input, output, frame, random);
-            prop_assert_eq!(lazy.handle_arrival(now, input, output, frame, || random), expected, "step {}", step);
-            let queue = *lazy.queue(now, output);
+            let expected = naive.arrive(now, input, output, frame, random);
+            prop_assert_eq!(lazy.arrive(now, input, output, frame, || random), expected, "step {}", step);
+            let queue = *lazy.occupancy(now, output);
             prop_assert_eq!(queue.bytes, {
                 naive.settle(now);
                 naive.held(|live| live.output == output)
@@ -308,6 +302,110 @@ proptest! {
     }
 }
 
+/// What became of each arrival: when it began and ended to leave and whether it is marked, or the limit that refused it.
+type Fates = Vec<Result<(Instant, Instant, bool), Limit>>;
+
+/// Plays arrivals at a memory whose departures are found when their links are free; also the occupancy of the frame's output
+/// after each arrival.
+fn by_naive(
+    layout: &Layout,
+    links: &[Link],
+    in_service: InService,
+    aqms: &[Aqm],
+    arrivals: &[Arrival],
+) -> (Fates, Vec<Occupancy>, NaiveMemory<usize>) {
+    let mut naive = NaiveMemory::new(layout, links, in_service).unwrap();
+    aqms.iter().enumerate().for_each(|(output, aqm)| naive.set_aqm(output, aqm.clone()));
+    let mut fates: Fates = vec![Err(Limit::Ring); arrivals.len()];
+    let (mut now, mut queues, mut departed) = (Instant::START, Vec::new(), Vec::new());
+    for (step, arrival) in arrivals.iter().enumerate() {
+        now = now + Duration::new(arrival.gap);
+        while let Some(at) = naive.next_departure().filter(|&at| at <= now) {
+            departed.extend(naive.depart(at));
+        }
+        let Arrival { input, output, frame, random, .. } = *arrival;
+        let (verdict, begun) = naive.arrive(now, input, output, frame, step, || random);
+        departed.extend(begun);
+        fates[step] = match verdict {
+            // Its times are filled in when it departs.
+            Verdict::Accepted { marked } => Ok((Instant::START, Instant::START, marked)),
+            Verdict::Dropped(limit) => Err(limit),
+        };
+        queues.push(*naive.memory().output(output));
+    }
+    while let Some(at) = naive.next_departure() {
+        departed.extend(naive.depart(at));
+    }
+    for Departed { output, start, end, handle } in departed {
+        assert_eq!(output, arrivals[handle].output);
+        let (from, until, _) = fates[handle].as_mut().expect("only accepted frames depart");
+        (*from, *until) = (start, end);
+    }
+    (fates, queues, naive)
+}
+
+fn fate(passage: Passage) -> Result<(Instant, Instant, bool), Limit> {
+    match passage {
+        Passage::Queued { start, end, marked } => Ok((start, end, marked)),
+        Passage::Dropped(limit) => Err(limit),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn booked_departures_equal_those_that_are_asked_for(
+        layout in layouts(), links in links(), aqms in aqms(), arrivals in arrivals(), free in any::<bool>(),
+    ) {
+        let in_service = if free { InService::Free } else { InService::Counted };
+        let (fates, queues, naive) = by_naive(&layout, &links, in_service, &aqms, &arrivals);
+        let mut booked = BookedMemory::new(&layout, &links, in_service).unwrap();
+        aqms.iter().enumerate().for_each(|(output, aqm)| booked.set_aqm(output, aqm.clone()));
+        let mut now = Instant::START;
+        for (step, arrival) in arrivals.iter().enumerate() {
+            now = now + Duration::new(arrival.gap);
+            let Arrival { input, output, frame, random, .. } = *arrival;
+            prop_assert_eq!(fate(booked.arrive(now, input, output, frame, || random)), fates[step]);
+            booked.settle(now);
+            prop_assert_eq!(*booked.memory().output(output), queues[step]);
+            booked.memory().assert_conserved();
+        }
+        booked.settle(Instant::new(u64::MAX - 1));
+        booked.memory().assert_conserved();
+        naive.memory().assert_conserved();
+        for port in 0..PORTS {
+            prop_assert_eq!((booked.memory().output(port).bytes, naive.memory().output(port).bytes), (0, 0));
+            prop_assert_eq!(booked.memory().counters(port), naive.memory().counters(port));
+        }
+    }
+
+    #[test]
+    fn a_dedicated_buffer_alone_equals_one_in_a_memory(
+        limit in 2_000_u64..60_000, links in links(), aqms in aqms(), arrivals in arrivals(), free in any::<bool>(),
+    ) {
+        let in_service = if free { InService::Free } else { InService::Counted };
+        let layout = Layout::dedicated(vec![Bytes::new(limit); PORTS]);
+        let (fates, queues, _) = by_naive(&layout, &links, in_service, &aqms, &arrivals);
+        let mut outputs: Vec<BookedDedicated> = (0..PORTS)
+            .map(|output| {
+                let mut buffer = Dedicated::of(&layout, output);
+                buffer.set_aqm(aqms[output].clone());
+                BookedDedicated::new(buffer, links[output], in_service)
+            })
+            .collect();
+        let mut now = Instant::START;
+        for (step, arrival) in arrivals.iter().enumerate() {
+            now = now + Duration::new(arrival.gap);
+            let out = &mut outputs[arrival.output];
+            prop_assert_eq!(fate(out.arrive(now, arrival.frame, || arrival.random)), fates[step]);
+            out.settle(now);
+            prop_assert_eq!(*out.buffer().occupancy(), queues[step]);
+            out.buffer().assert_conserved();
+        }
+    }
+}
+
 fn gigabit() -> Link {
     Link::new(Rate::new(1_000_000_000), Bytes::new(20))
 }
@@ -316,10 +414,10 @@ fn gigabit() -> Link {
 fn the_frame_in_service_counts_only_where_asked() {
     for (in_service, held) in [(InService::Counted, 3), (InService::Free, 4)] {
         let layout = Layout::dedicated(vec![Bytes::new(3 * 1_500)]);
-        let mut port = FifoMemory::new(&layout, &[gigabit()], in_service).unwrap();
+        let mut port = BookedMemory::new(&layout, &[gigabit()], in_service).unwrap();
         let mut accepted = 0;
         for _ in 0..10 {
-            let passage = port.handle_arrival(Instant::START, 0, 0, Frame::new(1_500), || 0);
+            let passage = port.arrive(Instant::START, 0, 0, Frame::new(1_500), || 0);
             accepted += u32::from(matches!(passage, Passage::Queued { .. }));
         }
         assert_eq!(accepted, held);
@@ -330,16 +428,15 @@ fn the_frame_in_service_counts_only_where_asked() {
 #[test]
 fn a_departure_at_the_instant_of_an_arrival_comes_first() {
     let layout = Layout::shared(2, Bytes::new(1_500));
-    let mut switch = FifoMemory::new(&layout, &[gigabit(), gigabit()], InService::Counted).unwrap();
-    let Passage::Queued { start, end, .. } =
-        switch.handle_arrival(Instant::START, 0, 0, Frame::new(1_500), || 0)
+    let mut switch = BookedMemory::new(&layout, &[gigabit(), gigabit()], InService::Counted).unwrap();
+    let Passage::Queued { start, end, .. } = switch.arrive(Instant::START, 0, 0, Frame::new(1_500), || 0)
     else {
         panic!("an empty pool takes a frame");
     };
     assert_eq!((start, end), (Instant::START, Instant::new(12_160_000)));
     let early = Instant::new(end.get() - 1);
-    assert_eq!(switch.handle_arrival(early, 0, 1, Frame::new(1_500), || 0), Passage::Dropped(Limit::Pool));
-    assert!(matches!(switch.handle_arrival(end, 0, 1, Frame::new(1_500), || 0), Passage::Queued { .. }));
+    assert_eq!(switch.arrive(early, 0, 1, Frame::new(1_500), || 0), Passage::Dropped(Limit::Pool));
+    assert!(matches!(switch.arrive(end, 0, 1, Frame::new(1_500), || 0), Passage::Queued { .. }));
     switch.reset_marks(end + Duration::from_millis(1));
     assert_eq!(switch.memory().pool(0).bytes_max, 0);
 }
@@ -352,7 +449,7 @@ fn switches_of_the_thesis() {
     let fill = |switch: &mut Memory, input, output| {
         let mut frames = 0;
         loop {
-            match switch.admit(Instant::START, input, output, Frame::new(1_518), || 0) {
+            match switch.arrive(Instant::START, input, output, Frame::new(1_518), || 0) {
                 Verdict::Accepted { .. } => frames += 1,
                 Verdict::Dropped(limit) => return (frames, limit),
             }
@@ -386,7 +483,7 @@ fn dynamic_thresholds_leave_memory_free() {
     let mut memory = Memory::new(&layout).unwrap();
     let mut fill = |output| {
         let mut bytes = 0;
-        while memory.admit(Instant::START, 0, output, Frame::new(100), || 0).is_accepted() {
+        while memory.arrive(Instant::START, 0, output, Frame::new(100), || 0).is_accepted() {
             bytes += 100;
         }
         bytes
@@ -398,7 +495,7 @@ fn dynamic_thresholds_leave_memory_free() {
 #[test]
 fn withdrawing_an_admission_counts_a_drop() {
     let mut memory = Memory::new(&Layout::shared(2, Bytes::new(10_000))).unwrap();
-    assert!(memory.admit(Instant::START, 0, 1, Frame::new(1_000), || 0).is_accepted());
+    assert!(memory.arrive(Instant::START, 0, 1, Frame::new(1_000), || 0).is_accepted());
     memory.withdraw(0, 1, 1_000, Limit::Ring);
     let counters = memory.counters(1);
     assert_eq!((counters.enqueued.frames, counters.dropped_by(Limit::Ring).frames), (0, 1));

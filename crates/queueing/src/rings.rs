@@ -36,7 +36,7 @@ pub enum Departure<H> {
     Empty,
 }
 
-/// Why [`Port::serve`] came back.
+/// Why [`Rings::serve`] came back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rest {
     /// So many frames as it was asked for have gone; there may be more.
@@ -119,7 +119,7 @@ struct Rare {
 /// back. The cost of a frame does not depend on the number of rings, and no frame allocates beyond a ring's doubling up to
 /// its capacity. Time must not run backwards from call to call.
 #[derive(Debug, Clone)]
-pub struct Port<H> {
+pub struct Rings<H> {
     rings: Vec<RingState<H>>,
     rare: Vec<Rare>,
     ready: Ready,
@@ -135,7 +135,7 @@ pub struct Port<H> {
     frames: u64,
 }
 
-impl<H: Copy + Default> Port<H> {
+impl<H: Copy + Default> Rings<H> {
     /// A port without rings. `shaping` limits the port as a whole; with a burst of zero it is sent from as from a link
     /// of this rate, and [`Frame::bytes`] must then include what the wire adds. Where the caller knows by itself when the
     /// link is free, `None`.
@@ -172,7 +172,7 @@ impl<H: Copy + Default> Port<H> {
         self
     }
 
-    /// The same port for a caller who may come late: a frame that could have gone before [`Self::poll_departure`] is called
+    /// The same port for a caller who may come late: a frame that could have gone before [`Self::depart`] is called
     /// counts as sent when it could, up to `late_max` back, so that rates are kept. At zero it counts as sent when it is.
     #[must_use]
     pub const fn with_lateness(mut self, late_max: Duration) -> Self {
@@ -239,7 +239,7 @@ impl<H: Copy + Default> Port<H> {
     /// # Panics
     /// If there is no such ring.
     #[inline(always)]
-    pub fn handle_arrival(
+    pub fn arrive(
         &mut self,
         now: Instant,
         ring: usize,
@@ -247,13 +247,13 @@ impl<H: Copy + Default> Port<H> {
         handle: H,
         draw: impl FnOnce() -> u32,
     ) -> Verdict {
-        self.arrive::<false>(now, ring, frame, handle, draw)
+        self.arrive_or_pass::<false>(now, ring, frame, handle, draw)
             .expect("only who asks is told that a frame may pass")
     }
 
-    /// As [`Self::handle_arrival`]; with `PASSES`, `None` and nothing done where the frame may pass the ring.
+    /// As [`Self::arrive`]; with `PASSES`, `None` and nothing done where the frame may pass the ring.
     #[inline(always)]
-    fn arrive<const PASSES: bool>(
+    fn arrive_or_pass<const PASSES: bool>(
         &mut self,
         now: Instant,
         ring: usize,
@@ -315,8 +315,8 @@ impl<H: Copy + Default> Port<H> {
         self.rings[ring].others.tail_address().cast()
     }
 
-    /// As [`Self::handle_arrival`] for many frames; `refused` is told of each that was not taken.
-    pub fn handle_arrivals(
+    /// As [`Self::arrive`] for many frames; `refused` is told of each that was not taken.
+    pub fn arrive_many(
         &mut self,
         now: Instant,
         frames: impl IntoIterator<Item = (usize, Frame, H)>,
@@ -324,7 +324,7 @@ impl<H: Copy + Default> Port<H> {
         mut refused: impl FnMut(usize, H, Limit),
     ) {
         for (ring, frame, handle) in frames {
-            if let Verdict::Dropped(limit) = self.handle_arrival(now, ring, frame, handle, &mut draw) {
+            if let Verdict::Dropped(limit) = self.arrive(now, ring, frame, handle, &mut draw) {
                 refused(ring, handle, limit);
             }
         }
@@ -341,7 +341,7 @@ impl<H: Copy + Default> Port<H> {
 
     /// The next frame that may go at `now`.
     #[inline]
-    pub fn poll_departure(&mut self, now: Instant) -> Departure<H> {
+    pub fn depart(&mut self, now: Instant) -> Departure<H> {
         let mut departure = Departure::Empty;
         let send = |ring, frame, handle| departure = Departure::Frame { ring, frame, handle };
         match self.serve(now, 1, |_| (), send) {
@@ -402,7 +402,7 @@ impl<H: Copy + Default> Port<H> {
             let Some(ring) = self.ready.pop() else {
                 return self.wheel.earliest().map_or(Rest::Empty, Rest::NotBefore);
             };
-            let (frame, handle) = self.depart(now, ring as usize, at);
+            let (frame, handle) = self.depart_from(now, ring as usize, at);
             send(ring as usize, frame, handle);
         }
         Rest::More
@@ -423,7 +423,7 @@ impl<H: Copy + Default> Port<H> {
 
     /// The first frame of a ring whose turn it is goes. It counts as sent when it could have been, but not before `earliest`.
     #[inline(always)]
-    fn depart(&mut self, now: Instant, ring: usize, earliest: Instant) -> (Frame, H) {
+    fn depart_from(&mut self, now: Instant, ring: usize, earliest: Instant) -> (Frame, H) {
         let state = &mut self.rings[ring];
         let Slot { frame, handle } = state.first;
         let next = state.pop();
@@ -455,9 +455,9 @@ impl<H: Copy + Default> Port<H> {
     }
 
     /// Up to `frames_max` frames that may go at `now`, each handed to `send`. Returns how many went; with fewer than
-    /// `frames_max`, [`Self::poll_departure`] says when to come back.
+    /// `frames_max`, [`Self::depart`] says when to come back.
     #[inline]
-    pub fn poll_departures(
+    pub fn depart_many(
         &mut self,
         now: Instant,
         frames_max: usize,
@@ -495,17 +495,22 @@ impl<H: Copy + Default> Port<H> {
         Some((frame.frame(), handle))
     }
 
-    /// Keeps a ring from sending, or lets it send again. Others are not touched.
-    pub fn set_paused(&mut self, now: Instant, ring: usize, paused: bool) {
-        let state = &mut self.rings[ring];
-        if (state.bars & PAUSED != 0) == paused {
-            return;
-        }
-        state.bars ^= PAUSED;
-        if paused {
+    /// Keeps a ring from sending. Others are not touched.
+    pub fn pause(&mut self, ring: usize) {
+        if !self.is_paused(ring) {
+            self.rings[ring].bars |= PAUSED;
             self.deactivate(ring);
-        } else if state.holds {
-            self.awaken(now, ring);
+        }
+    }
+
+    /// Lets a ring send again.
+    pub fn resume(&mut self, now: Instant, ring: usize) {
+        if self.is_paused(ring) {
+            let state = &mut self.rings[ring];
+            state.bars &= !PAUSED;
+            if state.holds {
+                self.awaken(now, ring);
+            }
         }
     }
 
@@ -604,6 +609,13 @@ impl<H: Copy + Default> Port<H> {
         self.rare[ring].aqm = aqm;
     }
 
+    /// The handles of the frames in a ring, in order.
+    pub fn waiting(&self, ring: usize) -> impl Iterator<Item = H> {
+        let state = &self.rings[ring];
+        let first = state.holds.then_some(state.first.handle);
+        first.into_iter().chain(state.others.iter().map(|slot| slot.handle))
+    }
+
     /// Number of rings.
     pub fn rings_len(&self) -> usize {
         self.rings.len()
@@ -615,7 +627,7 @@ impl<H: Copy + Default> Port<H> {
     }
 
     /// What a ring holds; bytes are the frames' own.
-    pub fn held(&self, ring: usize) -> Occupancy {
+    pub fn occupancy(&self, ring: usize) -> Occupancy {
         let (state, rare) = (&self.rings[ring], &self.rare[ring]);
         Occupancy {
             bytes: state.bytes,
