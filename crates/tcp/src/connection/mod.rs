@@ -24,14 +24,13 @@
 
 mod handshake;
 mod segment_arrives;
-mod syn;
 
 use fanin_units::{Duration, Instant};
 
 use crate::config::Config;
 use crate::endpoint::{Endpoint, Forced};
 use crate::segment::{Flags, Segment};
-use syn::SynTimer;
+use handshake::Handshake;
 
 /// The state of a connection (RFC 9293 §3.3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -120,7 +119,7 @@ impl Default for ConnectionLimits {
 
 /// One end of one connection, from SYN to TIME-WAIT. Payload is lengths; see the [crate](crate) for how to drive it.
 #[derive(Clone, Debug)]
-pub struct TcpConnection {
+pub struct Connection {
     state: ConnectionState,
     close_reason: Option<CloseReason>,
     limits: ConnectionLimits,
@@ -129,7 +128,7 @@ pub struct TcpConnection {
     /// What both ends agreed on, once the peer's SYN is here.
     config: Config,
     endpoint: Endpoint,
-    syn: SynTimer,
+    handshake: Handshake,
     /// The application has closed: the last byte of the endpoint's stream is the FIN.
     is_fin_queued: bool,
     /// Offset of the peer's FIN, once it has arrived, perhaps out of order.
@@ -148,7 +147,7 @@ pub struct TcpConnection {
     time_wait_until: Instant,
 }
 
-impl TcpConnection {
+impl Connection {
     /// A closed connection that will offer what `config` says.
     pub fn new(config: Config) -> Self {
         Self::with_limits(config, ConnectionLimits::default())
@@ -162,7 +161,7 @@ impl TcpConnection {
             close_reason: None,
             limits,
             endpoint: Endpoint::new(&config),
-            syn: SynTimer::default(),
+            handshake: Handshake::default(),
             is_fin_queued: false,
             peer_fin: None,
             rcv_limit: 0,
@@ -218,7 +217,7 @@ impl TcpConnection {
         }
         *self = Self { reset: self.reset, ..Self::with_limits(self.offered.clone(), self.limits) };
         self.state = state;
-        self.syn = SynTimer::new(state == ConnectionState::Listen);
+        self.handshake = Handshake::new(state == ConnectionState::Listen);
         Ok(())
     }
 
@@ -285,7 +284,7 @@ impl TcpConnection {
             self.is_fin_queued = true;
             self.endpoint.write(1);
             // Nagle's rule does not hold up a FIN.
-            self.config.nodelay = true;
+            self.config.nagle = false;
         }
     }
 
@@ -332,7 +331,7 @@ impl TcpConnection {
     pub fn poll_deadline(&self) -> Option<Instant> {
         let deadline = match self.state {
             ConnectionState::Closed | ConnectionState::Listen => Instant::FAR_FUTURE,
-            ConnectionState::SynSent | ConnectionState::SynReceived => self.syn.deadline(),
+            ConnectionState::SynSent | ConnectionState::SynReceived => self.handshake.deadline(),
             _ => self.endpoint.poll_deadline().min(self.time_wait_until),
         };
         (deadline < Instant::FAR_FUTURE).then_some(deadline)
@@ -343,7 +342,7 @@ impl TcpConnection {
         match self.state {
             ConnectionState::Closed | ConnectionState::Listen => {}
             ConnectionState::SynSent | ConnectionState::SynReceived => {
-                if self.syn.deadline() <= now && !self.syn.retry(self.limits.syn_retries_max) {
+                if self.handshake.deadline() <= now && !self.handshake.retry(self.limits.syn_retries_max) {
                     self.enter_closed(CloseReason::TimedOut);
                 }
             }

@@ -1,0 +1,559 @@
+//! The transport of all hosts, without I/O: packets and times in, packets out.
+
+use std::collections::VecDeque;
+
+use fanin_scenario::{CreditPolicy, Sird as Settings};
+use fanin_tcp::{Flags, Segment, Stats};
+use fanin_units::{Bytes, Duration, Rate, Ratio};
+
+use super::bucket::{Bounds, SenderBucket};
+use super::incoming::{InMessage, InStream, ReceivingHost};
+use super::packet::Packet;
+use crate::index::EndIndex;
+
+/// The most gaps that one message asks for.
+const RESENDS_MAX: usize = 64;
+/// Timeouts double up to so many times while nothing arrives.
+const BACKOFF_MAX: u32 = 6;
+
+/// The stream that one end of a connection sends.
+#[derive(Default)]
+struct OutStream {
+    /// SirdEnd of all that was written.
+    written: u64,
+    /// The first byte that was never sent.
+    sent: u64,
+    /// Scheduled messages may be sent up to here.
+    credited: u64,
+    /// The receiver has acknowledged all bytes below.
+    arrived: u64,
+    /// Messages not acknowledged as a whole, in order.
+    messages: VecDeque<OutMessage>,
+    /// Messages, from the back, for which no credit was requested.
+    unasked: usize,
+    /// Ranges to be sent again.
+    resend: VecDeque<(u64, u64)>,
+    deadline: Option<u64>,
+    backoff: u32,
+    segments: u64,
+    retransmits: u64,
+}
+
+#[derive(Clone, Copy)]
+struct OutMessage {
+    start: u64,
+    end: u64,
+    scheduled: bool,
+}
+
+/// One end of a connection.
+struct SirdEnd {
+    outgoing: OutStream,
+    incoming: InStream,
+    /// Control packets to send.
+    control: VecDeque<Packet>,
+    /// Its host, by index.
+    receiver: u32,
+    /// The end reports a backlog of its own link that lasts longer, in picoseconds.
+    congested_after: u64,
+    /// Messages up to so many bytes are sent without credit.
+    unscheduled: u64,
+}
+
+/// Counters of all hosts.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(super) struct SirdCounters {
+    /// Control packets by kind: requests for credit, credit, "send again", "has arrived".
+    pub(super) requests: u64,
+    pub(super) credits: u64,
+    pub(super) resends: u64,
+    pub(super) acknowledgements: u64,
+    /// Bytes of credit that were given, and those that came back with data.
+    pub(super) credit_bytes: u64,
+    pub(super) credit_returned: u64,
+    /// Payload sent without credit.
+    pub(super) unscheduled_bytes: u64,
+    /// Data packets, and those that reported a congested sender.
+    pub(super) packets: u64,
+    pub(super) congested: u64,
+    /// Timeouts of receivers.
+    pub(super) timeouts: u64,
+    /// Data packets sent again.
+    pub(super) retransmits: u64,
+    /// The most credit that a receiver had outstanding, in bytes.
+    pub(super) outstanding_max: u32,
+}
+
+/// An end's host and its link.
+pub(super) struct AccessLink {
+    /// The host.
+    pub(super) node: u32,
+    /// Time of a full frame to it and a smallest one back, on idle links.
+    pub(super) rtt: Duration,
+    /// Its link's rate.
+    pub(super) rate: Rate,
+}
+
+/// The transport of all hosts.
+pub(super) struct Sird {
+    ends: Vec<SirdEnd>,
+    receivers: Vec<ReceivingHost>,
+    policy: CreditPolicy,
+    mss: u32,
+    flags: Flags,
+    timeout: u64,
+    /// Ends that have control packets to send.
+    pub(super) touched: Vec<EndIndex>,
+    pub(super) counters: SirdCounters,
+}
+
+impl Sird {
+    /// `wires` are those of all ends, in order: each connection has two that follow one another.
+    pub(super) fn new(settings: &Settings, mss: u32, timestamps: bool, wires: &[AccessLink]) -> Self {
+        let mut nodes: Vec<u32> = wires.iter().map(|wire| wire.node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        let place = |node: u32| nodes.binary_search(&node).expect("every node is listed");
+        // A receiver's BDP: its link's rate times the longest way to it and back.
+        let mut bdp = vec![0_u64; nodes.len()];
+        for wire in wires {
+            let bytes = wire.rate.bytes_in(wire.rtt).get();
+            let known = &mut bdp[place(wire.node)];
+            *known = (*known).max(bytes);
+        }
+        let of = |share: Ratio, bytes: u64| share.of_bytes(Bytes::new(bytes)).get();
+        let least = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX).max(mss);
+        let receivers: Vec<ReceivingHost> = bdp
+            .iter()
+            .map(|&bdp| ReceivingHost {
+                bucket: least(of(settings.bucket, bdp)),
+                outstanding: 0,
+                waiting: VecDeque::new(),
+                asked: 0,
+                turns: 0,
+                bounds: Bounds {
+                    step: mss,
+                    most: least(of(settings.sender_bucket, bdp)),
+                    gain: settings.gain.get() as u32,
+                },
+            })
+            .collect();
+        let end = |(index, wire): (usize, &AccessLink)| {
+            // The receiver of what this end sends is at the other one.
+            let peer = bdp[place(wires[index ^ 1].node)];
+            let receiver = place(wire.node);
+            let backlog = Bytes::new(of(settings.sender_threshold, peer));
+            SirdEnd {
+                outgoing: OutStream::default(),
+                incoming: InStream {
+                    delivered: 0,
+                    islands: Vec::new(),
+                    expected: 0,
+                    wanting: VecDeque::new(),
+                    outstanding: 0,
+                    bucket: SenderBucket::new(&receivers[receiver].bounds),
+                    place: None,
+                    deadline: None,
+                    backoff: 0,
+                    timeouts: 0,
+                },
+                control: VecDeque::new(),
+                receiver: receiver as u32,
+                congested_after: wire.rate.time_to_send(backlog).get(),
+                unscheduled: of(settings.unscheduled, peer),
+            }
+        };
+        let ends = wires.iter().enumerate().map(end).collect();
+        let flags = if timestamps { Flags::TIMESTAMP } else { Flags::NONE };
+        Self {
+            ends,
+            receivers,
+            policy: settings.policy,
+            mss,
+            flags,
+            timeout: settings.timeout.get(),
+            touched: Vec::new(),
+            counters: SirdCounters::default(),
+        }
+    }
+
+    /// The largest bucket of a receiver in bytes.
+    pub(super) fn bucket_max(&self) -> u32 {
+        self.receivers.iter().map(|receiver| receiver.bucket).max().unwrap_or(0)
+    }
+
+    /// Takes a message of so many bytes; returns the stream offset behind its last byte.
+    pub(super) fn write_message(&mut self, index: EndIndex, bytes: u64) -> u64 {
+        let end = &mut self.ends[index as usize];
+        let out = &mut end.outgoing;
+        let start = out.written;
+        out.written += bytes;
+        out.messages.push_back(OutMessage { start, end: out.written, scheduled: bytes > end.unscheduled });
+        out.unasked += 1;
+        out.written
+    }
+
+    /// Writes the next packet of an end to `to`. Returns whether there is one; `backlog` is the time in picoseconds for which
+    /// the end's link is busy.
+    pub(super) fn write_transmit(
+        &mut self,
+        index: EndIndex,
+        now: u64,
+        backlog: u64,
+        to: &mut Segment,
+    ) -> bool {
+        let end = &mut self.ends[index as usize];
+        if let Some(packet) = end.control.pop_front() {
+            *to = packet.segment(0, self.flags);
+            return true;
+        }
+        let out = &mut end.outgoing;
+        let wait = (2 * self.timeout) << out.backoff;
+        while out.unasked > 0 {
+            let message = out.messages[out.messages.len() - out.unasked];
+            out.unasked -= 1;
+            out.deadline = Some(now + wait);
+            if message.scheduled {
+                let OutMessage { start, end, scheduled } = message;
+                self.counters.requests += 1;
+                *to = Packet::Request { start, end, scheduled }.segment(0, self.flags);
+                return true;
+            }
+        }
+        let is_copy = !out.resend.is_empty();
+        let (offset, until, message) = if let Some(range) = out.resend.front_mut() {
+            // Messages acknowledged meanwhile need not be sent again.
+            range.0 = range.0.max(out.messages.front().map_or(range.1, |message| message.start));
+            let Some(&message) = out.messages.iter().find(|message| message.end > range.0) else {
+                out.resend.clear();
+                return self.write_transmit(index, now, backlog, to);
+            };
+            if range.0 >= range.1 {
+                out.resend.pop_front();
+                return self.write_transmit(index, now, backlog, to);
+            }
+            let offset = range.0;
+            let until = range.1.min(message.end).min(offset + u64::from(self.mss));
+            range.0 = until;
+            if range.0 >= range.1 {
+                out.resend.pop_front();
+            }
+            (offset, until, message)
+        } else {
+            let sent = out.sent;
+            let Some(&message) = out.messages.iter().find(|message| message.end > sent) else { return false };
+            let limit = if message.scheduled { out.credited.min(message.end) } else { message.end };
+            let until = limit.min(sent + u64::from(self.mss));
+            if until <= sent {
+                return false;
+            }
+            out.sent = until;
+            (sent, until, message)
+        };
+        out.deadline = Some(now + wait);
+        let payload = (until - offset) as u16;
+        let congested = backlog > end.congested_after;
+        out.segments += 1;
+        self.counters.packets += 1;
+        self.counters.congested += u64::from(congested);
+        if is_copy {
+            out.retransmits += 1;
+            self.counters.retransmits += 1;
+        } else if !message.scheduled {
+            self.counters.unscheduled_bytes += u64::from(payload);
+        }
+        let copy = if is_copy { Flags::RETRANSMISSION } else { Flags::NONE };
+        let packet =
+            Packet::Data { offset, message_end: message.end, scheduled: message.scheduled, congested };
+        *to = packet.segment(payload, self.flags | Flags::ECT | copy);
+        true
+    }
+
+    /// Handles a packet. Ends that have to send control packets are added to `touched`.
+    pub(super) fn handle_segment(&mut self, index: EndIndex, now: u64, segment: &Segment) {
+        match Packet::of(segment) {
+            Packet::Data { offset, message_end, scheduled, congested } => {
+                let until = offset + u64::from(segment.payload);
+                let marked = segment.flags.contains(Flags::CE);
+                self.handle_data(index, now, [offset, until, message_end], scheduled, [marked, congested]);
+            }
+            Packet::Request { start, end, scheduled } => {
+                self.handle_request(index, now, [start, end], scheduled);
+            }
+            Packet::Credit { until } => {
+                let out = &mut self.ends[index as usize].outgoing;
+                out.credited = out.credited.max(until);
+                out.backoff = 0;
+            }
+            Packet::Resend { start, end } => {
+                let out = &mut self.ends[index as usize].outgoing;
+                // The receiver would not miss what it has not given credit for.
+                out.credited = out.credited.max(end);
+                out.backoff = 0;
+                let range = (start, end.min(out.sent));
+                let is_known = out.resend.iter().any(|known| known.0 <= range.0 && known.1 >= range.1);
+                if range.0 < range.1 && !is_known {
+                    out.resend.push_back(range);
+                }
+            }
+            Packet::Arrived { until } => {
+                let out = &mut self.ends[index as usize].outgoing;
+                out.arrived = out.arrived.max(until);
+                out.backoff = 0;
+                while out.messages.front().is_some_and(|message| message.end <= until) {
+                    out.messages.pop_front();
+                }
+                if out.messages.is_empty() {
+                    out.deadline = None;
+                }
+            }
+        }
+    }
+
+    fn handle_data(
+        &mut self,
+        index: EndIndex,
+        now: u64,
+        [offset, until, message_end]: [u64; 3],
+        scheduled: bool,
+        [marked, congested]: [bool; 2],
+    ) {
+        let end = &mut self.ends[index as usize];
+        let receiver = &mut self.receivers[end.receiver as usize];
+        let incoming = &mut end.incoming;
+        let new = incoming.cover(offset, until) as u32;
+        if scheduled {
+            // Credit comes back with the data.
+            incoming.outstanding -= new;
+            receiver.outstanding -= new;
+            self.counters.credit_returned += u64::from(new);
+            incoming.bucket.note((until - offset) as u32, marked, congested, &receiver.bounds);
+        } else {
+            incoming.expected = incoming.expected.max(message_end);
+        }
+        if new > 0 {
+            incoming.backoff = 0;
+        }
+        incoming.deadline = (incoming.delivered < incoming.expected).then_some(now + self.timeout);
+        if incoming.delivered >= message_end {
+            self.acknowledge(index);
+        }
+        self.reconsider(index);
+        self.give(index, now);
+    }
+
+    fn handle_request(&mut self, index: EndIndex, now: u64, [start, until]: [u64; 2], scheduled: bool) {
+        let end = &mut self.ends[index as usize];
+        let incoming = &mut end.incoming;
+        if until <= incoming.delivered {
+            self.acknowledge(index);
+        } else if !scheduled {
+            // It was sent, and it has not arrived.
+            incoming.expected = incoming.expected.max(until);
+            self.miss(index, now);
+        } else if start < incoming.expected && !incoming.wanting.iter().any(|message| message.start == start)
+        {
+            // All of its credit was given; if the last of it was lost, this replaces it.
+            end.control.push_back(Packet::Credit { until: incoming.expected });
+            self.counters.credits += 1;
+            self.touched.push(index);
+        } else if let Some(message) = incoming.wanting.iter().find(|message| message.start == start) {
+            if message.credited > start {
+                end.control.push_back(Packet::Credit { until: message.credited });
+                self.counters.credits += 1;
+                self.touched.push(index);
+            }
+        } else {
+            let receiver = &mut self.receivers[end.receiver as usize];
+            receiver.asked += 1;
+            let message = InMessage { start, end: until, credited: start, number: receiver.asked };
+            let place = incoming.wanting.partition_point(|message| message.start < start);
+            incoming.wanting.insert(place, message);
+        }
+        self.reconsider(index);
+        self.give(index, now);
+    }
+
+    /// Acknowledges a whole message.
+    fn acknowledge(&mut self, index: EndIndex) {
+        let end = &mut self.ends[index as usize];
+        let packet = Packet::Arrived { until: end.incoming.delivered };
+        match end.control.back_mut() {
+            Some(last @ Packet::Arrived { .. }) => *last = packet,
+            _ => {
+                end.control.push_back(packet);
+                self.counters.acknowledgements += 1;
+                self.touched.push(index);
+            }
+        }
+    }
+
+    /// Asks for all bytes that are overdue, and sets the next timeout.
+    fn miss(&mut self, index: EndIndex, now: u64) {
+        let end = &mut self.ends[index as usize];
+        let incoming = &mut end.incoming;
+        for (start, until) in incoming.gaps().take(RESENDS_MAX) {
+            end.control.push_back(Packet::Resend { start, end: until });
+            self.counters.resends += 1;
+        }
+        incoming.deadline = Some(now + (self.timeout << incoming.backoff));
+        self.touched.push(index);
+    }
+
+    /// Updates an end's place in the queue of the ends that wait for credit.
+    fn reconsider(&mut self, index: EndIndex) {
+        let end = &mut self.ends[index as usize];
+        let receiver = &mut self.receivers[end.receiver as usize];
+        let incoming = &mut end.incoming;
+        let place = incoming.wanting.front().and_then(|message| {
+            // What lies before it must be known, so that credit is one offset.
+            (message.start <= incoming.expected).then(|| match self.policy {
+                CreditPolicy::SmallestRemaining => (message.end - message.credited, message.number),
+                CreditPolicy::RoundRobin => {
+                    (incoming.place.map_or(receiver.turns, |place| place.0), message.number)
+                }
+            })
+        });
+        if place == incoming.place {
+            return;
+        }
+        receiver.move_sender(index, incoming.place, place);
+        incoming.place = place;
+    }
+
+    /// Gives credit of an end's host to the ends that wait for it, in their order, while there is any.
+    fn give(&mut self, index: EndIndex, now: u64) {
+        let place = self.ends[index as usize].receiver as usize;
+        loop {
+            let receiver = &mut self.receivers[place];
+            let room = receiver.bucket - receiver.outstanding;
+            // The smallest grant is larger than the credit left.
+            if self.policy == CreditPolicy::SmallestRemaining
+                && receiver
+                    .waiting
+                    .front()
+                    .is_none_or(|&(remaining, ..)| remaining.min(u64::from(self.mss)) > u64::from(room))
+            {
+                return;
+            }
+            let (ends, mss) = (&self.ends, self.mss);
+            let next = receiver.waiting.iter().find_map(|&(_, _, index)| {
+                let incoming = &ends[index as usize].incoming;
+                let message = incoming.wanting.front()?;
+                let bytes = (message.end - message.credited).min(u64::from(mss)) as u32;
+                (incoming.outstanding + bytes <= incoming.bucket.bytes()).then_some((index, bytes))
+            });
+            let Some((index, bytes)) = next else { return };
+            if bytes > room {
+                return;
+            }
+            let end = &mut self.ends[index as usize];
+            let incoming = &mut end.incoming;
+            let message = incoming.wanting.front_mut().expect("it wants credit");
+            message.credited += u64::from(bytes);
+            let until = message.credited;
+            if message.credited == message.end {
+                incoming.wanting.pop_front();
+            }
+            incoming.expected = incoming.expected.max(until);
+            incoming.deadline.get_or_insert(now + self.timeout);
+            incoming.outstanding += bytes;
+            receiver.outstanding += bytes;
+            self.counters.outstanding_max = self.counters.outstanding_max.max(receiver.outstanding);
+            self.counters.credit_bytes += u64::from(bytes);
+            if let Some(Packet::Credit { until: last }) = end.control.back_mut() {
+                *last = until;
+            } else {
+                end.control.push_back(Packet::Credit { until });
+                self.counters.credits += 1;
+                self.touched.push(index);
+            }
+            if self.policy == CreditPolicy::RoundRobin {
+                // Behind all others.
+                receiver.turns += 1;
+                receiver.move_sender(index, incoming.place.take(), None);
+            }
+            self.reconsider(index);
+        }
+    }
+
+    /// The next timeout of an end; `u64::MAX` without one.
+    #[inline]
+    pub(super) fn poll_deadline(&self, index: EndIndex) -> u64 {
+        let end = &self.ends[index as usize];
+        let incoming = end.incoming.deadline.unwrap_or(u64::MAX);
+        incoming.min(end.outgoing.deadline.unwrap_or(u64::MAX))
+    }
+
+    /// Handles the timeouts of an end. Returns whether data did not arrive in time.
+    pub(super) fn handle_deadline(&mut self, index: EndIndex, now: u64) -> bool {
+        let end = &mut self.ends[index as usize];
+        let has_missed = end.incoming.deadline.is_some_and(|deadline| deadline <= now);
+        let out = &mut end.outgoing;
+        if out.deadline.is_some_and(|deadline| deadline <= now) {
+            out.backoff = (out.backoff + 1).min(BACKOFF_MAX);
+            out.deadline = Some(now + ((2 * self.timeout) << out.backoff));
+            if let Some(&OutMessage { start, end: until, scheduled }) = out.messages.front() {
+                end.control.push_back(Packet::Request { start, end: until, scheduled });
+                self.counters.requests += 1;
+            } else {
+                out.deadline = None;
+            }
+        }
+        if has_missed {
+            let incoming = &mut end.incoming;
+            incoming.backoff = (incoming.backoff + 1).min(BACKOFF_MAX);
+            incoming.timeouts += 1;
+            self.counters.timeouts += 1;
+            self.miss(index, now);
+        }
+        has_missed
+    }
+
+    /// Bytes that an end has received without a gap.
+    #[inline]
+    pub(super) fn delivered_bytes(&self, index: EndIndex) -> u64 {
+        self.ends[index as usize].incoming.delivered
+    }
+
+    /// Bytes written at an end, and those acknowledged.
+    pub(super) fn written_and_arrived(&self, index: EndIndex) -> [u64; 2] {
+        let out = &self.ends[index as usize].outgoing;
+        [out.written, out.arrived]
+    }
+
+    /// The counters of an end in TCP's terms; timeouts are those of its receiver.
+    pub(super) fn end_stats(&self, index: EndIndex) -> Stats {
+        let out = &self.ends[index as usize].outgoing;
+        let timeouts = self.ends[index as usize ^ 1].incoming.timeouts;
+        Stats { segments: out.segments, retransmits: out.retransmits, timeouts, ..Stats::default() }
+    }
+
+    /// Asserts that no credit was lost or invented.
+    ///
+    /// # Panics
+    /// If it was.
+    pub(super) fn assert_credit_conserved(&self) {
+        let mut outstanding = vec![0_u64; self.receivers.len()];
+        for end in &self.ends {
+            outstanding[end.receiver as usize] += u64::from(end.incoming.outstanding);
+        }
+        for (receiver, sum) in self.receivers.iter().zip(&outstanding) {
+            assert_eq!(*sum, u64::from(receiver.outstanding), "credit is unaccounted for");
+            assert!(receiver.outstanding <= receiver.bucket, "more credit than the bucket holds");
+        }
+        let outstanding: u64 = outstanding.iter().sum();
+        let counters = &self.counters;
+        assert_eq!(
+            counters.credit_bytes,
+            counters.credit_returned + outstanding,
+            "credit was lost or invented"
+        );
+        for index in 0..self.ends.len() as EndIndex {
+            let [written, arrived] = self.written_and_arrived(index);
+            let delivered = self.delivered_bytes(crate::index::peer(index));
+            assert!(delivered <= written, "more was delivered than written");
+            assert!(arrived <= delivered, "more was acknowledged than delivered");
+        }
+    }
+}
