@@ -107,7 +107,18 @@ pub(crate) enum Failure {
     Tap(#[from] fanin_testbed::TapError),
     /// A live system did not keep what it promises.
     #[error("the audit failed: {0}")]
-    Audit(#[from] fanin_node::audit::Finding),
+    Audit(#[from] fanin_node::audit::AuditFailure),
+    /// A run assigned no event.
+    #[error("no event was assigned: there is nothing to prove")]
+    NothingAssigned,
+    /// Fragments are missing because readouts did not work.
+    #[error("{missing} fragments are missing, and the readouts did not work all the time: {readouts}")]
+    Fragments {
+        /// Fragments.
+        missing: u64,
+        /// The readouts that hung, ended again and again, or were ended by force.
+        readouts: String,
+    },
     /// The network of a live run cannot be built, or its switches do not run.
     #[error(transparent)]
     Bench(#[from] fanin_testbed::live::BenchError),
@@ -225,7 +236,9 @@ impl Failure {
             | Self::Claims { .. }
             | Self::Validation { .. }
             | Self::Check { .. }
-            | Self::Undelivered { .. } => 1,
+            | Self::Undelivered { .. }
+            | Self::NothingAssigned
+            | Self::Fragments { .. } => 1,
             Self::Switch(error) if error.is_unsupported() => 3,
             Self::Tap(fanin_testbed::TapError::NotPermitted) => 3,
             Self::Unprivileged { .. } => 3,

@@ -89,12 +89,13 @@ fn a_replay_is_built_stored_and_identical() {
     }
     assert!(files > 0);
 
-    // The same folder again: what the earlier run left there is its own to remove.
+    // The same folder again: the events that the earlier run stored there are moved aside.
     let output = run(&["--set", "record.queues=[\"tor->collector:0\"]"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("`record.queues` is not written"), "{}", text(&output.stdout));
     assert!(!folder.join("windows.parquet").exists());
-    assert!(text(&output.stdout).contains("each once rejected"), "{}", text(&output.stdout));
+    assert!(folder.join("live.1/data").is_dir() && !folder.join("live.2").exists());
+    assert!(text(&output.stdout).contains(" in the debug stream + 0 lost; "), "{}", text(&output.stdout));
     // A folder of somebody else's is not.
     std::fs::write(folder.join("live/system.toml"), "mine").unwrap();
     let output = run(&[]);
@@ -210,4 +211,72 @@ fn what_a_killed_run_left_in_the_temporary_folder_is_removed() {
     assert!(!dead.exists() && alive.exists(), "the run of a living process keeps its folder");
     assert!(!cleaned().contains("1 folders"));
     std::fs::remove_dir_all(&temporary).unwrap();
+}
+
+/// The numbers of processes of a role that read this file.
+fn processes_in_role(file: &Path, role: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let words: Vec<&[u8]> = line.split(|&byte| byte == 0).collect();
+        if words.contains(&role.as_bytes()) && words.contains(&file.to_str().unwrap().as_bytes()) {
+            found.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    found
+}
+
+#[test]
+fn events_that_frozen_loggers_cost_are_counted_and_named() {
+    let folder = folder("frozen");
+    let out = folder.to_str().unwrap();
+    let json = folder.join("told.json");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fanin"));
+    command.args(["run", "replay", "--loopback", "--out", out, "--json", json.to_str().unwrap()]).args(SMALL);
+    command.args(["--set", "logger.hosts=2", "--set", "live.drain=1 s", "--set", "run.duration=3 s"]);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    let journal = folder.join("live/supervisor.journal");
+    while std::fs::read_to_string(&journal).unwrap_or_default().matches(" completed ").count() < 10 {
+        assert!(Instant::now() < until, "nothing happens");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // A second run into the folder is refused, and costs the first one nothing.
+    let second =
+        fanin(&[&["run", "replay", "--loopback", "--out", out, "--overwrite"][..], &SMALL[..]].concat());
+    assert_eq!(second.status.code(), Some(2));
+    assert!(text(&second.stderr).contains("another run works in"), "{}", text(&second.stderr));
+    let system = folder.canonicalize().unwrap().join("live/system.toml");
+    let loggers = processes_in_role(&system, "logger");
+    assert_eq!(loggers.len(), 2);
+    for logger in loggers {
+        assert!(Command::new("kill").args(["-STOP", &logger]).status().unwrap().success());
+    }
+    let output = child.wait_with_output().unwrap();
+    let (said, complaint) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{said}{complaint}");
+    assert!(complaint.contains("events were lost, assigned and never finished with: "), "{complaint}");
+    assert!(said.contains("ended by force: logger-0, logger-1"), "{said}");
+    let summary: serde_json::Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    let events = &summary["events"];
+    let count = |key: &str| events[key].as_u64().unwrap_or_default();
+    assert!(count("lost") > 0, "{events}");
+    assert_eq!(
+        count("assigned"),
+        count("rejected") + count("stored") + count("debug") + count("lost"),
+        "{events}"
+    );
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn the_verdict_is_told_even_where_the_tables_cannot_be_written() {
+    let folder = folder("verdict");
+    std::fs::create_dir_all(folder.join("events.parquet")).unwrap();
+    let out = folder.to_str().unwrap();
+    let output = fanin(&[&["run", "replay", "--loopback", "--out", out][..], &SMALL[..]].concat());
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("events.parquet"), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("events assigned = "), "{}", text(&output.stdout));
+    std::fs::remove_dir_all(folder).unwrap();
 }

@@ -1,6 +1,7 @@
 //! Proof that no event was lost or counted twice.
 
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use crate::{L1Id, Outcome, Record, What};
 
@@ -108,48 +109,74 @@ impl Auditor {
         }
     }
 
+    /// The events of which something was recorded, by L1 ID.
+    pub fn events(&self) -> impl Iterator<Item = L1Id> {
+        self.events.keys().copied()
+    }
+
+    /// Leaves an event out: a part of its records is gone.
+    pub fn forget(&mut self, event: L1Id) {
+        self.events.remove(&event);
+    }
+
     /// Whether the rule holds now, when everything should be finished.
     ///
     /// # Errors
     /// The first event that breaks it. Without loggers, an event in the debug stream is on no disk.
     pub fn finish(&self, loggers: bool) -> Result<Totals, AuditError> {
+        let (totals, breaches) = self.account(loggers);
+        breaches.first().map_or(Ok(totals), |first| Err(*first))
+    }
+
+    /// Every event that breaks the rule, by L1 ID, and the totals: assigned events, and what became of those that keep it.
+    pub fn account(&self, loggers: bool) -> (Totals, Vec<AuditError>) {
         let mut totals = Totals::default();
+        let mut breaches = Vec::new();
         for (&event, life) in &self.events {
-            let Life { assigned, completed, stored, reassigned, resent, outcome } = *life;
-            if assigned == 0 {
-                return Err(AuditError::NeverAssigned(event));
-            }
-            if assigned > reassigned + 1 {
-                return Err(AuditError::AssignedTwice { event, assigned, reassigned });
-            }
-            let Some(outcome) = outcome else { return Err(AuditError::Lost(event)) };
-            if completed > 1 {
-                return Err(AuditError::CompletedTwice { event, completed });
-            }
-            let explained = reassigned > 0 || resent;
-            let on_disk = match outcome {
-                Outcome::Rejected | Outcome::Accepted => false,
-                Outcome::Stored => true,
-                Outcome::Debug => loggers,
-            };
-            match (on_disk, stored) {
-                (true, 0) => return Err(AuditError::NotOnDisk(event)),
-                (true, copies @ 2..) if !explained => {
-                    return Err(AuditError::StoredTwice { event, copies });
+            totals.assigned += u64::from(life.assigned > 0);
+            match life.check(event, loggers) {
+                Ok((outcome, on_disk)) => {
+                    totals.duplicates += u64::from(life.stored.saturating_sub(u32::from(on_disk)));
+                    match outcome {
+                        Outcome::Rejected => totals.rejected += 1,
+                        Outcome::Accepted => totals.accepted += 1,
+                        Outcome::Stored => totals.stored += 1,
+                        Outcome::Debug => totals.debug += 1,
+                    }
                 }
-                (false, 1..) if !explained => return Err(AuditError::RejectedOnDisk(event)),
-                _ => {}
-            }
-            totals.assigned += 1;
-            totals.duplicates += u64::from(stored.saturating_sub(u32::from(on_disk)));
-            match outcome {
-                Outcome::Rejected => totals.rejected += 1,
-                Outcome::Accepted => totals.accepted += 1,
-                Outcome::Stored => totals.stored += 1,
-                Outcome::Debug => totals.debug += 1,
+                Err(breach) => breaches.push(breach),
             }
         }
-        Ok(totals)
+        (totals, breaches)
+    }
+}
+
+impl Life {
+    /// The outcome of an event that keeps the rule, and whether it has to be on disk.
+    fn check(&self, event: L1Id, loggers: bool) -> Result<(Outcome, bool), AuditError> {
+        let Self { assigned, completed, stored, reassigned, resent, outcome } = *self;
+        if assigned == 0 {
+            return Err(AuditError::NeverAssigned(event));
+        }
+        if assigned > reassigned + 1 {
+            return Err(AuditError::AssignedTwice { event, assigned, reassigned });
+        }
+        let Some(outcome) = outcome else { return Err(AuditError::Lost(event)) };
+        if completed > 1 {
+            return Err(AuditError::CompletedTwice { event, completed });
+        }
+        let explained = reassigned > 0 || resent;
+        let on_disk = match outcome {
+            Outcome::Rejected | Outcome::Accepted => false,
+            Outcome::Stored => true,
+            Outcome::Debug => loggers,
+        };
+        match (on_disk, stored) {
+            (true, 0) => Err(AuditError::NotOnDisk(event)),
+            (true, copies @ 2..) if !explained => Err(AuditError::StoredTwice { event, copies }),
+            (false, 1..) if !explained => Err(AuditError::RejectedOnDisk(event)),
+            _ => Ok((outcome, on_disk)),
+        }
     }
 }
 

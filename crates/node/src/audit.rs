@@ -1,6 +1,7 @@
 //! Proof from journals and files that no event was lost, doubled without a reason, or damaged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use fanin_dataflow::{AuditError, Auditor, L1Id, Outcome, Record, Stream, Totals, What};
@@ -10,22 +11,40 @@ use fanin_units::Instant;
 use crate::journal::{self, JournalError};
 use crate::store::{WRITING, stream_name};
 
-/// What was found.
+/// Findings that [`AuditFailure`] prints, and events that one of them names.
+const SHOWN_MAX: usize = 10;
+
+/// What to audit, when all processes of a system have ended.
+#[derive(Debug, Clone, Copy)]
+pub struct AuditScope<'a> {
+    /// The folder with the journals of all processes.
+    pub folder: &'a Path,
+    /// The folder with the files of stored events.
+    pub data: &'a Path,
+    /// Whether the system has loggers.
+    pub loggers: bool,
+    /// Events that were assigned for certain: fewer in the journals are a finding.
+    pub assigned_min: u64,
+}
+
+/// What became of the events of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Audit {
-    /// What became of the events.
+    /// The events by outcome.
     pub totals: Totals,
     /// Files that were read.
     pub files: u64,
     /// Events in them.
     pub events: u64,
-    /// Fragments in them that never came, and say so.
+    /// Fragments in them that are marked missing.
     pub missing: u64,
-    /// Checksums that were made again and are right.
+    /// Checksums that were computed again and are right.
     pub checksums: u64,
+    /// Events about which nothing can be proven, because `live.journal_parts` had the older journals deleted.
+    pub unproven: u64,
 }
 
-/// The first thing that is not as it was promised.
+/// One thing that is not as it was promised.
 #[derive(Debug, thiserror::Error)]
 pub enum Finding {
     /// A journal cannot be read.
@@ -34,20 +53,44 @@ pub enum Finding {
     /// A file cannot be read.
     #[error("cannot read {}: {error}", path.display())]
     Io {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         error: std::io::Error,
     },
     /// A file has faults.
     #[error("{}: {faults} faults; the first: {first}", path.display())]
     Faults {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// How many.
+        /// Their number.
         faults: u64,
         /// The first.
         first: String,
+    },
+    /// The journals hold fewer assignments than there were.
+    #[error(
+        "the journals in {} have {found} assigned events, and at least {seen} were assigned: journals were deleted",
+        folder.display()
+    )]
+    FewerAssigned {
+        /// The folder of the journals.
+        folder: PathBuf,
+        /// Assigned events in the journals.
+        found: u64,
+        /// Assigned events that were seen while the system ran.
+        seen: u64,
+    },
+    /// Events were assigned and never finished with.
+    #[error("{} of {assigned} events were lost, assigned and never finished with: {}{}",
+        events.len(), list_of(events), on_disk_note(*on_disk))]
+    Lost {
+        /// Assigned events.
+        assigned: u64,
+        /// The lost ones.
+        events: Vec<L1Id>,
+        /// How many of them are on disk, although no process said so before the end.
+        on_disk: u64,
     },
     /// An event breaks the rule.
     #[error(transparent)]
@@ -55,17 +98,23 @@ pub enum Finding {
     /// A logger said that an event is on disk, and no file has it.
     #[error("a logger's journal has event {0} as stored, but no file has it")]
     NotInFiles(L1Id),
-    /// An event is in a stream that does not suit its outcome.
+    /// The supervisor was told that an event is rejected, and no collector's journal has such a decision.
+    #[error("event {0} was rejected, but no collector's journal has a processor's decision to reject it")]
+    NotDecided(L1Id),
+    /// An event was rejected and is on disk, and was not taken from a collector meanwhile.
+    #[error("event {0} was both rejected and stored")]
+    RejectedAndStored(L1Id),
+    /// An event is in a stream that does not fit its outcome.
     #[error("event {event} ended as {outcome:?}, but the {stream} stream has it alone")]
     WrongStream {
         /// The event.
         event: L1Id,
-        /// How it ended.
+        /// Its outcome.
         outcome: Outcome,
-        /// Where it is.
+        /// The stream that has it.
         stream: &'static str,
     },
-    /// An event in a file lacks more fragments than its collector knew of, or says of fewer.
+    /// An event on disk has another number of missing fragments than its collector shipped it with.
     #[error(
         "event {event} has {stored} fragments marked missing on disk; its collector shipped it with {shipped}"
     )]
@@ -79,6 +128,52 @@ pub enum Finding {
     },
 }
 
+/// The verdict on a run that did not keep its promises.
+#[derive(Debug)]
+pub struct AuditFailure {
+    /// What became of the other events.
+    pub audit: Audit,
+    /// All that is wrong; at least one.
+    pub findings: Vec<Finding>,
+}
+
+impl std::error::Error for AuditFailure {}
+
+impl fmt::Display for AuditFailure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, finding) in self.findings.iter().take(SHOWN_MAX).enumerate() {
+            out.write_str(if number == 0 { "" } else { "\n  " })?;
+            finding.fmt(out)?;
+        }
+        match self.findings.len() {
+            count if count > SHOWN_MAX => write!(out, "\n  and {} more", count - SHOWN_MAX),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl AuditFailure {
+    /// Assigned events that were never finished with.
+    pub fn lost(&self) -> u64 {
+        let lost = |finding: &Finding| match finding {
+            Finding::Lost { events, .. } => events.len() as u64,
+            _ => 0,
+        };
+        self.findings.iter().map(lost).sum()
+    }
+}
+
+/// The first few events by their L1 IDs.
+fn list_of(events: &[L1Id]) -> String {
+    let shown: Vec<String> = events.iter().take(SHOWN_MAX).map(|event| event.0.to_string()).collect();
+    let more = events.len() - shown.len();
+    shown.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() }
+}
+
+fn on_disk_note(on_disk: u64) -> String {
+    if on_disk == 0 { String::new() } else { format!("; {on_disk} of them are on disk all the same") }
+}
+
 /// What the files say of an event.
 #[derive(Debug, Default, Clone)]
 struct OnDisk {
@@ -87,76 +182,171 @@ struct OnDisk {
     missing: Vec<u32>,
 }
 
-/// Reads all journals in a system's folder and all files of stored events in `data`, when all its processes have ended.
+/// What the journals say of all events, beyond the rule that [`Auditor`] checks.
+#[derive(Debug, Default)]
+struct Trails {
+    auditor: Auditor,
+    shipped: BTreeMap<L1Id, Vec<u32>>,
+    outcomes: BTreeMap<L1Id, Outcome>,
+    rejected_by_unit: BTreeSet<L1Id>,
+    reassigned: BTreeSet<L1Id>,
+    said_stored: BTreeSet<L1Id>,
+    assigned_at: BTreeMap<L1Id, u128>,
+}
+
+impl Trails {
+    fn note(&mut self, epoch_us: u64, record: &Record) {
+        let event = record.event;
+        match record.what {
+            // The files say whether it is on disk.
+            What::Stored { .. } => {
+                self.said_stored.insert(event);
+                return;
+            }
+            What::Assigned { .. } => {
+                self.assigned_at.entry(event).or_insert_with(|| absolute(epoch_us, record.at));
+            }
+            What::Reassigned { .. } => {
+                self.reassigned.insert(event);
+            }
+            What::Shipped { missing, .. } => self.shipped.entry(event).or_default().push(missing),
+            What::Decided { outcome: Outcome::Rejected, .. } => {
+                self.rejected_by_unit.insert(event);
+            }
+            What::Completed { outcome, .. } => {
+                self.outcomes.insert(event, outcome);
+            }
+            _ => {}
+        }
+        self.auditor.record(record);
+    }
+
+    /// Leaves out the events of which a part of the records was deleted with older journals. Returns their number.
+    fn forget_before(&mut self, covered_since: u128, on_disk: &mut BTreeMap<L1Id, OnDisk>) -> u64 {
+        let first = self.assigned_at.iter().find(|(_, at)| **at >= covered_since).map(|(&event, _)| event);
+        let seen: BTreeSet<L1Id> = self.auditor.events().chain(on_disk.keys().copied()).collect();
+        let is_covered = |event: &L1Id| match self.assigned_at.get(event) {
+            Some(&at) => at >= covered_since,
+            None => first.is_some_and(|first| *event > first),
+        };
+        let gone: Vec<L1Id> = seen.into_iter().filter(|event| !is_covered(event)).collect();
+        for event in &gone {
+            self.auditor.forget(*event);
+            self.outcomes.remove(event);
+            self.said_stored.remove(event);
+            on_disk.remove(event);
+        }
+        gone.len() as u64
+    }
+}
+
+/// Picoseconds since 1970 of a record's time.
+fn absolute(epoch_us: u64, at: Instant) -> u128 {
+    u128::from(epoch_us) * 1_000_000 + u128::from(at.get())
+}
+
+/// Reads all journals of a system and all files of stored events, when all its processes have ended.
 ///
 /// # Errors
-/// The first thing that is not as it was promised.
-pub fn audit(folder: &Path, data: &Path, loggers: bool) -> Result<Audit, Finding> {
+/// Everything that is not as it was promised.
+pub fn audit(scope: &AuditScope<'_>) -> Result<Audit, AuditFailure> {
     let mut audit = Audit::default();
-    let mut on_disk: BTreeMap<L1Id, OnDisk> = BTreeMap::new();
-    for path in list(data)? {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        if !name.contains(".data") {
-            continue;
-        }
-        read_file(&path, &name, &mut audit, &mut on_disk)?;
+    let mut findings = Vec::new();
+    if let Err(finding) = examine(scope, &mut audit, &mut findings) {
+        findings.push(finding);
     }
-    let mut auditor = Auditor::new();
-    let mut shipped: BTreeMap<L1Id, Vec<u32>> = BTreeMap::new();
-    let mut outcomes: BTreeMap<L1Id, Outcome> = BTreeMap::new();
-    for path in list(folder)? {
+    if findings.is_empty() { Ok(audit) } else { Err(AuditFailure { audit, findings }) }
+}
+
+/// # Errors
+/// What makes it impossible to go on: a folder or a journal that cannot be read.
+fn examine(scope: &AuditScope<'_>, audit: &mut Audit, findings: &mut Vec<Finding>) -> Result<(), Finding> {
+    let mut on_disk: BTreeMap<L1Id, OnDisk> = BTreeMap::new();
+    for path in list(scope.data)? {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        if name.contains(".data")
+            && let Err(finding) = read_file(&path, &name, audit, &mut on_disk)
+        {
+            findings.push(finding);
+        }
+    }
+    let mut trails = Trails::default();
+    let mut covered_since = 0;
+    for path in list(scope.folder)? {
         if path.extension().is_none_or(|extension| extension != "journal") {
             continue;
         }
-        let mut not_in_files = None;
-        journal::read(&path, |_, line| {
-            let event = line.record.event;
-            match line.record.what {
-                // Whether it is on disk, the disk says.
-                What::Stored { .. } => {
-                    if !on_disk.contains_key(&event) {
-                        not_in_files = not_in_files.or(Some(event));
-                    }
-                    return;
-                }
-                What::Shipped { missing, .. } => shipped.entry(event).or_default().push(missing),
-                What::Completed { outcome, .. } => {
-                    outcomes.insert(event, outcome);
-                }
-                _ => {}
-            }
-            auditor.record(&line.record);
+        let mut first = None;
+        journal::read(&path, |epoch_us, line| {
+            first.get_or_insert_with(|| absolute(epoch_us, line.record.at));
+            trails.note(epoch_us, &line.record);
         })?;
-        if let Some(event) = not_in_files {
-            return Err(Finding::NotInFiles(event));
+        if journal::follows_deleted(&path).map_err(|error| Finding::Io { path: path.clone(), error })? {
+            covered_since = covered_since.max(first.unwrap_or_default());
         }
     }
+    let found = trails.assigned_at.len() as u64;
+    if covered_since > 0 {
+        audit.unproven = trails.forget_before(covered_since, &mut on_disk);
+    } else if found < scope.assigned_min {
+        let (folder, seen) = (scope.folder.to_owned(), scope.assigned_min);
+        findings.push(Finding::FewerAssigned { folder, found, seen });
+    }
+    let not_in_files = trails.said_stored.iter().filter(|event| !on_disk.contains_key(event));
+    findings.extend(not_in_files.map(|&event| Finding::NotInFiles(event)));
     for (&event, found) in &on_disk {
-        for (copies, stream) in [(found.physics, Stream::Physics), (found.debug, Stream::Debug)] {
-            for _ in 0..copies {
-                let what = What::Stored { collector: 0, stream, missing: 0 };
-                auditor.record(&Record { at: Instant::START, event, what });
-            }
-        }
-        let outcome = outcomes.get(&event).copied();
-        let wrong = match outcome {
-            Some(Outcome::Stored) if found.physics == 0 => Some(Stream::Debug),
-            Some(Outcome::Debug) if found.debug == 0 => Some(Stream::Physics),
-            _ => None,
-        };
-        if let (Some(stream), Some(outcome)) = (wrong, outcome) {
-            return Err(Finding::WrongStream { event, outcome, stream: stream_name(stream) });
-        }
-        let known = shipped.get(&event).map(Vec::as_slice).unwrap_or_default();
-        for &stored in &found.missing {
-            if !known.contains(&stored) {
-                let shipped = known.last().copied().unwrap_or_default();
-                return Err(Finding::Missing { event, stored, shipped });
-            }
+        check_stored(event, found, &mut trails, findings);
+    }
+    for (&event, _) in trails.outcomes.iter().filter(|(_, outcome)| **outcome == Outcome::Rejected) {
+        if !trails.rejected_by_unit.contains(&event) {
+            findings.push(Finding::NotDecided(event));
+        } else if on_disk.contains_key(&event) && !trails.reassigned.contains(&event) {
+            findings.push(Finding::RejectedAndStored(event));
         }
     }
-    audit.totals = auditor.finish(loggers)?;
-    Ok(audit)
+    let (totals, breaches) = trails.auditor.account(scope.loggers);
+    audit.totals = totals;
+    let (mut lost, mut lost_on_disk) = (Vec::new(), 0);
+    for breach in breaches {
+        match breach {
+            AuditError::Lost(event) => {
+                lost_on_disk += u64::from(on_disk.contains_key(&event));
+                lost.push(event);
+            }
+            AuditError::RejectedOnDisk(event) if trails.outcomes.get(&event) == Some(&Outcome::Rejected) => {}
+            breach => findings.push(breach.into()),
+        }
+    }
+    if !lost.is_empty() {
+        let finding = Finding::Lost { assigned: totals.assigned, events: lost, on_disk: lost_on_disk };
+        // What was lost is said first.
+        findings.insert(0, finding);
+    }
+    Ok(())
+}
+
+/// Checks an event on disk against the journals, and notes its copies for the auditor.
+fn check_stored(event: L1Id, found: &OnDisk, trails: &mut Trails, findings: &mut Vec<Finding>) {
+    for (copies, stream) in [(found.physics, Stream::Physics), (found.debug, Stream::Debug)] {
+        for _ in 0..copies {
+            let what = What::Stored { collector: 0, stream, missing: 0 };
+            trails.auditor.record(&Record { at: Instant::START, event, what });
+        }
+    }
+    let outcome = trails.outcomes.get(&event).copied();
+    let wrong = match outcome {
+        Some(Outcome::Stored) if found.physics == 0 => Some(Stream::Debug),
+        Some(Outcome::Debug) if found.debug == 0 => Some(Stream::Physics),
+        _ => None,
+    };
+    if let (Some(stream), Some(outcome)) = (wrong, outcome) {
+        findings.push(Finding::WrongStream { event, outcome, stream: stream_name(stream) });
+    }
+    let known = trails.shipped.get(&event).map(Vec::as_slice).unwrap_or_default();
+    if let Some(&stored) = found.missing.iter().find(|stored| !known.contains(stored)) {
+        let shipped = known.last().copied().unwrap_or_default();
+        findings.push(Finding::Missing { event, stored, shipped });
+    }
 }
 
 fn list(folder: &Path) -> Result<Vec<PathBuf>, Finding> {

@@ -209,6 +209,21 @@ fn parts(path: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     Ok(parts)
 }
 
+/// Whether older journals of the same process were deleted, this being the oldest that is left.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn follows_deleted(path: &Path) -> io::Result<bool> {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    // `PROCESS.NUMBER.journal`; numbers begin at 1. The newest journal has no number, and those before it do.
+    let mut words = name.rsplit('.').skip(1);
+    let (Some(number), Some(process)) = (words.next(), words.next()) else { return Ok(false) };
+    let Ok(number) = number.parse::<u64>() else { return Ok(false) };
+    let oldest =
+        parts(&path.with_file_name(format!("{process}.{EXTENSION}")))?.first().map(|&(oldest, _)| oldest);
+    Ok(number > 1 && oldest == Some(number))
+}
+
 /// Up to where the file consists of whole lines.
 pub(crate) fn whole_lines(file: &mut File) -> io::Result<u64> {
     const BLOCK: u64 = 64 << 10;

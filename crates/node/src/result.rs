@@ -22,7 +22,8 @@ pub struct JournalTables {
     pub start_unix_us: u64,
 }
 
-/// Reads the journals of a run; `racks` has the rack of each collector.
+/// Reads the journals of a run that has ended; `racks` has the rack of each collector. An event that no process finished
+/// with is lost.
 ///
 /// # Errors
 /// If a journal cannot be read.
@@ -61,6 +62,11 @@ pub fn told(folder: &Path, racks: &[u32]) -> Result<JournalTables, JournalError>
     let mut rows: BTreeMap<L1Id, EventRow> = BTreeMap::new();
     for (record, data) in &records {
         note(&mut rows, &mut told, record, *data, start, racks);
+    }
+    for row in rows.values_mut() {
+        if matches!(row.outcome, RowOutcome::Assigned | RowOutcome::Collected) {
+            row.outcome = RowOutcome::Lost;
+        }
     }
     told.rows = rows.into_values().collect();
     Ok(told)

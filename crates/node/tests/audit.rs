@@ -5,7 +5,7 @@ mod common;
 use std::path::{Path, PathBuf};
 
 use common::System;
-use fanin_node::audit::audit;
+use fanin_node::audit::{AuditScope, audit};
 
 /// What a spoiler is given: the folder of the journals, and that of the stored events.
 type Spoil = fn(&Path, &Path);
@@ -88,7 +88,7 @@ const SPOILERS: &[(&str, Spoil, &str)] = &[
     (
         "an event was never finished",
         |folder, _| forget(folder, " completed "),
-        "it was assigned and never finished",
+        "events were lost, assigned and never finished with: ",
     ),
     ("an event was finished twice", |folder, _| repeat(folder, " completed "), "was finished with 2 times"),
     (
@@ -97,6 +97,45 @@ const SPOILERS: &[(&str, Spoil, &str)] = &[
         "was assigned 2 times, but taken back 0",
     ),
     ("an event came from nowhere", |folder, _| forget(folder, " assigned "), "was never assigned"),
+    (
+        "no collector decided a rejection",
+        |folder, _| {
+            for path in files(folder, "collector-") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let kept =
+                    text.lines().filter(|line| !(line.contains(" decided ") && line.ends_with(" rejected")));
+                std::fs::write(path, kept.collect::<Vec<_>>().join("\n") + "\n").unwrap();
+            }
+        },
+        "was rejected, but no collector's journal has",
+    ),
+    (
+        "a stored event is said to be rejected",
+        |folder, _| {
+            edit(folder, |lines| {
+                let place = lines.iter().position(|line| line.ends_with(" stored")).unwrap();
+                lines[place] = lines[place].replace(" stored", " rejected");
+            });
+            let event = std::fs::read_to_string(folder.join("supervisor.journal")).unwrap();
+            for path in files(folder, "collector-") {
+                let mut text = std::fs::read_to_string(&path).unwrap();
+                // Every event has such a decision then; only one of them is on disk and said to be rejected.
+                for line in event.lines().filter(|line| line.ends_with(" rejected")) {
+                    let id = line.split(' ').nth(1).unwrap();
+                    text += &format!("1 {id} decided 0 rejected\n");
+                }
+                std::fs::write(path, text).unwrap();
+            }
+        },
+        "was both rejected and stored",
+    ),
+    (
+        "the journals are gone",
+        |folder, _| {
+            files(folder, ".journal").into_iter().for_each(|path| std::fs::remove_file(path).unwrap())
+        },
+        "have 0 assigned events, and at least",
+    ),
 ];
 
 fn copy(from: &Path, to: &Path, part: &str) {
@@ -112,14 +151,16 @@ fn what_is_not_as_promised_is_found() {
     system.work(800);
     let finished = system.finish();
     assert!(finished.audit.totals.stored > 10, "{:?}", finished.audit);
+    let assigned = finished.audit.totals.assigned;
     for (what, spoil, finding) in SPOILERS {
         let folder = finished.folder.join("spoilt");
         let data = folder.join("data");
         copy(&finished.folder, &folder, ".journal");
         copy(&finished.data, &data, ".data");
-        assert_eq!(audit(&folder, &data, true).unwrap(), finished.audit, "before {what}");
+        let scope = AuditScope { folder: &folder, data: &data, loggers: true, assigned_min: assigned };
+        assert_eq!(audit(&scope).unwrap(), finished.audit, "before {what}");
         spoil(&folder, &data);
-        let found = audit(&folder, &data, true).unwrap_err().to_string();
+        let found = audit(&scope).unwrap_err().to_string();
         assert!(found.contains(finding), "{what}: {found}");
         std::fs::remove_dir_all(&folder).unwrap();
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use fanin_dataflow::What;
 use fanin_message::{Closed, Endpoint, Event, Options, Settings, Tls};
-use fanin_node::audit::audit;
+use fanin_node::audit::{AuditScope, audit};
 use fanin_node::config::Role;
 use fanin_node::journal;
 use fanin_node::launch::{LiveSystem, Loopback, Placement, SystemLaunch};
@@ -124,6 +124,7 @@ fn an_encrypted_system_works_survives_a_crash_and_shuts_out_strangers() {
     let launch = SystemLaunch {
         loaded: &loaded,
         folder: &folder,
+        overwrite: false,
         scenario_folder: "".as_ref(),
         data: None,
         program: &common::program(),
@@ -158,8 +159,10 @@ fn an_encrypted_system_works_survives_a_crash_and_shuts_out_strangers() {
     wait(&mut live, so_far + 40);
     live.stop();
     assert_eq!((live.killed(), live.restarts()), (&[][..], 1));
-    let audit =
-        audit(&folder, &live.system().data.clone(), true).unwrap_or_else(|finding| panic!("{finding}"));
+    let data = live.system().data.clone();
+    let assigned_min = live.assigned();
+    let scope = AuditScope { folder: &folder, data: &data, loggers: true, assigned_min };
+    let audit = audit(&scope).unwrap_or_else(|finding| panic!("{finding}"));
     assert!(audit.totals.stored >= 60, "{audit:?}");
     drop(live);
     std::fs::remove_dir_all(base).unwrap();

@@ -32,6 +32,15 @@ pub enum LaunchError {
         /// The folder.
         path: PathBuf,
     },
+    /// Another run works in the folder.
+    #[error(
+        "another run works in {}; wait for its end, or choose another folder with --out",
+        path.display()
+    )]
+    InUse {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A file or folder cannot be used.
     #[error("{}: {error}", path.display())]
     Io {

@@ -3,8 +3,11 @@
 //! A [`Placement`] decides where processes run: [`Loopback`] is this machine as it is; a test network with a namespace for
 //! each host is another.
 
+mod child;
 mod cpu;
 mod error;
+mod follow;
+mod lock;
 mod options;
 mod place;
 mod prepare;
@@ -18,53 +21,55 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 use crate::clock::std_duration;
 use crate::config::{Role, System, loopback_file};
 use crate::names::process_name;
 use crate::roles::processor::PARENT;
 
+use child::ChildProcess;
 use cpu::cpu_seconds;
 use error::READY_MAX;
+use follow::JournalFollower;
 use prepare::{OURS, absolute, prepare};
 
 pub use cpu::ended_cpu_seconds;
 pub use error::{LaunchError, PROCESSES_MAX};
+pub use lock::FolderLock;
 pub use options::{SystemLaunch, processes};
 pub use place::{Loopback, Placement};
 
 /// Beyond what a process may take to finish its work, until it is ended by force.
 const END_MARGIN: Duration = Duration::from_secs(5);
 const TURN: Duration = Duration::from_millis(20);
-/// A process that dies again and again is started again so often, and no more.
-const RESTARTS_MAX: u32 = 20;
-const PAUSE_MIN: Duration = Duration::from_millis(100);
-const PAUSE_MAX: Duration = Duration::from_secs(2);
-
-struct ChildProcess {
-    role: Role,
-    index: u16,
-    name: String,
-    /// `None` between its end and its next start.
-    child: Option<Child>,
-    /// When it is started again.
-    again: Option<Instant>,
-    restarts: u32,
-    started: Instant,
-    status: Option<ExitStatus>,
-}
+/// A process whose main thread does not run for so many times `live.silence_max` hangs, and is ended by force.
+const HANG_SILENCES: u32 = 3;
+/// It hangs no sooner than this, however short `live.silence_max`.
+const HANG_MIN: Duration = Duration::from_secs(3);
+/// How often processes are looked at for that, and the supervisor's journal is read.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// A supervisor that was started again gets so long to open its journal before it is asked to stop.
+const SETTLE_MAX: Duration = Duration::from_secs(2);
 
 /// A system that runs.
 pub struct LiveSystem<P> {
     system: System,
     program: PathBuf,
     place: P,
-    running: Vec<ChildProcess>,
+    children: Vec<ChildProcess>,
     restart: bool,
     metrics: BTreeMap<String, SocketAddr>,
+    follower: JournalFollower,
+    /// An event was assigned: from then on nothing but the plan ends the run.
+    is_ready: bool,
+    looked: Instant,
     restarts: u64,
     killed: Vec<String>,
+    hung: BTreeMap<String, u64>,
+    /// The most quick ends in a row of each process that the system went on without.
+    without: BTreeMap<String, u32>,
+    _lock: FolderLock,
 }
 
 impl<P: Placement> LiveSystem<P> {
@@ -75,7 +80,7 @@ impl<P: Placement> LiveSystem<P> {
     pub fn start(launch: &SystemLaunch<'_>, mut place: P) -> Result<Self, LaunchError> {
         launch.check()?;
         let scenario = &launch.loaded.scenario;
-        prepare(launch.folder)?;
+        let lock = prepare(launch.folder, launch.overwrite)?;
         let io = |path: &Path| {
             let path = path.to_owned();
             move |error| LaunchError::Io { path, error }
@@ -113,32 +118,29 @@ impl<P: Placement> LiveSystem<P> {
                 }
             }
         }
+        let system = System::load(&system_file)?;
         let mut live = Self {
-            system: System::load(&system_file)?,
+            follower: JournalFollower::new(system.journal("supervisor")),
+            system,
             program: launch.program.to_owned(),
             place,
-            running: Vec::new(),
+            children: Vec::new(),
             restart: launch.restart,
             metrics,
+            is_ready: false,
+            looked: Instant::now(),
             restarts: 0,
             killed: Vec::new(),
+            hung: BTreeMap::new(),
+            without: BTreeMap::new(),
+            _lock: lock,
         };
         live.place.ready();
         for (role, count) in roles {
             for index in 0..count as u16 {
-                let child = Some(live.spawn(role, index)?);
+                let child = live.spawn(role, index)?;
                 let name = process_name(role, index);
-                let started = Instant::now();
-                live.running.push(ChildProcess {
-                    role,
-                    index,
-                    name,
-                    child,
-                    again: None,
-                    restarts: 0,
-                    started,
-                    status: None,
-                });
+                live.children.push(ChildProcess::new(role, index, name, child, Instant::now()));
             }
         }
         Ok(live)
@@ -181,33 +183,46 @@ impl<P: Placement> LiveSystem<P> {
         self.restarts
     }
 
-    /// Processes that did not end by themselves.
+    /// Processes that did not end by themselves when the system stopped.
     pub fn killed(&self) -> &[String] {
         &self.killed
     }
 
+    /// Processes that hung while the system worked, and how often; each was ended by force and started again.
+    pub fn hung(&self) -> &BTreeMap<String, u64> {
+        &self.hung
+    }
+
+    /// Processes that ended so often that the system went on without them for a while, and how often in a row.
+    pub fn without(&self) -> &BTreeMap<String, u32> {
+        &self.without
+    }
+
+    /// Events that were assigned, as seen while the system ran.
+    pub fn assigned(&self) -> u64 {
+        self.follower.assigned()
+    }
+
     /// The number that the kernel has for a process; `None` while it does not run.
     pub fn pid(&self, role: Role, index: u16) -> Option<u32> {
-        let running = self.running.iter().find(|one| (one.role, one.index) == (role, index))?;
-        running.child.as_ref().map(Child::id)
+        self.children.iter().find(|one| (one.role, one.index) == (role, index))?.pid()
     }
 
     /// Processor time that the processes took so far, without their processors, in seconds.
     pub fn cpu_seconds(&self) -> f64 {
-        let children = self.running.iter().filter_map(|one| one.child.as_ref());
-        children.map(|child| cpu_seconds(&child.id().to_string())).sum()
+        self.children.iter().filter_map(ChildProcess::pid).map(|pid| cpu_seconds(&pid.to_string())).sum()
     }
 
     /// Waits until the first event is assigned.
     ///
     /// # Errors
-    /// If a process ends, or nothing happens. `false` where `stop` was set.
+    /// If a process cannot work, or nothing happens. `false` where `stop` was set.
     pub fn wait_ready(&mut self, stop: &AtomicBool) -> Result<bool, LaunchError> {
         let until = Instant::now() + READY_MAX;
-        let journal = self.system.journal("supervisor");
         loop {
-            let text = std::fs::read_to_string(&journal).unwrap_or_default();
-            if text.contains(" assigned ") {
+            self.follower.poll();
+            if self.follower.assigned() > 0 {
+                self.is_ready = true;
                 return Ok(true);
             }
             if stop.load(Ordering::Relaxed) {
@@ -221,10 +236,10 @@ impl<P: Placement> LiveSystem<P> {
         }
     }
 
-    /// Lets the system work for a while; `tick` is told how long it did. Ends early where `stop` is set.
+    /// Lets the system work for a while; `tick` receives the time since the call. Ends early where `stop` is set.
     ///
     /// # Errors
-    /// If a process ends that should not, and is not started again.
+    /// If a process ends and is not to be started again.
     pub fn work(
         &mut self,
         time: Duration,
@@ -240,42 +255,90 @@ impl<P: Placement> LiveSystem<P> {
         Ok(())
     }
 
-    /// Looks for processes that ended, and starts them again.
+    /// Starts processes again that ended, and ends those that hang.
     ///
     /// # Errors
-    /// If one may not be, or not again.
+    /// If one is not to be started again: restarts were not asked for, or it cannot work with these settings and no event
+    /// was assigned yet.
     pub fn watch(&mut self) -> Result<(), LaunchError> {
-        for place in 0..self.running.len() {
-            let one = &mut self.running[place];
-            if let Some(child) = &mut one.child
-                && let Ok(Some(status)) = child.try_wait()
-            {
-                one.child = None;
-                one.status = Some(status);
-                let pause = PAUSE_MIN.saturating_mul(1 << one.restarts.min(6)).min(PAUSE_MAX);
-                one.again = Some(Instant::now() + pause);
-                one.restarts =
-                    if one.started.elapsed() > Duration::from_secs(10) { 1 } else { one.restarts + 1 };
-                let (name, restarts) = (one.name.clone(), one.restarts);
-                tracing::warn!(process = name, %status, "a process ended");
-                // Wrong settings do not become right by trying again.
-                if !self.restart || restarts > RESTARTS_MAX || status.code() == Some(2) {
-                    let said = self.said(&name);
-                    return Err(LaunchError::Ended { process: name, status: status.to_string(), said });
-                }
+        self.watch_all(None)
+    }
+
+    fn watch_all(&mut self, except: Option<Role>) -> Result<(), LaunchError> {
+        let now = Instant::now();
+        let looks = now.saturating_duration_since(self.looked) >= LOOK_EVERY;
+        if looks {
+            self.looked = now;
+            self.follower.poll();
+        }
+        for place in 0..self.children.len() {
+            if except == Some(self.children[place].role) {
+                continue;
             }
-            let one = &self.running[place];
-            if one.child.is_none() && one.again.is_some_and(|at| at <= Instant::now()) {
-                let child = self.spawn(one.role, one.index)?;
-                let one = &mut self.running[place];
-                (one.child, one.again, one.started) = (Some(child), None, Instant::now());
-                self.restarts += 1;
+            if let Some(status) = self.children[place].reap() {
+                self.handle_ended(place, status, now)?;
+            }
+            if looks && self.restart {
+                self.end_if_hung(place, now);
+            }
+            if self.children[place].is_due(now) {
+                self.start_again(place, now)?;
             }
         }
         Ok(())
     }
 
-    /// The end of a process' log.
+    fn handle_ended(&mut self, place: usize, status: ExitStatus, now: Instant) -> Result<(), LaunchError> {
+        let child = &mut self.children[place];
+        let name = child.name.clone();
+        tracing::warn!(process = name, %status, "a process ended");
+        child.plan_restart(now);
+        // Settings that are wrong are wrong from the start; later the files of the run may be gone.
+        let is_hopeless = child.is_given_up() || status.code() == Some(2);
+        if !self.restart || (is_hopeless && !self.is_ready) {
+            let said = self.said(&name);
+            return Err(LaunchError::Ended { process: name, status: status.to_string(), said });
+        }
+        let child = &self.children[place];
+        if child.is_given_up() {
+            tracing::error!(
+                process = name,
+                ends = child.quick_ends(),
+                "the system goes on without a process"
+            );
+            self.without.insert(name, child.quick_ends());
+        }
+        Ok(())
+    }
+
+    fn end_if_hung(&mut self, place: usize, now: Instant) {
+        let limit = (std_duration(self.system.scenario().live.silence_max) * HANG_SILENCES).max(HANG_MIN);
+        let child = &mut self.children[place];
+        if child.hangs(now, limit) {
+            tracing::error!(process = child.name, ?limit, "a process hangs; it is ended and started again");
+            *self.hung.entry(child.name.clone()).or_default() += 1;
+            child.kill();
+            child.plan_restart(now);
+        }
+    }
+
+    fn start_again(&mut self, place: usize, now: Instant) -> Result<(), LaunchError> {
+        let (role, index) = (self.children[place].role, self.children[place].index);
+        match self.spawn(role, index) {
+            Ok(child) => {
+                self.children[place].handle_started(child, now);
+                self.restarts += 1;
+            }
+            Err(error) if !self.is_ready => return Err(error),
+            Err(error) => {
+                tracing::error!(%error, "a process is not started again");
+                self.children[place].plan_restart(now);
+            }
+        }
+        Ok(())
+    }
+
+    /// The end of the log of a process.
     fn said(&self, process: &str) -> String {
         const BYTES: u64 = 2000;
         let path = self.system.folder.join("log").join(format!("{process}.log"));
@@ -288,88 +351,107 @@ impl<P: Placement> LiveSystem<P> {
         String::from_utf8_lossy(&said).trim_end().to_owned()
     }
 
-    /// What the supervisor said, and the first few others that have something to complain of.
+    /// The end of the supervisor's log, and of the first few others that hold a warning.
     fn complaints(&self) -> String {
         const OTHERS_MAX: usize = 3;
         let said = |one: &ChildProcess| (one.name.clone(), self.said(&one.name));
         let complains = |(_, text): &(String, String)| text.contains("ERROR") || text.contains("WARN");
         let (supervisor, others): (Vec<&ChildProcess>, Vec<&ChildProcess>) =
-            self.running.iter().partition(|one| one.role == Role::Supervisor);
+            self.children.iter().partition(|one| one.role == Role::Supervisor);
         let others = others.into_iter().map(said).filter(complains).take(OTHERS_MAX);
         let all = supervisor.into_iter().map(said).chain(others);
         all.map(|(name, text)| format!("{name}:\n{text}")).collect::<Vec<_>>().join("\n")
     }
 
     /// Stops the system in order: the supervisor when all events are finished with, then collectors, loggers and
-    /// readouts. What does not end by itself is ended by force, and named by [`Self::killed`].
+    /// readouts. Processes that do not end by themselves are ended by force, and named by [`Self::killed`].
     pub fn stop(&mut self) {
         let limit = std_duration(self.system.scenario().live.drain) + END_MARGIN;
-        for role in [Role::Supervisor, Role::Collector, Role::Logger, Role::Readout] {
-            for one in self.running.iter_mut().filter(|one| one.role == role) {
-                one.again = None;
-                if let Some(child) = &one.child {
-                    signal(child, Signal::TERM);
-                }
-            }
-            let until = Instant::now() + limit;
-            loop {
-                let others_start_again = role == Role::Supervisor;
-                let mut left = 0;
-                for one in self.running.iter_mut().filter(|one| one.role == role) {
-                    let Some(child) = &mut one.child else { continue };
-                    match child.try_wait() {
-                        Ok(None) if Instant::now() < until => left += 1,
-                        Ok(None) => {
-                            let _ = child.kill();
-                            one.status = child.wait().ok();
-                            one.child = None;
-                            self.killed.push(one.name.clone());
-                        }
-                        Ok(status) => {
-                            one.status = status;
-                            one.child = None;
-                        }
-                        Err(_) => one.child = None,
-                    }
-                }
-                if left == 0 {
+        self.stop_supervisor(limit);
+        for role in [Role::Collector, Role::Logger, Role::Readout] {
+            self.stop_role(role, limit);
+        }
+        self.follower.poll();
+    }
+
+    /// Lets the supervisor finish all events. One that dies before it has done so is started again: nobody else knows
+    /// which events are left.
+    fn stop_supervisor(&mut self, limit: Duration) {
+        let Some(place) = self.children.iter().position(|one| one.role == Role::Supervisor) else { return };
+        let until = Instant::now() + limit;
+        // The life of the supervisor that was asked to stop.
+        let mut asked = 0;
+        let mut has_finished = false;
+        while !has_finished {
+            let now = Instant::now();
+            if let Some(status) = self.children[place].reap() {
+                if status.success() {
                     break;
                 }
-                if others_start_again && self.restart {
-                    // A collector that died needs another life for the supervisor to finish.
-                    let _ = self.watch_others(role);
-                }
-                std::thread::sleep(TURN);
+                tracing::warn!(%status, "the supervisor ended before it had finished");
+                self.children[place].plan_restart(now);
             }
+            self.follower.poll();
+            if self.children[place].is_running() {
+                let lives = self.follower.lives();
+                let child = &self.children[place];
+                // Before it has opened its journal, a signal would end it at once.
+                if lives > asked || (asked > 0 && child.age(now) >= SETTLE_MAX) {
+                    asked = lives.max(1);
+                    child.signal(Signal::TERM);
+                }
+                if now >= until {
+                    self.kill(place);
+                    has_finished = true;
+                }
+            } else if !self.restart || now >= until {
+                has_finished = true;
+            } else if self.children[place].is_due(now) && self.start_again(place, now).is_err() {
+                has_finished = true;
+            }
+            if self.restart {
+                // A collector that died needs another life for the supervisor to finish.
+                let _ = self.watch_all(Some(Role::Supervisor));
+            }
+            std::thread::sleep(TURN);
+        }
+        self.children[place].retire();
+    }
+
+    fn stop_role(&mut self, role: Role, limit: Duration) {
+        let places: Vec<usize> =
+            (0..self.children.len()).filter(|&place| self.children[place].role == role).collect();
+        for &place in &places {
+            self.children[place].retire();
+            self.children[place].signal(Signal::TERM);
+        }
+        let until = Instant::now() + limit;
+        loop {
+            for &place in &places {
+                let _ = self.children[place].reap();
+            }
+            if places.iter().all(|&place| !self.children[place].is_running()) {
+                return;
+            }
+            if Instant::now() >= until {
+                places.iter().for_each(|&place| self.kill(place));
+                return;
+            }
+            std::thread::sleep(TURN);
         }
     }
 
-    fn watch_others(&mut self, but: Role) -> Result<(), LaunchError> {
-        let those = self.running.iter_mut().enumerate().filter(|(_, one)| one.role == but);
-        let held: Vec<(usize, Option<Child>)> = those.map(|(place, one)| (place, one.child.take())).collect();
-        let watched = self.watch();
-        for (place, child) in held {
-            self.running[place].child = child;
+    fn kill(&mut self, place: usize) {
+        if self.children[place].is_running() {
+            self.children[place].kill();
+            self.killed.push(self.children[place].name.clone());
         }
-        watched
     }
 }
 
 impl<P> Drop for LiveSystem<P> {
     /// No process outlives this.
     fn drop(&mut self) {
-        for one in &mut self.running {
-            if let Some(child) = &mut one.child {
-                let _ = child.kill();
-                let _ = child.wait();
-            }
-        }
-    }
-}
-
-fn signal(child: &Child, signal: Signal) {
-    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        // It may have ended meanwhile; as it is not waited for yet, its number is still its own.
-        let _ = kill_process(pid, signal);
+        self.children.iter_mut().for_each(ChildProcess::kill);
     }
 }

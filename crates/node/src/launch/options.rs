@@ -11,8 +11,11 @@ use super::error::{LaunchError, PROCESSES_MAX};
 pub struct SystemLaunch<'a> {
     /// What it is.
     pub loaded: &'a Loaded,
-    /// A folder for its files: it is made, or emptied if it is an earlier run's.
+    /// A folder for its files. An earlier run's is moved aside to `FOLDER.1`, `FOLDER.2`, … if it holds stored events, and
+    /// emptied otherwise; that of a run that still works is refused.
     pub folder: &'a Path,
+    /// Delete the stored events of an earlier run in the folder, rather than moving them aside.
+    pub overwrite: bool,
     /// Where a relative file of the scenario is sought.
     pub scenario_folder: &'a Path,
     /// Where stored events go, if not into the folder `data` of the folder.

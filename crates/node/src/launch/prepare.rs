@@ -5,24 +5,43 @@ use std::path::Path;
 use fanin_scenario::SizeModel;
 
 use super::error::LaunchError;
+use super::lock::{FolderLock, move_aside};
 use super::options::SystemLaunch;
 
 /// The first line of the file that marks a folder as one of this module's.
-pub(super) const OURS: &str = "# Made by `fanin run`; the folder is emptied by the next run into it.\n";
+pub(super) const OURS: &str = "# Made by `fanin run`; a later run into this folder moves it aside.\n";
 
-/// Makes the folder of a run, or empties that of an earlier run.
-pub(super) fn prepare(folder: &Path) -> Result<(), LaunchError> {
+/// How that line begins, whatever the version that wrote it.
+const OURS_BEGINS: &str = "# Made by `fanin run`";
+
+/// Makes the folder of a run and locks it. What an earlier run left is moved aside if it holds stored events, unless
+/// `overwrite` says to delete it.
+///
+/// # Errors
+/// If another run has the folder, or if it holds files that are not a run's.
+pub(super) fn prepare(folder: &Path, overwrite: bool) -> Result<FolderLock, LaunchError> {
     let io = |error| LaunchError::Io { path: folder.to_owned(), error };
-    let file = folder.join("system.toml");
-    let ours = std::fs::read_to_string(&file).is_ok_and(|text| text.starts_with(OURS));
-    let is_empty = || std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
-    if folder.exists() && !is_empty() {
-        if !ours {
-            return Err(LaunchError::NotOurs { path: folder.to_owned() });
-        }
-        std::fs::remove_dir_all(folder).map_err(io)?;
+    let is_foreign = || {
+        let text = std::fs::read_to_string(folder.join("system.toml")).unwrap_or_default();
+        !FolderLock::is_alone_in(folder) && !text.starts_with(OURS_BEGINS)
+    };
+    if is_foreign() {
+        return Err(LaunchError::NotOurs { path: folder.to_owned() });
     }
-    std::fs::create_dir_all(folder.join("log")).map_err(io)
+    let lock = FolderLock::take(folder)?;
+    let has_events = std::fs::read_dir(folder.join("data")).is_ok_and(|mut entries| entries.next().is_some());
+    let lock = if has_events && !overwrite {
+        let aside = move_aside(folder).map_err(io)?;
+        tracing::info!(to = %aside.display(), "the stored events of an earlier run are moved aside");
+        FolderLock::take(folder)?
+    } else if FolderLock::is_alone_in(folder) {
+        lock
+    } else {
+        std::fs::remove_dir_all(folder).map_err(io)?;
+        FolderLock::take(folder)?
+    };
+    std::fs::create_dir_all(folder.join("log")).map_err(io)?;
+    Ok(lock)
 }
 
 /// The scenario with the places of its data and of its processors' files written out, because its file is moved.
@@ -73,6 +92,7 @@ mod tests {
         let launch = SystemLaunch {
             loaded: &loaded,
             folder: Path::new("elsewhere"),
+            overwrite: false,
             scenario_folder: &folder,
             data: None,
             program: Path::new("fanin"),

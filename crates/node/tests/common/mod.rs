@@ -13,7 +13,7 @@ use fanin_dataflow::{Peer, Random, What};
 use fanin_events::convert::{Pairing, compare};
 use fanin_events::sample;
 use fanin_message::{Endpoint, Event, Options, Settings};
-use fanin_node::audit::{Audit, audit};
+use fanin_node::audit::{Audit, AuditScope, audit};
 use fanin_node::config::Role;
 use fanin_node::journal::{self, JournalLine};
 use fanin_node::launch::{LaunchError, LiveSystem, Loopback, Placement, SystemLaunch};
@@ -135,6 +135,7 @@ impl System {
         let launch = SystemLaunch {
             loaded: &loaded,
             folder: &folder,
+            overwrite: false,
             scenario_folder: "".as_ref(),
             data,
             program: &program(),
@@ -192,7 +193,9 @@ impl System {
         let killed = self.live.killed().to_vec();
         let restarts = self.live.restarts();
         let data = self.live.system().data.clone();
-        let audited = audit(&self.folder, &data, true);
+        let assigned_min = self.live.assigned();
+        let scope = AuditScope { folder: &self.folder, data: &data, loggers: true, assigned_min };
+        let audited = audit(&scope);
         if audited.is_err() || !killed.is_empty() {
             eprintln!("kept for a look: {}", self.folder.display());
         }

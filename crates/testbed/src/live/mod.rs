@@ -28,7 +28,7 @@ pub use place::Placed;
 pub use switch_process::SwitchError;
 pub use switches::configure;
 pub use transport::Techniques;
-pub use watch::{Effort, Observed, Totals, Watch};
+pub use watch::{Effort, Observed, SwitchHealth, Totals, Watch};
 
 /// What a scenario asks for and the live system on one machine does not do.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -37,6 +37,12 @@ pub enum SwitchError {
         /// The end of its log.
         said: String,
     },
+    /// It ended while the run needed it.
+    #[error("the switch {name} ended during the run; its log is in the folder `network` of --out")]
+    Died {
+        /// As the scenario's network calls it.
+        name: String,
+    },
     /// It does not answer.
     #[error("the switch {name}: {source}")]
     Silent {

@@ -147,7 +147,37 @@ pub struct Watch {
     until: Mark,
 }
 
+/// Tells whether the switches of a run still work.
+#[derive(Debug, Clone)]
+pub struct SwitchHealth {
+    /// The name and process of each.
+    switches: Vec<(String, u32)>,
+}
+
+impl SwitchHealth {
+    /// Whether every switch still runs.
+    ///
+    /// # Errors
+    /// The first one that has ended.
+    pub fn check(&self) -> Result<(), SwitchError> {
+        for (name, pid) in &self.switches {
+            // A process that has ended and was not waited for yet is a zombie (proc_pid_stat(5)).
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+            if matches!(state, None | Some('Z' | 'X')) {
+                return Err(SwitchError::Died { name: name.clone() });
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Watch {
+    /// A look at the switches' processes alone, which costs next to nothing.
+    pub fn health(&self) -> SwitchHealth {
+        SwitchHealth { switches: self.clients.iter().map(|(name, _, pid)| (name.clone(), *pid)).collect() }
+    }
+
     pub(super) fn start(
         network: &LiveNetwork,
         switches: &[SwitchProcess],

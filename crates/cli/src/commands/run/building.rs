@@ -1,21 +1,22 @@
 //! Event building, live: on the loopback, or on the hosts of a network.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use fanin_node::audit::audit;
+use fanin_node::audit::{Audit, AuditFailure, AuditScope, audit};
 use fanin_node::config::Role;
 use fanin_node::flows::Numbers;
 use fanin_node::ideal::{self, LoopbackRate};
 use fanin_node::launch::{LiveSystem, Loopback, Placement, SystemLaunch, ended_cpu_seconds, processes};
-use fanin_node::result::{JournalTables, told};
+use fanin_node::result::told;
 use fanin_node::tcp::counted;
 use fanin_node::trace::windows;
-use fanin_node::transport::{self, Environment};
+use fanin_node::transport::{self, Environment, Fitted};
 use fanin_report::{EventRow, Records, RunResult, Span, Speed, Summary};
 use fanin_scenario::Loaded;
-use fanin_testbed::live::{LiveNetwork, Part, Placed, Watch};
+use fanin_testbed::live::{Bench, LiveNetwork, Part, Placed, Watch};
 use fanin_units::{Bytes, Instant as Moment};
 
 use super::measured::measured;
@@ -23,11 +24,15 @@ use super::{Job, end_capture, finish, network, prints, start_capture, summary_of
 use crate::failure::Failure;
 use crate::{interrupt, output, summary};
 
+/// How often the run asks whether the switches still work.
+const CHECK_EVERY: Duration = Duration::from_millis(100);
+
 /// Whether the roles can do what the scenario asks for; nothing is made, and nothing measured.
 pub(super) fn check(loaded: &Loaded, scenario_folder: &Path) -> Result<(), Failure> {
     let launch = SystemLaunch {
         loaded,
         folder: Path::new(""),
+        overwrite: false,
         scenario_folder,
         data: None,
         program: Path::new(""),
@@ -45,6 +50,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     let launch = SystemLaunch {
         loaded: slow,
         folder: &folder,
+        overwrite: job.arguments.overwrite,
         scenario_folder: &job.scenario_folder,
         data: None,
         program: &program,
@@ -66,7 +72,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     };
     let fitted = fitted.map_err(std::io::Error::other)?;
     let tap = start_capture(job, bench.as_ref())?;
-    let (ended, watch) = match &bench {
+    let (mut ended, watch) = match &bench {
         Some(bench) => {
             let live = LiveSystem::start(&launch, Placed::new(bench))?;
             let mut watch = bench.watch(&slow.scenario)?;
@@ -83,18 +89,74 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
             (work(job, live, None, stop)?, None)
         }
     };
-    let captured = end_capture(job, tap)?;
-    let counted = counted(&folder, &Numbers::of(&loaded.scenario))?;
+    // The verdict comes first: whatever fails below, it is known what became of the events.
+    let scope = AuditScope {
+        folder: &folder,
+        data: &folder.join("data"),
+        loggers: loaded.scenario.logger.hosts > 0,
+        assigned_min: ended.assigned,
+    };
+    let audited = audit(&scope);
+    let verdict = ended.notes(loaded) + &verdict(&audited);
+    if prints(job.arguments) {
+        output::print(&verdict)?;
+    }
+    let captured = end_capture(job, tap);
     let speed = Speed {
         wall_s: Some(began.elapsed().as_secs_f64()),
         cpu_s: Some(ended_cpu_seconds() - cpu),
         ..Speed::default()
     };
+    let fitted = Fit { fitted: &fitted, loop_rate, speed };
+    let written = report(job, fitted, watch, bench.as_ref(), &audited, captured);
+    if let Some(bench) = bench {
+        bench.remove()?;
+    }
+    // What the system did to the events matters more than what could not be written about it.
+    ended.judge(stop, audited)?;
+    let told = written?;
+    ended.judge_fragments(&told)?;
+    told.invalid.map_or(Ok(()), |reason| Err(Failure::Bottleneck { reason }))
+}
 
+/// What the kernel was told, and what it took to run.
+struct Fit<'a> {
+    fitted: &'a Fitted,
+    loop_rate: Option<LoopbackRate>,
+    speed: Speed,
+}
+
+/// What the report of a run found beside the figures.
+struct Reported {
+    /// Fragments that never came.
+    missing: u64,
+    /// Why the machine, not the network, made the result.
+    invalid: Option<String>,
+}
+
+/// Reads what the processes left, and writes summary, tables and page.
+fn report(
+    job: &Job<'_>,
+    fit: Fit<'_>,
+    watch: Option<Watch>,
+    bench: Option<&Bench>,
+    audited: &Result<Audit, AuditFailure>,
+    captured: Result<String, Failure>,
+) -> Result<Reported, Failure> {
+    let Fit { fitted, loop_rate, speed } = fit;
+    let loaded = &job.loaded;
+    let folder = job.folder.live();
+    let captured = captured?;
+    let counted = counted(&folder, &Numbers::of(&loaded.scenario))?;
     let hosts = loaded.scenario.collectors.hosts_per_rack;
     let racks: Vec<u32> = (0..loaded.scenario.collectors_total() as u32).map(|n| n / hosts).collect();
     let mut told = told(&folder, &racks)?;
-    let mut observed = watch.map(|watch| watch.finish(told.start_unix_us)).transpose()?;
+    // Without its switches the network has no figures; the events have theirs.
+    let (mut observed, switch_failure) = match watch.map(|watch| watch.finish(told.start_unix_us)) {
+        Some(Ok(observed)) => (Some(observed), None),
+        Some(Err(error)) => (None, Some(error)),
+        None => (None, None),
+    };
     let queues = observed.as_mut().map_or_else(Vec::new, |observed| std::mem::take(&mut observed.queues));
     let (events, flows) = (std::mem::take(&mut told.rows), counted.rows.clone());
     let windows = windows(&folder, told.start_unix_us)?;
@@ -102,39 +164,139 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     if let Some(carried) = &job.carried {
         carried.rescale(&mut records);
     }
-    let audited = audit(&folder, &folder.join("data"), loaded.scenario.logger.hosts > 0);
     let mut summary = summarise(loaded, &mut records.events, loop_rate)?;
     summary.speed = Some(speed);
-    counted.fill(&mut summary, &fitted);
+    if let Some(events) = &mut summary.events {
+        events.duplicated = match audited {
+            Ok(audit) => audit.totals.duplicates,
+            Err(failure) => failure.audit.totals.duplicates,
+        };
+    }
+    counted.fill(&mut summary, fitted);
     if summary.tcp.as_ref().is_none_or(|tcp| tcp.timeouts.is_none()) {
         summary.forget_timeouts();
     }
     if let Some(observed) = &observed {
         network::fill(job, &mut summary, observed);
     }
-    if let Some(bench) = &bench {
+    if let Some(bench) = bench {
         network::fill_techniques(&mut summary, bench);
     }
-    let mut text = summary::text(&summary) + &notes(&told, &audited, &ended, loaded);
-    text += &(counted.notes(&fitted) + &unrecorded(job) + &captured);
-    let mut ending = ending(stop, &summary, audited);
-    if let (Some(bench), Some(observed)) = (&bench, &observed) {
+    let mut text = summary::text(&summary);
+    if told.missing > 0 || told.reassigned > 0 {
+        let (missing, reassigned) = (told.missing, told.reassigned);
+        text += &format!("{:<18}{missing} fragments missing, {reassigned} events assigned again\n", "faults");
+    }
+    text += &(counted.notes(fitted) + &unrecorded(job) + &captured);
+    let mut invalid = None;
+    if let (Some(bench), Some(observed)) = (bench, &observed) {
         text += &network::notes(job, bench, observed);
-        if let (Ok(()), Some(reason)) = (&ending, network::bottleneck(&job.slow.scenario, observed)) {
-            ending = Err(Failure::Bottleneck { reason });
-        }
+        invalid = network::bottleneck(&job.slow.scenario, observed);
     }
     write(job, summary, records, &text)?;
-    if let Some(bench) = bench {
-        bench.remove()?;
+    if let Some(error) = switch_failure {
+        return Err(error.into());
     }
-    ending
+    Ok(Reported { missing: told.missing, invalid })
 }
 
-/// How the processes ended.
+/// How the processes ended, and what was seen of them before.
 struct Ended {
+    assigned: u64,
     restarts: u64,
     killed: Vec<String>,
+    hung: BTreeMap<String, u64>,
+    without: BTreeMap<String, u32>,
+    /// Why the run ended before its time.
+    early: Option<Failure>,
+}
+
+impl Ended {
+    /// Lines about the processes.
+    fn notes(&self, loaded: &Loaded) -> String {
+        let mut text = format!("{:<18}{} on this machine", "processes", processes(&loaded.scenario));
+        if self.restarts > 0 {
+            text += &format!(", {} started again", self.restarts);
+        }
+        if !self.killed.is_empty() {
+            text += &format!("; ended by force: {}", self.killed.join(", "));
+        }
+        text.push('\n');
+        for (process, times) in &self.hung {
+            text += &format!("{:<18}{process} hung {times} times and was started again\n", "");
+        }
+        for (process, ends) in &self.without {
+            text += &format!("{:<18}{process} ended {ends} times in a row; the run went on without it\n", "");
+        }
+        text
+    }
+
+    /// The run's failure, if events were lost or it ended early.
+    fn judge(&mut self, stop: &AtomicBool, audited: Result<Audit, AuditFailure>) -> Result<(), Failure> {
+        let stopped = stop.load(Ordering::Relaxed);
+        match audited {
+            // Ctrl-C before the first event.
+            Ok(audit) if audit.totals.assigned == 0 && !stopped => {
+                return Err(Failure::NothingAssigned);
+            }
+            Ok(_) => {}
+            Err(failure) => return Err(failure.into()),
+        }
+        match self.early.take() {
+            Some(failure) => Err(failure),
+            None if stopped => Err(Failure::Stopped),
+            None => Ok(()),
+        }
+    }
+
+    /// Fragments that are missing because a readout did not work are a loss.
+    fn judge_fragments(&self, reported: &Reported) -> Result<(), Failure> {
+        let named = self.killed.iter().chain(self.hung.keys()).chain(self.without.keys());
+        let mut readouts: Vec<&str> =
+            named.map(String::as_str).filter(|name| name.starts_with("readout-")).collect();
+        readouts.sort_unstable();
+        readouts.dedup();
+        if reported.missing > 0 && !readouts.is_empty() {
+            return Err(Failure::Fragments { missing: reported.missing, readouts: readouts.join(", ") });
+        }
+        Ok(())
+    }
+}
+
+/// The audit in a few lines.
+fn verdict(audited: &Result<Audit, AuditFailure>) -> String {
+    let (audit, failure) = match audited {
+        Ok(audit) => (audit, None),
+        Err(failure) => (&failure.audit, Some(failure)),
+    };
+    let totals = audit.totals;
+    let lost = failure.map_or(0, AuditFailure::lost);
+    let mut text = format!(
+        "{:<18}{} events assigned = {} rejected + {} stored + {} in the debug stream + {lost} lost",
+        "audit",
+        totals.assigned,
+        totals.rejected + totals.accepted,
+        totals.stored,
+        totals.debug,
+    );
+    let sum = totals.rejected + totals.accepted + totals.stored + totals.debug + lost;
+    if sum < totals.assigned {
+        text += &format!(" + {} that break a rule", totals.assigned - sum);
+    }
+    text += &format!(
+        "; {} files with {} events, {} checksums right\n",
+        audit.files, audit.events, audit.checksums
+    );
+    if audit.unproven > 0 {
+        text += &format!(
+            "{:<18}{} older events are unproven: `live.journal_parts` had their journals deleted\n",
+            "", audit.unproven
+        );
+    }
+    if let Some(failure) = failure {
+        text += &format!("{:<18}FAILED: {failure}\n", "");
+    }
+    text
 }
 
 fn tell_metrics<P: Placement>(job: &Job<'_>, live: &LiveSystem<P>) -> Result<(), Failure> {
@@ -154,11 +316,31 @@ fn work<P: Placement>(
     stop: &AtomicBool,
 ) -> Result<Ended, Failure> {
     tell_metrics(job, &live)?;
+    let mut early = None;
     if live.wait_ready(stop)? {
-        measured(job, watch, |time, tick| Ok(live.work(time, stop, tick)?))?;
+        let is_healthy = watch.as_ref().map(|watch| watch.health());
+        let worked = measured(job, watch, |time, tick| {
+            let until = Instant::now() + time;
+            while Instant::now() < until && !stop.load(Ordering::Relaxed) {
+                let begun = time.saturating_sub(until.saturating_duration_since(Instant::now()));
+                let turn = CHECK_EVERY.min(until.saturating_duration_since(Instant::now()));
+                live.work(turn, stop, &|elapsed| tick(begun + elapsed))?;
+                is_healthy.as_ref().map_or(Ok(()), |health| health.check())?;
+            }
+            Ok(())
+        });
+        // Whatever ended it, the events that were assigned are brought to their end and accounted for.
+        early = worked.err();
     }
     live.stop();
-    Ok(Ended { restarts: live.restarts(), killed: live.killed().to_vec() })
+    Ok(Ended {
+        assigned: live.assigned(),
+        restarts: live.restarts(),
+        killed: live.killed().to_vec(),
+        hung: live.hung().clone(),
+        without: live.without().clone(),
+        early,
+    })
 }
 
 /// `loop_rate` is what the loopback carries, where the run is on it: then there is no wire to reckon an ideal from.
@@ -210,62 +392,6 @@ fn wire_ideal(loaded: &Loaded, rows: &mut [EventRow]) -> Result<Option<fanin_rep
         goodput_bps: Some(mean as f64 * 8.0 / time.as_secs_f64()),
         how: Some(ideal.how(Bytes::new(mean), wire(mean))),
     }))
-}
-
-/// What the summary has no place for.
-fn notes(
-    told: &JournalTables,
-    audited: &Result<fanin_node::audit::Audit, fanin_node::audit::Finding>,
-    ended: &Ended,
-    loaded: &Loaded,
-) -> String {
-    let Ended { restarts, killed } = ended;
-    let restarts = *restarts;
-    let mut text = format!("{:<18}{} on this machine", "processes", processes(&loaded.scenario));
-    if restarts > 0 {
-        text += &format!(", {restarts} started again");
-    }
-    if !killed.is_empty() {
-        text += &format!("; ended by force: {}", killed.join(", "));
-    }
-    text.push('\n');
-    if told.missing > 0 || told.reassigned > 0 {
-        let (missing, reassigned) = (told.missing, told.reassigned);
-        text += &format!("{:<18}{missing} fragments missing, {reassigned} events assigned again\n", "faults");
-    }
-    if let Ok(audit) = audited {
-        let totals = audit.totals;
-        text += &format!(
-            "{:<18}{} events assigned, each once rejected ({}), stored ({}) or in the debug stream ({}); {} files with \
-             {} events, {} checksums right\n",
-            "audit",
-            totals.assigned,
-            totals.rejected + totals.accepted,
-            totals.stored,
-            totals.debug,
-            audit.files,
-            audit.events,
-            audit.checksums
-        );
-    }
-    text
-}
-
-fn ending(
-    stop: &AtomicBool,
-    summary: &Summary,
-    audited: Result<fanin_node::audit::Audit, fanin_node::audit::Finding>,
-) -> Result<(), Failure> {
-    let events = summary.events.as_ref();
-    let (lost, duplicated) = events.map_or((0, 0), |events| (events.lost, events.duplicated));
-    audited?;
-    if stop.load(Ordering::Relaxed) {
-        return Err(Failure::Stopped);
-    }
-    if lost > 0 || duplicated > 0 {
-        return Err(Failure::Lost { lost, duplicated });
-    }
-    Ok(())
 }
 
 fn write(job: &Job<'_>, summary: Summary, records: Records, text: &str) -> Result<(), Failure> {

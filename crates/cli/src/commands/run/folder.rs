@@ -2,21 +2,35 @@
 
 use std::path::{Path, PathBuf};
 
+use fanin_node::launch::FolderLock;
+
 use super::{LIVE_FOLDER, NETWORK_FOLDER};
+use crate::failure::Failure;
 
 /// How the names of folders begin that nobody keeps; the number of the run's process follows.
 const TEMPORARY: &str = "fanin-run-";
 
 /// The folders of a run, removed at the end unless they were asked for.
 pub(super) struct Folder {
-    pub(super) path: PathBuf,
-    pub(super) is_kept: bool,
+    path: PathBuf,
+    is_kept: bool,
+    /// Keeps other runs out of a folder that was asked for.
+    _lock: Option<FolderLock>,
 }
 
 impl Folder {
+    /// The folder of `--out`, for this run alone.
+    ///
+    /// # Errors
+    /// If another run works in it.
+    pub(super) fn kept(path: &Path) -> Result<Self, Failure> {
+        Ok(Self { path: path.to_owned(), is_kept: true, _lock: Some(FolderLock::take(path)?) })
+    }
+
     /// One that goes with the run.
     pub(super) fn temporary() -> Self {
-        Self { path: std::env::temp_dir().join(format!("{TEMPORARY}{}", std::process::id())), is_kept: false }
+        let path = std::env::temp_dir().join(format!("{TEMPORARY}{}", std::process::id()));
+        Self { path, is_kept: false, _lock: None }
     }
 
     pub(super) fn live(&self) -> PathBuf {

@@ -45,6 +45,9 @@ pub(crate) struct Arguments {
     /// Write summary, tables, resolved scenario and page into a folder, and keep what the live system wrote.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     out: Option<PathBuf>,
+    /// Delete the stored events of an earlier run in the folder of --out, rather than moving them aside.
+    #[arg(long, requires = "out")]
+    overwrite: bool,
     /// Write the summary as JSON to a file; `-` is standard output, which then holds nothing else.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     json: Option<Json>,
@@ -121,7 +124,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let loaded = Source { source: source.clone(), sets }.load()?;
     check_records(&loaded)?;
     let folder = match &arguments.out {
-        Some(out) => Folder { path: out.clone(), is_kept: true },
+        Some(out) => Folder::kept(out)?,
         None => {
             folder::remove_left_behind();
             Folder::temporary()
@@ -237,9 +240,13 @@ fn clean_up() -> Result<(), Failure> {
     })
 }
 
-/// Writes the result where it was asked for, and prints what a person reads.
+/// Prints what a person reads, and writes the result where it was asked for.
 fn finish(job: &Job<'_>, result: &RunResult, text: &str) -> Result<(), Failure> {
     let arguments = job.arguments;
+    // A disk that takes no tables has room on the terminal.
+    if prints(arguments) {
+        output::print(text)?;
+    }
     if let Some(out) = &arguments.out {
         fanin_report::write(out, result, &fanin_report::page(std::slice::from_ref(result)))?;
     }
@@ -247,7 +254,6 @@ fn finish(job: &Job<'_>, result: &RunResult, text: &str) -> Result<(), Failure> 
         json.write(&result.summary)?;
     }
     if prints(arguments) {
-        output::print(text)?;
         if let Some(out) = &arguments.out {
             let page = out.join(fanin_report::PAGE_FILE);
             let data = out.join(LIVE_FOLDER).join("data");

@@ -1,0 +1,193 @@
+//! One process of a system as its parent sees it: whether it runs, hangs, or ends again and again.
+
+use std::process::{Child, ExitStatus};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::config::Role;
+
+/// A process that ends sooner after its start than this has ended quickly.
+const QUICK: Duration = Duration::from_secs(10);
+/// After so many quick ends in a row the system goes on without the process, and tries it only every [`PAUSE_LONG`].
+pub(super) const QUICK_ENDS_MAX: u32 = 20;
+/// The pauses before the next start: the first, the longest of a process that may recover, and that of one that did not.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+const PAUSE_LONG: Duration = Duration::from_secs(30);
+
+/// A process of the system, whether or not it runs now.
+#[derive(Debug)]
+pub(super) struct ChildProcess {
+    pub(super) role: Role,
+    pub(super) index: u16,
+    pub(super) name: String,
+    child: Option<Child>,
+    /// When it is started again.
+    again: Option<Instant>,
+    started: Instant,
+    /// Quick ends in a row.
+    quick_ends: u32,
+    activity: Activity,
+}
+
+/// When the main thread of a process was last seen to run.
+#[derive(Debug, Clone, Copy)]
+struct Activity {
+    switches: u64,
+    at: Instant,
+}
+
+impl ChildProcess {
+    /// A process that was just started.
+    pub(super) fn new(role: Role, index: u16, name: String, child: Child, now: Instant) -> Self {
+        let activity = Activity { switches: 0, at: now };
+        Self { role, index, name, child: Some(child), again: None, started: now, quick_ends: 0, activity }
+    }
+
+    /// The kernel's number of the process; `None` while it does not run.
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.child.is_some()
+    }
+
+    /// How long ago it was started last.
+    pub(super) fn age(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.started)
+    }
+
+    /// Whether the system goes on without it: it ended too often.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.quick_ends > QUICK_ENDS_MAX
+    }
+
+    /// Quick ends in a row.
+    pub(super) fn quick_ends(&self) -> u32 {
+        self.quick_ends
+    }
+
+    /// Its exit status, once, if it has ended since the last call.
+    pub(super) fn reap(&mut self) -> Option<ExitStatus> {
+        let status = self.child.as_mut()?.try_wait().ok()??;
+        self.child = None;
+        Some(status)
+    }
+
+    /// Plans the next start of a process that ended, later after each quick end.
+    pub(super) fn plan_restart(&mut self, now: Instant) {
+        assert!(self.child.is_none(), "{} runs", self.name);
+        self.quick_ends = if self.age(now) >= QUICK { 1 } else { self.quick_ends + 1 };
+        let pause = if self.is_given_up() {
+            PAUSE_LONG
+        } else {
+            PAUSE_MIN.saturating_mul(1 << (self.quick_ends - 1).min(6)).min(PAUSE_MAX)
+        };
+        self.again = Some(now + pause);
+    }
+
+    /// Whether it is to be started again now.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.child.is_none() && self.again.is_some_and(|at| at <= now)
+    }
+
+    /// It was started again.
+    pub(super) fn handle_started(&mut self, child: Child, now: Instant) {
+        assert!(self.child.is_none(), "{} runs", self.name);
+        (self.child, self.again, self.started) = (Some(child), None, now);
+        self.activity = Activity { switches: 0, at: now };
+    }
+
+    /// It is not to be started again.
+    pub(super) fn retire(&mut self) {
+        self.again = None;
+    }
+
+    pub(super) fn signal(&self, signal: Signal) {
+        if let Some(pid) = self.pid().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw) {
+            // It may have ended meanwhile; as it is not waited for yet, its number is still its own.
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    /// Ends it by force, and waits for that.
+    pub(super) fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// Whether its main thread has not run for `limit`: it is stopped, or waits for something that does not come. That
+    /// thread waits 50 ms at most by itself. A thread that waits for the disk is let be.
+    pub(super) fn hangs(&mut self, now: Instant, limit: Duration) -> bool {
+        let Some(pid) = self.pid() else { return false };
+        let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
+        let (switches, waits_for_disk) = switches(&status);
+        if switches != self.activity.switches || waits_for_disk {
+            self.activity = Activity { switches, at: now };
+        }
+        now.saturating_duration_since(self.activity.at) >= limit
+    }
+}
+
+/// The context switches in `/proc/PID/status`, and whether the thread is in uninterruptible sleep.
+fn switches(status: &str) -> (u64, bool) {
+    let mut sum = 0;
+    for line in status.lines().filter(|line| line.contains("ctxt_switches:")) {
+        sum += line.rsplit('\t').next().and_then(|count| count.parse::<u64>().ok()).unwrap_or_default();
+    }
+    (sum, status.lines().any(|line| line.starts_with("State:") && line.contains("D (")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_process_that_ends_again_and_again_is_tried_less_and_less_often() {
+        let start = || Command::new("true").spawn().unwrap();
+        let mut now = Instant::now();
+        let mut child = ChildProcess::new(Role::Logger, 1, "logger-1".to_owned(), start(), now);
+        for ends in 1..=QUICK_ENDS_MAX + 2 {
+            while child.reap().is_none() {}
+            child.plan_restart(now);
+            assert_eq!((child.quick_ends(), child.is_given_up()), (ends, ends > QUICK_ENDS_MAX));
+            let pause = if ends > QUICK_ENDS_MAX { PAUSE_LONG } else { PAUSE_MAX };
+            assert!(!child.is_due(now) && child.is_due(now + pause));
+            now += pause;
+            child.handle_started(start(), now);
+        }
+        // One that worked for a while begins anew.
+        while child.reap().is_none() {}
+        child.plan_restart(now + QUICK);
+        assert!(!child.is_given_up());
+    }
+
+    #[test]
+    fn a_stopped_process_hangs_and_a_running_one_does_not() {
+        let child = Command::new("sh").args(["-c", "while :; do sleep 0.01; done"]).spawn().unwrap();
+        let mut now = Instant::now();
+        let mut child = ChildProcess::new(Role::Readout, 0, "readout-0".to_owned(), child, now);
+        let limit = Duration::from_secs(3);
+        // The clock is the test's own; the process runs by the machine's.
+        for _ in 0..20 {
+            now += Duration::from_secs(1);
+            std::thread::sleep(Duration::from_millis(60));
+            assert!(!child.hangs(now, limit));
+        }
+        child.signal(Signal::STOP);
+        std::thread::sleep(Duration::from_millis(60));
+        let mut found = false;
+        for _ in 0..10 {
+            now += Duration::from_secs(1);
+            found |= child.hangs(now, limit);
+        }
+        child.kill();
+        assert!(found);
+    }
+}

@@ -1,0 +1,52 @@
+//! A folder that one run has for itself.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::error::LaunchError;
+
+/// The file whose lock stands for the folder.
+const LOCK_FILE: &str = ".lock";
+
+/// The lock on a folder; the kernel takes it back when the process ends, however that happens.
+#[derive(Debug)]
+pub struct FolderLock {
+    _file: File,
+}
+
+impl FolderLock {
+    /// Makes the folder if it is not there, and locks it.
+    ///
+    /// # Errors
+    /// [`LaunchError::InUse`] if another run has it, and if the folder cannot be written.
+    pub fn take(folder: &Path) -> Result<Self, LaunchError> {
+        let io = |path: &Path, error| LaunchError::Io { path: path.to_owned(), error };
+        std::fs::create_dir_all(folder).map_err(|error| io(folder, error))?;
+        let path = folder.join(LOCK_FILE);
+        let file = File::options().create(true).append(true).open(&path).map_err(|error| io(&path, error))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(LaunchError::InUse { path: folder.to_owned() }),
+            Err(error) => Err(io(&path, io::Error::from(error))),
+        }
+    }
+
+    /// Whether a folder holds nothing but the file of its lock.
+    pub(super) fn is_alone_in(folder: &Path) -> bool {
+        let Ok(entries) = std::fs::read_dir(folder) else { return true };
+        entries.flatten().all(|entry| entry.file_name() == LOCK_FILE)
+    }
+}
+
+/// Moves a folder aside: to the first of `FOLDER.1`, `FOLDER.2`, … that is not there.
+pub(super) fn move_aside(folder: &Path) -> io::Result<PathBuf> {
+    let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let aside = (1..).map(|number: u64| folder.with_file_name(format!("{name}.{number}")));
+    let aside = aside.into_iter().find(|path| path.symlink_metadata().is_err());
+    let aside = aside.ok_or(io::ErrorKind::AlreadyExists)?;
+    std::fs::rename(folder, &aside)?;
+    Ok(aside)
+}
