@@ -21,6 +21,7 @@ pub mod codec;
 pub mod config;
 pub mod data;
 pub mod flows;
+pub mod http;
 pub mod ideal;
 pub mod journal;
 pub mod launch;

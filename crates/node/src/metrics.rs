@@ -1,10 +1,10 @@
 //! What a process counts, for Prometheus (`/metrics`) and for whoever asks whether it is well (`/healthz`).
 
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fanin_dataflow::{Outcome, Record, What};
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -14,13 +14,13 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::http::{self, HttpAnswer};
 use crate::wire::PeerConnections;
 
 /// A process that has not measured itself for so long hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(10);
-/// A request that takes longer is given up.
-const REQUEST_MAX: Duration = Duration::from_secs(2);
-const REQUEST_BYTES_MAX: usize = 8192;
+/// The content type of `/metrics`.
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByOutcome {
@@ -249,63 +249,22 @@ fn render(registry: &Mutex<Registry>) -> String {
 /// # Errors
 /// If the address cannot be used.
 pub fn serve(metrics: &Metrics, address: SocketAddr) -> io::Result<()> {
-    let listener = TcpListener::bind(address)?;
     let registry = Arc::clone(&metrics.registry);
     let (healthy, measured) = (Arc::clone(&metrics.healthy), Arc::clone(&metrics.measured_ms));
-    std::thread::Builder::new().name("metrics".to_owned()).spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let hangs =
-                now_ms().saturating_sub(measured.load(Ordering::Relaxed)) > HANGS_AFTER.as_millis() as u64;
-            let state = match (hangs, healthy.load(Ordering::Relaxed)) {
-                (true, _) => Err("the process hangs\n"),
-                (false, false) => Err("the process is stopping\n"),
-                (false, true) => Ok("ok\n"),
-            };
-            // Whoever asks and goes away has no further wishes.
-            let _ = answer(stream, state, &registry);
+    let answer = move |path: &str| {
+        let plain = |status, text: &str| HttpAnswer { status, kind: "text/plain", body: text.to_owned() };
+        match path {
+            "/metrics" => HttpAnswer { status: "200 OK", kind: OPEN_METRICS, body: render(&registry) },
+            "/healthz" => {
+                let age_ms = now_ms().saturating_sub(measured.load(Ordering::Relaxed));
+                match (age_ms > HANGS_AFTER.as_millis() as u64, healthy.load(Ordering::Relaxed)) {
+                    (true, _) => plain("503 Service Unavailable", "the process hangs\n"),
+                    (false, false) => plain("503 Service Unavailable", "the process is stopping\n"),
+                    (false, true) => plain("200 OK", "ok\n"),
+                }
+            }
+            _ => plain("404 Not Found", "only /metrics and /healthz are served\n"),
         }
-    })?;
-    Ok(())
-}
-
-fn answer(mut stream: TcpStream, state: Result<&str, &str>, registry: &Mutex<Registry>) -> io::Result<()> {
-    let until = Instant::now() + REQUEST_MAX;
-    stream.set_write_timeout(Some(REQUEST_MAX))?;
-    let mut request = Vec::new();
-    while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < REQUEST_BYTES_MAX {
-        let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-        stream.set_read_timeout(Some(left))?;
-        let mut block = [0; 1024];
-        match stream.read(&mut block)? {
-            0 => break,
-            count => request.extend_from_slice(&block[..count]),
-        }
-        if Instant::now() >= until {
-            return Ok(());
-        }
-    }
-    let line = request.split(|&byte| byte == b'\r').next().unwrap_or_default();
-    let line = String::from_utf8_lossy(line);
-    let mut words = line.split(' ');
-    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let path = path.split('?').next().unwrap_or_default();
-    let openmetrics = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    let (status, kind, body) = match (method, path) {
-        ("GET" | "HEAD", "/metrics") => ("200 OK", openmetrics, render(registry)),
-        ("GET" | "HEAD", "/healthz") => match state {
-            Ok(text) => ("200 OK", "text/plain", text.to_owned()),
-            Err(text) => ("503 Service Unavailable", "text/plain", text.to_owned()),
-        },
-        ("GET" | "HEAD", _) => ("404 Not Found", "text/plain", "/metrics and /healthz are here\n".to_owned()),
-        _ => ("405 Method Not Allowed", "text/plain", "GET is understood\n".to_owned()),
     };
-    let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(head.as_bytes())?;
-    if method == "GET" {
-        stream.write_all(body.as_bytes())?;
-    }
-    stream.flush()
+    http::serve(address, answer).map(drop)
 }
