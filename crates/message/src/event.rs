@@ -189,6 +189,9 @@ pub enum Closed {
         /// Who it is, or who was meant.
         got: Arc<str>,
     },
+    /// The peer did not prove that it has the shared key.
+    #[error("not authenticated: {0}")]
+    Unauthenticated(&'static str),
     /// The peer refused this side's greeting.
     #[error("the peer refuses: {0}")]
     Refused(Arc<str>),

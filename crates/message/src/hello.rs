@@ -2,10 +2,16 @@
 
 use std::time::Duration;
 
+use crate::auth::NONCE_BYTES;
+
 /// Type of the first message in each direction.
 pub(crate) const HELLO: u32 = 0xFFFF_FF01;
 /// Type of a heartbeat, which has no payload.
 pub(crate) const HEARTBEAT: u32 = 0xFFFF_FF02;
+/// Type of the accepting side's answer to a greeting with a nonce: its own nonce, and its proof.
+pub(crate) const CHALLENGE: u32 = 0xFFFF_FF04;
+/// Type of the caller's proof.
+pub(crate) const PROOF: u32 = 0xFFFF_FF05;
 /// Type of the last message of who does not accept a greeting.
 pub(crate) const REFUSAL: u32 = 0xFFFF_FF03;
 
@@ -17,12 +23,15 @@ pub const NAME_BYTES_MAX: usize = 255;
 /// The first message in each direction: who speaks, and whom it expects to hear it.
 ///
 /// On the wire: `"FNIN"`, version (16 bits), heartbeat interval in milliseconds (32 bits, 0 for none), then two names,
-/// each with its length in front (16 bits); all little-endian. An empty second name expects nobody in particular.
+/// each with its length in front (16 bits); all little-endian. An empty second name fits every peer. A caller with a shared
+/// key adds a nonce of 32 bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hello {
     pub(crate) heartbeat: Duration,
     pub(crate) name: String,
     pub(crate) expects: String,
+    /// For peers with a shared key, from the caller only.
+    pub(crate) nonce: Option<[u8; NONCE_BYTES]>,
 }
 
 /// What is wrong with a greeting.
@@ -61,6 +70,7 @@ impl Hello {
             bytes.extend_from_slice(&(name.len() as u16).to_le_bytes());
             bytes.extend_from_slice(name.as_bytes());
         }
+        bytes.extend(self.nonce.into_iter().flatten());
         bytes
     }
 
@@ -90,10 +100,14 @@ impl Hello {
             String::from_utf8(name.to_vec()).map_err(|_| BadHello::Name)
         };
         let (name, expects) = (name()?, name()?);
+        let nonce = <[u8; NONCE_BYTES]>::try_from(left).ok();
+        if nonce.is_some() {
+            left = &[];
+        }
         if !left.is_empty() {
             return Err(BadHello::Size { got: bytes.len(), needed: used });
         }
-        Ok(Self { heartbeat, name, expects })
+        Ok(Self { heartbeat, name, expects, nonce })
     }
 }
 
@@ -103,11 +117,17 @@ mod tests {
 
     #[test]
     fn a_greeting_survives_the_wire_and_no_part_of_it_does() {
-        let hello =
-            Hello { heartbeat: Duration::from_millis(250), name: "ros-7".into(), expects: String::new() };
+        let hello = Hello {
+            heartbeat: Duration::from_millis(250),
+            name: "ros-7".into(),
+            expects: String::new(),
+            nonce: None,
+        };
         let bytes = hello.to_bytes();
         assert_eq!(bytes, b"FNIN\x01\0\xfa\0\0\0\x05\0ros-7\0\0");
-        assert_eq!(Hello::from_bytes(&bytes), Ok(hello));
+        assert_eq!(Hello::from_bytes(&bytes), Ok(hello.clone()));
+        let with_nonce = Hello { nonce: Some([7; NONCE_BYTES]), ..hello };
+        assert_eq!(Hello::from_bytes(&with_nonce.to_bytes()), Ok(with_nonce));
         for end in 0..bytes.len() {
             assert!(matches!(Hello::from_bytes(&bytes[..end]), Err(BadHello::Size { .. })), "{end}");
         }

@@ -37,6 +37,7 @@
 #![deny(unsafe_code)]
 
 mod assembler;
+mod auth;
 mod backoff;
 mod counters;
 mod endpoint;
@@ -59,6 +60,7 @@ mod tls;
 mod wake;
 
 pub use assembler::{Assembler, Frame, Partial, Starved};
+pub use auth::{KeyError, SharedKey};
 pub use backoff::Backoff;
 pub use counters::Counters;
 pub use endpoint::{Endpoint, SetupError};

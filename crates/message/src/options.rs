@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use crate::auth::SharedKey;
 use crate::backoff::Backoff;
 use crate::limits::{Limits, Timing};
 use crate::socket::SocketOptions;
@@ -66,6 +67,9 @@ pub struct Options {
     pub greeting: Greeting,
     /// Encryption with certificates on both sides; `None` for none.
     pub tls: Option<Tls>,
+    /// A key that both sides prove to have before the first message; `None` accepts every peer. Bare frames have no
+    /// greeting, and so no proof.
+    pub key: Option<SharedKey>,
     /// For connecting: how a lost or refused connection is tried again; `None` gives it up.
     pub backoff: Option<Backoff>,
     /// For listening: names that may connect; empty accepts all.
@@ -81,6 +85,7 @@ impl Default for Options {
             timing: Timing::default(),
             greeting: Greeting::default(),
             tls: None,
+            key: None,
             backoff: Some(Backoff::default()),
             names: Vec::new(),
             same_name: SameName::default(),

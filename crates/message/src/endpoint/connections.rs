@@ -287,7 +287,7 @@ impl Endpoint {
         slot.timer = None;
         (slot.blocked, slot.broken, slot.full, slot.starved, slot.paused) =
             (None, false, false, false, false);
-        (slot.watch, slot.tls) = (None, None);
+        (slot.watch, slot.tls, slot.handshake) = (None, None, None);
         slot.promised = Duration::ZERO;
         slot.outbox.clear(&mut self.spare);
         if self.reading == Some(index) {
@@ -328,6 +328,7 @@ fn counter_of<'a>(counters: &'a mut crate::Counters, reason: &Closed) -> Option<
         | Closed::Refused(_)
         | Closed::Superseded(_)
         | Closed::Reserved(_)
+        | Closed::Unauthenticated(_)
         | Closed::Tls(_) => &mut counters.refused,
         _ => return None,
     })

@@ -6,11 +6,14 @@ use super::Endpoint;
 use super::completion::SMALL_READS_MIN;
 use super::slot::{Origin, State};
 use crate::assembler::Frame;
+use crate::auth::{self, Handshake, NONCE_BYTES, ProvingSide};
 use crate::event::{Closed, Event, Listener, Peer};
 use crate::frame::Header;
-use crate::hello::{BadHello, HEARTBEAT, HELLO, Hello, REFUSAL};
+use crate::hello::{BadHello, CHALLENGE, HEARTBEAT, HELLO, Hello, PROOF, REFUSAL};
 use crate::limits::CONTROL_BYTES_MAX;
 use crate::options::{Greeting, SameName};
+
+const NO_RANDOM: Closed = Closed::Unauthenticated("the kernel gives no random numbers");
 
 impl Endpoint {
     /// TCP is connected: greet, or go on without.
@@ -33,14 +36,29 @@ impl Endpoint {
         }
     }
 
+    /// Sends this side's greeting; the caller's has a nonce where there is a shared key.
     fn send_hello(&mut self, index: u32) {
         let slot = self.slots.at(index);
+        let is_caller = matches!(slot.origin, Origin::Outgoing(_));
         let expects = match &slot.origin {
             Origin::Outgoing(outgoing) => outgoing.expects.to_string(),
             Origin::Accepted(_) => slot.name.to_string(),
         };
-        let hello = Hello { heartbeat: slot.options.timing.heartbeat, name: self.name.to_string(), expects };
-        self.push_control(index, HELLO, &hello.to_bytes());
+        let heartbeat = slot.options.timing.heartbeat;
+        let nonce = match (&slot.options.key, is_caller) {
+            (Some(_), true) => match auth::random() {
+                Ok(nonce) => Some(nonce),
+                Err(_) => return self.end(index, NO_RANDOM),
+            },
+            _ => None,
+        };
+        let hello = Hello { heartbeat, name: self.name.to_string(), expects, nonce };
+        let bytes = hello.to_bytes();
+        if nonce.is_some() {
+            let handshake = Handshake { greeting: bytes.clone(), nonce: Vec::new(), is_verified: false };
+            self.slots.at(index).handshake = Some(Box::new(handshake));
+        }
+        self.push_control(index, HELLO, &bytes);
     }
 
     fn push_control(&mut self, index: u32, kind: u32, payload: &[u8]) {
@@ -55,6 +73,8 @@ impl Endpoint {
                 Ok(hello) => self.handle_hello(index, &hello),
                 Err(error) => self.refuse(index, Closed::BadHello(error)),
             },
+            CHALLENGE if greeting => self.handle_challenge(index, &frame.payload),
+            PROOF if greeting => self.handle_proof(index, &frame.payload),
             REFUSAL => {
                 let words = String::from_utf8_lossy(&frame.payload).as_ref().into();
                 self.end(index, Closed::Refused(words));
@@ -81,6 +101,13 @@ impl Endpoint {
             |expected: &str, got: &str| Closed::WrongName { expected: expected.into(), got: got.into() };
         match &slot.origin {
             Origin::Outgoing(outgoing) => {
+                let is_verified = slot.handshake.as_ref().is_some_and(|handshake| handshake.is_verified);
+                if slot.options.key.is_some() && !is_verified {
+                    return self.refuse(
+                        index,
+                        Closed::Unauthenticated("the peer did not prove that it has the key"),
+                    );
+                }
                 if !outgoing.expects.is_empty() && outgoing.expects != name {
                     let reason = wrong(&outgoing.expects, &name);
                     return self.refuse(index, reason);
@@ -88,8 +115,10 @@ impl Endpoint {
                 slot.name = name;
                 self.established(index);
             }
-            Origin::Accepted(listener) => {
-                let listener = *listener;
+            Origin::Accepted(_) => {
+                if slot.handshake.is_some() {
+                    return self.refuse(index, Closed::BadHello(BadHello::Kind(HELLO)));
+                }
                 if !hello.expects.is_empty() && hello.expects != *self.name {
                     let reason = wrong(&self.name.clone(), &hello.expects);
                     return self.refuse(index, reason);
@@ -99,14 +128,72 @@ impl Endpoint {
                     let reason = wrong(&names.join(", "), &name);
                     return self.refuse(index, reason);
                 }
-                slot.name = Arc::clone(&name);
-                if !self.register(index, listener, name) {
-                    return;
+                slot.name = name;
+                match slot.options.key {
+                    Some(_) => self.send_challenge(index, hello),
+                    None => self.welcome(index),
                 }
-                self.send_hello(index);
-                self.established(index);
             }
         }
+    }
+
+    /// The caller may stay, unless its name is taken: answers its greeting.
+    fn welcome(&mut self, index: u32) {
+        let slot = self.slots.at(index);
+        let Origin::Accepted(listener) = &slot.origin else { return };
+        let (listener, name) = (*listener, Arc::clone(&slot.name));
+        if self.register(index, listener, name) {
+            self.send_hello(index);
+            self.established(index);
+        }
+    }
+
+    /// Answers a caller's greeting with a nonce and the proof of this side.
+    fn send_challenge(&mut self, index: u32, hello: &Hello) {
+        let slot = self.slots.at(index);
+        let Some(key) = &slot.options.key else { return };
+        if hello.nonce.is_none() {
+            return self.refuse(index, Closed::Unauthenticated("the caller has no key"));
+        }
+        let Ok(nonce) = auth::random() else { return self.end(index, NO_RANDOM) };
+        let greeting = hello.to_bytes();
+        let proof = key.prove(ProvingSide::Acceptor, &greeting, &nonce);
+        let handshake = Handshake { greeting, nonce: nonce.to_vec(), is_verified: false };
+        slot.handshake = Some(Box::new(handshake));
+        self.push_control(index, CHALLENGE, &[nonce, proof].concat());
+    }
+
+    /// The caller checks the other side's proof, and sends its own.
+    fn handle_challenge(&mut self, index: u32, payload: &[u8]) {
+        let slot = self.slots.at(index);
+        let is_caller = matches!(slot.origin, Origin::Outgoing(_));
+        let (Some(key), Some(handshake), true) = (&slot.options.key, &mut slot.handshake, is_caller) else {
+            return self
+                .refuse(index, Closed::Unauthenticated("the peer asks for a key, and there is none here"));
+        };
+        let (nonce, proof) = payload.split_at(payload.len().min(NONCE_BYTES));
+        if !handshake.nonce.is_empty()
+            || !key.verify(ProvingSide::Acceptor, &handshake.greeting, nonce, proof)
+        {
+            return self.refuse(index, Closed::Unauthenticated("the peer has another key"));
+        }
+        (handshake.nonce, handshake.is_verified) = (nonce.to_vec(), true);
+        let proof = key.prove(ProvingSide::Caller, &handshake.greeting, nonce);
+        self.push_control(index, PROOF, &proof);
+    }
+
+    /// The accepting side checks the caller's proof, and answers its greeting.
+    fn handle_proof(&mut self, index: u32, payload: &[u8]) {
+        let slot = self.slots.at(index);
+        let is_caller = matches!(slot.origin, Origin::Outgoing(_));
+        let (Some(key), Some(handshake), false) = (&slot.options.key, &mut slot.handshake, is_caller) else {
+            return self.refuse(index, Closed::BadHello(BadHello::Kind(PROOF)));
+        };
+        if !key.verify(ProvingSide::Caller, &handshake.greeting, &handshake.nonce, payload) {
+            return self.refuse(index, Closed::Unauthenticated("the caller has another key"));
+        }
+        handshake.is_verified = true;
+        self.welcome(index);
     }
 
     /// Note an accepted connection under its name; tells whether it may stay.

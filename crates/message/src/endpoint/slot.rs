@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::assembler::Partial;
+use crate::auth::Handshake;
 use crate::counters::Counters;
 use crate::event::Listener;
 use crate::options::{Address, Options};
@@ -77,6 +78,8 @@ pub(super) struct Slot {
     pub(super) options: Arc<Options>,
     pub(super) name: Arc<str>,
     pub(super) tls: Option<Box<Session>>,
+    /// Where the two sides are in proving that they have the shared key.
+    pub(super) handshake: Option<Box<Handshake>>,
     pub(super) partial: Partial,
     pub(super) outbox: Outbox,
     pub(super) counters: Counters,
@@ -125,6 +128,7 @@ impl Slot {
             options,
             name: "".into(),
             tls: None,
+            handshake: None,
             partial: Partial::default(),
             outbox: Outbox::default(),
             counters: Counters::default(),

@@ -1,0 +1,154 @@
+//! Authentication with a key that all peers share: each side proves in the greeting that it has the key.
+//!
+//! The caller's greeting brings a nonce. The side that accepts answers with a nonce of its own and a proof, and the caller
+//! with its proof: HMAC-SHA256 (RFC 2104) over the side, the caller's whole greeting and the other nonce. A proof holds for
+//! one connection; what follows on it is neither encrypted nor signed, which [`Tls`](crate::Tls) does.
+
+use std::fmt;
+use std::io;
+
+use ring::hmac;
+use ring::rand::{SecureRandom, SystemRandom};
+
+/// Bytes of a nonce and of a key.
+pub(crate) const NONCE_BYTES: usize = 32;
+/// Bytes of a proof.
+pub(crate) const PROOF_BYTES: usize = 32;
+
+/// Who proves: a proof of one side is none of the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProvingSide {
+    Caller,
+    Acceptor,
+}
+
+impl ProvingSide {
+    const fn label(self) -> &'static [u8] {
+        match self {
+            Self::Caller => b"fanin caller 1\0",
+            Self::Acceptor => b"fanin acceptor 1\0",
+        }
+    }
+}
+
+/// A key of 256 bits that all peers of a system have.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SharedKey([u8; NONCE_BYTES]);
+
+/// Text that is no key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a key is 64 hexadecimal digits, such as `openssl rand -hex 32` prints")]
+pub struct KeyError;
+
+impl SharedKey {
+    /// A new key from the kernel's random numbers.
+    ///
+    /// # Errors
+    /// If the kernel gives none.
+    pub fn random() -> io::Result<Self> {
+        random().map(Self)
+    }
+
+    /// A key from its 64 hexadecimal digits; white space around them is ignored.
+    ///
+    /// # Errors
+    /// If the text is anything else.
+    pub fn from_hex(text: &str) -> Result<Self, KeyError> {
+        let digits = text.trim().as_bytes();
+        if digits.len() != 2 * NONCE_BYTES || !digits.iter().all(u8::is_ascii_hexdigit) {
+            return Err(KeyError);
+        }
+        let mut key = [0; NONCE_BYTES];
+        for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
+            let pair = std::str::from_utf8(pair).map_err(|_| KeyError)?;
+            *byte = u8::from_str_radix(pair, 16).map_err(|_| KeyError)?;
+        }
+        Ok(Self(key))
+    }
+
+    /// The key's 64 hexadecimal digits.
+    pub fn to_hex(&self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// What `side` sends to prove that it has the key, for a connection with this greeting and nonce.
+    pub(crate) fn prove(&self, side: ProvingSide, greeting: &[u8], nonce: &[u8]) -> [u8; PROOF_BYTES] {
+        let mut context = hmac::Context::with_key(&self.hmac());
+        Self::message(side, greeting, nonce).iter().for_each(|part| context.update(part));
+        let mut proof = [0; PROOF_BYTES];
+        proof.copy_from_slice(context.sign().as_ref());
+        proof
+    }
+
+    /// Whether a proof holds; takes the same time for every wrong one.
+    pub(crate) fn verify(&self, side: ProvingSide, greeting: &[u8], nonce: &[u8], proof: &[u8]) -> bool {
+        let message = Self::message(side, greeting, nonce).concat();
+        hmac::verify(&self.hmac(), &message, proof).is_ok()
+    }
+
+    fn hmac(&self) -> hmac::Key {
+        hmac::Key::new(hmac::HMAC_SHA256, &self.0)
+    }
+
+    /// The nonce has a fixed size, so that no two messages are the same bytes.
+    fn message<'a>(side: ProvingSide, greeting: &'a [u8], nonce: &'a [u8]) -> [&'a [u8]; 3] {
+        [side.label(), nonce, greeting]
+    }
+}
+
+impl fmt::Debug for SharedKey {
+    /// A key is nothing for logs.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("SharedKey(…)")
+    }
+}
+
+/// Random bytes for a nonce or a key.
+pub(crate) fn random() -> io::Result<[u8; NONCE_BYTES]> {
+    let mut bytes = [0; NONCE_BYTES];
+    SystemRandom::new()
+        .fill(&mut bytes)
+        .map_err(|_| io::Error::other("the kernel gives no random numbers"))?;
+    Ok(bytes)
+}
+
+/// What one side of a connection keeps while the two prove that they have the key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Handshake {
+    /// The caller's greeting, as on the wire.
+    pub(crate) greeting: Vec<u8>,
+    /// The acceptor's nonce; empty at the caller until it has come.
+    pub(crate) nonce: Vec<u8>,
+    /// The other side has proven that it has the key.
+    pub(crate) is_verified: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_survives_its_text_and_other_text_is_none() {
+        let key = SharedKey::random().unwrap();
+        assert_eq!(SharedKey::from_hex(&format!(" {}\n", key.to_hex())), Ok(key.clone()));
+        assert_ne!(key, SharedKey::random().unwrap());
+        for wrong in ["", "00", &"g".repeat(64), &"0".repeat(63), &"é".repeat(32)] {
+            assert_eq!(SharedKey::from_hex(wrong), Err(KeyError), "{wrong}");
+        }
+        assert_eq!(format!("{key:?}"), "SharedKey(…)");
+    }
+
+    #[test]
+    fn a_proof_holds_for_its_key_side_greeting_and_nonce_alone() {
+        let (key, other) = (SharedKey::random().unwrap(), SharedKey::random().unwrap());
+        let (one, two) = ([1; NONCE_BYTES], [2; NONCE_BYTES]);
+        let proof = key.prove(ProvingSide::Caller, b"hello", &one);
+        assert!(key.verify(ProvingSide::Caller, b"hello", &one, &proof));
+        assert!(!other.verify(ProvingSide::Caller, b"hello", &one, &proof));
+        assert!(!key.verify(ProvingSide::Acceptor, b"hello", &one, &proof));
+        assert!(!key.verify(ProvingSide::Caller, b"hullo", &one, &proof));
+        assert!(!key.verify(ProvingSide::Caller, b"hello", &two, &proof));
+        assert!(!key.verify(ProvingSide::Caller, b"hello", &one, &proof[1..]));
+        assert!(!key.verify(ProvingSide::Caller, b"hello", &one, &[]));
+    }
+}
