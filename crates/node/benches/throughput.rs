@@ -81,6 +81,7 @@ fn build(folder: &Path) -> (u64, f64, f64) {
     let loaded = fanin_scenario::load("replay", &sets).unwrap_or_else(|errors| panic!("{errors}"));
     let live_folder = folder.join("live");
     let launch = SystemLaunch {
+        overwrite: true,
         loaded: &loaded,
         folder: &live_folder,
         scenario_folder: Path::new(""),
