@@ -41,9 +41,11 @@ KNOWN: dict[str, set[str]] = {
         "crate::thesis {., buffers, fastpass, measurements, policies, retransmission, shaping}",
     },
     "sim": {
+        "crate {connect, run, workload/}",
         "crate {fabric/, memories, rings}",
         "crate::fabric {., held/, marker, port/}",
         "crate::fabric::held {., accounts, line}",
+        "crate::workload::building {., push, shifter}",
     },
     "switch": {
         "crate {config/, early, pool}",

@@ -67,7 +67,6 @@ RECORD: dict[str, int] = {
     "crates/scenario": 103,
     "crates/sim": 273,
     "crates/switch": 355,
-    "crates/tcp": 196,
     "crates/testbed": 160,
     "crates/units": 10,
     "docs": 85,

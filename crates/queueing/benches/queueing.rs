@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use fanin_queueing::{
-    Departure, Discipline, FifoMemory, Frame, InService, Layout, Link, Passage, Port, RingSettings,
+    BookedMemory, Departure, Discipline, Frame, InService, Layout, Link, Passage, RingSettings, Rings,
     TokenBucket,
 };
 use fanin_units::{Bytes, Duration, Instant, Rate, Ratio};
@@ -48,7 +48,8 @@ fn fifo(criterion: &mut Criterion) {
     for (name, layout) in &schemes {
         // At 90 % of all ports queues stay short; at 120 % every limit is met all the time.
         for load in [90, 120] {
-            let mut switch = FifoMemory::new(layout, &links, InService::Counted).expect("a possible layout");
+            let mut switch =
+                BookedMemory::new(layout, &links, InService::Counted).expect("a possible layout");
             let gap = Duration::new(12_304_000 * 100 / (PORTS as u64 * load));
             let mut now = Instant::START;
             group.bench_function(BenchmarkId::new(*name, load), |bencher| {
@@ -58,7 +59,7 @@ fn fifo(criterion: &mut Criterion) {
                         now = now + gap;
                         let frame = Frame::new(1_518);
                         if let Passage::Queued { end, .. } =
-                            switch.handle_arrival(now, input as usize, output as usize, frame, || 0)
+                            switch.arrive(now, input as usize, output as usize, frame, || 0)
                         {
                             last = end;
                         }
@@ -96,7 +97,7 @@ fn rings(criterion: &mut Criterion) {
             let mut group = criterion.benchmark_group(format!("rings/{name}/{mode}"));
             for count in [16usize, 144, 4096] {
                 let rate = Rate::new(30_000_000 * 64 * 8 * percent / 100 / count as u64);
-                let mut port = Port::<u64>::new(discipline, None).expect("no shaping");
+                let mut port = Rings::<u64>::new(discipline, None).expect("no shaping");
                 for ring in 0..count {
                     let shaping = Some((rate, Bytes::new(256)));
                     let settings =
@@ -108,7 +109,7 @@ fn rings(criterion: &mut Criterion) {
                 let frame = Frame::new(64);
                 if mode == "backlogged" {
                     let frames = (0..FRAMES / count).flat_map(|_| &targets[..count]);
-                    port.handle_arrivals(now, frames.map(|&ring| (ring, frame, 1)), || 0, |_, _, _| {});
+                    port.arrive_many(now, frames.map(|&ring| (ring, frame, 1)), || 0, |_, _, _| {});
                 }
                 let mut sent = Vec::with_capacity(2 * BURST);
                 group.throughput(Throughput::Elements(targets.len() as u64));
@@ -118,12 +119,12 @@ fn rings(criterion: &mut Criterion) {
                             now = now + gap;
                             if mode == "open" {
                                 let frames = burst.iter().map(|&ring| (ring, frame, 1));
-                                port.handle_arrivals(now, frames, || 0, |_, _, _| {});
+                                port.arrive_many(now, frames, || 0, |_, _, _| {});
                             } else {
-                                port.handle_arrivals(now, sent.drain(..), || 0, |_, _, _| {});
+                                port.arrive_many(now, sent.drain(..), || 0, |_, _, _| {});
                             }
                             sent.clear();
-                            port.poll_departures(now, 2 * BURST, |ring, frame, handle| {
+                            port.depart_many(now, 2 * BURST, |ring, frame, handle| {
                                 sent.push((ring, frame, handle));
                             });
                         }
@@ -138,12 +139,12 @@ fn rings(criterion: &mut Criterion) {
 
 /// One frame in, one frame out, nothing else queued: the least that a ring costs.
 fn bare(criterion: &mut Criterion) {
-    let mut port = Port::<u64>::new(Discipline::RoundRobin, None).expect("no shaping");
+    let mut port = Rings::<u64>::new(Discipline::RoundRobin, None).expect("no shaping");
     port.add_ring(&RingSettings::new(64)).expect("possible settings");
     criterion.bench_function("one-ring", |bencher| {
         bencher.iter(|| {
-            port.handle_arrival(Instant::START, 0, Frame::new(64), 1, || 0);
-            match port.poll_departure(Instant::START) {
+            port.arrive(Instant::START, 0, Frame::new(64), 1, || 0);
+            match port.depart(Instant::START) {
                 Departure::Frame { handle, .. } => black_box(handle),
                 Departure::NotBefore(_) | Departure::Empty => unreachable!("a frame is queued"),
             }

@@ -132,57 +132,8 @@ impl Layout {
         }
     }
 
-    /// A fixed amount of memory for each output port (thesis §5.1.3, figure 5.2a; switch A of §4.2.1).
-    pub fn dedicated(output_limits: Vec<Bytes>) -> Self {
-        Self { output_limits, ..Self::unlimited(0) }.square()
-    }
-
-    /// One pool for all ports (thesis §5.1.3, figure 5.2b).
-    pub fn shared(ports: usize, pool: Bytes) -> Self {
-        Self { pools: vec![pool], pool_by: PoolBy::Output(vec![0; ports]), ..Self::unlimited(ports) }
-    }
-
-    /// Several pools, each shared by the input ports assigned to it, with the same limit on every port's
-    /// input and output queue (switch B of thesis §4.2.1).
-    pub fn shared_by_input(pool_of_input: Vec<usize>, pools: Vec<Bytes>, port_limit: Bytes) -> Self {
-        let ports = pool_of_input.len();
-        Self {
-            output_limits: vec![port_limit; ports],
-            input_limits: vec![port_limit; ports],
-            pools,
-            pool_by: PoolBy::Input(pool_of_input),
-            ..Self::unlimited(0)
-        }
-    }
-
-    /// One pool whose free part sets every queue's limit: a queue may grow while it is shorter than `alpha` times that.
-    pub fn dynamic_threshold(ports: usize, pool: Bytes, alpha: Ratio) -> Self {
-        Self { alpha: Some(alpha), ..Self::shared(ports, pool) }
-    }
-
-    /// Input modules with a packet memory each and one virtual output queue for every output
-    /// (the core routers of thesis §4.2.1: modules of 8 ports, 1.5 GB each).
-    ///
-    /// Only the memory is modelled: what a module sends to an output is never held up by another output.
-    pub fn modules(ports: usize, ports_per_module: usize, module: Bytes, voq_limit: Bytes) -> Self {
-        let modules = ports.div_ceil(ports_per_module.max(1));
-        Self {
-            pools: vec![module; modules],
-            pool_by: PoolBy::Input((0..ports).map(|port| port / ports_per_module.max(1)).collect()),
-            pools_are_modules: true,
-            voq_limit: Some(voq_limit),
-            ..Self::unlimited(ports)
-        }
-    }
-
-    /// As many input ports as output ports, without limits on the former.
-    fn square(mut self) -> Self {
-        self.input_limits = vec![Bytes::MAX; self.output_limits.len()];
-        self
-    }
-
     /// Whether frames of one output port weigh on what another may take in.
-    pub(crate) fn couples_outputs(&self) -> bool {
+    pub fn couples_outputs(&self) -> bool {
         !self.pools.is_empty() || self.counts_inputs()
     }
 

@@ -48,6 +48,11 @@ impl<T: Copy + Default> Ring<T> {
         self.len += 1;
     }
 
+    /// All values, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = T> {
+        (0..self.len).map(|offset| self.slots[self.index(offset)])
+    }
+
     #[inline]
     pub(crate) fn front(&self) -> Option<&T> {
         if self.len == 0 { None } else { self.slots.get(self.head as usize) }
@@ -63,12 +68,6 @@ impl<T: Copy + Default> Ring<T> {
         // A queue that ran empty starts over, so that one which stays short stays in one place of the cache.
         self.head = if self.len == 0 { 0 } else { self.index(1) as u32 };
         Some(value)
-    }
-
-    /// Takes the first value out if it is wanted.
-    #[inline]
-    pub(crate) fn pop_if(&mut self, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
-        if wanted(self.front()?) { self.pop() } else { None }
     }
 
     /// Where the next value to come out lies: to be asked for ahead of time, not to be read.

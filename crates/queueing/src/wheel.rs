@@ -23,7 +23,8 @@ const NEVER: u64 = u64::MAX;
 pub(crate) struct Wheel {
     /// The only ring that waits, not in any slot; [`NIL`] where none or several do.
     alone: u32,
-    heads: Box<[u32; SLOTS as usize]>,
+    /// The first ring of each slot; allocated when two rings wait for the first time.
+    heads: Box<[u32]>,
     words: [u64; 64],
     summary: u64,
     timers: Vec<Timer>,
@@ -43,7 +44,7 @@ impl Wheel {
     pub(crate) fn new() -> Self {
         Self {
             alone: NIL,
-            heads: vec![NIL; SLOTS as usize].into_boxed_slice().try_into().expect("as many slots"),
+            heads: Box::default(),
             words: [0; 64],
             summary: 0,
             timers: Vec::new(),
@@ -82,6 +83,9 @@ impl Wheel {
     /// The ring that waited alone does not any more.
     #[inline(never)]
     fn join_first(&mut self) {
+        if self.heads.is_empty() {
+            self.heads = vec![NIL; SLOTS as usize].into_boxed_slice();
+        }
         let first = core::mem::replace(&mut self.alone, NIL);
         self.insert(first, self.earliest);
     }

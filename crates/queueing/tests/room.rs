@@ -50,13 +50,13 @@ proptest! {
         for (what, input, output, bytes) in steps {
             if what == 0 {
                 if let Some((input, output, bytes)) = held.pop_front() {
-                    memory.release(now, input, output, bytes);
+                    memory.depart(now, input, output, bytes);
                 }
-            } else if memory.admit(now, input, output, Frame::new(bytes), || 0).is_accepted() {
+            } else if memory.arrive(now, input, output, Frame::new(bytes), || 0).is_accepted() {
                 held.push_back((input, output, bytes));
             }
             let room = memory.room(input, output);
-            let lets_in = |bytes: u32| memory.clone().admit(now, input, output, Frame::new(bytes), || 0).is_accepted();
+            let lets_in = |bytes: u32| memory.clone().arrive(now, input, output, Frame::new(bytes), || 0).is_accepted();
             prop_assert!(room == 0 || lets_in(room), "{room} bytes are too many");
             prop_assert!(!lets_in(room + 1), "{room} bytes are too few");
             // What passes is counted, and takes nothing.

@@ -1,4 +1,7 @@
-//! Many short first-in first-out queues that share their nodes: a node that was freed last is used next.
+//! Many short queues in one place: first-in first-out lists that share their nodes.
+//!
+//! Thousands of queues of which few hold anything would, each with memory of its own, lie outside all caches. Here what was
+//! freed last is used next.
 
 use crate::index::NIL;
 
@@ -22,74 +25,64 @@ impl List {
     }
 }
 
-struct ListNode<T> {
-    value: Option<T>,
-    next: u32,
-}
-
 /// The nodes of many lists.
 pub(crate) struct Lists<T> {
-    nodes: Vec<ListNode<T>>,
+    nodes: Vec<(T, u32)>,
     free: u32,
 }
 
-impl<T> Lists<T> {
+impl<T: Copy> Lists<T> {
     pub(crate) const fn new() -> Self {
         Self { nodes: Vec::new(), free: NIL }
     }
 
-    fn node(&mut self, value: T) -> u32 {
-        let new = ListNode { value: Some(value), next: NIL };
+    /// A node that `next` follows.
+    #[inline]
+    fn node(&mut self, value: T, next: u32) -> u32 {
         if self.free == NIL {
-            self.nodes.push(new);
+            self.nodes.push((value, next));
             return (self.nodes.len() - 1) as u32;
         }
         let node = self.free;
         let place = &mut self.nodes[node as usize];
-        debug_assert!(place.value.is_none(), "a free node holds nothing");
-        self.free = place.next;
-        *place = new;
+        self.free = place.1;
+        *place = (value, next);
         node
     }
 
-    /// Appends a value to a list.
     #[inline]
     pub(crate) fn push(&mut self, list: &mut List, value: T) {
-        let node = self.node(value);
+        let node = self.node(value, NIL);
         if list.first == NIL {
             list.first = node;
         } else {
-            self.nodes[list.last as usize].next = node;
+            self.nodes[list.last as usize].1 = node;
         }
         list.last = node;
     }
 
-    /// Takes the first value of a list.
     #[inline]
     pub(crate) fn pop(&mut self, list: &mut List) -> Option<T> {
         if list.first == NIL {
             return None;
         }
-        let node = &mut self.nodes[list.first as usize];
-        let value = node.value.take();
-        debug_assert!(value.is_some(), "a node of a list holds a value");
-        let next = std::mem::replace(&mut node.next, self.free);
+        let (value, next) = self.nodes[list.first as usize];
+        self.nodes[list.first as usize].1 = self.free;
         self.free = list.first;
         list.first = next;
-        value
+        Some(value)
     }
 
-    /// The first value of a list.
     #[inline]
     pub(crate) fn first(&self, list: List) -> Option<&T> {
-        self.iter(list).next()
+        (list.first != NIL).then(|| &self.nodes[list.first as usize].0)
     }
 
-    /// The values of a list, in order.
-    pub(crate) fn iter(&self, list: List) -> impl Iterator<Item = &T> {
+    /// What a list holds, in order.
+    #[cfg(test)]
+    fn iter(&self, list: List) -> impl Iterator<Item = &T> {
         let at = |node: u32| (node != NIL).then(|| &self.nodes[node as usize]);
-        core::iter::successors(at(list.first), move |node| at(node.next))
-            .filter_map(|node| node.value.as_ref())
+        core::iter::successors(at(list.first), move |node| at(node.1)).map(|node| &node.0)
     }
 }
 

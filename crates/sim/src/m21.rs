@@ -60,11 +60,6 @@ impl M21Switches {
         self.switches.push(layout.map(|(layout, how)| M21Switch::new(layout, how, FLOWS_MAX, idle)));
     }
 
-    /// Whether a switch knows the option.
-    pub(crate) fn knows(&self, switch: usize) -> bool {
-        matches!(self.switches.get(switch), Some(Some(_)))
-    }
-
     /// All switches that know the option.
     pub(crate) fn switches(&self) -> impl Iterator<Item = &M21Switch> {
         self.switches.iter().flatten()

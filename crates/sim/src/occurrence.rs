@@ -8,16 +8,14 @@ use fanin_network::PortIndex;
 pub(crate) enum Occurrence {
     /// The first frame on a port's link arrives at the far end.
     Arrival(PortIndex),
-    /// A port that PAUSE can stop has few departures left, or its link is free again: it books further ones.
-    Booking(PortIndex),
-    /// The occupancy behind a paused input of a switch may have fallen below XON.
-    SwitchLevels(u32),
+    /// A frame has left a port whose departures are not booked ahead, or its next one may leave.
+    Departure(PortIndex),
+    /// The ingress occupancy of a paused input of a switch has fallen to XON.
+    ResumeCheck(u32),
     /// A PAUSE or RESUME takes effect at a port.
     PauseSignal(PortIndex),
     /// Ports that PAUSE has stopped are searched for a deadlock.
     DeadlockCheck,
-    /// A port with rings may send.
-    RingService(u32),
     /// A timer of an endpoint may have expired.
     EndpointTimer(EndIndex),
     /// A deadline of a host's application may have come.
@@ -28,6 +26,13 @@ pub(crate) enum Occurrence {
     StallCheck,
     /// A technique acts.
     Technique(TechniqueStep),
+}
+
+impl Occurrence {
+    /// Whether it comes before all others of its instant.
+    pub(crate) const fn comes_first(self) -> bool {
+        matches!(self, Self::Departure(_) | Self::ResumeCheck(_))
+    }
 }
 
 /// What a technique schedules.

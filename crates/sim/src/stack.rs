@@ -6,13 +6,13 @@ use fanin_units::{Duration, Ratio};
 use crate::Error;
 use fanin_tcp::{Config, CongestionControl, DctcpParameters, DelayedAck, Segmentation, SwiftParameters};
 
-/// The window of a burst that waits for more acknowledgements: `tcp_tso_win_divisor` of Linux.
+/// `tcp_tso_win_divisor` of Linux: a burst waits for more ACKs while it is smaller than this part of the window.
 const BURST_WINDOW_DIVISOR: u32 = 3;
 
-/// A delayed acknowledgement's time-out that leaves Linux its own rule: `TCP_DELACK_MIN`, and up to `TCP_DELACK_MAX`.
+/// `transport.delayed_ack_timeout` under which Linux adapts the time-out by itself, from `TCP_DELACK_MIN` to `TCP_DELACK_MAX`.
 const DELAYED_ACK_OF_LINUX: Duration = Duration::from_millis(40);
 
-/// Translates the transport section of a scenario: the named profile, and what differs from it.
+/// The TCP settings of a scenario's `transport` section: the named profile, and each key that differs from it.
 pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
     let profile = match transport.profile {
         Profile::Linux2632 => Config::linux_2_6_32(),
@@ -34,15 +34,15 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
             cubic @ CongestionControl::Cubic(_) => cubic,
             _ => Config::linux_6().congestion_control,
         },
-        // It bounds the window of whatever control the stack has (M21TCP §III.C).
+        // M21TCP bounds the window of the profile's congestion control (M21TCP §III.C).
         Wanted::M21tcp => profile.congestion_control,
-        Wanted::Static => CongestionControl::Static { segments: packets(transport.static_window.get()) },
+        Wanted::Static => CongestionControl::Static { static_window: packets(transport.static_window.get()) },
         Wanted::Dctcp => CongestionControl::Dctcp(DctcpParameters {
             gain: transport.dctcp.gain.get() as u32,
             alpha_initial: transport.dctcp.alpha_initial.get() as u32,
             window_min: packets(transport.dctcp.window_min.get()),
         }),
-        // The receiver steers; the sender is as it was (ICC'15 §IV.D.1, ICTCP §IV).
+        // The receiver steers; the sender is that of the profile (ICC'15 §IV.D.1, ICTCP §IV).
         Wanted::Diatcp | Wanted::Ictcp => profile.congestion_control,
         // TCP's endpoints stay idle.
         Wanted::Sird => profile.congestion_control,
@@ -66,7 +66,7 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
     config.slow_start_after_idle = transport.slow_start_after_idle;
     config.receive_window = u32::try_from(transport.receive_window.get()).unwrap_or(u32::MAX >> 2);
     if transport.congestion_control == Wanted::Diatcp {
-        // Shares are whole segments: no scale that would round them up, and what is taken back is meant.
+        // Shares are whole segments, which a window scale would round up. A share may shrink.
         let most = transport.diatcp.global_window.get().saturating_mul(mss);
         config.receive_window = config.receive_window.min(u32::try_from(most).unwrap_or(u32::MAX));
         config.window_scale = 0;
@@ -81,21 +81,21 @@ pub(crate) fn stack(transport: &Transport) -> Result<Config, Error> {
     // tcp_schedule_loss_probe adds what the minimum has been set to (tcp_rto_min_us; TCP_RTO_MIN before 6.4).
     config.probe_delayed_ack = transport.rto_min;
     config.rto.max = transport.rto_max;
-    config.rto.jitter = (transport.rto_spread.get() * 1024 / Ratio::ONE.get()) as u32;
-    config.timer_tick = transport.timer_granularity;
+    config.rto.spread = (transport.rto_spread.get() * 1024 / Ratio::ONE.get()) as u32;
+    config.timer_granularity = transport.timer_granularity;
     config.delayed_ack = match profile.delayed_ack {
         _ if !transport.delayed_ack => DelayedAck::Off,
         linux @ DelayedAck::Linux { .. } if transport.delayed_ack_timeout == DELAYED_ACK_OF_LINUX => linux,
-        // `icsk_delack_max`, by which `tcp_send_delayed_ack` bounds what it has adapted to.
+        // icsk_delack_max bounds the adapted time-out of tcp_send_delayed_ack.
         DelayedAck::Linux { .. } => DelayedAck::Linux { max: transport.delayed_ack_timeout },
         DelayedAck::Off | DelayedAck::Rfc1122 { .. } => {
             DelayedAck::Rfc1122 { timeout: transport.delayed_ack_timeout }
         }
     };
-    config.nagle = !transport.nodelay;
+    config.nodelay = transport.nodelay;
     config.receive_offload = transport.receive_offload;
     config.segmentation = (transport.offload_burst > transport.mss).then(|| Segmentation {
-        burst_bytes_max: u32::try_from(transport.offload_burst.get()).unwrap_or(u32::MAX),
+        offload_burst: u32::try_from(transport.offload_burst.get()).unwrap_or(u32::MAX),
         window_divisor: BURST_WINDOW_DIVISOR,
         autosize: profile.segmentation.is_some_and(|segmentation| segmentation.autosize),
     });

@@ -30,9 +30,9 @@ impl Buffers {
         })
     }
 
-    /// As [`Memory::admit`].
+    /// As [`Memory::arrive`].
     #[inline]
-    pub(crate) fn admit(
+    pub(crate) fn arrive(
         &mut self,
         now: Instant,
         input: usize,
@@ -41,13 +41,13 @@ impl Buffers {
         draw: impl FnOnce() -> u32,
     ) -> Verdict {
         if self.common.is_none() {
-            return self.memory.admit(now, input, output, frame, draw);
+            return self.memory.arrive(now, input, output, frame, draw);
         }
-        self.admit_in_common(now, input, output, frame, draw)
+        self.arrive_in_common(now, input, output, frame, draw)
     }
 
     #[inline(never)]
-    fn admit_in_common(
+    fn arrive_in_common(
         &mut self,
         now: Instant,
         input: usize,
@@ -59,7 +59,7 @@ impl Buffers {
         let charge = self.memory.charge(frame.bytes);
         let others = shared.take_of_pool(charge) - self.memory.pool(POOL).bytes;
         self.memory.set_pool_size(POOL, Bytes::new(size.saturating_sub(others)));
-        let verdict = self.memory.admit(now, input, output, frame, draw);
+        let verdict = self.memory.arrive(now, input, output, frame, draw);
         if let Verdict::Dropped(_) = verdict {
             shared.give_to_pool(charge);
         }
@@ -88,10 +88,10 @@ impl Buffers {
         self.give(bytes);
     }
 
-    /// As [`Memory::release`].
+    /// As [`Memory::depart`].
     #[inline]
-    pub(crate) fn release(&mut self, at: Instant, input: usize, output: usize, bytes: u32) {
-        self.memory.release(at, input, output, bytes);
+    pub(crate) fn depart(&mut self, at: Instant, input: usize, output: usize, bytes: u32) {
+        self.memory.depart(at, input, output, bytes);
         self.give(bytes);
     }
 

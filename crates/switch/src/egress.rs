@@ -104,7 +104,7 @@ impl<D: Driver> Switch<D> {
             }
             let held = Held { handle: one.frame.handle, input: one.input };
             let queue = &mut self.outputs[usize::from(one.output)].queue;
-            match queue.handle_arrival_that_waits(now, ring, one.frame.bytes, held) {
+            match queue.arrive_unless_passing(now, ring, one.frame.bytes, held) {
                 Some(Verdict::Accepted { .. }) => {}
                 Some(Verdict::Dropped(_)) => self.driver.free(one.frame),
                 None => {
@@ -192,12 +192,12 @@ impl<D: Driver> Switch<D> {
         let random = &mut self.random;
         if ring == PLAIN
             && let Verdict::Dropped(_) =
-                self.memory.admit(now, input.into(), output, descriptor, || random.next_u32())
+                self.memory.arrive(now, input.into(), output, descriptor, || random.next_u32())
         {
             return self.driver.free(frame);
         }
         let held = Held { handle: frame.handle, input };
-        match out.queue.handle_arrival(now, ring, descriptor, held, || random.next_u32()) {
+        match out.queue.arrive(now, ring, descriptor, held, || random.next_u32()) {
             Verdict::Accepted { marked } => {
                 if marked && let Some(ethernet) = Ethernet::parse(self.driver.head(frame.handle)) {
                     mark_congestion(self.driver.head_mut(frame.handle), &ethernet);
@@ -244,7 +244,7 @@ impl<D: Driver> Switch<D> {
         let sends_pauses = self.sends_pauses;
         let mut release = |ring: usize, bytes: u32, input: u16| {
             if ring == PLAIN {
-                memory.release(now, input.into(), port, bytes);
+                memory.depart(now, input.into(), port, bytes);
             }
             if sends_pauses {
                 let held = &mut held_by_input[usize::from(input)];

@@ -1,7 +1,7 @@
 //! An output: its queues, what has left them and is not with the driver yet, and its bad way, where it has one.
 
 use fanin_queueing::{
-    Aqm, BucketError, Count, Discipline, Port, RING_FRAMES_MAX, RINGS_MAX, Rest, RingError, RingSettings,
+    Aqm, BucketError, Count, Discipline, RING_FRAMES_MAX, RINGS_MAX, Rest, RingError, RingSettings, Rings,
 };
 use fanin_units::{Bytes, Duration, Instant, Rate, Ratio};
 
@@ -69,7 +69,7 @@ impl Watch {
 /// An output.
 #[derive(Debug)]
 pub(crate) struct Output<H> {
-    pub(crate) queue: Port<Held<H>>,
+    pub(crate) queue: Rings<Held<H>>,
     pub(crate) classifier: Classifier,
     pub(crate) rings: Vec<RingState>,
     /// Whether any of its queues marks, so that frames' ECN bits must be known.
@@ -162,7 +162,7 @@ impl<H: Copy + Default> Output<H> {
             DisciplineSpec::LongestFirst => Discipline::LongestFirst,
             DisciplineSpec::StrictPriority => Discipline::StrictPriority,
         };
-        let queue = Port::new(discipline, spec.rate.map(|rate| (rate, Bytes::ZERO)))?;
+        let queue = Rings::new(discipline, spec.rate.map(|rate| (rate, Bytes::ZERO)))?;
         let mut output = Self {
             queue: queue.with_overhead(WIRE_BYTES).with_lateness(LATE_MAX),
             classifier: Classifier::default(),
@@ -224,13 +224,13 @@ impl<H: Copy + Default> Output<H> {
     pub(crate) fn remove_ring(&mut self, ring: usize) {
         let state = &mut self.rings[ring];
         (state.spec, state.alarm_at, state.alarm) = (None, None, false);
-        self.queue.set_paused(self.clock, ring, false);
+        self.queue.resume(self.clock, ring);
         self.free_drained();
     }
 
     pub(crate) fn free_drained(&mut self) {
         for (ring, state) in self.rings.iter_mut().enumerate().skip(PLAIN + 1) {
-            state.is_free |= state.spec.is_none() && self.queue.held(ring).frames == 0;
+            state.is_free |= state.spec.is_none() && self.queue.occupancy(ring).frames == 0;
         }
     }
 
@@ -279,7 +279,7 @@ impl<H: Copy + Default> Output<H> {
                 state.watch.histogram.add(plain_frames);
                 continue;
             }
-            let held = self.queue.held(ring);
+            let held = self.queue.occupancy(ring);
             state.watch.histogram.add(held.frames);
             let Some(level) = state.alarm_at else { continue };
             // A peak between two samples counts, once.
@@ -299,7 +299,7 @@ impl<H: Copy + Default> Output<H> {
     /// Ends a period of the high-water marks.
     pub(crate) fn end_period(&mut self, plain: (u64, u64)) {
         for ring in 0..self.rings.len() {
-            let held = self.queue.held(ring);
+            let held = self.queue.occupancy(ring);
             let mark = if ring == PLAIN { plain } else { (held.frames_max, held.bytes_max) };
             self.rings[ring].watch.end_period(mark);
             self.queue.reset_marks(ring);
@@ -317,7 +317,7 @@ impl<H: Copy + Default> Output<H> {
 
     /// A ring's picture; for the plain queue only what this output knows of it.
     pub(crate) fn snapshot(&self, ring: usize) -> QueueSnapshot {
-        let mut queue = QueueSnapshot::new(self.queue.held(ring), &self.queue.counters(ring));
+        let mut queue = QueueSnapshot::new(self.queue.occupancy(ring), &self.queue.counters(ring));
         self.fill(ring, &mut queue);
         queue
     }

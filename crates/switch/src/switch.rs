@@ -470,14 +470,14 @@ impl<D: Driver> Switch<D> {
             let mut rest: Vec<Received<D::Handle>> = std::mem::take(&mut out.stash);
             for ring in 0..out.queue.rings_len() {
                 // A ring that has no turn is emptied without giving it one again after each frame.
-                out.queue.set_paused(out.clock, ring, true);
+                out.queue.pause(ring);
                 while let Some((frame, held)) = out.queue.take(out.clock, ring) {
                     if ring == PLAIN {
-                        self.memory.release(out.clock, held.input.into(), port, frame.bytes);
+                        self.memory.depart(out.clock, held.input.into(), port, frame.bytes);
                     }
                     rest.push(Received { handle: held.handle, bytes: frame.bytes });
                 }
-                out.queue.set_paused(out.clock, ring, false);
+                out.queue.resume(out.clock, ring);
             }
             if let Some(way) = &mut out.impairment {
                 while let Some(frame) = way.take(Instant::FAR_FUTURE) {

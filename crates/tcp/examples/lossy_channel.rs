@@ -6,11 +6,11 @@
 
 use std::collections::VecDeque;
 
-use fanin_tcp::{Config, Connection, ConnectionState, Flags, Segment};
+use fanin_tcp::{Config, ConnectionState, Flags, Segment, TcpConnection};
 use fanin_units::{Duration, Instant};
 
 fn main() {
-    let mut ends = [Connection::new(Config::linux_6()), Connection::new(Config::linux_6())];
+    let mut ends = [TcpConnection::new(Config::linux_6()), TcpConnection::new(Config::linux_6())];
     ends[1].listen().expect("a new connection");
     ends[0].connect().expect("a new connection");
     ends[0].send(20_000).expect("a connection that is being opened");

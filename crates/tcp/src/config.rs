@@ -1,17 +1,75 @@
-//! Settings of a TCP stack, shared by all endpoints that use it.
+//! Settings of a TCP stack. One value serves any number of endpoints.
 
 use fanin_units::{Duration, Instant};
 
-use crate::congestion::CongestionControl;
 use crate::segment::{M21_BYTES, TIMESTAMP_BYTES};
 
-/// What windows and flights are counted in.
+/// The unit of windows and flights.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WindowUnit {
     /// Segments, however short (Linux).
     Segments,
     /// Bytes (RFC 5681, ns-3).
     Bytes,
+}
+
+/// A congestion control and its parameters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CongestionControl {
+    /// Growth of RFC 5681, half the window after a loss.
+    NewReno,
+    /// CUBIC (RFC 9438).
+    Cubic(CubicParameters),
+    /// DCTCP (RFC 8257): reduces the window by the share of marked bytes. Needs [`Config::ecn`].
+    Dctcp(DctcpParameters),
+    /// Swift: the window follows the round-trip time.
+    Swift(SwiftParameters),
+    /// A window of constant size (thesis §6.4, ICC'15 §IV).
+    Static {
+        /// The window in segments, at least 1.
+        static_window: u32,
+    },
+}
+
+/// Variants of CUBIC.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CubicParameters {
+    /// Multiplicative decrease in 1/1024: 717 is 0.7.
+    pub beta: u32,
+    /// The constant C in 10/1024 per second cubed: 41 is 0.4.
+    pub scale: u32,
+    /// Whether HyStart's delay and ACK-train signals end slow start.
+    pub hystart: bool,
+    /// Whether the window estimate counts acknowledged segments (`tcp_cubic.c` since 3.18) or ACKs with an
+    /// estimated ratio (before).
+    pub counts_segments: bool,
+    /// Whether the window after a spurious loss returns to the last maximum that CUBIC remembers (before 4.13) rather
+    /// than to the window before the loss.
+    pub undoes_to_maximum: bool,
+}
+
+/// DCTCP's parameters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DctcpParameters {
+    /// Weight g of a new share in the moving average α, in millionths; 62 500 is the 1/16 of RFC 8257 §4.2.
+    pub gain: u32,
+    /// α of a new connection, in millionths.
+    pub alpha_initial: u32,
+    /// No reduction takes the window below this many segments, at least 1; RFC 8257 has 2, by way of RFC 5681.
+    pub window_min: u32,
+}
+
+/// Swift's parameters (Kumar et al. 2020, §3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SwiftParameters {
+    /// Target of the round-trip time with a large window.
+    pub target: Duration,
+    /// Largest addition to the target, for a window far below a segment (`fs_range`).
+    pub scaling: Duration,
+    /// β, in millionths: the share of the excess delay by which the window falls.
+    pub beta: u32,
+    /// Largest decrease at once, in millionths of the window (`max_mdf`).
+    pub decrease_max: u32,
 }
 
 /// How slow start and congestion avoidance count.
@@ -28,7 +86,7 @@ pub enum Growth {
     Ns3,
 }
 
-/// When a segment counts as lost.
+/// How losses are detected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LossDetection {
     /// Three duplicate ACKs (RFC 5681), partial ACKs in recovery (RFC 6582). Used by every profile when SACK
@@ -36,7 +94,7 @@ pub enum LossDetection {
     DuplicateAcks,
     /// SACK with the `IsLost` rule of RFC 6675.
     Rfc6675,
-    /// Forward acknowledgement: everything further below the highest SACK than the reordering degree
+    /// Forward acknowledgement: a segment is lost that lies further below the highest SACK than the reordering degree
     /// (Linux before 4.15).
     Fack,
     /// RACK (RFC 8985), as in Linux.
@@ -52,35 +110,36 @@ pub enum Reduction {
     RateHalving,
     /// Proportional rate reduction (RFC 6937 with the slow-start reduction bound, Linux since 3.2).
     Proportional,
-    /// ns-3's reading of it (`TcpPrrRecovery` 3.48 as `TcpSocketBase` drives it without SACK): the flight is looked at
-    /// before the duplicate ACK is taken off it, so that each duplicate lets a new segment go.
+    /// Proportional rate reduction of ns-3 (`TcpPrrRecovery` 3.48 as `TcpSocketBase` drives it without SACK): it reads the
+    /// flight before the duplicate ACK leaves it, so that each duplicate releases a new segment.
     Ns3,
 }
 
-/// What a time-out does beside sending the first segment again.
+/// Rules of a retransmission time-out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TimeoutRules {
     /// RFC 5681 equation 4 (half the flight, once for each loss) and Karn's algorithm: the back-off lasts until a
     /// segment that was sent once is acknowledged.
     Rfc6298,
-    /// `TcpSocketBase::ReTxTimeout` and `NewAck` of ns-3: each time-out takes half of what is held to be in the network,
-    /// any new acknowledgement ends the back-off, and duplicate ACKs count for nothing until all that was sent before
-    /// the time-out is acknowledged.
+    /// `TcpSocketBase::ReTxTimeout` and `NewAck` of ns-3: each time-out takes half of the pipe, any new
+    /// acknowledgement ends the back-off, and duplicate ACKs do not count until all is acknowledged that was sent before
+    /// the time-out.
     Ns3,
 }
 
-/// What the window does when the application leaves it unused (RFC 2861, RFC 7661).
+/// Congestion window validation: growth of a window that the application does not use (RFC 2861, RFC 7661).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Validation {
-    /// It grows whether it was used or not (ns-3).
+    /// The window grows whether it is used or not (ns-3).
     None,
-    /// `tcp_is_cwnd_limited` of Linux before 3.16: it grows when at most three segments of it were unused.
+    /// `tcp_is_cwnd_limited` of Linux before 3.16: the window grows when at most three segments of it are unused.
     Burst,
-    /// `tcp_is_cwnd_limited` of Linux since 3.16: in slow start while less than twice the greatest flight.
+    /// `tcp_is_cwnd_limited` of Linux since 3.16: in slow start the window grows while it is less than twice the largest
+    /// flight.
     MaximumFlight,
 }
 
-/// Where round-trip times come from.
+/// Source of round-trip samples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RttSource {
     /// The timestamp option where it is on, as Linux did before 4.13.
@@ -92,21 +151,21 @@ pub enum RttSource {
 /// The retransmission time-out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RtoConfig {
-    /// Before the first sample.
+    /// RTO before the first sample (RFC 6298 §2.1).
     pub initial: Duration,
-    /// Least value. [`RtoEstimator::Linux`] applies it to the variation term, so that the least RTO is
+    /// Least RTO. [`RtoEstimator::Linux`] applies it to the variation term, so that the least RTO is
     /// `srtt + min`.
     pub min: Duration,
-    /// Greatest value, back-off included.
+    /// Largest RTO, back-off included.
     pub max: Duration,
     /// The estimator.
     pub estimator: RtoEstimator,
-    /// Up to this share of the RTO, in 1/1024, is added at random to each time-out (Vasudevan et al. 2009 §4), by
-    /// the endpoint's salt; 0 for none.
-    pub jitter: u32,
+    /// Largest random addition to each time-out, in 1/1024 of the RTO (Vasudevan et al. 2009 §4); the endpoint's salt
+    /// seeds it. 0 for none.
+    pub spread: u32,
 }
 
-/// Which estimator yields the retransmission time-out.
+/// The estimator of the retransmission time-out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RtoEstimator {
     /// RFC 6298: `max(srtt + max(granularity, 4 rttvar), min)`.
@@ -114,24 +173,24 @@ pub enum RtoEstimator {
         /// The clock granularity G.
         granularity: Duration,
     },
-    /// `tcp_rtt_estimator` and `tcp_set_rto`: the variation is the greatest of a flight, decays by a quarter
-    /// a flight, and is at least the minimum RTO.
+    /// `tcp_rtt_estimator` and `tcp_set_rto`: the variation is the largest of a flight, decays by a quarter a
+    /// flight, and is at least the minimum RTO.
     Linux,
 }
 
-/// When in-order data is acknowledged.
+/// Delayed acknowledgements of in-order data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DelayedAck {
     /// At once, every segment (`quickack 1` on the route).
     Off,
     /// Every second full segment, or after the time-out (RFC 1122, RFC 5681).
     Rfc1122 {
-        /// How long an acknowledgement may wait.
+        /// Longest delay of an acknowledgement.
         timeout: Duration,
     },
     /// Linux: quick-ACK phases, interactive mode, and an adaptive time-out between 40 ms and `max`.
     Linux {
-        /// Greatest time-out: `TCP_DELACK_MAX`, 200 ms.
+        /// Largest time-out: `TCP_DELACK_MAX`, 200 ms.
         max: Duration,
     },
 }
@@ -139,19 +198,18 @@ pub enum DelayedAck {
 /// Segmentation offload on the sending side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Segmentation {
-    /// Greatest burst in bytes, 65 536 for Linux; a burst of one segment is no burst.
-    pub burst_bytes_max: u32,
-    /// A burst smaller than this part of the window (1/n, `tcp_tso_win_divisor`) waits for more ACKs; 0 never
-    /// waits.
+    /// Largest burst in bytes: 65 536 in Linux. One segment or less turns bursts off.
+    pub offload_burst: u32,
+    /// A burst waits for more ACKs while it is smaller than 1/n of the window (`tcp_tso_win_divisor`); 0 for never.
     pub window_divisor: u32,
     /// Whether bursts are sized to what the path carries in a millisecond (`tcp_tso_autosize`, since 3.12).
     pub autosize: bool,
 }
 
-/// Settings of a stack. One value is shared by many endpoints and lent to every call.
+/// Settings of a TCP stack. One value serves many endpoints and is lent to every call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// Payload of a full segment in bytes, options that every segment carries already deducted.
+    /// Payload of a full segment in bytes: the MSS less the options that every segment carries.
     pub mss: u16,
     /// Timestamps (RFC 7323).
     pub timestamps: bool,
@@ -163,15 +221,15 @@ pub struct Config {
     pub dsack: bool,
     /// ECN (RFC 3168): data is sent as ECN-capable, marks are echoed.
     pub ecn: bool,
-    /// DCTCP's marks (RFC 8257 §3.2): each acknowledgement echoes the mark of just the segments that it covers, and every
-    /// segment is ECN-capable, as Linux has it (`INET_ECN_xmit`). Needs [`Self::ecn`].
+    /// DCTCP's marks (RFC 8257 §3.2): each acknowledgement echoes the mark of the segments that it covers, and
+    /// every segment is ECN-capable, as in Linux (`INET_ECN_xmit`). Needs [`Self::ecn`].
     pub ecn_exact: bool,
     /// M21TCP option on every segment with data, and its echo on acknowledgements.
     pub m21: bool,
-    /// Bytes that an M21TCP sender takes off the window it is granted: its options, where the switch's rule leaves them to
-    /// the sender (M21TCP §III.C.1).
+    /// Bytes that an M21TCP sender deducts from the granted window: those of its options, where the switch does not deduct
+    /// them (M21TCP §III.C.1).
     pub m21_deduction: u32,
-    /// What the window is counted in.
+    /// Unit of windows and flights.
     pub unit: WindowUnit,
     /// Initial window in segments.
     pub initial_window: u32,
@@ -179,9 +237,9 @@ pub struct Config {
     pub initial_ssthresh: u32,
     /// Congestion control.
     pub congestion_control: CongestionControl,
-    /// How growth is counted.
+    /// How slow start and congestion avoidance count.
     pub growth: Growth,
-    /// CongestionWindow validation.
+    /// Congestion window validation.
     pub validation: Validation,
     /// Slow start again after an idle RTO (`tcp_slow_start_after_idle`, RFC 2861, RFC 5681 §4.1).
     pub slow_start_after_idle: bool,
@@ -189,16 +247,16 @@ pub struct Config {
     pub loss_detection: LossDetection,
     /// Duplicate-ACK threshold, or the initial reordering degree, in segments.
     pub reordering: u32,
-    /// Greatest reordering degree learnt, in segments (`tcp_max_reordering`); equal to `reordering` for none.
+    /// Largest reordering degree learnt, in segments (`tcp_max_reordering`); equal to `reordering` for none.
     pub reordering_max: u32,
-    /// CongestionWindow reduction in recovery.
+    /// Window reduction in recovery.
     pub reduction: Reduction,
-    /// What a time-out does.
+    /// Rules of a retransmission time-out.
     pub timeout_rules: TimeoutRules,
     /// Without SACK only the first partial ACK of a recovery restarts the retransmission timer (RFC 6582 §3.2 step 5),
     /// so that a recovery of many segments ends in a time-out.
     pub impatient: bool,
-    /// Limited transmit (RFC 3042): duplicates release new segments before recovery.
+    /// Limited transmit (RFC 3042): the first duplicate ACKs release new segments.
     pub limited_transmit: bool,
     /// Tail loss probes (RFC 8985 §7).
     pub tail_loss_probe: bool,
@@ -207,12 +265,12 @@ pub struct Config {
     pub undo: bool,
     /// Retransmission time-out.
     pub rto: RtoConfig,
-    /// Where round-trip times come from.
+    /// Source of round-trip samples.
     pub rtt_source: RttSource,
     /// Tick of the round-trip time's clock: a jiffy, or 1 µs.
     pub rtt_tick: Duration,
     /// Tick of the timers, 1/HZ; one picosecond for exact timers.
-    pub timer_tick: Duration,
+    pub timer_granularity: Duration,
     /// Whether timers are rounded up to the levels of Linux's timer wheel (since 4.8).
     pub timer_wheel: bool,
     /// Delayed acknowledgements.
@@ -220,28 +278,26 @@ pub struct Config {
     /// Whether a full segment with PSH is acknowledged as soon as it is read, like a short one
     /// (`tcp_measure_rcv_mss` since 6.7).
     pub pushes_full: bool,
-    /// Short segments wait for outstanding data (Nagle); off is `TCP_NODELAY`.
-    pub nagle: bool,
-    /// Whether a burst that meets the end of the offered window fills it with a short segment
+    /// Short segments do not wait for outstanding data (`TCP_NODELAY`); without it Nagle's algorithm holds them back.
+    pub nodelay: bool,
+    /// Whether a burst fills the end of the offered window with a short segment
     /// (`tcp_mss_split_point` without Nagle, since 3.13).
     pub fills_window: bool,
     /// Segmentation offload.
     pub segmentation: Option<Segmentation>,
     /// Generic receive offload: one acknowledgement decision for each burst that arrives whole.
     pub receive_offload: bool,
-    /// Greatest receive window in bytes.
+    /// Largest receive window in bytes.
     pub receive_window: u32,
-    /// Receive window at the start; it grows by two segments for each full one received, as
-    /// `tcp_grow_window` lets it.
+    /// Receive window at the start, in bytes. It grows by two segments for each full one received (`tcp_grow_window`).
     pub receive_window_initial: u32,
-    /// CongestionWindow scale of the advertised window: it is rounded up to this many bits.
+    /// Window scale: the window offered is rounded up to a multiple of 2 to this power (RFC 7323 §2).
     pub window_scale: u8,
-    /// Whether a smaller window may withdraw what was offered (`tcp_shrink_window`).
+    /// Whether a smaller window withdraws what was offered (`tcp_shrink_window`).
     pub shrink_window: bool,
-    /// Whether the sender bounds its segments to half the greatest window offered
-    /// (`tcp_bound_to_half_wnd`).
+    /// Whether segments are at most half the largest window offered (`tcp_bound_to_half_wnd`).
     pub half_window_mss: bool,
-    /// What the probe timer adds for a flight of one segment: the minimum RTO (`tcp_rto_min_us`).
+    /// Addition to the probe time-out of a flight of one segment: the minimum RTO (`tcp_rto_min_us`).
     pub probe_delayed_ack: Duration,
 }
 
@@ -262,7 +318,7 @@ impl Config {
         }
     }
 
-    /// What `bytes` cut into segments of `mss` count for in the window.
+    /// Units of `bytes` cut into segments of `mss`.
     #[inline]
     pub(crate) fn units(&self, bytes: u32, mss: u16) -> u32 {
         match self.unit {
@@ -283,7 +339,7 @@ impl Config {
         }
     }
 
-    /// How losses are found, SACK considered.
+    /// How losses are detected: without SACK by duplicate ACKs.
     #[inline]
     pub(crate) fn detection(&self) -> LossDetection {
         if self.sack { self.loss_detection } else { LossDetection::DuplicateAcks }
@@ -293,16 +349,15 @@ impl Config {
     #[inline]
     pub(crate) fn initial_cwnd(&self) -> u32 {
         match self.congestion_control {
-            CongestionControl::Static { segments } => segments * self.segment_units(),
+            CongestionControl::Static { static_window } => static_window * self.segment_units(),
             _ => self.initial_window * self.segment_units(),
         }
     }
 
-    /// When a timer of `delay` that is started now runs out: `jiffies + delay` rounded up to the tick, then
-    /// to the granularity of the timer wheel's level (`calc_wheel_index`: 64 ticks at granularity 1, then
+    /// When a timer of `delay` expires that is started now: `jiffies + delay` rounded up to the tick, then to the granularity of the timer wheel's level (`calc_wheel_index`: 64 ticks at granularity 1, then
     /// 8 times coarser for each factor of 8).
     pub(crate) fn timer_expiry(&self, now: Instant, delay: Duration) -> Instant {
-        let tick = self.timer_tick.get();
+        let tick = self.timer_granularity.get();
         if tick <= 1 {
             return now.checked_add(delay).unwrap_or(Instant::FAR_FUTURE);
         }
@@ -315,10 +370,10 @@ impl Config {
                 span >>= 3;
                 shift += 3;
             }
-            // A timer never runs out early: it is put one granule later (since 4.16).
+            // A timer never expires early: it is put one granule later (since 4.16).
             ticks = ((ticks >> shift) + 1) << shift;
         } else {
-            // Without the wheel a timer runs out at the first tick after its time.
+            // Without the wheel a timer expires at the first tick after its time.
             ticks += u64::from(ticks == start);
         }
         Instant::new(ticks.saturating_mul(tick))

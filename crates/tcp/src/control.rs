@@ -5,10 +5,14 @@ use crate::congestion::SSTHRESH_INFINITE;
 use crate::endpoint::{CongestionState, Endpoint, Stats};
 
 impl Endpoint {
+    /// Takes the window that M21TCP's switches grant: bounds the congestion window by it.
+    pub fn limit_window(&mut self, config: &Config, bytes: u32) {
+        self.window.limit_to_grant(config, bytes);
+    }
+
     /// Bounds the congestion window, in segments, from now on (`snd_cwnd_clamp`).
     pub fn set_cwnd_clamp(&mut self, config: &Config, segments: u32) {
-        self.window.cwnd_clamp = segments.max(1).saturating_mul(config.segment_units());
-        self.window.cwnd = self.window.cwnd.min(self.window.cwnd_clamp);
+        self.window.set_clamp(config, segments);
     }
 
     /// Sets the window and the threshold, in segments, as a metric of a route or a test does.

@@ -17,7 +17,7 @@ impl Endpoint {
                     // What a deferred burst leaves unused counts as used.
                     || config.segmentation.is_some_and(|offload| {
                         left.saturating_mul(offload.window_divisor) < self.window.cwnd
-                            && config.bytes(left) < u64::from(offload.burst_bytes_max)
+                            && config.bytes(left) < u64::from(offload.offload_burst)
                     })
             }
             Validation::MaximumFlight => {

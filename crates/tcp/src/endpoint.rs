@@ -99,7 +99,7 @@ pub enum Written {
     Last,
 }
 
-/// One end of one established connection, without set-up and tear-down: [`Connection`](crate::Connection) adds these.
+/// One end of one established connection, without set-up and tear-down: [`TcpConnection`](crate::TcpConnection) adds these.
 ///
 /// Drive it with [`handle_segment`](Self::handle_segment), [`handle_deadline`](Self::handle_deadline) and
 /// [`write`](Self::write); after each call drain [`poll_transmit`](Self::poll_transmit). One [`Config`] serves any number
@@ -314,7 +314,7 @@ impl Endpoint {
     pub fn handle_segment(&mut self, config: &Config, now: Instant, segment: &Segment) {
         debug_assert!(
             !segment.flags.intersects(Flags::SYN | Flags::FIN | Flags::RST),
-            "a `Connection` handles these"
+            "a `TcpConnection` handles these"
         );
         self.tso_deferred = false;
         self.receiver.note_timestamp(segment);

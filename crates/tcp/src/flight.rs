@@ -1,22 +1,22 @@
-//! The retransmission queue: what was sent and not yet acknowledged, and what is known about it.
+//! The retransmission queue: what was sent and not yet acknowledged (FlightSize of RFC 5681), and its fate.
 //!
-//! Consecutive segments with the same fate form one run: sent at the same time, in the same state. Without
-//! loss there is a run for each call that let something go, and a SACK hole splits runs where the kernel
-//! splits its segmentation-offload buffers.
+//! Consecutive segments of the same fate form one run: sent at the same time, in the same state. Without loss there is one run
+//! for each burst that was sent. A SACK splits runs where the kernel splits its segmentation-offload buffers.
 
 use crate::config::Config;
 use crate::runs::Runs;
 
+// Bits of `Run::state`, as in the kernel's scoreboard (`TCPCB_*`).
 /// Received above the cumulative acknowledgement.
 pub(crate) const SACKED: u8 = 1;
-/// Held to be lost.
+/// Declared lost.
 pub(crate) const LOST: u8 = 2;
-/// Sent again, and that copy is held to be in the network.
+/// Retransmitted, and the copy is believed to be in the network.
 pub(crate) const RETRANSMITTED: u8 = 4;
-/// Sent again at some time (Karn's rule).
+/// Retransmitted at some time (Karn's algorithm).
 pub(crate) const EVER_RETRANSMITTED: u8 = 8;
 
-/// Consecutive segments of one fate.
+/// Consecutive segments of the same fate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Run {
     /// Stream offset of the first byte.
@@ -27,68 +27,73 @@ pub(crate) struct Run {
     pub(crate) len: u32,
     /// Segment boundaries lie at multiples of this from the start.
     pub(crate) mss: u16,
-    /// CongestionState bits.
+    /// [`SACKED`], [`LOST`], [`RETRANSMITTED`], [`EVER_RETRANSMITTED`].
     pub(crate) state: u8,
 }
 
 impl Run {
+    /// The offset after the last byte.
     #[inline]
     pub(crate) fn end(&self) -> u64 {
         self.start + u64::from(self.len)
     }
 
+    /// Whether any of these bits is set.
     #[inline]
     pub(crate) fn is(&self, bits: u8) -> bool {
         self.state & bits != 0
     }
 }
 
-/// The runs in flight, in stream order and without gaps, and their sums in units of the window.
+/// The runs outstanding, in stream order and without gaps, and their sums in units of the window.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flight {
     pub(crate) runs: Runs,
-    /// Everything sent and not acknowledged.
+    /// Everything outstanding (FlightSize, `packets_out`).
     pub(crate) size: u32,
-    /// Of that: received out of order.
+    /// Of that: SACKed (`sacked_out`). Without SACK, counted from duplicate ACKs.
     pub(crate) sacked: u32,
-    /// Of that: held to be lost.
+    /// Of that: declared lost (`lost_out`).
     pub(crate) lost: u32,
-    /// Copies of it that are in the network.
+    /// Of that: with a copy in the network (`retrans_out`).
     pub(crate) retransmitted: u32,
-    /// Of what is held to be lost: that which has no copy in the network.
+    /// Of what is lost: without a copy in the network.
     unrepaired: u32,
-    /// The segment sent last was a full one, so that another can join its run.
+    /// The segment sent last is a full one, so that the next may join its run.
     ends_full: bool,
 }
 
-/// What an acknowledgement, cumulative or selective, newly newly.
+/// Bound of the runs that one change may join.
+const JOIN_STEPS_MAX: usize = 8;
+
+/// What an ACK newly covers, cumulatively or selectively.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewlyAcked {
-    /// Copies sent from this time on did not cause the acknowledgement.
+    /// Copies sent from this time on cannot have caused the ACK.
     pub(crate) spurious_from: u64,
-    /// Transmission time of the last run newly, such copies aside (RACK's round trip).
+    /// Transmission time of the last run covered, such copies aside (RACK's round trip).
     pub(crate) latest: u64,
-    /// Units that left the network, SACKed before excluded.
+    /// Units that left the network: those covered that were not SACKed before.
     pub(crate) delivered: u32,
     /// Units covered cumulatively.
     pub(crate) acked: u32,
-    /// Transmission time of the oldest run covered that was sent once, and whether there was one.
+    /// Transmission time of the oldest run covered that was sent once.
     pub(crate) first_sent_at: Option<u64>,
     /// Transmission time of the newest run covered that was sent once.
     pub(crate) last_sent_at: Option<u64>,
-    /// Something was covered that had been sent again.
+    /// A retransmitted run is covered.
     pub(crate) retransmitted: bool,
-    /// Something that was sent once and not SACKed before was newly, ending at or before the recovery
-    /// point (F-RTO's and Eifel's evidence).
+    /// A run is covered that was sent once, was not SACKed before, and ends at or below `high_seq`: the evidence of F-RTO
+    /// and Eifel.
     pub(crate) original: bool,
-    /// The newest transmission newly: time, end, and whether it was a retransmission (RACK's step 1).
+    /// The newest transmission covered: time, end, and whether it was a retransmission (RFC 8985 §6.2 step 1).
     pub(crate) newest: Option<(u64, u64, bool)>,
-    /// Lowest offset newly covered that had been sent once: the evidence of reordering.
-    pub(crate) lowest_original: u64,
+    /// Lowest offset covered that was sent once: the evidence of reordering.
+    pub(crate) lowest_original: Option<u64>,
 }
 
 impl Flight {
-    /// Units held to be in the network (RFC 6675's pipe, `tcp_packets_in_flight`).
+    /// Units believed to be in the network (the pipe of RFC 6675; `tcp_packets_in_flight`).
     #[inline]
     pub(crate) fn pipe(&self) -> u32 {
         (self.size + self.retransmitted).saturating_sub(self.sacked + self.lost)
@@ -97,6 +102,8 @@ impl Flight {
     /// Appends a segment that was just sent for the first time.
     #[inline]
     pub(crate) fn push(&mut self, config: &Config, start: u64, len: u32, mss: u16, now: u64) {
+        debug_assert!(len > 0, "an empty segment is not outstanding");
+        debug_assert!(self.runs.back().is_none_or(|last| last.end() == start), "a gap before {start}");
         self.size += config.units(len, mss);
         if let Some(last) = self.runs.back_mut()
             && last.sent_at == now
@@ -133,7 +140,7 @@ impl Flight {
             } else {
                 let covered = (ack - run.start) as u32;
                 let mss = u32::from(run.mss);
-                // One or two whole segments are the rule; the general case needs divisions.
+                // Mostly one or two whole segments; only the general case needs divisions.
                 units += if covered == mss || covered == 2 * mss {
                     config.units(covered, run.mss)
                 } else {
@@ -149,13 +156,7 @@ impl Flight {
     }
 
     /// Removes what is cumulatively acknowledged.
-    pub(crate) fn acknowledge(
-        &mut self,
-        config: &Config,
-        ack: u64,
-        recovery_point: u64,
-        newly: &mut NewlyAcked,
-    ) {
+    pub(crate) fn acknowledge(&mut self, config: &Config, ack: u64, high_seq: u64, newly: &mut NewlyAcked) {
         while let Some(run) = self.runs.front_mut() {
             if run.start >= ack {
                 break;
@@ -178,12 +179,12 @@ impl Flight {
             newly.acked += units;
             if state & SACKED == 0 {
                 newly.delivered += units;
-                newly.note(start, end.min(ack), sent_at, state, recovery_point);
+                newly.note(start, end.min(ack), sent_at, state, high_seq);
             }
         }
     }
 
-    /// Takes `units` of state `state` out of the sums (not out of `out`).
+    /// Takes `units` of state `state` out of the sums, but for `size`.
     fn forget(&mut self, state: u8, units: u32) {
         if state & SACKED != 0 {
             self.sacked -= units;
@@ -198,8 +199,15 @@ impl Flight {
         }
     }
 
-    /// Marks what lies whole within `start..end` as received.
-    pub(crate) fn sack(&mut self, config: &Config, start: u64, end: u64, point: u64, newly: &mut NewlyAcked) {
+    /// Marks as SACKed what lies whole within `start..end`.
+    pub(crate) fn sack(
+        &mut self,
+        config: &Config,
+        start: u64,
+        end: u64,
+        high_seq: u64,
+        newly: &mut NewlyAcked,
+    ) {
         self.split_at(config, start);
         self.split_at(config, end);
         let from = self.runs.partition_point(|run| run.start < start);
@@ -215,17 +223,17 @@ impl Flight {
             self.forget(run.state, units);
             self.sacked += units;
             newly.delivered += units;
-            newly.note(run.start, run.end(), run.sent_at, run.state, point);
+            newly.note(run.start, run.end(), run.sent_at, run.state, high_seq);
             self.runs[index].state = run.state & EVER_RETRANSMITTED | SACKED;
         }
         self.join(from);
     }
 
-    /// Holds lost what `choose` selects of what is in the network; a copy of it is no longer counted as retransmitted.
+    /// Declares lost what `choose` selects of the pipe. A lost copy no longer counts as retransmitted.
     pub(crate) fn mark_lost(&mut self, config: &Config, mut choose: impl FnMut(&Run) -> bool) {
         for run in self.runs.iter_mut() {
-            let pipe = run.state & (LOST | SACKED) == 0 || run.is(RETRANSMITTED);
-            if run.is(SACKED) || !pipe || !choose(run) {
+            let is_in_pipe = run.state & (LOST | SACKED) == 0 || run.is(RETRANSMITTED);
+            if run.is(SACKED) || !is_in_pipe || !choose(run) {
                 continue;
             }
             let units = config.units(run.len, run.mss);
@@ -240,7 +248,7 @@ impl Flight {
         }
     }
 
-    /// Holds the first segment lost, which is neither that nor received.
+    /// Declares the first segment lost, which is neither lost nor SACKed.
     pub(crate) fn mark_first_lost(&mut self, config: &Config) {
         let Some(&Run { start, len, mss, .. }) = self.runs.front() else { return };
         if len > u32::from(mss) {
@@ -254,8 +262,7 @@ impl Flight {
         run.state = run.state & !RETRANSMITTED | LOST;
     }
 
-    /// Forgets that anything was held to be lost or was sent again (`tcp_undo_cwnd_reduction` with
-    /// `unmark_loss`).
+    /// Declares nothing lost any more (`tcp_undo_cwnd_reduction` with `unmark_loss`).
     pub(crate) fn unmark_lost(&mut self) {
         for run in self.runs.iter_mut() {
             run.state &= !LOST;
@@ -264,7 +271,7 @@ impl Flight {
         self.unrepaired = 0;
     }
 
-    /// The receiver threw away what it had SACKed, or a time-out makes us assume so.
+    /// Forgets all SACKs: the receiver has discarded what it had SACKed (reneging, RFC 2018 §8).
     pub(crate) fn forget_sacks(&mut self) {
         for run in self.runs.iter_mut() {
             run.state &= !SACKED;
@@ -272,8 +279,8 @@ impl Flight {
         self.sacked = 0;
     }
 
-    /// Splits the run that holds `offset` in its middle. Off a segment boundary that makes two segments of
-    /// one, and the sums grow accordingly (`tcp_fragment`).
+    /// Splits the run around `offset`. Off a segment boundary one segment becomes two, and the sums grow
+    /// (`tcp_fragment`).
     pub(crate) fn split_at(&mut self, config: &Config, offset: u64) {
         let index = self.runs.partition_point(|run| run.end() <= offset);
         if let Some(run) = self.runs.get_mut(index)
@@ -297,15 +304,15 @@ impl Flight {
         }
     }
 
-    /// Joins runs from shortly before `index` on that have become alike.
+    /// Joins runs near `index` that have become alike.
     fn join(&mut self, index: usize) {
         let mut at = index.saturating_sub(1);
-        // Only the neighbours of what was just touched can have become alike; a few steps reach them.
+        // Only the neighbours of a run that just changed can have become alike; a few steps reach them.
         let mut steps = 0;
-        while at + 1 < self.runs.len() && steps < 8 {
+        while at + 1 < self.runs.len() && steps < JOIN_STEPS_MAX {
             let next = self.runs[at + 1];
             let run = &mut self.runs[at];
-            // The division last.
+            // The division stands last: it is the most expensive test.
             let alike = run.state == next.state
                 && run.mss == next.mss
                 && (run.sent_at == next.sent_at || run.is(SACKED))
@@ -321,7 +328,7 @@ impl Flight {
         }
     }
 
-    /// The first segment that is lost and has no copy in the network: index of its run.
+    /// Index of the first run that is lost and has no copy in the network.
     pub(crate) fn next_lost(&self) -> Option<usize> {
         if self.unrepaired == 0 {
             return None;
@@ -329,7 +336,7 @@ impl Flight {
         self.runs.position(|run| run.state & (LOST | RETRANSMITTED) == LOST)
     }
 
-    /// Notes that the first segment of run `index` is sent again now; returns its start and length.
+    /// Notes that the first segment of run `index` is retransmitted now. Returns its start and length.
     pub(crate) fn retransmit(&mut self, config: &Config, index: usize, now: u64) -> (u64, u32) {
         let run = self.runs[index];
         let len = run.len.min(u32::from(run.mss));
@@ -349,7 +356,7 @@ impl Flight {
         (start, len)
     }
 
-    /// End of the highest SACKed run.
+    /// End of the highest SACKed run (`tcp_highest_sack_seq`).
     pub(crate) fn highest_sacked(&self) -> Option<u64> {
         if self.sacked == 0 {
             return None;
@@ -357,9 +364,9 @@ impl Flight {
         self.runs.iter().rev().find(|run| run.is(SACKED)).map(Run::end)
     }
 
-    /// Checks the sums against the runs; the property tests call it after every step.
-    pub(crate) fn check(&self, config: &Config, una: u64, next: u64) {
-        let mut expected = una;
+    /// Panics if the sums differ from the runs. For tests; it walks all runs.
+    pub(crate) fn check(&self, config: &Config, snd_una: u64, snd_nxt: u64) {
+        let mut expected = snd_una;
         let (mut out, mut sacked, mut lost, mut retransmitted, mut unrepaired) = (0, 0, 0, 0, 0);
         for run in self.runs.iter() {
             assert_eq!(run.start, expected, "runs leave no gap");
@@ -372,13 +379,13 @@ impl Flight {
             unrepaired += if run.state & (LOST | RETRANSMITTED) == LOST { units } else { 0 };
             assert!(!run.is(SACKED) || !run.is(LOST | RETRANSMITTED));
         }
-        assert_eq!(expected, next, "runs end at the next offset");
+        assert_eq!(expected, snd_nxt, "runs end at SND.NXT");
         assert_eq!(out, self.size);
         if config.sack {
             assert_eq!(sacked, self.sacked);
         }
         assert_eq!((lost, retransmitted), (self.lost, self.retransmitted));
-        assert_eq!(unrepaired, self.unrepaired, "what is lost and has no copy");
+        assert_eq!(unrepaired, self.unrepaired, "lost without a copy");
     }
 }
 
@@ -394,13 +401,14 @@ impl Default for NewlyAcked {
             retransmitted: false,
             original: false,
             newest: None,
-            lowest_original: 0,
+            lowest_original: None,
         }
     }
 }
 
 impl NewlyAcked {
-    fn note(&mut self, start: u64, end: u64, sent_at: u64, state: u8, recovery_point: u64) {
+    /// Adds a run that was not SACKed before.
+    fn note(&mut self, start: u64, end: u64, sent_at: u64, state: u8, high_seq: u64) {
         let again = state & EVER_RETRANSMITTED != 0;
         if again {
             self.retransmitted = true;
@@ -409,11 +417,8 @@ impl NewlyAcked {
                 self.first_sent_at = Some(sent_at);
             }
             self.last_sent_at = Some(sent_at);
-            if self.lowest_original == 0 || start < self.lowest_original - 1 {
-                // Stored plus one, so that 0 means none.
-                self.lowest_original = start + 1;
-            }
-            if end <= recovery_point {
+            self.lowest_original = Some(self.lowest_original.map_or(start, |lowest| lowest.min(start)));
+            if end <= high_seq {
                 self.original = true;
             }
         }

@@ -1,13 +1,13 @@
 //! TCP as kernels run it, without I/O: segments and deadlines in, segments out.
 //!
-//! A [`Connection`] is one end of a TCP connection from SYN to TIME-WAIT (RFC 9293). It does no input or output and reads no
+//! A [`TcpConnection`] is one end of a TCP connection from SYN to TIME-WAIT (RFC 9293). It does no input or output and reads no
 //! clock. Its driver passes the time to every call:
 //!
 //! | input | output |
 //! |---|---|
-//! | [`connect`](Connection::connect), [`listen`](Connection::listen), [`send`](Connection::send), [`read`](Connection::read), [`close`](Connection::close), [`abort`](Connection::abort) | [`poll_transmit`](Connection::poll_transmit): a segment to put on the network |
-//! | [`handle_segment`](Connection::handle_segment): a segment came from the network | [`poll_deadline`](Connection::poll_deadline): when a timer expires |
-//! | [`handle_deadline`](Connection::handle_deadline): it is that late | [`received`](Connection::received), [`readable`](Connection::readable), [`state`](Connection::state) |
+//! | [`connect`](TcpConnection::connect), [`listen`](TcpConnection::listen), [`send`](TcpConnection::send), [`read`](TcpConnection::read), [`close`](TcpConnection::close), [`abort`](TcpConnection::abort) | [`poll_transmit`](TcpConnection::poll_transmit): a segment to put on the network |
+//! | [`handle_segment`](TcpConnection::handle_segment): a segment came from the network | [`poll_deadline`](TcpConnection::poll_deadline): when a timer expires |
+//! | [`handle_deadline`](TcpConnection::handle_deadline): it is that late | [`received`](TcpConnection::received), [`readable`](TcpConnection::readable), [`state`](TcpConnection::state) |
 //!
 //! After each input, drain `poll_transmit`, then ask `poll_deadline` anew. An [`Endpoint`] is the established part of a
 //! connection alone, for drivers whose connections are open from the start, as the simulator's are; there one [`Config`]
@@ -18,11 +18,11 @@
 //! as [`Config::linux_6`], or one changed field by field.
 //!
 //! ```
-//! use fanin_tcp::{Config, Connection, ConnectionState};
+//! use fanin_tcp::{Config, TcpConnection, ConnectionState};
 //! use fanin_units::{Duration, Instant};
 //!
-//! let mut client = Connection::new(Config::linux_6());
-//! let mut server = Connection::new(Config::linux_6());
+//! let mut client = TcpConnection::new(Config::linux_6());
+//! let mut server = TcpConnection::new(Config::linux_6());
 //! server.listen()?;
 //! client.connect()?;
 //! client.send(100_000)?;
@@ -97,11 +97,11 @@ mod transmit;
 mod undo;
 
 pub use config::{
-    Config, DelayedAck, Growth, LossDetection, Reduction, RtoConfig, RtoEstimator, RttSource, Segmentation,
-    TimeoutRules, Validation, WindowUnit,
+    Config, CongestionControl, CubicParameters, DctcpParameters, DelayedAck, Growth, LossDetection,
+    Reduction, RtoConfig, RtoEstimator, RttSource, Segmentation, SwiftParameters, TimeoutRules, Validation,
+    WindowUnit,
 };
-pub use congestion::{CongestionControl, CubicParameters, DctcpParameters, SwiftParameters};
-pub use connection::{CloseReason, Connection, ConnectionLimits, ConnectionState, WrongState};
+pub use connection::{CloseReason, ConnectionLimits, ConnectionState, TcpConnection, WrongState};
 pub use endpoint::{CongestionState, Endpoint, Stats, Written};
 pub use profile::PROFILES;
 pub use segment::{Flags, Framing, SackBlock, Segment, SynOptions};

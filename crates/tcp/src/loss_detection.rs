@@ -24,11 +24,8 @@ impl Endpoint {
 
     /// Learns the reordering degree from an original that arrived after one above it (`tcp_check_sack_reordering`).
     pub(crate) fn note_reordering(&mut self, config: &Config, prior_fack: u64, newly: &NewlyAcked) {
-        if newly.lowest_original == 0 || !config.sack {
-            return;
-        }
-        let lowest = newly.lowest_original - 1;
-        if lowest >= prior_fack {
+        let Some(lowest) = newly.lowest_original else { return };
+        if !config.sack || lowest >= prior_fack {
             return;
         }
         self.reordering_seen = true;

@@ -1,4 +1,4 @@
-//! Stacks by name: what a real stack does, and where that is written.
+//! Profiles: the settings of real stacks, and the source of each.
 //!
 //! | | `linux-6` | `linux-2.6.32` | `linux-2.6.26` | `ns3-newreno` | `textbook` | source |
 //! |---|---|---|---|---|---|---|
@@ -28,19 +28,18 @@
 //! | receive window | 64 kB to 6 MB | 14 kB to 4 MB | 5.8 kB to 4 MB | 6 MB | 1 MB | `tcp_select_initial_window`, `tcp_grow_window`, simplified |
 //!
 //! `linux-6` is checked segment by segment against traces of Linux 6.18 (`tests/kernel.rs`); the older
-//! kernels follow the source named, for there is none at hand to record.
+//! kernels follow the source named.
 //!
-//! What is left out of all of them: pacing (CUBIC paces only under the `fq` queueing discipline), urgent
-//! data, closing a connection, SYN cookies, fast open, path MTU discovery, keep-alives, compressed SACKs
+//! Left out of all of them: pacing (CUBIC paces only under the `fq` queueing discipline), urgent
+//! data, SYN cookies, fast open, path MTU discovery, keep-alives, compressed SACKs
 //! (`tcp_comp_sack_delay_ns`), hints of the route cache, and the limit of the socket's send buffer.
 
 use fanin_units::Duration;
 
 use crate::config::{
-    Config, DelayedAck, Growth, LossDetection, Reduction, RtoConfig, RtoEstimator, RttSource, Segmentation,
-    TimeoutRules, Validation, WindowUnit,
+    Config, CongestionControl, CubicParameters, DelayedAck, Growth, LossDetection, Reduction, RtoConfig,
+    RtoEstimator, RttSource, Segmentation, TimeoutRules, Validation, WindowUnit,
 };
-use crate::congestion::{CongestionControl, CubicParameters};
 
 /// Names of the profiles.
 pub const PROFILES: [&str; 5] = ["linux-2.6.26", "linux-2.6.32", "linux-6", "ns3-newreno", "textbook"];
@@ -108,17 +107,17 @@ impl Config {
                 min: Duration::from_millis(200),
                 max: Duration::from_secs(120),
                 estimator: RtoEstimator::Linux,
-                jitter: 0,
+                spread: 0,
             },
             rtt_source: RttSource::Transmissions,
             rtt_tick: Duration::from_micros(1),
-            timer_tick: Duration::from_millis(4),
+            timer_granularity: Duration::from_millis(4),
             timer_wheel: true,
             delayed_ack: DelayedAck::Linux { max: Duration::from_millis(200) },
             pushes_full: true,
-            nagle: false,
+            nodelay: true,
             fills_window: true,
-            segmentation: Some(Segmentation { burst_bytes_max: 65_536, window_divisor: 3, autosize: true }),
+            segmentation: Some(Segmentation { offload_burst: 65_536, window_divisor: 3, autosize: true }),
             receive_offload: false,
             receive_window: 6 << 20,
             receive_window_initial: 64_240,
@@ -145,13 +144,13 @@ impl Config {
             reordering_max: 127,
             pushes_full: false,
             fills_window: false,
-            segmentation: Some(Segmentation { burst_bytes_max: 65_536, window_divisor: 3, autosize: false }),
+            segmentation: Some(Segmentation { offload_burst: 65_536, window_divisor: 3, autosize: false }),
             reduction: Reduction::RateHalving,
             tail_loss_probe: false,
             rto: RtoConfig { initial: Duration::from_secs(3), ..Self::linux_6().rto },
             rtt_source: RttSource::TimestampFirst,
             rtt_tick: Duration::from_millis(1),
-            timer_tick: Duration::from_millis(1),
+            timer_granularity: Duration::from_millis(1),
             timer_wheel: false,
             receive_window: 4 << 20,
             receive_window_initial: 14_480,
@@ -199,10 +198,10 @@ impl Config {
                 min: Duration::from_millis(200),
                 max: Duration::from_secs(60),
                 estimator: RtoEstimator::Rfc6298 { granularity: Duration::from_micros(1) },
-                jitter: 0,
+                spread: 0,
             },
             rtt_tick: Duration::from_micros(1),
-            timer_tick: Duration::new(1),
+            timer_granularity: Duration::new(1),
             timer_wheel: false,
             delayed_ack: DelayedAck::Off,
             segmentation: None,
@@ -236,9 +235,9 @@ impl Config {
                 min: Duration::from_secs(1),
                 max: Duration::from_secs(60),
                 estimator: RtoEstimator::Rfc6298 { granularity: Duration::from_millis(1) },
-                jitter: 0,
+                spread: 0,
             },
-            timer_tick: Duration::new(1),
+            timer_granularity: Duration::new(1),
             timer_wheel: false,
             delayed_ack: DelayedAck::Rfc1122 { timeout: Duration::from_millis(200) },
             segmentation: None,

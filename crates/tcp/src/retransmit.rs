@@ -80,7 +80,7 @@ impl Endpoint {
             Timer::TailLossProbe | Timer::WindowProbe => offset == self.snd_una,
         };
         if restarts {
-            let rto = self.jittered(config, now, self.rtt.rto(config).get());
+            let rto = self.with_spread(config, now, self.rtt.rto(config).get());
             self.start_timer(config, Timer::Retransmission, now.get(), rto);
         }
         let mut flags = Flags::ACK | Flags::RETRANSMISSION;

@@ -1,25 +1,25 @@
-//! Round-trip time and retransmission time-out.
+//! The retransmission time-out: SRTT, RTTVAR and RTO of RFC 6298, or as Linux computes them.
 
 use fanin_units::Duration;
 
 use crate::config::{Config, RtoEstimator};
 
-/// The estimator's memory, in ticks of [`Config::rtt_tick`] scaled as the kernel scales them.
+/// The estimator, in ticks of [`Config::rtt_tick`] scaled as the kernel scales them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RttEstimator {
-    /// Smoothed round-trip time, times 8; 0 before the first sample.
+    /// SRTT times 8; 0 before the first sample.
     pub(crate) srtt: u32,
     /// Mean deviation, times 4.
     mdev: u32,
-    /// Greatest mean deviation of this flight (Linux).
+    /// Largest mean deviation of this flight (Linux).
     mdev_max: u32,
-    /// Variation, times 4.
+    /// RTTVAR times 4.
     rttvar: u32,
     /// Least sample ever; 0 before the first.
     pub(crate) min: u32,
     /// The RTO without back-off, in picoseconds.
     rto_ps: u64,
-    /// How often the RTO was doubled since.
+    /// How often the RTO was doubled since the last sample.
     pub(crate) backoff: u8,
 }
 
@@ -34,7 +34,7 @@ impl RttEstimator {
         self.rto_ps = rto.get();
     }
 
-    /// The retransmission time-out in force.
+    /// RTO in force: doubled for each time-out since the last sample (RFC 6298 §5.5).
     #[inline]
     pub(crate) fn rto(&self, config: &Config) -> Duration {
         let max = config.rto.max.get();
@@ -51,11 +51,11 @@ impl RttEstimator {
         (self.min > 0).then(|| u64::from(self.min) * config.rtt_tick.get())
     }
 
-    /// Takes a sample in ticks. `flight_over`: an ACK passed the point that was the end of the flight when
-    /// this was last so; returned is whether a new flight begins.
+    /// Takes a sample in ticks. `flight_over`: the ACK passed the end of the flight over which the variation is measured.
+    /// Returns whether the next such flight begins.
     #[inline]
     pub(crate) fn sample(&mut self, config: &Config, ticks: u32, flight_over: bool) -> bool {
-        // A clock that stood still counts one tick (`tcp_rtt_estimator`, `tcp_valid_rtt_meas`).
+        // A clock that has not moved counts one tick (`tcp_rtt_estimator`, `tcp_valid_rtt_meas`).
         let measured = ticks.max(1);
         if self.min == 0 || measured < self.min {
             self.min = measured;
@@ -70,7 +70,7 @@ impl RttEstimator {
         }
     }
 
-    // tcp_rtt_estimator and tcp_set_rto of net/ipv4/tcp_input.c; Jacobson's integer arithmetic.
+    /// `tcp_rtt_estimator` and `tcp_set_rto` of `net/ipv4/tcp_input.c`, in Jacobson's integer arithmetic.
     #[inline]
     fn sample_linux(&mut self, config: &Config, measured: u32, flight_over: bool) -> bool {
         let tick = config.rtt_tick.get();
@@ -87,7 +87,7 @@ impl RttEstimator {
             self.srtt = (self.srtt as i32 + error) as u32;
             if error < 0 {
                 error = -error - (self.mdev >> 2) as i32;
-                // A falling round-trip time must not blow up the variation (Eifel's finding).
+                // A falling round-trip time must not raise the variation (Eifel's finding).
                 if error > 0 {
                     error >>= 3;
                 }
@@ -111,7 +111,7 @@ impl RttEstimator {
         begins
     }
 
-    // RFC 6298 §2.2 to §2.4.
+    /// RFC 6298 §2.2 to §2.4.
     fn sample_rfc6298(&mut self, config: &Config, measured: u32, granularity: Duration) {
         let tick = config.rtt_tick.get();
         if self.srtt == 0 {

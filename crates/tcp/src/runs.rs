@@ -1,7 +1,4 @@
-//! A queue of runs, the first of which lies in place.
-//!
-//! Most flights are one run, sent in one go: it is found without another line of memory, of which there would be one for each
-//! of hundreds of thousands of connections.
+//! A queue of runs whose first element lies in place: most flights are one run, sent in one burst, and need no allocation.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -12,9 +9,9 @@ use crate::flight::Run;
 /// Runs in order. None of them is empty.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Runs {
-    /// Without a byte where there is none at all.
+    /// Empty if there is no run.
     first: Run,
-    #[expect(clippy::box_collection, reason = "three words less in each of many connections")]
+    #[expect(clippy::box_collection, reason = "a queue takes three words more in each of many connections")]
     rest: Option<Box<VecDeque<Run>>>,
 }
 
@@ -73,19 +70,19 @@ impl Runs {
         }
     }
 
-    /// Puts a run behind the first `index`, of which there is one at least.
+    /// Inserts a run at `index`, which is at least 1.
     pub(crate) fn insert(&mut self, index: usize, run: Run) {
         self.rest.get_or_insert_default().insert(index - 1, run);
     }
 
-    /// Takes out a run that is not the first.
+    /// Removes the run at `index`, which is at least 1.
     pub(crate) fn remove(&mut self, index: usize) {
         if let Some(rest) = &mut self.rest {
             rest.remove(index - 1);
         }
     }
 
-    /// How many runs from the front on satisfy `holds`, which no run after another that does not may.
+    /// Number of runs before the first that does not satisfy `holds`, which holds for a prefix of the runs.
     pub(crate) fn partition_point(&self, mut holds: impl FnMut(&Run) -> bool) -> usize {
         match self.front() {
             Some(first) if holds(first) => {
@@ -95,7 +92,7 @@ impl Runs {
         }
     }
 
-    /// The first run that satisfies `holds`.
+    /// Index of the first run that satisfies `holds`.
     pub(crate) fn position(&self, mut holds: impl FnMut(&Run) -> bool) -> Option<usize> {
         if holds(self.front()?) {
             return Some(0);

@@ -1,4 +1,4 @@
-//! What travels: a TCP segment with its payload reduced to a length.
+//! TCP segments, with their payload reduced to a length.
 
 /// Bits of a segment: TCP flags, ECN marks of the IP header, and which options it carries.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
@@ -7,17 +7,17 @@ pub struct Flags(u16);
 impl Flags {
     /// No bit set.
     pub const NONE: Self = Self(0);
-    /// The acknowledgement field counts (every segment but a first SYN).
+    /// The acknowledgement field is valid: on every segment but the first SYN and some RSTs.
     pub const ACK: Self = Self(1);
     /// Opens a connection. Unlike in RFC 9293 it occupies no offset: the stream's first byte has offset 0.
     pub const SYN: Self = Self(1 << 1);
-    /// The end of what the application wrote.
+    /// The last bytes that the application has written.
     pub const PSH: Self = Self(1 << 2);
     /// ECN echo (RFC 3168).
     pub const ECE: Self = Self(1 << 3);
     /// Congestion window reduced (RFC 3168).
     pub const CWR: Self = Self(1 << 4);
-    /// The IP header says the sender understands ECN.
+    /// ECN-capable transport (IP header).
     pub const ECT: Self = Self(1 << 5);
     /// Congestion experienced: set by a switch.
     pub const CE: Self = Self(1 << 6);
@@ -29,7 +29,7 @@ impl Flags {
     pub const M21_ECHO: Self = Self(1 << 9);
     /// The next segment belongs to the same segmentation-offload burst.
     pub const BURST_CONTINUES: Self = Self(1 << 10);
-    /// This payload was sent before (known to the simulator only; not on the wire).
+    /// A retransmission. Not on the wire.
     pub const RETRANSMISSION: Self = Self(1 << 11);
     /// The first SACK block reports a duplicate (RFC 2883; implied by its place on the wire).
     pub const DSACK: Self = Self(1 << 12);
@@ -105,7 +105,7 @@ pub struct SackBlock {
     pub end: i32,
 }
 
-/// A segment. Plain data, 64 bytes and one cache line, so that it can live in an arena.
+/// A segment: plain data of 64 bytes, aligned to a cache line.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 #[repr(align(64))]
 pub struct Segment {
@@ -113,7 +113,7 @@ pub struct Segment {
     pub offset: u64,
     /// Stream offset of the other direction up to which everything was received.
     pub ack: u64,
-    /// Receive window in bytes, already scaled.
+    /// Receive window in bytes, after scaling.
     pub window: u32,
     /// Timestamp value in ticks of the sender's timestamp clock, 0 without the option.
     pub ts_value: u32,
@@ -227,15 +227,14 @@ impl Segment {
         HEADER_BYTES + self.option_bytes() + u32::from(self.payload)
     }
 
-    /// What the segment occupies on the wire, everything counted: 78 bytes beside the payload on Ethernet
-    /// without options.
+    /// Bytes on the wire, with all overhead: 78 more than the payload on Ethernet without options.
     #[inline]
     pub fn wire_bytes(&self, framing: Framing) -> u32 {
         framing.wire_bytes(self.ip_bytes())
     }
 }
 
-/// What a link adds to an IP packet.
+/// The overhead of a link around an IP packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Framing {
     /// Bytes added on the wire: for Ethernet preamble 7, delimiter 1, header 14, check sequence 4, gap 12.

@@ -38,7 +38,7 @@ impl Endpoint {
     /// for a near peer, at least two.
     fn burst_segments_max(&self, config: &Config, offload: Segmentation) -> u8 {
         let mss = u64::from(self.mss);
-        let most = (u64::from(offload.burst_bytes_max) / mss).clamp(1, 255);
+        let most = (u64::from(offload.offload_burst) / mss).clamp(1, 255);
         let srtt = self.rtt.smoothed(config).get();
         if !offload.autosize || srtt == 0 {
             return most as u8;
@@ -48,7 +48,7 @@ impl Endpoint {
         let paced =
             u128::from(segments * mss * percent / 100) * 1_000_000_000 / u128::from(srtt) * 1000 / 1024;
         let nearness = (self.rtt.min_ps(config).unwrap_or(0) / 1_000_000) >> 9;
-        let near = if nearness < 32 { u64::from(offload.burst_bytes_max) >> nearness } else { 0 };
+        let near = if nearness < 32 { u64::from(offload.offload_burst) >> nearness } else { 0 };
         ((paced as u64 + near) / mss).max(2).min(most) as u8
     }
 
@@ -70,7 +70,7 @@ impl Endpoint {
         let more = self.flight.pipe() + cost <= self.window.cwnd
             && (self.snd_nxt + u64::from(waiting) <= self.snd_wnd_end
                 || (config.fills_window && self.snd_nxt < self.snd_wnd_end))
-            && !(config.nagle && waiting < u32::from(self.mss));
+            && (config.nodelay || waiting >= u32::from(self.mss));
         self.burst_segments += 1;
         if more && self.burst_segments < self.burst_max {
             flags.insert(Flags::BURST_CONTINUES);

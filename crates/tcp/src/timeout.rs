@@ -53,7 +53,7 @@ impl Endpoint {
         // RFC 6298 §5.5: back off the timer.
         self.rtt.backoff = (self.rtt.backoff + 1).min(30);
         self.forced = Forced::LostHead;
-        let delay = self.jittered(config, now, self.rtt.rto(config).get());
+        let delay = self.with_spread(config, now, self.rtt.rto(config).get());
         self.start_timer(config, Timer::Retransmission, now.get(), delay);
     }
 

@@ -38,26 +38,26 @@ impl Endpoint {
             let delay = self.probe_timeout(config).min(rto);
             self.start_timer(config, Timer::TailLossProbe, now.get(), delay);
         } else {
-            let delay = self.jittered(config, now, rto);
+            let delay = self.with_spread(config, now, rto);
             self.start_timer(config, Timer::Retransmission, now.get(), delay);
         }
     }
 
-    /// The time-out plus the random share that [`RtoConfig::jitter`](crate::RtoConfig) asks for.
+    /// The time-out plus the random share that [`RtoConfig::spread`](crate::RtoConfig) asks for.
     #[inline]
-    pub(crate) fn jittered(&self, config: &Config, now: Instant, rto: u64) -> u64 {
-        if config.rto.jitter == 0 {
+    pub(crate) fn with_spread(&self, config: &Config, now: Instant, rto: u64) -> u64 {
+        if config.rto.spread == 0 {
             return rto;
         }
         // SplitMix64 of the time and the endpoint's salt: no state, and the same in every run.
         let mut mixed = now.get().wrapping_add(self.salt.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let share = u64::from(config.rto.jitter) * ((mixed ^ (mixed >> 31)) & 1023);
+        let share = u64::from(config.rto.spread) * ((mixed ^ (mixed >> 31)) & 1023);
         rto + rto / (1024 * 1024) * share
     }
 
-    /// Seeds this endpoint's random delays (see [`RtoConfig::jitter`](crate::RtoConfig)).
+    /// Seeds this endpoint's random delays (see [`RtoConfig::spread`](crate::RtoConfig)).
     pub fn set_salt(&mut self, salt: u32) {
         self.salt = salt.into();
     }
@@ -82,7 +82,7 @@ impl Endpoint {
         self.timer = timer;
         self.timer_base = base;
         self.timer_delay = delay;
-        let bound = (base + delay).saturating_sub(config.timer_tick.get());
+        let bound = (base + delay).saturating_sub(config.timer_granularity.get());
         self.deadline_bound = self.deadline_bound.min(bound.max(base + 1));
     }
 

@@ -69,13 +69,13 @@ impl Endpoint {
         }
         if self.snd_nxt + u64::from(len) > self.snd_wnd_end {
             let room = self.snd_wnd_end.saturating_sub(self.snd_nxt);
-            if config.fills_window && !config.nagle && room > 0 && self.burst_segments > 0 {
+            if config.fills_window && config.nodelay && room > 0 && self.burst_segments > 0 {
                 // tcp_mss_split_point: the end of a burst fills the window, however short.
                 return Some(room as u32);
             }
             return self.wait_for_window(config, now);
         }
-        if len < u32::from(self.mss) && config.nagle && self.flight.size > 0 {
+        if len < u32::from(self.mss) && !config.nodelay && self.flight.size > 0 {
             return None;
         }
         if self.burst_segments == 0

@@ -50,13 +50,13 @@ proptest! {
     ) {
         let mut config = Config::profile(PROFILES[profile]).unwrap();
         match variant {
-            1 => config.congestion_control = CongestionControl::Static { segments: 2 },
+            1 => config.congestion_control = CongestionControl::Static { static_window: 2 },
             2 => config.sack = !config.sack,
             3 => config.delayed_ack = DelayedAck::Off,
             4 => config.ecn = true,
-            5 => config.nagle = true,
-            6 => config.segmentation = Some(Segmentation { burst_bytes_max: 65_536, window_divisor: 3, autosize: false }),
-            7 => { config.receive_offload = true; config.segmentation = Some(Segmentation { burst_bytes_max: 65_536, window_divisor: 0, autosize: true }); }
+            5 => config.nodelay = false,
+            6 => config.segmentation = Some(Segmentation { offload_burst: 65_536, window_divisor: 3, autosize: false }),
+            7 => { config.receive_offload = true; config.segmentation = Some(Segmentation { offload_burst: 65_536, window_divisor: 0, autosize: true }); }
             8 => {
                 config.receive_window = 6_000;
                 config.receive_window_initial = 6_000;
@@ -64,11 +64,11 @@ proptest! {
             9 => config.rto.min = Duration::from_millis(1),
             10 => {
                 config.congestion_control = CongestionControl::NewReno;
-                config.rto.jitter = 512;
+                config.rto.spread = 512;
             }
             11 => {
                 config.limited_transmit = false;
-                config.congestion_control = CongestionControl::Static { segments: 1 };
+                config.congestion_control = CongestionControl::Static { static_window: 1 };
             }
             12 | 13 => {
                 config.ecn = true;

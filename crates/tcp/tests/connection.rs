@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 
 use fanin_tcp::ConnectionState as S;
 use fanin_tcp::{
-    CloseReason, Config, Connection, ConnectionLimits, Flags, PROFILES, Segment, SynOptions, WrongState,
+    CloseReason, Config, ConnectionLimits, Flags, PROFILES, Segment, SynOptions, TcpConnection, WrongState,
 };
 use fanin_units::{Duration, Instant};
 use proptest::prelude::*;
@@ -28,7 +28,7 @@ impl Random {
 
 /// Two connections and the channel between them.
 struct Pair {
-    ends: [Connection; 2],
+    ends: [TcpConnection; 2],
     now: Instant,
     in_flight: BinaryHeap<Reverse<(Instant, usize)>>,
     segments: Vec<(usize, Segment)>,
@@ -47,7 +47,7 @@ struct Pair {
 
 impl Pair {
     fn new(configs: [Config; 2]) -> Self {
-        let ends = configs.map(Connection::new);
+        let ends = configs.map(TcpConnection::new);
         Self {
             history: [vec![S::Closed], vec![S::Closed]],
             ends,
@@ -453,7 +453,7 @@ fn time_wait_is_not_assassinated() {
 
 #[test]
 fn calls_in_the_wrong_state() {
-    let mut end = Connection::new(Config::linux_6());
+    let mut end = TcpConnection::new(Config::linux_6());
     assert_eq!(end.send(1), Err(WrongState { got: S::Closed, call: "send" }));
     end.listen().unwrap();
     assert_eq!(end.listen(), Err(WrongState { got: S::Listen, call: "listen" }));
@@ -489,7 +489,7 @@ fn an_application_that_does_not_read_closes_the_window() {
 #[test]
 fn a_silent_peer_is_given_up() {
     let limits = ConnectionLimits { syn_retries_max: 3, retries_max: 4, ..ConnectionLimits::default() };
-    let mut end = Connection::with_limits(Config::linux_6(), limits);
+    let mut end = TcpConnection::with_limits(Config::linux_6(), limits);
     end.connect().unwrap();
     let mut now = Instant::START;
     let mut syns = 0;
@@ -562,7 +562,7 @@ fn a_lost_syn_leaves_no_sample() {
 
 #[test]
 fn options_of_a_foreign_syn() {
-    let mut end = Connection::new(Config::linux_6());
+    let mut end = TcpConnection::new(Config::linux_6());
     end.listen().unwrap();
     let mut syn = segment(0, 0, Flags::SYN);
     syn.set_syn_options(SynOptions { mss: 1000, window_scale: None, sack_permitted: true });
@@ -587,11 +587,11 @@ proptest! {
         // When each end closes: at once, or after it has received everything.
         closes_early in [any::<bool>(), any::<bool>()],
         small_window: bool,
-        nagle: bool,
+        nodelay: bool,
     ) {
         let configs = profiles.map(|profile| {
             let mut config = Config::profile(PROFILES[profile]).unwrap();
-            config.nagle = nagle;
+            config.nodelay = nodelay;
             if small_window {
                 config.receive_window = 5_000;
                 config.receive_window_initial = 5_000;
@@ -600,7 +600,7 @@ proptest! {
         });
         let mut pair = Pair::new(configs);
         let limits = ConnectionLimits { syn_retries_max: 30, retries_max: 30, ..ConnectionLimits::default() };
-        pair.ends = [0, 1].map(|side| Connection::with_limits(pair.ends[side].config().clone(), limits));
+        pair.ends = [0, 1].map(|side| TcpConnection::with_limits(pair.ends[side].config().clone(), limits));
         (pair.loss, pair.duplication, pair.reordering, pair.random) = (loss, duplication, reordering, Random(seed));
         if is_simultaneous {
             pair.ends[1].connect().unwrap();

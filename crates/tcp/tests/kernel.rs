@@ -8,7 +8,7 @@ mod harness;
 
 use std::fmt::Write;
 
-use fanin_tcp::{Config, Connection, Flags, SackBlock, Segment, SynOptions};
+use fanin_tcp::{Config, Flags, SackBlock, Segment, SynOptions, TcpConnection};
 use fanin_units::{Duration, Instant};
 
 /// How late the kernel's answers were seen, in milliseconds: two thread switches.
@@ -117,7 +117,7 @@ fn show(segment: &Segment) -> String {
 
 fn play(script: &Script) -> Vec<(f64, bool, String)> {
     let config = Config::profile(&script.profile).expect("a profile");
-    let mut connection = Connection::new(config.clone());
+    let mut connection = TcpConnection::new(config.clone());
     connection.connect().expect("a closed connection");
     // The connection opens some time before the script's zero, off the timer's ticks.
     let mut now = Instant::START + Duration::from_micros(100_700);

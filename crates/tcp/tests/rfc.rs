@@ -168,7 +168,7 @@ fn ecn_reduces_once_a_round_trip() {
 fn a_static_window_stays() {
     for segments in [1, 2, 10] {
         let mut config = Config::linux_2_6_32();
-        config.congestion_control = CongestionControl::Static { segments };
+        config.congestion_control = CongestionControl::Static { static_window: segments };
         config.delayed_ack = DelayedAck::Off;
         let mut pair = transfer(&config, 100, &[]);
         let mut most = 0;
@@ -185,7 +185,7 @@ fn a_static_window_stays() {
 #[test]
 fn a_window_of_one_meets_the_delayed_ack() {
     let mut config = Config::linux_2_6_32();
-    config.congestion_control = CongestionControl::Static { segments: 1 };
+    config.congestion_control = CongestionControl::Static { static_window: 1 };
     let mut slow = transfer(&config, 60, &[]);
     let slow = finish(&mut slow, 60);
     config.delayed_ack = DelayedAck::Off;
@@ -254,7 +254,7 @@ fn an_echoed_m21_window_bounds_the_flight() {
 #[test]
 fn jitter_spreads_timeouts() {
     let mut config = newreno();
-    config.rto.jitter = 512;
+    config.rto.spread = 512;
     let mut first_retries = Vec::new();
     for salt in 0..20 {
         let mut pair = transfer(&config, 1, &[1]);

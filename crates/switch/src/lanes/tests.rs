@@ -424,13 +424,13 @@ fn one_worker_may_take_all_of_the_pool_and_leaves_nothing_to_the_other() {
     let mut second = Buffers::new(&config, &shared).unwrap();
     let admit = |buffers: &mut Buffers, output, bytes| {
         let frame = Frame { bytes, ecn: fanin_queueing::Ecn::NotCapable };
-        matches!(buffers.admit(Instant::START, 0, output, frame, || 0), Verdict::Accepted { .. })
+        matches!(buffers.arrive(Instant::START, 0, output, frame, || 0), Verdict::Accepted { .. })
     };
     assert!((0..10).all(|_| admit(&mut first, 0, 900)));
     assert!(!admit(&mut second, 1, 1001), "9000 bytes of 10 000 are taken");
     assert!(admit(&mut second, 1, 1000));
     assert!(!admit(&mut first, 0, 1) && !admit(&mut second, 1, 1));
-    first.release(Instant::START, 0, 0, 900);
+    first.depart(Instant::START, 0, 0, 900);
     assert!(admit(&mut second, 3, 900));
     assert_eq!(shared.pool(), 10_000);
 }
@@ -459,7 +459,7 @@ fn threads_never_overdraw_the_pool() {
                 for _ in 0..ROUNDS {
                     let bytes = 60 + random.next_u32() % 1455;
                     let frame = Frame { bytes, ecn: fanin_queueing::Ecn::NotCapable };
-                    let verdict = buffers.admit(Instant::START, 0, thread, frame, || 0);
+                    let verdict = buffers.arrive(Instant::START, 0, thread, frame, || 0);
                     if let Verdict::Accepted { .. } = verdict {
                         let now = held.fetch_add(bytes.into(), Ordering::SeqCst) + u64::from(bytes);
                         assert!(now <= SIZE, "{now} bytes are held");
@@ -470,12 +470,12 @@ fn threads_never_overdraw_the_pool() {
                     {
                         let bytes = mine.swap_remove(0);
                         held.fetch_sub(bytes.into(), Ordering::SeqCst);
-                        buffers.release(Instant::START, 0, thread, bytes);
+                        buffers.depart(Instant::START, 0, thread, bytes);
                     }
                 }
                 for bytes in mine {
                     held.fetch_sub(bytes.into(), Ordering::SeqCst);
-                    buffers.release(Instant::START, 0, thread, bytes);
+                    buffers.depart(Instant::START, 0, thread, bytes);
                 }
             });
         }

@@ -5,25 +5,8 @@
 
 use fanin_units::Instant;
 
-use super::{AckSample, CongestionWindow};
-use crate::config::Config;
-
-/// Variants of CUBIC.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CubicParameters {
-    /// Multiplicative decrease in 1/1024: 717 is 0.7.
-    pub beta: u32,
-    /// The constant C in 10/1024 per second cubed: 41 is 0.4.
-    pub scale: u32,
-    /// Whether HyStart's delay and ACK-train signals end slow start.
-    pub hystart: bool,
-    /// Whether the window estimate counts acknowledged segments (`tcp_cubic.c` since 3.18) or ACKs with an
-    /// estimated ratio (before).
-    pub counts_segments: bool,
-    /// Whether the window after a spurious loss returns to the last maximum that CUBIC remembers (before 4.13) rather
-    /// than to the window before the loss.
-    pub undoes_to_maximum: bool,
-}
+use super::window::{AckSample, CongestionWindow};
+use crate::config::{Config, CubicParameters};
 
 /// 1 s / 1024, the unit of K.
 const TIME_SHIFT: u32 = 10;

@@ -1,18 +1,7 @@
 //! DCTCP (RFC 8257 §3.3): reduces the window by the share of bytes that were marked.
 
-use super::{AckSample, CongestionWindow};
-use crate::config::Config;
-
-/// DCTCP's parameters.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct DctcpParameters {
-    /// Weight g of a new share in the moving average α, in millionths; 62 500 is the 1/16 of RFC 8257 §4.2.
-    pub gain: u32,
-    /// α of a new connection, in millionths.
-    pub alpha_initial: u32,
-    /// No reduction takes the window below this many segments, at least 1; RFC 8257 has 2, by way of RFC 5681.
-    pub window_min: u32,
-}
+use super::window::{AckSample, CongestionWindow};
+use crate::config::{Config, DctcpParameters};
 
 /// Fixed-point one of α and of shares.
 const ONE: u64 = 1 << 30;

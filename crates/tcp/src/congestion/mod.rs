@@ -25,29 +25,8 @@ mod window;
 
 use fanin_units::Instant;
 
-use crate::config::{Config, Reduction};
-pub use cubic::CubicParameters;
-pub use dctcp::DctcpParameters;
-pub use swift::SwiftParameters;
-pub(crate) use window::{CongestionWindow, SSTHRESH_INFINITE};
-
-/// A congestion control and its parameters.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CongestionControl {
-    /// Growth of RFC 5681, half the window after a loss.
-    NewReno,
-    /// CUBIC (RFC 9438).
-    Cubic(CubicParameters),
-    /// DCTCP (RFC 8257): reduces the window by the share of marked bytes. Needs [`Config::ecn`].
-    Dctcp(DctcpParameters),
-    /// Swift: the window follows the round-trip time.
-    Swift(SwiftParameters),
-    /// A window of constant size (thesis §6.4, ICC'15 §IV).
-    Static {
-        /// The window in segments, at least 1.
-        segments: u32,
-    },
-}
+use crate::config::{Config, CongestionControl, Reduction};
+pub(crate) use window::{AckSample, CongestionWindow, SSTHRESH_INFINITE};
 
 /// A congestion control with what it remembers.
 #[derive(Clone, Debug)]
@@ -57,20 +36,6 @@ pub(crate) enum Algorithm {
     Dctcp(dctcp::Dctcp),
     Swift(swift::Swift),
     Static,
-}
-
-/// What an ACK tells an algorithm.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AckSample {
-    pub(crate) now: Instant,
-    /// Units newly delivered.
-    pub(crate) acked: u32,
-    /// Cumulative acknowledgement (SND.UNA).
-    pub(crate) snd_una: u64,
-    /// Next offset to send (SND.NXT).
-    pub(crate) snd_nxt: u64,
-    /// The ACK echoes an ECN mark.
-    pub(crate) has_ece: bool,
 }
 
 impl Algorithm {
@@ -101,7 +66,7 @@ impl Algorithm {
                 dctcp.ssthresh(config, parameters, window, has_ece)
             }
             (_, CongestionControl::Swift(parameters)) => swift::ssthresh(config, parameters, window),
-            (_, CongestionControl::Static { segments }) => static_window::cwnd(config, segments),
+            (_, CongestionControl::Static { static_window }) => static_window::cwnd(config, static_window),
             _ => newreno::ssthresh(config, window, flight_size),
         };
         debug_assert!(ssthresh > 0, "a threshold of zero stops the sender");
@@ -116,8 +81,8 @@ impl Algorithm {
                 cubic.on_ack(config, parameters, window, ack);
             }
             (Self::Swift(swift), CongestionControl::Swift(_)) => swift.on_ack(config, window, ack),
-            (_, CongestionControl::Static { segments }) => {
-                window.cwnd = static_window::cwnd(config, segments).min(window.cwnd_clamp);
+            (_, CongestionControl::Static { static_window }) => {
+                window.cwnd = static_window::cwnd(config, static_window).min(window.cwnd_clamp);
             }
             _ => newreno::on_ack(config, window, ack),
         }

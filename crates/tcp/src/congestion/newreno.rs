@@ -1,6 +1,6 @@
 //! NewReno: slow start, additive increase, multiplicative decrease (RFC 5681 §3.1).
 
-use super::{AckSample, CongestionWindow};
+use super::window::{AckSample, CongestionWindow};
 use crate::config::{Config, Growth};
 
 /// RFC 5681 equation 4 takes half the flight, Linux half the window.

@@ -1,22 +1,7 @@
 //! Swift (Kumar et al., SIGCOMM 2020, §3 and algorithm 1), for windows of whole segments.
 
-use fanin_units::Duration;
-
-use super::{AckSample, CongestionWindow, SSTHRESH_INFINITE};
-use crate::config::Config;
-
-/// Swift's parameters (§3).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SwiftParameters {
-    /// Target of the round-trip time with a large window.
-    pub target: Duration,
-    /// Largest addition to the target, for a window far below a segment (`fs_range`).
-    pub scaling: Duration,
-    /// β, in millionths: the share of the excess delay by which the window falls.
-    pub beta: u32,
-    /// Largest decrease at once, in millionths of the window (`max_mdf`).
-    pub decrease_max: u32,
-}
+use super::window::{AckSample, CongestionWindow, SSTHRESH_INFINITE};
+use crate::config::{Config, SwiftParameters};
 
 /// Windows, in segments, beyond which the target is not scaled any further (§3.5: `fs_min_cwnd`, `fs_max_cwnd`).
 const SCALING_WINDOWS: (f64, f64) = (0.1, 100.0);

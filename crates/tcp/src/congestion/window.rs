@@ -1,6 +1,22 @@
 //! The congestion window and its growth, which the algorithms share.
 
+use fanin_units::Instant;
+
 use crate::config::{Config, Growth};
+
+/// What an ACK tells an algorithm.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AckSample {
+    pub(crate) now: Instant,
+    /// Units newly delivered.
+    pub(crate) acked: u32,
+    /// Cumulative acknowledgement (SND.UNA).
+    pub(crate) snd_una: u64,
+    /// Next offset to send (SND.NXT).
+    pub(crate) snd_nxt: u64,
+    /// The ACK echoes an ECN mark.
+    pub(crate) has_ece: bool,
+}
 
 /// Slow-start threshold that stands for none (`TCP_INFINITE_SSTHRESH`).
 pub(crate) const SSTHRESH_INFINITE: u32 = 0x7fff_ffff;
@@ -20,6 +36,12 @@ impl CongestionWindow {
     pub(crate) fn new(config: &Config) -> Self {
         let ssthresh = config.initial_ssthresh.saturating_mul(config.segment_units()).min(SSTHRESH_INFINITE);
         Self { cwnd: config.initial_cwnd(), ssthresh, cwnd_cnt: 0, cwnd_clamp: u32::MAX }
+    }
+
+    /// Bounds the window, in segments, from now on.
+    pub(crate) fn set_clamp(&mut self, config: &Config, segments: u32) {
+        self.cwnd_clamp = segments.max(1).saturating_mul(config.segment_units());
+        self.cwnd = self.cwnd.min(self.cwnd_clamp);
     }
 
     /// Whether it is in slow start.

@@ -2,7 +2,7 @@
 
 use fanin_units::{Duration, Instant};
 
-use super::{Connection, ConnectionState};
+use super::{ConnectionState, TcpConnection};
 use crate::config::Config;
 use crate::endpoint::Endpoint;
 use crate::segment::{Flags, Segment, SynOptions};
@@ -14,63 +14,10 @@ const RTO_FALLBACK: Duration = Duration::from_secs(3);
 /// Largest window without the window scale option.
 const WINDOW_UNSCALED_MAX: u32 = 65_535;
 
-/// The SYN or SYN-ACK: whether it is due, and its retransmission timer.
-#[derive(Clone, Debug)]
-pub(super) struct Handshake {
-    /// The connection was opened by [`Connection::listen`].
-    pub(super) is_passive: bool,
-    /// The SYN or SYN-ACK is to be sent.
-    is_due: bool,
-    /// The peer's SYN had a window scale option.
-    peer_scales: bool,
-    /// When it was first sent.
-    first_sent_at: Option<Instant>,
-    /// How often it was retransmitted after a time-out.
-    retries: u32,
-    deadline: Instant,
-}
-
-impl Default for Handshake {
-    fn default() -> Self {
-        Self::new(true)
-    }
-}
-
-impl Handshake {
-    pub(super) fn new(is_passive: bool) -> Self {
-        let deadline = Instant::FAR_FUTURE;
-        Self {
-            is_passive,
-            is_due: !is_passive,
-            peer_scales: false,
-            first_sent_at: None,
-            retries: 0,
-            deadline,
-        }
-    }
-
-    /// When the SYN or SYN-ACK is retransmitted.
-    pub(super) fn deadline(&self) -> Instant {
-        self.deadline
-    }
-
-    /// Sends the SYN or SYN-ACK, perhaps again.
-    pub(super) fn send(&mut self) {
-        self.is_due = true;
-    }
-
-    /// The timer expired. Returns whether another retransmission is allowed.
-    pub(super) fn retry(&mut self, retries_max: u32) -> bool {
-        self.retries += 1;
-        self.is_due = true;
-        self.retries <= retries_max
-    }
-}
-
-impl Connection {
+impl TcpConnection {
     /// The SYN or SYN-ACK, if it is due.
     pub(super) fn poll_syn(&mut self, now: Instant) -> Option<Segment> {
-        if !core::mem::replace(&mut self.handshake.is_due, false) {
+        if !core::mem::replace(&mut self.syn.is_due, false) {
             return None;
         }
         let config = &self.config;
@@ -93,14 +40,14 @@ impl Connection {
         syn.set_syn_options(SynOptions {
             mss: config.mss.saturating_add(config.option_bytes()),
             // RFC 7323 §2.2: an answer scales only if the peer does.
-            window_scale: (!is_answer || self.handshake.peer_scales).then_some(config.window_scale),
+            window_scale: (!is_answer || self.syn.peer_scales).then_some(config.window_scale),
             sack_permitted: config.sack,
         });
         // RFC 6298 §2.1 and §5.5.
-        let delay = config.rto.initial.get() << self.handshake.retries.min(30);
+        let delay = config.rto.initial.get() << self.syn.retries.min(30);
         let delay = Duration::new(delay.min(config.rto.max.get()));
-        self.handshake.deadline = config.timer_expiry(now, delay);
-        self.handshake.first_sent_at.get_or_insert(now);
+        self.syn.deadline = config.timer_expiry(now, delay);
+        self.syn.first_sent_at.get_or_insert(now);
         Some(syn)
     }
 
@@ -108,7 +55,7 @@ impl Connection {
     pub(super) fn accept_syn(&mut self, segment: &Segment) {
         assert!(segment.flags.contains(Flags::SYN));
         self.config = negotiate(&self.offered, segment);
-        self.handshake.peer_scales = segment.syn_options().window_scale.is_some();
+        self.syn.peer_scales = segment.syn_options().window_scale.is_some();
         let written = self.endpoint.written();
         self.endpoint = Endpoint::new(&self.config);
         self.endpoint.write(written);
@@ -119,11 +66,11 @@ impl Connection {
     /// The handshake ends with `segment`, which acknowledges this end's SYN.
     pub(super) fn establish(&mut self, now: Instant, segment: &Segment) {
         // Karn's algorithm: a SYN that was sent twice gives a sample only by its timestamp.
-        let sample = match self.handshake.first_sent_at {
-            _ if segment.ts_echo != 0 && self.config.timestamps && self.handshake.retries > 0 => {
+        let sample = match self.syn.first_sent_at {
+            _ if segment.ts_echo != 0 && self.config.timestamps && self.syn.retries > 0 => {
                 Some(self.config.since_timestamp(now, segment.ts_echo))
             }
-            Some(sent_at) if self.handshake.retries == 0 => Some(now.get() - sent_at.get()),
+            Some(sent_at) if self.syn.retries == 0 => Some(now.get() - sent_at.get()),
             _ => None,
         };
         match sample {
@@ -134,7 +81,7 @@ impl Connection {
         self.rcv_limit = self.endpoint.receiver.window_end();
         self.state =
             if self.is_fin_queued { ConnectionState::FinWait1 } else { ConnectionState::Established };
-        self.handshake.deadline = Instant::FAR_FUTURE;
+        self.syn.deadline = Instant::FAR_FUTURE;
     }
 }
 

@@ -24,13 +24,14 @@
 
 mod handshake;
 mod segment_arrives;
+mod syn;
 
 use fanin_units::{Duration, Instant};
 
 use crate::config::Config;
 use crate::endpoint::{Endpoint, Forced};
 use crate::segment::{Flags, Segment};
-use handshake::Handshake;
+use syn::SynTimer;
 
 /// The state of a connection (RFC 9293 §3.3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -119,7 +120,7 @@ impl Default for ConnectionLimits {
 
 /// One end of one connection, from SYN to TIME-WAIT. Payload is lengths; see the [crate](crate) for how to drive it.
 #[derive(Clone, Debug)]
-pub struct Connection {
+pub struct TcpConnection {
     state: ConnectionState,
     close_reason: Option<CloseReason>,
     limits: ConnectionLimits,
@@ -128,7 +129,7 @@ pub struct Connection {
     /// What both ends agreed on, once the peer's SYN is here.
     config: Config,
     endpoint: Endpoint,
-    handshake: Handshake,
+    syn: SynTimer,
     /// The application has closed: the last byte of the endpoint's stream is the FIN.
     is_fin_queued: bool,
     /// Offset of the peer's FIN, once it has arrived, perhaps out of order.
@@ -147,7 +148,7 @@ pub struct Connection {
     time_wait_until: Instant,
 }
 
-impl Connection {
+impl TcpConnection {
     /// A closed connection that will offer what `config` says.
     pub fn new(config: Config) -> Self {
         Self::with_limits(config, ConnectionLimits::default())
@@ -161,7 +162,7 @@ impl Connection {
             close_reason: None,
             limits,
             endpoint: Endpoint::new(&config),
-            handshake: Handshake::default(),
+            syn: SynTimer::default(),
             is_fin_queued: false,
             peer_fin: None,
             rcv_limit: 0,
@@ -217,7 +218,7 @@ impl Connection {
         }
         *self = Self { reset: self.reset, ..Self::with_limits(self.offered.clone(), self.limits) };
         self.state = state;
-        self.handshake = Handshake::new(state == ConnectionState::Listen);
+        self.syn = SynTimer::new(state == ConnectionState::Listen);
         Ok(())
     }
 
@@ -284,7 +285,7 @@ impl Connection {
             self.is_fin_queued = true;
             self.endpoint.write(1);
             // Nagle's rule does not hold up a FIN.
-            self.config.nagle = false;
+            self.config.nodelay = true;
         }
     }
 
@@ -331,7 +332,7 @@ impl Connection {
     pub fn poll_deadline(&self) -> Option<Instant> {
         let deadline = match self.state {
             ConnectionState::Closed | ConnectionState::Listen => Instant::FAR_FUTURE,
-            ConnectionState::SynSent | ConnectionState::SynReceived => self.handshake.deadline(),
+            ConnectionState::SynSent | ConnectionState::SynReceived => self.syn.deadline(),
             _ => self.endpoint.poll_deadline().min(self.time_wait_until),
         };
         (deadline < Instant::FAR_FUTURE).then_some(deadline)
@@ -342,7 +343,7 @@ impl Connection {
         match self.state {
             ConnectionState::Closed | ConnectionState::Listen => {}
             ConnectionState::SynSent | ConnectionState::SynReceived => {
-                if self.handshake.deadline() <= now && !self.handshake.retry(self.limits.syn_retries_max) {
+                if self.syn.deadline() <= now && !self.syn.retry(self.limits.syn_retries_max) {
                     self.enter_closed(CloseReason::TimedOut);
                 }
             }

@@ -2,10 +2,10 @@
 
 use fanin_units::Instant;
 
-use super::{CloseReason, Connection, ConnectionState};
+use super::{CloseReason, ConnectionState, TcpConnection};
 use crate::segment::{Flags, Segment};
 
-impl Connection {
+impl TcpConnection {
     /// Takes a segment from the network. Drain [`poll_transmit`](Self::poll_transmit) afterwards.
     pub fn handle_segment(&mut self, now: Instant, segment: &Segment) {
         match self.state {
@@ -39,7 +39,7 @@ impl Connection {
         }
         if segment.flags.contains(Flags::SYN) {
             self.accept_syn(segment);
-            self.handshake.send();
+            self.syn.send();
             self.state = ConnectionState::SynReceived;
         }
     }
@@ -66,7 +66,7 @@ impl Connection {
             self.endpoint.receiver.ack_now();
         } else {
             // Simultaneous open (RFC 9293 §3.5, figure 8).
-            self.handshake.send();
+            self.syn.send();
             self.state = ConnectionState::SynReceived;
         }
     }
@@ -77,7 +77,7 @@ impl Connection {
             if segment.offset != 0 {
                 return;
             }
-            if self.handshake.is_passive {
+            if self.syn.is_passive {
                 let config = self.offered.clone();
                 *self = Self::with_limits(config, self.limits);
                 self.state = ConnectionState::Listen;
@@ -90,7 +90,7 @@ impl Connection {
         if !segment.flags.contains(Flags::ACK) {
             if is_syn {
                 // The peer retransmits its SYN: the SYN-ACK was lost.
-                self.handshake.send();
+                self.syn.send();
             }
             return;
         }

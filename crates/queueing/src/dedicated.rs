@@ -1,0 +1,208 @@
+//! A dedicated buffer: the memory of one output port, shared with no other. First in, first out.
+//!
+//! Switch A of thesis §4.2.1 has nothing else. In a [`Memory`](crate::Memory) with pools, each output has one of these too,
+//! and a frame must meet the limits of both.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use fanin_units::{Bytes, Instant};
+
+use crate::aqm::{Aqm, Decision};
+use crate::frame::{Count, Counters, Frame, Limit, Occupancy, Verdict};
+use crate::layout::Layout;
+
+/// The accounts of one output port's buffer, in byte counts only; the frames are elsewhere.
+///
+/// Every frame that [`Self::arrive`] accepts leaves by one [`Self::depart`] of the same size.
+#[derive(Debug, Clone)]
+pub struct Dedicated {
+    occupancy: Occupancy,
+    limit: u64,
+    overhead: u32,
+    cell: u32,
+    /// When a frame last left; while the queue is empty, since when it is.
+    emptied_at: Instant,
+    aqm: Option<Box<Aqm>>,
+    counters: Counters,
+}
+
+impl Layout {
+    /// A fixed amount of memory for each output port (thesis §5.1.3, figure 5.2a; switch A of §4.2.1).
+    pub fn dedicated(output_limits: Vec<Bytes>) -> Self {
+        let ports = output_limits.len();
+        Self { output_limits, ..Self::unlimited(ports) }
+    }
+}
+
+impl Dedicated {
+    /// An empty buffer for `limit` bytes, bookkeeping included; [`Bytes::MAX`] is no limit. `overhead` bytes of bookkeeping
+    /// are stored with each frame, and both together take whole cells of `cell` bytes.
+    ///
+    /// # Panics
+    /// If `cell` is zero, or `overhead` or `cell` exceeds [`u32::MAX`].
+    pub fn new(limit: Bytes, overhead: Bytes, cell: Bytes) -> Self {
+        let small = |bytes: Bytes| u32::try_from(bytes.get()).expect("bookkeeping and cells are small");
+        assert!(!cell.is_zero(), "a memory cell has at least 1 byte");
+        Self {
+            occupancy: Occupancy::default(),
+            limit: limit.get(),
+            overhead: small(overhead),
+            cell: small(cell),
+            emptied_at: Instant::START,
+            aqm: None,
+            counters: Counters::default(),
+        }
+    }
+
+    /// The buffer of one output of `layout`, pools aside.
+    pub fn of(layout: &Layout, output: usize) -> Self {
+        Self::new(layout.output_limits[output], layout.overhead, layout.cell)
+    }
+
+    /// Marks, or drops early, by `aqm` from now on.
+    pub fn set_aqm(&mut self, aqm: Aqm) {
+        self.aqm = if matches!(aqm, Aqm::None) { None } else { Some(Box::new(aqm)) };
+    }
+
+    /// The memory that a frame of `bytes` bytes takes, with its bookkeeping and in whole cells.
+    #[inline]
+    pub const fn charge(&self, bytes: u32) -> u64 {
+        let bytes = bytes as u64 + self.overhead as u64;
+        if self.cell == 1 { bytes } else { bytes.next_multiple_of(self.cell as u64) }
+    }
+
+    /// A frame arrives. `draw` gives 32 uniform random bits and is called only where RED needs them.
+    ///
+    /// The limit is met while the occupancy, with this frame, does not exceed it. Markers see the queue without the frame.
+    #[inline]
+    pub fn arrive(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> Verdict {
+        let charge = self.charge(frame.bytes);
+        let decision = self.decide(now, frame, draw);
+        let refused_by = if decision == Decision::Drop { Some(Limit::Early) } else { self.refusal(charge) };
+        if let Some(limit) = refused_by {
+            self.drop_frame(limit, frame.bytes);
+            return Verdict::Dropped(limit);
+        }
+        let marked = decision == Decision::Mark;
+        self.admit(charge, frame.bytes, marked);
+        Verdict::Accepted { marked }
+    }
+
+    /// A frame that was accepted left at `at`.
+    ///
+    /// # Panics
+    /// If no such frame was accepted, as far as the counts can tell.
+    #[inline]
+    pub fn depart(&mut self, at: Instant, bytes: u32) {
+        let charge = self.charge(bytes);
+        self.depart_many(at, charge, Count { frames: 1, bytes: bytes.into() });
+    }
+
+    /// Frames with `charges` bytes of memory left, the last of them at `at`.
+    #[inline]
+    pub(crate) fn depart_many(&mut self, at: Instant, charges: u64, departed: Count) {
+        debug_assert!(at >= self.emptied_at, "departures run backwards");
+        self.occupancy.remove(charges, departed.frames);
+        self.counters.departed.frames += departed.frames;
+        self.counters.departed.bytes += departed.bytes;
+        self.emptied_at = at;
+    }
+
+    /// Marks, drops early or passes an arriving frame.
+    #[inline]
+    pub(crate) fn decide(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> Decision {
+        match &mut self.aqm {
+            None => Decision::Pass,
+            Some(aqm) => aqm.decide(now, &self.occupancy, self.emptied_at, frame, draw),
+        }
+    }
+
+    /// The limit that refuses a frame taking `charge`, if one does.
+    #[inline]
+    pub(crate) const fn refusal(&self, charge: u64) -> Option<Limit> {
+        if self.occupancy.bytes + charge > self.limit { Some(Limit::Output) } else { None }
+    }
+
+    /// Takes in a frame that meets all limits.
+    #[inline]
+    pub(crate) fn admit(&mut self, charge: u64, bytes: u32, marked: bool) {
+        debug_assert!(self.refusal(charge).is_none(), "a frame is admitted above the limit");
+        self.occupancy.add(charge);
+        self.counters.enqueued.add(bytes);
+        if marked {
+            self.counters.marked.add(bytes);
+        }
+    }
+
+    /// Counts a frame as refused.
+    #[cold]
+    pub(crate) fn drop_frame(&mut self, limit: Limit, bytes: u32) {
+        self.counters.count_drop(limit, bytes);
+    }
+
+    /// Takes back an admission because something after this buffer refused the frame, and counts the frame as dropped by
+    /// `limit`. A high-water mark that it set stays.
+    pub(crate) fn withdraw(&mut self, bytes: u32, limit: Limit) {
+        self.occupancy.remove(self.charge(bytes), 1);
+        self.counters.enqueued.remove(bytes);
+        self.counters.count_drop(limit, bytes);
+    }
+
+    /// Frames that there was room for left at `at` without being stored: they count as enqueued and departed, and show in no
+    /// high-water mark.
+    #[inline]
+    pub(crate) fn pass(&mut self, at: Instant, passed: Count) {
+        for count in [&mut self.counters.enqueued, &mut self.counters.departed] {
+            count.frames += passed.frames;
+            count.bytes += passed.bytes;
+        }
+        self.emptied_at = at;
+    }
+
+    /// Free bytes.
+    #[inline]
+    pub(crate) const fn free(&self) -> u64 {
+        self.limit.saturating_sub(self.occupancy.bytes)
+    }
+
+    /// The longest frame that `free` bytes of memory store.
+    #[inline]
+    pub(crate) fn frame_in(&self, free: u64) -> u32 {
+        let in_cells = if self.cell == 1 { free } else { free - free % u64::from(self.cell) };
+        u32::try_from(in_cells).unwrap_or(u32::MAX).saturating_sub(self.overhead)
+    }
+
+    /// What is queued.
+    #[inline]
+    pub const fn occupancy(&self) -> &Occupancy {
+        &self.occupancy
+    }
+
+    /// What has happened.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Whether it marks or drops early.
+    pub const fn marks(&self) -> bool {
+        self.aqm.is_some()
+    }
+
+    /// Starts the high-water marks afresh from the present occupancy.
+    pub fn reset_marks(&mut self) {
+        self.occupancy.reset_marks();
+    }
+
+    /// Asserts that every frame that was accepted has departed or is still queued.
+    ///
+    /// # Panics
+    /// If one is missing.
+    pub fn assert_conserved(&self) {
+        let Counters { enqueued, departed, .. } = self.counters;
+        assert_eq!(enqueued.frames, departed.frames + self.occupancy.frames, "frames are unaccounted for");
+        assert!(departed.bytes <= enqueued.bytes, "more bytes departed than were accepted");
+        assert_eq!(self.occupancy.frames == 0, self.occupancy.bytes == 0, "bytes without a frame");
+        assert!(self.occupancy.bytes <= self.limit, "more is queued than the limit allows");
+    }
+}

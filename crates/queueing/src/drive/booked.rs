@@ -1,0 +1,282 @@
+//! Books departures ahead of time, for first-in first-out ports on links of fixed rate.
+//!
+//! A frame's departure is known when it arrives: the link is free again after `max(now, free) + wire time`. So nothing has
+//! to happen at departures. Each output keeps a list of its booked departures; memory is given back when the output is next
+//! settled. An arrival settles its own output. Other outputs are settled only where their departures could change the verdict
+//! or a high-water mark. A departure at the instant of an arrival comes first.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use fanin_units::Instant;
+
+use crate::aqm::Aqm;
+use crate::dedicated::Dedicated;
+use crate::frame::{Count, Frame, Limit, Occupancy, Verdict};
+use crate::layout::{Layout, LayoutError};
+use crate::link::{InService, Link, Passage};
+use crate::memory::Memory;
+use crate::ring::Ring;
+
+/// The most frames that one output holds at a time, whatever its memory allows.
+pub const FIFO_FRAMES_MAX: u32 = 1 << 24;
+
+/// Outputs whose earliest departure is kept together, so that a search skips them all at once.
+const GROUP: usize = 16;
+/// No departure is booked.
+const NEVER: u64 = u64::MAX;
+
+/// A departure that is booked.
+#[derive(Debug, Clone, Copy, Default)]
+struct Departure {
+    /// When the frame's memory is free.
+    at: Instant,
+    bytes: u32,
+    input: u32,
+}
+
+/// The booked departures of one output, in order.
+#[derive(Debug, Clone)]
+struct Departures {
+    /// The first one's time, or [`NEVER`].
+    front: u64,
+    /// When the link is free.
+    free_at: Instant,
+    link: Link,
+    in_service: InService,
+    ring: Ring<Departure>,
+}
+
+impl Departures {
+    fn new(link: Link, in_service: InService) -> Self {
+        Self { front: NEVER, free_at: Instant::START, link, in_service, ring: Ring::new() }
+    }
+
+    /// Books a frame behind all others; returns when it begins and ends to leave.
+    #[inline]
+    fn book(&mut self, now: Instant, bytes: u32, input: u32) -> (Instant, Instant) {
+        debug_assert!(self.front > now.get(), "an output is settled before a departure is booked");
+        let start = now.max(self.free_at);
+        let end = start + self.link.time_to_send(bytes);
+        self.free_at = end;
+        let at = match self.in_service {
+            InService::Counted => end,
+            InService::Free => start,
+        };
+        if self.ring.is_empty() {
+            self.front = at.get();
+        }
+        self.ring.push(Departure { at, bytes, input });
+        (start, end)
+    }
+
+    /// Takes out the first departure, which is due by `now`.
+    #[inline]
+    fn pop_due(&mut self, now: Instant) -> Option<Departure> {
+        if self.front > now.get() {
+            return None;
+        }
+        let departure = self.ring.pop()?;
+        self.front = self.ring.front().map_or(NEVER, |next| next.at.get());
+        debug_assert!(self.front >= departure.at.get(), "departures are booked in order");
+        Some(departure)
+    }
+}
+
+/// One output with a dedicated buffer.
+///
+/// Time must not run backwards from call to call.
+#[derive(Debug, Clone)]
+pub struct BookedDedicated {
+    departures: Departures,
+    buffer: Dedicated,
+}
+
+impl BookedDedicated {
+    /// An output with this buffer, which is empty, before `link`.
+    pub fn new(buffer: Dedicated, link: Link, in_service: InService) -> Self {
+        Self { departures: Departures::new(link, in_service), buffer }
+    }
+
+    /// A frame arrives; `draw` is as for [`Dedicated::arrive`].
+    #[inline]
+    pub fn arrive(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> Passage {
+        self.settle(now);
+        if self.departures.ring.len() >= FIFO_FRAMES_MAX {
+            self.buffer.drop_frame(Limit::Ring, frame.bytes);
+            return Passage::Dropped(Limit::Ring);
+        }
+        match self.buffer.arrive(now, frame, draw) {
+            Verdict::Accepted { marked } => {
+                let (start, end) = self.departures.book(now, frame.bytes, 0);
+                Passage::Queued { start, end, marked }
+            }
+            Verdict::Dropped(limit) => Passage::Dropped(limit),
+        }
+    }
+
+    /// Gives back the memory of every frame that has departed by `now`.
+    #[inline]
+    pub fn settle(&mut self, now: Instant) {
+        while let Some(Departure { at, bytes, .. }) = self.departures.pop_due(now) {
+            self.buffer.depart(at, bytes);
+        }
+        debug_assert_eq!(self.buffer.occupancy().frames, u64::from(self.departures.ring.len()));
+    }
+
+    /// The buffer as of the last arrival or settlement. High-water marks and drops are always exact.
+    pub const fn buffer(&self) -> &Dedicated {
+        &self.buffer
+    }
+
+    /// Starts the high-water marks afresh from the occupancy at `now`.
+    pub fn reset_marks(&mut self, now: Instant) {
+        self.settle(now);
+        self.buffer.reset_marks();
+    }
+}
+
+/// The memory of a switch all of whose outputs are first-in first-out on links of fixed rate.
+///
+/// Time must not run backwards from call to call.
+#[derive(Debug, Clone)]
+pub struct BookedMemory {
+    memory: Memory,
+    departures: Vec<Departures>,
+    /// Whether one output's frames weigh on another's.
+    is_coupled: bool,
+    /// The earliest departure of each output; kept only where outputs are coupled.
+    fronts: Vec<u64>,
+    /// Not later than the earliest departure of each group of outputs.
+    group_fronts: Vec<u64>,
+}
+
+impl BookedMemory {
+    /// An empty memory; `links` has the link of each output port.
+    ///
+    /// # Panics
+    /// If there are not as many links as output ports.
+    pub fn new(layout: &Layout, links: &[Link], in_service: InService) -> Result<Self, LayoutError> {
+        let memory = Memory::new(layout)?;
+        let outputs = memory.outputs_len();
+        assert_eq!(links.len(), outputs, "one link for each output port");
+        Ok(Self {
+            memory,
+            departures: links.iter().map(|&link| Departures::new(link, in_service)).collect(),
+            is_coupled: layout.couples_outputs(),
+            fronts: vec![NEVER; outputs],
+            group_fronts: vec![NEVER; outputs.div_ceil(GROUP)],
+        })
+    }
+
+    /// Marks, or drops early, by `aqm` at one output from now on.
+    pub fn set_aqm(&mut self, output: usize, aqm: Aqm) {
+        self.memory.set_aqm(output, aqm);
+    }
+
+    /// A frame arrives from `input` for `output`; `draw` is as for [`Memory::arrive`].
+    ///
+    /// # Panics
+    /// If there is no such port.
+    #[inline]
+    pub fn arrive(
+        &mut self,
+        now: Instant,
+        input: usize,
+        output: usize,
+        frame: Frame,
+        draw: impl FnOnce() -> u32,
+    ) -> Passage {
+        self.settle_output(now, output);
+        if self.is_coupled && self.memory.depends_on_others(input, output, self.memory.charge(frame.bytes)) {
+            self.settle(now);
+        }
+        if self.departures[output].ring.len() >= FIFO_FRAMES_MAX {
+            self.memory.own(output).drop_frame(Limit::Ring, frame.bytes);
+            return Passage::Dropped(Limit::Ring);
+        }
+        let marked = match self.memory.arrive(now, input, output, frame, draw) {
+            Verdict::Accepted { marked } => marked,
+            Verdict::Dropped(limit) => return Passage::Dropped(limit),
+        };
+        let departures = &mut self.departures[output];
+        let was_empty = departures.ring.is_empty();
+        let (start, end) = departures.book(now, frame.bytes, input as u32);
+        if was_empty && self.is_coupled {
+            let front = departures.front;
+            self.fronts[output] = front;
+            let group = &mut self.group_fronts[output / GROUP];
+            *group = front.min(*group);
+        }
+        Passage::Queued { start, end, marked }
+    }
+
+    /// Gives back the memory of every frame that has departed by `now`, so that [`Self::memory`] is exact.
+    pub fn settle(&mut self, now: Instant) {
+        if !self.is_coupled {
+            (0..self.departures.len()).for_each(|output| self.settle_output(now, output));
+            return;
+        }
+        for group in 0..self.group_fronts.len() {
+            if self.group_fronts[group] > now.get() {
+                continue;
+            }
+            let outputs = group * GROUP..self.departures.len().min((group + 1) * GROUP);
+            for output in outputs.clone() {
+                if self.fronts[output] <= now.get() {
+                    self.settle_output(now, output);
+                }
+            }
+            self.group_fronts[group] = self.fronts[outputs].iter().copied().fold(NEVER, u64::min);
+        }
+    }
+
+    #[inline]
+    fn settle_output(&mut self, now: Instant, output: usize) {
+        let departures = &mut self.departures[output];
+        if departures.front > now.get() {
+            return;
+        }
+        let (mut charges, mut departed, mut last) = (0, Count::default(), Instant::START);
+        while let Some(Departure { at, bytes, input }) = departures.pop_due(now) {
+            let charge = self.memory.charge(bytes);
+            self.memory.depart_shared(input as usize, output, charge);
+            charges += charge;
+            departed.add(bytes);
+            last = at;
+        }
+        self.fronts[output] = departures.front;
+        self.memory.own(output).depart_many(last, charges, departed);
+        debug_assert_eq!(self.memory.output(output).frames, u64::from(departures.ring.len()));
+    }
+
+    /// What is queued for an output port at `now`.
+    #[inline]
+    pub fn occupancy(&mut self, now: Instant, output: usize) -> &Occupancy {
+        self.settle_output(now, output);
+        self.memory.output(output)
+    }
+
+    /// When an output port's link will be free, if nothing more arrives.
+    #[inline]
+    pub fn free_at(&self, output: usize) -> Instant {
+        self.departures[output].free_at
+    }
+
+    /// The link of an output port.
+    pub fn link(&self, output: usize) -> &Link {
+        &self.departures[output].link
+    }
+
+    /// The accounts as of the last arrivals and settlements; call [`Self::settle`] first for exact ones.
+    /// High-water marks and drops are always exact.
+    pub const fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Starts all high-water marks afresh from the occupancy at `now`.
+    pub fn reset_marks(&mut self, now: Instant) {
+        self.settle(now);
+        self.memory.reset_marks();
+    }
+}

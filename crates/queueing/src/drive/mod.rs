@@ -1,0 +1,9 @@
+//! Two ways to drive a queue: book each departure when the frame arrives, or ask for the next one when the link is free.
+//!
+//! Both give the same departures, drops, marks and occupancies; `tests/drive.rs` compares them.
+
+mod booked;
+mod naive;
+
+pub use booked::{BookedDedicated, BookedMemory, FIFO_FRAMES_MAX};
+pub use naive::{Departed, NaiveMemory};

@@ -1,0 +1,75 @@
+//! The link behind an output port.
+
+use fanin_units::{Bytes, Duration, Instant, Rate};
+
+use crate::frame::Limit;
+
+/// Picoseconds in a second times bits in a byte.
+const PS_BITS: u64 = 8_000_000_000_000;
+
+/// The link behind an output port, as far as its queue has to know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Link {
+    rate: Rate,
+    /// Picoseconds a byte, where that is a whole number; else zero.
+    byte_ps: u64,
+    overhead: u64,
+}
+
+impl Link {
+    /// A link of this rate that carries `overhead` bytes beside each frame's own: 20 for Ethernet's preamble and
+    /// gap where frames are counted with their check sequence.
+    ///
+    /// # Panics
+    /// If the rate is zero.
+    pub const fn new(rate: Rate, overhead: Bytes) -> Self {
+        assert!(!rate.is_zero(), "a link needs a rate");
+        let byte_ps = if PS_BITS.is_multiple_of(rate.get()) { PS_BITS / rate.get() } else { 0 };
+        Self { rate, byte_ps, overhead: overhead.get() }
+    }
+
+    /// The rate given.
+    pub const fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    /// How long a frame of `bytes` bytes occupies the link; rounded up to a picosecond, as [`Rate::time_to_send`].
+    #[inline]
+    pub const fn time_to_send(&self, bytes: u32) -> Duration {
+        let bytes = bytes as u64 + self.overhead;
+        if self.byte_ps != 0 {
+            return Duration::new(bytes * self.byte_ps);
+        }
+        match bytes.checked_mul(PS_BITS) {
+            Some(bits) => Duration::new(bits.div_ceil(self.rate.get())),
+            None => self.rate.time_to_send(Bytes::new(bytes)),
+        }
+    }
+}
+
+/// Whether the frame that is being sent takes memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum InService {
+    /// Until its last bit has left, as in a store-and-forward switch.
+    #[default]
+    Counted,
+    /// Only until its first bit leaves, as in ns-3, where the device holds the frame that it sends.
+    /// A frame that finds its port idle must still fit the queue that it passes through, and shows in the marks.
+    Free,
+}
+
+/// What becomes of a frame that was handed to a first-in first-out port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Passage {
+    /// It is queued, and its departure is known.
+    Queued {
+        /// When its first bit leaves.
+        start: Instant,
+        /// When its last bit has left.
+        end: Instant,
+        /// Whether the caller must set its ECN bits to CE.
+        marked: bool,
+    },
+    /// A limit refused it.
+    Dropped(Limit),
+}

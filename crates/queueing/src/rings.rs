@@ -1,0 +1,774 @@
+//! An output port that stores frames in rings, each with its own capacity and rate.
+
+use alloc::vec::Vec;
+
+use fanin_units::{Bytes, Duration, Instant, Rate};
+
+use crate::aqm::{Aqm, Decision};
+use crate::bucket::{BucketError, TokenBucket};
+use crate::frame::{Count, Counters, Ecn, Frame, Limit, Occupancy, Verdict};
+use crate::ready::{KEY_MAX, Keyed, Ready};
+use crate::ring::Ring;
+use crate::wheel::Wheel;
+
+mod packed;
+mod pass;
+mod settings;
+
+use packed::Packed;
+pub use settings::{Discipline, RING_FRAMES_MAX, RINGS_MAX, RingError, RingSettings};
+
+/// What a port does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Departure<H> {
+    /// This frame goes now. Its ECN bits are as the port left them.
+    Frame {
+        /// The ring it was in.
+        ring: usize,
+        /// Its descriptor.
+        frame: Frame,
+        /// What the caller handed in with it.
+        handle: H,
+    },
+    /// Nothing may go before this time, exactly, unless something changes.
+    NotBefore(Instant),
+    /// Nothing is queued, or all that is belongs to paused rings.
+    Empty,
+}
+
+/// Why [`Rings::serve`] came back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rest {
+    /// So many frames as it was asked for have gone; there may be more.
+    More,
+    /// Nothing may go before this time, exactly, unless something changes.
+    NotBefore(Instant),
+    /// Nothing is queued, or all that is belongs to paused rings.
+    Empty,
+}
+
+/// So many rings are served before those after them are asked for: their states, and their first frames' descriptors.
+const FETCHED: u32 = 16;
+/// So many rings' states are in the cache anyway, the second one at least, and asking for them costs more than it gives.
+const RINGS_NEAR: usize = 512;
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot<H> {
+    frame: Packed,
+    handle: H,
+}
+
+/// Where a ring waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Empty or paused.
+    Idle,
+    /// May send now.
+    Ready,
+    /// Lacks tokens.
+    Parked,
+}
+
+/// Two cache lines, side by side, for all that a frame touches: an arrival at a ring that waits already only the first, and a ring that
+/// holds one frame at a time nothing else.
+#[derive(Debug, Clone)]
+#[repr(C, align(128))]
+struct RingState<H> {
+    /// All frames but the first.
+    others: Ring<Slot<H>>,
+    bytes: u64,
+    /// The lesser of limit and high-water mark: up to here an arrival touches neither.
+    bytes_easy: u64,
+    enqueued: Count,
+    frames_easy: u32,
+    state: State,
+    /// Whether there is a first frame.
+    holds: bool,
+    shaped: bool,
+    /// [`PAUSED`], [`HAS_AQM`].
+    bars: u8,
+    bucket: TokenBucket,
+    /// Since when its first frame could go, as far as it and its rate are concerned.
+    due: Instant,
+    bytes_limit: u64,
+    first: Slot<H>,
+}
+
+/// Nothing leaves the ring.
+const PAUSED: u8 = 1;
+/// Something marks or drops early.
+const HAS_AQM: u8 = 2;
+
+/// What only drops, marks and readers touch.
+#[derive(Debug, Clone)]
+struct Rare {
+    bytes_max: u64,
+    frames_limit: u32,
+    frames_max: u32,
+    aqm: Aqm,
+    priority: u8,
+    emptied_at: Instant,
+    marked: Count,
+    dropped: [Count; Limit::ALL.len()],
+}
+
+/// An output port with one or more rings of frames, generic over an opaque handle: a packet's index in the simulator, a
+/// frame buffer's address in the switch. It stores descriptors and handles only.
+///
+/// Rings are independent: one that is full refuses its own frames, one that is paused or out of tokens keeps only its own
+/// back. The cost of a frame does not depend on the number of rings, and no frame allocates beyond a ring's doubling up to
+/// its capacity. Time must not run backwards from call to call.
+#[derive(Debug, Clone)]
+pub struct Rings<H> {
+    rings: Vec<RingState<H>>,
+    rare: Vec<Rare>,
+    ready: Ready,
+    wheel: Wheel,
+    discipline: Discipline,
+    shaper: Option<TokenBucket>,
+    /// What the wire adds to each frame, for token buckets only.
+    overhead: u32,
+    /// How far back a departure may count that is polled late.
+    late_max: Duration,
+    /// Nothing counts as sent before this.
+    held_until: Instant,
+    frames: u64,
+}
+
+impl<H: Copy + Default> Rings<H> {
+    /// A port without rings. `shaping` limits the port as a whole; with a burst of zero it is sent from as from a link
+    /// of this rate, and [`Frame::bytes`] must then include what the wire adds. Where the caller knows by itself when the
+    /// link is free, `None`.
+    pub fn new(discipline: Discipline, shaping: Option<(Rate, Bytes)>) -> Result<Self, BucketError> {
+        let shaper = match shaping {
+            Some((rate, burst)) => Some(TokenBucket::new(rate, burst)?),
+            None => None,
+        };
+        let mut ready = match discipline {
+            Discipline::RoundRobin => Ready::InTurn(Ring::new()),
+            Discipline::LongestFirst | Discipline::StrictPriority => Ready::ByKey(Keyed::new()),
+        };
+        if discipline == Discipline::StrictPriority {
+            ready.reserve_keys(u8::MAX.into());
+        }
+        Ok(Self {
+            rings: Vec::new(),
+            rare: Vec::new(),
+            ready,
+            wheel: Wheel::new(),
+            discipline,
+            shaper,
+            overhead: 0,
+            late_max: Duration::ZERO,
+            held_until: Instant::START,
+            frames: 0,
+        })
+    }
+
+    /// The same port, whose token buckets charge so many bytes more for each frame than it stores: what the wire adds.
+    #[must_use]
+    pub const fn with_overhead(mut self, bytes: u32) -> Self {
+        self.overhead = bytes;
+        self
+    }
+
+    /// The same port for a caller who may come late: a frame that could have gone before [`Self::depart`] is called
+    /// counts as sent when it could, up to `late_max` back, so that rates are kept. At zero it counts as sent when it is.
+    #[must_use]
+    pub const fn with_lateness(mut self, late_max: Duration) -> Self {
+        self.late_max = late_max;
+        self
+    }
+
+    /// The link is held up until then, by a PAUSE say: nothing counts as sent before, and the time is not made good.
+    pub const fn set_held_until(&mut self, until: Instant) {
+        self.held_until = until;
+    }
+
+    /// Adds a ring and returns its index; indices count up from zero and are never used again.
+    pub fn add_ring(&mut self, settings: &RingSettings) -> Result<usize, RingError> {
+        let &RingSettings { frames_max, bytes_max, frames_reserved, shaping, priority, .. } = settings;
+        if self.rings.len() >= RINGS_MAX {
+            return Err(RingError::TooMany { max: RINGS_MAX });
+        }
+        let max = RING_FRAMES_MAX;
+        if frames_max == 0 || frames_max > max || frames_reserved > frames_max {
+            return Err(RingError::Frames { got: frames_max, reserved: frames_reserved, max });
+        }
+        let bucket = match shaping {
+            Some((rate, burst)) => TokenBucket::new(rate, burst)?,
+            None => TokenBucket::new(TokenBucket::RATE_MAX, Bytes::ZERO)?,
+        };
+        let mut others = Ring::new();
+        others.reserve(frames_reserved.saturating_sub(1));
+        self.rings.push(RingState {
+            others,
+            bytes: 0,
+            bytes_easy: 0,
+            enqueued: Count::default(),
+            frames_easy: 0,
+            state: State::Idle,
+            holds: false,
+            shaped: shaping.is_some(),
+            bars: if matches!(settings.aqm, Aqm::None) { 0 } else { HAS_AQM },
+            bucket,
+            due: Instant::START,
+            bytes_limit: bytes_max.get(),
+            first: Slot::default(),
+        });
+        self.rare.push(Rare {
+            bytes_max: 0,
+            frames_limit: frames_max,
+            frames_max: 0,
+            aqm: settings.aqm.clone(),
+            priority,
+            emptied_at: Instant::START,
+            marked: Count::default(),
+            dropped: Default::default(),
+        });
+        self.ready.add();
+        self.wheel.add();
+        if self.discipline == Discipline::LongestFirst {
+            self.ready.reserve_keys(frames_max);
+        }
+        Ok(self.rings.len() - 1)
+    }
+
+    /// A frame arrives for a ring. `draw` gives 32 uniform random bits and is called only where RED needs them.
+    ///
+    /// # Panics
+    /// If there is no such ring.
+    #[inline(always)]
+    pub fn arrive(
+        &mut self,
+        now: Instant,
+        ring: usize,
+        frame: Frame,
+        handle: H,
+        draw: impl FnOnce() -> u32,
+    ) -> Verdict {
+        self.arrive_or_pass::<false>(now, ring, frame, handle, draw)
+            .expect("only who asks is told that a frame may pass")
+    }
+
+    /// As [`Self::arrive`]; with `PASSES`, `None` and nothing done where the frame may pass the ring.
+    #[inline(always)]
+    fn arrive_or_pass<const PASSES: bool>(
+        &mut self,
+        now: Instant,
+        ring: usize,
+        mut frame: Frame,
+        handle: H,
+        draw: impl FnOnce() -> u32,
+    ) -> Option<Verdict> {
+        let state = &mut self.rings[ring];
+        if PASSES && state.may_pass(now) {
+            return None;
+        }
+        let mut marked = false;
+        if state.bars & HAS_AQM != 0 {
+            let held = Occupancy { bytes: state.bytes, frames: state.len().into(), ..Occupancy::default() };
+            let rare = &mut self.rare[ring];
+            match rare.aqm.decide(now, &held, rare.emptied_at, frame, draw) {
+                Decision::Pass => {}
+                Decision::Mark => marked = true,
+                Decision::Drop => return Some(self.refuse(ring, Limit::Early, frame.bytes)),
+            }
+        }
+        let bytes = state.bytes + u64::from(frame.bytes);
+        if (state.len() >= state.frames_easy || bytes > state.bytes_easy)
+            && !state.rises_to(bytes, &mut self.rare[ring])
+        {
+            return Some(self.refuse(ring, Limit::Ring, frame.bytes));
+        }
+        if marked {
+            self.rare[ring].marked.add(frame.bytes);
+            frame.ecn = Ecn::Congestion;
+        }
+        state.push(Slot { frame: Packed::new(frame), handle });
+        state.bytes = bytes;
+        state.enqueued.add(frame.bytes);
+        self.frames += 1;
+        if state.state == State::Idle {
+            if state.bars & PAUSED == 0 {
+                let opens_at = state.opens_at(now, frame.bytes + self.overhead);
+                let waits = state.wait_until(now, opens_at);
+                self.join(now, ring, waits, opens_at);
+            }
+        } else if self.discipline == Discipline::LongestFirst && state.state == State::Ready {
+            self.ready.remove(ring as u32);
+            self.insert_ready(ring);
+        }
+        Some(Verdict::Accepted { marked })
+    }
+
+    /// Where what an arrival at a ring reads first lies, in two cache lines side by side: for a prefetch, which this crate
+    /// does not do itself because it is free of `unsafe`.
+    #[inline]
+    pub fn address(&self, ring: usize) -> *const u8 {
+        core::ptr::from_ref(&self.rings[ring]).cast()
+    }
+
+    /// Where the descriptor of the next arrival at a ring goes: for a prefetch, once [`Self::address`] has come.
+    #[inline]
+    pub fn arrival_address(&self, ring: usize) -> *const u8 {
+        self.rings[ring].others.tail_address().cast()
+    }
+
+    /// As [`Self::arrive`] for many frames; `refused` is told of each that was not taken.
+    pub fn arrive_many(
+        &mut self,
+        now: Instant,
+        frames: impl IntoIterator<Item = (usize, Frame, H)>,
+        mut draw: impl FnMut() -> u32,
+        mut refused: impl FnMut(usize, H, Limit),
+    ) {
+        for (ring, frame, handle) in frames {
+            if let Verdict::Dropped(limit) = self.arrive(now, ring, frame, handle, &mut draw) {
+                refused(ring, handle, limit);
+            }
+        }
+    }
+
+    /// What a ring would say to one frame more, markers aside: the limit that would refuse it.
+    #[inline]
+    pub fn would_refuse(&self, ring: usize, bytes: u32) -> Option<Limit> {
+        let state = &self.rings[ring];
+        let full =
+            state.len() >= self.rare[ring].frames_limit || state.bytes + u64::from(bytes) > state.bytes_limit;
+        full.then_some(Limit::Ring)
+    }
+
+    /// The next frame that may go at `now`.
+    #[inline]
+    pub fn depart(&mut self, now: Instant) -> Departure<H> {
+        let mut departure = Departure::Empty;
+        let send = |ring, frame, handle| departure = Departure::Frame { ring, frame, handle };
+        match self.serve(now, 1, |_| (), send) {
+            Rest::More => departure,
+            Rest::NotBefore(at) => Departure::NotBefore(at),
+            Rest::Empty => Departure::Empty,
+        }
+    }
+
+    /// A time before which no frame that is here may go, as far as tokens say: for a caller who is about to be told so.
+    #[inline]
+    pub fn none_before(&self) -> Instant {
+        if self.ready.is_empty() { self.wheel.earliest().unwrap_or(Instant::START) } else { Instant::START }
+    }
+
+    /// Up to `frames_max` frames that may go at `now`, each handed to `send`, and why it were not more.
+    /// `fetch` is told addresses that will soon be read, to ask for them ahead of time.
+    #[inline(always)]
+    pub fn serve(
+        &mut self,
+        now: Instant,
+        frames_max: usize,
+        fetch: impl Fn(*const u8),
+        mut send: impl FnMut(usize, Frame, H),
+    ) -> Rest {
+        let Self { wheel, ready, rings, rare, discipline, .. } = self;
+        // What is parked from here on is parked for later than `now`.
+        wheel.expire(now, |ring| {
+            let place = ring as usize;
+            let state = &mut rings[place];
+            state.state = State::Ready;
+            fetch(core::ptr::from_ref(&state.bucket).cast());
+            ready.insert(ring, || key(&rings[place], &rare[place], *discipline));
+        });
+        let earliest = Instant::new(now.get().saturating_sub(self.late_max.get())).max(self.held_until);
+        let is_wide = self.rings.len() > RINGS_NEAR;
+        let mut fetched = 0;
+        for _ in 0..frames_max {
+            let mut at = earliest;
+            if let Some(shaper) = &self.shaper {
+                let open_at = shaper.open_at();
+                if open_at > now {
+                    return match self.wheel.earliest() {
+                        _ if !self.ready.is_empty() => Rest::NotBefore(open_at),
+                        Some(earliest) => Rest::NotBefore(earliest.max(open_at)),
+                        None => Rest::Empty,
+                    };
+                }
+                at = at.max(open_at);
+            }
+            if is_wide {
+                if fetched == 0 {
+                    self.fetch_ahead(&fetch);
+                    fetched = FETCHED;
+                }
+                fetched -= 1;
+            }
+            let Some(ring) = self.ready.pop() else {
+                return self.wheel.earliest().map_or(Rest::Empty, Rest::NotBefore);
+            };
+            let (frame, handle) = self.depart_from(now, ring as usize, at);
+            send(ring as usize, frame, handle);
+        }
+        Rest::More
+    }
+
+    /// Asks for what the next rings in turn will need: all states first, through which their descriptors are found.
+    #[inline(always)]
+    fn fetch_ahead(&self, fetch: &impl Fn(*const u8)) {
+        for ring in self.ready.upcoming(FETCHED) {
+            let address = self.address(ring as usize);
+            fetch(address);
+            fetch(address.wrapping_add(64));
+        }
+        for ring in self.ready.upcoming(FETCHED) {
+            fetch(self.rings[ring as usize].others.head_address().cast());
+        }
+    }
+
+    /// The first frame of a ring whose turn it is goes. It counts as sent when it could have been, but not before `earliest`.
+    #[inline(always)]
+    fn depart_from(&mut self, now: Instant, ring: usize, earliest: Instant) -> (Frame, H) {
+        let state = &mut self.rings[ring];
+        let Slot { frame, handle } = state.first;
+        let next = state.pop();
+        state.bytes -= u64::from(frame.bytes());
+        self.frames -= 1;
+        let bytes = frame.bytes() + self.overhead;
+        let at = state.due.max(earliest);
+        if let Some(shaper) = &mut self.shaper {
+            shaper.take(at, bytes);
+        }
+        if state.shaped {
+            state.bucket.take(at, bytes);
+        }
+        match next {
+            Some(next) => {
+                let next = next.bytes() + self.overhead;
+                let opens_at = state.opens_at(at, next);
+                let waits = state.wait_until(now, opens_at);
+                self.join(now, ring, waits, opens_at);
+            }
+            None => {
+                state.state = State::Idle;
+                if state.bars & HAS_AQM != 0 {
+                    self.rare[ring].emptied_at = now;
+                }
+            }
+        }
+        (frame.frame(), handle)
+    }
+
+    /// Up to `frames_max` frames that may go at `now`, each handed to `send`. Returns how many went; with fewer than
+    /// `frames_max`, [`Self::depart`] says when to come back.
+    #[inline]
+    pub fn depart_many(
+        &mut self,
+        now: Instant,
+        frames_max: usize,
+        mut send: impl FnMut(usize, Frame, H),
+    ) -> usize {
+        let mut sent = 0;
+        self.serve(
+            now,
+            frames_max,
+            |_| (),
+            |ring, frame, handle| {
+                sent += 1;
+                send(ring, frame, handle);
+            },
+        );
+        sent
+    }
+
+    /// Takes a frame out of one ring whatever its rate, pause or turn: to empty a ring that goes away.
+    pub fn take(&mut self, now: Instant, ring: usize) -> Option<(Frame, H)> {
+        if !self.rings[ring].holds {
+            return None;
+        }
+        self.deactivate(ring);
+        let state = &mut self.rings[ring];
+        let Slot { frame, handle } = state.first;
+        state.pop();
+        state.bytes -= u64::from(frame.bytes());
+        self.frames -= 1;
+        if state.holds {
+            self.awaken(now, ring);
+        } else if state.bars & HAS_AQM != 0 {
+            self.rare[ring].emptied_at = now;
+        }
+        Some((frame.frame(), handle))
+    }
+
+    /// Keeps a ring from sending. Others are not touched.
+    pub fn pause(&mut self, ring: usize) {
+        if !self.is_paused(ring) {
+            self.rings[ring].bars |= PAUSED;
+            self.deactivate(ring);
+        }
+    }
+
+    /// Lets a ring send again.
+    pub fn resume(&mut self, now: Instant, ring: usize) {
+        if self.is_paused(ring) {
+            let state = &mut self.rings[ring];
+            state.bars &= !PAUSED;
+            if state.holds {
+                self.awaken(now, ring);
+            }
+        }
+    }
+
+    /// Whether a ring is kept from sending.
+    pub fn is_paused(&self, ring: usize) -> bool {
+        self.rings[ring].bars & PAUSED != 0
+    }
+
+    /// Changes a ring's capacity. Frames that are queued stay, even above the new one.
+    pub fn set_capacity(&mut self, ring: usize, frames_max: u32, bytes_max: Bytes) -> Result<(), RingError> {
+        if frames_max == 0 || frames_max > RING_FRAMES_MAX {
+            return Err(RingError::Frames { got: frames_max, reserved: 0, max: RING_FRAMES_MAX });
+        }
+        let (state, rare) = (&mut self.rings[ring], &mut self.rare[ring]);
+        (rare.frames_limit, state.bytes_limit) = (frames_max, bytes_max.get());
+        state.set_easy(rare);
+        if self.discipline == Discipline::LongestFirst {
+            self.ready.reserve_keys(frames_max);
+        }
+        Ok(())
+    }
+
+    /// Changes a ring's token bucket; what it has sent already still counts.
+    pub fn set_shaping(
+        &mut self,
+        now: Instant,
+        ring: usize,
+        shaping: Option<(Rate, Bytes)>,
+    ) -> Result<(), BucketError> {
+        let state = &mut self.rings[ring];
+        match shaping {
+            Some((rate, burst)) if state.shaped => state.bucket.set(now, rate, burst)?,
+            Some((rate, burst)) => state.bucket = TokenBucket::new(rate, burst)?,
+            None => {}
+        }
+        state.shaped = shaping.is_some();
+        if state.state != State::Idle {
+            self.deactivate(ring);
+            self.awaken(now, ring);
+        }
+        Ok(())
+    }
+
+    /// Changes the rate and burst of the port as a whole; what it has sent already still counts.
+    pub fn set_rate(&mut self, now: Instant, shaping: Option<(Rate, Bytes)>) -> Result<(), BucketError> {
+        match (shaping, &mut self.shaper) {
+            (Some((rate, burst)), Some(shaper)) => shaper.set(now, rate, burst)?,
+            (Some((rate, burst)), None) => self.shaper = Some(TokenBucket::new(rate, burst)?),
+            (None, shaper) => *shaper = None,
+        }
+        Ok(())
+    }
+
+    /// Changes a ring's place under [`Discipline::StrictPriority`].
+    pub fn set_priority(&mut self, now: Instant, ring: usize, priority: u8) {
+        self.rare[ring].priority = priority;
+        if self.rings[ring].state != State::Idle {
+            self.deactivate(ring);
+            self.awaken(now, ring);
+        }
+    }
+
+    /// Makes a new ring of an empty one, with counters that start at zero: indices are never given back, so that who adds
+    /// and removes rings for a living uses them again.
+    ///
+    /// # Panics
+    /// If the ring holds a frame.
+    pub fn renew_ring(
+        &mut self,
+        now: Instant,
+        ring: usize,
+        settings: &RingSettings,
+    ) -> Result<(), RingError> {
+        assert!(!self.rings[ring].holds, "ring {ring} is renewed while it holds frames");
+        let bucket = match settings.shaping {
+            Some((rate, burst)) => TokenBucket::new(rate, burst)?,
+            None => TokenBucket::new(TokenBucket::RATE_MAX, Bytes::ZERO)?,
+        };
+        self.set_capacity(ring, settings.frames_max, settings.bytes_max)?;
+        self.set_aqm(ring, settings.aqm.clone());
+        let state = &mut self.rings[ring];
+        (state.bucket, state.shaped) = (bucket, settings.shaping.is_some());
+        (state.enqueued, state.bars) = (Count::default(), state.bars & !PAUSED);
+        let rare = &mut self.rare[ring];
+        (rare.bytes_max, rare.frames_max) = (0, 0);
+        state.set_easy(rare);
+        rare.priority = settings.priority;
+        (rare.marked, rare.dropped, rare.emptied_at) = (Count::default(), Default::default(), now);
+        Ok(())
+    }
+
+    /// Changes a ring's marking; averages start afresh.
+    pub fn set_aqm(&mut self, ring: usize, aqm: Aqm) {
+        let state = &mut self.rings[ring];
+        state.bars = state.bars & PAUSED | if matches!(aqm, Aqm::None) { 0 } else { HAS_AQM };
+        self.rare[ring].aqm = aqm;
+    }
+
+    /// The handles of the frames in a ring, in order.
+    pub fn waiting(&self, ring: usize) -> impl Iterator<Item = H> {
+        let state = &self.rings[ring];
+        let first = state.holds.then_some(state.first.handle);
+        first.into_iter().chain(state.others.iter().map(|slot| slot.handle))
+    }
+
+    /// Number of rings.
+    pub fn rings_len(&self) -> usize {
+        self.rings.len()
+    }
+
+    /// Frames in all rings.
+    pub const fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    /// What a ring holds; bytes are the frames' own.
+    pub fn occupancy(&self, ring: usize) -> Occupancy {
+        let (state, rare) = (&self.rings[ring], &self.rare[ring]);
+        Occupancy {
+            bytes: state.bytes,
+            frames: state.len().into(),
+            bytes_max: rare.bytes_max,
+            frames_max: rare.frames_max.into(),
+        }
+    }
+
+    /// What happened at a ring.
+    pub fn counters(&self, ring: usize) -> Counters {
+        let (state, rare) = (&self.rings[ring], &self.rare[ring]);
+        Counters {
+            enqueued: state.enqueued,
+            departed: Count {
+                frames: state.enqueued.frames - u64::from(state.len()),
+                bytes: state.enqueued.bytes - state.bytes,
+            },
+            marked: rare.marked,
+            dropped: rare.dropped,
+        }
+    }
+
+    /// Starts a ring's high-water marks afresh from what is held now.
+    pub fn reset_marks(&mut self, ring: usize) {
+        let (state, rare) = (&mut self.rings[ring], &mut self.rare[ring]);
+        (rare.bytes_max, rare.frames_max) = (state.bytes, state.len());
+        state.set_easy(rare);
+    }
+
+    #[cold]
+    fn refuse(&mut self, ring: usize, limit: Limit, bytes: u32) -> Verdict {
+        self.rare[ring].dropped[limit as usize].add(bytes);
+        Verdict::Dropped(limit)
+    }
+
+    /// A ring that did not send just now and that is not empty goes where it belongs, unless it is paused.
+    #[inline(never)]
+    fn awaken(&mut self, now: Instant, ring: usize) {
+        let state = &mut self.rings[ring];
+        if state.bars & PAUSED != 0 {
+            return;
+        }
+        let opens_at = state.opens_at(now, state.first.frame.bytes() + self.overhead);
+        let waits = state.wait_until(now, opens_at);
+        self.join(now, ring, waits, opens_at);
+    }
+
+    /// A ring waits for tokens until then, or for its turn.
+    #[inline(always)]
+    fn join(&mut self, now: Instant, ring: usize, waits: bool, opens_at: Instant) {
+        if waits {
+            self.wheel.park(now, ring as u32, opens_at);
+        } else {
+            self.insert_ready(ring);
+        }
+    }
+
+    #[inline(always)]
+    fn insert_ready(&mut self, ring: usize) {
+        let Self { rings, rare, discipline, .. } = self;
+        self.ready.insert(ring as u32, || key(&rings[ring], &rare[ring], *discipline));
+    }
+
+    fn deactivate(&mut self, ring: usize) {
+        match core::mem::replace(&mut self.rings[ring].state, State::Idle) {
+            State::Idle => {}
+            State::Ready => self.ready.remove(ring as u32),
+            State::Parked => self.wheel.remove(ring as u32),
+        }
+    }
+}
+
+impl<H: Copy + Default> RingState<H> {
+    /// How many frames it holds.
+    #[inline(always)]
+    fn len(&self) -> u32 {
+        self.others.len() + u32::from(self.holds)
+    }
+
+    #[inline(always)]
+    fn push(&mut self, slot: Slot<H>) {
+        if self.holds {
+            self.others.push(slot);
+        } else {
+            (self.first, self.holds) = (slot, true);
+        }
+    }
+
+    /// The first frame is gone. Returns the next one, which is the first now.
+    #[inline(always)]
+    fn pop(&mut self) -> Option<Packed> {
+        let next = self.others.pop();
+        match next {
+            Some(slot) => self.first = slot,
+            None => self.holds = false,
+        }
+        next.map(|slot| slot.frame)
+    }
+
+    /// An arrival would rise above a high-water mark or a limit. Returns whether it may; then the marks are set.
+    #[inline(never)]
+    fn rises_to(&mut self, bytes: u64, rare: &mut Rare) -> bool {
+        let frames = self.len() + 1;
+        let fits = frames <= rare.frames_limit && bytes <= self.bytes_limit;
+        if fits {
+            rare.frames_max = rare.frames_max.max(frames);
+            rare.bytes_max = rare.bytes_max.max(bytes);
+            self.set_easy(rare);
+        }
+        fits
+    }
+
+    fn set_easy(&mut self, rare: &Rare) {
+        self.frames_easy = rare.frames_max.min(rare.frames_limit);
+        self.bytes_easy = rare.bytes_max.min(self.bytes_limit);
+    }
+
+    /// Notes where the ring waits, and returns whether it lacks tokens now.
+    #[inline(always)]
+    fn wait_until(&mut self, now: Instant, opens_at: Instant) -> bool {
+        let waits = opens_at > now;
+        self.state = if waits { State::Parked } else { State::Ready };
+        waits
+    }
+
+    /// When there are tokens for the ring's first frame, which has so many bytes and is the first since `since`.
+    #[inline(always)]
+    fn opens_at(&mut self, since: Instant, bytes: u32) -> Instant {
+        let at = if self.shaped { self.bucket.ready_at(bytes) } else { Instant::START };
+        self.due = since.max(at);
+        at
+    }
+}
+
+/// Where a ring stands among those that may send.
+#[inline]
+fn key<H: Copy + Default>(state: &RingState<H>, rare: &Rare, discipline: Discipline) -> u32 {
+    match discipline {
+        Discipline::RoundRobin => 0,
+        Discipline::StrictPriority => rare.priority.into(),
+        Discipline::LongestFirst => state.len().min(KEY_MAX),
+    }
+}

@@ -1,0 +1,324 @@
+//! Builds the ports and the packet memories of a network's switches.
+
+use fanin_queueing::{
+    Aqm, BookedDedicated, BookedMemory, Dedicated, Depth, InService, Layout, Link as QueueLink, Memory,
+    NotCapable, PauseThresholds, PoolBy, Red, RedSettings, Threshold,
+};
+use fanin_scenario::{Buffering, Ecn, EcnMode, PauseMode, PoolCharge, QueueUnit, Switch};
+use fanin_units::{Bytes, Packets};
+
+use super::link::Link;
+use super::output::{OutputQueue, Port};
+use super::pause::{Buffer, FlowControl, PausableOutput, PausedSender, PausingSwitch};
+use super::rings::RingOutput;
+use super::{Fabric, NEVER};
+use crate::Error;
+use crate::index::NIL;
+use crate::m21::{M21Switches, accounting};
+use crate::random::{Kind, Purpose, Random, host, seed};
+use fanin_network::{M21, Network, NodeKind, PortIndex, SwitchKind};
+
+/// What is built switch by switch.
+struct Builder<'a> {
+    network: &'a Network,
+    ports: Vec<Port>,
+    memories: Vec<Option<BookedMemory>>,
+    chances: Vec<Random>,
+    m21: Option<M21Switches>,
+    /// With a switch that uses PAUSE: the switches as flow control knows them.
+    pausing: Option<Vec<PausingSwitch>>,
+    /// The section of that switch.
+    pausing_section: Option<&'static str>,
+    has_priorities: bool,
+    unstored_bytes: u32,
+}
+
+impl Fabric {
+    /// The empty fabric of a network; `run` seeds the markers.
+    pub(crate) fn new(network: &Network, run: u64) -> Result<Self, Error> {
+        let mut ports_of: Vec<Vec<PortIndex>> = vec![Vec::new(); network.nodes.len()];
+        let mut ports = Vec::with_capacity(2 * network.links.len());
+        for index in 0..2 * network.links.len() as PortIndex {
+            let link = &network.links[index as usize / 2];
+            let leaving = &mut ports_of[network.source(index) as usize];
+            let output =
+                u16::try_from(leaving.len()).map_err(|_| Error::unsupported("network", "65536 ports"))?;
+            leaving.push(index);
+            ports.push(Port {
+                link: Link::new(link.rate, (link.delay + network.latency(index)).get()),
+                queue: OutputQueue::Host,
+                switch: NIL,
+                output,
+                input: 0,
+                leads_to_host: network.nodes[network.destination(index) as usize].kind == NodeKind::Host,
+            });
+        }
+        for index in 0..ports.len() {
+            // A link's two directions are each other's way back.
+            ports[index].input = ports[index ^ 1].output;
+        }
+        let pausing = network.switches_used().find(|kind| kind.settings.pause.mode != PauseMode::Off);
+        let mut builder = Builder {
+            network,
+            ports,
+            memories: Vec::new(),
+            chances: Vec::new(),
+            m21: network.m21.as_ref().map(|m21| M21Switches::new(&m21.settings, m21.mss)),
+            pausing: pausing.map(|_| Vec::new()),
+            pausing_section: pausing.map(|kind| kind.section),
+            has_priorities: network
+                .switches
+                .iter()
+                .any(|kind| kind.settings.pause.mode == PauseMode::Priority),
+            unstored_bytes: network.framing.link_bytes - network.framing.stored_bytes,
+        };
+        for (node, ports) in (0_u32..).zip(&ports_of) {
+            if let NodeKind::Switch { like } = network.nodes[node as usize].kind {
+                let random = seed(run, host(Kind::Switch, u64::from(node)), Purpose::Marking);
+                builder.chances.push(Random::new(random));
+                builder.add_switch(&network.switches[like], ports)?;
+            }
+        }
+        let flow_control = builder.flow_control()?;
+        let Builder { ports, memories, chances, m21, unstored_bytes, .. } = builder;
+        Ok(Self {
+            ports,
+            memories,
+            flow_control,
+            m21,
+            chances,
+            segments: Vec::new(),
+            free: Vec::new(),
+            paths: super::paths::Paths::new(),
+            arrived: 0,
+            link_bytes: network.framing.link_bytes,
+            ip_bytes_min: network.framing.ip_bytes_min,
+            unstored_bytes,
+        })
+    }
+}
+
+impl Builder<'_> {
+    /// Makes the queues of the next switch, whose outputs are `ports`.
+    fn add_switch(&mut self, kind: &SwitchKind, ports: &[PortIndex]) -> Result<(), Error> {
+        let SwitchKind { settings, section, .. } = kind;
+        let number = self.memories.len() as u32;
+        for &port in ports {
+            self.ports[port as usize].switch = number;
+        }
+        self.memories.push(None);
+        if settings.buffering == Buffering::Daqring {
+            return self.add_ring_switch(settings, section, ports);
+        }
+        let network = self.network;
+        let is_uplink: Vec<bool> = ports.iter().map(|&port| network.is_uplink(port)).collect();
+        let layout = layout(settings, &is_uplink)?;
+        layout.check()?;
+        if let (Some(switches), Some(M21 { settings: m21, mss })) = (&mut self.m21, &network.m21) {
+            let frame = u64::from(network.frame_bytes) + settings.frame_overhead.get();
+            let known = settings.m21.then(|| (&layout, accounting(m21, *mss, frame)));
+            switches.add(known, m21);
+        }
+        let is_coupled = layout.couples_outputs();
+        if is_coupled && self.pausing.is_none() {
+            return self.add_shared(settings, &layout, ports);
+        }
+        let mut memory = if is_coupled { Some(Memory::new(&layout)?) } else { None };
+        for (output, &port) in ports.iter().enumerate() {
+            let aqm = aqm(&settings.ecn, network.frame_bytes, &self.queue_link(port))?;
+            let queue = match &mut memory {
+                Some(memory) => {
+                    memory.set_aqm(output, aqm);
+                    self.pausable(port, Buffer::Shared, settings)
+                }
+                None => {
+                    let mut buffer = Dedicated::of(&layout, output);
+                    buffer.set_aqm(aqm);
+                    match self.pausing {
+                        Some(_) => self.pausable(port, Buffer::Dedicated(Box::new(buffer)), settings),
+                        None => OutputQueue::Dedicated(Box::new(BookedDedicated::new(
+                            buffer,
+                            self.queue_link(port),
+                            in_service(settings),
+                        ))),
+                    }
+                }
+            };
+            self.ports[port as usize].queue = queue;
+        }
+        if let Some(switches) = &mut self.pausing {
+            switches.push(PausingSwitch {
+                memory,
+                counts_bulk_only: settings.pause.mode == PauseMode::Priority,
+                overhead: layout.overhead.get() as u32,
+                paused_inputs: Vec::new(),
+                check_at: NEVER,
+            });
+        }
+        Ok(())
+    }
+
+    /// A switch with rings. It marks no frame and sends no signal.
+    fn add_ring_switch(
+        &mut self,
+        settings: &Switch,
+        section: &str,
+        ports: &[PortIndex],
+    ) -> Result<(), Error> {
+        if let Some(pausing) = self.pausing_section {
+            return Err(Error::unsupported(
+                format!("{pausing}.pause.mode"),
+                "PAUSE in a network with daqrings",
+            ));
+        }
+        if settings.m21 {
+            let what = "the M21TCP option of a switch with daqrings";
+            return Err(Error::unsupported(format!("{section}.m21"), what));
+        }
+        if settings.ecn.mode != EcnMode::Off {
+            return Err(Error::unsupported(format!("{section}.ecn.mode"), "early marking in daqrings"));
+        }
+        if let (Some(switches), Some(M21 { settings: m21, .. })) = (&mut self.m21, &self.network.m21) {
+            switches.add(None, m21);
+        }
+        for &port in ports {
+            let rings = RingOutput::new(&settings.daqring, self.unstored_bytes)?;
+            self.ports[port as usize].queue = OutputQueue::Rings(Box::new(rings));
+        }
+        Ok(())
+    }
+
+    /// A switch whose outputs share memory, without PAUSE.
+    fn add_shared(&mut self, settings: &Switch, layout: &Layout, ports: &[PortIndex]) -> Result<(), Error> {
+        let links: Vec<QueueLink> = ports.iter().map(|&port| self.queue_link(port)).collect();
+        let mut memory = BookedMemory::new(layout, &links, in_service(settings))?;
+        for (output, &port) in ports.iter().enumerate() {
+            memory.set_aqm(output, aqm(&settings.ecn, self.network.frame_bytes, &links[output])?);
+            self.ports[port as usize].queue = OutputQueue::Shared;
+        }
+        *self.memories.last_mut().expect("the switch was added") = Some(memory);
+        Ok(())
+    }
+
+    /// The link of a port as its queue has to know it.
+    fn queue_link(&self, port: PortIndex) -> QueueLink {
+        QueueLink::new(self.network.links[port as usize / 2].rate, Bytes::new(u64::from(self.unstored_bytes)))
+    }
+
+    /// The settings of the switch that a port leads to, if it leads to one.
+    fn next_switch(&self, port: PortIndex) -> Option<&Switch> {
+        match self.network.nodes[self.network.destination(port) as usize].kind {
+            NodeKind::Switch { like } => Some(&self.network.switches[like].settings),
+            NodeKind::Host => None,
+        }
+    }
+
+    /// A queue that the switch at the other end of the link may pause; of a switch with these settings.
+    fn pausable(&self, port: PortIndex, buffer: Buffer, settings: &Switch) -> OutputQueue {
+        let pause = self.next_switch(port).map(|next| &next.pause);
+        let sender = PausedSender::new(
+            pause.is_some_and(|pause| pause.mode == PauseMode::Priority),
+            pause.map_or(0, |pause| pause.reaction.get()),
+            self.network.links[port as usize / 2].delay.get(),
+        );
+        OutputQueue::Pausable(Box::new(PausableOutput::new(buffer, settings.count_in_service, sender)))
+    }
+
+    /// Flow control, where a switch uses PAUSE. Makes the outputs of hosts pausable that a switch may pause.
+    fn flow_control(&mut self) -> Result<Option<Box<FlowControl>>, Error> {
+        let Some(switches) = self.pausing.take() else { return Ok(None) };
+        let mut thresholds = Vec::with_capacity(self.ports.len());
+        for port in 0..self.ports.len() as PortIndex {
+            let pause = self.next_switch(port).map(|next| &next.pause);
+            thresholds.push(match pause.filter(|pause| pause.mode != PauseMode::Off) {
+                Some(pause) => Some(PauseThresholds::new(pause.xoff, pause.xon)?),
+                None => None,
+            });
+            let is_pausable = thresholds[port as usize].is_some() || self.has_priorities;
+            if self.ports[port as usize].switch == NIL && is_pausable {
+                self.ports[port as usize].queue = self.pausable(port, Buffer::Unlimited, &Switch::default());
+            }
+        }
+        Ok(Some(Box::new(FlowControl::new(switches, thresholds, self.has_priorities))))
+    }
+}
+
+const fn in_service(settings: &Switch) -> InService {
+    if settings.count_in_service { InService::Counted } else { InService::Free }
+}
+
+/// A depth of a queue in the measure that the scenario has for it; a full frame takes `frame_bytes`.
+fn depth(ecn: &Ecn, packets: Packets, frame_bytes: u32) -> Depth {
+    match ecn.unit {
+        QueueUnit::Packets => Depth::Packets(packets),
+        QueueUnit::Bytes => {
+            let frame = Bytes::new(u64::from(frame_bytes));
+            Depth::Bytes(packets.checked_times(frame).unwrap_or(Bytes::MAX))
+        }
+    }
+}
+
+/// The marker of one output.
+fn aqm(ecn: &Ecn, frame_bytes: u32, link: &QueueLink) -> Result<Aqm, Error> {
+    let red = |marks| {
+        Red::new(RedSettings {
+            depth_min: depth(ecn, ecn.min, frame_bytes),
+            depth_max: depth(ecn, ecn.max, frame_bytes),
+            weight: ecn.weight,
+            probability_max: ecn.probability_max,
+            gentle: ecn.gentle,
+            ecn: marks,
+            hard_drop: ecn.hard_drop,
+            packet_mean: Bytes::new(u64::from(frame_bytes)),
+            packet_time: link.time_to_send(frame_bytes),
+        })
+    };
+    Ok(match ecn.mode {
+        EcnMode::Off => Aqm::None,
+        EcnMode::Threshold => Aqm::Threshold(Threshold {
+            depth: depth(ecn, ecn.threshold, frame_bytes),
+            not_capable: match ecn.not_capable {
+                fanin_scenario::NotCapable::Drop => NotCapable::Drop,
+                fanin_scenario::NotCapable::Pass => NotCapable::Pass,
+            },
+        }),
+        EcnMode::RedMark => Aqm::Red(red(true)?),
+        EcnMode::RedDrop => Aqm::Red(red(false)?),
+    })
+}
+
+/// How a switch divides its memory among its ports.
+fn layout(switch: &Switch, is_uplink: &[bool]) -> Result<Layout, Error> {
+    let ports = is_uplink.len();
+    let limit = |limit: fanin_scenario::Limit| limit.0.unwrap_or(Bytes::MAX);
+    let mut layout = match switch.buffering {
+        Buffering::Unlimited => Layout::unlimited(ports),
+        Buffering::Dedicated => Layout::dedicated(
+            is_uplink.iter().map(|&up| if up { switch.uplink_buffer } else { switch.buffer }).collect(),
+        ),
+        Buffering::DynamicThreshold => Layout::dynamic_threshold(ports, switch.buffer, switch.alpha),
+        Buffering::Voq => {
+            Layout::modules(ports, switch.module_ports as usize, switch.buffer, limit(switch.port_limit))
+        }
+        Buffering::Shared => {
+            let split = switch.pool_split as usize;
+            let pool_of = |port: usize| usize::from(split > 0 && port >= split);
+            let pool_of_port: Vec<usize> = (0..ports).map(pool_of).collect();
+            let pools = vec![switch.buffer; if split > 0 && ports > split { 2 } else { 1 }];
+            let pool_by = match switch.pool_charge {
+                PoolCharge::Output => PoolBy::Output(pool_of_port),
+                PoolCharge::Input => PoolBy::Input(pool_of_port),
+            };
+            Layout {
+                output_limits: vec![limit(switch.port_limit); ports],
+                input_limits: vec![limit(switch.input_limit); ports],
+                pools,
+                pool_by,
+                ..Layout::unlimited(ports)
+            }
+        }
+        Buffering::Daqring => unreachable!("rings have no layout"),
+    };
+    layout.overhead = switch.frame_overhead;
+    Ok(layout)
+}

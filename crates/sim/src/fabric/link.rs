@@ -1,0 +1,166 @@
+//! One direction of a link: its rate, its delay, and the frames on their way over it.
+
+use std::collections::VecDeque;
+
+use fanin_units::{Bytes, Rate};
+
+use super::Parcel;
+use crate::schedule::Schedule;
+use fanin_network::PortIndex;
+
+/// Picoseconds in a second times bits in a byte.
+const PS_BITS: u64 = 8_000_000_000_000;
+
+/// A frame whose departure is known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame {
+    /// When its last bit arrives at the far end, in picoseconds.
+    pub(crate) arrival: u64,
+    pub(crate) parcel: Parcel,
+}
+
+/// One direction of a link.
+///
+/// Of all frames on it only the first one's arrival is pending in the schedule.
+pub(crate) struct Link {
+    /// The frames that were sent, or whose departure is booked, in order.
+    frames: VecDeque<Frame>,
+    /// When the last of them will have left.
+    free_at: u64,
+    /// Propagation, and the latency of the switch at the far end.
+    delay: u64,
+    /// Picoseconds a byte lasts; zero where that is no whole number, or a large one.
+    ps_per_byte: u32,
+    /// How many observers note each frame that arrives.
+    pub(crate) taps: u16,
+    rate: Rate,
+    /// Bytes sent, everything on the wire counted.
+    pub(crate) wire_bytes: u64,
+}
+
+impl Link {
+    /// An idle link.
+    pub(super) fn new(rate: Rate, delay: u64) -> Self {
+        let is_whole = PS_BITS.is_multiple_of(rate.get());
+        Self {
+            frames: VecDeque::new(),
+            free_at: 0,
+            delay,
+            ps_per_byte: if is_whole { u32::try_from(PS_BITS / rate.get()).unwrap_or(0) } else { 0 },
+            taps: 0,
+            rate,
+            wire_bytes: 0,
+        }
+    }
+
+    /// How long a frame occupies the link.
+    #[inline]
+    pub(super) fn time_to_send(&self, wire_bytes: u32) -> u64 {
+        if self.ps_per_byte == 0 {
+            self.rate.time_to_send(Bytes::new(u64::from(wire_bytes))).get()
+        } else {
+            u64::from(wire_bytes) * u64::from(self.ps_per_byte)
+        }
+    }
+
+    /// When the link is free.
+    #[inline]
+    pub(super) const fn free_at(&self) -> u64 {
+        self.free_at
+    }
+
+    pub(super) const fn delay(&self) -> u64 {
+        self.delay
+    }
+
+    /// Takes a frame whose last bit leaves at `departure`.
+    #[inline]
+    pub(super) fn send(&mut self, schedule: &mut Schedule, departure: u64, index: PortIndex, parcel: Parcel) {
+        debug_assert!(
+            departure >= self.free_at + self.time_to_send(parcel.wire_bytes()),
+            "two frames are on the wire at once"
+        );
+        self.free_at = departure;
+        self.wire_bytes += u64::from(parcel.wire_bytes());
+        let arrival = departure + self.delay;
+        if self.frames.is_empty() {
+            schedule.insert_arrival(arrival, index);
+        }
+        self.frames.push_back(Frame { arrival, parcel });
+    }
+
+    /// Takes a frame that begins to leave when the link is free; returns when it has left.
+    #[inline]
+    pub(super) fn send_next(
+        &mut self,
+        schedule: &mut Schedule,
+        now: u64,
+        index: PortIndex,
+        parcel: Parcel,
+    ) -> u64 {
+        let departure = now.max(self.free_at) + self.time_to_send(parcel.wire_bytes());
+        self.send(schedule, departure, index, parcel);
+        departure
+    }
+
+    /// Occupies the link with something that is no frame of the simulation; returns until when.
+    pub(super) fn occupy(&mut self, now: u64, wire_bytes: u32) -> u64 {
+        self.free_at = now.max(self.free_at) + self.time_to_send(wire_bytes);
+        self.free_at
+    }
+
+    /// Gives the frame whose arrival was due, which is `now`, and schedules that of the next one.
+    ///
+    /// # Panics
+    /// If no frame is on the link.
+    #[inline]
+    pub(super) fn arrive(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) -> Parcel {
+        let Frame { arrival, parcel } = self.frames.pop_front().expect("an arrival is of a frame");
+        debug_assert_eq!(arrival, now, "a frame arrives when it is due");
+        if let Some(next) = self.frames.front() {
+            debug_assert!(next.arrival >= now, "a frame overtook another");
+            schedule.insert_arrival(next.arrival, index);
+        }
+        parcel
+    }
+
+    /// The frame that arrives next.
+    #[inline]
+    pub(super) fn first(&self) -> Option<&Frame> {
+        self.frames.front()
+    }
+
+    /// How many frames were sent or are booked, and have not arrived.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Those frames, in order.
+    pub(super) fn frames(&self) -> impl Iterator<Item = &Frame> {
+        self.frames.iter()
+    }
+
+    /// Bytes that have arrived at the far end.
+    pub(crate) fn arrived_bytes(&self) -> u64 {
+        self.wire_bytes - self.frames().map(|frame| u64::from(frame.parcel.wire_bytes())).sum::<u64>()
+    }
+
+    /// Asserts that the link carried no more than its rate, and that no frame overtook another.
+    ///
+    /// # Panics
+    /// If it did.
+    pub(super) fn assert_conserved(&self, index: usize) {
+        let carried = u128::from(self.rate.get()) * u128::from(self.free_at) / u128::from(PS_BITS);
+        assert!(
+            u128::from(self.wire_bytes) <= carried,
+            "port {index} sent {} bytes until {} ps, where its rate allows {carried}",
+            self.wire_bytes,
+            self.free_at
+        );
+        assert!(
+            self.frames().map(|frame| frame.arrival).is_sorted(),
+            "frames overtake each other on port {index}"
+        );
+    }
+}

@@ -1,0 +1,58 @@
+//! The paths that frames take, as steps from port to port.
+
+use std::collections::HashMap;
+
+use crate::index::NIL;
+use fanin_network::PortIndex;
+
+/// A port on a path, and the number of the step after it, or [`NIL`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Step {
+    pub(crate) port: PortIndex,
+    pub(super) next: u32,
+}
+
+/// A step that is stored, and the ring that its frames wait in, where its port has rings.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct StoredStep {
+    pub(super) step: Step,
+    pub(super) ring: u16,
+}
+
+/// The steps of all paths. Paths that end alike share their ends, so that even those of many connections stay in the cache.
+pub(super) struct Paths {
+    steps: Vec<StoredStep>,
+    /// The number of each.
+    known: HashMap<StoredStep, u32>,
+}
+
+impl Paths {
+    pub(super) fn new() -> Self {
+        Self { steps: Vec::new(), known: HashMap::new() }
+    }
+
+    /// Stores a path, with the ring that its frames wait in at each port; returns its first step.
+    pub(super) fn add(&mut self, path: &[(PortIndex, u16)]) -> Step {
+        let mut next = NIL;
+        for &(port, ring) in path.iter().skip(1).rev() {
+            let stored = StoredStep { step: Step { port, next }, ring };
+            next = *self.known.entry(stored).or_insert_with(|| {
+                self.steps.push(stored);
+                (self.steps.len() - 1) as u32
+            });
+        }
+        Step { port: path.first().map_or(NIL, |first| first.0), next }
+    }
+
+    /// The step of a number; none for [`NIL`].
+    #[inline]
+    pub(super) fn get(&self, number: u32) -> Option<&StoredStep> {
+        self.steps.get(number as usize)
+    }
+
+    /// The steps of a path.
+    pub(super) fn steps(&self, route: Step) -> impl Iterator<Item = Step> + Clone {
+        let first = (route.port != NIL).then_some(route);
+        std::iter::successors(first, |step| self.get(step.next).map(|stored| stored.step))
+    }
+}

@@ -1,0 +1,221 @@
+//! Outputs that PAUSE can stop.
+
+use fanin_network::{Network, SwitchKind};
+use fanin_scenario::{Buffering, PauseMode, Switch};
+use fanin_tcp::{Flags, Segment};
+use fanin_units::{Bytes, Rate};
+use proptest::prelude::*;
+
+use super::super::Step;
+use super::*;
+
+/// Switches in a ring, a host at each, that all send to the host `ahead` switches further on.
+fn ring(switches: u32, ahead: u32, mode: PauseMode, xoff: u64) -> (Fabric, Vec<Step>, Network) {
+    ring_of(switches, ahead, settings(mode, xoff))
+}
+
+fn settings(mode: PauseMode, xoff: u64) -> Switch {
+    let mut settings = Switch { buffer: Bytes::new(200_000), ..Switch::default() };
+    settings.pause.mode = mode;
+    (settings.pause.xoff, settings.pause.xon) = (Bytes::new(xoff), Bytes::new(xoff / 2));
+    settings
+}
+
+/// As [`ring`], of switches with these settings.
+fn ring_of(switches: u32, ahead: u32, settings: Switch) -> (Fabric, Vec<Step>, Network) {
+    let kinds = vec![SwitchKind { settings, has_uplinks: false, section: "tor" }];
+    let mut network = Network { switches: kinds, ..Network::default() };
+    let (rate, delay) = (Rate::new(1_000_000_000), Duration::from_micros(1));
+    let nodes: Vec<_> = (0..switches).map(|place| network.add_switch(format!("switch:{place}"), 0)).collect();
+    let hosts: Vec<_> = (0..switches).map(|place| network.add_host(format!("host:{place}"))).collect();
+    for place in 0..switches as usize {
+        network.join(nodes[place], nodes[(place + 1) % switches as usize], rate, delay);
+        network.join(hosts[place], nodes[place], rate, delay);
+    }
+    let mut fabric = Fabric::new(&network, 1).unwrap();
+    let at = |place: u32| place % switches;
+    let routes = (0..switches).map(|place| {
+        // Link 2 k joins switches, link 2 k + 1 a host to its switch.
+        let into = [4 * place + 2];
+        let along = (0..ahead).map(|step| 4 * at(place + step));
+        fabric.add_route(into.into_iter().chain(along).chain([4 * at(place + ahead) + 3]), None).unwrap()
+    });
+    let routes: Vec<Step> = routes.collect();
+    (fabric, routes, network)
+}
+
+/// What came of an occurrence.
+enum Turn {
+    Hop(Hop),
+    Deadlock,
+    Other,
+}
+
+/// Lets the fabric handle an occurrence; delivered and dropped frames are removed.
+fn happen(fabric: &mut Fabric, schedule: &mut Schedule, now: u64, what: Occurrence) -> Turn {
+    match what {
+        Occurrence::Arrival(index) => {
+            let hop = fabric.arrive(schedule, now, index);
+            if let Hop::Delivered { segment, .. } | Hop::Dropped { segment } = hop {
+                fabric.remove(segment);
+            }
+            return Turn::Hop(hop);
+        }
+        Occurrence::Departure(index) => fabric.depart(schedule, now, index),
+        Occurrence::ResumeCheck(switch) => fabric.check_resumes(schedule, now, switch),
+        Occurrence::PauseSignal(index) => fabric.handle_signal(schedule, now, index),
+        Occurrence::DeadlockCheck if fabric.check_deadlock(schedule, now) => return Turn::Deadlock,
+        _ => {}
+    }
+    Turn::Other
+}
+
+/// Sends `frames` from each host at once; returns what was delivered and dropped, and whether it came to a deadlock.
+fn play(fabric: &mut Fabric, routes: &[Step], frames: u32) -> (u32, u32, bool) {
+    let mut schedule = Schedule::new(1 << 20, fabric.ports.len() as u32);
+    let segment = Segment { payload: 1460, flags: Flags::ACK, ..Segment::default() };
+    for _ in 0..frames {
+        for &route in routes {
+            fabric.send(&mut schedule, 0, &segment, route, 0);
+        }
+    }
+    let (mut delivered, mut dropped) = (0, 0);
+    let mut last = 0;
+    while let Some((now, what)) = schedule.pop() {
+        last = now;
+        match happen(fabric, &mut schedule, now, what) {
+            Turn::Hop(Hop::Delivered { .. }) => delivered += 1,
+            Turn::Hop(Hop::Dropped { .. }) => dropped += 1,
+            Turn::Hop(Hop::Forwarded { .. }) | Turn::Other => {}
+            Turn::Deadlock => {
+                fabric.assert_conserved(last, 0);
+                return (delivered, dropped, true);
+            }
+        }
+    }
+    fabric.assert_conserved(last, 0);
+    (delivered, dropped, false)
+}
+
+#[test]
+fn a_ring_of_stopped_ports_is_found_and_named() {
+    for mode in [PauseMode::Pause, PauseMode::Priority] {
+        let (mut fabric, routes, network) = ring(5, 3, mode, 30_000);
+        let (delivered, dropped, deadlock) = play(&mut fabric, &routes, 400);
+        assert!(deadlock && dropped == 0 && delivered < 5 * 400, "{delivered} {dropped}");
+        let cycle = fabric.flow_control.as_ref().unwrap().deadlock.clone();
+        assert_eq!(cycle.len(), 5, "each switch waits for the next");
+        for (place, &port) in cycle.iter().enumerate() {
+            let next = cycle[(place + 1) % 5];
+            assert_eq!(network.destination(port), network.source(next), "{}", network.port_name(port));
+        }
+    }
+}
+
+#[test]
+fn without_a_circle_all_arrives() {
+    // To the next switch only: no port waits for another of the ring.
+    for (ahead, mode, xoff) in
+        [(1, PauseMode::Pause, 30_000), (1, PauseMode::Priority, 4_000), (0, PauseMode::Pause, 4_000)]
+    {
+        let (mut fabric, routes, _) = ring(5, ahead, mode, xoff);
+        assert_eq!(play(&mut fabric, &routes, 400), (5 * 400, 0, false));
+    }
+}
+
+#[test]
+fn a_stop_takes_effect_after_the_signal_has_passed() {
+    // Five hosts of one switch each send to the same host, so that their switch has to stop them.
+    let settings = |xoff: u64, buffer: u64| {
+        let mut settings = Switch { buffer: Bytes::new(buffer), ..Switch::default() };
+        settings.pause.mode = PauseMode::Pause;
+        (settings.pause.xoff, settings.pause.xon) = (Bytes::new(xoff), Bytes::new(xoff - 2_000));
+        settings
+    };
+    let (rate, delay) = (Rate::new(1_000_000_000), Duration::from_micros(25));
+    let reaction = Switch::default().pause.reaction;
+    let headroom = fanin_queueing::pause_headroom(rate, delay, reaction, Bytes::new(1538)).get();
+    for (xoff, spare) in [(10_000, headroom), (40_000, headroom), (10_000, headroom / 8)] {
+        let kinds = vec![SwitchKind {
+            settings: settings(xoff, 5 * (xoff + spare)),
+            has_uplinks: false,
+            section: "tor",
+        }];
+        let mut network = Network { switches: kinds, ..Network::default() };
+        let switch = network.add_switch("switch:0".into(), 0);
+        for place in 0..6 {
+            let host = network.add_host(format!("host:{place}"));
+            network.join(host, switch, rate, delay);
+        }
+        let mut fabric = Fabric::new(&network, 1).unwrap();
+        let routes: Vec<Step> =
+            (0..5).map(|host| fabric.add_route([2 * host, 11].into_iter(), None).unwrap()).collect();
+        let (delivered, dropped, deadlock) = play(&mut fabric, &routes, 500);
+        assert!(!deadlock);
+        assert_eq!(delivered + dropped, 2_500);
+        assert_eq!(dropped == 0, spare == headroom, "{xoff} {spare} {dropped}");
+        let figures = fabric.pause_figures(1).unwrap();
+        assert!(figures.input_bytes_max <= xoff + headroom && figures.input_bytes_max > xoff);
+        assert_eq!((figures.hosts_stopped, figures.switch_ports_stopped), (5, 0));
+        assert_eq!(figures.pauses, figures.resumes);
+    }
+}
+
+/// When a host sends, in steps of 6 us; which; how many frames of how much payload; whether they are bulk data.
+type Send = (u64, usize, u8, u16, bool);
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+    /// Whatever is sent: each frame is delivered or dropped, every account is zero at the end, and each PAUSE is followed by a
+    /// RESUME unless the ports wait for one another.
+    #[test]
+    fn every_account_is_zero_when_all_has_left(
+        sends in prop::collection::vec(
+            (0_u64..200, 0_usize..4, 1_u8..40, prop::sample::select(vec![0_u16, 724, 1462]), any::<bool>()),
+            1..40,
+        ),
+        priority: bool, counts: bool, pool: bool, ahead in 1_u32..3,
+    ) {
+        let mode = if priority { PauseMode::Priority } else { PauseMode::Pause };
+        let buffering = if pool { Buffering::Shared } else { Buffering::Dedicated };
+        let (mut fabric, routes, _) =
+            ring_of(4, ahead, Switch { count_in_service: counts, buffering, ..settings(mode, 8_000) });
+        fabric.flow_control.as_mut().unwrap().set_bulk_connections(1);
+        let mut sends: Vec<Send> = sends;
+        sends.sort_unstable_by_key(|send| send.0);
+        let mut schedule = Schedule::new(1 << 20, fabric.ports.len() as u32);
+        for (number, send) in (0..).zip(&sends) {
+            schedule.insert(Duration::from_micros(6 * send.0).get(), Occurrence::HostTimer(number));
+        }
+        let (mut left, mut last, mut deadlock) = (0_u32, 0, false);
+        while let Some((now, what)) = schedule.pop() {
+            last = now;
+            if let Occurrence::HostTimer(number) = what {
+                let (_, host, frames, payload, is_bulk) = sends[number as usize];
+                let segment = Segment { payload, flags: Flags::ACK, ..Segment::default() };
+                for _ in 0..frames {
+                    fabric.send(&mut schedule, now, &segment, routes[host], u32::from(!is_bulk));
+                }
+                fabric.assert_conserved(now, 0);
+                continue;
+            }
+            match happen(&mut fabric, &mut schedule, now, what) {
+                Turn::Hop(Hop::Delivered { .. } | Hop::Dropped { .. }) => left += 1,
+                Turn::Hop(Hop::Forwarded { .. }) | Turn::Other => {}
+                Turn::Deadlock => {
+                    deadlock = true;
+                    break;
+                }
+            }
+        }
+        fabric.assert_conserved(last, 0);
+        if !deadlock {
+            prop_assert_eq!(left, sends.iter().map(|send| u32::from(send.2)).sum::<u32>());
+            let figures = fabric.pause_figures(last).unwrap();
+            prop_assert_eq!(figures.pauses, figures.resumes);
+            let control = fabric.flow_control.as_ref().unwrap();
+            prop_assert!(control.ingress.iter().all(|ingress| ingress.occupancy == 0));
+            prop_assert!(fabric.buffers().all(|buffer| buffer.occupancy().bytes == 0));
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! An output with rings: the deep queues of a software switch ("daqrings").
+//!
+//! LCN'15 ("A Lossless Switch"), multi-host paper §II.B: every flow that is sensitive to incast is stored in a ring of
+//! its destination, which holds a number of frames and is emptied at a rate of its own. Frames that no rule names share one
+//! more ring of the port, without a rate, and go first. The output is driven naively: when its link is free, the next frame
+//! that may go is sent, which costs an occurrence for each frame that had to wait.
+
+use std::collections::BTreeMap;
+
+use fanin_queueing::{Departure, Discipline, Frame as Descriptor, RingSettings, Rings, Verdict};
+use fanin_scenario::{DaqringService, Daqrings};
+use fanin_units::Instant;
+
+use super::link::Link;
+use super::{NEVER, Parcel};
+use crate::Error;
+use crate::occurrence::Occurrence;
+use crate::schedule::Schedule;
+use fanin_network::PortIndex;
+
+/// The ring of frames that no rule names. It has no turn, and is emptied before all others.
+pub(super) const OTHERS: u16 = 0;
+
+/// An output with rings.
+pub(super) struct RingOutput {
+    rings: Rings<Parcel>,
+    settings: Daqrings,
+    /// The ring of each destination.
+    ring_of: BTreeMap<u32, u16>,
+    unstored_bytes: u32,
+    /// When the pending occurrence is due; earlier ones do nothing.
+    departure_at: u64,
+}
+
+/// Figures of the rings of all destinations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RingFigures {
+    /// Rings of destinations.
+    pub(crate) rings: u64,
+    /// The most frames that one of them held.
+    pub(crate) frames_max: u64,
+    /// The most bytes that one of them held.
+    pub(crate) bytes_max: u64,
+    /// Frames that passed through them.
+    pub(crate) frames: u64,
+    /// Frames that they refused.
+    pub(crate) drops: u64,
+    /// Memory that they take when full.
+    pub(crate) memory_bytes: u64,
+}
+
+impl RingOutput {
+    /// An output without a ring of a destination. Rings store all of a frame but `unstored_bytes`; their token buckets count it
+    /// whole, so that a limit of the next link's rate is that link.
+    pub(super) fn new(settings: &Daqrings, unstored_bytes: u32) -> Result<Self, Error> {
+        let discipline = match settings.service {
+            DaqringService::RoundRobin => Discipline::RoundRobin,
+            DaqringService::LongestFirst => Discipline::LongestFirst,
+        };
+        let mut rings = Rings::new(discipline, None)?.with_overhead(unstored_bytes);
+        let others = rings.add_ring(&RingSettings::new(settings.frames))?;
+        assert_eq!(others, usize::from(OTHERS), "the first ring is that of frames that no rule names");
+        rings.pause(others);
+        Ok(Self {
+            rings,
+            settings: settings.clone(),
+            ring_of: BTreeMap::new(),
+            unstored_bytes,
+            departure_at: NEVER,
+        })
+    }
+
+    /// The ring of a destination, made where there is none yet; without one, that of frames that no rule names.
+    pub(super) fn ring(&mut self, destination: Option<u32>) -> Result<u16, Error> {
+        let Some(destination) = destination else { return Ok(OTHERS) };
+        if let Some(&ring) = self.ring_of.get(&destination) {
+            return Ok(ring);
+        }
+        let Daqrings { rate, burst, frames, .. } = self.settings;
+        let shaping = (!rate.is_zero()).then_some((rate, burst));
+        let ring = self.rings.add_ring(&RingSettings { shaping, ..RingSettings::new(frames) })?;
+        let ring = u16::try_from(ring).expect("a port has 65536 rings at most");
+        self.ring_of.insert(destination, ring);
+        Ok(ring)
+    }
+
+    /// A frame arrives for a ring; false if the ring is full.
+    pub(super) fn arrive(&mut self, now: u64, ring: u16, parcel: Parcel) -> bool {
+        let frame = Descriptor::new(parcel.wire_bytes() - self.unstored_bytes);
+        let verdict = self.rings.arrive(Instant::new(now), usize::from(ring), frame, parcel, || 0);
+        matches!(verdict, Verdict::Accepted { .. })
+    }
+
+    /// The next frame that may go, or from when on one may.
+    fn depart(&mut self, now: Instant) -> Result<Parcel, u64> {
+        if let Some((_, parcel)) = self.rings.take(now, usize::from(OTHERS)) {
+            return Ok(parcel);
+        }
+        match self.rings.depart(now) {
+            Departure::Frame { handle, .. } => Ok(handle),
+            Departure::NotBefore(at) => Err(at.get()),
+            Departure::Empty => Err(NEVER),
+        }
+    }
+
+    /// Sends the next frame if the link is free, and schedules the departure after it.
+    pub(super) fn serve(&mut self, schedule: &mut Schedule, now: u64, link: &mut Link, index: PortIndex) {
+        let next = if link.free_at() > now {
+            link.free_at()
+        } else {
+            match self.depart(Instant::new(now)) {
+                Ok(parcel) => {
+                    let departure = link.send_next(schedule, now, index, parcel);
+                    // Where all other rings lack tokens at the departure too, the next one is later.
+                    let has_others = self.rings.occupancy(usize::from(OTHERS)).frames > 0;
+                    departure.max(if has_others { 0 } else { self.rings.none_before().get() })
+                }
+                Err(at) => at,
+            }
+        };
+        if self.rings.frames() > 0 && next < self.departure_at {
+            debug_assert!(next > now, "a frame that may go is kept");
+            self.departure_at = next;
+            // With rings of several destinations a departure has no precedence over an arrival at its instant.
+            if self.ring_of.len() > 1 {
+                schedule.insert(next, Occurrence::Departure(index));
+            } else {
+                schedule.insert_first(next, Occurrence::Departure(index));
+            }
+        }
+    }
+
+    /// A departure was scheduled for `now`; whether it is not out of date.
+    pub(super) fn take_departure(&mut self, now: u64) -> bool {
+        let is_due = self.departure_at == now;
+        if is_due {
+            self.departure_at = NEVER;
+        }
+        is_due
+    }
+
+    /// Frames in all rings.
+    pub(super) fn frames(&self) -> u64 {
+        self.rings.frames()
+    }
+
+    /// Bytes in all rings.
+    pub(super) fn bytes(&self) -> u64 {
+        self.each_ring().map(|ring| self.rings.occupancy(ring).bytes).sum()
+    }
+
+    /// The most bytes that one ring held.
+    pub(super) fn bytes_max(&self) -> u64 {
+        self.each_ring().map(|ring| self.rings.occupancy(ring).bytes_max).max().unwrap_or(0)
+    }
+
+    /// Frames that all rings refused.
+    pub(super) fn drops(&self) -> u64 {
+        self.each_ring().map(|ring| self.rings.counters(ring).dropped_total().frames).sum()
+    }
+
+    fn each_ring(&self) -> std::ops::Range<usize> {
+        0..self.rings.rings_len()
+    }
+
+    /// The frames that wait.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = Parcel> {
+        self.each_ring().flat_map(|ring| self.rings.waiting(ring))
+    }
+
+    /// Starts the high-water marks afresh.
+    pub(super) fn reset_marks(&mut self) {
+        self.each_ring().for_each(|ring| self.rings.reset_marks(ring));
+    }
+
+    /// Adds the figures of this output's destinations.
+    pub(super) fn add_to(&self, figures: &mut RingFigures) {
+        let rings = self.ring_of.len() as u64;
+        figures.rings += rings;
+        figures.memory_bytes += rings * u64::from(self.settings.frames) * self.settings.slot.get();
+        for ring in self.each_ring().skip(usize::from(OTHERS) + 1) {
+            let (held, counters) = (self.rings.occupancy(ring), self.rings.counters(ring));
+            figures.frames_max = figures.frames_max.max(held.frames_max);
+            figures.bytes_max = figures.bytes_max.max(held.bytes_max);
+            figures.frames += counters.enqueued.frames;
+            figures.drops += counters.dropped_total().frames;
+        }
+    }
+
+    /// Asserts that the occupancy of each ring is that of the frames in it.
+    ///
+    /// # Panics
+    /// If it is not.
+    pub(super) fn assert_conserved(&self) {
+        let mut frames = 0;
+        for ring in self.each_ring() {
+            let held = self.rings.occupancy(ring);
+            let bytes = |parcel: Parcel| u64::from(parcel.wire_bytes() - self.unstored_bytes);
+            assert_eq!(self.rings.waiting(ring).map(bytes).sum::<u64>(), held.bytes, "bytes of ring {ring}");
+            frames += held.frames;
+        }
+        assert_eq!(frames, self.rings.frames(), "frames in all rings");
+        assert!(frames == 0 || self.departure_at != NEVER, "frames wait in rings and none is to be sent");
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,56 @@
+//! The SYN of a connection, and the timer that retransmits it.
+
+use fanin_units::Instant;
+
+/// The SYN or SYN-ACK: whether it is due, and its retransmission timer.
+#[derive(Clone, Debug)]
+pub(super) struct SynTimer {
+    /// The connection was opened by `listen`.
+    pub(super) is_passive: bool,
+    /// The SYN or SYN-ACK is to be sent.
+    pub(super) is_due: bool,
+    /// The peer's SYN had a window scale option.
+    pub(super) peer_scales: bool,
+    /// When it was first sent.
+    pub(super) first_sent_at: Option<Instant>,
+    /// How often it was retransmitted after a time-out.
+    pub(super) retries: u32,
+    pub(super) deadline: Instant,
+}
+
+impl Default for SynTimer {
+    fn default() -> Self {
+        Self::new(true)
+    }
+}
+
+impl SynTimer {
+    pub(super) fn new(is_passive: bool) -> Self {
+        let deadline = Instant::FAR_FUTURE;
+        Self {
+            is_passive,
+            is_due: !is_passive,
+            peer_scales: false,
+            first_sent_at: None,
+            retries: 0,
+            deadline,
+        }
+    }
+
+    /// When the SYN or SYN-ACK is retransmitted.
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Sends the SYN or SYN-ACK, perhaps again.
+    pub(super) fn send(&mut self) {
+        self.is_due = true;
+    }
+
+    /// The timer expired. Returns whether another retransmission is allowed.
+    pub(super) fn retry(&mut self, retries_max: u32) -> bool {
+        self.retries += 1;
+        self.is_due = true;
+        self.retries <= retries_max
+    }
+}

@@ -1,0 +1,165 @@
+//! Delayed acknowledgements: at once, every second segment (RFC 1122 §4.2.3.2), or as Linux adapts them.
+
+use fanin_units::{Duration, Instant};
+
+use super::{
+    ACK_NOW, ACK_TIMER, ATO_MIN, INTERACTIVE, PUSHED, PUSHED_AGAIN, QUICK_ACKS_MAX, READS_AT_ONCE, Receiver,
+};
+use crate::config::{Config, DelayedAck};
+use crate::rto::RttEstimator;
+use crate::segment::{Flags, Segment};
+
+/// HZ / 2, the bound of `tcp_send_delayed_ack` outside of interactive phases, in picoseconds.
+const ATO_MAX: u64 = Duration::from_millis(500).get();
+
+impl Receiver {
+    /// Acknowledges in-order data now or later (`__tcp_ack_snd_check`). Returns when a delayed ACK is due, at the earliest.
+    #[inline]
+    pub(super) fn schedule_ack(&mut self, config: &Config, now: Instant, rtt: &RttEstimator) -> Instant {
+        let unacknowledged = self.rcv_nxt - self.rcv_wup;
+        match config.delayed_ack {
+            DelayedAck::Off => {}
+            DelayedAck::Rfc1122 { timeout } => {
+                if unacknowledged < 2 * u64::from(self.rcv_mss) {
+                    return self.delay_ack(now, timeout.get());
+                }
+            }
+            DelayedAck::Linux { max } => {
+                // A quick-ACK phase, or more than one full segment while the window does not shrink.
+                let is_quick = self.quick_acks > 0 && self.flags & INTERACTIVE == 0;
+                let is_enough = unacknowledged > u64::from(self.rcv_mss)
+                    && self.window_to_offer(config)
+                        >= self.rcv_wnd_end.min(self.rcv_nxt + u64::from(self.window));
+                let is_read = self.flags & READS_AT_ONCE != 0 && self.is_pushed();
+                if !(is_enough || is_quick || is_read) {
+                    return self.delay_ack_as_linux(config, now, max.get(), rtt);
+                }
+            }
+        }
+        self.ack_now();
+        Instant::FAR_FUTURE
+    }
+
+    /// Whether a short segment ended what the peer sent, so that reading it all sends an ACK (`tcp_cleanup_rbuf`).
+    #[inline]
+    pub(super) fn is_pushed(&self) -> bool {
+        self.flags & PUSHED_AGAIN != 0 || (self.flags & PUSHED != 0 && self.flags & INTERACTIVE == 0)
+    }
+
+    /// Delays the ACK by the adapted time-out (`tcp_send_delayed_ack`).
+    fn delay_ack_as_linux(&mut self, config: &Config, now: Instant, max: u64, rtt: &RttEstimator) -> Instant {
+        let mut timeout = self.ato;
+        if timeout > ATO_MIN {
+            let mut bound = ATO_MAX;
+            if self.flags & (INTERACTIVE | PUSHED) != 0 {
+                bound = max;
+            }
+            let srtt = rtt.smoothed(config).get();
+            if srtt > 0 {
+                bound = bound.min(srtt.max(ATO_MIN));
+            }
+            timeout = timeout.min(bound);
+        }
+        timeout = timeout.min(max);
+        if self.flags & ACK_TIMER != 0 && self.delayed_until <= (now + Duration::new(timeout / 4)).get() {
+            // The timer is about to expire anyway.
+            self.ack_now();
+            return Instant::FAR_FUTURE;
+        }
+        self.delay_ack(now, timeout)
+    }
+
+    /// Starts the delayed-ACK timer, or moves it forward.
+    #[inline]
+    pub(super) fn delay_ack(&mut self, now: Instant, timeout: u64) -> Instant {
+        let due = (now + Duration::new(timeout)).get();
+        if self.flags & ACK_TIMER == 0 || due < self.delayed_until {
+            self.delayed_until = due;
+        }
+        self.flags |= ACK_TIMER;
+        Instant::new(self.delayed_until)
+    }
+
+    /// Whether the delayed-ACK timer has expired.
+    #[inline]
+    pub(crate) fn is_due(&self, config: &Config, now: Instant) -> bool {
+        self.flags & ACK_TIMER != 0 && self.due(config) <= now.get()
+    }
+
+    /// Runs the delayed-ACK timer if it has expired (`tcp_delack_timer_handler`).
+    pub(crate) fn handle_deadline(&mut self, config: &Config, now: Instant, rto: Duration) {
+        if !self.is_due(config, now) {
+            return;
+        }
+        if self.flags & INTERACTIVE == 0 {
+            self.ato = (self.ato << 1).min(rto.get());
+        } else {
+            // The application did not answer: this is no interactive session.
+            self.flags &= !INTERACTIVE;
+            self.ato = ATO_MIN;
+        }
+        self.flags = self.flags & !ACK_TIMER | ACK_NOW;
+    }
+
+    /// When the delayed-ACK timer expires, at a tick of the timer clock.
+    fn due(&self, config: &Config) -> u64 {
+        let tick = config.timer_granularity.get();
+        if tick <= 1 { self.delayed_until } else { self.delayed_until.div_ceil(tick).saturating_mul(tick) }
+    }
+
+    /// When [`handle_deadline`](Self::handle_deadline) is due, in ps; `u64::MAX` for never.
+    pub(crate) fn deadline(&self, config: &Config) -> u64 {
+        if self.flags & ACK_TIMER == 0 { u64::MAX } else { self.due(config) }
+    }
+
+    /// Learns from a segment in order: the size of full ones, and the pace of arrivals, which sets the time-out
+    /// (`tcp_measure_rcv_mss`, `tcp_event_data_recv`).
+    #[inline]
+    pub(super) fn measure(&mut self, config: &Config, segment: &Segment, now: Instant, rtt: &RttEstimator) {
+        let payload = segment.payload;
+        if payload >= self.rcv_mss {
+            self.rcv_mss = payload;
+            // Since 6.7 a full segment that ends a write counts as well.
+            if config.pushes_full && segment.flags.contains(Flags::PSH) {
+                self.flags |= PUSHED;
+            }
+        } else {
+            self.flags |= if self.flags & PUSHED != 0 { PUSHED_AGAIN } else { PUSHED };
+        }
+        if self.ato == 0 {
+            self.start_quick_acks(QUICK_ACKS_MAX);
+            self.ato = ATO_MIN;
+        } else {
+            let gap = now.get() - self.last_data_at;
+            if gap <= ATO_MIN / 2 {
+                self.ato = (self.ato >> 1) + ATO_MIN / 2;
+            } else {
+                self.measure_pause(config, gap, rtt);
+            }
+        }
+        self.last_data_at = now.get();
+    }
+
+    #[cold]
+    fn measure_pause(&mut self, config: &Config, gap: u64, rtt: &RttEstimator) {
+        if gap < self.ato {
+            self.ato = ((self.ato >> 1) + gap).min(rtt.rto(config).get());
+        } else if gap > rtt.rto(config).get() {
+            // After so long a pause the sender's window has fallen back; quick ACKs help it to grow.
+            self.start_quick_acks(QUICK_ACKS_MAX);
+        }
+    }
+
+    /// Sends the next ACKs at once, as many as half the window has segments (`tcp_incr_quickack`).
+    fn start_quick_acks(&mut self, most: u32) {
+        let count = (self.window / (2 * u32::from(self.rcv_mss).max(1))).max(2).min(most);
+        self.quick_acks = self.quick_acks.max(count as u8);
+    }
+
+    /// Starts a quick-ACK phase, which ends an interactive one (`tcp_enter_quickack_mode`).
+    pub(super) fn enter_quick_acks(&mut self, most: u32) {
+        self.start_quick_acks(most);
+        self.flags &= !INTERACTIVE;
+        self.ato = ATO_MIN;
+    }
+}

@@ -1,0 +1,273 @@
+//! The receiving half of an endpoint: what has arrived, and what each outgoing segment says about it.
+//!
+//! Follows `tcp_data_queue` and its callees of `net/ipv4/tcp_input.c`.
+
+mod delayed_ack;
+mod marks;
+mod out_of_order;
+mod window;
+
+use alloc::boxed::Box;
+
+use fanin_units::{Duration, Instant};
+
+use crate::config::Config;
+use crate::rto::RttEstimator;
+use crate::segment::{Flags, M21_BYTES, Segment};
+use out_of_order::OutOfOrder;
+
+/// `TCP_ATO_MIN`, `TCP_DELACK_MIN`, in picoseconds.
+const ATO_MIN: u64 = Duration::from_millis(40).get();
+/// `TCP_MAX_QUICKACKS`.
+const QUICK_ACKS_MAX: u32 = 16;
+
+// Bits of `Receiver::flags`.
+/// An ACK is to be sent now.
+const ACK_NOW: u8 = 1;
+/// An M21TCP window has arrived.
+const M21_SEEN: u8 = 2;
+/// The delayed-ACK timer runs (`ICSK_ACK_TIMER`).
+const ACK_TIMER: u8 = 4;
+/// A segment shorter than the others has arrived (`ICSK_ACK_PUSHED`), and another (`ICSK_ACK_PUSHED2`).
+const PUSHED: u8 = 8;
+const PUSHED_AGAIN: u8 = 16;
+/// The application answers what it receives, so that ACKs ride on data (`pingpong`).
+const INTERACTIVE: u8 = 32;
+/// ACKs echo marks until CWR arrives (`TCP_ECN_DEMAND_CWR`).
+const ECHO_MARKS: u8 = 64;
+/// The application reads at once.
+const READS_AT_ONCE: u8 = 128;
+
+/// The receiving half. Its fields stand in the order of use, as those of the endpoint around it.
+#[derive(Clone, Debug)]
+#[repr(C)]
+pub(crate) struct Receiver {
+    /// Next offset expected (RCV.NXT).
+    pub(crate) rcv_nxt: u64,
+    /// RCV.NXT when the last ACK was sent (`rcv_wup`).
+    rcv_wup: u64,
+    /// Right edge of the window offered last (RCV.NXT + RCV.WND).
+    rcv_wnd_end: u64,
+    /// When data last arrived, in ps.
+    last_data_at: u64,
+    /// Delayed-ACK time-out in force, in ps; 0 before the first data (`icsk_ack.ato`).
+    ato: u64,
+    /// When the delayed ACK is due, in ps.
+    delayed_until: u64,
+    /// `None` while everything arrived in order.
+    out_of_order: Option<Box<OutOfOrder>>,
+    /// When the measurement of the window's growth ends, in ps.
+    growth_measured_until: u64,
+    /// Window in force in bytes, and the bound that the application set.
+    window: u32,
+    clamp: u32,
+    /// Bound of the window's growth for now (`window_clamp`).
+    window_max: u32,
+    /// Timestamp to echo (TS.Recent of RFC 7323).
+    ts_recent: u32,
+    /// M21TCP window to echo.
+    m21_window: u32,
+    /// Size of full segments, as seen so far (`rcv_mss`).
+    rcv_mss: u16,
+    /// ACKs left of the quick-ACK phase (`icsk_ack.quick`).
+    quick_acks: u8,
+    flags: u8,
+    /// RCV.NXT when the measurement of the window's growth began.
+    growth_measured_from: u64,
+    /// The next ACK acknowledges only up to here, with the mark from before it changed (DCTCP); 0 for none.
+    before_change: u64,
+    /// Offset up to which the application has read, unless it reads at once.
+    read: u64,
+}
+
+impl Receiver {
+    pub(crate) fn new(config: &Config) -> Self {
+        let window = config.receive_window_initial.min(config.receive_window);
+        Self {
+            rcv_nxt: 0,
+            rcv_wup: 0,
+            rcv_wnd_end: u64::from(window),
+            last_data_at: 0,
+            delayed_until: u64::MAX,
+            read: 0,
+            ato: 0,
+            window,
+            clamp: config.receive_window,
+            // A quarter of the buffer is left for growth before the first measurement.
+            window_max: (window + window / 4).min(config.receive_window),
+            growth_measured_from: 0,
+            growth_measured_until: 0,
+            ts_recent: 0,
+            m21_window: 0,
+            before_change: 0,
+            // tcp_initialize_rcv_mss: 536 until segments have arrived.
+            rcv_mss: config.mss.min(536),
+            quick_acks: 0,
+            flags: READS_AT_ONCE,
+            out_of_order: None,
+        }
+    }
+
+    /// Whether an ACK is to be sent now.
+    #[inline]
+    pub(crate) fn wants_ack(&self) -> bool {
+        self.flags & ACK_NOW != 0
+    }
+
+    /// Has an ACK sent at the next opportunity.
+    #[inline]
+    pub(crate) fn ack_now(&mut self) {
+        self.flags |= ACK_NOW;
+    }
+
+    /// Notes the timestamp and the M21TCP window of a segment. The timestamp echoed is that of the oldest segment that is
+    /// not acknowledged (RFC 7323 §4.3).
+    #[inline]
+    pub(crate) fn note_timestamp(&mut self, segment: &Segment) {
+        if segment.flags.contains(Flags::TIMESTAMP) && segment.offset <= self.rcv_wup {
+            self.ts_recent = self.ts_recent.max(segment.ts_value);
+        }
+        if segment.flags.contains(Flags::M21) {
+            self.m21_window = segment.m21_window;
+            self.flags |= M21_SEEN;
+        }
+    }
+
+    /// Takes payload. Returns when a delayed ACK is due, at the earliest.
+    #[inline]
+    pub(crate) fn handle_data(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        segment: &Segment,
+        rtt: &RttEstimator,
+    ) -> Instant {
+        if config.ecn {
+            self.note_marks(config, segment);
+        }
+        let end = segment.offset + u64::from(segment.payload);
+        if segment.offset > self.rcv_nxt || end <= self.rcv_nxt {
+            self.handle_out_of_order(config, segment.offset, end);
+            return Instant::FAR_FUTURE;
+        }
+        // In order, perhaps with bytes that have arrived before.
+        if segment.offset < self.rcv_nxt && config.dsack {
+            self.out_of_order.get_or_insert_default().report_duplicate(segment.offset, self.rcv_nxt);
+        }
+        self.rcv_nxt = end;
+        let fills_gap = self.out_of_order.is_some() && self.join_out_of_order();
+        let is_full = segment.payload >= self.rcv_mss;
+        self.measure(config, segment, now, rtt);
+        if is_full {
+            self.grow_window(config, now, segment.payload, rtt);
+        }
+        if fills_gap {
+            // RFC 5681 §4.2: a segment that fills a gap is acknowledged at once.
+            self.ack_now();
+            return Instant::FAR_FUTURE;
+        }
+        if config.receive_offload && segment.flags.contains(Flags::BURST_CONTINUES) {
+            return self.delay_ack(now, ATO_MIN);
+        }
+        self.schedule_ack(config, now, rtt)
+    }
+
+    /// Takes bytes that do not start at RCV.NXT (RFC 5681 §4.2: acknowledged at once).
+    #[cold]
+    fn handle_out_of_order(&mut self, config: &Config, start: u64, end: u64) {
+        self.ack_now();
+        if end > self.rcv_nxt {
+            self.out_of_order.get_or_insert_default().insert(config, start, end);
+            return;
+        }
+        // Received before: a needless retransmission, or the ACK was lost.
+        if config.dsack {
+            self.out_of_order.get_or_insert_default().report_duplicate(start, end);
+        }
+        self.enter_quick_acks(QUICK_ACKS_MAX);
+    }
+
+    /// Moves RCV.NXT over the ranges that are in order now. Returns whether there was a gap.
+    #[cold]
+    fn join_out_of_order(&mut self) -> bool {
+        let Some(store) = &mut self.out_of_order else { return false };
+        let had_gap = store.has_gap();
+        self.rcv_nxt = store.join(self.rcv_nxt);
+        if store.is_empty() {
+            self.out_of_order = None;
+        }
+        had_gap
+    }
+
+    /// Writes the SACK blocks of an outgoing segment.
+    #[cold]
+    fn fill_sack(&mut self, config: &Config, segment: &mut Segment) {
+        let Some(store) = &mut self.out_of_order else { return };
+        store.write_blocks(config, segment);
+        if config.sack && store.is_empty() {
+            self.out_of_order = None;
+        }
+    }
+
+    /// Writes acknowledgement, window, echoes and SACK blocks into an outgoing segment: an ACK has been sent.
+    #[inline]
+    pub(crate) fn fill(&mut self, config: &Config, now: Instant, segment: &mut Segment) {
+        self.rcv_wnd_end = self.window_to_offer(config);
+        debug_assert!(self.rcv_wup <= self.rcv_nxt && self.rcv_nxt <= self.rcv_wnd_end);
+        segment.ack = self.rcv_nxt;
+        segment.window = (self.rcv_wnd_end - self.rcv_nxt).min(u64::from(u32::MAX)) as u32;
+        if config.timestamps {
+            segment.ts_echo = self.ts_recent;
+        }
+        if self.flags & ECHO_MARKS != 0 && config.ecn {
+            segment.flags.insert(Flags::ECE);
+        }
+        if config.m21 {
+            self.fill_m21(config, segment);
+        }
+        if self.out_of_order.is_some() {
+            self.fill_sack(config, segment);
+        }
+        if config.ecn_exact && self.before_change > 0 {
+            self.fill_before_change(segment);
+            return;
+        }
+        // tcp_event_ack_sent and tcp_event_data_sent.
+        if self.quick_acks > 0 {
+            self.quick_acks -= 1;
+            if self.quick_acks == 0 {
+                self.ato = ATO_MIN;
+            }
+        }
+        // The time-out is zero before the first data, so that nothing is an answer then.
+        let is_answer = (segment.payload > 0) & (now.get() - self.last_data_at < self.ato);
+        self.rcv_wup = self.rcv_nxt;
+        self.flags &= !(ACK_NOW | ACK_TIMER | PUSHED | PUSHED_AGAIN);
+        self.flags |= if is_answer { INTERACTIVE } else { 0 };
+        self.delayed_until = u64::MAX;
+    }
+
+    /// Writes M21TCP's options: the forward window, which switches lower, and the echo of the one received.
+    #[inline]
+    fn fill_m21(&self, config: &Config, segment: &mut Segment) {
+        if segment.payload > 0 || segment.flags.contains(Flags::SYN) {
+            segment.flags.insert(Flags::M21);
+            segment.m21_window = u32::MAX;
+        }
+        // A full segment has room for one option; the next bare ACK brings the echo.
+        let has_room =
+            segment.payload == 0 || u32::from(segment.payload) + M21_BYTES <= u32::from(config.mss);
+        if self.flags & M21_SEEN != 0 && has_room {
+            segment.flags.insert(Flags::M21_ECHO);
+            segment.m21_echo = self.m21_window;
+        }
+    }
+
+    /// Panics if an invariant does not hold. For tests.
+    pub(crate) fn check(&self) {
+        assert!(self.rcv_wup <= self.rcv_nxt, "acknowledged before it was received");
+        if let Some(store) = &self.out_of_order {
+            store.check(self.rcv_nxt);
+        }
+    }
+}

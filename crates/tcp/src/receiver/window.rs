@@ -1,0 +1,93 @@
+//! The receive window: its growth, and what the application's reading does to it.
+
+use fanin_units::Instant;
+
+use super::{ACK_TIMER, READS_AT_ONCE, Receiver};
+use crate::config::{Config, DelayedAck};
+use crate::rto::RttEstimator;
+
+impl Receiver {
+    /// Opens the window to its bound, as on a connection that has run for long.
+    pub(crate) fn open_fully(&mut self, config: &Config) {
+        self.window = config.receive_window;
+        self.window_max = self.window;
+        self.rcv_wnd_end = self.rcv_nxt + u64::from(self.window);
+        self.rcv_mss = config.mss;
+    }
+
+    /// Grows the window by two segments for each full one, up to the bound of the buffer (`tcp_grow_window`, simplified).
+    /// A window that grows is offered at once.
+    #[inline]
+    pub(super) fn grow_window(&mut self, config: &Config, now: Instant, payload: u16, rtt: &RttEstimator) {
+        if self.window < self.window_max {
+            self.window = (self.window + 2 * u32::from(payload)).min(self.window_max);
+            self.quick_acks |= 1;
+        }
+        if self.window_max < config.receive_window && now.get() >= self.growth_measured_until {
+            self.tune_buffer(config, now, rtt);
+        }
+    }
+
+    /// Sizes the buffer for twice what arrived in a round trip, and 16 segments (`tcp_rcv_space_adjust`).
+    fn tune_buffer(&mut self, config: &Config, now: Instant, rtt: &RttEstimator) {
+        if self.growth_measured_until > 0 {
+            let arrived = self.rcv_nxt - self.growth_measured_from;
+            let wanted =
+                (2 * arrived + 16 * u64::from(config.mss)).min(u64::from(config.receive_window)) as u32;
+            self.window_max = self.window_max.max(wanted);
+        }
+        self.growth_measured_from = self.rcv_nxt;
+        let span = rtt.smoothed(config).get().max(config.rtt_tick.get());
+        self.growth_measured_until = now.get() + span;
+    }
+
+    /// The right edge to offer now, rounded up to the window scale.
+    #[inline]
+    pub(super) fn window_to_offer(&self, config: &Config) -> u64 {
+        let unread = if self.flags & READS_AT_ONCE != 0 { 0 } else { self.rcv_nxt - self.read };
+        let free = u64::from(self.window.min(self.clamp)).saturating_sub(unread);
+        let rest = (1_u64 << config.window_scale) - 1;
+        let edge = self.rcv_nxt + ((free + rest) & !rest);
+        // RFC 9293 §3.8.6: what was offered is not withdrawn.
+        if config.shrink_window { edge } else { edge.max(self.rcv_wnd_end) }
+    }
+
+    /// Right edge of the window offered last (RCV.NXT + RCV.WND).
+    pub(crate) fn window_end(&self) -> u64 {
+        self.rcv_wnd_end
+    }
+
+    /// Bytes that the peer may still send by the window offered last.
+    pub(crate) fn offered(&self) -> u64 {
+        self.rcv_wnd_end.saturating_sub(self.rcv_nxt)
+    }
+
+    /// Bounds the window from now on.
+    pub(crate) fn set_window_clamp(&mut self, bytes: u32) {
+        self.clamp = bytes;
+    }
+
+    /// Whether received bytes count as read at once, or only when [`read`](Self::read) takes them.
+    pub(crate) fn set_reading(&mut self, at_once: bool) {
+        if self.flags & READS_AT_ONCE != 0 {
+            self.read = self.rcv_nxt;
+        }
+        self.flags = if at_once { self.flags | READS_AT_ONCE } else { self.flags & !READS_AT_ONCE };
+    }
+
+    /// The application reads `bytes` (`tcp_cleanup_rbuf`): sends an ACK if that doubles the window, or if everything is read
+    /// and a short segment ended it.
+    pub(crate) fn read(&mut self, config: &Config, bytes: u64) {
+        let before = self.offered();
+        self.read = (self.read + bytes).min(self.rcv_nxt);
+        let after = self.window_to_offer(config).saturating_sub(self.rcv_nxt);
+        let is_update = after >= 2 * before && after > before;
+        let is_all_read = self.read == self.rcv_nxt
+            && self.flags & ACK_TIMER != 0
+            && self.is_pushed()
+            && matches!(config.delayed_ack, DelayedAck::Linux { .. });
+        if is_update || is_all_read {
+            self.ack_now();
+        }
+    }
+}
