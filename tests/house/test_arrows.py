@@ -24,7 +24,7 @@ ALLOWED: dict[str, set[str]] = {
     "plan": {"units", "events", "queueing", "scenario"},
     "python": {"units", "scenario", "plan"},
     "sim": {"units", "dataflow", "events", "queueing", "report", "scenario", "tcp", "network"},
-    "testbed": {"message", "units", "dataflow", "events", "report", "scenario", "switch", "network", "node"},
+    "testbed": {"units", "dataflow", "events", "report", "scenario", "switch", "network", "node"},
     "reproduce": {"units", "report", "scenario", "sim"},
     "cli": {
         "units",

@@ -133,7 +133,7 @@ pub(crate) enum Failure {
     LiveSwitch(#[from] fanin_testbed::live::SwitchError),
     /// A barrier-synchronised workload does not run.
     #[error(transparent)]
-    Barrier(#[from] fanin_testbed::barrier::BarrierError),
+    Barrier(#[from] fanin_node::barrier::BarrierError),
     /// What a dead run left cannot be removed.
     #[error(transparent)]
     Ledger(#[from] fanin_testbed::LedgerError),

@@ -7,6 +7,7 @@
 //!   numbers connections;
 //! - [`wire`] and [`codec`] bring messages, [`data`] is what they carry, [`source`] where it comes from;
 //! - [`mod@unit`] and [`shared`] show events to processors, [`store`] brings them to disk, [`journal`] remembers;
+//! - [`barrier`] drives the barrier workloads;
 //! - [`launch`] runs a whole system from one command, [`result`](mod@result) and [`ideal`] make its figures, and [`audit`](mod@audit) proves that it
 //!   kept its promises.
 //!
@@ -16,6 +17,7 @@
 #![deny(unsafe_code)]
 
 pub mod audit;
+pub mod barrier;
 pub mod clock;
 pub mod codec;
 pub mod config;

@@ -7,7 +7,6 @@
 //!
 //! Linux only; all but [`check`] and [`leftovers`] need root (CAP_NET_ADMIN and CAP_SYS_ADMIN).
 
-pub mod barrier;
 mod check;
 mod inside;
 mod ip;

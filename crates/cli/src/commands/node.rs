@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use fanin_node::barrier;
 use fanin_node::config::{LogFormat, Role, System};
 use fanin_node::process::{Signals, run as run_process};
 use fanin_node::roles::processor;
-use fanin_testbed::barrier;
 
 use crate::failure::Failure;
 
@@ -71,11 +71,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     match arguments.role {
         RoleName::Aggregator => {
             let signals = Signals::install()?;
-            let system = barrier::System::load(&arguments.config)?;
+            let system = barrier::BarrierSystem::load(&arguments.config)?;
             return Ok(barrier::aggregate(&system, &signals.stop)?);
         }
         RoleName::Sender => {
-            let system = barrier::System::load(&arguments.config)?;
+            let system = barrier::BarrierSystem::load(&arguments.config)?;
             return Ok(barrier::send(&system, arguments.index.unwrap_or(0))?);
         }
         _ => {}

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use fanin_events::sizes::{self, EventSizes};
-use fanin_scenario::{Arrivals, Buffering, CongestionControl, Scenario, SizeModel};
+use fanin_scenario::{Arrivals, Buffering, CongestionControl, Scenario, SizeModel, machines};
 use fanin_units::{Rate, Ratio};
 
 use super::{Bench, BenchError, LiveNetwork, Part};
@@ -182,9 +182,7 @@ pub fn demand(scenario: &Scenario) -> f64 {
 /// The least time that a collection takes, in seconds: its data on the collector's link, headers left out.
 pub fn least_collection_s(scenario: &Scenario) -> f64 {
     let bytes = if scenario.is_barrier() {
-        (0..u64::from(scenario.workload.senders))
-            .map(|sender| crate::barrier::answer_bytes(scenario, sender) as f64)
-            .sum()
+        machines::request_size(scenario).block(scenario.workload.senders).get() as f64
     } else {
         fragment_bytes(scenario) * scenario.fragments_total() as f64
     };

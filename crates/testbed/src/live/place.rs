@@ -1,10 +1,11 @@
-//! Where the processes of an event-building system go: each into its host's namespace.
+//! Puts each process of a live system into the namespace of its host.
 
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::process::Command;
 
+use fanin_node::barrier::{BarrierPlace, BarrierRole};
 use fanin_node::config::Role;
 use fanin_node::launch::Placement;
 
@@ -41,5 +42,21 @@ impl Placement for Placed<'_> {
 
     fn command(&self, role: Role, index: u16, command: Command) -> Command {
         self.bench.place(Part::Role(role, index), command)
+    }
+}
+
+/// Each process of a barrier workload runs on its own host, and every sender listens at the same port.
+impl BarrierPlace for Bench {
+    fn address(&self, sender: u16) -> Option<SocketAddr> {
+        let host = self.network().host_of(Part::Sender(sender))?;
+        Some(SocketAddr::from((host.address, PORT_FIRST)))
+    }
+
+    fn command(&self, role: BarrierRole, command: Command) -> Command {
+        let part = match role {
+            BarrierRole::Aggregator => Part::Aggregator,
+            BarrierRole::Sender(index) => Part::Sender(index),
+        };
+        self.place(part, command)
     }
 }

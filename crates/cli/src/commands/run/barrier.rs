@@ -3,9 +3,10 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use fanin_node::barrier::{BARRIER_REQUEST_BYTES, BarrierLaunch, BarrierPlace, LiveBarrier, read_result};
 use fanin_node::launch::ended_cpu_seconds;
 use fanin_report::{Records, RunResult, Span, Speed};
-use fanin_testbed::barrier::{Launch, Live, told};
+use fanin_scenario::machines;
 use fanin_testbed::live::LiveNetwork;
 use fanin_units::{Bytes, Instant as Moment};
 
@@ -13,9 +14,6 @@ use super::measured::measured;
 use super::{Job, end_capture, finish, network, start_capture, summary_of, unrecorded};
 use crate::failure::Failure;
 use crate::{interrupt, summary};
-
-/// Bytes of a request.
-const REQUEST_BYTES: u64 = 64;
 
 pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     let (scenario, slow) = (&job.loaded.scenario, &job.slow.scenario);
@@ -29,8 +27,9 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
         tap.choose_all();
     }
     let program = std::env::current_exe()?;
-    let launch = Launch { loaded: &job.slow, folder: &folder, program: &program, bench: bench.as_ref() };
-    let mut live = Live::start(&launch)?;
+    let place = bench.as_ref().map(|bench| bench as &dyn BarrierPlace);
+    let launch = BarrierLaunch { loaded: &job.slow, folder: &folder, program: &program, place };
+    let mut live = LiveBarrier::start(&launch)?;
     let mut watch = bench.as_ref().map(|bench| bench.watch(slow)).transpose()?;
     if live.wait_ready(stop)? {
         measured(job, watch.as_mut(), |time, tick| Ok(live.work(time, stop, tick)?))?;
@@ -38,11 +37,16 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     live.finish(stop)?;
     drop(live);
     let captured = end_capture(job, tap)?;
-    let told = told(&folder, slow)?;
-    let mut observed = watch.map(|watch| watch.finish(told.start_unix_us)).transpose()?;
+    let result = read_result(&folder, slow)?;
+    let mut observed = watch.map(|watch| watch.finish(result.start_unix_us)).transpose()?;
     let queues = observed.as_mut().map_or_else(Vec::new, |observed| std::mem::take(&mut observed.queues));
-    let mut records =
-        Records { events: told.rows, queues, flows: told.flows, windows: told.windows, ..Records::default() };
+    let mut records = Records {
+        events: result.rows,
+        queues,
+        flows: result.flows,
+        windows: result.windows,
+        ..Records::default()
+    };
     if let Some(carried) = &job.carried {
         carried.rescale(&mut records);
     }
@@ -52,10 +56,10 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
         network::fill(job, &mut summary, observed);
     }
     let network = LiveNetwork::of(scenario)?;
-    let answers = (0..u64::from(scenario.workload.senders))
-        .map(|sender| fanin_testbed::barrier::answer_bytes(scenario, sender));
+    let (senders, request_size) = (scenario.workload.senders, machines::request_size(scenario));
+    let answers = (0..senders).map(|sender| request_size.answer(sender, senders).get());
     let shortest = answers.clone().min().unwrap_or(0);
-    let ideal = network.ideal(scenario, fanin_units::Duration::ZERO, REQUEST_BYTES, shortest)?;
+    let ideal = network.ideal(scenario, fanin_units::Duration::ZERO, BARRIER_REQUEST_BYTES, shortest)?;
     let (payload, wire) =
         answers.fold((0, 0), |(payload, wire), bytes| (payload + bytes, wire + ideal.wire_bytes(bytes)));
     let least = ideal.time(wire);
@@ -76,7 +80,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     let whole = from + scenario.run.duration;
     let until = if stopped { whole.min(Moment::new(last.max(from.get()))) } else { whole };
     summary.fill_requests(&records.events, Span { from, until }, 1);
-    summary.tcp = Some(told.tcp);
+    summary.tcp = Some(result.tcp);
     summary.speed = Some(Speed {
         wall_s: Some(began.elapsed().as_secs_f64()),
         cpu_s: Some(ended_cpu_seconds() - cpu),

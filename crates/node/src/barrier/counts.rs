@@ -1,24 +1,24 @@
-//! What the kernel counts of a connection, in the form that a sender writes down.
+//! The kernel's counts of a connection, in the form that a sender writes down.
 
 use std::io;
 use std::os::fd::AsFd;
 
 use serde::{Deserialize, Serialize};
 
-/// Some of [`fanin_message::TcpInfo`], as sums since the connection began. What an older kernel does not count is zero.
+/// Some of [`fanin_message::TcpInfo`], as sums since the connection began. Counts that an older kernel lacks are zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct TcpInfo {
+pub struct TcpCounts {
     /// Segments with payload sent, retransmissions included.
     pub segments: u64,
     /// Segments sent again.
     pub retransmits: u64,
-    /// Time-outs.
+    /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Segments that the receiver said it had already (RFC 2883).
+    /// Segments that the receiver reported as duplicates (RFC 2883).
     pub duplicates: u64,
     /// Payload bytes acknowledged.
     pub acked_bytes: u64,
-    /// Congestion window now, segments.
+    /// Congestion window, segments.
     pub cwnd: u64,
     /// Smoothed round-trip time, microseconds.
     pub rtt_us: u64,
@@ -26,11 +26,11 @@ pub struct TcpInfo {
     pub rtt_min_us: u64,
 }
 
-impl TcpInfo {
-    /// Of a connection.
+impl TcpCounts {
+    /// The counts of a connection.
     ///
     /// # Errors
-    /// If it is none.
+    /// If the socket has no TCP connection.
     pub fn of(socket: &impl AsFd) -> io::Result<Self> {
         let info = fanin_message::TcpInfo::of(socket)?;
         Ok(Self {
@@ -45,7 +45,7 @@ impl TcpInfo {
         })
     }
 
-    /// What was counted since `earlier`; windows and times stay those of now.
+    /// Counts since `earlier`; window and round-trip times stay the present ones.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Self {
         Self {
@@ -71,13 +71,13 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut receiver, _) = listener.accept().unwrap();
-        let before = TcpInfo::of(&sender).unwrap();
+        let before = TcpCounts::of(&sender).unwrap();
         sender.write_all(&[7; 5000]).unwrap();
         receiver.read_exact(&mut [0; 5000]).unwrap();
         receiver.write_all(&[1]).unwrap();
         // The byte carries the acknowledgement of all that was sent.
         sender.read_exact(&mut [0]).unwrap();
-        let info = TcpInfo::of(&sender).unwrap().since(before);
+        let info = TcpCounts::of(&sender).unwrap().since(before);
         assert_eq!((info.acked_bytes, info.retransmits, info.timeouts), (5000, 0, 0));
         assert!(info.segments > 0 && info.cwnd > 0 && info.rtt_us > 0, "{info:?}");
     }

@@ -1,51 +1,50 @@
-//! What the processes are told: the scenario, and where the senders are.
+//! The file that names a workload's scenario and its senders.
 
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use fanin_scenario::{Scenario, WorkloadKind};
+use fanin_scenario::Scenario;
 use serde::{Deserialize, Serialize};
 
-use super::BarrierError;
+use super::error::BarrierError;
 
-/// The file.
+/// The content of the file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct BarrierFile {
     /// A preset, or a file beside this one.
     scenario: String,
     /// Overrides, as with `--set`.
     #[serde(default)]
     set: Vec<String>,
-    /// Where results go.
+    /// The folder for results, relative to this file.
     #[serde(default)]
     folder: PathBuf,
-    /// Where each sender listens.
+    /// The address of each sender.
     senders: Vec<SocketAddr>,
 }
 
-/// A workload's processes.
+/// A barrier workload with the addresses of its senders.
 #[derive(Debug, Clone)]
-pub struct System {
-    /// What they do.
+pub struct BarrierSystem {
+    /// The workload.
     pub scenario: Scenario,
-    /// Where they write.
+    /// The folder that its processes write into.
     pub folder: PathBuf,
-    /// Where each sender listens.
+    /// The address of each sender.
     pub senders: Vec<SocketAddr>,
 }
 
-impl System {
+impl BarrierSystem {
     /// Reads the file and the scenario that it names.
     ///
     /// # Errors
-    /// What is wrong with them, and where.
+    /// Every mistake in them, with its place.
     pub fn load(path: &Path) -> Result<Self, BarrierError> {
-        let text = fs::read_to_string(path)
-            .map_err(|source| BarrierError::File { path: path.to_owned(), source })?;
+        let text = fs::read_to_string(path).map_err(|source| BarrierError::file(path, source))?;
         let garbled = |text: String| BarrierError::Garbled { path: path.to_owned(), text };
-        let file: File = toml::from_str(&text).map_err(|error| garbled(error.to_string()))?;
+        let file: BarrierFile = toml::from_str(&text).map_err(|error| garbled(error.to_string()))?;
         let beside = path.parent().unwrap_or(Path::new(""));
         let scenario_path = beside.join(&file.scenario);
         let source = if scenario_path.is_file() {
@@ -69,32 +68,15 @@ impl System {
         Ok(Self { scenario, folder: beside.join(&file.folder), senders: file.senders })
     }
 
-    /// A file that [`Self::load`] reads; `scenario` lies beside it.
+    /// The text of a file that [`Self::load`] reads; `scenario` is in the same folder.
     pub fn text(scenario: &str, senders: &[SocketAddr]) -> String {
-        let file = File {
+        let file = BarrierFile {
             scenario: scenario.to_owned(),
             set: Vec::new(),
             folder: PathBuf::new(),
             senders: senders.to_vec(),
         };
         toml::to_string(&file).expect("text, numbers and lists are TOML")
-    }
-
-    /// What a sender answers each request with, bytes.
-    pub fn answer_bytes(&self, sender: u64) -> u64 {
-        answer_bytes(&self.scenario, sender)
-    }
-}
-
-/// What a sender of a scenario answers each request with, bytes; where a block does not divide, the first ones answer a
-/// byte more.
-pub fn answer_bytes(scenario: &Scenario, sender: u64) -> u64 {
-    let size = scenario.workload.request_size.get();
-    if scenario.workload.kind == WorkloadKind::FixedBlock {
-        let senders = u64::from(scenario.workload.senders);
-        size / senders + u64::from(sender < size % senders)
-    } else {
-        size
     }
 }
 
@@ -103,29 +85,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_is_shared_out_whole() {
-        let sets = ["workload.kind=fixed-block", "workload.request_size=1003 B", "workload.senders=4"];
-        let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
-        let scenario = fanin_scenario::load("incast", &sets).unwrap().scenario;
-        assert_eq!(
-            (0..4).map(|sender| answer_bytes(&scenario, sender)).collect::<Vec<_>>(),
-            [251, 251, 251, 250]
-        );
-    }
-
-    #[test]
     fn a_file_must_name_every_sender() {
         let folder = std::env::temp_dir().join(format!("fanin-barrier-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("barrier.toml");
         let senders: Vec<SocketAddr> = (0..16).map(|n| SocketAddr::from(([10, 0, 0, n], 7000))).collect();
-        fs::write(&path, System::text("incast", &senders)).unwrap();
-        assert_eq!(System::load(&path).unwrap().senders, senders);
-        fs::write(&path, System::text("incast", &senders[1..])).unwrap();
-        let error = System::load(&path).unwrap_err().to_string();
+        fs::write(&path, BarrierSystem::text("incast", &senders)).unwrap();
+        assert_eq!(BarrierSystem::load(&path).unwrap().senders, senders);
+        fs::write(&path, BarrierSystem::text("incast", &senders[1..])).unwrap();
+        let error = BarrierSystem::load(&path).unwrap_err().to_string();
         assert!(error.contains("names 15, and the scenario has 16"), "{error}");
-        fs::write(&path, System::text("replay", &senders)).unwrap();
-        let error = System::load(&path).unwrap_err().to_string();
+        fs::write(&path, BarrierSystem::text("replay", &senders)).unwrap();
+        let error = BarrierSystem::load(&path).unwrap_err().to_string();
         assert!(error.contains("fixed-fragment"), "{error}");
         fs::remove_dir_all(&folder).unwrap();
     }

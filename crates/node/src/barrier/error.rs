@@ -1,0 +1,125 @@
+//! Why a barrier workload does not run.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// A process of a barrier workload cannot work, or its files cannot be read.
+#[derive(Debug, Error)]
+pub enum BarrierError {
+    /// A file cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A file has the wrong content.
+    #[error("{}: {text}", path.display())]
+    Garbled {
+        /// The file.
+        path: PathBuf,
+        /// The mistake, its place, and the correct form.
+        text: String,
+    },
+    /// The traced windows cannot be read.
+    #[error(transparent)]
+    Trace(#[from] crate::trace::TraceError),
+    /// The scenario is wrong.
+    #[error(transparent)]
+    Scenario(#[from] fanin_scenario::Errors),
+    /// The aggregator cannot work with these settings.
+    #[error(transparent)]
+    Settings(#[from] fanin_dataflow::AggregatorError),
+    /// There is no such sender.
+    #[error("there is no sender {got}; the workload has {count}, numbered from 0")]
+    NoSuchSender {
+        /// The number given.
+        got: u16,
+        /// The number of senders.
+        count: usize,
+    },
+    /// A connection cannot be made or used.
+    #[error("{action} {address}: {source}")]
+    Network {
+        /// What failed.
+        action: &'static str,
+        /// The other end.
+        address: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The other end sent something else than requests, or a longer answer than was requested.
+    #[error("{address} does not follow the protocol of a barrier workload: {why}")]
+    Protocol {
+        /// The other end.
+        address: String,
+        /// The mistake.
+        why: &'static str,
+    },
+    /// A sender closed its connection.
+    #[error("the sender at {address} closed its connection in round {round}")]
+    Gone {
+        /// The sender.
+        address: String,
+        /// The round in progress.
+        round: u64,
+    },
+    /// No byte arrived for `run.stall_limit`.
+    #[error(
+        "{answered} of {senders} senders have answered round {round}, and no byte arrived for {seconds} s"
+    )]
+    Stalled {
+        /// Senders that have answered.
+        answered: u32,
+        /// All senders.
+        senders: usize,
+        /// The round in progress.
+        round: u64,
+        /// The limit, in seconds.
+        seconds: u64,
+    },
+    /// A process ended too early.
+    #[error("{process} ended ({status}); its log:\n{log}")]
+    Ended {
+        /// The process.
+        process: String,
+        /// Its exit status.
+        status: String,
+        /// Its log.
+        log: String,
+    },
+    /// A process cannot be started.
+    #[error("cannot start {process}: {source}")]
+    Spawn {
+        /// The process.
+        process: String,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+impl BarrierError {
+    /// Whether the same command fails again: a setting or a file is wrong.
+    pub const fn is_permanent(&self) -> bool {
+        matches!(
+            self,
+            Self::File { .. }
+                | Self::Garbled { .. }
+                | Self::Trace(_)
+                | Self::Scenario(_)
+                | Self::Settings(_)
+                | Self::NoSuchSender { .. }
+        )
+    }
+
+    pub(super) fn file(path: &Path, source: io::Error) -> Self {
+        Self::File { path: path.to_owned(), source }
+    }
+
+    pub(super) fn network(action: &'static str, address: &impl ToString, source: io::Error) -> Self {
+        Self::Network { action, address: address.to_string(), source }
+    }
+}

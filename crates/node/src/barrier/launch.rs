@@ -1,0 +1,289 @@
+//! All processes of a barrier workload from one command.
+
+use std::fs::{self, File};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use fanin_scenario::Loaded;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::config::BarrierSystem;
+use super::error::BarrierError;
+use super::result::{AGGREGATOR_FILE, STARTED_FILE, sender_file};
+use crate::clock::std_duration;
+use crate::roles::processor::PARENT;
+
+/// The longest time from the start of the processes to the first round.
+const READY_MAX: Duration = Duration::from_secs(30);
+/// Time beyond the stall limit, until the aggregator is ended by force.
+const END_MARGIN: Duration = Duration::from_secs(5);
+const TURN: Duration = Duration::from_millis(20);
+
+/// A process of a barrier workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BarrierRole {
+    /// The one that requests.
+    Aggregator,
+    /// One that answers, by its number.
+    Sender(u16),
+}
+
+impl BarrierRole {
+    /// The name of the process in messages and files.
+    fn process(self) -> String {
+        match self {
+            Self::Aggregator => "aggregator".to_owned(),
+            Self::Sender(index) => format!("sender-{index}"),
+        }
+    }
+}
+
+/// The network that the processes run in.
+pub trait BarrierPlace: std::fmt::Debug {
+    /// The address at which a sender listens; `None` if the network has no host for it.
+    fn address(&self, sender: u16) -> Option<SocketAddr>;
+
+    /// Makes `command`, which is complete otherwise, run on the host of this process.
+    fn command(&self, role: BarrierRole, command: Command) -> Command;
+}
+
+/// A workload to start.
+#[derive(Debug)]
+pub struct BarrierLaunch<'a> {
+    /// Its scenario.
+    pub loaded: &'a Loaded,
+    /// An existing folder for its files.
+    pub folder: &'a Path,
+    /// The `fanin` program.
+    pub program: &'a Path,
+    /// The network that it runs in; `None`: the loopback of this machine.
+    pub place: Option<&'a dyn BarrierPlace>,
+}
+
+/// A running workload. Its processes end with it.
+#[derive(Debug)]
+pub struct LiveBarrier {
+    folder: PathBuf,
+    senders: Vec<BarrierProcess>,
+    aggregator: BarrierProcess,
+    stall: Duration,
+}
+
+#[derive(Debug)]
+struct BarrierProcess {
+    name: String,
+    child: Child,
+}
+
+impl BarrierProcess {
+    /// `Some` once it has ended: whether it succeeded, and its exit status.
+    fn ended(&mut self) -> Option<(bool, String)> {
+        let status = self.child.try_wait().ok()??;
+        Some((status.success(), status.to_string()))
+    }
+}
+
+impl LiveBarrier {
+    /// Starts all senders, then the aggregator.
+    ///
+    /// # Errors
+    /// If a file or process cannot be made; no process runs then.
+    pub fn start(launch: &BarrierLaunch<'_>) -> Result<Self, BarrierError> {
+        let folder =
+            launch.folder.canonicalize().map_err(|source| BarrierError::file(launch.folder, source))?;
+        let write = |name: &str, text: &str| {
+            let path = folder.join(name);
+            fs::write(&path, text).map_err(|source| BarrierError::file(&path, source)).map(|()| path)
+        };
+        for stale in [STARTED_FILE, AGGREGATOR_FILE] {
+            let _ = fs::remove_file(folder.join(stale));
+        }
+        write("scenario.toml", &launch.loaded.to_toml())?;
+        let count = launch.loaded.scenario.workload.senders as u16;
+        let addresses = addresses(launch, count)?;
+        let config = write("barrier.toml", &BarrierSystem::text("scenario.toml", &addresses))?;
+        let mut senders = Vec::new();
+        for index in 0..count {
+            for stale in [sender_file(index.into()), format!("sender-{index}.windows")] {
+                let _ = fs::remove_file(folder.join(stale));
+            }
+            match spawn(launch, &folder, BarrierRole::Sender(index), &config) {
+                Ok(process) => senders.push(process),
+                Err(error) => {
+                    end(&mut senders);
+                    return Err(error);
+                }
+            }
+        }
+        match spawn(launch, &folder, BarrierRole::Aggregator, &config) {
+            Ok(aggregator) => {
+                let stall = std_duration(launch.loaded.scenario.run.stall_limit);
+                Ok(Self { folder, senders, aggregator, stall })
+            }
+            Err(error) => {
+                end(&mut senders);
+                Err(error)
+            }
+        }
+    }
+
+    /// Waits until the first round begins; `false` if `stop` was set.
+    ///
+    /// # Errors
+    /// If a process ends.
+    pub fn wait_ready(&mut self, stop: &AtomicBool) -> Result<bool, BarrierError> {
+        let until = Instant::now() + READY_MAX;
+        while !self.folder.join(STARTED_FILE).exists() {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            self.check()?;
+            if Instant::now() >= until {
+                let status = format!("still waiting after {} s", READY_MAX.as_secs());
+                return Err(self.ended(&self.aggregator.name, status));
+            }
+            std::thread::sleep(TURN);
+        }
+        Ok(true)
+    }
+
+    /// Lets it work for `time`; `tick` receives the time since then. Returns early if `stop` is set.
+    ///
+    /// # Errors
+    /// If a process fails.
+    pub fn work(
+        &mut self,
+        time: Duration,
+        stop: &AtomicBool,
+        tick: &dyn Fn(Duration),
+    ) -> Result<(), BarrierError> {
+        let start = Instant::now();
+        while start.elapsed() < time && !stop.load(Ordering::Relaxed) && self.aggregator.ended().is_none() {
+            self.check()?;
+            tick(start.elapsed());
+            std::thread::sleep(TURN.min(time.saturating_sub(start.elapsed())));
+        }
+        Ok(())
+    }
+
+    /// Waits until the last round is over and all processes have written their results.
+    ///
+    /// # Errors
+    /// If a process fails.
+    pub fn finish(&mut self, stop: &AtomicBool) -> Result<(), BarrierError> {
+        let until = Instant::now() + self.stall + END_MARGIN;
+        let mut is_signalled = false;
+        loop {
+            if let Some((is_success, status)) = self.aggregator.ended() {
+                if is_success {
+                    break;
+                }
+                return Err(self.ended(&self.aggregator.name, status));
+            }
+            if (stop.load(Ordering::Relaxed) || Instant::now() >= until) && !is_signalled {
+                is_signalled = true;
+                signal(&self.aggregator.child, Signal::TERM);
+            }
+            if Instant::now() >= until + END_MARGIN {
+                let _ = self.aggregator.child.kill();
+            }
+            std::thread::sleep(TURN);
+        }
+        let until = Instant::now() + END_MARGIN;
+        for place in 0..self.senders.len() {
+            while Instant::now() < until && self.senders[place].ended().is_none() {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        }
+        self.check()
+    }
+
+    /// Fails if a process has failed.
+    fn check(&mut self) -> Result<(), BarrierError> {
+        for place in 0..self.senders.len() {
+            if let Some((false, status)) = self.senders[place].ended() {
+                return Err(self.ended(&self.senders[place].name, status));
+            }
+        }
+        match self.aggregator.ended() {
+            Some((false, status)) => Err(self.ended(&self.aggregator.name, status)),
+            _ => Ok(()),
+        }
+    }
+
+    fn ended(&self, process: &str, status: String) -> BarrierError {
+        let log = fs::read_to_string(log(&self.folder, process)).unwrap_or_default().trim_end().to_owned();
+        BarrierError::Ended { process: process.to_owned(), status, log }
+    }
+}
+
+impl Drop for LiveBarrier {
+    fn drop(&mut self) {
+        let _ = self.aggregator.child.kill();
+        let _ = self.aggregator.child.wait();
+        end(&mut self.senders);
+    }
+}
+
+fn end(processes: &mut [BarrierProcess]) {
+    for process in processes {
+        let _ = process.child.kill();
+        let _ = process.child.wait();
+    }
+}
+
+fn signal(child: &Child, signal: Signal) {
+    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        // The child is not waited for yet, so that its number is still its own.
+        let _ = kill_process(pid, signal);
+    }
+}
+
+fn log(folder: &Path, process: &str) -> PathBuf {
+    folder.join("log").join(format!("{process}.log"))
+}
+
+fn addresses(launch: &BarrierLaunch<'_>, count: u16) -> Result<Vec<SocketAddr>, BarrierError> {
+    let fail = |source| BarrierError::network("cannot listen at", &Ipv4Addr::LOCALHOST, source);
+    if let Some(place) = launch.place {
+        let missing = || fail(io::Error::new(io::ErrorKind::NotFound, "the network has too few hosts"));
+        return (0..count).map(|sender| place.address(sender).ok_or_else(missing)).collect();
+    }
+    // All are held until all are chosen, so that each port is chosen once.
+    let held: io::Result<Vec<TcpListener>> =
+        (0..count).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).collect();
+    held.and_then(|held| held.iter().map(TcpListener::local_addr).collect()).map_err(fail)
+}
+
+fn spawn(
+    launch: &BarrierLaunch<'_>,
+    folder: &Path,
+    role: BarrierRole,
+    config: &Path,
+) -> Result<BarrierProcess, BarrierError> {
+    let name = role.process();
+    let fail = |source| BarrierError::Spawn { process: name.clone(), source };
+    let path = log(folder, &name);
+    fs::create_dir_all(folder.join("log")).map_err(fail)?;
+    let log = File::create(path).map_err(fail)?;
+    let mut command = Command::new(launch.program);
+    command.arg("node");
+    match role {
+        BarrierRole::Aggregator => command.arg("aggregator").arg(config),
+        BarrierRole::Sender(index) => command.arg("sender").arg(config).args(["--index", &index.to_string()]),
+    };
+    command.env(PARENT, std::process::id().to_string());
+    command.stdin(Stdio::null()).stdout(log.try_clone().map_err(fail)?).stderr(log);
+    // Ctrl-C reaches the parent alone, which stops the others in order.
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let mut command = match launch.place {
+        Some(place) => place.command(role, command),
+        None => command,
+    };
+    let child = command.spawn().map_err(fail)?;
+    Ok(BarrierProcess { name, child })
+}

@@ -1,0 +1,111 @@
+//! The files that the processes of a barrier workload write at the end of a run, and the figures made from them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use fanin_report::{EventRow, FlowRow, Outcome, Tcp, WindowRow};
+use fanin_scenario::{Scenario, machines};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::counts::TcpCounts;
+use super::error::BarrierError;
+use crate::trace::windows;
+
+/// The file that appears when the first round begins.
+pub(super) const STARTED_FILE: &str = "aggregator.started";
+/// The file with an [`AggregatorResult`].
+pub(super) const AGGREGATOR_FILE: &str = "aggregator.json";
+
+/// The name of the file with a [`SenderResult`].
+pub(super) fn sender_file(index: u64) -> String {
+    format!("sender-{index}.json")
+}
+
+/// The rounds of an aggregator.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct AggregatorResult {
+    /// When the first round began, microseconds since 1970 began.
+    pub start_unix_us: u64,
+    /// Beginning and end of each completed round, picoseconds since the first began.
+    pub rounds: Vec<(u64, u64)>,
+}
+
+/// The kernel's counts of a sender's connection.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SenderResult {
+    /// Counts since the first measured round.
+    pub info: TcpCounts,
+    /// Rounds with retransmission timeouts, and the number of timeouts in each.
+    pub timeouts: Vec<(u64, u64)>,
+}
+
+/// The figures of a run of a barrier workload.
+#[derive(Debug, Clone, Default)]
+pub struct BarrierResult {
+    /// One row a round; times count from the first.
+    pub rows: Vec<EventRow>,
+    /// One row a sender, of the measured rounds.
+    pub flows: Vec<FlowRow>,
+    /// Windows of the connections that `record.windows` names.
+    pub windows: Vec<WindowRow>,
+    /// All connections together; what the kernel does not count is absent.
+    pub tcp: Tcp,
+    /// When the first round began, microseconds since 1970 began.
+    pub start_unix_us: u64,
+}
+
+/// Reads the files that the processes of a run wrote into its folder.
+///
+/// # Errors
+/// If a file is missing or garbled.
+pub fn read_result(folder: &Path, scenario: &Scenario) -> Result<BarrierResult, BarrierError> {
+    let rounds: AggregatorResult = read(&folder.join(AGGREGATOR_FILE))?;
+    let senders = scenario.workload.senders;
+    let block = machines::request_size(scenario).block(senders).get();
+    let mut timeouts: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut flows = Vec::new();
+    for index in 0..u64::from(senders) {
+        let sent: SenderResult = read(&folder.join(sender_file(index)))?;
+        for (round, count) in sent.timeouts {
+            *timeouts.entry(round).or_default() += count;
+        }
+        flows.push(FlowRow {
+            flow: index,
+            source: Arc::from(format!("readout:{index}")),
+            destination: Arc::from("collector:0"),
+            acked_bytes: sent.info.acked_bytes,
+            segments: sent.info.segments,
+            retransmits: sent.info.retransmits,
+            timeouts: Some(sent.info.timeouts),
+            fast_retransmits: None,
+            spurious_retransmits: Some(sent.info.duplicates),
+            cwnd_packets_max: None,
+            rtt_min_ps: Some(sent.info.rtt_min_us * 1_000_000),
+            rtt_smoothed_ps: Some(sent.info.rtt_us * 1_000_000),
+        });
+    }
+    let tcp = fanin_report::tcp(&flows);
+    let row = |(round, &(start, end)): (u64, &(u64, u64))| EventRow {
+        id: round,
+        size_bytes: block,
+        assigned_ps: start,
+        first_request_ps: Some(start),
+        last_byte_ps: Some(end),
+        collection_time_ps: Some(end - start),
+        timeouts: timeouts.get(&round).copied().unwrap_or_default(),
+        outcome: Outcome::Collected,
+        ..EventRow::default()
+    };
+    let rows = (0..).zip(&rounds.rounds).map(row).collect();
+    let start_unix_us = rounds.start_unix_us;
+    Ok(BarrierResult { rows, flows, windows: windows(folder, start_unix_us)?, tcp, start_unix_us })
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Result<T, BarrierError> {
+    let bytes = fs::read(path).map_err(|source| BarrierError::file(path, source))?;
+    serde_json::from_slice(&bytes)
+        .map_err(|error| BarrierError::Garbled { path: path.to_owned(), text: error.to_string() })
+}

@@ -1,0 +1,167 @@
+//! The sender's process: serves one aggregator, driven by the state machine of `fanin_dataflow`.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant as StdInstant;
+
+use fanin_dataflow::{BarrierMessage, BarrierSender, BarrierSenderConfig, Peer};
+use fanin_scenario::machines;
+
+use super::config::BarrierSystem;
+use super::counts::TcpCounts;
+use super::error::BarrierError;
+use super::request::{REQUEST_BYTES, decode};
+use super::result::{SenderResult, sender_file};
+use crate::clock::ProcessClock;
+use crate::trace::{self, Trace};
+
+/// The aggregator, as the state machine knows it.
+const AGGREGATOR: Peer = Peer::Collector(0);
+
+/// Lets the kernel round sleeps of this thread up by 1 ns instead of 50 us.
+fn sleep_exactly() {
+    // Without it answers are a little later than drawn.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+}
+
+/// Serves one aggregator until it closes the connection, and writes a [`SenderResult`] into `sender-N.json` of the folder.
+///
+/// # Errors
+/// [`BarrierError`].
+pub fn send(system: &BarrierSystem, index: u16) -> Result<(), BarrierError> {
+    let count = system.senders.len();
+    let address =
+        *system.senders.get(usize::from(index)).ok_or(BarrierError::NoSuchSender { got: index, count })?;
+    let network = |action| move |source| BarrierError::network(action, &address, source);
+    let listener = TcpListener::bind(address).map_err(network("cannot listen at"))?;
+    sleep_exactly();
+    let (stream, from) = listener.accept().map_err(network("cannot accept a connection at"))?;
+    drop(listener);
+    stream.set_nodelay(true).map_err(network("cannot set up the connection to"))?;
+    let result = if system.scenario.record.windows.contains(&index.into()) {
+        serve_traced(system, index, &stream, from)
+    } else {
+        serve(system, index, &stream, from)
+    }?;
+    let path = system.folder.join(sender_file(index.into()));
+    let text = serde_json::to_vec(&result).expect("numbers are JSON");
+    fs::write(&path, text).map_err(|source| BarrierError::file(&path, source))
+}
+
+/// As [`serve`], while a second thread traces the connection's windows.
+fn serve_traced(
+    system: &BarrierSystem,
+    index: u16,
+    stream: &TcpStream,
+    from: SocketAddr,
+) -> Result<SenderResult, BarrierError> {
+    let mut trace = Trace::open(&system.folder, &format!("sender-{index}"))
+        .map_err(|source| BarrierError::file(&system.folder, source))?;
+    let every = trace::interval(&system.scenario.record);
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let tracer = scope.spawn(|| {
+            sleep_exactly();
+            while !ended.load(Ordering::Relaxed) {
+                if let Ok(info) = fanin_message::TcpInfo::of(stream) {
+                    trace.handle_sample(index.into(), &info);
+                }
+                std::thread::park_timeout(every);
+            }
+            trace.flush();
+        });
+        let result = serve(system, index, stream, from);
+        ended.store(true, Ordering::Relaxed);
+        tracer.thread().unpark();
+        result
+    })
+}
+
+fn serve(
+    system: &BarrierSystem,
+    index: u16,
+    mut stream: &TcpStream,
+    from: SocketAddr,
+) -> Result<SenderResult, BarrierError> {
+    let (scenario, clock) = (&system.scenario, ProcessClock::start());
+    let answer = machines::request_size(scenario).answer(index.into(), scenario.workload.senders);
+    let mut sender = BarrierSender::new(BarrierSenderConfig {
+        answer,
+        service_delay_max: scenario.workload.service_delay_max,
+        seed: scenario.run.seed ^ (u64::from(index) + 1) << 32,
+    });
+    sender.handle_connected(clock.now(), AGGREGATOR);
+    let network = |action| move |source| BarrierError::network(action, &from, source);
+    let protocol = |why| BarrierError::Protocol { address: from.to_string(), why };
+    let count =
+        || TcpCounts::of(stream).map_err(network("cannot read the kernel's counts of the connection to"));
+    let block = vec![0x5a_u8; answer.get() as usize];
+    let mut timeouts = RoundTimeouts { last: count()?.timeouts, round: None, counted: Vec::new() };
+    let mut base = None;
+    let mut bytes = [0; REQUEST_BYTES];
+    // The aggregator closes the connection after the last round.
+    while stream.read_exact(&mut bytes).is_ok() {
+        let now = clock.now();
+        let message = decode(&bytes).ok_or_else(|| protocol("it sent something else than a request"))?;
+        sender.handle_message(now, AGGREGATOR, message).map_err(|error| protocol(error.why))?;
+        let counts = count()?;
+        timeouts.handle_count(counts.timeouts);
+        if let BarrierMessage::Request { round, is_measured } = message {
+            timeouts.round = Some(round);
+            if is_measured && base.is_none() {
+                base = Some(counts);
+            }
+        }
+        while let Some(due) = sender.poll_deadline() {
+            if let Some(due) = clock.system(due) {
+                std::thread::sleep(due.saturating_duration_since(StdInstant::now()));
+            }
+            sender.handle_deadline(clock.now());
+        }
+        while let Some((_, message)) = sender.poll_transmit() {
+            let size = message.wire_bytes().get() as usize;
+            stream.write_all(&block[..size]).map_err(network("cannot send the answer to"))?;
+        }
+    }
+    let counts = count()?;
+    timeouts.handle_count(counts.timeouts);
+    Ok(SenderResult { info: counts.since(base.unwrap_or(counts)), timeouts: timeouts.counted })
+}
+
+/// The kernel's count of retransmission timeouts, split by round.
+struct RoundTimeouts {
+    last: u64,
+    /// The round of the last request.
+    round: Option<u64>,
+    counted: Vec<(u64, u64)>,
+}
+
+impl RoundTimeouts {
+    /// The count at the end of the round in progress.
+    fn handle_count(&mut self, count: u64) {
+        let more = count.saturating_sub(self.last);
+        self.last = count;
+        if let (Some(round), 1..) = (self.round, more) {
+            self.counted.push((round, more));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts_belong_to_the_round_in_progress() {
+        let mut timeouts = RoundTimeouts { last: 3, round: None, counted: Vec::new() };
+        timeouts.handle_count(4);
+        timeouts.round = Some(0);
+        timeouts.handle_count(4);
+        timeouts.round = Some(1);
+        timeouts.handle_count(6);
+        assert_eq!(timeouts.counted, [(1, 2)]);
+    }
+}
