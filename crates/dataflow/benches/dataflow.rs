@@ -6,8 +6,8 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use fanin_dataflow::{
-    Arrivals, ClearConfig, Collector, CollectorConfig, Delay, Discipline, Message, Peer, Policy, Readout,
-    ReadoutConfig, Selection, Step, Supervisor, SupervisorConfig, TieBreak, UniformSource, UnitModel,
+    Arrivals, ClearConfig, Collector, CollectorConfig, CreditDiscipline, Delay, Message, Peer, Policy,
+    Readout, ReadoutConfig, Selection, Step, Supervisor, SupervisorConfig, UniformSource, UnitModel,
 };
 use fanin_units::{Bytes, Duration, Frequency, Instant, Ratio};
 
@@ -25,16 +25,17 @@ struct Rack {
 }
 
 impl Rack {
-    fn new(policy: Policy, discipline: Discipline) -> Self {
+    fn new(policy: Policy, discipline: CreditDiscipline) -> Self {
         let step = Step {
             collect: Selection::Rest,
-            processing: Delay::Constant(Duration::from_millis(100)),
+            processing_time: Delay::Constant(Duration::from_millis(100)),
             accept: Ratio::ZERO,
         };
         let supervisor = SupervisorConfig {
             units: vec![24; COLLECTORS],
             readouts: READOUTS as u16,
-            arrivals: Arrivals::Periodic(Frequency::new(1_000_000)),
+            arrivals: Arrivals::Periodic,
+            rate: Frequency::new(1_000_000),
             policy,
             result: Bytes::new(1_000),
             ..SupervisorConfig::default()
@@ -49,7 +50,7 @@ impl Rack {
             ..CollectorConfig::default()
         };
         let readout = ReadoutConfig {
-            response: Delay::Constant(Duration::from_micros(200)),
+            response_delay: Delay::Constant(Duration::from_micros(200)),
             ..ReadoutConfig::default()
         };
         let source = UniformSource { fragment: Bytes::new(1_100) };
@@ -137,13 +138,13 @@ fn rack(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("rack");
     // 160 requests, 160 answers, one assignment and one report an event; clears come on top.
     group.throughput(Throughput::Elements(322));
-    let balance = Policy::NodeLoadBalancing(TieBreak::Rotating);
+    let balance = Policy::NodeLoadBalancing;
     for (name, policy, discipline) in [
-        ("node-round-robin/fifo", Policy::NodeRoundRobin, Discipline::Fifo),
-        ("node-load-balancing/fifo", balance, Discipline::Fifo),
-        ("random/round-robin", Policy::Random, Discipline::RoundRobin),
-        ("random/smallest-remaining", Policy::Random, Discipline::SmallestRemaining),
-        ("random/skip-over", Policy::Random, Discipline::SkipOver),
+        ("node-round-robin/fifo", Policy::NodeRoundRobin, CreditDiscipline::Fifo),
+        ("node-load-balancing/fifo", balance, CreditDiscipline::Fifo),
+        ("random/round-robin", Policy::Random, CreditDiscipline::RoundRobin),
+        ("random/smallest-remaining", Policy::Random, CreditDiscipline::SmallestRemaining),
+        ("random/first-fit", Policy::Random, CreditDiscipline::FirstFit),
     ] {
         let mut rack = Rack::new(policy, discipline);
         (0..1_000).for_each(|_| rack.event());

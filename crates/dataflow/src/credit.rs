@@ -3,31 +3,32 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// In which order requests that wait for credits are served.
-///
-/// The papers do not say which one the ATLAS software uses; FCFS assignment in particular depends on it.
+/// Which waiting request is sent first when credits come back (`shaping.discipline`). The papers do not name the discipline
+/// of the ATLAS software.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Discipline {
-    /// In the order in which they were made. Where the first does not fit, all wait: events of units on one
-    /// collector are collected one after the other.
+#[cfg_attr(
+    feature = "schemars",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "kebab-case")
+)]
+pub enum CreditDiscipline {
+    /// The oldest request. If it does not fit, all wait: a collector's events are collected one after the other.
     #[default]
     Fifo,
-    /// Events take turns, one request each. Where the one whose turn it is does not fit, all wait: events are
-    /// collected side by side and all end late.
+    /// Events take turns, one request each. If the next one does not fit, all wait: a collector's events are collected
+    /// side by side, and all end late.
     RoundRobin,
-    /// The event with the fewest fragments still waiting goes first; of equals, the one in the lower slot. Where
-    /// its next request does not fit, all wait.
+    /// A request of the event with the fewest fragments still to request. If it does not fit, all wait.
     SmallestRemaining,
-    /// In the order in which they were made, but what does not fit is passed over. No credit idles; large
-    /// requests may wait long where small ones keep coming.
-    SkipOver,
+    /// The oldest request that fits. No credit idles; large requests may wait long while small ones keep coming.
+    FirstFit,
 }
 
 /// Credits that requests take and answers give back, and the requests that wait for them.
 ///
 /// `T` is a request; each belongs to a slot, the collector's number for an event in collection. Adding, and
-/// serving after a credit came back, cost O(1); [`Discipline::SmallestRemaining`] looks over the slots in use when
-/// an event enters or leaves, and [`Discipline::SkipOver`] over the distinct costs, of which there are at most 128.
+/// serving after a credit came back, cost O(1); [`CreditDiscipline::SmallestRemaining`] looks over the slots in use when
+/// an event enters or leaves, and [`CreditDiscipline::FirstFit`] over the distinct costs, of which there are at most 128.
 #[derive(Debug)]
 pub struct CreditPool<T> {
     limit: Option<u32>,
@@ -49,7 +50,7 @@ enum Queue<T> {
     Fifo(VecDeque<Entry<T>>),
     RoundRobin { lanes: Vec<VecDeque<Entry<T>>>, turns: VecDeque<u32> },
     Smallest { lanes: Vec<Lane<T>>, active: Vec<u32>, best: Option<u32> },
-    SkipOver { by_cost: Vec<VecDeque<(u64, Entry<T>)>>, order: u64 },
+    FirstFit { by_cost: Vec<VecDeque<(u64, Entry<T>)>>, order: u64 },
 }
 
 #[derive(Debug)]
@@ -60,14 +61,14 @@ struct Lane<T> {
 
 impl<T> CreditPool<T> {
     /// A pool with so many credits; `None` means that nothing ever waits.
-    pub fn new(limit: Option<u32>, discipline: Discipline) -> Self {
+    pub fn new(limit: Option<u32>, discipline: CreditDiscipline) -> Self {
         let queue = match discipline {
-            Discipline::Fifo => Queue::Fifo(VecDeque::new()),
-            Discipline::RoundRobin => Queue::RoundRobin { lanes: Vec::new(), turns: VecDeque::new() },
-            Discipline::SmallestRemaining => {
+            CreditDiscipline::Fifo => Queue::Fifo(VecDeque::new()),
+            CreditDiscipline::RoundRobin => Queue::RoundRobin { lanes: Vec::new(), turns: VecDeque::new() },
+            CreditDiscipline::SmallestRemaining => {
                 Queue::Smallest { lanes: Vec::new(), active: Vec::new(), best: None }
             }
-            Discipline::SkipOver => Queue::SkipOver { by_cost: Vec::new(), order: 0 },
+            CreditDiscipline::FirstFit => Queue::FirstFit { by_cost: Vec::new(), order: 0 },
         };
         Self { limit, used: 0, used_max: 0, waiting: 0, queue }
     }
@@ -121,7 +122,7 @@ impl<T> CreditPool<T> {
                 lane.queue.push_back(entry);
                 *best = None;
             }
-            Queue::SkipOver { by_cost, order } => {
+            Queue::FirstFit { by_cost, order } => {
                 grow(by_cost, usize::from(cost), VecDeque::new);
                 by_cost[usize::from(cost)].push_back((*order, entry));
                 *order += 1;
@@ -168,7 +169,7 @@ impl<T> CreditPool<T> {
                 }
                 entry
             }
-            Queue::SkipOver { by_cost, .. } => {
+            Queue::FirstFit { by_cost, .. } => {
                 let end = by_cost.len().min(available as usize + 1);
                 let oldest = by_cost[..end]
                     .iter()
@@ -211,7 +212,7 @@ impl<T> CreditPool<T> {
                 active.retain(|&other| other != slot);
                 *best = None;
             }
-            Queue::SkipOver { by_cost, .. } => {
+            Queue::FirstFit { by_cost, .. } => {
                 by_cost.iter_mut().for_each(|queue| queue.retain(|(_, entry)| keep(entry)));
             }
         }
@@ -219,7 +220,7 @@ impl<T> CreditPool<T> {
             Queue::Fifo(queue) => queue.len(),
             Queue::RoundRobin { lanes, .. } => lanes.iter().map(VecDeque::len).sum(),
             Queue::Smallest { lanes, .. } => lanes.iter().map(|lane| lane.queue.len()).sum(),
-            Queue::SkipOver { by_cost, .. } => by_cost.iter().map(VecDeque::len).sum(),
+            Queue::FirstFit { by_cost, .. } => by_cost.iter().map(VecDeque::len).sum(),
         };
     }
 }
@@ -235,7 +236,7 @@ mod tests {
     use super::*;
 
     /// Slot 0 asks for 3 × 4, slot 1 for 2 × 2, slot 2 for 3 × 1; credits come back one request at a time.
-    fn order(discipline: Discipline, credits: u32) -> Vec<(u32, u16)> {
+    fn order(discipline: CreditDiscipline, credits: u32) -> Vec<(u32, u16)> {
         let mut pool = CreditPool::new(Some(credits), discipline);
         for (slot, cost, count) in [(0, 4, 3), (1, 2, 2), (2, 1, 3)] {
             (0..count).for_each(|_| pool.push(slot, cost, (slot, cost)));
@@ -258,25 +259,28 @@ mod tests {
     #[test]
     fn each_discipline_has_its_order() {
         let slots = |discipline| order(discipline, 5).into_iter().map(|(slot, _)| slot).collect::<Vec<_>>();
-        assert_eq!(slots(Discipline::Fifo), [0, 0, 0, 1, 1, 2, 2, 2]);
-        assert_eq!(slots(Discipline::RoundRobin), [0, 1, 2, 0, 1, 2, 0, 2]);
-        assert_eq!(slots(Discipline::SmallestRemaining), [2, 2, 2, 1, 1, 0, 0, 0]);
+        assert_eq!(slots(CreditDiscipline::Fifo), [0, 0, 0, 1, 1, 2, 2, 2]);
+        assert_eq!(slots(CreditDiscipline::RoundRobin), [0, 1, 2, 0, 1, 2, 0, 2]);
+        assert_eq!(slots(CreditDiscipline::SmallestRemaining), [2, 2, 2, 1, 1, 0, 0, 0]);
         // 4 + 1 fit into 5 at once; the ones that cost 2 follow when a 4 has come back.
-        assert_eq!(slots(Discipline::SkipOver), [0, 2, 0, 2, 0, 2, 1, 1]);
+        assert_eq!(slots(CreditDiscipline::FirstFit), [0, 2, 0, 2, 0, 2, 1, 1]);
     }
 
     #[test]
     fn without_a_limit_nothing_waits() {
-        let mut pool = CreditPool::new(None, Discipline::RoundRobin);
+        let mut pool = CreditPool::new(None, CreditDiscipline::RoundRobin);
         (0..1000).for_each(|n| pool.push(0, 128, n));
         assert_eq!((0..1000).map_while(|_| pool.pop()).count(), 1000);
     }
 
     #[test]
     fn a_slot_can_be_removed() {
-        for discipline in
-            [Discipline::Fifo, Discipline::RoundRobin, Discipline::SmallestRemaining, Discipline::SkipOver]
-        {
+        for discipline in [
+            CreditDiscipline::Fifo,
+            CreditDiscipline::RoundRobin,
+            CreditDiscipline::SmallestRemaining,
+            CreditDiscipline::FirstFit,
+        ] {
             let mut pool = CreditPool::new(Some(10), discipline);
             (0..9).for_each(|n| pool.push(n % 3, 1, n % 3));
             pool.remove(1);

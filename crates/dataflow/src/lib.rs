@@ -20,8 +20,8 @@
 //! use fanin_dataflow::*;
 //! use fanin_units::{Bytes, Duration, Instant};
 //!
-//! let response = Delay::Constant(Duration::from_micros(200));
-//! let config = ReadoutConfig { response, ..ReadoutConfig::default() };
+//! let response_delay = Delay::Constant(Duration::from_micros(200));
+//! let config = ReadoutConfig { response_delay, ..ReadoutConfig::default() };
 //! let mut readout = Readout::new(config, UniformSource { fragment: Bytes::new(1_100) })?;
 //!
 //! let request = Message::Request { tag: 1, event: L1Id(42), fragments: FragmentSet::first(12) };
@@ -73,7 +73,7 @@ pub use collector::{
     Collector, CollectorConfig, CollectorCounters, CollectorError, Decision, RequestOrder, Step, UnitCommand,
     UnitModel, WaitsFor,
 };
-pub use credit::{CreditPool, Discipline};
+pub use credit::{CreditDiscipline, CreditPool};
 pub use logger::{Logger, LoggerConfig, LoggerCounters, LoggerError, StoreId, WriteJob, WriteModel};
 pub use message::{Done, FRAME_HEADER_BYTES, Hello, Message, Outcome, Selection, Stream, Wanted};
 pub use payload::{FragmentSet, FragmentSource, Payload, UniformSource};

@@ -70,39 +70,48 @@ pub trait Assignment: Send {
     fn take(&mut self, random: &mut Random) -> Option<u32>;
 }
 
-/// How the processing unit for an event is chosen.
+/// How the supervisor chooses the processing unit for an event (thesis §6.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(
+    feature = "schemars",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "kebab-case")
+)]
 pub enum Policy {
-    /// First come, first served: in the order in which the units became ready.
+    /// First come, first served: the unit that has been idle longest.
     #[default]
     Fcfs,
-    /// Any of the free units alike.
+    /// A random idle unit.
     Random,
-    /// A unit of the next collector in a fixed sequence; collectors without a free unit are passed over.
+    /// An idle unit of the next collector host in a fixed order; hosts without an idle unit are skipped.
     NodeRoundRobin,
-    /// A unit of a collector that has the most free units.
-    NodeLoadBalancing(TieBreak),
-    /// The next unit in a fixed sequence in which those of one collector are consecutive; busy ones are
-    /// passed over.
+    /// An idle unit of the host with the most idle units.
+    NodeLoadBalancing,
+    /// The next idle unit in a fixed order in which the units of one host are consecutive.
     UnitRoundRobin,
 }
 
-/// Which of several collectors with equally many free units is taken.
+/// Which host wins a tie of `node-load-balancing`, where several hosts have equally many idle units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(
+    feature = "schemars",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "kebab-case")
+)]
 pub enum TieBreak {
-    /// The next one after the last that was taken, so that equals take turns.
+    /// The host that was served longest ago, so that equal hosts take turns.
     #[default]
-    Rotating,
-    /// The one with the lowest number: simple, but at low load it sends event after event to the same few
-    /// collectors, whose collections then overlap.
+    LeastRecent,
+    /// The host with the lowest number. At low load it sends event after event to the same few hosts, whose collections
+    /// then overlap.
     Lowest,
-    /// Any of them alike.
+    /// A random one, from the seed.
     Random,
 }
 
 impl Policy {
-    /// An empty pool of units that works by this policy.
-    pub fn build(self, layout: &Layout) -> Box<dyn Assignment> {
+    /// An empty pool of units that works by this policy; `tie_break` matters to [`Self::NodeLoadBalancing`] alone.
+    pub fn build(self, tie_break: TieBreak, layout: &Layout) -> Box<dyn Assignment> {
         match self {
             Self::Fcfs => Box::new(Fcfs { queue: VecDeque::with_capacity(layout.units()) }),
             Self::Random => Box::new(Dense::new(layout.units())),
@@ -111,7 +120,7 @@ impl Policy {
                 with_free: BitSet::new(layout.collectors()),
                 next: 0,
             }),
-            Self::NodeLoadBalancing(tie_break) => Box::new(NodeLoadBalancing::new(layout, tie_break)),
+            Self::NodeLoadBalancing => Box::new(NodeLoadBalancing::new(layout, tie_break)),
             Self::UnitRoundRobin => Box::new(UnitRoundRobin { free: BitSet::new(layout.units()), next: 0 }),
         }
     }
@@ -294,7 +303,7 @@ impl Assignment for NodeLoadBalancing {
         }
         let bucket = &self.buckets[self.most];
         let node = match self.tie_break {
-            TieBreak::Rotating => bucket.ordered.next_cyclic(self.next)?,
+            TieBreak::LeastRecent => bucket.ordered.next_cyclic(self.next)?,
             TieBreak::Lowest => bucket.ordered.next_cyclic(0)?,
             TieBreak::Random => {
                 let members = &bucket.dense.members;
@@ -335,20 +344,20 @@ impl Assignment for UnitRoundRobin {
 mod tests {
     use super::*;
 
-    const ALL: [Policy; 7] = [
-        Policy::Fcfs,
-        Policy::Random,
-        Policy::NodeRoundRobin,
-        Policy::NodeLoadBalancing(TieBreak::Rotating),
-        Policy::NodeLoadBalancing(TieBreak::Lowest),
-        Policy::NodeLoadBalancing(TieBreak::Random),
-        Policy::UnitRoundRobin,
+    const ALL: [(Policy, TieBreak); 7] = [
+        (Policy::Fcfs, TieBreak::LeastRecent),
+        (Policy::Random, TieBreak::LeastRecent),
+        (Policy::NodeRoundRobin, TieBreak::LeastRecent),
+        (Policy::NodeLoadBalancing, TieBreak::LeastRecent),
+        (Policy::NodeLoadBalancing, TieBreak::Lowest),
+        (Policy::NodeLoadBalancing, TieBreak::Random),
+        (Policy::UnitRoundRobin, TieBreak::LeastRecent),
     ];
 
     /// Three collectors with three units each, all free, and the collectors of the first takes.
     fn takes(policy: Policy, count: usize) -> Vec<u16> {
         let layout = Layout::new(&[3, 3, 3]);
-        let mut pool = policy.build(&layout);
+        let mut pool = policy.build(TieBreak::LeastRecent, &layout);
         (0..9).for_each(|unit| pool.add(unit));
         let mut random = Random::new(3);
         (0..count).map(|_| layout.place(pool.take(&mut random).unwrap()).0).collect()
@@ -359,15 +368,16 @@ mod tests {
         assert_eq!(takes(Policy::Fcfs, 9), [0, 0, 0, 1, 1, 1, 2, 2, 2]);
         assert_eq!(takes(Policy::UnitRoundRobin, 9), [0, 0, 0, 1, 1, 1, 2, 2, 2]);
         assert_eq!(takes(Policy::NodeRoundRobin, 9), [0, 1, 2, 0, 1, 2, 0, 1, 2]);
-        assert_eq!(takes(Policy::NodeLoadBalancing(TieBreak::Rotating), 6), [0, 1, 2, 0, 1, 2]);
+        assert_eq!(takes(Policy::NodeLoadBalancing, 6), [0, 1, 2, 0, 1, 2]);
     }
 
     #[test]
     fn ties_are_broken_as_asked() {
         // One unit comes back at once each time: the lowest tie takes it again and again.
-        for (tie_break, expected) in [(TieBreak::Lowest, [0, 0, 0, 0]), (TieBreak::Rotating, [0, 1, 2, 0])] {
+        for (tie_break, expected) in [(TieBreak::Lowest, [0, 0, 0, 0]), (TieBreak::LeastRecent, [0, 1, 2, 0])]
+        {
             let layout = Layout::new(&[2, 2, 2]);
-            let mut pool = Policy::NodeLoadBalancing(tie_break).build(&layout);
+            let mut pool = Policy::NodeLoadBalancing.build(tie_break, &layout);
             (0..6).for_each(|unit| pool.add(unit));
             let mut random = Random::new(1);
             let nodes = expected.map(|_| {
@@ -381,9 +391,9 @@ mod tests {
 
     #[test]
     fn every_policy_gives_back_exactly_what_it_was_given() {
-        for policy in ALL {
+        for (policy, tie_break) in ALL {
             let layout = Layout::new(&[4, 1, 7, 0, 3]);
-            let mut pool = policy.build(&layout);
+            let mut pool = policy.build(tie_break, &layout);
             let mut inside = vec![false; layout.units()];
             let mut random = Random::new(11);
             for _ in 0..5_000 {
@@ -406,7 +416,7 @@ mod tests {
                     },
                 }
                 // The busiest collector is never chosen while another has more units free.
-                if let Policy::NodeLoadBalancing(_) = policy
+                if policy == Policy::NodeLoadBalancing
                     && let Some(unit) = pool.take(&mut random)
                 {
                     let free = |node: u16| layout.units_of(node).filter(|&u| inside[u as usize]).count();

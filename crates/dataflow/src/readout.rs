@@ -14,7 +14,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct ReadoutConfig {
     /// How long it takes from a request to its answer; requests do not wait for each other.
-    pub response: Delay,
+    pub response_delay: Delay,
     /// How many bytes of fragments may be kept. `None` is the simple server of thesis §5.1.2: nothing is kept, and the
     /// source answers for any event at any time.
     pub memory: Option<Bytes>,
@@ -33,7 +33,7 @@ impl Default for ReadoutConfig {
     /// that are late.
     fn default() -> Self {
         Self {
-            response: Delay::ZERO,
+            response_delay: Delay::ZERO,
             memory: None,
             events_max: 1_000_000,
             fragment_wait: Duration::from_millis(100),
@@ -225,7 +225,7 @@ impl<P: Payload, S: FragmentSource<P>> Readout<P, S> {
                     return unexpected("request", "too many answers are in preparation");
                 }
                 self.counters.requests += 1;
-                let due = later(now, self.config.response.draw(&mut self.random));
+                let due = later(now, self.config.response_delay.draw(&mut self.random));
                 let connection = self.connection(collector);
                 let until = later(due, self.config.fragment_wait);
                 self.answers_count += 1;

@@ -26,7 +26,7 @@ fn peer(who: Who) -> Peer {
 fn world(events: u64) -> World {
     let step = fanin_dataflow::Step {
         collect: Selection::Rest,
-        processing: Delay::Constant(MS(4)),
+        processing_time: Delay::Constant(MS(4)),
         accept: Ratio::new(500_000),
     };
     let fragments = vec![11; usize::from(READOUTS)];
@@ -51,7 +51,8 @@ fn world(events: u64) -> World {
         supervisor: SupervisorConfig {
             units: vec![2; usize::from(COLLECTORS)],
             readouts: READOUTS,
-            arrivals: Arrivals::Periodic(Frequency::new(RATE_HZ * 1000)),
+            arrivals: Arrivals::Periodic,
+            rate: Frequency::new(RATE_HZ * 1000),
             units_awaited: u32::from(COLLECTORS) * 2,
             events_max: Some(events),
             reassign_delay: MS(400),

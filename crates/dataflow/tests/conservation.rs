@@ -4,9 +4,9 @@ mod common;
 
 use common::{Fault, Parts, World};
 use fanin_dataflow::{
-    Arrivals, Backpressure, ClearConfig, CollectorConfig, Delay, Discipline, LoggerConfig, Peer, Policy,
-    Random, ReadoutConfig, RequestOrder, Selection, StartOrder, Step, SupervisorConfig, TieBreak, UnitModel,
-    What, WriteModel,
+    Arrivals, Backpressure, ClearConfig, CollectorConfig, CreditDiscipline, Delay, LoggerConfig, Peer,
+    Policy, Random, ReadoutConfig, RequestOrder, Selection, StartOrder, Step, SupervisorConfig, TieBreak,
+    UnitModel, What, WriteModel,
 };
 use fanin_units::{Bytes, Duration, Frequency, Instant, Rate, Ratio};
 use proptest::prelude::*;
@@ -17,7 +17,8 @@ const EVENTS: u64 = 200;
 struct Choice {
     seed: u64,
     policy: Policy,
-    discipline: Discipline,
+    tie_break: TieBreak,
+    discipline: CreditDiscipline,
     order: RequestOrder,
     credits: Option<u32>,
     backpressure: Backpressure,
@@ -36,32 +37,35 @@ fn choices() -> impl Strategy<Value = Choice> {
         Just(Policy::Fcfs),
         Just(Policy::Random),
         Just(Policy::NodeRoundRobin),
-        Just(Policy::NodeLoadBalancing(TieBreak::Rotating)),
-        Just(Policy::NodeLoadBalancing(TieBreak::Random)),
+        Just(Policy::NodeLoadBalancing),
         Just(Policy::UnitRoundRobin),
     ];
+    let tie_break = prop_oneof![Just(TieBreak::LeastRecent), Just(TieBreak::Random)];
     let discipline = prop_oneof![
-        Just(Discipline::Fifo),
-        Just(Discipline::RoundRobin),
-        Just(Discipline::SmallestRemaining),
-        Just(Discipline::SkipOver),
+        Just(CreditDiscipline::Fifo),
+        Just(CreditDiscipline::RoundRobin),
+        Just(CreditDiscipline::SmallestRemaining),
+        Just(CreditDiscipline::FirstFit),
     ];
     let order =
-        prop_oneof![Just(RequestOrder::Fixed), Just(RequestOrder::Rotated(2)), Just(RequestOrder::Random)];
-    let arrivals = prop_oneof![
-        Just(Arrivals::Periodic(Frequency::new(1_000_000))),
-        Just(Arrivals::Poisson(Frequency::new(1_000_000))),
-        Just(Arrivals::Saturated),
-    ];
+        prop_oneof![Just(RequestOrder::Fixed), Just(RequestOrder::Rotated), Just(RequestOrder::Random)];
+    let arrivals = prop_oneof![Just(Arrivals::Periodic), Just(Arrivals::Poisson), Just(Arrivals::OnDemand),];
     let wait = prop_oneof![Just(Duration::ZERO), Just(Duration::from_millis(8))];
     (
-        (any::<u64>(), policy, discipline, order, prop_oneof![Just(None), (12_u32..60).prop_map(Some)]),
+        (
+            any::<u64>(),
+            (policy, tie_break),
+            discipline,
+            order,
+            prop_oneof![Just(None), (12_u32..60).prop_map(Some)],
+        ),
         (prop_oneof![Just(Backpressure::Hold), Just(Backpressure::Inhibit)], arrivals, any::<bool>()),
         (wait.clone(), wait, any::<bool>(), any::<bool>(), any::<bool>(), 0_u8..12),
     )
         .prop_map(|(first, second, third)| Choice {
             seed: first.0,
-            policy: first.1,
+            policy: first.1.0,
+            tie_break: first.1.1,
             discipline: first.2,
             order: first.3,
             credits: first.4,
@@ -83,7 +87,7 @@ fn world(choice: &Choice) -> World {
     let units = [3, 1, 4];
     let last = Step {
         collect: Selection::Rest,
-        processing: Delay::Normal { mean: ms(2), sd: ms(1) },
+        processing_time: Delay::Normal { mean: ms(2), sd: ms(1) },
         accept: Ratio::new(300_000),
     };
     let first = Step {
@@ -92,7 +96,7 @@ fn world(choice: &Choice) -> World {
         } else {
             Selection::Fragments(Ratio::new(300_000))
         },
-        processing: Delay::Exponential { mean: ms(1) },
+        processing_time: Delay::Exponential { mean: ms(1) },
         accept: Ratio::new(600_000),
     };
     let clear = ClearConfig { group: 7, delay_max: ms(5) };
@@ -102,7 +106,8 @@ fn world(choice: &Choice) -> World {
         loggers: 2,
         credits: choice.credits,
         discipline: choice.discipline,
-        order: choice.order,
+        request_order: choice.order,
+        first_readout: 2,
         model: UnitModel::Steps(if choice.two_phase {
             vec![first.clone(), last.clone()]
         } else {
@@ -111,7 +116,7 @@ fn world(choice: &Choice) -> World {
         request_timeout: choice.timeouts.then_some(ms(3)),
         request_retries: (choice.seed % 3) as u8,
         readout_wait: choice.readout_wait,
-        unit_timeout: choice.timeouts.then_some(ms(5)),
+        processor_timeout: choice.timeouts.then_some(ms(5)),
         logger_timeout: choice.timeouts.then_some(ms(4)),
         shipping_max: 3,
         clear: (!choice.clear_here).then_some(clear),
@@ -121,7 +126,7 @@ fn world(choice: &Choice) -> World {
         ..CollectorConfig::default()
     };
     let readout = |index: usize| ReadoutConfig {
-        response: Delay::Normal { mean: Duration::from_micros(300), sd: Duration::from_micros(100) },
+        response_delay: Delay::Normal { mean: Duration::from_micros(300), sd: Duration::from_micros(100) },
         seed: choice.seed + 100 + index as u64,
         ..ReadoutConfig::default()
     };
@@ -135,10 +140,12 @@ fn world(choice: &Choice) -> World {
             units: units.to_vec(),
             readouts: fragments.len() as u16,
             arrivals: choice.arrivals,
+            rate: Frequency::new(1_000_000),
             units_awaited: 8,
             events_max: Some(EVENTS),
             policy: choice.policy,
-            start_order: StartOrder::Shuffled,
+            tie_break: choice.tie_break,
+            start_order: StartOrder::Random,
             backpressure: choice.backpressure,
             result: Bytes::new(1_000),
             region: Selection::Readouts(Ratio::new(400_000)),

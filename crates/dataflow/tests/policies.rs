@@ -8,7 +8,7 @@ mod common;
 use common::{Parts, World};
 use fanin_dataflow::{
     Arrivals, CollectorConfig, Delay, Peer, Policy, ReadoutConfig, Selection, StartOrder, Step,
-    SupervisorConfig, TieBreak, UnitModel, What,
+    SupervisorConfig, UnitModel, What,
 };
 use fanin_units::{Bytes, Duration, Frequency, Instant, Rate, Ratio};
 
@@ -20,7 +20,7 @@ const SECONDS: u64 = 4;
 fn mean_collection_ms(policy: Policy, start_order: StartOrder, rate_hz: u64) -> f64 {
     let step = Step {
         collect: Selection::Rest,
-        processing: Delay::Constant(Duration::from_millis(100)),
+        processing_time: Delay::Constant(Duration::from_millis(100)),
         accept: Ratio::ZERO,
     };
     let collector = CollectorConfig {
@@ -33,7 +33,8 @@ fn mean_collection_ms(policy: Policy, start_order: StartOrder, rate_hz: u64) -> 
     let parts = Parts {
         supervisor: SupervisorConfig {
             units: vec![UNITS; usize::from(COLLECTORS)],
-            arrivals: Arrivals::Periodic(Frequency::new(rate_hz * 1_000)),
+            arrivals: Arrivals::Periodic,
+            rate: Frequency::new(rate_hz * 1_000),
             start: Instant::START + Duration::from_micros(1),
             units_awaited: u32::from(UNITS * COLLECTORS),
             events_max: Some(rate_hz * SECONDS),
@@ -79,8 +80,8 @@ fn policies_rank_as_in_the_thesis() {
     // Claims T051 to T058: unit round-robin is far worse than FCFS, then random, then load-balancing and
     // round-robin, which reach the ideal; and the spread grows with the load. FCFS is worse than random only as long
     // as the order remembers that collectors announced their units one after the other.
-    let order = StartOrder::NodeMajor;
-    let balance = Policy::NodeLoadBalancing(TieBreak::Rotating);
+    let order = StartOrder::ByHost;
+    let balance = Policy::NodeLoadBalancing;
     let mut spreads = Vec::new();
     for rate in [500, 1000] {
         let [units, fcfs, random, balanced, robin] =
@@ -96,10 +97,10 @@ fn policies_rank_as_in_the_thesis() {
 
 #[test]
 fn fcfs_depends_on_the_start_order() {
-    let [node_major, unit_major] = [StartOrder::NodeMajor, StartOrder::UnitMajor]
+    let [by_host, interleaved] = [StartOrder::ByHost, StartOrder::Interleaved]
         .map(|order| mean_collection_ms(Policy::Fcfs, order, 1000));
-    assert!((unit_major - 18.29).abs() < 0.05, "{unit_major}");
-    assert!(node_major > 1.5 * unit_major, "{node_major}");
+    assert!((interleaved - 18.29).abs() < 0.05, "{interleaved}");
+    assert!(by_host > 1.5 * interleaved, "{by_host}");
 }
 
 #[test]

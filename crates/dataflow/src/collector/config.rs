@@ -4,17 +4,23 @@ use alloc::vec::Vec;
 
 use fanin_units::{Duration, Ratio};
 
-use crate::{ClearConfig, Delay, Discipline, FragmentSet, Selection};
+use crate::{ClearConfig, CreditDiscipline, Delay, FragmentSet, Selection};
 
-/// In which order the requests of one step are made.
+/// The order in which a collector requests from the readouts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(
+    feature = "schemars",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "kebab-case")
+)]
 pub enum RequestOrder {
     /// From the first readout to the last.
     #[default]
     Fixed,
-    /// From this readout on, and round: collectors that start at different readouts do not meet at one.
-    Rotated(u16),
-    /// In another random order for each step.
+    /// From a readout that differs from collector to collector, and on from the first after the last: collectors do not
+    /// meet at one readout.
+    Rotated,
+    /// A new random order for each step of an event, from the seed.
     Random,
 }
 
@@ -24,7 +30,7 @@ pub struct Step {
     /// What is collected.
     pub collect: Selection,
     /// How long the unit then processes it.
-    pub processing: Delay,
+    pub processing_time: Delay,
     /// The probability that the event goes on to the next step, or, in the last one, that it is accepted. Otherwise
     /// it is rejected.
     pub accept: Ratio,
@@ -53,9 +59,11 @@ pub struct CollectorConfig {
     /// Credits that its units share: a request costs as many as it has fragments. `None` does without shaping.
     pub credits: Option<u32>,
     /// Who goes first where requests wait for credits.
-    pub discipline: Discipline,
+    pub discipline: CreditDiscipline,
     /// The order of the requests of one step.
-    pub order: RequestOrder,
+    pub request_order: RequestOrder,
+    /// The readout that [`RequestOrder::Rotated`] begins with.
+    pub first_readout: u16,
     /// What the units do.
     pub model: UnitModel,
     /// Whether an accepted event is completed before it is shipped (`true`), or shipped with what was collected.
@@ -68,7 +76,7 @@ pub struct CollectorConfig {
     /// taken as missing.
     pub readout_wait: Duration,
     /// How long a unit may have an event for processing, one step, before it is taken for dead. `None`: for ever.
-    pub unit_timeout: Option<Duration>,
+    pub processor_timeout: Option<Duration>,
     /// How long a logger may take to grant and to store an event before another is asked. `None`: for ever.
     pub logger_timeout: Option<Duration>,
     /// While so many decided events wait for storage, units that become free are not announced; at least 1.
@@ -88,20 +96,21 @@ impl Default for CollectorConfig {
     /// One unit that collects everything, decides at once and rejects; no readout yet, no credits, no time-outs but 5 s for a
     /// readout to come back; at most 64 events in storage; clears as [`ClearConfig`] has them, once stored.
     fn default() -> Self {
-        let step = Step { collect: Selection::Rest, processing: Delay::ZERO, accept: Ratio::ZERO };
+        let step = Step { collect: Selection::Rest, processing_time: Delay::ZERO, accept: Ratio::ZERO };
         Self {
             units: 1,
             readouts: Vec::new(),
             loggers: 0,
             credits: None,
-            discipline: Discipline::Fifo,
-            order: RequestOrder::Fixed,
+            discipline: CreditDiscipline::Fifo,
+            request_order: RequestOrder::Fixed,
+            first_readout: 0,
             model: UnitModel::Steps(alloc::vec![step]),
             build_accepted: true,
             request_timeout: None,
             request_retries: 0,
             readout_wait: Duration::from_secs(5),
-            unit_timeout: None,
+            processor_timeout: None,
             logger_timeout: None,
             shipping_max: 64,
             clear: Some(ClearConfig::default()),
@@ -188,9 +197,8 @@ impl CollectorConfig {
                 return Err(CollectorError::CreditsBelowRequest { credits, readout, fragments });
             }
         }
-        if let RequestOrder::Rotated(first) = self.order
-            && usize::from(first) >= self.readouts.len().max(1)
-        {
+        let first = self.first_readout;
+        if usize::from(first) >= self.readouts.len().max(1) {
             return Err(CollectorError::NoSuchReadout { first, readouts: self.readouts.len() });
         }
         let share_is_bad = |selection: &Selection| match selection {

@@ -166,7 +166,8 @@ impl<P: Payload> Collector<P> {
     pub fn new(config: CollectorConfig) -> Result<Self, CollectorError> {
         config.validate()?;
         let readouts = config.readouts.len();
-        let first = if let RequestOrder::Rotated(first) = config.order { usize::from(first) } else { 0 };
+        let is_rotated = config.request_order == RequestOrder::Rotated;
+        let first = if is_rotated { usize::from(config.first_readout) } else { 0 };
         let link = |&fragments: &u16| ReadoutLink {
             up: false,
             give_up: later(Instant::START, config.readout_wait),
@@ -544,14 +545,14 @@ impl<P: Payload> Collector<P> {
         self.units[usize::from(unit)].process();
         match &self.config.model {
             UnitModel::Steps(steps) => {
-                let time = steps[usize::from(step)].processing.draw(&mut self.random);
+                let time = steps[usize::from(step)].processing_time.draw(&mut self.random);
                 self.timers.set(later(now, time), Timer::Processed(key, step));
             }
             UnitModel::External(_) => {
                 self.commands.push_back(UnitCommand::Process { unit, event, step });
             }
         }
-        if let Some(timeout) = self.config.unit_timeout {
+        if let Some(timeout) = self.config.processor_timeout {
             self.timers.set(later(now, timeout), Timer::UnitLate(key, step));
         }
     }

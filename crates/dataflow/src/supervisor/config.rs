@@ -2,19 +2,26 @@
 
 use fanin_units::{Duration, Frequency, Instant};
 
-use crate::{ClearConfig, L1Id, Policy, Selection};
+use crate::{ClearConfig, L1Id, Policy, Selection, TieBreak};
 use alloc::vec::Vec;
 
-/// When events fall due.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// When the first-level trigger accepts events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(
+    feature = "schemars",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "kebab-case")
+)]
 pub enum Arrivals {
-    /// Event n falls due at the start plus [`Frequency::nth`] of n.
-    Periodic(Frequency),
-    /// After exponentially distributed times with this mean rate.
-    Poisson(Frequency),
-    /// At once: whenever a unit is free, it is given an event.
-    Saturated,
+    /// One event every 1 / `supervisor.rate`.
+    #[default]
+    Periodic,
+    /// A Poisson process with mean `supervisor.rate`.
+    Poisson,
+    /// One event whenever a unit is idle (multi-host paper §IV.B); `supervisor.rate` has no effect.
+    OnDemand,
     /// When the driver calls [`crate::Supervisor::handle_trigger`]: there is a real Level-1 trigger.
+    #[cfg_attr(feature = "schemars", serde(skip))]
     External,
 }
 
@@ -30,21 +37,25 @@ pub enum Backpressure {
     Inhibit,
 }
 
-/// The order of the units' first announcements, as the assignment policy sees them.
-///
-/// Under [`Policy::Fcfs`] it decides for seconds which units follow each other. Announcements that arrive before the
-/// first event falls due are put into this order; later ones are taken as they come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// The order in which the units first announce themselves. Under `fcfs` it decides for seconds which units follow each
+/// other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(
+    feature = "schemars",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+    serde(rename_all = "kebab-case")
+)]
 pub enum StartOrder {
-    /// As they arrived.
+    /// As the announcements arrive.
     #[default]
+    #[cfg_attr(feature = "schemars", serde(skip))]
     Arrival,
-    /// All units of the first collector, then all of the second: the worst for FCFS.
-    NodeMajor,
-    /// The first unit of every collector, then the second of every one: the best.
-    UnitMajor,
-    /// In a random order.
-    Shuffled,
+    /// All units of the first collector host, then all of the second: the worst for `fcfs`.
+    ByHost,
+    /// The first unit of every host, then the second of every host: the best for `fcfs`.
+    Interleaved,
+    /// A random order, from the seed.
+    Random,
 }
 
 /// What a supervisor is told.
@@ -56,6 +67,9 @@ pub struct SupervisorConfig<P> {
     pub readouts: u16,
     /// When events fall due.
     pub arrivals: Arrivals,
+    /// Events per second, for [`Arrivals::Periodic`] (event n falls due at the start plus [`Frequency::nth`] of n) and
+    /// [`Arrivals::Poisson`].
+    pub rate: Frequency,
     /// Before this time no event falls due.
     pub start: Instant,
     /// The first event falls due no earlier than when so many units have announced themselves.
@@ -66,6 +80,8 @@ pub struct SupervisorConfig<P> {
     pub events_max: Option<u64>,
     /// Which unit gets an event.
     pub policy: Policy,
+    /// Which collector wins a tie of [`Policy::NodeLoadBalancing`].
+    pub tie_break: TieBreak,
     /// The order of the first announcements.
     pub start_order: StartOrder,
     /// What happens to events that fall due while no unit is free.
@@ -93,12 +109,14 @@ impl<P: Default> Default for SupervisorConfig<P> {
         Self {
             units: Vec::new(),
             readouts: 0,
-            arrivals: Arrivals::Periodic(Frequency::new(1_000_000)),
+            arrivals: Arrivals::Periodic,
+            rate: Frequency::new(1_000_000),
             start: Instant::START,
             units_awaited: 0,
             first_event: L1Id(0),
             events_max: None,
             policy: Policy::Fcfs,
+            tie_break: TieBreak::LeastRecent,
             start_order: StartOrder::Arrival,
             backpressure: Backpressure::Hold,
             triggers_max: 1024,
@@ -158,9 +176,7 @@ impl<P> SupervisorConfig<P> {
         if self.units_awaited > units {
             return Err(SupervisorError::TooManyAwaited { awaited: self.units_awaited, units });
         }
-        if let Arrivals::Periodic(rate) | Arrivals::Poisson(rate) = self.arrivals
-            && rate.is_zero()
-        {
+        if matches!(self.arrivals, Arrivals::Periodic | Arrivals::Poisson) && self.rate.is_zero() {
             return Err(SupervisorError::NoRate);
         }
         if self.clear.is_some_and(|clear| clear.group == 0) {

@@ -91,7 +91,7 @@ impl<P: Payload> Supervisor<P> {
         let layout = Layout::new(&config.units);
         let collector = || CollectorState { up: false, outstanding: vec![], taken: vec![], give_up: None };
         Ok(Self {
-            pool: config.policy.build(&layout),
+            pool: config.policy.build(config.tie_break, &layout),
             free: vec![false; layout.units()],
             free_count: 0,
             announced: Vec::new(),
@@ -479,15 +479,16 @@ impl<P: Payload> Supervisor<P> {
         }
         let Some(origin) = self.origin else { return };
         self.due = match self.config.arrivals {
-            Arrivals::Periodic(rate) => {
+            Arrivals::Periodic => {
+                let rate = self.config.rate;
                 rate.nth(self.ticks).and_then(|time| origin.checked_add(time - Instant::START))
             }
-            Arrivals::Poisson(rate) => {
-                let mean = rate.nth(1).map_or(Duration::MAX, |time| time - Instant::START);
+            Arrivals::Poisson => {
+                let mean = self.config.rate.nth(1).map_or(Duration::MAX, |time| time - Instant::START);
                 let wait = Delay::Exponential { mean }.draw(&mut self.random);
                 self.due.unwrap_or(origin).checked_add(wait)
             }
-            Arrivals::Saturated => (self.free_count > 0 && self.readouts_full == 0).then(|| now.max(origin)),
+            Arrivals::OnDemand => (self.free_count > 0 && self.readouts_full == 0).then(|| now.max(origin)),
             Arrivals::External => self.triggers.front().map(|&(at, ..)| at.max(origin)),
         };
     }
@@ -513,7 +514,7 @@ impl<P: Payload> Supervisor<P> {
     fn advance(&mut self, due: Instant) {
         self.ticks += 1;
         self.due = None;
-        if let Arrivals::Poisson(_) = self.config.arrivals {
+        if self.config.arrivals == Arrivals::Poisson {
             // The next one is drawn from here on.
             self.origin = Some(due);
         }
@@ -547,12 +548,12 @@ impl<P: Payload> Supervisor<P> {
         let layout = &self.layout;
         match self.config.start_order {
             StartOrder::Arrival => {}
-            StartOrder::NodeMajor => self.announced.sort_unstable(),
-            StartOrder::UnitMajor => self.announced.sort_unstable_by_key(|&unit| {
+            StartOrder::ByHost => self.announced.sort_unstable(),
+            StartOrder::Interleaved => self.announced.sort_unstable_by_key(|&unit| {
                 let (collector, unit) = layout.place(unit);
                 (unit, collector)
             }),
-            StartOrder::Shuffled => {
+            StartOrder::Random => {
                 for end in (1..self.announced.len()).rev() {
                     self.announced.swap(end, self.random.below(end as u32 + 1) as usize);
                 }
@@ -575,7 +576,7 @@ impl<P: Payload> Supervisor<P> {
         let Some(since) = self.xoff_since.take() else { return };
         self.counters.xoff_time = self.counters.xoff_time.saturating_add(now.saturating_since(since));
         self.record(now, self.next_event, What::Xon);
-        let own = matches!(self.config.arrivals, Arrivals::Periodic(_) | Arrivals::Poisson(_));
+        let own = matches!(self.config.arrivals, Arrivals::Periodic | Arrivals::Poisson);
         if self.config.backpressure == Backpressure::Inhibit && own {
             while let Some(due) = self.due.filter(|&due| due < now) {
                 self.counters.inhibited += 1;

@@ -1,6 +1,6 @@
 use fanin_dataflow::{
-    ClearConfig, Collector, CollectorConfig, CollectorError, Decision, Delay, Discipline, FragmentSet, L1Id,
-    Message, Outcome, Peer, RequestOrder, Selection, Step, Stream, UnitCommand, UnitModel, UnitState,
+    ClearConfig, Collector, CollectorConfig, CollectorError, CreditDiscipline, Decision, Delay, FragmentSet,
+    L1Id, Message, Outcome, Peer, RequestOrder, Selection, Step, Stream, UnitCommand, UnitModel, UnitState,
     WaitsFor, Wanted, What,
 };
 use fanin_units::{Bytes, Duration, Instant, Ratio};
@@ -13,7 +13,7 @@ fn config() -> CollectorConfig {
 }
 
 fn step(collect: Selection, accept: Ratio) -> Step {
-    Step { collect, processing: Delay::Constant(Duration::from_millis(10)), accept }
+    Step { collect, processing_time: Delay::Constant(Duration::from_millis(10)), accept }
 }
 
 fn share(percent: u64) -> Ratio {
@@ -136,15 +136,20 @@ fn an_event_is_collected_processed_and_rejected() {
 
 #[test]
 fn requests_keep_their_order() {
-    let order = |order| {
-        let mut collector = connected(CollectorConfig { order, readouts: vec![1; 40], ..config() });
+    let order = |request_order| {
+        let mut collector = connected(CollectorConfig {
+            request_order,
+            first_readout: 25,
+            readouts: vec![1; 40],
+            ..config()
+        });
         assign(&mut collector, ms(0), 0, 0);
         asked(&requests(&mut collector)).iter().map(|one| one.0).collect::<Vec<_>>()
     };
     let fixed: Vec<u16> = (0..40).collect();
     assert_eq!(order(RequestOrder::Fixed), fixed);
     let rotated: Vec<u16> = (25..40).chain(0..25).collect();
-    assert_eq!(order(RequestOrder::Rotated(25)), rotated);
+    assert_eq!(order(RequestOrder::Rotated), rotated);
     let mut random = order(RequestOrder::Random);
     assert_ne!(random, fixed);
     random.sort_unstable();
@@ -171,7 +176,7 @@ fn credits_hold_requests_back() {
     assert_eq!((collector.credits_used(), collector.requests_waiting()), (0, 0));
     // Passing over lets the small one go: 12 + 4 are out, and then the other event's 4 instead of the 8.
     let mut collector =
-        connected(CollectorConfig { credits: Some(16), discipline: Discipline::SkipOver, ..config() });
+        connected(CollectorConfig { credits: Some(16), discipline: CreditDiscipline::FirstFit, ..config() });
     assign(&mut collector, ms(0), 1, 0);
     assign(&mut collector, ms(0), 2, 1);
     let round = requests(&mut collector);
@@ -252,8 +257,8 @@ fn a_real_unit_asks_for_more_and_accepts() {
 #[test]
 fn a_crashed_or_slow_unit_leaves_its_event_to_the_debug_stream() {
     let model = UnitModel::External(Selection::Readouts(share(30)));
-    let unit_timeout = Some(Duration::from_millis(50));
-    let mut collector = connected(CollectorConfig { model, loggers: 1, unit_timeout, ..config() });
+    let processor_timeout = Some(Duration::from_millis(50));
+    let mut collector = connected(CollectorConfig { model, loggers: 1, processor_timeout, ..config() });
     collector.handle_unit_up(ms(0), 0);
     collector.handle_unit_up(ms(0), 1);
     assign(&mut collector, ms(1), 5, 0);
@@ -529,7 +534,10 @@ fn impossible_settings_are_refused() {
     let model = UnitModel::Steps(vec![step(Selection::Readouts(share(101)), Ratio::ZERO)]);
     assert_eq!(error(CollectorConfig { model, ..config() }), Some(CollectorError::ShareAboveOne));
     let first = CollectorError::NoSuchReadout { first: 4, readouts: 4 };
-    assert_eq!(error(CollectorConfig { order: RequestOrder::Rotated(4), ..config() }), Some(first));
+    assert_eq!(
+        error(CollectorConfig { request_order: RequestOrder::Rotated, first_readout: 4, ..config() }),
+        Some(first)
+    );
     assert_eq!(error(CollectorConfig { shipping_max: 0, ..config() }), Some(CollectorError::NoShipping));
     let clear = Some(ClearConfig { group: 0, delay_max: Duration::ZERO });
     assert_eq!(error(CollectorConfig { clear, ..config() }), Some(CollectorError::EmptyClear));

@@ -41,8 +41,9 @@ fn clear(readout: &mut Readout<Bytes, UniformSource>, now: Instant, events: &[u6
 
 #[test]
 fn each_request_has_one_answer_after_its_own_delay() {
-    let response = Delay::Constant(Duration::from_micros(200));
-    let mut readout = Readout::new(ReadoutConfig { response, ..ReadoutConfig::default() }, KILOBYTE).unwrap();
+    let response_delay = Delay::Constant(Duration::from_micros(200));
+    let mut readout =
+        Readout::new(ReadoutConfig { response_delay, ..ReadoutConfig::default() }, KILOBYTE).unwrap();
     ask(&mut readout, us(0), 3, 1, 12);
     ask(&mut readout, us(50), 4, 2, 5);
     assert_eq!(readout.poll_deadline(), Some(us(200)));
@@ -55,8 +56,9 @@ fn each_request_has_one_answer_after_its_own_delay() {
 
 #[test]
 fn drawn_delays_may_overtake() {
-    let response = Delay::Uniform { min: Duration::ZERO, max: Duration::from_millis(1) };
-    let mut readout = Readout::new(ReadoutConfig { response, ..ReadoutConfig::default() }, KILOBYTE).unwrap();
+    let response_delay = Delay::Uniform { min: Duration::ZERO, max: Duration::from_millis(1) };
+    let mut readout =
+        Readout::new(ReadoutConfig { response_delay, ..ReadoutConfig::default() }, KILOBYTE).unwrap();
     (0..100).for_each(|event| ask(&mut readout, us(0), 0, event, 1));
     readout.handle_deadline(ms(1));
     let order: Vec<u64> = answers(&mut readout).iter().map(|answer| answer.1).collect();
@@ -150,8 +152,9 @@ fn too_long_a_history_is_full_too() {
 
 #[test]
 fn nobody_gets_the_answers_of_a_lost_connection() {
-    let response = Delay::Constant(Duration::from_micros(200));
-    let mut readout = Readout::new(ReadoutConfig { response, ..ReadoutConfig::default() }, KILOBYTE).unwrap();
+    let response_delay = Delay::Constant(Duration::from_micros(200));
+    let mut readout =
+        Readout::new(ReadoutConfig { response_delay, ..ReadoutConfig::default() }, KILOBYTE).unwrap();
     ask(&mut readout, us(0), 0, 1, 1);
     readout.handle_closed(us(10), Peer::Collector(0));
     readout.handle_closed(us(10), Peer::Collector(0));
@@ -164,8 +167,8 @@ fn nobody_gets_the_answers_of_a_lost_connection() {
 
 #[test]
 fn nonsense_is_refused() {
-    let response = Delay::Constant(Duration::from_micros(200));
-    let config = ReadoutConfig { response, answers_max: 1, ..ReadoutConfig::default() };
+    let response_delay = Delay::Constant(Duration::from_micros(200));
+    let config = ReadoutConfig { response_delay, answers_max: 1, ..ReadoutConfig::default() };
     let mut readout = Readout::new(config.clone(), KILOBYTE).unwrap();
     let request = |count| Message::Request { tag: 0, event: L1Id(0), fragments: FragmentSet::first(count) };
     let mut why = |peer, message| readout.handle_message(us(0), peer, message).map_err(|error| error.why);

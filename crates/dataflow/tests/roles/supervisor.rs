@@ -88,7 +88,7 @@ fn an_inhibited_trigger_loses_what_falls_due_at_xoff() {
 #[test]
 fn a_saturated_supervisor_never_lets_a_unit_wait() {
     let mut supervisor =
-        Supervisor::new(Config { arrivals: Arrivals::Saturated, events_max: Some(3), ..config() }).unwrap();
+        Supervisor::new(Config { arrivals: Arrivals::OnDemand, events_max: Some(3), ..config() }).unwrap();
     hello(&mut supervisor, ms(4), 1, &[0, 1]);
     assert_eq!(assigned(&mut supervisor), [(0, 1, 0, false), (1, 1, 1, false)]);
     ready(&mut supervisor, ms(9), (1, 1), Some(1));
@@ -102,8 +102,8 @@ fn a_saturated_supervisor_never_lets_a_unit_wait() {
 
 #[test]
 fn poisson_arrivals_have_the_rate() {
-    let arrivals = Arrivals::Poisson(Frequency::new(1_000_000));
-    let mut supervisor = Supervisor::new(Config { arrivals, seed: 9, ..config() }).unwrap();
+    let (arrivals, rate) = (Arrivals::Poisson, Frequency::new(1_000_000));
+    let mut supervisor = Supervisor::new(Config { arrivals, rate, seed: 9, ..config() }).unwrap();
     hello(&mut supervisor, ms(0), 0, &[0, 1]);
     let mut times = Vec::new();
     while times.len() < 10_000 {
@@ -125,8 +125,8 @@ fn poisson_arrivals_have_the_rate() {
 fn first_announcements_are_put_into_order() {
     let orders = [
         (StartOrder::Arrival, [(1, 0), (1, 1), (0, 0), (0, 1)]),
-        (StartOrder::NodeMajor, [(0, 0), (0, 1), (1, 0), (1, 1)]),
-        (StartOrder::UnitMajor, [(0, 0), (1, 0), (0, 1), (1, 1)]),
+        (StartOrder::ByHost, [(0, 0), (0, 1), (1, 0), (1, 1)]),
+        (StartOrder::Interleaved, [(0, 0), (1, 0), (0, 1), (1, 1)]),
     ];
     for (start_order, expected) in orders {
         let config = Config { start_order, units_awaited: 4, policy: Policy::Fcfs, ..config() };
@@ -291,8 +291,8 @@ fn impossible_settings_are_refused() {
     assert_eq!(error(Config::default()), Some(SupervisorError::NoUnits));
     let awaited = SupervisorError::TooManyAwaited { awaited: 5, units: 4 };
     assert_eq!(error(Config { units_awaited: 5, ..config() }), Some(awaited));
-    let arrivals = Arrivals::Periodic(Frequency::ZERO);
-    assert_eq!(error(Config { arrivals, ..config() }), Some(SupervisorError::NoRate));
+    let rate = Frequency::ZERO;
+    assert_eq!(error(Config { rate, ..config() }), Some(SupervisorError::NoRate));
     let clear = Some(ClearConfig { group: 0, delay_max: Duration::ZERO });
     assert_eq!(error(Config { clear, ..config() }), Some(SupervisorError::EmptyClear));
     assert_eq!(error(Config { triggers_max: 0, ..config() }), Some(SupervisorError::NoTriggers));

@@ -110,7 +110,7 @@ fn decide(event: &ProcessorEvent<'_>, steps: &[fanin_dataflow::Step], seed: u64)
     }
     let mut random = Random::new(seed ^ event.l1_id.0.rotate_left(20) ^ u64::from(event.step));
     let Some(step) = steps.get(usize::from(event.step)) else { return Decision::Reject };
-    let time = std_duration(step.processing.draw(&mut random));
+    let time = std_duration(step.processing_time.draw(&mut random));
     std::thread::sleep(time.saturating_sub(began.elapsed()));
     if !random.chance(step.accept) {
         return Decision::Reject;

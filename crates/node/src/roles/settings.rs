@@ -59,12 +59,14 @@ pub fn supervisor(
     Ok(SupervisorConfig {
         units: vec![units; usize::from(collectors)],
         readouts: small("readout.hosts", u64::from(scenario.readout.hosts))?,
-        arrivals: machines::arrivals(supervisor),
+        arrivals: supervisor.arrivals,
+        rate: supervisor.rate,
         start: resumed.unwrap_or(Instant::START),
         // Who takes up work goes on with whoever is there.
         units_awaited: if resumed.is_some() { 0 } else { u32::from(units) * u32::from(collectors) },
-        policy: machines::policy(supervisor),
-        start_order: machines::start_order(supervisor),
+        policy: supervisor.policy,
+        tie_break: supervisor.tie_break,
+        start_order: supervisor.start_order,
         clear: Some(ClearConfig {
             group: small("supervisor.clear_group", u64::from(supervisor.clear_group))?,
             ..ClearConfig::default()
@@ -78,7 +80,7 @@ pub fn supervisor(
 /// What a readout is told.
 pub fn readout(scenario: &Scenario, place: u16) -> ReadoutConfig {
     ReadoutConfig {
-        response: machines::delay(scenario.readout.response_delay, scenario.readout.response_delay_sd),
+        response_delay: machines::delay(scenario.readout.response_delay, scenario.readout.response_delay_sd),
         memory: Some(scenario.readout.memory),
         seed: scenario.run.seed ^ u64::from(place) << 32,
         ..ReadoutConfig::default()
@@ -102,9 +104,10 @@ pub fn collector(
         units: small("collectors.units_per_host", u64::from(scenario.collectors.units_per_host))?,
         readouts: fragments,
         loggers: small("logger.hosts", u64::from(scenario.logger.hosts))?,
-        credits: machines::credits(scenario),
-        discipline: machines::discipline(scenario),
-        order: machines::request_order(scenario, u64::from(place), collectors, readouts),
+        credits: scenario.shaping.credit_limit(),
+        discipline: scenario.shaping.discipline,
+        request_order: scenario.shaping.request_order,
+        first_readout: machines::first_readout(u64::from(place), collectors, readouts),
         model: match live.processors {
             Processors::Processes => {
                 UnitModel::External(steps.first().map(|step| step.collect.clone()).unwrap_or_default())
@@ -114,7 +117,7 @@ pub fn collector(
         request_timeout: some(live.request_timeout),
         request_retries: live.request_retries,
         readout_wait: live.readout_wait,
-        unit_timeout: match live.processors {
+        processor_timeout: match live.processors {
             Processors::Processes => some(live.processor_timeout),
             Processors::Timers => None,
         },

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Link;
 pub use crate::size::SizeModel;
+pub use fanin_dataflow::{Arrivals, Policy, StartOrder, TieBreak};
 
 /// The hosts that hold the fragments of every event until told to delete them (ROS; thesis §3.7.2).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -74,58 +75,6 @@ impl Default for Collectors {
             processing_time_sd: Duration::ZERO,
         }
     }
-}
-
-/// Who gets the next event (thesis §6.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Policy {
-    /// The unit that has waited longest.
-    Fcfs,
-    /// Any idle unit.
-    Random,
-    /// An idle unit of the next host in a fixed order.
-    NodeRoundRobin,
-    /// An idle unit of the host with the most idle units.
-    NodeLoadBalancing,
-    /// The next idle unit in a fixed order in which the units of a host follow one another.
-    UnitRoundRobin,
-}
-
-/// How events come from the first-level trigger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Arrivals {
-    /// One every 1 / `supervisor.rate`.
-    Periodic,
-    /// A Poisson process with mean `supervisor.rate`.
-    Poisson,
-    /// One whenever a unit is free (multi-host paper §IV.B); `supervisor.rate` has no effect.
-    OnDemand,
-}
-
-/// The order in which the units first announce themselves: what FCFS starts from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum StartOrder {
-    /// All units of the first host, then all of the second.
-    ByHost,
-    /// The first unit of every host, then the second of every host.
-    Interleaved,
-    /// A random order, from the seed.
-    Random,
-}
-
-/// Which host wins where several have as many idle units.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum TieBreak {
-    /// The one that was served longest ago.
-    LeastRecent,
-    /// The one with the lowest number.
-    Lowest,
-    /// Any, from the seed.
-    Random,
 }
 
 /// The supervisor that assigns events to processing units (HLTSV; thesis §3.7.3).

@@ -1,3 +1,4 @@
+pub use fanin_dataflow::{CreditDiscipline, RequestOrder};
 use fanin_units::{Duration, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,32 +15,6 @@ pub enum ShapingMethod {
     Fastpass,
     /// Hosts send to one another in turns separated by barriers (linear shift, as LHCb and CMS do).
     BarrelShifter,
-}
-
-/// Which blocked request is sent first when credits come back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CreditDiscipline {
-    /// The oldest; it blocks all behind it.
-    Fifo,
-    /// The units of a host in turn.
-    RoundRobin,
-    /// A request of the event that needs the fewest more fragments.
-    SmallestRemaining,
-    /// The oldest that fits the credits there are.
-    FirstFit,
-}
-
-/// The order in which a collector asks the readouts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum RequestOrder {
-    /// From the first readout to the last.
-    Fixed,
-    /// From a readout that differs from collector to collector, and round.
-    Rotated,
-    /// A random order for each event, from the seed.
-    Random,
 }
 
 /// The central arbiter (thesis §6.4).
@@ -153,6 +128,12 @@ pub struct Shaping {
 }
 
 impl Shaping {
+    /// Fragments that may be on order at a collector; `None` unless `credits` is the method.
+    #[must_use]
+    pub fn credit_limit(&self) -> Option<u32> {
+        (self.method == ShapingMethod::Credits).then_some(self.credits)
+    }
+
     /// For how long a link is lent that is busy for so long, where only a share of it is to be filled.
     #[must_use]
     pub fn stretched(&self, busy: Duration) -> Duration {

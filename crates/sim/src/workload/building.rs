@@ -133,7 +133,6 @@ impl Building {
         let fragments = small("readout.fragments_per_host", u64::from(scenario.readout.fragments_per_host))?;
         let loggers = small("logger.hosts", roles.loggers.len() as u64)?;
         // An arbiter sits below TCP, a shifter between the readouts and their connections.
-        let credits = machines::credits(scenario);
         let shares_hosts = scenario.workload.kind == WorkloadKind::AllToAll;
         let data = Data::read(scenario)?;
         let mean = data.mean(scenario);
@@ -141,10 +140,12 @@ impl Building {
         let supervisor = Supervisor::new(SupervisorConfig {
             units: vec![units; collectors as usize],
             readouts: small("readout.hosts", readouts)?,
-            arrivals: machines::arrivals(&scenario.supervisor),
+            arrivals: scenario.supervisor.arrivals,
+            rate: scenario.supervisor.rate,
             units_awaited: u32::from(units) * collectors as u32,
-            policy: machines::policy(&scenario.supervisor),
-            start_order: machines::start_order(&scenario.supervisor),
+            policy: scenario.supervisor.policy,
+            tie_break: scenario.supervisor.tie_break,
+            start_order: scenario.supervisor.start_order,
             clear: Some(ClearConfig {
                 group: small("supervisor.clear_group", u64::from(scenario.supervisor.clear_group))?,
                 ..ClearConfig::default()
@@ -152,10 +153,11 @@ impl Building {
             seed: seed(Kind::Supervisor, 0),
             ..SupervisorConfig::default()
         })?;
-        let response = machines::delay(scenario.readout.response_delay, scenario.readout.response_delay_sd);
+        let response_delay =
+            machines::delay(scenario.readout.response_delay, scenario.readout.response_delay_sd);
         let readout = |place: u64| -> Result<_, Error> {
             let config = ReadoutConfig {
-                response,
+                response_delay,
                 memory: keeps_fragments.then_some(scenario.readout.memory),
                 seed: seed(Kind::Readout, place),
                 ..ReadoutConfig::default()
@@ -170,9 +172,10 @@ impl Building {
                     .map(|readout| if shares_hosts && readout == place % readouts { 0 } else { fragments })
                     .collect(),
                 loggers,
-                credits,
-                discipline: machines::discipline(scenario),
-                order: machines::request_order(scenario, place, collectors, readouts),
+                credits: scenario.shaping.credit_limit(),
+                discipline: scenario.shaping.discipline,
+                request_order: scenario.shaping.request_order,
+                first_readout: machines::first_readout(place, collectors, readouts),
                 model: UnitModel::Steps(machines::steps(scenario)),
                 clear: None,
                 // Whoever schedules the hosts knows at once who is gone.
@@ -217,7 +220,7 @@ impl Building {
             completed: 0,
             messages: 0,
             is_stopping: false,
-            credits,
+            credits: scenario.shaping.credit_limit(),
             fragments,
             shares_hosts,
             keeps_fragments,
