@@ -55,14 +55,14 @@ pub enum Point {
 
 /// Where a frame passes, as the data path knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Passing {
+pub(crate) enum TapPlace {
     /// By a port.
     Port(usize),
     /// Into a ring of a port.
     Ring(usize, usize),
 }
 
-impl Passing {
+impl TapPlace {
     /// Where a point lies, if it exists and one of these ports is its own. `ring` finds a ring of a port.
     pub(crate) fn of(
         point: &Point,
@@ -94,11 +94,11 @@ pub struct TooManyCaptures;
 /// All captures of one switch, from the side of those who look.
 #[derive(Debug, Clone)]
 pub struct Captures {
-    shared: Arc<Shared>,
+    shared: Arc<CaptureState>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct CaptureState {
     workers: usize,
     epoch_ns: u64,
     /// Counts changes of `sessions`, so that the data path needs the lock only after one.
@@ -143,7 +143,7 @@ struct Copied {
 impl Captures {
     /// For a switch with so many workers, whose clock started `epoch_ns` nanoseconds after 1970.
     pub fn new(workers: usize, epoch_ns: u64) -> Self {
-        let shared = Shared {
+        let shared = CaptureState {
             workers,
             epoch_ns,
             generation: AtomicU64::new(0),
@@ -213,7 +213,7 @@ impl Captures {
 /// The data path's side of all captures.
 #[derive(Debug)]
 pub(crate) struct Tap {
-    shared: Arc<Shared>,
+    shared: Arc<CaptureState>,
     worker: usize,
     seen: u64,
     active: Vec<Active>,
@@ -224,7 +224,7 @@ struct Active {
     session: Arc<Session>,
     end: End,
     /// Where it copies; nothing where its port or ring does not exist, or belongs to another worker.
-    place: Option<Passing>,
+    place: Option<TapPlace>,
     /// Buffers that were not needed after all.
     spare: Vec<Vec<u8>>,
     /// Copies of frames that the driver has not taken yet.
@@ -271,7 +271,7 @@ impl Tap {
     }
 
     /// Called after every change of ports or rings.
-    pub(crate) fn find(&mut self, find: impl Fn(&Point) -> Option<Passing>) {
+    pub(crate) fn find(&mut self, find: impl Fn(&Point) -> Option<TapPlace>) {
         for active in &mut self.active {
             active.place = find(&active.session.spec.point);
         }
@@ -282,7 +282,7 @@ impl Tap {
     pub(crate) fn copy<D: Driver>(
         &mut self,
         now: Instant,
-        passing: Passing,
+        passing: TapPlace,
         frame: Received<D::Handle>,
         driver: &D,
     ) {
@@ -303,7 +303,7 @@ impl Tap {
         frames: &[Received<D::Handle>],
         driver: &D,
     ) {
-        for active in self.active.iter_mut().filter(|active| active.place == Some(Passing::Port(port))) {
+        for active in self.active.iter_mut().filter(|active| active.place == Some(TapPlace::Port(port))) {
             for &frame in frames {
                 let copied = active.copy(now, 1, frame, driver);
                 active.leaving.push(copied);
@@ -344,7 +344,7 @@ impl Active {
         Some(Copied { at, interface, length: frame.bytes, bytes })
     }
 
-    fn hand_on(&mut self, copied: Option<Copied>, shared: &Shared) {
+    fn hand_on(&mut self, copied: Option<Copied>, shared: &CaptureState) {
         match copied {
             Some(copied) => {
                 // As many places as buffers: there is always room, unless the other side has gone.
@@ -362,7 +362,7 @@ impl Active {
 /// A capture while it is made: bytes of a pcapng file.
 #[derive(Debug)]
 pub struct Stream {
-    shared: Arc<Shared>,
+    shared: Arc<CaptureState>,
     session: Arc<Session>,
     outlets: Vec<Outlet>,
     file: Capture<Vec<u8>>,
@@ -374,7 +374,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    fn new(shared: Arc<Shared>, session: Arc<Session>, outlets: Vec<Outlet>) -> Self {
+    fn new(shared: Arc<CaptureState>, session: Arc<Session>, outlets: Vec<Outlet>) -> Self {
         let names = match &session.spec.point {
             Point::Port(name) => vec![format!("{name} in"), format!("{name} out")],
             Point::Ring(name) => vec![format!("ring {name}")],

@@ -4,6 +4,11 @@ use std::fmt;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
+/// The most frames taken from a port, and given to one, in a round.
+pub const BURST: usize = 64;
+/// Free buffers kept for drivers: with fewer, frames are dropped rather than the drivers starved.
+pub(crate) const ROOM_MIN: usize = 2 * BURST;
+
 /// A frame that has come in.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -32,10 +32,20 @@ pub struct Ethernet {
 }
 
 impl Ethernet {
-    /// Reads it; `None` where the frame is too short for it.
+    /// Parses the header; `None` if the frame is too short for it.
     #[inline]
     pub fn parse(frame: &[u8]) -> Option<Self> {
-        let mut ethernet = Self::parse_outermost(frame)?;
+        // Two overlapping words hold all of the header.
+        let header = frame.first_chunk::<ETHERNET_BYTES>()?;
+        let [first, second] =
+            [header.first_chunk()?, header.last_chunk()?].map(|&word| u64::from_be_bytes(word));
+        let mut ethernet = Self {
+            destination: first >> 16,
+            source: second >> 16,
+            tag: None,
+            ethertype: second as u16,
+            payload: ETHERNET_BYTES,
+        };
         if ethernet.ethertype == ETHERTYPE_VLAN {
             let &[c0, c1, t0, t1] = frame[ETHERNET_BYTES..].first_chunk::<TAG_BYTES>()?;
             ethernet.tag = Some(u16::from_be_bytes([c0, c1]));
@@ -43,27 +53,6 @@ impl Ethernet {
             ethernet.payload += TAG_BYTES;
         }
         Some(ethernet)
-    }
-
-    /// As [`Self::parse`] for a frame without a VLAN tag; `None` for those with one as well.
-    #[inline(always)]
-    pub(crate) fn parse_untagged(frame: &[u8]) -> Option<Self> {
-        Self::parse_outermost(frame).filter(|ethernet| ethernet.ethertype != ETHERTYPE_VLAN)
-    }
-
-    #[inline(always)]
-    fn parse_outermost(frame: &[u8]) -> Option<Self> {
-        // Two overlapping words hold all of it.
-        let header = frame.first_chunk::<ETHERNET_BYTES>()?;
-        let [first, second] =
-            [header.first_chunk()?, header.last_chunk()?].map(|&word| u64::from_be_bytes(word));
-        Some(Self {
-            destination: first >> 16,
-            source: second >> 16,
-            tag: None,
-            ethertype: second as u16,
-            payload: ETHERNET_BYTES,
-        })
     }
 
     /// Whether it goes to a group of stations, or to all.

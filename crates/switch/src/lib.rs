@@ -14,57 +14,43 @@
 #![warn(missing_docs)]
 
 mod address;
-mod apply;
-mod buffers;
 pub mod capture;
-mod classify;
+mod chunk;
 mod command;
 pub mod config;
 pub mod control;
-mod doze;
+mod datapath;
 #[cfg(feature = "dpdk")]
 mod dpdk;
 mod driver;
-mod early;
-mod egress;
 mod frame;
-mod impair;
-mod ingress;
-mod lane;
-mod lanes;
-mod m21;
 mod memory;
-mod output;
-mod pass;
-mod pause;
 mod pool;
 mod prefetch;
 mod random;
 mod run;
 mod schema;
-mod shared;
 mod snapshot;
-mod stations;
-mod switch;
 mod sync;
 mod sys;
 mod worker;
+mod workers;
 mod xdp;
 
 pub use address::{AddressError, IpPrefix, Mac, MacPrefix, Vlan};
+pub use chunk::HEADROOM;
 pub use command::{Command, CommandError, Control, PortChange, Reply};
 pub use config::Config;
+pub use datapath::{Activity, M21_ECHO, M21_FORWARD, M21_KIND, Switch};
 #[cfg(feature = "dpdk")]
 pub use dpdk::{DpdkError, DpdkFrame, DpdkPorts};
-pub use driver::{Driver, Received};
+pub use driver::{BURST, Driver, Received};
 pub use frame::{ETHERNET_BYTES, Ethernet, Network, TAG_BYTES, WIRE_BYTES, checksum, checksum_update};
-pub use m21::{M21_ECHO, M21_FORWARD, M21_KIND};
 pub use memory::{CirculatingPorts, MemoryPort, MemoryPorts};
-pub use pool::{Buffer, HEADROOM, Pool};
+pub use pool::{Buffer, Pool};
 pub use run::{Ended, Running, StartError};
 pub use snapshot::{
     Cause, Dropped, HISTOGRAM_BUCKETS, Histogram, PortSnapshot, QueueSnapshot, RingSnapshot, RuleSnapshot,
     Snapshot, Station, Tally, WorkerSnapshot,
 };
-pub use switch::{Activity, BURST, Switch};
 pub use xdp::{OpenError, XdpPorts};

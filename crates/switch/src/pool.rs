@@ -9,29 +9,16 @@ use std::sync::Arc;
 
 use fanin_units::Bytes;
 
+use crate::chunk::{HEADROOM, chunk_bytes};
 use crate::config::Hugepages;
-use crate::prefetch::prefetch;
+use crate::prefetch::{CACHE_LINE, prefetch};
 
-/// Free space at the start of a chunk (XDP_PACKET_HEADROOM).
-pub const HEADROOM: u32 = 256;
-const CACHE_LINE: u32 = 64;
 /// Places at which frames of our own begin, in turn.
 const COLOURS: u32 = 16;
 /// Chunks of 2048 bytes after which a cache of 16 ways and 1 MB begins anew.
 const CHUNKS_A_WAY: u32 = 32;
 /// Memory is mapped in units of a huge page.
 const HUGE: usize = 2 << 20;
-
-/// The size of the chunks for frames of this MTU: AF_XDP allows 2048 and 4096.
-pub(crate) const fn chunk_bytes(mtu: Bytes) -> u32 {
-    // 22 bytes: the Ethernet header with two tags.
-    if mtu.get() + 22 <= 2048 - HEADROOM as u64 { 2048 } else { 4096 }
-}
-
-/// How many chunks a full frame of this MTU takes.
-pub(crate) const fn chunks_of(mtu: Bytes) -> u64 {
-    (mtu.get() + 22).div_ceil((chunk_bytes(mtu) - HEADROOM) as u64)
-}
 
 /// Where a frame begins, and how much of it lies there. A frame with more bytes goes on in another chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -340,8 +327,8 @@ impl Pool {
             let chunk = self.take_chunk()?;
             // Frames that all began at the same place of their chunks would share a few sets of the cache: neighbours those of
             // the nearest, and those a way apart those of the next.
-            let colours = COLOURS.min((room - part.len()) as u32 / CACHE_LINE + 1);
-            let offset = HEADROOM + CACHE_LINE * ((chunk + chunk / CHUNKS_A_WAY) % colours);
+            let colours = COLOURS.min((room - part.len()) as u32 / CACHE_LINE as u32 + 1);
+            let offset = HEADROOM + CACHE_LINE as u32 * ((chunk + chunk / CHUNKS_A_WAY) % colours);
             let buffer = Buffer::new(chunk, offset as u16, part.len() as u16);
             self.head_mut(buffer).copy_from_slice(part);
             if let Some(last) = last {

@@ -11,13 +11,12 @@ use crate::capture::Captures;
 use crate::command::{Control, Wake};
 use crate::config::Config;
 use crate::control::Operation;
+use crate::datapath::Switch;
 use crate::driver::Driver;
-use crate::lanes::Lanes;
-use crate::shared::Shared;
 use crate::snapshot::Snapshot;
-use crate::switch::Switch;
-use crate::sys::{self, Wakeup};
+use crate::sys;
 use crate::worker::{Clock, Outcome, Worker};
+use crate::workers::{Peers, SharedCounts, Wakeup};
 use crate::xdp::{OpenError, XdpPorts};
 
 /// Why a switch does not start.
@@ -132,16 +131,14 @@ impl Running {
             wakeups: wakeups.clone(),
             threads: Vec::new(),
         };
-        let owners: Vec<u16> = (0..config.port.len()).map(|port| config.worker_of(port) as u16).collect();
-        let mut lanes = if drivers.len() > 1 { Lanes::between(&wakeups, &owners) } else { Vec::new() };
-        lanes.reverse();
+        let peers = Peers::between(&wakeups, &config.owners());
         let receiving = Arc::new(AtomicUsize::new(drivers.len()));
-        let shared = Arc::new(Shared::new(drivers.len(), config.port.len()));
+        let shared = Arc::new(SharedCounts::new(drivers.len(), config.port.len()));
         let mut workers = Vec::new();
-        for ((number, driver), commands) in drivers.into_iter().enumerate().zip(commands) {
-            let mut switch =
-                Switch::for_worker(config.clone().checked()?, driver, number, Arc::clone(&shared))?;
-            switch.lanes = lanes.pop();
+        for (number, ((driver, commands), peers)) in drivers.into_iter().zip(commands).zip(peers).enumerate()
+        {
+            let checked = config.clone().checked()?;
+            let mut switch = Switch::for_worker(checked, driver, peers, Arc::clone(&shared))?;
             switch.attach(&captures);
             workers.push(Worker {
                 switch,

@@ -4,7 +4,22 @@ use fanin_queueing::{Count, Counters, Limit, Occupancy};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use crate::stations::Station;
+use crate::address::Mac;
+
+/// A station that the switch knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Station {
+    /// Its address.
+    pub mac: Mac,
+    /// Its VLAN; 0 if the switch does not keep VLANs apart.
+    pub vlan: u16,
+    /// The number of its port.
+    pub port: u16,
+    /// Whether it was configured, not learned.
+    pub is_static: bool,
+    /// Whole seconds since it was last heard.
+    pub silent_s: u32,
+}
 
 /// Frames and the bytes in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
@@ -20,6 +35,12 @@ impl Tally {
     pub(crate) const fn add(&mut self, bytes: u32) {
         self.frames += 1;
         self.bytes += bytes as u64;
+    }
+
+    #[inline]
+    pub(crate) fn add_all(&mut self, frames: impl ExactSizeIterator<Item = u32>) {
+        self.frames += frames.len() as u64;
+        self.bytes += frames.map(u64::from).sum::<u64>();
     }
 }
 
@@ -230,6 +251,11 @@ pub struct PortSnapshot {
     pub dropped: Vec<Dropped>,
     /// Frames that came in here and were sent to many.
     pub flooded: Tally,
+    /// Stations learned behind it.
+    pub stations: u32,
+    /// Frames that came in here and whose source was not learned, since the station table or the port's share of it was full.
+    /// Frames to such a station are flooded.
+    pub unlearned: u64,
     /// PAUSE frames that came in.
     pub pauses_received: u64,
     /// PAUSE frames sent, those to go on among them.

@@ -1,11 +1,7 @@
 //! The few calls to the system that the data path makes beside its ports'.
 
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::io;
 use std::time::Duration;
-
-use crate::doze::Doze;
 
 /// Waits for any of these files, for so long at most.
 pub(crate) fn poll(files: &mut [libc::pollfd], timeout: Duration) {
@@ -16,59 +12,6 @@ pub(crate) fn poll(files: &mut [libc::pollfd], timeout: Duration) {
     // SAFETY: the kernel reads and writes the entries of the slice, whose length it is told. A signal ends the wait.
     unsafe {
         libc::ppoll(files.as_mut_ptr(), files.len() as libc::nfds_t, &raw const timeout, std::ptr::null());
-    }
-}
-
-/// A file that one thread makes readable to wake another.
-#[derive(Debug)]
-pub(crate) struct Wakeup {
-    file: File,
-    doze: Doze,
-}
-
-impl Wakeup {
-    pub(crate) fn new() -> io::Result<Self> {
-        // SAFETY: opens a descriptor and touches no memory.
-        let file = unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) };
-        if file < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: just opened for us.
-        let file = unsafe { File::from_raw_fd(file) };
-        Ok(Self { file, doze: Doze::new() })
-    }
-
-    pub(crate) fn wake(&self) {
-        // It can only fail where its count is at its end, and then it is readable all the same.
-        let _ = (&self.file).write(&1u64.to_ne_bytes());
-    }
-
-    /// Wakes the other thread if it sleeps or is about to. What it shall see has been written.
-    #[inline]
-    pub(crate) fn wake_sleeper(&self) {
-        if self.doze.must_wake() {
-            self.wake();
-        }
-    }
-
-    /// Others can see from now on that this thread sleeps. It looks once more for something to do before it does.
-    pub(crate) fn begin_sleep(&self) {
-        self.doze.begin();
-    }
-
-    /// It is awake again.
-    pub(crate) fn end_sleep(&self) {
-        self.doze.end();
-        self.clear();
-    }
-
-    /// Takes the wake-ups back that have come so far.
-    pub(crate) fn clear(&self) {
-        let _ = (&self.file).read(&mut [0; 8]);
-    }
-
-    pub(crate) fn fd(&self) -> RawFd {
-        self.file.as_raw_fd()
     }
 }
 

@@ -7,10 +7,11 @@ use fanin_units::{Duration, Instant};
 
 use crate::command::{Commands, Reply, Stage};
 use crate::config::Idle;
+use crate::datapath::Switch;
 use crate::driver::Driver;
 use crate::snapshot::Snapshot;
-use crate::switch::Switch;
-use crate::sys::{self, Wakeup};
+use crate::sys;
+use crate::workers::Wakeup;
 
 /// A worker without anything to do polls on for so long before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);
@@ -63,7 +64,7 @@ impl<D: Driver> Worker<D> {
         if let Some(core) = self.core
             && !sys::pin(core)
         {
-            eprintln!("warning: worker {} cannot be pinned to core {core}", self.switch.worker);
+            eprintln!("warning: worker {} cannot be pinned to core {core}", self.switch.worker());
         }
         sys::sleep_exactly();
         let mut rounds = 0u32;

@@ -2,14 +2,14 @@
 //! standard library's.
 
 #[allow(dead_code, reason = "the switch uses what these tests do not")]
-#[path = "../src/doze.rs"]
-mod doze;
-#[allow(dead_code, reason = "the switch uses what these tests do not")]
-#[path = "../src/lane.rs"]
-mod lane;
-#[allow(dead_code, reason = "the switch uses what these tests do not")]
-#[path = "../src/shared.rs"]
+#[path = "../src/workers/shared.rs"]
 mod shared;
+#[allow(dead_code, reason = "the switch uses what these tests do not")]
+#[path = "../src/workers/sleep.rs"]
+mod sleep;
+#[allow(dead_code, reason = "the switch uses what these tests do not")]
+#[path = "../src/workers/spsc.rs"]
+mod spsc;
 
 /// As `src/sync.rs`.
 mod sync {
@@ -18,20 +18,20 @@ mod sync {
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 }
 
-use doze::Doze;
-use lane::lane;
 use loom::thread;
-use shared::{NO_WINDOW, Shared};
+use shared::{NO_WINDOW, SharedCounts};
+use sleep::SleepFlag;
+use spsc::spsc;
 use sync::Arc;
 
 #[test]
-fn a_lane_loses_doubles_and_reorders_nothing() {
+fn a_ring_loses_doubles_and_reorders_nothing() {
     loom::model(|| {
-        let (mut sender, mut receiver) = lane(2);
+        let (mut sender, mut receiver) = spsc(2);
         let producer = thread::spawn(move || {
             let mut put = 0;
             for value in 1..=4 {
-                // A full lane is given up on, so that every run ends.
+                // The producer gives up on a full ring, so that every run ends.
                 if sender.put(value).is_err() {
                     break;
                 }
@@ -56,12 +56,12 @@ fn a_lane_loses_doubles_and_reorders_nothing() {
     });
 }
 
-/// A lane each way, as between any two workers: a frame goes over, and its memory comes back.
+/// A ring each way, as between any two workers: a frame crosses, and its buffer comes back.
 #[test]
-fn memory_that_went_over_a_lane_comes_back() {
+fn a_buffer_that_crossed_a_link_comes_back() {
     loom::model(|| {
-        let (mut there, mut from_here) = lane(1);
-        let (mut back, mut from_there) = lane(1);
+        let (mut there, mut from_here) = spsc(1);
+        let (mut back, mut from_there) = spsc(1);
         let other = thread::spawn(move || {
             // As a worker does: what finds no room waits, and nothing is waited for.
             let mut waiting = None;
@@ -80,27 +80,27 @@ fn memory_that_went_over_a_lane_comes_back() {
         mine.extend(theirs);
         mine.extend(from_there.take());
         mine.sort_unstable();
-        // What this side put in after the other looked for the last time is still in the lane.
+        // What this side put in after the other looked for the last time is still in the ring.
         assert!(mine.windows(2).all(|pair| pair[0] != pair[1]), "a chunk is there twice: {mine:?}");
     });
 }
 
 /// A worker goes to sleep while another sends it something: it sees that, or it is woken.
 #[test]
-fn nobody_sleeps_through_a_message() {
+fn no_worker_sleeps_through_a_message() {
     loom::model(|| {
-        let (mut sender, mut receiver) = lane(2);
-        let doze = Arc::new(Doze::new());
-        let other = Arc::clone(&doze);
+        let (mut sender, mut receiver) = spsc(2);
+        let flag = Arc::new(SleepFlag::new());
+        let other = Arc::clone(&flag);
         let producer = thread::spawn(move || {
             sender.put(7).unwrap();
             other.must_wake()
         });
-        doze.begin();
+        flag.begin();
         let seen = receiver.take();
         let woken = producer.join().unwrap();
-        assert!(seen.is_some() || woken, "it sleeps, and nobody wakes it");
-        doze.end();
+        assert!(seen.is_some() || woken, "the worker sleeps, and no other wakes it");
+        flag.end();
     });
 }
 
@@ -109,9 +109,9 @@ fn nobody_sleeps_through_a_message() {
 fn the_last_of_the_pool_goes_to_one() {
     const SIZE: u64 = 10;
     loom::model(|| {
-        let shared = Arc::new(Shared::new(2, 1));
+        let shared = Arc::new(SharedCounts::new(2, 1));
         shared.take_of_pool(4);
-        let take = |shared: &Shared, bytes| {
+        let take = |shared: &SharedCounts, bytes| {
             let fits = shared.take_of_pool(bytes) + bytes <= SIZE;
             if !fits {
                 shared.give_to_pool(bytes);
@@ -136,8 +136,8 @@ fn the_last_of_the_pool_goes_to_one() {
 fn what_others_hold_is_never_underestimated() {
     const FRAME: u64 = 100;
     loom::model(|| {
-        let shared = Arc::new(Shared::new(2, 1));
-        let (mut sender, mut receiver) = lane(2);
+        let shared = Arc::new(SharedCounts::new(2, 1));
+        let (mut sender, mut receiver) = spsc(2);
         let other = Arc::clone(&shared);
         let consumer = thread::spawn(move || {
             let mut own = 0u64;
@@ -166,7 +166,7 @@ fn what_others_hold_is_never_underestimated() {
 #[test]
 fn windows_are_whole() {
     loom::model(|| {
-        let shared = Arc::new(Shared::new(2, 2));
+        let shared = Arc::new(SharedCounts::new(2, 2));
         let other = Arc::clone(&shared);
         let owner = thread::spawn(move || [57_920, 28_960].map(|window| other.set_window(1, window)));
         let seen = shared.window(1);

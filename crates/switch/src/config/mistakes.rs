@@ -6,9 +6,11 @@ use fanin_queueing::{PauseThresholds, RING_FRAMES_MAX, TokenBucket};
 use fanin_scenario::{Document, Problem};
 use fanin_units::{Bytes, Duration, Rate, Ratio};
 
-use super::types::*;
+use super::aqm::aqm_of;
+use super::port_spec::*;
+use super::ring_spec::*;
+use super::switch_spec::*;
 use super::{MEMORY_MAX, NAME_BYTES_MAX, WORKERS_MAX};
-use crate::early;
 
 /// The longest delay of an impairment.
 const DELAY_MAX: Duration = Duration::from_secs(10);
@@ -132,7 +134,7 @@ fn check_mark(mark: Option<MarkSpec>, mistakes: &mut Vec<Mistake>) {
             Mistake::new("mark", "random early detection has `min` and `max`, not the keys of a threshold")
                 .help("write mark = { mode = \"red-mark\", min = 15, max = 25 }"),
         );
-    } else if let Err(error) = early::aqm(Some(mark), Bytes::new(1500), None) {
+    } else if let Err(error) = aqm_of(Some(mark), Bytes::new(1500), None) {
         mistakes.push(Mistake::new("mark", error.to_string()));
     }
 }
@@ -226,11 +228,17 @@ impl PortSpec {
             flood: true,
             reflect: false,
             table: 0,
+            mac_entries: None,
             storm: StormSpec::default(),
             pause: PauseSpec::default(),
             m21: None,
             impair: ImpairSpec::default(),
         }
+    }
+
+    /// The most stations that are learned behind this port.
+    pub(crate) fn stations_max(&self, switch: &SwitchSpec) -> u32 {
+        self.mac_entries.unwrap_or(switch.mac_entries / 2).clamp(1, switch.mac_entries.max(1))
     }
 
     pub(crate) fn mistakes(&self, workers: usize, buffering: &BufferingSpec) -> Vec<Mistake> {

@@ -1,7 +1,10 @@
 //! The configuration: a TOML file, read once into types that cannot be wrong. What is wrong is told with line and column.
 
+mod aqm;
 mod mistakes;
-mod types;
+mod port_spec;
+mod ring_spec;
+mod switch_spec;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -10,8 +13,11 @@ use fanin_queueing::Layout;
 use fanin_scenario::{Document, Errors, Problem, Warnings};
 use fanin_units::Bytes;
 
+pub(crate) use aqm::aqm_of;
 pub use mistakes::Mistake;
-pub use types::*;
+pub use port_spec::*;
+pub use ring_spec::*;
+pub use switch_spec::*;
 
 /// A configuration to begin with.
 pub const EXAMPLE: &str = include_str!("example.toml");
@@ -117,6 +123,11 @@ impl Config {
     /// The worker that serves a port: what it says, or else in turn.
     pub fn worker_of(&self, port: usize) -> usize {
         self.port[port].worker.map_or(port % self.workers(), usize::from)
+    }
+
+    /// The worker of each port.
+    pub(crate) fn owners(&self) -> Vec<u16> {
+        (0..self.port.len()).map(|port| self.worker_of(port) as u16).collect()
     }
 
     /// The number of a port.
@@ -271,7 +282,7 @@ impl Config {
     fn warnings(&self, document: &Document) -> Vec<Problem> {
         let mut warnings = Vec::new();
         let frame =
-            u64::from(crate::pool::chunk_bytes(self.switch.mtu)) * crate::pool::chunks_of(self.switch.mtu);
+            u64::from(crate::chunk::chunk_bytes(self.switch.mtu)) * crate::chunk::chunks_of(self.switch.mtu);
         let deep: u64 =
             self.ring.iter().map(|ring| ring.frames_held(self.switch.mtu).saturating_mul(frame)).sum();
         if deep > self.switch.memory.get() {

@@ -30,7 +30,7 @@ const SLOTS_MIN: u32 = 64;
 /// An interface or queue that another process has just left is busy for some milliseconds.
 const BUSY_FOR: Duration = Duration::from_secs(2);
 /// Free chunks that are not lent to the kernel: drivers come first, but the switch needs some for copies.
-const KEPT: usize = crate::switch::BURST;
+const KEPT: usize = crate::driver::BURST;
 /// Frames that one call to the kernel sends at least, in copy mode.
 const SENT_BY_CALL: u32 = 32;
 /// A frame is in at most so many parts: the kernel's MAX_SKB_FRAGS and one.

@@ -1,47 +1,46 @@
-//! What the workers of one switch know in common, beside what their lanes carry: how much of the common pool is taken, how much
-//! of each port's frames is held by anybody, and the window of M21TCP at each output.
+//! Values that all workers of a switch read: the bytes taken of the common buffer pool, the bytes that each worker holds of each
+//! input's frames, and the M21TCP window of each output.
 //!
-//! No value guards other memory, so that every access is relaxed: what counts is that additions to one value are not lost, and
-//! who may write the others.
+//! No value guards other memory, so every access is relaxed. Additions to the pool are atomic; each other value has one writer.
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// No window.
+/// The output limits no window.
 pub(crate) const NO_WINDOW: u32 = u32::MAX;
 
-/// One worker's numbers, apart from those that others write.
+/// One worker's values, in cache lines that no other worker writes.
 #[repr(align(64))]
 #[derive(Debug)]
-struct Row(Vec<AtomicU64>);
+struct WorkerRow(Vec<AtomicU64>);
 
-/// A number of its own cache line.
+/// The pool's counter, in a cache line of its own.
 #[repr(align(64))]
 #[derive(Debug)]
-struct Pool(AtomicU64);
+struct PoolBytes(AtomicU64);
 
-/// The values.
+/// The values that all workers of a switch read.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SharedCounts {
     /// Bytes taken of the pool.
-    pool: Pool,
-    /// By worker: of each port's frames, bytes that this worker has let in or handed over, less those that it let go.
-    held: Vec<Row>,
-    /// By output.
+    pool: PoolBytes,
+    /// By worker and input: bytes that this worker queued or handed over, less those that it released.
+    held: Vec<WorkerRow>,
+    /// M21TCP windows by output.
     windows: Vec<AtomicU32>,
 }
 
-impl Shared {
-    /// Nothing is held, and there is no window.
+impl SharedCounts {
+    /// Holds nothing, and limits no window.
     pub(crate) fn new(workers: usize, ports: usize) -> Self {
         Self {
-            pool: Pool(AtomicU64::new(0)),
-            held: (0..workers).map(|_| Row((0..ports).map(|_| AtomicU64::new(0)).collect())).collect(),
+            pool: PoolBytes(AtomicU64::new(0)),
+            held: (0..workers).map(|_| WorkerRow((0..ports).map(|_| AtomicU64::new(0)).collect())).collect(),
             windows: (0..ports).map(|_| AtomicU32::new(NO_WINDOW)).collect(),
         }
     }
 
-    /// Takes bytes of the pool, and says how many were taken before. Whoever finds that they do not fit gives them back: so no two
-    /// workers both get the last of it.
+    /// Takes bytes of the pool and returns how many were taken before. If they do not fit, the caller gives them back; so two
+    /// workers never both get the last of it.
     #[inline]
     pub(crate) fn take_of_pool(&self, bytes: u64) -> u64 {
         self.pool.0.fetch_add(bytes, Ordering::Relaxed)
@@ -59,26 +58,26 @@ impl Shared {
         self.pool.0.load(Ordering::Relaxed)
     }
 
-    /// A worker says what it has let in or handed over of each port's frames, less what it let go. Only that worker does.
+    /// Publishes the bytes that a worker holds of each input's frames. Only that worker calls this.
     pub(crate) fn publish(&self, worker: usize, held: &[u64]) {
         for (shared, &own) in self.held[worker].0.iter().zip(held) {
-            // What has not changed stays in the cache of those who read it.
+            // An unchanged line stays in the caches of the readers.
             if shared.load(Ordering::Relaxed) != own {
                 shared.store(own, Ordering::Relaxed);
             }
         }
     }
 
-    /// What all workers hold of a port's frames, where `own` is what the port's own worker has to say.
+    /// Bytes that all workers hold of an input's frames; `own` is the part of the input's own worker.
     ///
-    /// A port's frames are added by its own worker alone, before any other can let them go. So others may say too much by a
-    /// round, and never too little.
+    /// The own worker adds a frame before any other worker can release it. So the sum may be too large for a round, and is
+    /// never too small.
     pub(crate) fn held(&self, worker: usize, own: u64, port: usize) -> u64 {
         let others = self.held.iter().enumerate().filter(|&(other, _)| other != worker);
         others.fold(own, |sum, (_, row)| sum.wrapping_add(row.0[port].load(Ordering::Relaxed)))
     }
 
-    /// The worker of an output says which window its flows have.
+    /// Publishes the window of the flows to an output. Only the output's worker calls this.
     #[inline]
     pub(crate) fn set_window(&self, output: usize, window: u32) {
         if self.windows[output].load(Ordering::Relaxed) != window {
@@ -86,7 +85,7 @@ impl Shared {
         }
     }
 
-    /// The window of flows to an output.
+    /// The window of the flows to an output.
     #[inline]
     pub(crate) fn window(&self, output: usize) -> u32 {
         self.windows[output].load(Ordering::Relaxed)

@@ -1,24 +1,25 @@
-//! From what the configuration says of early signals to what a queue does.
+//! From `mark` of the configuration to the queue management of `fanin-queueing`.
 
 use fanin_queueing::{Aqm, Depth, NotCapable, Red, RedError, RedSettings, Threshold};
 use fanin_units::{Bytes, Packets, Rate, Ratio};
 
-use crate::config::{MarkMode, MarkSpec, MarkUnit, Unmarkable};
 use crate::frame::{ETHERNET_BYTES, WIRE_BYTES};
 
-/// The rate by which the average of an idle queue decays where neither the queue nor its port has one.
+use super::port_spec::{MarkMode, MarkSpec, MarkUnit, Unmarkable};
+
+/// The rate at which the average of an idle queue decays if neither the queue nor its port has a rate.
 const RATE_ASSUMED: Rate = Rate::new(10_000_000_000);
-/// As the scenario file has them.
+/// The defaults of the scenario file.
 const MIN: Packets = Packets::new(15);
 const MAX: Packets = Packets::new(25);
 const WEIGHT: Ratio = Ratio::new(2_000);
 const PROBABILITY_MAX: Ratio = Ratio::new(100_000);
 
-/// What a queue of this rate does in a switch of this MTU.
+/// The queue management of a queue of this rate, in a switch of this MTU.
 ///
 /// # Errors
-/// Where the thresholds or shares of RED cannot be.
-pub(crate) fn aqm(mark: Option<MarkSpec>, mtu: Bytes, rate: Option<Rate>) -> Result<Aqm, RedError> {
+/// If the thresholds or shares of RED are wrong.
+pub(crate) fn aqm_of(mark: Option<MarkSpec>, mtu: Bytes, rate: Option<Rate>) -> Result<Aqm, RedError> {
     let Some(mark) = mark else { return Ok(Aqm::None) };
     let threshold = match (mark.mode, mark.bytes, mark.frames) {
         (MarkMode::Threshold, Some(bytes), _) => Some(Depth::Bytes(bytes)),

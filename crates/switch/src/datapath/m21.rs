@@ -1,7 +1,7 @@
-//! The M21TCP stage (Adesanmi and Mhamdi, "M21TCP", §III): counts the flows to each output, lowers the window in the option of
-//! frames on their way there, and in its echo on the way back. No other field of TCP is touched.
+//! The M21TCP stage (Adesanmi and Mhamdi, "M21TCP", §III): counts the flows to each output, and lowers the window in the TCP option
+//! of frames to that output and in its echo on the way back. It changes no other field of TCP.
 //!
-//! Flows are counted by the worker of their output, which says in [`Shared`] what each may have: the way back may be another's.
+//! The worker of an output counts its flows and publishes their window in [`SharedCounts`]: the way back may be another worker's.
 //!
 //! The option: kind 253 (RFC 4727), length 8, a 16-bit word that says which of the two it is, and 32 bits of window in bytes.
 
@@ -12,7 +12,7 @@ use fanin_units::{Bytes, Instant};
 
 use crate::config::Config;
 use crate::frame::{Ethernet, Network, checksum_update};
-use crate::shared::{NO_WINDOW, Shared};
+use crate::workers::{NO_WINDOW, SharedCounts};
 
 /// The option's kind.
 pub const M21_KIND: u8 = 253;
@@ -34,12 +34,12 @@ pub(crate) struct M21 {
     switch: M21Switch,
     /// By port: the least window, one segment, where the stage is on.
     segments: Vec<Option<u32>>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedCounts>,
 }
 
 impl M21 {
     /// The stage, where any port asks for it.
-    pub(crate) fn new(config: &Config, shared: &Arc<Shared>) -> Option<Self> {
+    pub(crate) fn new(config: &Config, shared: &Arc<SharedCounts>) -> Option<Self> {
         let first = config.port.iter().find_map(|port| port.m21)?;
         // What limits flows is each output's buffer; outputs without the stage limit nothing.
         let limits = config.port.iter().map(|port| match port.m21 {
@@ -78,7 +78,7 @@ impl M21 {
             return;
         }
         let network = Network::parse(head, ethernet);
-        let Some(segment) = Segment::parse(head, bytes, ethernet, &network) else { return };
+        let Some(segment) = SegmentHeader::parse(head, bytes, ethernet, &network) else { return };
         if self.segments[output].is_some() {
             self.switch.handle_frame(now, flow(&network), segment.stage(), input, output);
             segment.lower(head, M21_FORWARD, self.settle(output));
@@ -122,14 +122,14 @@ fn flow(network: &Network) -> u64 {
 
 /// A TCP segment's header in a frame.
 #[derive(Debug, Clone, Copy)]
-struct Segment {
+struct SegmentHeader {
     start: usize,
     options_end: usize,
     flags: u8,
     payload: u32,
 }
 
-impl Segment {
+impl SegmentHeader {
     fn parse(head: &[u8], bytes: u32, ethernet: &Ethernet, network: &Network) -> Option<Self> {
         if network.protocol != 6 || network.transport == 0 {
             return None;
@@ -271,7 +271,7 @@ pub(crate) mod tests {
         let mut config =
             Config { port: (0..3).map(|n| PortSpec::new(&format!("p{n}"))).collect(), ..Config::default() };
         config.port[2].m21 = Some(M21Spec { buffer: Some(Bytes::new(40 * 1522)), ..M21Spec::default() });
-        M21::new(&config, &Arc::new(Shared::new(1, 3))).unwrap()
+        M21::new(&config, &Arc::new(SharedCounts::new(1, 3))).unwrap()
     }
 
     fn pass(stage: &mut M21, input: usize, output: usize, frame: &mut [u8]) -> u32 {

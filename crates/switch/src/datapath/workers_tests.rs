@@ -1,20 +1,21 @@
 //! Several workers, driven one after the other by the test's thread, so that every order of their rounds can be had.
 
+use std::sync::Arc;
+
 use fanin_units::{Bytes, Duration, Instant};
 
 use fanin_queueing::{Frame, Verdict};
 use proptest::prelude::*;
 
-use super::*;
+use super::Switch;
+use super::buffers::Buffers;
+use super::m21::tests::{segment, tcp_sum};
+use super::m21::{M21_ECHO, M21_FORWARD};
 use crate::address::Mac;
-use crate::buffers::Buffers;
 use crate::config::{Config, Hugepages, M21Spec, PauseSpec, PortSpec, Scheme, StationSpec};
-use crate::m21::tests::{segment, tcp_sum};
-use crate::m21::{M21_ECHO, M21_FORWARD};
 use crate::memory::MemoryPorts;
 use crate::pool::Pool;
-use crate::shared::Shared;
-use crate::switch::Switch;
+use crate::workers::{Peers, SharedCounts, Wakeup};
 
 /// Four ports, 0 and 2 of the first worker, 1 and 3 of the second.
 fn config() -> Config {
@@ -26,20 +27,20 @@ fn config() -> Config {
 }
 
 fn pair_with(config: &Config) -> Vec<Switch<MemoryPorts>> {
+    pair_and_counts(config).0
+}
+
+fn pair_and_counts(config: &Config) -> (Vec<Switch<MemoryPorts>>, Arc<SharedCounts>) {
     let config = config.clone().checked().unwrap_or_else(|errors| panic!("{errors}"));
     let pools = Pool::new(config.switch.memory, config.switch.mtu, Hugepages::Off, 2).unwrap();
     let wakeups: Vec<_> = (0..2).map(|_| Arc::new(Wakeup::new().unwrap())).collect();
-    let lanes = Lanes::between(&wakeups, &[0, 1, 0, 1]);
-    let shared = Arc::new(Shared::new(2, 4));
-    let workers = pools.into_iter().zip(lanes).enumerate();
-    workers
-        .map(|(number, (pool, lanes))| {
-            let ports = MemoryPorts::new(pool, 4);
-            let mut switch = Switch::for_worker(config.clone(), ports, number, Arc::clone(&shared)).unwrap();
-            switch.lanes = Some(lanes);
-            switch
-        })
-        .collect()
+    let peers = Peers::between(&wakeups, &[0, 1, 0, 1]);
+    let shared = Arc::new(SharedCounts::new(2, 4));
+    let workers = pools.into_iter().zip(peers).map(|(pool, peers)| {
+        let ports = MemoryPorts::new(pool, 4);
+        Switch::for_worker(config.clone(), ports, peers, Arc::clone(&shared)).unwrap()
+    });
+    (workers.collect(), Arc::clone(&shared))
 }
 
 fn pair() -> Vec<Switch<MemoryPorts>> {
@@ -130,46 +131,6 @@ fn a_loop_through_two_workers_starts_no_storm() {
         }
     }
     assert_eq!(looped, 2, "the broadcast goes round");
-}
-
-/// As tests of one lane: `tests/interleavings.rs` tries every order of what is tried with threads here.
-#[test]
-fn a_full_lane_gives_the_value_back() {
-    let (mut sender, mut receiver) = lane(4);
-    for round in 0..10 {
-        for value in 0..4 {
-            assert_eq!(sender.put(round * 4 + value), Ok(()));
-        }
-        assert_eq!(sender.put(99), Err(99));
-        for value in 0..4 {
-            assert_eq!(receiver.take(), Some(round * 4 + value));
-        }
-        assert_eq!(receiver.take(), None);
-    }
-}
-
-#[test]
-fn everything_arrives_in_order() {
-    // Under Miri a step takes a thousand times as long.
-    const VALUES: u32 = if cfg!(miri) { 300 } else { 100_000 };
-    let (mut sender, mut receiver) = lane(64);
-    let producer = std::thread::spawn(move || {
-        for value in 0..VALUES {
-            while sender.put(value).is_err() {
-                std::thread::yield_now();
-            }
-        }
-    });
-    for wanted in 0..VALUES {
-        let value = loop {
-            match receiver.take() {
-                Some(value) => break value,
-                None => std::thread::yield_now(),
-            }
-        };
-        assert_eq!(value, wanted);
-    }
-    producer.join().unwrap();
 }
 
 /// The window in a frame's M21TCP option, which stands behind two bytes of padding.
@@ -322,8 +283,7 @@ fn run(steps: &[Step], scheme: Scheme) -> Result<(), TestCaseError> {
         port.pause = PauseSpec { xoff: Some(Bytes::new(5_000)), ..PauseSpec::default() };
         config.station.push(station(number as u8, &format!("p{number}")));
     }
-    let mut workers = pair_with(&config);
-    let shared = Arc::clone(&workers[0].shared);
+    let (mut workers, shared) = pair_and_counts(&config);
     let mut now = Instant::START + Duration::from_micros(1);
     let mut sent = 0u64;
     let mut came = [0u64; 2];
@@ -336,7 +296,7 @@ fn run(steps: &[Step], scheme: Scheme) -> Result<(), TestCaseError> {
         came
     };
     let plain = |workers: &[Switch<MemoryPorts>]| -> u64 {
-        (0..4).map(|port| workers[port % 2].memory.output(port).bytes).sum()
+        (0..4).map(|port| workers[port % 2].outputs.plain_snapshot(port).bytes).sum()
     };
     for &step in steps {
         match step {
@@ -361,7 +321,7 @@ fn run(steps: &[Step], scheme: Scheme) -> Result<(), TestCaseError> {
             prop_assert_eq!(shared.pool(), held, "what is taken of the pool is what is held");
         }
         // What a port's worker believes is held of its frames is never too little.
-        let believed = |port: usize| shared.held(port % 2, workers[port % 2].held_by_input[port], port);
+        let believed = |port: usize| workers[port % 2].pauses.occupancy(port);
         let sum = (0..4).map(believed).fold(0u64, u64::wrapping_add);
         prop_assert!(sum >= held && sum < 1 << 40, "{} bytes are held, and {} believed", held, sum);
     }
@@ -378,12 +338,7 @@ fn run(steps: &[Step], scheme: Scheme) -> Result<(), TestCaseError> {
     }
     prop_assert_eq!(shared.pool(), 0);
     for port in 0..4 {
-        prop_assert_eq!(
-            shared.held(port % 2, workers[port % 2].held_by_input[port], port),
-            0,
-            "port {}",
-            port
-        );
+        prop_assert_eq!(workers[port % 2].pauses.occupancy(port), 0, "port {}", port);
     }
     let mut all = workers[0].snapshot(false);
     all.merge(workers[1].snapshot(false));
@@ -419,7 +374,7 @@ fn one_worker_may_take_all_of_the_pool_and_leaves_nothing_to_the_other() {
     let mut config = config();
     config.buffering.scheme = Scheme::Shared;
     config.buffering.size = Bytes::new(10_000);
-    let shared = Arc::new(Shared::new(2, 4));
+    let shared = Arc::new(SharedCounts::new(2, 4));
     let mut first = Buffers::new(&config, &shared).unwrap();
     let mut second = Buffers::new(&config, &shared).unwrap();
     let admit = |buffers: &mut Buffers, output, bytes| {
@@ -446,7 +401,7 @@ fn threads_never_overdraw_the_pool() {
     let mut config = config();
     config.buffering.scheme = Scheme::Shared;
     config.buffering.size = Bytes::new(SIZE);
-    let shared = Arc::new(Shared::new(THREADS, 4));
+    let shared = Arc::new(SharedCounts::new(THREADS, 4));
     // Counted after a frame is let in and before it is let go: never more than is taken.
     let held = AtomicU64::new(0);
     std::thread::scope(|scope| {

@@ -3,18 +3,19 @@
 
 use std::collections::HashMap;
 
+use std::sync::Arc;
+
 use fanin_units::{Bytes, Duration, Instant, Packets, Rate};
 use proptest::prelude::*;
 
-use super::*;
+use super::Switch;
 use crate::address::Mac;
 use crate::command::{Command, PortChange};
 use crate::config::{Config, Hugepages, PortRange, PortSpec, Protocol, RingSpec, RuleSpec, StationSpec};
 use crate::memory::MemoryPorts;
 use crate::pool::Pool;
-use crate::shared::Shared;
 use crate::snapshot::{Dropped, Snapshot};
-use crate::switch::Switch;
+use crate::workers::{Peers, SharedCounts, Wakeup};
 
 const WORKERS: usize = 3;
 const PORTS: usize = 6;
@@ -174,13 +175,11 @@ impl Run {
         let wakeups: Vec<_> = (0..WORKERS).map(|_| Arc::new(Wakeup::new().unwrap())).collect();
         let owners: Vec<u16> = (0..PORTS).map(|port| config.worker_of(port) as u16).collect();
         assert!((0..PORTS).all(|port| usize::from(owners[port]) == port % WORKERS));
-        let lanes = Lanes::between(&wakeups, &owners);
-        let shared = Arc::new(Shared::new(WORKERS, PORTS));
-        let workers = pools.into_iter().zip(lanes).enumerate().map(|(number, (pool, lanes))| {
+        let peers = Peers::between(&wakeups, &owners);
+        let shared = Arc::new(SharedCounts::new(WORKERS, PORTS));
+        let workers = pools.into_iter().zip(peers).map(|(pool, peers)| {
             let ports = MemoryPorts::new(pool, PORTS);
-            let mut switch = Switch::for_worker(config.clone(), ports, number, Arc::clone(&shared)).unwrap();
-            switch.lanes = Some(lanes);
-            switch
+            Switch::for_worker(config.clone(), ports, peers, Arc::clone(&shared)).unwrap()
         });
         Self {
             workers: workers.collect(),

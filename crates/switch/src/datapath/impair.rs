@@ -1,4 +1,4 @@
-//! A bad way: loss, duplication, delay, jitter and reordering of what leaves a port, by seed.
+//! Link impairment: loss, duplication, delay, jitter and reordering of the frames that leave a port, drawn from a seed.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,56 +9,56 @@ use crate::config::ImpairSpec;
 use crate::driver::Received;
 use crate::random::Random;
 
-/// What becomes of a frame that enters the way.
+/// What an impairment does to a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// It comes at this time, and where `twice` is set, a copy of it too.
-    Comes { at: Instant, twice: bool },
-    /// It is lost.
-    Lost,
+pub(super) enum FrameFate {
+    /// Sends it at this time, and a copy with it if `twice` is set.
+    Delay { until: Instant, twice: bool },
+    /// Drops it.
+    Lose,
 }
 
-/// Frames on the way, by the time at which they come out.
+/// The impairment of one output, with the frames that it delays, ordered by time.
 #[derive(Debug)]
-pub(crate) struct Impairment<H> {
+pub(super) struct Impairment<H> {
     spec: ImpairSpec,
     random: Random,
-    /// Where order is kept, nothing comes before this.
+    /// When the last frame that keeps its order leaves.
     last: Instant,
     sequence: u64,
-    on_the_way: BinaryHeap<Reverse<(Instant, u64)>>,
+    delayed: BinaryHeap<Reverse<(Instant, u64)>>,
     frames: std::collections::HashMap<u64, Received<H>>,
 }
 
 impl<H: Copy> Impairment<H> {
-    pub(crate) fn new(spec: ImpairSpec, random: Random) -> Self {
+    pub(super) fn new(spec: ImpairSpec, random: Random) -> Self {
         Self {
             spec,
             random,
             last: Instant::START,
             sequence: 0,
-            on_the_way: BinaryHeap::new(),
+            delayed: BinaryHeap::new(),
             frames: std::collections::HashMap::new(),
         }
     }
 
-    pub(crate) const fn set(&mut self, spec: ImpairSpec) {
+    pub(super) const fn set(&mut self, spec: ImpairSpec) {
         self.spec = spec;
     }
 
     const fn happens(&mut self, share: Ratio) -> bool {
-        // A share of zero draws nothing, so that what else is random stays the same.
+        // A share of zero draws nothing, so that the other draws stay the same.
         share.get() > 0 && self.random.below(1_000_000) < share.get()
     }
 
-    /// Draws a frame's fate.
-    pub(crate) fn draw(&mut self, now: Instant) -> Fate {
+    /// Draws what happens to a frame.
+    pub(super) fn draw(&mut self, now: Instant) -> FrameFate {
         if self.happens(self.spec.loss) {
-            return Fate::Lost;
+            return FrameFate::Lose;
         }
         let twice = self.happens(self.spec.duplicate);
         if self.happens(self.spec.reorder) {
-            return Fate::Comes { at: now, twice };
+            return FrameFate::Delay { until: now, twice };
         }
         let jitter = match self.spec.jitter.get() {
             0 => 0,
@@ -66,36 +66,36 @@ impl<H: Copy> Impairment<H> {
         };
         let at = Instant::new(now.get().saturating_add(self.spec.delay.get()).saturating_add(jitter));
         self.last = at.max(self.last);
-        Fate::Comes { at: self.last, twice }
+        FrameFate::Delay { until: self.last, twice }
     }
 
-    /// Whether one frame more may be on the way.
-    pub(crate) fn has_room(&self) -> bool {
+    /// Whether another frame can be delayed.
+    pub(super) fn has_room(&self) -> bool {
         self.frames.len() < self.spec.frames as usize
     }
 
-    /// A frame comes out at `at`.
-    pub(crate) fn put(&mut self, at: Instant, frame: Received<H>) {
-        self.on_the_way.push(Reverse((at, self.sequence)));
+    /// Delays a frame until `at`.
+    pub(super) fn put(&mut self, at: Instant, frame: Received<H>) {
+        self.delayed.push(Reverse((at, self.sequence)));
         self.frames.insert(self.sequence, frame);
         self.sequence += 1;
     }
 
-    /// When the next frame comes out.
-    pub(crate) fn next_at(&self) -> Option<Instant> {
-        self.on_the_way.peek().map(|Reverse((at, _))| *at)
+    /// When the next frame leaves.
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        self.delayed.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// A frame that is due.
-    pub(crate) fn take(&mut self, now: Instant) -> Option<Received<H>> {
+    /// The next frame that is due.
+    pub(super) fn poll_frame(&mut self, now: Instant) -> Option<Received<H>> {
         if self.next_at().is_none_or(|at| at > now) {
             return None;
         }
-        let Reverse((_, sequence)) = self.on_the_way.pop()?;
+        let Reverse((_, sequence)) = self.delayed.pop()?;
         self.frames.remove(&sequence)
     }
 
-    pub(crate) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.frames.len()
     }
 }
@@ -110,16 +110,16 @@ mod tests {
         let mut out = Vec::new();
         for n in 0..10_000u32 {
             let now = Instant::START + Duration::from_micros(n.into());
-            while let Some(frame) = way.take(now) {
+            while let Some(frame) = way.poll_frame(now) {
                 out.push(frame.bytes);
             }
-            if let Fate::Comes { at, twice } = way.draw(now) {
+            if let FrameFate::Delay { until, twice } = way.draw(now) {
                 for _ in 0..=u8::from(twice) {
-                    way.put(at, Received { handle: (), bytes: n });
+                    way.put(until, Received { handle: (), bytes: n });
                 }
             }
         }
-        while let Some(frame) = way.take(Instant::FAR_FUTURE) {
+        while let Some(frame) = way.poll_frame(Instant::FAR_FUTURE) {
             out.push(frame.bytes);
         }
         out

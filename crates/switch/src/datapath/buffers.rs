@@ -1,4 +1,4 @@
-//! The memory of plain queues: one worker's accounts, and what all workers take of a common pool.
+//! The memory of plain queues: one worker's accounts, and the pool that all workers share.
 
 use std::sync::Arc;
 
@@ -6,22 +6,22 @@ use fanin_queueing::{Count, Counters, Frame, LayoutError, Limit, Memory, Occupan
 use fanin_units::{Bytes, Instant};
 
 use crate::config::{Config, Scheme};
-use crate::shared::Shared;
+use crate::workers::SharedCounts;
 
 /// The one pool that outputs may share.
 const POOL: usize = 0;
 
-/// As [`Memory`], of which each worker has one. Where the outputs of several workers share a pool, each takes its frames' bytes
-/// of it before it asks its own accounts, for which the pool is what the others leave. The pool is never overdrawn.
+/// [`Memory`] of one worker. If the outputs of several workers share a pool, a worker takes a frame's bytes of the pool before it
+/// asks its own accounts, which see the part of the pool that the others leave. So the pool is never overdrawn.
 #[derive(Debug)]
-pub(crate) struct Buffers {
+pub(super) struct Buffers {
     memory: Memory,
     /// The pool's size, where several workers share it.
-    common: Option<(Arc<Shared>, u64)>,
+    common: Option<(Arc<SharedCounts>, u64)>,
 }
 
 impl Buffers {
-    pub(crate) fn new(config: &Config, shared: &Arc<Shared>) -> Result<Self, LayoutError> {
+    pub(super) fn new(config: &Config, shared: &Arc<SharedCounts>) -> Result<Self, LayoutError> {
         let has_pool = matches!(config.buffering.scheme, Scheme::Shared | Scheme::DynamicThreshold);
         let is_common = has_pool && config.workers() > 1;
         Ok(Self {
@@ -32,7 +32,7 @@ impl Buffers {
 
     /// As [`Memory::arrive`].
     #[inline]
-    pub(crate) fn arrive(
+    pub(super) fn arrive(
         &mut self,
         now: Instant,
         input: usize,
@@ -68,7 +68,7 @@ impl Buffers {
 
     /// As [`Memory::room`].
     #[inline]
-    pub(crate) fn room(&mut self, input: usize, output: usize) -> u32 {
+    pub(super) fn room(&mut self, input: usize, output: usize) -> u32 {
         if let Some((shared, size)) = &self.common {
             let others = shared.pool() - self.memory.pool(POOL).bytes;
             self.memory.set_pool_size(POOL, Bytes::new(size.saturating_sub(others)));
@@ -78,19 +78,19 @@ impl Buffers {
 
     /// As [`Memory::pass`].
     #[inline]
-    pub(crate) fn pass(&mut self, at: Instant, output: usize, passed: Count) {
+    pub(super) fn pass(&mut self, at: Instant, output: usize, passed: Count) {
         self.memory.pass(at, output, passed);
     }
 
     /// As [`Memory::withdraw`].
-    pub(crate) fn withdraw(&mut self, input: usize, output: usize, bytes: u32, limit: Limit) {
+    pub(super) fn withdraw(&mut self, input: usize, output: usize, bytes: u32, limit: Limit) {
         self.memory.withdraw(input, output, bytes, limit);
         self.give(bytes);
     }
 
     /// As [`Memory::depart`].
     #[inline]
-    pub(crate) fn depart(&mut self, at: Instant, input: usize, output: usize, bytes: u32) {
+    pub(super) fn depart(&mut self, at: Instant, input: usize, output: usize, bytes: u32) {
         self.memory.depart(at, input, output, bytes);
         self.give(bytes);
     }
@@ -104,17 +104,17 @@ impl Buffers {
 
     /// As [`Memory::output`].
     #[inline]
-    pub(crate) fn output(&self, output: usize) -> &Occupancy {
+    pub(super) fn output(&self, output: usize) -> &Occupancy {
         self.memory.output(output)
     }
 
     /// As [`Memory::counters`].
-    pub(crate) fn counters(&self, output: usize) -> &Counters {
+    pub(super) fn counters(&self, output: usize) -> &Counters {
         self.memory.counters(output)
     }
 
     /// As [`Memory::reset_marks`].
-    pub(crate) fn reset_marks(&mut self) {
+    pub(super) fn reset_marks(&mut self) {
         self.memory.reset_marks();
     }
 }

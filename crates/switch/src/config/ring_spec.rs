@@ -1,0 +1,210 @@
+//! The configuration of rings, rules, stations and ways. The same types travel in [`crate::Command`].
+
+use fanin_units::{Bytes, Packets, Rate, Ratio};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::address::{IpPrefix, Mac, MacPrefix, Vlan};
+
+use super::port_spec::MarkSpec;
+
+/// A deep queue ("daqring") of one output, with a rate of its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RingSpec {
+    /// Its name, unique.
+    pub name: String,
+    /// The port that it leaves through.
+    pub port: String,
+    /// The most frames it holds; no limit of its own by default.
+    #[serde(default)]
+    pub frames: Option<Packets>,
+    /// The most bytes it holds.
+    #[serde(default)]
+    pub bytes: Option<Bytes>,
+    /// Its token bucket: the rate at which it is emptied, 10 kb/s to 4 Tb/s; only the port's rate by default.
+    #[serde(default)]
+    pub rate: Option<Rate>,
+    /// How much may leave at once after a silence; none by default, which spaces frames evenly.
+    #[serde(default)]
+    pub burst: Option<Bytes>,
+    /// For the `strict-priority` discipline; the highest goes first.
+    #[serde(default)]
+    pub priority: u8,
+    /// Marking.
+    #[serde(default)]
+    pub mark: Option<MarkSpec>,
+    /// The share of its capacity from which on an alarm is raised.
+    #[serde(default)]
+    pub alarm: Option<Ratio>,
+}
+
+impl RingSpec {
+    /// A ring without limits.
+    pub fn new(name: &str, port: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            port: port.to_owned(),
+            frames: None,
+            bytes: None,
+            rate: None,
+            burst: None,
+            priority: 0,
+            mark: None,
+            alarm: None,
+        }
+    }
+}
+
+/// Which frames go to a ring. What is not said matches anything; among rules that match, the highest priority wins, and
+/// among equals the first. A rule only chooses among the queues of the port that a frame leaves through anyway.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RuleSpec {
+    /// Its name, unique.
+    pub name: String,
+    /// The ring; or else `drop` is set.
+    pub ring: Option<String>,
+    /// Drops the frames, whatever port they would leave through.
+    pub drop: bool,
+    /// The highest that matches wins.
+    pub priority: u16,
+    /// The port that the frame came in by.
+    pub input: Option<String>,
+    /// Source station.
+    pub source_mac: Option<MacPrefix>,
+    /// Destination station.
+    pub destination_mac: Option<MacPrefix>,
+    /// VLAN; of untagged frames the port's.
+    pub vlan: Option<Vlan>,
+    /// Source address.
+    pub source_ip: Option<IpPrefix>,
+    /// Destination address.
+    pub destination_ip: Option<IpPrefix>,
+    /// What IP carries.
+    pub protocol: Option<Protocol>,
+    /// Source port or ports of TCP or UDP.
+    pub source_port: Option<PortRange>,
+    /// Destination port or ports of TCP or UDP.
+    pub destination_port: Option<PortRange>,
+}
+
+/// What IP carries: `"tcp"`, `"udp"`, `"icmp"`, or a number of IANA's list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Protocol(pub u8);
+
+impl Protocol {
+    const NAMES: [(&'static str, u8); 4] = [("tcp", 6), ("udp", 17), ("icmp", 1), ("icmpv6", 58)];
+    /// TCP.
+    pub const TCP: Self = Self(6);
+    /// UDP.
+    pub const UDP: Self = Self(17);
+}
+
+impl Serialize for Protocol {
+    fn serialize<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        match Self::NAMES.iter().find(|(_, number)| *number == self.0) {
+            Some((name, _)) => out.serialize_str(name),
+            None => out.serialize_u8(self.0),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Protocol {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        struct Read;
+        impl serde::de::Visitor<'_> for Read {
+            type Value = Protocol;
+            fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                out.write_str("\"tcp\", \"udp\", \"icmp\", \"icmpv6\" or a number from 0 to 255")
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Protocol, E> {
+                let found = Protocol::NAMES.iter().find(|(name, _)| *name == text);
+                found
+                    .map(|(_, number)| Protocol(*number))
+                    .ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(text), &self))
+            }
+            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Protocol, E> {
+                u8::try_from(number)
+                    .map(Protocol)
+                    .map_err(|_| E::invalid_value(serde::de::Unexpected::Signed(number), &self))
+            }
+            fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Protocol, E> {
+                self.visit_i64(i64::try_from(number).unwrap_or(i64::MAX))
+            }
+        }
+        input.deserialize_any(Read)
+    }
+}
+
+/// A port of TCP or UDP, or a range of them: `5000` or `"5000-5063"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PortRange {
+    /// The first.
+    pub first: u16,
+    /// The last, not before the first.
+    pub last: u16,
+}
+
+impl Serialize for PortRange {
+    fn serialize<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        if self.first == self.last {
+            out.serialize_u16(self.first)
+        } else {
+            out.collect_str(&format_args!("{}-{}", self.first, self.last))
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for PortRange {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        struct Read;
+        impl serde::de::Visitor<'_> for Read {
+            type Value = PortRange;
+            fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                out.write_str("a port from 0 to 65535, or a range such as \"5000-5063\"")
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<PortRange, E> {
+                let (first, last) = text.split_once('-').unwrap_or((text, text));
+                match (first.trim().parse(), last.trim().parse()) {
+                    (Ok(first), Ok(last)) if first <= last => Ok(PortRange { first, last }),
+                    _ => Err(E::invalid_value(serde::de::Unexpected::Str(text), &self)),
+                }
+            }
+            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<PortRange, E> {
+                u16::try_from(number)
+                    .map(|port| PortRange { first: port, last: port })
+                    .map_err(|_| E::invalid_value(serde::de::Unexpected::Signed(number), &self))
+            }
+            fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<PortRange, E> {
+                self.visit_i64(i64::try_from(number).unwrap_or(i64::MAX))
+            }
+        }
+        input.deserialize_any(Read)
+    }
+}
+
+/// A station whose port is known: never learned, never forgotten, and refused on any other port.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StationSpec {
+    /// Its address.
+    pub mac: Mac,
+    /// Its port.
+    pub port: String,
+    /// Its VLAN, where VLANs are kept apart.
+    #[serde(default)]
+    pub vlan: Option<Vlan>,
+}
+
+/// Where frames to a station leave that came in by a port of some table (`table` of [`PortSpec`]).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WaySpec {
+    /// 1 to 15.
+    pub table: u16,
+    /// The station.
+    pub mac: Mac,
+    /// The port that frames to it leave by.
+    pub port: String,
+}

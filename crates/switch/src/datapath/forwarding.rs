@@ -1,0 +1,220 @@
+//! Forwarding: learns where stations are, and finds the output of a frame (IEEE 802.1Q §8.7, §8.8).
+
+use fanin_units::Instant;
+
+use crate::address::Vlan;
+use crate::config::{Config, StationSpec, WaySpec};
+use crate::frame::{Ethernet, TAG_BYTES};
+use crate::snapshot::{Cause, Station};
+use crate::workers::{PeerMessage, Peers};
+
+use super::ports::PortState;
+use super::stations::{Learned, Stations, station_key, way_vlan};
+
+/// No station: keys have 48 bits of address and 12 of VLAN.
+const NO_STATION: u64 = u64::MAX;
+
+/// Where a frame goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Route {
+    /// Out of one port, in this VLAN.
+    To(usize, u16),
+    /// Out of every port of this VLAN.
+    Flood(u16),
+    /// Nowhere.
+    Drop(Cause),
+    /// Nowhere: it is addressed to bridges only (IEEE 802.1Q, table 8-1), as PAUSE frames are.
+    Control,
+}
+
+/// What the switch has learned or was configured with about stations.
+#[derive(Debug)]
+pub(super) struct Forwarding {
+    stations: Stations,
+    has_vlans: bool,
+    /// The most bytes of an Ethernet payload.
+    payload_max: u32,
+    /// The source of the previous frame of the burst. Frames come in trains, and a known source is not looked up twice.
+    last_source: u64,
+}
+
+impl Forwarding {
+    /// The stations and ways of a configuration.
+    pub(super) fn new(config: &Config, now: Instant) -> Self {
+        let spec = &config.switch;
+        let shares: Vec<u32> = config.port.iter().map(|port| port.stations_max(spec)).collect();
+        let mut forwarding = Self {
+            stations: Stations::new(spec.mac_entries, spec.mac_age, spec.mac_hold, &shares),
+            has_vlans: config.has_vlans(),
+            payload_max: spec.mtu.get() as u32,
+            last_source: NO_STATION,
+        };
+        for station in &config.station {
+            forwarding.add_station(now, station, config);
+        }
+        for way in &config.way {
+            forwarding.add_way(now, way, config);
+        }
+        forwarding
+    }
+
+    /// Whether VLANs are kept apart.
+    #[inline]
+    pub(super) const fn has_vlans(&self) -> bool {
+        self.has_vlans
+    }
+
+    /// Starts a burst: the next frame's source is looked up.
+    #[inline]
+    pub(super) const fn begin_burst(&mut self) {
+        self.last_source = NO_STATION;
+    }
+
+    /// Decides where a frame goes, and learns its source.
+    #[inline(always)]
+    pub(super) fn route<H: Copy + Send>(
+        &mut self,
+        now: Instant,
+        input: usize,
+        port: &PortState,
+        bytes: u32,
+        ethernet: &Ethernet,
+        peers: &mut Peers<H>,
+    ) -> Route {
+        if ethernet.is_from_group() {
+            return Route::Drop(Cause::Malformed);
+        }
+        let is_for_group = ethernet.is_for_group();
+        // Before VLANs: frames for bridges carry no tag, whatever VLANs the port has (IEEE 802.1Q §6.13).
+        if is_for_group && ethernet.is_link_local() {
+            return Route::Control;
+        }
+        let vlan = match self.has_vlans {
+            true => match port.vlan_of(ethernet.tag) {
+                Some(vlan) => vlan,
+                None => return Route::Drop(Cause::Vlan),
+            },
+            false => 0,
+        };
+        // A second tag does not count.
+        if bytes - ethernet.payload as u32 > self.payload_max + TAG_BYTES as u32 {
+            return Route::Drop(Cause::TooLong);
+        }
+        if port.reflects() {
+            return Route::To(input, vlan);
+        }
+        let destination = if port.table() == 0 {
+            let source = station_key(ethernet.source, vlan);
+            if source != self.last_source && !self.learn(now, source, input, peers) {
+                return Route::Drop(Cause::Loop);
+            }
+            station_key(ethernet.destination, vlan)
+        } else {
+            station_key(ethernet.destination, way_vlan(port.table()))
+        };
+        if is_for_group {
+            return Route::Flood(vlan);
+        }
+        match self.stations.find(destination) {
+            Some(output) if output == input => Route::Drop(Cause::Filtered),
+            Some(output) => Route::To(output, vlan),
+            None if port.table() == 0 => Route::Flood(vlan),
+            None => Route::Drop(Cause::NoPort),
+        }
+    }
+
+    /// Learns the source of a frame. `false` if the station belongs to another port: the frame came through a loop.
+    #[inline(always)]
+    fn learn<H: Copy + Send>(
+        &mut self,
+        now: Instant,
+        source: u64,
+        input: usize,
+        peers: &mut Peers<H>,
+    ) -> bool {
+        match self.stations.learn(now, source, input) {
+            Learned::Known => self.last_source = source,
+            Learned::New => {
+                peers.announce(PeerMessage::Learned { station: source, port: input as u16 });
+                self.last_source = source;
+            }
+            Learned::Refused => {}
+            Learned::Elsewhere => return false,
+        }
+        true
+    }
+
+    /// Another worker has learned a station, or sent one of its frames.
+    pub(super) fn learn_from_peer(&mut self, now: Instant, station: u64, port: usize) {
+        self.stations.set(now, station, port);
+    }
+
+    /// As [`Self::learn_from_peer`], for the source of a frame.
+    pub(super) fn learn_source_from_peer(
+        &mut self,
+        now: Instant,
+        ethernet: &Ethernet,
+        vlan: u16,
+        port: usize,
+    ) {
+        self.stations.set(now, station_key(ethernet.source, vlan), port);
+    }
+
+    /// Another worker has forgotten a station.
+    pub(super) fn forget_from_peer(&mut self, station: u64) {
+        self.stations.remove(station);
+    }
+
+    /// Forgets all learned stations, or those of one port.
+    pub(super) fn flush(&mut self, port: Option<usize>) {
+        self.stations.flush(port);
+    }
+
+    /// Forgets some silent stations of this worker's ports, and tells the other workers.
+    pub(super) fn age<H: Copy + Send>(&mut self, now: Instant, peers: &mut Peers<H>) {
+        for station in self.stations.age(now, |port| peers.is_own(port)) {
+            peers.announce(PeerMessage::Forgotten { station });
+        }
+    }
+
+    /// Adds a station that is neither learned nor forgotten. `false` if there is no room or no such port.
+    pub(super) fn add_station(&mut self, now: Instant, spec: &StationSpec, config: &Config) -> bool {
+        let Some(port) = config.port_index(&spec.port) else { return false };
+        self.stations.add_static(now, station_key(spec.mac.to_u64(), self.vlan_key(spec.vlan)), port)
+    }
+
+    /// Adds a way. It lies among the stations, its table in the place of a VLAN that no frame can have.
+    fn add_way(&mut self, now: Instant, spec: &WaySpec, config: &Config) -> bool {
+        let Some(port) = config.port_index(&spec.port) else { return false };
+        self.stations.add_static(now, station_key(spec.mac.to_u64(), way_vlan(spec.table)), port)
+    }
+
+    /// Whether a station is known.
+    pub(super) fn knows(&self, mac: u64, vlan: Option<Vlan>) -> bool {
+        self.stations.find(station_key(mac, self.vlan_key(vlan))).is_some()
+    }
+
+    /// Forgets a station.
+    pub(super) fn remove(&mut self, mac: u64, vlan: Option<Vlan>) {
+        self.stations.remove(station_key(mac, self.vlan_key(vlan)));
+    }
+
+    fn vlan_key(&self, vlan: Option<Vlan>) -> u16 {
+        if self.has_vlans { vlan.unwrap_or(Vlan::DEFAULT).get() } else { 0 }
+    }
+
+    /// Number of known stations.
+    pub(super) const fn len(&self) -> usize {
+        self.stations.len()
+    }
+
+    /// Every known station.
+    pub(super) fn stations(&self, now: Instant) -> Vec<Station> {
+        self.stations.iter(now).collect()
+    }
+
+    /// Learned stations behind a port, and frames whose source could not be learned there.
+    pub(super) fn port_stations(&self, port: usize) -> (u32, u64) {
+        self.stations.of_port(port)
+    }
+}

@@ -1,0 +1,36 @@
+//! The data path of one worker, without threads and clocks.
+//!
+//! `path.rs` is the way of one frame, top to bottom: receive, parse, learn and look up, classify, admit, queue, transmit. Each
+//! step asks one of the parts beside it, which keep their fields to themselves:
+//!
+//! - `ports.rs`: a port's VLANs, storm control and counters.
+//! - `forwarding.rs`, `stations.rs`: where stations are, and which output a frame leaves by.
+//! - `rules.rs`, `classify/`: which ring of its output a frame waits in.
+//! - `outputs.rs`, `output.rs`, `buffers.rs`: admission, queues, and the frames that leave them.
+//! - `pause.rs`, `m21.rs`, `impair.rs`: flow control, M21TCP windows, link impairments.
+
+mod buffers;
+mod classify;
+mod commands;
+mod forwarding;
+mod impair;
+mod m21;
+mod output;
+mod outputs;
+mod path;
+mod pause;
+mod picture;
+mod ports;
+mod rules;
+mod stations;
+mod storm;
+mod switch;
+mod timers;
+
+pub use m21::{M21_ECHO, M21_FORWARD, M21_KIND};
+pub use switch::{Activity, Switch};
+
+#[cfg(test)]
+mod churn_tests;
+#[cfg(test)]
+mod workers_tests;

@@ -1,0 +1,526 @@
+//! One output: its queues, the frames that have left them and that the driver has not taken, and its link impairment.
+
+use fanin_queueing::{
+    Aqm, BucketError, Count, Discipline, Frame, RING_FRAMES_MAX, RINGS_MAX, Rest, RingError,
+    RingSettings, Rings, Verdict,
+};
+use fanin_units::{Bytes, Duration, Instant, Rate, Ratio};
+
+use crate::config::{DisciplineSpec, ImpairSpec, MarkSpec, PortSpec, RingSpec, aqm_of};
+use crate::driver::Received;
+use crate::frame::WIRE_BYTES;
+use crate::prefetch::{CACHE_LINE, prefetch};
+use crate::random::Random;
+use crate::snapshot::{Histogram, QueueSnapshot, RingSnapshot};
+
+use super::impair::Impairment;
+
+/// The queue of frames that no rule sends to a ring.
+pub(super) const PLAIN: usize = 0;
+/// How far a port catches up when its worker comes late; what it could have sent before that is lost capacity.
+const LATE_MAX: Duration = Duration::from_millis(20);
+/// Descriptors reserved for all rings together when they are made; beyond that rings grow as they fill.
+const RESERVED_MAX: u64 = 1 << 22;
+
+/// A frame in a queue.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct QueuedFrame<H> {
+    pub(super) handle: H,
+    /// The port that it came in by.
+    pub(super) input: u16,
+}
+
+/// A ring's name and alarm, beside what the queue itself holds.
+#[derive(Debug, Clone, Default)]
+struct RingState {
+    /// Absent for the plain queue and for rings that are being removed.
+    spec: Option<RingSpec>,
+    /// Removed and drained: a new ring may take its place.
+    is_free: bool,
+    /// Frames and bytes that raise the alarm.
+    alarm_level: Option<(u64, u64)>,
+    has_alarm: bool,
+    alarms: u64,
+    watch: QueueWatch,
+}
+
+/// High-water marks over periods, and a histogram of the length.
+#[derive(Debug, Clone, Default)]
+struct QueueWatch {
+    max: (u64, u64),
+    max_period: (u64, u64),
+    mark_seen: u64,
+    histogram: Histogram,
+}
+
+impl QueueWatch {
+    fn end_period(&mut self, mark: (u64, u64)) {
+        self.max = (self.max.0.max(mark.0), self.max.1.max(mark.1));
+        self.max_period = mark;
+        self.mark_seen = 0;
+    }
+
+    fn fill(&self, queue: &mut QueueSnapshot) {
+        queue.frames_max = queue.frames_max.max(self.max.0);
+        queue.bytes_max = queue.bytes_max.max(self.max.1);
+        (queue.frames_max_period, queue.bytes_max_period) = self.max_period;
+        queue.histogram = self.histogram;
+    }
+}
+
+/// One output of the switch.
+#[derive(Debug)]
+pub(super) struct Output<H> {
+    queue: Rings<QueuedFrame<H>>,
+    rings: Vec<RingState>,
+    /// Whether any queue marks, so that frames' ECN bits must be known.
+    marks: bool,
+    /// When the queues were last served.
+    clock: Instant,
+    /// Frames that left the queues and that the driver had no room for, the next one last.
+    unsent: Vec<Received<H>>,
+    impairment: Option<Impairment<H>>,
+    /// Until when a PAUSE frame holds the port.
+    paused_until: Instant,
+    /// Frames that passed empty queues in this round.
+    cut_through: Vec<Received<H>>,
+}
+
+/// When an output has a frame for the driver again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NextDeparture {
+    /// Not before this.
+    At(Instant),
+    /// At once.
+    Now,
+    /// Not before another frame arrives.
+    Never,
+}
+
+impl NextDeparture {
+    /// The earlier of the two.
+    pub(super) fn min(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Now, _) | (_, Self::Now) => Self::Now,
+            (Self::At(a), Self::At(b)) => Self::At(a.min(b)),
+            (Self::At(at), Self::Never) | (Self::Never, Self::At(at)) => Self::At(at),
+            (Self::Never, Self::Never) => Self::Never,
+        }
+    }
+
+    /// As [`Self::min`], for a time that may be absent.
+    pub(super) fn or_at(self, at: Option<Instant>) -> Self {
+        self.min(at.map_or(Self::Never, Self::At))
+    }
+}
+
+/// As [`aqm_of`] for a configuration that was checked.
+fn checked_aqm(mark: Option<MarkSpec>, mtu: Bytes, rate: Option<Rate>) -> Aqm {
+    aqm_of(mark, mtu, rate).expect("a configuration that was checked")
+}
+
+fn settings_of(spec: &RingSpec, mtu: Bytes, reserve: &mut DescriptorReserve) -> RingSettings {
+    let frames_max = spec.frames.map_or(RING_FRAMES_MAX, |frames| frames.get() as u32);
+    let frames_reserved = reserve.take(spec.frames_held(mtu).min(frames_max.into()));
+    RingSettings {
+        frames_max,
+        bytes_max: spec.bytes.unwrap_or(Bytes::MAX),
+        frames_reserved: frames_reserved as u32,
+        shaping: spec.rate.map(|rate| (rate, spec.burst.unwrap_or_default())),
+        priority: spec.priority,
+        aqm: checked_aqm(spec.mark, mtu, spec.rate),
+    }
+}
+
+/// The frames and bytes that raise a ring's alarm.
+fn alarm_level(spec: &RingSpec) -> Option<(u64, u64)> {
+    let of = |share: Ratio, most: Option<u64>| {
+        most.map_or(u64::MAX, |most| share.checked_of(most).unwrap_or(most))
+    };
+    spec.alarm.map(|share| (of(share, spec.frames.map(|f| f.get())), of(share, spec.bytes.map(Bytes::get))))
+}
+
+/// Descriptors that can still be reserved.
+#[derive(Debug)]
+pub(super) struct DescriptorReserve(u64);
+
+impl DescriptorReserve {
+    /// The reserve of a new switch.
+    pub(super) const fn new() -> Self {
+        Self(RESERVED_MAX)
+    }
+
+    fn take(&mut self, wanted: u64) -> u64 {
+        let taken = wanted.min(self.0);
+        self.0 -= taken;
+        taken
+    }
+}
+
+/// Whether so many frames and bytes reach a level.
+const fn reaches(held: (u64, u64), level: (u64, u64)) -> bool {
+    held.0 >= level.0 || held.1 >= level.1
+}
+
+impl<H: Copy + Default> Output<H> {
+    /// An output without rings.
+    ///
+    /// # Errors
+    /// If the port's rate cannot be shaped.
+    pub(super) fn new(spec: &PortSpec, mtu: Bytes) -> Result<Self, BucketError> {
+        let discipline = match spec.discipline {
+            DisciplineSpec::RoundRobin => Discipline::RoundRobin,
+            DisciplineSpec::LongestFirst => Discipline::LongestFirst,
+            DisciplineSpec::StrictPriority => Discipline::StrictPriority,
+        };
+        let queue = Rings::new(discipline, spec.rate.map(|rate| (rate, Bytes::ZERO)))?;
+        let mut output = Self {
+            queue: queue.with_overhead(WIRE_BYTES).with_lateness(LATE_MAX),
+            rings: vec![RingState::default()],
+            marks: spec.mark.is_some(),
+            clock: Instant::START,
+            unsent: Vec::new(),
+            impairment: None,
+            paused_until: Instant::START,
+            cut_through: Vec::new(),
+        };
+        let plain = RingSettings {
+            aqm: checked_aqm(spec.mark, mtu, spec.rate),
+            ..RingSettings::new(RING_FRAMES_MAX)
+        };
+        let plain = output.queue.add_ring(&plain);
+        assert!(matches!(plain, Ok(PLAIN)), "the first ring of a port is the plain queue");
+        Ok(output)
+    }
+
+    // The way of a frame.
+
+    /// Asks for the state of a ring ahead of its use. With many rings it is not in the cache: 4096 rings cost a quarter more
+    /// without this (`cargo bench -p fanin-switch --bench datapath`).
+    #[inline]
+    pub(super) fn prefetch_ring(&self, ring: usize) {
+        let state = self.queue.address(ring);
+        prefetch(state);
+        prefetch(state.wrapping_add(CACHE_LINE));
+    }
+
+    /// Whether any queue here marks.
+    #[inline]
+    pub(super) const fn marks(&self) -> bool {
+        self.marks
+    }
+
+    /// Whether a frame for an empty queue can leave at once: nothing waits before it, and nothing happens to it here.
+    #[inline]
+    pub(super) fn is_clear(&self, now: Instant) -> bool {
+        self.queue.is_clear(now)
+            && self.unsent.is_empty()
+            && self.impairment.is_none()
+            && self.paused_until <= now
+            && !self.marks
+    }
+
+    /// Whether a ring is empty and has tokens: if not, no frame passes it.
+    #[inline]
+    pub(super) fn may_pass(&self, now: Instant, ring: usize) -> bool {
+        self.queue.may_pass(now, ring)
+    }
+
+    /// Lets a frame pass an empty ring: takes its tokens and counts it. `false` if it must wait.
+    #[inline]
+    pub(super) fn pass(&mut self, now: Instant, ring: usize, bytes: u32) -> bool {
+        self.queue.pass(now, ring, bytes)
+    }
+
+    /// Appends a frame to those that passed empty queues in this round. Returns how many there are.
+    #[inline]
+    pub(super) fn push_cut_through(&mut self, frame: Received<H>) -> usize {
+        self.cut_through.push(frame);
+        self.cut_through.len()
+    }
+
+    /// The frames that passed empty queues in this round.
+    #[inline]
+    pub(super) fn cut_through(&self) -> &[Received<H>] {
+        &self.cut_through
+    }
+
+    /// The driver took the first `taken` of those frames. The others wait for it, before anything that is queued. Returns
+    /// whether there are any.
+    #[inline]
+    pub(super) fn end_cut_through(&mut self, taken: usize) -> bool {
+        let is_left = taken < self.cut_through.len();
+        if is_left {
+            debug_assert!(self.unsent.is_empty(), "frames passed others that wait for the driver");
+            self.unsent.extend(self.cut_through[taken..].iter().rev());
+        }
+        self.cut_through.clear();
+        is_left
+    }
+
+    /// Offers a frame to a ring.
+    #[inline]
+    pub(super) fn enqueue(
+        &mut self,
+        now: Instant,
+        ring: usize,
+        frame: Frame,
+        queued: QueuedFrame<H>,
+        draw: impl FnOnce() -> u32,
+    ) -> Verdict {
+        self.queue.arrive(now, ring, frame, queued, draw)
+    }
+
+    /// Dequeues frames that may leave, up to `frames_max`. Each counts as sent when it was due, so that a worker that comes late
+    /// keeps the rates.
+    #[inline(always)]
+    pub(super) fn dequeue(
+        &mut self,
+        now: Instant,
+        frames_max: usize,
+        mut departed: impl FnMut(usize, u32, QueuedFrame<H>),
+    ) -> NextDeparture {
+        self.clock = now;
+        let rest = self
+            .queue
+            .serve(now, frames_max, prefetch, |ring, frame, queued| departed(ring, frame.bytes, queued));
+        match rest {
+            Rest::More => NextDeparture::Now,
+            Rest::NotBefore(next) => NextDeparture::At(next),
+            Rest::Empty => NextDeparture::Never,
+        }
+    }
+
+    /// Until when a PAUSE frame holds the port, if it does. Holds the queues' clock at `now`.
+    #[inline]
+    pub(super) fn paused_at(&mut self, now: Instant) -> Option<Instant> {
+        let is_paused = self.paused_until > now;
+        if is_paused {
+            self.clock = now;
+        }
+        is_paused.then_some(self.paused_until)
+    }
+
+    /// Whether a PAUSE frame holds the port.
+    pub(super) fn is_paused(&self, now: Instant) -> bool {
+        self.paused_until > now
+    }
+
+    /// Holds the port until a time, which may be earlier than one before.
+    pub(super) fn pause_until(&mut self, until: Instant) {
+        self.paused_until = until;
+        self.queue.set_held_until(until);
+    }
+
+    /// The frames that wait for the driver, the next one last.
+    #[inline]
+    pub(super) const fn unsent_mut(&mut self) -> &mut Vec<Received<H>> {
+        &mut self.unsent
+    }
+
+    /// The impairment of the link, if it has one.
+    #[inline]
+    pub(super) const fn impairment_mut(&mut self) -> &mut Option<Impairment<H>> {
+        &mut self.impairment
+    }
+
+    /// Takes everything out of the queues and the impairment. `released` hears of each frame that leaves a queue.
+    pub(super) fn drain(&mut self, mut released: impl FnMut(usize, u32, u16)) -> Vec<Received<H>> {
+        let mut rest = std::mem::take(&mut self.unsent);
+        for ring in 0..self.queue.rings_len() {
+            // A paused ring is not scheduled again after each frame.
+            self.queue.pause(ring);
+            while let Some((frame, queued)) = self.queue.take(self.clock, ring) {
+                released(ring, frame.bytes, queued.input);
+                rest.push(Received { handle: queued.handle, bytes: frame.bytes });
+            }
+            self.queue.resume(self.clock, ring);
+        }
+        if let Some(impairment) = &mut self.impairment {
+            while let Some(frame) = impairment.poll_frame(Instant::FAR_FUTURE) {
+                rest.push(frame);
+            }
+        }
+        rest
+    }
+
+    /// Frames that are queued, wait for the driver, or are delayed by the impairment.
+    pub(super) fn frames_held(&self) -> u64 {
+        self.queue.frames() + self.unsent.len() as u64 + self.frames_delayed()
+    }
+
+    /// Frames that the impairment delays.
+    pub(super) fn frames_delayed(&self) -> u64 {
+        self.impairment.as_ref().map_or(0, |impairment| impairment.len() as u64)
+    }
+
+    // Settings.
+
+    /// Changes the rate of the port.
+    ///
+    /// # Errors
+    /// If it cannot be shaped.
+    pub(super) fn set_rate(&mut self, rate: Option<Rate>) -> Result<(), BucketError> {
+        self.queue.set_rate(self.clock, rate.map(|rate| (rate, Bytes::ZERO)))
+    }
+
+    /// Changes marking in the plain queue.
+    pub(super) fn set_plain_mark(&mut self, mark: Option<MarkSpec>, mtu: Bytes, rate: Option<Rate>) {
+        self.queue.set_aqm(PLAIN, checked_aqm(mark, mtu, rate));
+        self.marks |= mark.is_some();
+    }
+
+    /// Sets or ends the impairment; frames that it delays keep their times.
+    pub(super) fn set_impairment(&mut self, spec: ImpairSpec, random: Random) {
+        match &mut self.impairment {
+            Some(impairment) => impairment.set(spec),
+            None if spec.is_none() => {}
+            none => *none = Some(Impairment::new(spec, random)),
+        }
+    }
+
+    /// Whether another ring can be added.
+    ///
+    /// # Errors
+    /// If the port has as many as it can have.
+    pub(super) fn room_for_ring(&self) -> Result<(), RingError> {
+        let has_room = self.queue.rings_len() < RINGS_MAX || self.rings.iter().any(|ring| ring.is_free);
+        if has_room { Ok(()) } else { Err(RingError::TooMany { max: RINGS_MAX }) }
+    }
+
+    /// Adds a ring, in the place of a removed one if there is one.
+    ///
+    /// # Errors
+    /// If the port has as many as it can have, or the settings are wrong.
+    pub(super) fn add_ring(
+        &mut self,
+        spec: &RingSpec,
+        mtu: Bytes,
+        reserve: &mut DescriptorReserve,
+    ) -> Result<(), RingError> {
+        let settings = settings_of(spec, mtu, reserve);
+        let state =
+            RingState { spec: Some(spec.clone()), alarm_level: alarm_level(spec), ..RingState::default() };
+        self.marks |= spec.mark.is_some();
+        if let Some(ring) = self.rings.iter().position(|ring| ring.is_free) {
+            self.queue.renew_ring(self.clock, ring, &settings)?;
+            self.rings[ring] = state;
+            return Ok(());
+        }
+        self.queue.add_ring(&settings)?;
+        self.rings.push(state);
+        Ok(())
+    }
+
+    /// Changes a ring; what it holds stays.
+    ///
+    /// # Errors
+    /// If the settings are wrong.
+    pub(super) fn set_ring(&mut self, ring: usize, spec: &RingSpec, mtu: Bytes) -> Result<(), RingError> {
+        let settings = settings_of(spec, mtu, &mut DescriptorReserve(0));
+        self.queue.set_capacity(ring, settings.frames_max, settings.bytes_max)?;
+        self.queue.set_shaping(self.clock, ring, settings.shaping)?;
+        self.queue.set_priority(self.clock, ring, settings.priority);
+        self.queue.set_aqm(ring, settings.aqm);
+        self.marks |= spec.mark.is_some();
+        let state = &mut self.rings[ring];
+        (state.alarm_level, state.spec) = (alarm_level(spec), Some(spec.clone()));
+        Ok(())
+    }
+
+    /// Takes a ring's name away; the ring goes when it has drained.
+    pub(super) fn remove_ring(&mut self, ring: usize) {
+        let state = &mut self.rings[ring];
+        (state.spec, state.alarm_level, state.has_alarm) = (None, None, false);
+        self.queue.resume(self.clock, ring);
+        self.free_drained();
+    }
+
+    /// Frees removed rings that have drained.
+    pub(super) fn free_drained(&mut self) {
+        for (ring, state) in self.rings.iter_mut().enumerate().skip(PLAIN + 1) {
+            state.is_free |= state.spec.is_none() && self.queue.occupancy(ring).frames == 0;
+        }
+    }
+
+    /// The number of a ring.
+    pub(super) fn ring(&self, name: &str) -> Option<usize> {
+        self.rings.iter().position(|ring| ring.spec.as_ref().is_some_and(|spec| spec.name == name))
+    }
+
+    /// The names and numbers of all rings.
+    pub(super) fn rings(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.rings
+            .iter()
+            .enumerate()
+            .filter_map(|(ring, state)| Some((state.spec.as_ref()?.name.as_str(), ring)))
+    }
+
+    // What the operator sees.
+
+    /// Takes a sample of every queue's length, and raises alarms.
+    pub(super) fn sample(&mut self, plain_frames: u64) {
+        for (ring, state) in self.rings.iter_mut().enumerate() {
+            if ring == PLAIN {
+                state.watch.histogram.add(plain_frames);
+                continue;
+            }
+            let held = self.queue.occupancy(ring);
+            state.watch.histogram.add(held.frames);
+            let Some(level) = state.alarm_level else { continue };
+            // A peak between two samples counts, once.
+            let is_new = held.bytes_max > state.watch.mark_seen;
+            state.watch.mark_seen = held.bytes_max;
+            if reaches((held.frames, held.bytes), level)
+                || (is_new && reaches((held.frames_max, held.bytes_max), level))
+            {
+                state.alarms += u64::from(!state.has_alarm);
+                state.has_alarm = true;
+            } else if !reaches((held.frames * 10 / 9, held.bytes * 10 / 9), level) {
+                state.has_alarm = false;
+            }
+        }
+    }
+
+    /// Ends a period of the high-water marks; `plain` are the frames and bytes of the plain queue.
+    pub(super) fn end_period(&mut self, plain: (u64, u64)) {
+        for ring in 0..self.rings.len() {
+            let held = self.queue.occupancy(ring);
+            let mark = if ring == PLAIN { plain } else { (held.frames_max, held.bytes_max) };
+            self.rings[ring].watch.end_period(mark);
+            self.queue.reset_marks(ring);
+        }
+    }
+
+    /// Resets all high-water marks.
+    pub(super) fn reset_marks(&mut self) {
+        for ring in 0..self.rings.len() {
+            self.queue.reset_marks(ring);
+            let watch = &mut self.rings[ring].watch;
+            (watch.max, watch.max_period, watch.mark_seen) = ((0, 0), (0, 0), 0);
+        }
+    }
+
+    /// A ring as the operator sees it; `None` if there is no ring of this name.
+    pub(super) fn ring_snapshot(&self, name: &str) -> Option<RingSnapshot> {
+        let ring = self.ring(name)?;
+        let state = &self.rings[ring];
+        let mut queue = QueueSnapshot::new(self.queue.occupancy(ring), &self.queue.counters(ring));
+        state.watch.fill(&mut queue);
+        let spec = state.spec.as_ref()?;
+        Some(RingSnapshot {
+            name: spec.name.clone(),
+            port: spec.port.clone(),
+            alarm: state.has_alarm,
+            alarms: state.alarms,
+            queue,
+        })
+    }
+
+    /// Adds to the snapshot of the plain queue what this output knows of it.
+    pub(super) fn fill_plain(&self, queue: &mut QueueSnapshot) {
+        let marked: Count = self.queue.counters(PLAIN).marked;
+        queue.marked = marked.into();
+        self.rings[PLAIN].watch.fill(queue);
+    }
+}

@@ -1,0 +1,246 @@
+//! All outputs of a switch with the memory of their plain queues: admission, queueing, and the frames that leave.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use fanin_queueing::{Count, Ecn, Frame, RingError, Verdict};
+use fanin_scenario::{Document, Errors};
+use fanin_units::{Bytes, Instant};
+
+use crate::config::{Config, RingSpec};
+use crate::driver::{BURST, Received};
+use crate::random::Random;
+use crate::snapshot::QueueSnapshot;
+use crate::workers::SharedCounts;
+
+use super::buffers::Buffers;
+use super::output::{DescriptorReserve, NextDeparture, Output, PLAIN, QueuedFrame};
+use super::pause::PauseControl;
+
+/// A frame that leaves by an output of this worker, with the queue that was chosen for it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StagedFrame<H> {
+    pub(super) frame: Received<H>,
+    pub(super) input: u16,
+    pub(super) output: u16,
+    pub(super) ring: u32,
+    pub(super) ecn: Ecn,
+}
+
+/// The result of offering a frame to an output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Admission {
+    /// It passed an empty queue, and leaves in this round.
+    CutThrough,
+    /// As [`Self::CutThrough`], and as many frames wait with it as the driver takes at once.
+    CutThroughFull,
+    /// It is queued; `marked` if its congestion bits are to be set.
+    Queued { marked: bool },
+    /// A limit refused it, and the limit's counter has counted it.
+    Refused,
+}
+
+/// The outputs of a switch, by port.
+#[derive(Debug)]
+pub(super) struct Outputs<H> {
+    outputs: Vec<Output<H>>,
+    memory: Buffers,
+    mtu: Bytes,
+    reserve: DescriptorReserve,
+    /// Draws for early marking and dropping.
+    random: Random,
+    /// Outputs with frames that passed empty queues in this round.
+    with_cut_through: Vec<u16>,
+}
+
+impl<H: Copy + Default> Outputs<H> {
+    /// The outputs of a configuration, with its rings.
+    ///
+    /// # Errors
+    /// If a rate, a buffer or a ring of it cannot be.
+    pub(super) fn new(config: &Config, shared: &Arc<SharedCounts>) -> Result<Self, Errors> {
+        let wrong = |key: &str, error: &dyn std::fmt::Display| -> Errors {
+            match Document::parse("configuration", "") {
+                Ok(document) => Errors::from(vec![document.problem(key, error.to_string())]),
+                Err(errors) => errors,
+            }
+        };
+        let mtu = config.switch.mtu;
+        let mut outputs = Vec::new();
+        for (index, spec) in config.port.iter().enumerate() {
+            let mut output = Output::new(spec, mtu).map_err(|error| wrong("port", &error))?;
+            output.set_impairment(spec.impair, Random::new(config.switch.seed, 1 + index as u64));
+            outputs.push(output);
+        }
+        let mut all = Self {
+            outputs,
+            memory: Buffers::new(config, shared).map_err(|error| wrong("buffering", &error))?,
+            mtu,
+            reserve: DescriptorReserve::new(),
+            random: Random::new(config.switch.seed, 0),
+            with_cut_through: Vec::new(),
+        };
+        for ring in &config.ring {
+            if let Some(port) = config.port_index(&ring.port) {
+                all.add_ring(port, ring).map_err(|error| wrong("ring", &error))?;
+            }
+        }
+        Ok(all)
+    }
+
+    /// One output.
+    #[inline]
+    pub(super) fn output(&self, port: usize) -> &Output<H> {
+        &self.outputs[port]
+    }
+
+    /// One output, to be changed.
+    #[inline]
+    pub(super) fn output_mut(&mut self, port: usize) -> &mut Output<H> {
+        &mut self.outputs[port]
+    }
+
+    /// Admits a frame to the queue that was chosen for it. `may_cut_through` lets it pass an empty queue.
+    #[inline(always)]
+    pub(super) fn admit(
+        &mut self,
+        now: Instant,
+        staged: &StagedFrame<H>,
+        may_cut_through: bool,
+    ) -> Admission {
+        let (input, output, ring) =
+            (usize::from(staged.input), usize::from(staged.output), staged.ring as usize);
+        if may_cut_through && self.pass(now, input, output, ring, staged.frame.bytes) {
+            let waiting = self.outputs[output].push_cut_through(staged.frame);
+            if waiting == 1 {
+                self.with_cut_through.push(staged.output);
+            }
+            return if waiting == BURST { Admission::CutThroughFull } else { Admission::CutThrough };
+        }
+        let Self { outputs, memory, random, .. } = self;
+        let frame = Frame { bytes: staged.frame.bytes, ecn: staged.ecn };
+        if ring == PLAIN
+            && let Verdict::Dropped(_) = memory.arrive(now, input, output, frame, || random.next_u32())
+        {
+            return Admission::Refused;
+        }
+        let queued = QueuedFrame { handle: staged.frame.handle, input: staged.input };
+        match outputs[output].enqueue(now, ring, frame, queued, || random.next_u32()) {
+            Verdict::Accepted { marked } => Admission::Queued { marked },
+            Verdict::Dropped(limit) => {
+                if ring == PLAIN {
+                    memory.withdraw(input, output, frame.bytes, limit);
+                }
+                Admission::Refused
+            }
+        }
+    }
+
+    /// Whether a frame passes its empty queue; if so, it is counted there.
+    #[inline(always)]
+    fn pass(&mut self, now: Instant, input: usize, output: usize, ring: usize, bytes: u32) -> bool {
+        let out = &mut self.outputs[output];
+        // The ring's state is in the cache, and a ring that holds frames settles it.
+        if !out.may_pass(now, ring) || !out.is_clear(now) {
+            return false;
+        }
+        if ring == PLAIN && bytes > self.memory.room(input, output) {
+            return false;
+        }
+        let passes = out.pass(now, ring, bytes);
+        if passes && ring == PLAIN {
+            self.memory.pass(now, output, Count { frames: 1, bytes: bytes.into() });
+        }
+        passes
+    }
+
+    /// The next output that may have frames that passed empty queues in this round.
+    #[inline]
+    pub(super) fn poll_cut_through(&mut self) -> Option<usize> {
+        self.with_cut_through.pop().map(usize::from)
+    }
+
+    /// Dequeues frames of a port that may leave, appends them to `batch`, and releases their memory.
+    #[inline(always)]
+    pub(super) fn dequeue(
+        &mut self,
+        now: Instant,
+        port: usize,
+        pauses: &mut PauseControl,
+        batch: &mut Vec<Received<H>>,
+    ) -> NextDeparture {
+        let Self { outputs, memory, .. } = self;
+        outputs[port].dequeue(now, BURST, |ring, bytes, queued| {
+            if ring == PLAIN {
+                memory.depart(now, queued.input.into(), port, bytes);
+            }
+            pauses.release(queued.input.into(), bytes);
+            batch.push(Received { handle: queued.handle, bytes });
+        })
+    }
+
+    /// Takes everything out of a port's queues.
+    pub(super) fn drain(&mut self, now: Instant, port: usize) -> Vec<Received<H>> {
+        let Self { outputs, memory, .. } = self;
+        outputs[port].drain(|ring, bytes, input| {
+            if ring == PLAIN {
+                memory.depart(now, input.into(), port, bytes);
+            }
+        })
+    }
+
+    /// Adds a ring to a port.
+    ///
+    /// # Errors
+    /// If the port has as many as it can have, or the settings are wrong.
+    pub(super) fn add_ring(&mut self, port: usize, spec: &RingSpec) -> Result<(), RingError> {
+        self.outputs[port].add_ring(spec, self.mtu, &mut self.reserve)
+    }
+
+    /// Removes a ring wherever it is.
+    pub(super) fn remove_ring(&mut self, name: &str) {
+        for output in &mut self.outputs {
+            if let Some(ring) = output.ring(name) {
+                output.remove_ring(ring);
+            }
+        }
+    }
+
+    /// The port and number of every ring by its name.
+    pub(super) fn ring_places(&self) -> HashMap<&str, (usize, usize)> {
+        let mut places = HashMap::new();
+        for (port, output) in self.outputs.iter().enumerate() {
+            places.extend(output.rings().map(|(name, ring)| (name, (port, ring))));
+        }
+        places
+    }
+
+    /// Samples the lengths of a port's queues, and frees removed rings that have drained.
+    pub(super) fn sample(&mut self, port: usize) {
+        let frames = self.memory.output(port).frames;
+        self.outputs[port].sample(frames);
+        self.outputs[port].free_drained();
+    }
+
+    /// Ends a period of the high-water marks of these ports.
+    pub(super) fn end_period(&mut self, ports: &[usize]) {
+        for &port in ports {
+            let held = self.memory.output(port);
+            self.outputs[port].end_period((held.frames_max, held.bytes_max));
+        }
+        self.memory.reset_marks();
+    }
+
+    /// Resets all high-water marks.
+    pub(super) fn reset_marks(&mut self) {
+        self.memory.reset_marks();
+        self.outputs.iter_mut().for_each(Output::reset_marks);
+    }
+
+    /// The plain queue of a port as the operator sees it.
+    pub(super) fn plain_snapshot(&self, port: usize) -> QueueSnapshot {
+        let mut queue = QueueSnapshot::new(*self.memory.output(port), self.memory.counters(port));
+        self.outputs[port].fill_plain(&mut queue);
+        queue
+    }
+}

@@ -1,0 +1,285 @@
+//! One worker's part of a switch: its parts, and the round over its ports.
+
+use std::sync::Arc;
+
+use fanin_scenario::Errors;
+use fanin_units::Instant;
+
+use crate::capture::{Captures, Tap, TapPlace};
+use crate::config::Config;
+use crate::driver::{BURST, Driver, Received};
+use crate::snapshot::Cause;
+use crate::workers::{PeerMessage, Peers, SharedCounts};
+
+use super::forwarding::Forwarding;
+use super::m21::M21;
+use super::output::NextDeparture;
+use super::outputs::{Outputs, StagedFrame};
+use super::pause::PauseControl;
+use super::ports::PortState;
+use super::rules::Rules;
+use super::timers::{DueTasks, Timers};
+
+/// What a round did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Activity {
+    /// Frames that came in or went out.
+    pub frames: usize,
+    /// When there is work again if no frame comes in; a time in the past means at once.
+    pub next: Option<Instant>,
+}
+
+/// One worker's part of a switch: its ports and their queues, driven by [`Self::poll`].
+///
+/// `path.rs` moves frames through the parts, `commands.rs` changes them, `picture.rs` reports them.
+#[derive(Debug)]
+pub struct Switch<D: Driver> {
+    pub(super) driver: D,
+    pub(super) config: Config,
+    pub(super) now: Instant,
+    // Parts.
+    pub(super) peers: Peers<D::Handle>,
+    pub(super) ports: Vec<PortState>,
+    pub(super) forwarding: Forwarding,
+    pub(super) rules: Rules,
+    pub(super) outputs: Outputs<D::Handle>,
+    pub(super) pauses: PauseControl,
+    pub(super) m21: Option<M21>,
+    pub(super) tap: Tap,
+    timers: Timers,
+    pub(super) rounds: RoundCounters,
+    // Frames between two steps of their way; empty between rounds.
+    pub(super) burst: Vec<Received<D::Handle>>,
+    pub(super) staged: Vec<StagedFrame<D::Handle>>,
+    pub(super) batch: Vec<Received<D::Handle>>,
+    pub(super) scratch: Vec<u8>,
+}
+
+/// Rounds of a worker.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RoundCounters {
+    pub(super) all: u64,
+    /// Those in which a frame moved.
+    pub(super) busy: u64,
+}
+
+impl<D: Driver> Switch<D> {
+    /// Makes a switch of one worker over ports that are open. The driver has as many as the configuration.
+    ///
+    /// # Errors
+    /// If the configuration is wrong.
+    ///
+    /// # Panics
+    /// If the numbers of ports differ.
+    pub fn new(config: Config, driver: D) -> Result<Self, Errors> {
+        let config = config.checked()?;
+        let shared = Arc::new(SharedCounts::new(config.workers(), config.port.len()));
+        let peers = Peers::alone(0, &config.owners());
+        Self::for_worker(config, driver, peers, shared)
+    }
+
+    /// Makes one worker's part of a switch whose configuration was checked.
+    pub(crate) fn for_worker(
+        config: Config,
+        driver: D,
+        peers: Peers<D::Handle>,
+        shared: Arc<SharedCounts>,
+    ) -> Result<Self, Errors> {
+        assert_eq!(
+            config.port.len(),
+            driver.ports_len(),
+            "the driver has other ports than the configuration"
+        );
+        let now = Instant::START;
+        let has_vlans = config.has_vlans();
+        let worker = peers.worker();
+        let mut switch = Self {
+            driver,
+            now,
+            ports: config.port.iter().map(|spec| PortState::new(spec, has_vlans)).collect(),
+            forwarding: Forwarding::new(&config, now),
+            rules: Rules::new(&config),
+            outputs: Outputs::new(&config, &shared)?,
+            m21: M21::new(&config, &shared),
+            pauses: PauseControl::new(&config, worker, peers.has_others(), shared),
+            tap: Captures::new(worker + 1, 0).tap(worker),
+            peers,
+            timers: Timers::new(),
+            rounds: RoundCounters::default(),
+            burst: Vec::with_capacity(BURST),
+            staged: Vec::with_capacity(BURST),
+            batch: Vec::with_capacity(BURST),
+            scratch: Vec::new(),
+            config,
+        };
+        switch.rebuild_rules();
+        Ok(switch)
+    }
+
+    /// Lets these captures copy this worker's frames.
+    pub fn attach(&mut self, captures: &Captures) {
+        self.tap = captures.tap(self.peers.worker());
+    }
+
+    /// The driver.
+    pub const fn driver(&self) -> &D {
+        &self.driver
+    }
+
+    /// The driver, to inject and take frames.
+    pub const fn driver_mut(&mut self) -> &mut D {
+        &mut self.driver
+    }
+
+    /// The configuration as it is now.
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The number of this worker.
+    pub(crate) const fn worker(&self) -> usize {
+        self.peers.worker()
+    }
+
+    /// Frames that are queued, wait for the driver, or are delayed by an impairment.
+    pub fn frames_held(&self) -> u64 {
+        self.peers.ports().iter().map(|&port| self.outputs.output(port).frames_held()).sum()
+    }
+
+    /// Whether no frame is held.
+    pub fn is_drained(&self) -> bool {
+        self.frames_held() == 0
+    }
+
+    /// Whether drivers have sent all that they took.
+    pub(crate) fn is_sent(&self) -> bool {
+        !self.peers.ports().iter().any(|&port| self.driver.has_unsent(port))
+    }
+
+    /// Whether another worker has sent a message.
+    pub(crate) fn has_messages(&self) -> bool {
+        self.peers.has_messages()
+    }
+
+    /// Makes the classifiers anew, after rings or rules have changed.
+    pub(super) fn rebuild_rules(&mut self) {
+        self.rules.rebuild(&self.config, &self.outputs.ring_places());
+    }
+
+    /// Finds the ports and rings of captures, after captures or rings have changed.
+    pub(super) fn find_captured(&mut self) {
+        let Self { config, outputs, peers, tap, .. } = self;
+        tap.find(|point| {
+            TapPlace::of(point, config, peers.ports(), |port, ring| outputs.output(port).ring(ring))
+        });
+    }
+
+    /// One round over all ports of this worker: transmits what may leave, and queues what has come in. `receives` is false while
+    /// the switch drains.
+    pub fn poll(&mut self, now: Instant, receives: bool) -> Activity {
+        self.now = now;
+        if let Some(due) = self.timers.poll(now) {
+            self.run_tasks(now, due);
+        }
+        if self.tap.poll() {
+            self.find_captured();
+        }
+        let mut frames = 0;
+        let mut next = NextDeparture::Never;
+        for place in 0..self.peers.ports().len() {
+            let (sent, next_of_port) = self.transmit(now, self.peers.ports()[place]);
+            frames += sent;
+            next = next.min(next_of_port);
+        }
+        if receives {
+            for place in 0..self.peers.ports().len() {
+                frames += self.receive(now, self.peers.ports()[place]);
+            }
+        }
+        if self.peers.has_others() {
+            frames += self.receive_from_peers(now);
+        }
+        if self.transmit_all_cut_through() {
+            next = NextDeparture::Now;
+        }
+        if self.pauses.is_sending() {
+            next = next.or_at(self.send_pauses(now));
+        }
+        for place in 0..self.peers.ports().len() {
+            self.driver.flush(self.peers.ports()[place]);
+        }
+        self.rounds.all += 1;
+        self.rounds.busy += u64::from(frames > 0);
+        let next = match next {
+            NextDeparture::Now => Some(now),
+            NextDeparture::At(at) => Some(at),
+            // A frame that was queued in this round may leave at once.
+            NextDeparture::Never if frames > 0 => Some(now),
+            NextDeparture::Never => None,
+        };
+        Activity { frames, next }
+    }
+
+    /// Sends the PAUSE frames that are due. Returns when the next one may be.
+    fn send_pauses(&mut self, now: Instant) -> Option<Instant> {
+        self.pauses.publish();
+        let mut next: Option<Instant> = None;
+        for &port in self.peers.ports() {
+            if let Some(bytes) = self.pauses.poll_frame(now, port)
+                && let Some(handle) = self.driver.make(&bytes)
+            {
+                let frame = Received { handle, bytes: bytes.len() as u32 };
+                if self.driver.transmit(port, &[frame]) == 1 {
+                    self.pauses.handle_sent(now, port);
+                } else {
+                    self.driver.free(frame);
+                }
+            }
+            next = [next, self.pauses.next_at(now, port)].into_iter().flatten().min();
+        }
+        next
+    }
+
+    #[cold]
+    fn run_tasks(&mut self, now: Instant, due: DueTasks) {
+        self.forwarding.age(now, &mut self.peers);
+        if let Some(m21) = &mut self.m21 {
+            m21.expire(now, self.peers.ports());
+        }
+        if due.sample {
+            for &port in self.peers.ports() {
+                self.outputs.sample(port);
+            }
+        }
+        if due.links {
+            self.check_links();
+        }
+        if due.period {
+            self.outputs.end_period(self.peers.ports());
+        }
+    }
+
+    /// Asks the driver for the state of every link. Stations behind a link that went down are forgotten.
+    fn check_links(&mut self) {
+        for place in 0..self.peers.ports().len() {
+            let port = self.peers.ports()[place];
+            if self.ports[port].set_up(self.driver.is_up(port)) {
+                self.forwarding.flush(Some(port));
+                self.peers.announce(PeerMessage::Down { port: port as u16 });
+            }
+        }
+    }
+
+    /// Drops and counts what is still queued, when the time to drain is over. Returns how many frames.
+    pub fn abandon(&mut self) -> u64 {
+        let mut abandoned = 0;
+        for place in 0..self.peers.ports().len() {
+            let port = self.peers.ports()[place];
+            for frame in self.outputs.drain(self.now, port) {
+                abandoned += 1;
+                self.drop_frame(port, port, frame, Cause::Stopped);
+            }
+        }
+        abandoned
+    }
+}
