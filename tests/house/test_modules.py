@@ -47,12 +47,6 @@ KNOWN: dict[str, set[str]] = {
         "crate::fabric::held {., accounts, line}",
         "crate::workload::building {., push, shifter}",
     },
-    "switch": {
-        "crate {config/, early, pool}",
-        "crate::config {., mistakes}",
-        "crate::control {., serve}",
-        "crate::xdp {., device}",
-    },
     "testbed": {
         "crate {barrier/, live/}",
     },

@@ -66,7 +66,7 @@ RECORD: dict[str, int] = {
     "crates/reproduce": 22,
     "crates/scenario": 103,
     "crates/sim": 273,
-    "crates/switch": 355,
+    "crates/switch": 274,
     "crates/testbed": 160,
     "crates/units": 10,
     "docs": 85,

@@ -459,18 +459,68 @@ def test_every_form_of_rules_means_the_same(network: Network) -> None:
     assert {rule["priority"] for rule in listed} == shown
 
 
-def test_our_switch_keeps_the_queues_behind_the_host_ports(network: Network) -> None:
-    description = network.description(FLOWS)
-    network.apply(description)
+def start_switch(network: Network, description: Path) -> Path:
+    """Start the software switch behind the host ports, and return its local socket."""
     config = network.call(network.binary, "switch", "openflow", str(description), "--as", "switch")
     control = network.folder / "switch.sock"
+    control.unlink(missing_ok=True)
     path = network.folder / "switch.toml"
     path.write_text(f'{config}\n[control]\nsocket = "{control}"\n')
     network.start("ip", "netns", "exec", network.space("host"), network.binary, "switch", str(path))
+    wait_for("the switch", lambda: control.exists() or network.processes[-1].poll() is not None)
+    log = network.folder / f"{len(network.processes) - 1}.log"
+    assert control.exists(), log.read_text()
+    return control
+
+
+def departed(network: Network, control: Path) -> dict[str, int]:
+    """Return how many frames left each ring."""
+    shown = network.call(network.binary, "switch", "show", "rings", "--json", "--at", str(control))
+    return {ring["name"]: ring["state"]["queue"]["departed"]["frames"] for ring in json.loads(shown)}
+
+
+def test_collectors_are_reached_while_our_switch_is_gone(network: Network) -> None:
+    description = network.description(FLOWS)
+    network.apply(description)
+    script = network.call(network.binary, "switch", "openflow", str(description), "--as", "bypass")
+    network.call("ip", "netns", "exec", network.space("host"), "sh", stdin=script)
+    control = start_switch(network, description)
     try:
-        wait_for("the switch", lambda: control.exists() or network.processes[-1].poll() is not None)
-        log = network.folder / f"{len(network.processes) - 1}.log"
-        assert control.exists(), log.read_text()
+        transfer(network, "r1", "c1", REDIRECTED)
+        assert departed(network, control)["c1"] >= FRAMES_MIN
+        network.processes[-1].kill()
+        network.processes[-1].wait(timeout=20)
+        transfer(network, "r1", "c1", REDIRECTED)
+        transfer(network, "r2", "c2", REDIRECTED)
+        control = start_switch(network, description)
+        transfer(network, "r1", "c1", REDIRECTED)
+        # The frames take the deep queue again, all of them, once each.
+        assert FRAMES_MIN <= departed(network, control)["c1"] < 2 * FRAMES_MIN
+    finally:
+        network.processes[-1].terminate()
+        network.processes[-1].wait(timeout=20)
+        for name in HOST_PORTS:
+            network.call(
+                *(
+                    "ip",
+                    "netns",
+                    "exec",
+                    network.space("host"),
+                    "tc",
+                    "qdisc",
+                    "delete",
+                    "dev",
+                    name,
+                    "clsact",
+                )
+            )
+
+
+def test_our_switch_keeps_the_queues_behind_the_host_ports(network: Network) -> None:
+    description = network.description(FLOWS)
+    network.apply(description)
+    control = start_switch(network, description)
+    try:
         transfer(network, "r1", "c1", REDIRECTED)
         transfer(network, "r2", "c2", REDIRECTED)
         transfer(network, "r1", "c2", DIRECT)

@@ -37,9 +37,24 @@ fn config(folder: &Folder, text: &str) -> String {
 #[test]
 fn a_configuration_is_checked_without_starting_anything() {
     let folder = Folder::new("switch-check");
-    let good = fanin(&["switch", &config(&folder, CONFIG), "--check"]);
+    let here = CONFIG.replace("\"p0\"", "\"lo\"");
+    let here = here.replace("[[port]]\nname = \"two\"\ninterface = \"p1\"\n", "");
+    let check = |text: &str| fanin(&["switch", &config(&folder, text), "--check"]);
+    let good = check(&here);
     assert_eq!(good.status.code(), Some(0), "{}", stderr(&good));
-    assert!(stdout(&good).contains("2 ports, 0 rings, 0 rules, 8 MB of packet memory"), "{}", stdout(&good));
+    assert!(stdout(&good).contains("1 port, 0 rings, 0 rules, 8 MB of packet memory"), "{}", stdout(&good));
+    let token = folder.file("token");
+    std::fs::write(&token, "short\n").unwrap();
+    let control = format!("[control]\nhttp = \"127.0.0.1:0\"\ntoken_file = \"{token}\"\n{here}");
+    for (text, words) in [
+        (here.replace("\"lo\"", "\"p1-of-no-machine\""), "there is no interface `p1-of-no-machine` here"),
+        (here.replace("name = \"test\"", "cores = [8191]"), "cannot run on core 8191"),
+        (control, "the token has 5 characters; at least 16 are needed"),
+    ] {
+        let bad = check(&text);
+        assert_eq!(bad.status.code(), Some(2), "{}", stderr(&bad));
+        assert!(stderr(&bad).contains(words), "{}", stderr(&bad));
+    }
     let bad = fanin(&[
         "switch",
         &config(&folder, &CONFIG.replace("interface = \"p1\"", "interfac = \"p1\"")),

@@ -23,7 +23,7 @@ mod rules;
 mod spec;
 
 pub use check::{HOST_PORTS_MAX, Hybrid};
-pub use output::{commands, flows, json, ovsdb, removal, switch_config};
+pub use output::{bypass, commands, flows, json, ovsdb, removal, switch_config};
 pub use rules::{Action, IpVersion, Match, PortMask, RULES_MAX, Rule, Stage};
 pub use spec::{
     CollectorSpec, FlowSpec, HostPortSpec, HostSpec, HybridSpec, OpenflowSpec, Others, PortSpec,

@@ -190,6 +190,28 @@ pub fn switch_config(hybrid: &Hybrid) -> String {
     out
 }
 
+/// A shell script for the machine of the software switch, so that collectors are reached without it.
+///
+/// While the software switch runs, its XDP program takes each frame before these filters see it. The program ends with the process.
+/// From then on the filters send each frame back by the port that it came from, without a deep queue, until the process is back.
+pub fn bypass(hybrid: &Hybrid) -> String {
+    let mut out = String::from(
+        "#!/bin/sh\n# Printed by fanin switch openflow --as bypass: for the machine of the software switch; can be run again.\n\
+         # While the switch does not run, the kernel sends frames back by the port that they came from.\n\
+         # To undo it: tc qdisc delete dev INTERFACE clsact\nset -eu\n",
+    );
+    for port in hybrid.host_ports() {
+        let interface = port.interface.as_ref().unwrap_or(&port.name);
+        let _ = write!(
+            out,
+            "\ntc qdisc replace dev '{interface}' clsact\n\
+             tc filter replace dev '{interface}' ingress protocol all pref 1 handle 1 matchall \
+             action mirred egress redirect dev '{interface}'\n"
+        );
+    }
+    out
+}
+
 /// A text as TOML writes it; JSON's escapes are among TOML's.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string()

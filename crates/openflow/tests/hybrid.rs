@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::net::IpAddr;
 
 use fanin_openflow::{
-    Action, CollectorSpec, EXAMPLE, FlowSpec, Hybrid, IpVersion, Match, PortMask, commands, flows, json,
-    ovsdb, removal, switch_config,
+    Action, CollectorSpec, EXAMPLE, FlowSpec, Hybrid, IpVersion, Match, PortMask, bypass, commands, flows,
+    json, ovsdb, removal, switch_config,
 };
 use fanin_switch::config::{Hugepages, PortRange, PortSpec};
 use fanin_switch::{IpPrefix, Mac, MacPrefix, MemoryPorts, Pool, Switch};
@@ -343,6 +343,7 @@ fn the_example_is_printed_in_every_form() {
     }
     let script = commands(&hybrid);
     assert!(script.contains(&rules) && script.contains("mod-port 'br0' 25 no-flood"), "{script}");
+    assert!(bypass(&hybrid).contains("dev 'pep1' ingress protocol all pref 1"), "{}", bypass(&hybrid));
     assert!(removal(&hybrid).contains("del-flows 'br0' cookie=0xfa41/-1,table=0"));
     let listed: serde_json::Value = serde_json::from_str(&json(&hybrid)).unwrap();
     assert_eq!(listed.as_array().unwrap().len(), hybrid.rules().len());

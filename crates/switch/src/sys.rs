@@ -28,6 +28,37 @@ pub(crate) fn pin(core: u16) -> bool {
     unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) == 0 }
 }
 
+/// The cores that the calling thread may run on.
+pub(crate) fn usable_cores() -> Vec<u16> {
+    // SAFETY: a set of bits, for which zero is a value.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes a set of the size given.
+    let result = unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) };
+    let most = if result == 0 { 8 * size_of::<libc::cpu_set_t>() } else { 0 };
+    // SAFETY: inside the set.
+    (0..most).filter(|&core| unsafe { libc::CPU_ISSET(core, &set) }).map(|core| core as u16).collect()
+}
+
+/// The names of the network interfaces of this network namespace.
+pub(crate) fn interfaces() -> Vec<String> {
+    // SAFETY: allocates a list that is freed below.
+    let list = unsafe { libc::if_nameindex() };
+    let mut names = Vec::new();
+    if list.is_null() {
+        return names;
+    }
+    let mut next = list;
+    // SAFETY: the list ends with an entry whose index is 0; every other entry has a name with its end.
+    unsafe {
+        while (*next).if_index != 0 {
+            names.push(std::ffi::CStr::from_ptr((*next).if_name).to_string_lossy().into_owned());
+            next = next.add(1);
+        }
+        libc::if_freenameindex(list);
+    }
+    names
+}
+
 /// Lets the calling thread sleep as exactly as the system can.
 pub(crate) fn sleep_exactly() {
     // SAFETY: sets a number of the calling thread's.

@@ -398,6 +398,49 @@ fn pause_frames_stop_one_output_and_say_when_too_much_is_held() {
 }
 
 #[test]
+fn a_port_with_tagged_vlans_only_obeys_pause() {
+    let mut config = config(2);
+    let vlan = Vlan::new(7).unwrap();
+    config.port[0].untagged = Some(vlan);
+    config.port[1].tagged = vec![vlan];
+    config.port[1].pause = PauseSpec { react: true, ..PauseSpec::default() };
+    let mut bed = Bed::new(config);
+    // PAUSE has no tag, whatever VLANs the port carries.
+    let mut pause = vec![1, 0x80, 0xc2, 0, 0, 1, 2, 0, 0, 0, 0, 11, 0x88, 8, 0, 1, 0xff, 0xff];
+    pause.resize(60, 0);
+    bed.put(1, &pause);
+    bed.settle();
+    assert_eq!(bed.switch.snapshot(false).ports[1].pauses_received, 1);
+    bed.put(0, &frame(10, 11, 1, 100));
+    bed.settle();
+    assert!(bed.take(1).is_empty(), "a paused port sent");
+    assert_eq!((bed.dropped(1, "vlan"), bed.dropped(1, "filtered")), (0, 1));
+}
+
+#[test]
+fn a_port_that_floods_the_station_table_leaves_room_for_others() {
+    let mut config = config(3);
+    config.switch.mac_entries = 64;
+    config.port[1].mac_entries = Some(4);
+    let mut bed = Bed::new(config);
+    for station in 0..100 {
+        bed.put(0, &frame(station, 250, 0, 60));
+        bed.settle();
+    }
+    for station in 100..110 {
+        bed.put(1, &frame(station, 250, 0, 60));
+        bed.settle();
+    }
+    bed.put(2, &frame(200, 250, 0, 60));
+    bed.settle();
+    let snapshot = bed.switch.snapshot(false);
+    let of = |port: usize| (snapshot.ports[port].stations, snapshot.ports[port].unlearned);
+    // Half of the table is the share of a port without a limit of its own.
+    assert_eq!((of(0), of(1), of(2)), ((32, 68), (4, 6), (1, 0)));
+    assert_eq!(snapshot.drops(), 0, "frames of unknown sources pass");
+}
+
+#[test]
 fn marks_are_set_with_the_checksum_mended() {
     // The first leaves at once; those that find more than two are marked if they can be.
     assert_eq!(marked(MarkSpec::frames(Packets::new(2))), [0, 2, 0, 3, 0, 3, 0, 3]);

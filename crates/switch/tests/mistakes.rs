@@ -81,6 +81,8 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ("{ bytes = \"30 kB\" }", "{ mode = \"red\" }", "red", "red-mark"),
     ("frames = 14000", "", "[[ring]]", "has no capacity"),
     ("frames = 14000", "frames = 0", "frames", "1 to 16777216 frames"),
+    ("frames = 14000", "bytes = \"99.99 PB\"", "bytes", "all of the packet memory"),
+    ("tagged = [8, 9]", "tagged = [8, 9]\nmac_entries = 0", "mac_entries", "at least one station"),
     ("rate = \"0.78 Gb/s\"", "burst = \"3 kB\"", "burst", "without a rate"),
     ("port = \"rack\"\nframes", "port = \"rick\"\nframes", "rick", "there is no port `rick`"),
     ("ring = \"dcm-1\"", "ring = \"dcm-2\"", "dcm-2", "there is no ring `dcm-2`"),

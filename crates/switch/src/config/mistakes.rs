@@ -7,10 +7,10 @@ use fanin_scenario::{Document, Problem};
 use fanin_units::{Bytes, Duration, Rate, Ratio};
 
 use super::aqm::aqm_of;
+use super::limits::{MEMORY_MAX, NAME_BYTES_MAX, WORKERS_MAX};
 use super::port_spec::*;
 use super::ring_spec::*;
 use super::switch_spec::*;
-use super::{MEMORY_MAX, NAME_BYTES_MAX, WORKERS_MAX};
 
 /// The longest delay of an impairment.
 const DELAY_MAX: Duration = Duration::from_secs(10);
@@ -261,6 +261,12 @@ impl PortSpec {
             );
         }
         check_table(self.table, 0, &mut mistakes);
+        if self.mac_entries == Some(0) {
+            mistakes.push(
+                Mistake::new("mac_entries", "a port learns at least one station")
+                    .help("leave `mac_entries` out for half of the switch's"),
+            );
+        }
         check_rate("rate", self.rate, Bytes::ZERO, &mut mistakes);
         check_buffer("buffer", self.buffer, &mut mistakes);
         check_mark(self.mark, &mut mistakes);
@@ -352,7 +358,13 @@ impl RingSpec {
         self.frames.map_or(u64::MAX, |frames| frames.get()).min(by_bytes)
     }
 
-    pub(crate) fn mistakes<'a>(&self, has_port: bool, ports: impl FnOnce() -> Vec<&'a str>) -> Vec<Mistake> {
+    /// What is wrong with the ring in a switch with so much packet memory.
+    pub(crate) fn mistakes<'a>(
+        &self,
+        memory: Bytes,
+        has_port: bool,
+        ports: impl FnOnce() -> Vec<&'a str>,
+    ) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
         check_name(&self.name, "ring", &mut mistakes);
         if !has_port {
@@ -367,11 +379,12 @@ impl RingSpec {
                 let message = format!("a ring holds 1 to {RING_FRAMES_MAX} frames; got {frames}");
                 mistakes.push(Mistake::new("frames", message));
             }
-            (_, Some(bytes)) if bytes < FRAME_MIN => {
-                mistakes.push(Mistake::new(
-                    "bytes",
-                    format!("a ring holds at least a frame of {FRAME_MIN}; got {bytes}"),
-                ));
+            (_, Some(bytes)) if bytes < FRAME_MIN || bytes > memory => {
+                let message =
+                    format!("a ring holds {FRAME_MIN} to {memory}, all of the packet memory; got {bytes}");
+                mistakes.push(
+                    Mistake::new("bytes", message).help("lower `bytes`, or raise `memory` of [switch]"),
+                );
             }
             _ => {}
         }

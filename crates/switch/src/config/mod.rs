@@ -1,6 +1,8 @@
 //! The configuration: a TOML file, read once into types that cannot be wrong. What is wrong is told with line and column.
 
 mod aqm;
+mod limits;
+mod machine;
 mod mistakes;
 mod port_spec;
 mod ring_spec;
@@ -14,6 +16,7 @@ use fanin_scenario::{Document, Errors, Problem, Warnings};
 use fanin_units::Bytes;
 
 pub(crate) use aqm::aqm_of;
+pub use limits::*;
 pub use mistakes::Mistake;
 pub use port_spec::*;
 pub use ring_spec::*;
@@ -21,15 +24,6 @@ pub use switch_spec::*;
 
 /// A configuration to begin with.
 pub const EXAMPLE: &str = include_str!("example.toml");
-
-/// The most ports of a switch.
-pub const PORTS_MAX: usize = 1024;
-/// The most workers.
-pub const WORKERS_MAX: usize = 64;
-/// The most packet memory.
-pub const MEMORY_MAX: Bytes = Bytes::new(64 << 30);
-/// The longest name of a port, ring or rule.
-pub const NAME_BYTES_MAX: usize = 64;
 
 /// A configuration that passed every check.
 #[derive(Debug, Clone)]
@@ -46,6 +40,17 @@ pub struct Loaded {
 /// Everything that is wrong with it, each with line, column and what would be right.
 pub fn load(path: &Path) -> Result<Loaded, Errors> {
     check(&Document::load(path)?)
+}
+
+/// As [`load`], and checks that this machine has the cores and interfaces that the file names.
+///
+/// # Errors
+/// As for [`load`].
+pub fn load_for_this_machine(path: &Path) -> Result<Loaded, Errors> {
+    let document = Document::load(path)?;
+    let loaded = check(&document)?;
+    let problems = machine::problems(&loaded.config, &document);
+    if problems.is_empty() { Ok(loaded) } else { Err(Errors::from(problems)) }
 }
 
 /// As [`load`], from text that messages call `name`.
@@ -174,7 +179,10 @@ impl Config {
         }
         for (index, ring) in self.ring.iter().enumerate() {
             let port = self.port_index(&ring.port).map(|port| &self.port[port]);
-            add(&format!("ring.{index}"), ring.mistakes(port.is_some(), || self.port_names()));
+            add(
+                &format!("ring.{index}"),
+                ring.mistakes(self.switch.memory, port.is_some(), || self.port_names()),
+            );
         }
         let rings: HashSet<&str> = self.ring.iter().map(|ring| ring.name.as_str()).collect();
         for (index, rule) in self.rule.iter().enumerate() {

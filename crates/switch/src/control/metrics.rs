@@ -54,6 +54,11 @@ const PORT_COUNTERS: &[Row<PortSnapshot, u64>] = &[
     ("port_missed_frames", "Frames that the driver of a port lost before the switch saw them.", |port| {
         port.missed
     }),
+    (
+        "port_unlearned_frames",
+        "Frames that came in by a port and whose source found no room in the station table.",
+        |port| port.unlearned,
+    ),
     ("port_pauses_received_frames", "PAUSE frames that came in by a port.", |port| port.pauses_received),
     ("port_pauses_sent_frames", "PAUSE frames sent by a port.", |port| port.pauses_sent),
 ];
@@ -62,6 +67,7 @@ const PORT_GAUGES: &[Row<PortSnapshot, u64>] = &[
     ("port_up", "Whether a port has a link.", |port| port.is_up.into()),
     ("port_paused", "Whether the other end has told a port to pause.", |port| port.is_paused.into()),
     ("port_delayed_frames", "Frames that the impairment of a port holds.", |port| port.delayed),
+    ("port_stations", "Stations learned behind a port.", |port| port.stations.into()),
 ];
 
 const QUEUE_TALLIES: &[Row<QueueSnapshot, Tally>] = &[

@@ -28,7 +28,7 @@ use crate::control::body::{BODY_BYTES_MAX, BodyError, Outgoing, collect};
 use crate::control::operation::Operation;
 use crate::control::query::Query;
 use crate::control::routes::{Call, Found, PCAPNG, Route, find, routes};
-use crate::control::{Settings, StartError, TOKEN_BYTES_MIN};
+use crate::control::settings::{Settings, StartError};
 
 /// Connections at a time, on each of the two listeners.
 const CONNECTIONS_MAX: usize = 32;
@@ -74,17 +74,10 @@ enum Via {
 
 /// Opens the sockets, and says where HTTP is served.
 pub(super) fn listen(settings: &Settings) -> Result<(Listeners, Option<SocketAddr>), StartError> {
-    if let Some(token) = &settings.token
-        && (token.len() < TOKEN_BYTES_MIN || !token.bytes().all(|byte| byte.is_ascii_graphic()))
-    {
-        return Err(StartError::Token { got: token.len() });
-    }
+    settings.check()?;
     let mut listeners = Listeners { socket: None, http: None, token: settings.token.clone() };
     let mut address = None;
     if let Some(wanted) = settings.http {
-        if settings.token.is_none() && !wanted.ip().is_loopback() {
-            return Err(StartError::Open { address: wanted });
-        }
         let fail = |error| StartError::Listen { place: wanted.to_string(), error };
         let listener = std::net::TcpListener::bind(wanted).map_err(fail)?;
         listener.set_nonblocking(true).map_err(fail)?;

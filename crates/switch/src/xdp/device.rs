@@ -4,6 +4,8 @@ use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use super::socket::set_option;
+
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
 
 /// `struct ethtool_channels` of linux/ethtool.h.
@@ -62,7 +64,7 @@ impl Device {
             mr_alen: 0,
             mr_address: [0; 8],
         };
-        super::set_option(&packet, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &wish)?;
+        set_option(&packet, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &wish)?;
         let socket = socket(libc::AF_INET, libc::SOCK_DGRAM)?;
         Ok(Self { name, index, socket, _promiscuous: packet })
     }

@@ -7,6 +7,7 @@
 mod bpf;
 mod device;
 mod ring;
+mod socket;
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -23,6 +24,7 @@ use crate::pool::{Buffer, Pool};
 use bpf::Redirect;
 use device::Device;
 use ring::Ring;
+use socket::{option, set_option};
 
 /// Slots of a ring, where memory allows.
 const SLOTS_MAX: u32 = 4096;
@@ -77,36 +79,6 @@ impl OpenError {
             _ => "",
         }
     }
-}
-
-fn set_option<T>(socket: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
-    // SAFETY: the kernel reads as many bytes as the value has.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            name,
-            std::ptr::from_ref(value).cast(),
-            size_of::<T>() as libc::socklen_t,
-        )
-    };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-fn option<T: Default>(socket: &OwnedFd, name: libc::c_int) -> io::Result<T> {
-    let mut value = T::default();
-    let mut bytes = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most as many bytes as the value has.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_XDP,
-            name,
-            std::ptr::from_mut(&mut value).cast(),
-            &raw mut bytes,
-        )
-    };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(value) }
 }
 
 /// `struct xdp_ring_offset`, with a default.

@@ -42,6 +42,8 @@ enum Form {
     Ovsdb,
     /// The configuration of the software switch at the other end of the host ports, for `fanin switch CONFIG`.
     Switch,
+    /// A shell script for the machine of the software switch: while that does not run, the kernel sends frames back instead.
+    Bypass,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -56,6 +58,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Form::Flows => fanin_openflow::flows(&hybrid),
         Form::Json => fanin_openflow::json(&hybrid),
         Form::Ovsdb => fanin_openflow::ovsdb(&hybrid),
+        Form::Bypass => fanin_openflow::bypass(&hybrid),
         Form::Switch => fanin_openflow::switch_config(&hybrid),
     };
     output::print(&text)

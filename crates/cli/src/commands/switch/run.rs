@@ -18,7 +18,7 @@ use crate::{interrupt, output};
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What stands below the help.
-pub(super) const AFTER_HELP: &str = "Example: fanin switch --example > switch.toml && fanin switch switch.toml --check
+pub(super) const AFTER_HELP: &str = "Example: fanin switch --example > switch.toml
 
 Ctrl-C or SIGTERM stops it: it takes nothing in any more, and ends when its queues have drained. The exit code is 0 then,
 and 1 where frames were left when the time to drain was over; a second Ctrl-C ends it at once. It needs root, or the
@@ -33,7 +33,7 @@ pub(super) struct Arguments {
     /// Print a configuration to begin with.
     #[arg(long, conflicts_with = "config")]
     example: bool,
-    /// Only check the configuration.
+    /// Only check the configuration: also that its cores and interfaces exist here, and that its token is long enough.
     #[arg(long)]
     check: bool,
     /// Say nothing while all is well.
@@ -45,10 +45,17 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let Some(path) = &arguments.config else {
         return output::print(fanin_switch::config::EXAMPLE);
     };
-    let loaded = fanin_switch::config::load(path)?;
+    let loaded = if arguments.check {
+        fanin_switch::config::load_for_this_machine(path)?
+    } else {
+        fanin_switch::config::load(path)?
+    };
     output::warn(&loaded.warnings);
     let config = loaded.config;
     if arguments.check {
+        if let Some(settings) = control_settings(&config)? {
+            settings.check()?;
+        }
         if !arguments.quiet {
             output::print(&format!("{} is a switch: {}\n", path.display(), outline(&config)))?;
         }
