@@ -16,7 +16,7 @@ const NO_STATION: u64 = u64::MAX;
 
 /// Where a frame goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Route {
+pub(super) enum FrameRoute {
     /// Out of one port, in this VLAN.
     To(usize, u16),
     /// Out of every port of this VLAN.
@@ -80,46 +80,46 @@ impl Forwarding {
         bytes: u32,
         ethernet: &Ethernet,
         peers: &mut Peers<H>,
-    ) -> Route {
+    ) -> FrameRoute {
         if ethernet.is_from_group() {
-            return Route::Drop(Cause::Malformed);
+            return FrameRoute::Drop(Cause::Malformed);
         }
         let is_for_group = ethernet.is_for_group();
         // Before VLANs: frames for bridges carry no tag, whatever VLANs the port has (IEEE 802.1Q §6.13).
         if is_for_group && ethernet.is_link_local() {
-            return Route::Control;
+            return FrameRoute::Control;
         }
         let vlan = match self.has_vlans {
             true => match port.vlan_of(ethernet.tag) {
                 Some(vlan) => vlan,
-                None => return Route::Drop(Cause::Vlan),
+                None => return FrameRoute::Drop(Cause::Vlan),
             },
             false => 0,
         };
         // A second tag does not count.
         if bytes - ethernet.payload as u32 > self.payload_max + TAG_BYTES as u32 {
-            return Route::Drop(Cause::TooLong);
+            return FrameRoute::Drop(Cause::TooLong);
         }
         if port.reflects() {
-            return Route::To(input, vlan);
+            return FrameRoute::To(input, vlan);
         }
         let destination = if port.table() == 0 {
             let source = station_key(ethernet.source, vlan);
             if source != self.last_source && !self.learn(now, source, input, peers) {
-                return Route::Drop(Cause::Loop);
+                return FrameRoute::Drop(Cause::Loop);
             }
             station_key(ethernet.destination, vlan)
         } else {
             station_key(ethernet.destination, way_vlan(port.table()))
         };
         if is_for_group {
-            return Route::Flood(vlan);
+            return FrameRoute::Flood(vlan);
         }
         match self.stations.find(destination) {
-            Some(output) if output == input => Route::Drop(Cause::Filtered),
-            Some(output) => Route::To(output, vlan),
-            None if port.table() == 0 => Route::Flood(vlan),
-            None => Route::Drop(Cause::NoPort),
+            Some(output) if output == input => FrameRoute::Drop(Cause::Filtered),
+            Some(output) => FrameRoute::To(output, vlan),
+            None if port.table() == 0 => FrameRoute::Flood(vlan),
+            None => FrameRoute::Drop(Cause::NoPort),
         }
     }
 

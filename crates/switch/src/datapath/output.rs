@@ -1,8 +1,8 @@
 //! One output: its queues, the frames that have left them and that the driver has not taken, and its link impairment.
 
 use fanin_queueing::{
-    Aqm, BucketError, Count, Discipline, Frame, RING_FRAMES_MAX, RINGS_MAX, Rest, RingError,
-    RingSettings, Rings, Verdict,
+    Aqm, BucketError, Count, Discipline, Frame, RING_FRAMES_MAX, RINGS_MAX, Rest, RingError, RingSettings,
+    Rings, Verdict,
 };
 use fanin_units::{Bytes, Duration, Instant, Rate, Ratio};
 

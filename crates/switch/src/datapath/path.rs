@@ -19,7 +19,7 @@ use crate::frame::{ETHERTYPE_VLAN, Ethernet, Network, TAG_BYTES, mark_congestion
 use crate::snapshot::Cause;
 use crate::workers::PeerMessage;
 
-use super::forwarding::Route;
+use super::forwarding::FrameRoute;
 use super::impair::FrameFate;
 use super::output::{NextDeparture, PLAIN};
 use super::outputs::{Admission, StagedFrame};
@@ -104,10 +104,10 @@ impl<D: Driver> Switch<D> {
         };
         let Self { forwarding, ports, peers, .. } = self;
         match forwarding.route(now, input, &ports[input], frame.bytes, &ethernet, peers) {
-            Route::To(output, vlan) => self.hand_over(now, input, output, vlan, frame, ethernet),
-            Route::Flood(vlan) => self.flood(now, input, vlan, frame, ethernet),
-            Route::Drop(cause) => self.drop_frame(input, input, frame, cause),
-            Route::Control => self.handle_control(now, input, frame, &ethernet),
+            FrameRoute::To(output, vlan) => self.hand_over(now, input, output, vlan, frame, ethernet),
+            FrameRoute::Flood(vlan) => self.flood(now, input, vlan, frame, ethernet),
+            FrameRoute::Drop(cause) => self.drop_frame(input, input, frame, cause),
+            FrameRoute::Control => self.handle_control(now, input, frame, &ethernet),
         }
     }
 

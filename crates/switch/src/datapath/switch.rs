@@ -18,7 +18,7 @@ use super::outputs::{Outputs, StagedFrame};
 use super::pause::PauseControl;
 use super::ports::PortState;
 use super::rules::Rules;
-use super::timers::{DueTasks, Timers};
+use super::timers::{DueTasks, WorkerTimers};
 
 /// What a round did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub struct Switch<D: Driver> {
     pub(super) pauses: PauseControl,
     pub(super) m21: Option<M21>,
     pub(super) tap: Tap,
-    timers: Timers,
+    timers: WorkerTimers,
     pub(super) rounds: RoundCounters,
     // Frames between two steps of their way; empty between rounds.
     pub(super) burst: Vec<Received<D::Handle>>,
@@ -104,7 +104,7 @@ impl<D: Driver> Switch<D> {
             pauses: PauseControl::new(&config, worker, peers.has_others(), shared),
             tap: Captures::new(worker + 1, 0).tap(worker),
             peers,
-            timers: Timers::new(),
+            timers: WorkerTimers::new(),
             rounds: RoundCounters::default(),
             burst: Vec::with_capacity(BURST),
             staged: Vec::with_capacity(BURST),

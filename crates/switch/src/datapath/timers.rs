@@ -13,7 +13,7 @@ const PERIOD: Duration = Duration::from_secs(10);
 
 /// When each periodic task is next due.
 #[derive(Debug)]
-pub(super) struct Timers {
+pub(super) struct WorkerTimers {
     age_at: Instant,
     sample_at: Instant,
     links_at: Instant,
@@ -28,7 +28,7 @@ pub(super) struct DueTasks {
     pub(super) period: bool,
 }
 
-impl Timers {
+impl WorkerTimers {
     /// All timers start now, except that links are first checked after a while: a link that has just come up is not seen yet.
     pub(super) fn new() -> Self {
         Self {
