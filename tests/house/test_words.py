@@ -50,6 +50,12 @@ LEFT_OUT = frozenset(
     )
 )
 
+# PCI Express has lanes.
+FIELD_WORDS = {
+    "crates/plan/src/bounds/host.rs": re.compile(r"\blanes?\b"),
+    "crates/plan/tests/claims.rs": re.compile(r"\blane\b"),
+}
+
 # Lines of each room that break the rule. A room that is not named has none.
 # fmt: off
 RECORD: dict[str, int] = {
@@ -89,6 +95,8 @@ def lines() -> Iterator[tuple[str, str, int, str]]:
         if path.suffix not in {".rs", ".py", ".md", ".toml"} or name in LEFT_OUT or not path.is_file():
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
+            if name in FIELD_WORDS:
+                line = FIELD_WORDS[name].sub("", line)
             if WORD.search(line) or PHRASE.search(line) or OPENING.search(line):
                 yield room(name), name, number, line.strip()
 

@@ -4,11 +4,11 @@ use anstyle::{AnsiColor, Style};
 
 /// Titles.
 pub(crate) const HEADING: Style = Style::new().bold();
-/// What is as it should be.
+/// A good result.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// What is not.
+/// A bad result.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
-/// What most likely was not meant.
+/// A warning.
 pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default();
-/// What matters less than its neighbour.
+/// Less important text.
 pub(crate) const FAINT: Style = Style::new().dimmed();

@@ -34,7 +34,7 @@ pub(crate) enum Failure {
     Check {
         /// The file.
         path: PathBuf,
-        /// What was found.
+        /// The finding.
         finding: String,
     },
     /// The scenario cannot be planned.
@@ -49,7 +49,7 @@ pub(crate) enum Failure {
     /// The switch does not start.
     #[error(transparent)]
     Switch(#[from] fanin_switch::StartError),
-    /// Nobody can control the switch as the configuration says.
+    /// The switch's control interface cannot be opened as configured.
     #[error(transparent)]
     Control(#[from] fanin_switch::control::StartError),
     /// A running switch does not answer, or refuses.
@@ -58,7 +58,7 @@ pub(crate) enum Failure {
     /// Neither a path nor an address.
     #[error("`{got}` is neither the path of a socket, which has a `/`, nor IP:PORT")]
     NoAddress {
-        /// What was given.
+        /// The given text.
         got: String,
     },
     /// The token cannot be read.
@@ -66,13 +66,13 @@ pub(crate) enum Failure {
     NoToken {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// Not KEY=VALUE.
     #[error("`{got}` has no `=`; write for example rate=\"344 Mb/s\"")]
     NoChange {
-        /// What was given.
+        /// The given text.
         got: String,
     },
     /// The switch stopped with frames in its queues.
@@ -81,10 +81,10 @@ pub(crate) enum Failure {
         /// Frames.
         frames: u64,
     },
-    /// A process of a live system is told what cannot be.
+    /// The arguments of a process of a live system contradict its configuration.
     #[error(transparent)]
     Config(#[from] fanin_node::config::ConfigError),
-    /// It cannot be told which process of a live system this is.
+    /// The index of this process of a live system is unknown.
     #[error(transparent)]
     Index(#[from] fanin_node::config::IndexError),
     /// A process of a live system cannot work.
@@ -96,7 +96,7 @@ pub(crate) enum Failure {
     /// The journals of a live system cannot be read.
     #[error(transparent)]
     Journal(#[from] fanin_node::journal::JournalError),
-    /// What TCP counted in a live system cannot be read.
+    /// The TCP counters of a live system cannot be read.
     #[error(transparent)]
     Counted(#[from] fanin_node::tcp::CountedError),
     /// The windows that a live system traced cannot be read.
@@ -134,13 +134,13 @@ pub(crate) enum Failure {
     /// A barrier-synchronised workload does not run.
     #[error(transparent)]
     Barrier(#[from] fanin_node::barrier::BarrierError),
-    /// What a dead run left cannot be removed.
+    /// The leftovers of a dead run cannot be removed.
     #[error(transparent)]
     Ledger(#[from] fanin_testbed::LedgerError),
     /// Namespaces were asked for and cannot be.
     #[error("network namespaces need {missing}; `fanin run --check` says more, `--loopback` does without")]
     NoNamespaces {
-        /// What is missing.
+        /// The missing privilege or feature.
         missing: String,
     },
     /// Not everything that a live run may need is there; what is has been printed.
@@ -149,7 +149,7 @@ pub(crate) enum Failure {
     /// The machine, not the network, made the result.
     #[error("this measurement is invalid, the machine was the bottleneck: {reason}")]
     Bottleneck {
-        /// What was seen.
+        /// The reason.
         reason: String,
     },
     /// A result cannot be written.
@@ -158,7 +158,7 @@ pub(crate) enum Failure {
     /// No claim has such a number.
     #[error("no claim's number begins with {ids}; `fanin reproduce` lists them all")]
     NoClaim {
-        /// What was asked for.
+        /// The requested numbers.
         ids: String,
     },
     /// It ran, and events were lost or collected more than once.
@@ -172,7 +172,7 @@ pub(crate) enum Failure {
     /// It ran until nothing moved any more.
     #[error("{diagnosis}")]
     Stalled {
-        /// Who waits for whom.
+        /// The connections that did not come up.
         diagnosis: String,
     },
     /// Claims do not stand as they should.
@@ -192,7 +192,7 @@ pub(crate) enum Failure {
     NoCases {
         /// The folder.
         folder: PathBuf,
-        /// What was asked for.
+        /// The requested names.
         only: String,
     },
     /// The baseline of the validation set cannot be read.
@@ -206,7 +206,7 @@ pub(crate) enum Failure {
     /// Cases cannot be run without privileges.
     #[error("{reason}")]
     Unprivileged {
-        /// What `fanin run` said.
+        /// The error of `fanin run`.
         reason: String,
     },
     /// Ctrl-C.
@@ -220,7 +220,7 @@ pub(crate) enum Failure {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// Standard output cannot be written.

@@ -8,7 +8,7 @@ static STOP: AtomicBool = AtomicBool::new(false);
 static ARMED: AtomicBool = AtomicBool::new(false);
 static WRITING: AtomicBool = AtomicBool::new(false);
 
-/// From so many rows on, who waits for a result to be written is told what goes on.
+/// From this number of rows on, a note says that the result is being written.
 pub(crate) const ROWS_TOLD: usize = 100_000;
 
 /// Installs the handler; called once, at the start.
@@ -29,7 +29,7 @@ pub(crate) fn install() {
 }
 
 /// Calls `write`, which writes a result of so many rows. It is not cut short by the first Ctrl-C, be it that this has stopped
-/// the run or that it comes now; where there is much to write, the user is told.
+/// the run or that it comes now; a note says so if there is much to write.
 pub(crate) fn writing<T>(rows: usize, write: impl FnOnce() -> T) -> T {
     if rows < ROWS_TOLD {
         return write();

@@ -131,7 +131,7 @@ fn processes_of(file: &Path) -> usize {
 }
 
 #[test]
-fn ctrl_c_ends_in_order_and_a_killed_parent_leaves_nobody() {
+fn ctrl_c_ends_in_order_and_a_killed_parent_leaves_no_process() {
     for (signal, code) in [("-INT", Some(130)), ("-KILL", None)] {
         let folder = folder(&format!("signal{signal}"));
         let out = folder.to_str().unwrap();

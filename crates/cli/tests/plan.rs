@@ -95,7 +95,7 @@ fn what_cannot_be_used_is_two() {
 
 #[test]
 fn ctrl_c_is_130() {
-    // Opening a FIFO for writing blocks until somebody reads it, and nobody does.
+    // Opening a FIFO for writing blocks until a reader opens it; there is none.
     let folder = Folder::new("fifo");
     let fifo = folder.file("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());

@@ -296,11 +296,11 @@ fn a_switch_that_stops_its_neighbour_loses_nothing() {
         "--set",
         "tor.pause.xon=15 kB",
     ]);
-    // 66 kB are left when the neighbour is told, which takes 5 ms to fill: nothing is lost unless a switch waits for a
+    // 66 kB are free when the neighbour receives PAUSE, which takes 5 ms to fill: nothing is lost unless a switch waits for a
     // core for so long.
     assert!(figure(&pausing, "pauses") > 0, "{pausing}");
     assert!(figure(&pausing, "drops") * 10 < figure(&silent, "drops"), "{pausing} {silent}");
-    // A link that has been stopped goes on when it is told to, not when the pause of 168 ms would be over.
+    // A paused link resumes with the RESUME frame, not when the pause of 168 ms would end.
     let mean = |summary: &serde_json::Value| summary["collection_time_ms"]["mean"].as_f64().unwrap();
     assert!(mean(&pausing) < 3.0 * mean(&silent), "{pausing} {silent}");
 }
@@ -346,7 +346,7 @@ fn events_are_built_through_two_cores() {
     assert!(summary["load"]["uplink"].as_f64() > Some(0.0), "{summary}");
 }
 
-/// Busy loops beside the run, on its one core and with a higher priority.
+/// Busy loops during the run, on its one core and with a higher priority.
 struct Loops(Vec<std::process::Child>);
 
 impl Loops {
@@ -364,7 +364,7 @@ impl Loops {
 impl Drop for Loops {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            // `timeout` ends the loop that it started when it is told to end.
+            // `timeout` ends the loop that it started when it receives SIGTERM.
             let _ = Command::new("kill").arg(child.id().to_string()).status();
             let _ = child.wait();
         }
@@ -533,7 +533,7 @@ fn nothing_is_left_after_an_interrupt_or_a_kill() {
     let (mut child, ledger, namespaces) = long(&killed);
     kill("-KILL", child.id());
     child.wait().unwrap();
-    // The processes inside go with it; the namespaces stay until somebody looks.
+    // The processes inside end with it; the namespaces stay until the next clean-up.
     let output = fanin(&["run", "--clean"]).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(gone(&ledger, &namespaces), "{namespaces:?} {}", text(&output.stdout));

@@ -49,7 +49,7 @@ fn figures(summary: &Value) -> Value {
     summary
 }
 
-/// A technique's own figures stand in the text, too: a storm has to be seen by who looks at nothing else.
+/// The text shows a technique's own figures too, so that a PAUSE storm is visible without the JSON.
 #[test]
 fn the_text_has_each_techniques_figures() {
     let sets = [
@@ -288,7 +288,7 @@ fn ctrl_c_writes_what_was_measured() {
 }
 
 #[test]
-fn after_ctrl_c_a_large_result_is_written_and_the_user_is_told() {
+fn after_ctrl_c_a_large_result_is_written_and_a_note_says_so() {
     let folder = Folder::new("sim-stopped-large");
     let out = folder.file("out");
     let path = small(&folder);

@@ -7,7 +7,7 @@ use crate::bounds::{credit_burst, m21tcp_packets, m21tcp_window};
 use crate::derived::{Derived, brief};
 use crate::system::System;
 
-/// What can be on its way to one collector at once.
+/// The bytes that can be in flight to one collector at once.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Burst {
     /// In frames.
@@ -18,9 +18,9 @@ pub(crate) struct Burst {
     pub(crate) at_once: Bytes,
     /// In words: what sets the limit.
     pub(crate) limit: &'static str,
-    /// Whether events are limited by nothing but their own size.
+    /// True if nothing but their size limits events.
     pub(crate) is_unshaped: bool,
-    /// Whether it grows and shrinks with the event: windows do not, events and credits for their fragments do.
+    /// True if it grows and shrinks with the event: windows do not, events and credits for their fragments do.
     pub(crate) varies: bool,
 }
 

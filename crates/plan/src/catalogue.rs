@@ -11,7 +11,7 @@ use serde::de::{Deserializer, Error as _};
 
 use crate::derived::{Area, Money};
 
-/// What things cost and how much room they take.
+/// Prices and sizes of the parts.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Catalogue {
@@ -137,7 +137,7 @@ pub enum CatalogueError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: std::io::Error,
     },
     /// The text is not a catalogue; the message points at line and column.

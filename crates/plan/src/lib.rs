@@ -1,4 +1,4 @@
-//! What a fan-in network needs, by arithmetic alone: wire bytes and ideal times, bounds on windows and buffers,
+//! Plans a fan-in network by arithmetic alone: wire bytes and ideal times, bounds on windows and buffers,
 //! cost and space. Nothing here simulates; everything answers in microseconds.
 //!
 //! [`plan`] does all of it for a scenario. Its verdict on a queue is that of a fluid model:

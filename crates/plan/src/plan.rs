@@ -16,7 +16,7 @@ use crate::system::{PlanError, System};
 use crate::warnings::warnings;
 use crate::wire::goodput_ideal;
 
-/// What the planner is told beside the scenario.
+/// Options of the planner, in addition to the scenario.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Prices and dimensions.
@@ -25,7 +25,7 @@ pub struct Options {
     pub fragment_mean: Option<Bytes>,
     /// Share of the events, or of the time, that a buffer has to be large enough for; above 0 and below 1.
     pub quantile: Ratio,
-    /// Whether cost and space are wanted for networks that are not leaf-spine too, with a sweep over port counts.
+    /// True if cost and space are wanted for networks that are not leaf-spine too, with a sweep over port counts.
     pub cost: bool,
 }
 
@@ -44,7 +44,7 @@ impl Default for Options {
 const SWEEP_PORTS: [u64; 8] = [100, 200, 300, 400, 500, 600, 700, 800];
 const SWEEP_SPINES: [u64; 4] = [2, 6, 10, 20];
 
-/// The best that the network allows, with nobody else using it.
+/// The best figures that the network allows, without other traffic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ideal {
     /// Data-collection time of a whole event, or of a request of a barrier-synchronised workload.
@@ -62,7 +62,7 @@ pub struct LinkLoad {
     pub count: u64,
     /// Rate of one.
     pub rate: Rate,
-    /// What all of them are offered together, on the wire.
+    /// The rate offered to all of them together, on the wire.
     pub offered: Derived<Rate>,
     /// Their mean load.
     pub load: Derived<Ratio>,
@@ -73,7 +73,7 @@ pub struct LinkLoad {
 /// Results that belong together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Section {
-    /// What they are about.
+    /// Their subject.
     pub title: &'static str,
     /// The results.
     pub rows: Vec<Derivation>,
@@ -90,24 +90,24 @@ pub struct Cost {
     pub sweep: Vec<Comparison>,
 }
 
-/// What arithmetic says about a scenario.
+/// The plan of a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// The scenario's title.
     pub title: String,
-    /// Whether the workload is barrier-synchronised: requests, not events.
+    /// True if the workload is barrier-synchronised: requests, not events.
     pub is_barrier: bool,
-    /// Whether the next request waits for the one before, so that loads are the highest possible ones.
+    /// True if the next request waits for the one before, so that loads are the highest possible ones.
     pub is_closed_loop: bool,
     /// The best that the network allows.
     pub ideal: Ideal,
-    /// What is offered to the links, from the readouts to the collectors.
+    /// The load offered to the links, from the readouts to the collectors.
     pub links: Vec<LinkLoad>,
     /// The queues, the last hop first.
     pub queues: Vec<Queue>,
     /// Everything else, in the order in which it is read.
     pub sections: Vec<Section>,
-    /// What is likely to go wrong, in sentences.
+    /// Warnings, in sentences.
     pub warnings: Vec<String>,
     /// Cost and space, for a leaf-spine network or on request.
     pub cost: Option<Cost>,
@@ -159,7 +159,7 @@ pub fn plan(scenario: &Scenario, options: &Options) -> Result<Plan, PlanError> {
 }
 
 impl Plan {
-    /// Whether frames are lost, and where, in one sentence.
+    /// One sentence on where frames are lost, if they are.
     pub fn verdict(&self) -> (Outcome, String) {
         let first = |outcome| self.queues.iter().find(|queue| queue.outcome == outcome);
         if let Some(link) = self.links.iter().find(|link| link.load.value > Ratio::ONE) {

@@ -1,4 +1,4 @@
-//! Every queue on the way to a collector: what arrives at once, what fits, and whether frames are lost.
+//! Every queue on the path to a collector: burst, capacity, loss.
 
 use fanin_queueing::pause_headroom;
 use fanin_scenario::{
@@ -11,17 +11,17 @@ use crate::bursts::Burst;
 use crate::derived::{Derived, brief, ratio_of};
 use crate::system::{Spread, System};
 
-/// What Ethernet adds to a packet on the wire.
+/// The bytes that Ethernet adds to a packet on the wire.
 const ETHERNET_BYTES: Bytes = Bytes::new(38);
 /// A share of events below this that overflow a buffer counts as none.
 const OVERFLOW_SHARE_MIN: Ratio = Ratio::new(10);
 
-/// Whether a queue loses frames.
+/// The outcome of a burst at a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Everything that can wait at once fits.
     Fits,
-    /// What one event or an even spread brings fits, but what first come, first served may bring does not.
+    /// The burst of one event, or of an even spread, fits; a burst of first come, first served may not.
     MayLose,
     /// More can wait at once than fits: frames are lost.
     Loses,
@@ -40,11 +40,11 @@ pub struct Queue {
     pub inflow: Rate,
     /// Rate at which it leaves.
     pub outflow: Rate,
-    /// What can be on its way at once, in frames.
+    /// The bytes in flight at once, in frames.
     pub burst: Derived<Bytes>,
-    /// What waits at once, in frames.
+    /// The peak occupancy, in frames.
     pub peak: Derived<Bytes>,
-    /// What the queue can hold; `None` where there is no limit.
+    /// The capacity of the queue; `None` if it has no limit.
     pub capacity: Option<Bytes>,
     /// Share of events that overflow it by themselves.
     pub overflow_share: Option<Derived<Ratio>>,
@@ -107,7 +107,7 @@ fn places<'a>(s: &'a Scenario, system: &System) -> Vec<Place<'a>> {
             let cores = u64::from(n.cores);
             let uplinks = u64::from(n.uplinks_per_core);
             // Either a collector's flows take all links to its rack, or its share of the collectors takes each.
-            let (paths, lanes) = if one_path { (1, uplinks) } else { (uplinks, 1) };
+            let (paths, links_each) = if one_path { (1, uplinks) } else { (uplinks, 1) };
             let (inputs, input) = match n.readouts_per_group {
                 0 => (readouts, s.readout.link.rate),
                 group => (readouts.div_ceil(u64::from(group)), uplink),
@@ -119,9 +119,9 @@ fn places<'a>(s: &'a Scenario, system: &System) -> Vec<Place<'a>> {
                 inflow: into_core,
                 outflow: total(uplink, paths),
                 split: cores,
-                sharers: per_rack.div_ceil(lanes),
+                sharers: per_rack.div_ceil(links_each),
                 neighbours: 1,
-                events_one_in: racks * lanes,
+                events_one_in: racks * links_each,
                 is_uplink: false,
                 inputs: match n.readouts_per_group {
                     0 => [from_readouts(readouts.div_ceil(cores)), none],
@@ -199,16 +199,16 @@ fn places<'a>(s: &'a Scenario, system: &System) -> Vec<Place<'a>> {
             };
             let mut places = vec![last(total(uplink, burst_planes), (planes, &s.uplink)), leaf];
             if pods > 1 {
-                let lanes = event_planes * event_spines;
+                let links_each = event_planes * event_spines;
                 let spine = Place {
                     name: "spine->leaf",
                     switch: &s.spine,
                     inflow: total(uplink, pods - 1).min(sources),
                     outflow: uplink,
                     split: burst_planes * burst_spines,
-                    sharers: in_one_pod.div_ceil(lanes),
+                    sharers: in_one_pod.div_ceil(links_each),
                     neighbours: 1,
-                    events_one_in: pods * lanes,
+                    events_one_in: pods * links_each,
                     is_uplink: false,
                     inputs: [(pods - 1, &s.uplink), none],
                 };
@@ -217,8 +217,8 @@ fn places<'a>(s: &'a Scenario, system: &System) -> Vec<Place<'a>> {
                     switch: &s.leaf,
                     inflow: in_pod,
                     split: spine.split * pods,
-                    sharers: (per_rack * racks).div_ceil(lanes),
-                    events_one_in: lanes,
+                    sharers: (per_rack * racks).div_ceil(links_each),
+                    events_one_in: links_each,
                     is_uplink: true,
                     inputs: [from_readouts(readouts.div_ceil(pods)), none],
                     ..spine
@@ -364,8 +364,8 @@ fn what_arrives(system: &System, burst: &Burst, frames: Bytes, split: u64, burst
     text
 }
 
-/// What becomes of more than fits: it is lost, unless the switch stops its neighbours in time. For that each port that leads here
-/// needs room for its threshold and for what is still on its way then (IEEE 802.1Q annex N).
+/// The outcome of a burst above the capacity: loss, unless the switch sends PAUSE in time. For that each port that leads here
+/// needs room for its threshold and for the bytes then in flight (IEEE 802.1Q annex N).
 fn stops(s: &Scenario, place: &Place<'_>, capacity: Bytes, reason: String) -> (Outcome, String) {
     let pause = &place.switch.pause;
     if pause.mode == PauseMode::Off {
@@ -419,8 +419,7 @@ fn bursts_at_once(system: &System, place: &Place<'_>, burst: Bytes, outflow: Rat
     u64::try_from(bursts).unwrap_or(u64::MAX).clamp(1, place.sharers)
 }
 
-/// What waits at once. What exceeds the first windows is released by acknowledgements, in slow start two bytes for
-/// each that has left: when the last is sent, half of it has left.
+/// The peak occupancy. In slow start an acknowledged byte releases two: half of the bytes beyond the first windows wait.
 fn peak(frames: Bytes, at_once: Bytes, inflow: Rate, outflow: Rate) -> Derived<Bytes> {
     let fluid = peak_occupancy(frames, inflow, outflow);
     let rest = frames.saturating_sub(at_once);
@@ -459,8 +458,7 @@ fn capacity(switch: &Switch, place: &Place<'_>, burst: &Burst, ring: bool, activ
         return Some(Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX)));
     }
     let pool = match switch.buffering {
-        Buffering::Unlimited => return None,
-        Buffering::Daqring => return None,
+        Buffering::Unlimited | Buffering::Daqring => return None,
         Buffering::Dedicated if place.is_uplink => switch.uplink_buffer,
         Buffering::Dedicated | Buffering::Voq | Buffering::Shared => switch.buffer,
         Buffering::DynamicThreshold => {
@@ -473,14 +471,14 @@ fn capacity(switch: &Switch, place: &Place<'_>, burst: &Burst, ring: bool, activ
     Some(pool.min(switch.port_limit.0.unwrap_or(Bytes::MAX)))
 }
 
-/// What all collectors of one shared memory need together.
+/// The demand of all collectors that share one memory.
 struct Pool {
     memory: Bytes,
     /// With events spread evenly, or however else they come.
     demand: Bytes,
     /// With events assigned without regard to hosts, where that is possible.
     demand_at_random: Bytes,
-    /// Who they are.
+    /// The collectors, in words.
     who: String,
 }
 

@@ -1,4 +1,4 @@
-//! The plan as one JSON object: the summary of the contract, with `plan` beside it for every derivation.
+//! The plan as one JSON object: the summary of the contract, with every derivation under `plan`.
 
 use fanin_units::Ratio;
 use serde::Serialize;

@@ -48,7 +48,7 @@ pub(crate) struct LinkClass {
     pub(crate) rate: Rate,
     /// Share of all data that crosses these links.
     pub(crate) share: Ratio,
-    /// Whether requests and acknowledgements cross it the other way.
+    /// True if requests and acknowledgements cross it the other way.
     pub(crate) carries_answers: bool,
 }
 
@@ -64,7 +64,7 @@ pub(crate) enum Spread {
     AtRandom,
 }
 
-/// What a scenario amounts to.
+/// The quantities that a scenario implies.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct System {
     pub(crate) framing: Framing,
@@ -94,7 +94,7 @@ pub(crate) struct System {
     pub(crate) links: Vec<LinkClass>,
     /// How events are spread over the collectors.
     pub(crate) spread: Spread,
-    /// Whether the next request comes only when the one before is done.
+    /// True if the next request waits for the one before.
     pub(crate) closed_loop: bool,
 }
 

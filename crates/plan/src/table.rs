@@ -12,7 +12,7 @@ use crate::queues::{Outcome, Queue};
 /// The widest line that is printed, in characters.
 pub const WIDTH_MAX: usize = 99;
 
-/// What a piece of text is, so that the command line can colour it.
+/// The kind of a piece of text, for the command line's colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The title of a section.
@@ -23,7 +23,7 @@ pub enum Role {
     Bad,
     /// A warning.
     Warning,
-    /// A formula, less important than the value beside it.
+    /// A formula, less important than its value.
     Faint,
 }
 
@@ -99,7 +99,7 @@ fn heading(out: &mut String, style: Style, title: &str) -> fmt::Result {
 const NAME_WIDTH: usize = 34;
 const VALUE_WIDTH: usize = 13;
 
-/// One result: name, value, and beside it how it came about.
+/// One result: name, value, derivation.
 fn row(out: &mut String, style: Style, derivation: &Derivation, label: Option<&str>) -> fmt::Result {
     let name = label.map_or_else(|| words(&derivation.name), str::to_owned);
     write!(out, "  {name:<NAME_WIDTH$} {:>VALUE_WIDTH$}  ", derivation.value)?;

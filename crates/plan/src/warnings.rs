@@ -1,4 +1,4 @@
-//! What is likely to go wrong, in sentences.
+//! Warnings, in sentences.
 
 use fanin_scenario::{CongestionControl, Policy, Scenario};
 use fanin_units::{Bytes, Duration, Packets, Ratio};

@@ -4,7 +4,7 @@ use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
 
 use crate::derived::{Derived, brief, ratio_of};
 
-/// What surrounds a TCP segment on its way over a link. All sizes are bytes.
+/// The headers and gaps around a TCP segment on a link. All sizes are bytes.
 ///
 /// IEEE 802.3 for the frame, RFC 791 and RFC 9293 for the headers, RFC 7323 for the timestamp option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What a large result costs: its summary, its files, its page. `cargo bench -p fanin-report [-- DIR]`
+//! The cost of a large result: its summary, its files, its page. `cargo bench -p fanin-report [-- DIR]`
 //!
 //! A million events and two million samples of 40 queues are about 17 minutes of a rack at 1 kHz. The
 //! files stay in DIR where one is given.

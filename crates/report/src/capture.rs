@@ -168,7 +168,7 @@ impl<W: Write> Capture<W> {
     }
 }
 
-/// As much of a name as is kept, cut between characters.
+/// The part of a name that is kept, cut between characters.
 fn name_bytes(name: &str) -> &[u8] {
     let end = (0..=name.len().min(NAME_BYTES_MAX)).rev().find(|&end| name.is_char_boundary(end));
     &name.as_bytes()[..end.unwrap_or(0)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{EventRow, FlowRow, IoRow, Outcome, QueueRow, WindowRow};
 
-/// What a table's cell holds.
+/// The value of a table's cell.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cell {
     Number(u64),

@@ -1,4 +1,4 @@
-//! Whether a measurement is what was predicted, and what differs first.
+//! Compares a measurement with its prediction, and finds the first difference.
 
 use serde::Serialize;
 
@@ -21,7 +21,7 @@ pub const GOALS: Goals = Goals { mean: 0.10, goodput: 0.25, queue: 0.15 };
 /// Mean time over ideal from which on drops are incast: below, recovery costs no more than a few round trips.
 pub const INCAST_SLOWDOWN: f64 = 1.05;
 
-/// Whether two figures agree.
+/// The verdict on two figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -33,11 +33,11 @@ pub enum Verdict {
     Open,
 }
 
-/// What a claim is about.
+/// The subject of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Subject {
-    /// Whether drops slow requests down; 0 or 1.
+    /// 1 if drops slow requests down, else 0.
     Incast,
     /// Mean collection or request time, in milliseconds.
     MeanMs,
@@ -50,7 +50,7 @@ pub enum Subject {
 /// One figure of both sides, and whether they agree.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Claim {
-    /// What it is about.
+    /// Its subject.
     pub subject: Subject,
     /// The prediction's figure, in the subject's unit.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,7 +61,7 @@ pub struct Claim {
     /// The most that measured / predicted may be away from one; absent where no goal applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub within: Option<f64>,
-    /// Whether it holds.
+    /// Its verdict.
     pub verdict: Verdict,
 }
 
@@ -96,12 +96,12 @@ pub struct Fact {
     pub measured: f64,
 }
 
-/// A measurement laid beside its prediction.
+/// A measurement compared with its prediction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// What was claimed, and whether it holds: incast first.
+    /// The claims with their verdicts: incast first.
     pub claims: Vec<Claim>,
-    /// What differs on the way from cause to effect, the first cause first.
+    /// The differences on the way from cause to effect, the first cause first.
     pub facts: Vec<Fact>,
     /// Why the measurement does not say what the network does; absent where it does.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,7 +109,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Whether the measurement counts and nothing differs beyond the goals.
+    /// Returns true if the measurement is valid and nothing differs beyond the goals.
     pub fn agrees(&self) -> bool {
         self.invalid.is_none() && self.claims.iter().all(|claim| claim.verdict != Verdict::Differs)
     }
@@ -126,7 +126,7 @@ fn completed(summary: &Summary) -> Option<u64> {
     requests.or(summary.events.as_ref().map(|events| events.collected)).filter(|count| *count > 0)
 }
 
-/// Whether a result shows incast: full buffers dropped frames, and the mean time is at least [`INCAST_SLOWDOWN`] times
+/// Returns true if a result shows incast: full buffers dropped frames, and the mean time is at least [`INCAST_SLOWDOWN`] times
 /// the `ideal` of the result itself or, where it has none, the one given (in milliseconds). Time-outs alone would not
 /// do: a kernel with tail loss probes collapses without them. `None` where drops or times are not known.
 pub fn is_incast(summary: &Summary, ideal: Option<f64>) -> Option<bool> {
@@ -143,12 +143,12 @@ pub fn is_incast(summary: &Summary, ideal: Option<f64>) -> Option<bool> {
     Some(times.mean >= INCAST_SLOWDOWN * ideal)
 }
 
-/// Lays a measurement beside its prediction.
+/// Compares a measurement with its prediction.
 pub fn compare(predicted: &Summary, measured: &Summary, goals: Goals) -> Comparison {
     let ideal = predicted.times().and_then(|times| times.ideal);
     let incast = [is_incast(predicted, ideal), is_incast(measured, ideal)];
     let flag = |incast: Option<bool>| incast.map(|incast| f64::from(u8::from(incast)));
-    let (calm, collapsed) = (incast == [Some(false); 2], incast == [Some(true); 2]);
+    let (no_incast, collapsed) = (incast == [Some(false); 2], incast == [Some(true); 2]);
     let both = |of: &dyn Fn(&Summary) -> Option<f64>| (of(predicted), of(measured));
     let mean = both(&|summary| summary.times().map(|times| times.mean));
     let goodput = both(&|summary| summary.goodput_bps.as_ref().map(|goodput| goodput.total));
@@ -158,14 +158,14 @@ pub fn compare(predicted: &Summary, measured: &Summary, goals: Goals) -> Compari
     let goal = |applies: bool, goal: f64| applies.then_some(goal);
     let claims = vec![
         Claim::judged(Subject::Incast, flag(incast[0]), flag(incast[1]), Some(0.0)),
-        Claim::judged(Subject::MeanMs, mean.0, mean.1, goal(calm, goals.mean)),
+        Claim::judged(Subject::MeanMs, mean.0, mean.1, goal(no_incast, goals.mean)),
         Claim::judged(Subject::GoodputBps, goodput.0, goodput.1, goal(collapsed, goals.goodput)),
         Claim::judged(Subject::QueueBytes, queue.0, queue.1, Some(goals.queue)),
     ];
     Comparison { claims, facts: facts(predicted, measured), invalid: measured.invalid().map(str::to_owned) }
 }
 
-/// What may differ, in the order in which one causes the next.
+/// The figures that may differ, each the cause of the next.
 const CAUSES: &[&str] = &[
     "/network/drops",
     "/network/ecn_marks",
@@ -220,18 +220,18 @@ mod tests {
     }
 
     #[test]
-    fn calm_results_are_held_to_their_mean_and_collapsed_ones_to_their_goodput() {
+    fn results_without_incast_are_held_to_their_mean_and_collapsed_ones_to_their_goodput() {
         use Verdict::{Agrees, Differs, Open};
-        let calm = summary(20.0, 90e6, 0, 0, 60_000);
-        let near = compare(&calm, &summary(21.9, 50e6, 0, 0, 68_000), GOALS);
+        let good = summary(20.0, 90e6, 0, 0, 60_000);
+        let near = compare(&good, &summary(21.9, 50e6, 0, 0, 68_000), GOALS);
         assert_eq!(verdicts(&near), [Agrees, Agrees, Open, Agrees]);
         assert!(near.agrees());
-        let far = compare(&calm, &summary(22.1, 90e6, 0, 0, 70_000), GOALS);
+        let far = compare(&good, &summary(22.1, 90e6, 0, 0, 70_000), GOALS);
         assert_eq!(verdicts(&far), [Agrees, Differs, Open, Differs]);
         let collapsed = summary(60.0, 20e6, 900, 500, 64_000);
         let other = compare(&collapsed, &summary(90.0, 16e6, 700, 400, 64_000), GOALS);
         assert_eq!(verdicts(&other), [Agrees, Open, Agrees, Agrees]);
-        let one_side = compare(&calm, &collapsed, GOALS);
+        let one_side = compare(&good, &collapsed, GOALS);
         assert_eq!(verdicts(&one_side), [Differs, Open, Open, Agrees]);
         assert!(!one_side.agrees());
     }

@@ -22,7 +22,7 @@ impl Span {
         self.until.saturating_since(self.from)
     }
 
-    /// Whether a moment, in picoseconds, lies in it.
+    /// Returns true if an instant, in picoseconds, lies in the span.
     pub fn holds(self, time_ps: u64) -> bool {
         (self.from.get()..self.until.get()).contains(&time_ps)
     }
@@ -96,7 +96,7 @@ pub fn goodput<'a>(
     })
 }
 
-/// What became of the rows, the rate left out.
+/// Counts the outcomes of the rows; leaves the rate out.
 ///
 /// Accepted, rejected and stored events appear where `decided` says that the workload takes decisions.
 pub fn events<'a>(rows: impl IntoIterator<Item = &'a EventRow>, decided: bool) -> Events {
@@ -144,7 +144,7 @@ pub fn rate_hz<'a>(rows: impl IntoIterator<Item = &'a EventRow>, span: Span) -> 
     (seconds > 0.0).then(|| finished as f64 / seconds)
 }
 
-/// What all connections did together.
+/// Sums the counters of all connections.
 pub fn tcp<'a>(rows: impl IntoIterator<Item = &'a FlowRow>) -> Tcp {
     let mut sum = Tcp {
         segments: Some(0),
@@ -199,7 +199,7 @@ impl Summary {
         self.fill_span(span);
     }
 
-    /// Takes back what was said of the time-outs of an event or round, where nobody counts them: their column is 0 then.
+    /// Clears the time-outs of events and rounds where they are not counted: their column is 0 then.
     pub fn forget_timeouts(&mut self) {
         if let Some(events) = &mut self.events {
             events.timeouts_mean = None;

@@ -14,7 +14,7 @@ use crate::columns::Table;
 use crate::tables::{self, TableReadError, TableWriteError};
 #[cfg(feature = "parquet")]
 use crate::{EventRow, FlowRow, IoRow, QueueRow, WindowRow};
-use crate::{NotFinite, Records, SCHEMA, Summary};
+use crate::{NotFinite, Records, RunResult, SCHEMA, Summary};
 
 /// The summary's file. It is written last: a directory that holds it holds the rest too.
 pub const SUMMARY_FILE: &str = "summary.json";
@@ -26,27 +26,6 @@ pub const PAGE_FILE: &str = "report.html";
 /// No summary or scenario is larger; what is was not written by Fanin.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
 
-/// One plan, simulation or run, with all that is known about it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RunResult {
-    /// What it is called beside others, such as a directory's name.
-    pub label: String,
-    /// Its summary.
-    pub summary: Summary,
-    /// The resolved scenario, every default written out.
-    pub scenario_toml: Option<String>,
-    /// Its tables.
-    pub records: Records,
-}
-
-impl RunResult {
-    /// A result without tables, called after its scenario and kind.
-    pub fn new(summary: Summary) -> Self {
-        let label = format!("{} ({})", summary.scenario.name, summary.kind.name());
-        Self { label, summary, scenario_toml: None, records: Records::default() }
-    }
-}
-
 /// Why a result could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
@@ -55,7 +34,7 @@ pub enum WriteError {
     Io {
         /// Which.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// A figure that JSON cannot hold.
@@ -80,7 +59,7 @@ pub enum ReadError {
     Io {
         /// Which.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// There is no summary where one was expected.
@@ -115,7 +94,7 @@ pub enum ReadError {
     Json {
         /// Which.
         path: PathBuf,
-        /// What and where.
+        /// The mistake and its place.
         error: serde_json::Error,
     },
     /// The summary has another schema.
@@ -124,7 +103,7 @@ pub enum ReadError {
     Schema {
         /// Which.
         path: PathBuf,
-        /// What it says.
+        /// The schema that it names.
         got: String,
     },
     /// A table.
@@ -318,7 +297,7 @@ fn read_table<R: Table>(directory: &Path) -> Result<Vec<R>, ReadError> {
     tables::read(&path).map_err(|error| ReadError::Table { path, error })
 }
 
-/// What a draft's name ends with, behind the number of the process that writes it.
+/// The ending of a draft's name, after the id of the process that writes it.
 const DRAFT: &str = ".tmp";
 
 /// The name of a draft: `.NAME.PID.tmp`.
@@ -326,7 +305,7 @@ fn draft_name(name: &str, process: u32) -> String {
     format!(".{name}.{process}{DRAFT}")
 }
 
-/// Who writes a draft of this name; `None` for the name of anything else.
+/// The process that writes a draft of this name; `None` for other names.
 fn draft_writer(name: &str) -> Option<u32> {
     let (of, process) = name.strip_prefix('.')?.strip_suffix(DRAFT)?.rsplit_once('.')?;
     #[cfg(feature = "parquet")]
@@ -337,7 +316,7 @@ fn draft_writer(name: &str) -> Option<u32> {
     if is_ours { process.parse().ok() } else { None }
 }
 
-/// Removes the drafts of processes that were ended while they wrote here. One that cannot be removed is in nobody's way.
+/// Removes the drafts of processes that were killed while they wrote here. One that cannot be removed does no harm.
 fn remove_drafts(directory: &Path) {
     let processes = Path::new("/proc");
     // Where processes cannot be seen, none is known to be gone.
@@ -352,19 +331,19 @@ fn remove_drafts(directory: &Path) {
     }
 }
 
-/// Writes a file beside `path` and renames it over `path` once it is whole and on the disk.
+/// Writes a draft in the folder of `path`, and renames it to `path` once it is whole and on the disk.
 fn replace<E: From<io::Error>>(path: &Path, fill: impl FnOnce(&mut File) -> Result<(), E>) -> Result<(), E> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = path.with_file_name(draft_name(&name, std::process::id()));
+    let draft = path.with_file_name(draft_name(&name, std::process::id()));
     let filled = (|| {
-        let mut file = File::create(&beside)?;
+        let mut file = File::create(&draft)?;
         fill(&mut file)?;
         file.sync_all()?;
-        Ok(fs::rename(&beside, path)?)
+        Ok(fs::rename(&draft, path)?)
     })();
     if filled.is_err() {
         // The first error is the one to tell; a left-over that cannot be removed adds nothing to it.
-        let _ = fs::remove_file(&beside);
+        let _ = fs::remove_file(&draft);
     }
     filled
 }

@@ -1,7 +1,7 @@
 //! Result records in one schema, their files, packet captures, and the page that shows them.
 //!
-//! A plan, a simulation and a run of one scenario all end in the same records, so that a prediction can
-//! be laid over a measurement without any glue: a [`Summary`] (`summary.json`), tables of rows, and one
+//! A plan, a simulation and a run of one scenario end in the same records, so that a prediction can be compared
+//! with a measurement: a [`Summary`] (`summary.json`), tables of rows, and one
 //! self-contained page.
 
 #![forbid(unsafe_code)]
@@ -14,6 +14,7 @@ mod figures;
 mod files;
 mod page;
 mod plan;
+mod result;
 mod rows;
 mod statistics;
 mod summary;
@@ -25,11 +26,10 @@ pub use compare::{
     Claim, Comparison, Fact, GOALS, Goals, INCAST_SLOWDOWN, Subject, Verdict, compare, is_incast,
 };
 pub use figures::{Span, events, goodput, queue_bytes_max, rate_hz, slowdown, tcp, times};
-pub use files::{
-    PAGE_FILE, ReadError, RunResult, SCENARIO_FILE, SUMMARY_FILE, WriteError, read, read_all, write,
-};
+pub use files::{PAGE_FILE, ReadError, SCENARIO_FILE, SUMMARY_FILE, WriteError, read, read_all, write};
 pub use page::page;
 pub use plan::{Plan, PlanComparison, PlanCost, PlanLink, PlanQueue, PlanRow, PlanVerdict};
+pub use result::RunResult;
 pub use rows::{EventRow, FlowRow, IoRow, Outcome, QueueRow, Records, WindowRow};
 pub use statistics::{Moments, moments, quantile};
 pub use summary::{

@@ -1,4 +1,4 @@
-//! What the planner hands over: a verdict, loads, queues, and derivations with formula and numbers.
+//! The planner's result: a verdict, loads, queues, and derivations with formula and numbers.
 //!
 //! These are the types that a plan's summary is read into; the planner writes the same names from its own
 //! results, so that a plan from a file, from a script or from memory has the same page.
@@ -12,10 +12,10 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Plan {
-    /// Whether the system works as the scenario has it, and why.
+    /// The verdict on the system as the scenario describes it, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<PlanVerdict>,
-    /// What deserves attention though it does not decide the verdict.
+    /// Notes that do not decide the verdict.
     pub warnings: Vec<String>,
     /// Groups of like links, in the direction of the data.
     pub links: Vec<PlanLink>,
@@ -26,7 +26,7 @@ pub struct Plan {
     /// Cost and space, where they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<PlanCost>,
-    /// What a later version added.
+    /// Keys that a later version added.
     #[serde(flatten)]
     pub more: BTreeMap<String, Value>,
 }
@@ -37,13 +37,13 @@ pub struct Plan {
 pub struct PlanVerdict {
     /// `fits`, `may-lose`, `loses`, `holds-back` or `unlimited`.
     pub outcome: String,
-    /// Whether frames are lost for certain.
+    /// True if frames are lost for certain.
     pub loses_frames: bool,
     /// One sentence.
     pub text: String,
 }
 
-/// What is offered to a group of like links.
+/// The load offered to a group of like links.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PlanLink {
@@ -53,7 +53,7 @@ pub struct PlanLink {
     pub count: u64,
     /// The rate of one, in bit/s.
     pub rate_bps: u64,
-    /// What is offered to all together, in bit/s on the wire.
+    /// The rate offered to all together, in bit/s on the wire.
     pub offered_bps: u64,
     /// Offered over carried; above 1 it cannot be carried.
     pub load: f64,
@@ -72,13 +72,13 @@ pub struct PlanQueue {
     pub outcome: String,
     /// The most that arrives, in bit/s.
     pub inflow_bps: u64,
-    /// What leaves, in bit/s.
+    /// The departure rate, in bit/s.
     pub outflow_bps: u64,
     /// The largest burst, in bytes.
     pub burst_bytes: u64,
     /// The most of it that waits at once, in bytes.
     pub peak_bytes: u64,
-    /// What the queue holds, in bytes; absent where it has no limit.
+    /// The queue's limit in bytes; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity_bytes: Option<u64>,
     /// Share of the events that overflow it, 0 to 1.
@@ -108,7 +108,7 @@ pub struct PlanRow {
     pub source: String,
 }
 
-/// What networks of software switches cost beside chassis routers (multi-host paper §III).
+/// The cost of networks of software switches, compared with chassis routers (multi-host paper §III).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PlanCost {

@@ -1,11 +1,11 @@
-//! The rows of the tables beside a summary: one struct a table, one field a column.
+//! The rows of a result's tables: one struct for each table, one field for each column.
 //!
 //! Times are integer picoseconds since the run began and every column's unit stands in its name, so
 //! that a table means the same in Rust, pandas, Polars or DuckDB.
 
 use std::sync::Arc;
 
-/// What became of an event by the end of the run.
+/// The outcome of an event by the end of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Outcome {
     /// Assigned to a collector and still being collected when the run ended.
@@ -77,7 +77,7 @@ pub struct EventRow {
     pub rack: u32,
     /// Number of the processing unit within its collector.
     pub unit: u32,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 

@@ -54,7 +54,7 @@ pub struct Measured {
     pub until: u64,
 }
 
-/// What became of the events that were assigned while measuring.
+/// The outcomes of the events that were assigned while measuring.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Events {
@@ -179,7 +179,7 @@ section!(
 );
 
 section!(
-    /// What the network did.
+    /// Counters of the network.
     Network {
         /// Frames put on a link by their first sender.
         packets: u64,
@@ -199,7 +199,7 @@ section!(
 );
 
 section!(
-    /// What the transport did.
+    /// Counters of the transport.
     Tcp {
         /// Segments with payload, retransmissions included.
         segments: u64,
@@ -225,7 +225,7 @@ section!(
 );
 
 section!(
-    /// What the result cost; left out of comparisons, since it differs from machine to machine.
+    /// The cost of the result; left out of comparisons, since it differs from machine to machine.
     Speed {
         /// Seconds by the clock.
         wall_s: f64,
@@ -247,7 +247,7 @@ section!(
     Machine {
         /// Share of the scenario's rates at which the system ran. All other figures are the scenario's again.
         scale: f64,
-        /// Whether the network, and not the machine, made the figures.
+        /// True if the network, and not the machine, decided the figures.
         valid: bool,
         /// Why not.
         reason: String,
@@ -282,7 +282,7 @@ section!(
 );
 
 section!(
-    /// What the wire alone would allow.
+    /// The ideal: the least time and the greatest goodput that the wire allows.
     Ideal {
         /// Collection time of a mean event, in milliseconds.
         collection_time_ms: f64,
@@ -343,13 +343,13 @@ pub struct Summary {
     /// Credits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shaping: Option<Shaping>,
-    /// What the result cost.
+    /// The cost of the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<Speed>,
     /// How the machine carried a live run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
-    /// What the wire alone would allow.
+    /// The ideal: the least time and the greatest goodput that the wire allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ideal: Option<Ideal>,
     /// The planner's derivations.

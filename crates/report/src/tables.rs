@@ -57,9 +57,9 @@ pub enum TableReadError {
     /// It belongs to something else, or to a later version.
     #[error("its schema is `{got}`, not `{expected}`")]
     Schema {
-        /// What the file says; empty where it says nothing.
+        /// The schema that the file names; empty if it names none.
         got: String,
-        /// What was expected.
+        /// The expected schema.
         expected: &'static str,
     },
     /// A column is missing.
@@ -89,9 +89,9 @@ pub enum TableReadError {
     /// More rows than any result has, or fewer values than rows.
     #[error("it claims {claimed} rows and holds {found}")]
     Rows {
-        /// What its footer says.
+        /// The number of rows in the footer.
         claimed: i64,
-        /// What could be read.
+        /// The number of rows read.
         found: usize,
     },
     /// Not Parquet, or damaged.
@@ -102,7 +102,7 @@ pub enum TableReadError {
     Damaged,
 }
 
-/// What a column's cells have in common, taken from an empty row.
+/// The properties of a column, taken from an empty row.
 fn is_name<R: Table>(column: &Column<R>) -> bool {
     matches!((column.read)(&R::default()), Cell::Name(_))
 }

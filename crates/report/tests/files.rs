@@ -112,7 +112,7 @@ fn drafts_of_processes_that_are_gone_are_removed_and_nothing_else_is() {
     let dead = [format!(".events.parquet.{gone}.tmp"), format!(".report.html.{gone}.tmp")];
     let parent = std::os::unix::process::parent_id();
     let others = [
-        // Of somebody who still writes; of nobody; no draft of a result; no result's at all.
+        // Of a live process; of a dead process; no draft of a result; no result's at all.
         format!(".events.parquet.{parent}.tmp"),
         ".events.parquet.me.tmp".to_owned(),
         format!("events.parquet.{gone}.tmp"),

@@ -13,9 +13,9 @@ use crate::Progress;
 pub struct Technique {
     /// Its name, for `--techniques`.
     pub name: &'static str,
-    /// What it is, in a few words.
+    /// Its description, in a few words.
     pub what: &'static str,
-    /// What has to be tuned for it to work, and where.
+    /// The settings that it needs, and where.
     pub tuning: &'static str,
     /// `KEY=VALUE`, as for `--set`.
     pub sets: &'static [&'static str],
@@ -115,7 +115,7 @@ pub const TECHNIQUES: &[Technique] = &[
     },
 ];
 
-/// What a technique gave on a scenario.
+/// The result of a technique on a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figures {
     /// Collection times of the measured events, or times of the requests of a barrier workload.

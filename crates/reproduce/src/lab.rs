@@ -1,4 +1,4 @@
-//! Simulates each point once, in parallel, and hands every claim what it needs.
+//! Simulates each point once, in parallel, and gives each claim its results.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use fanin_sim::{Control, End, Outcome};
 use crate::Judged;
 use crate::claim::Claim;
 
-/// What a point that does not say otherwise measures.
+/// The measured time of a point that has no duration of its own.
 pub const DURATION: &str = "3 s";
 
 /// One run that a claim needs: a ready scenario and what is set in it.
@@ -35,7 +35,7 @@ impl Point {
     /// The scenario. Its measured time is `duration` where that is given, else its own, else [`DURATION`].
     ///
     /// # Errors
-    /// What the scenario's own checks find.
+    /// The mistakes that the scenario's checks find.
     pub fn scenario(&self, duration: Option<&str>) -> Result<Loaded, Errors> {
         let is_duration = |set: &&String| set.starts_with("run.duration=");
         let mut sets: Vec<String> = self.sets.iter().filter(|set| !is_duration(set)).cloned().collect();
@@ -49,7 +49,7 @@ impl Point {
     }
 }
 
-/// What a point's run gave.
+/// The result of a point's run.
 #[derive(Debug, Clone)]
 pub struct Got {
     /// Its summary.
@@ -131,15 +131,15 @@ pub enum LabError {
     Sim {
         /// The point, as a command would name it.
         point: String,
-        /// What the simulator said.
+        /// The simulator's error.
         error: fanin_sim::Error,
     },
-    /// It was told to stop.
+    /// A stop was requested.
     #[error("stopped")]
     Stopped,
 }
 
-/// Told after each run: how many are done, and how many there are.
+/// Called after each run with the number of finished runs and of all.
 pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 /// Simulates what the claims need on `threads` threads and judges each; `duration` replaces the measured time.
@@ -194,7 +194,7 @@ pub fn reproduce(
         .collect())
 }
 
-/// What the claims look at of an outcome: the events assigned in the measured time.
+/// Takes from an outcome the figures that claims need: those of events assigned in the measured time.
 fn measured(loaded: &Loaded, outcome: Outcome) -> Got {
     let from = loaded.scenario.run.warmup.get();
     let is_measured = |row: &&EventRow| row.assigned_ps >= from && row.collection_time_ps.is_some();

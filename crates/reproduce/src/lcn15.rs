@@ -60,11 +60,14 @@ pub(crate) fn claims() -> Vec<Claim> {
                 let sd = |place: usize| {
                     got[place].summary.collection_time_ms.as_ref().map_or(1.0, |t| t.std / t.mean)
                 };
-                let calm = (0..2).all(|place| {
+                let is_lossless = (0..2).all(|place| {
                     near(got[place].mean_ms(), 154.4, 0.01) && sd(place) < 0.01 && got[place].drops() == 0
                 });
                 let m = [got[0].mean_ms(), got[1].mean_ms(), got[2].mean_ms()];
-                Judged::new(calm && got[2].drops() > 0, format!("{}, {} drops", ms(&m), got[2].drops()))
+                Judged::new(
+                    is_lossless && got[2].drops() > 0,
+                    format!("{}, {} drops", ms(&m), got[2].drops()),
+                )
             },
             known: None,
         },

@@ -1,6 +1,6 @@
 //! Claims of the M21TCP paper (§II to §IV), on the two-byte framing of the ns-3 that it was made with.
 //!
-//! What its queues are called there: RED with thresholds of 15 and 25 packets and ns-3's other defaults (a weight of 0.002,
+//! The paper's names of queues: RED with thresholds of 15 and 25 packets and ns-3's other defaults (a weight of 0.002,
 //! 1 of 50 at the upper threshold, gentle), DCTCP's K of 20. M001 and M007 list these settings and claim nothing else.
 
 use crate::claim::Claim;

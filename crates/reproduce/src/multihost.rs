@@ -1,4 +1,4 @@
-//! Claims of the multi-host paper, §IV: software queues beside a shallow switch.
+//! Claims of the multi-host paper, §IV: software queues and a shallow switch.
 //!
 //! The paper loads its system by asking for events at some rate; "full load" here is a new event whenever a unit is free.
 

@@ -110,31 +110,31 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 #[derive(Serialize)]
-struct Table<'a> {
+struct ComparedTable<'a> {
     schema: &'static str,
-    scenarios: Vec<Scenario<'a>>,
+    scenarios: Vec<ComparedScenario<'a>>,
 }
 
 #[derive(Serialize)]
-struct Scenario<'a> {
+struct ComparedScenario<'a> {
     scenario: &'a str,
     duration: &'a str,
-    techniques: Vec<Row<'a>>,
+    techniques: Vec<TechniqueRow<'a>>,
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct TechniqueRow<'a> {
     name: &'a str,
     what: &'a str,
     tuning: &'a str,
     set: &'a [&'a str],
     #[serde(flatten)]
-    outcome: Told<'a>,
+    outcome: RowOutcome<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Told<'a> {
+enum RowOutcome<'a> {
     Refused {
         refused: &'a str,
     },
@@ -155,23 +155,23 @@ enum Told<'a> {
     },
 }
 
-fn table(compared: &[Compared]) -> Table<'_> {
+fn table(compared: &[Compared]) -> ComparedTable<'_> {
     let scenarios = compared
         .iter()
-        .map(|compared| Scenario {
+        .map(|compared| ComparedScenario {
             scenario: &compared.name,
             duration: &compared.duration,
             techniques: compared
                 .rows
                 .iter()
-                .map(|row| Row {
+                .map(|row| TechniqueRow {
                     name: row.technique.name,
                     what: row.technique.what,
                     tuning: row.technique.tuning,
                     set: row.technique.sets,
                     outcome: match &row.figures {
-                        Err(why) => Told::Refused { refused: why },
-                        Ok(figures) => Told::Figures {
+                        Err(why) => RowOutcome::Refused { refused: why },
+                        Ok(figures) => RowOutcome::Figures {
                             completed: figures.completed,
                             mean_ms: figures.times_ms.mean,
                             p99_ms: figures.times_ms.p99,
@@ -189,7 +189,7 @@ fn table(compared: &[Compared]) -> Table<'_> {
                 .collect(),
         })
         .collect();
-    Table { schema: "fanin.compared/1", scenarios }
+    ComparedTable { schema: "fanin.compared/1", scenarios }
 }
 
 /// The columns of a row, with units in the heading.

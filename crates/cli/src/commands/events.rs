@@ -20,7 +20,7 @@ const FAULTS_SHOWN: usize = 20;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Formats are told by content: ATLAS bytestream, LHCb MDF, ALICE pages (RDH 7) and plain fragment
+    after_help = "Formats are recognised by content: ATLAS bytestream, LHCb MDF, ALICE pages (RDH 7) and plain fragment
 containers, also compressed by gzip. The samples `km3net` and `bes3` need no file.
 
 Example: fanin events info km3net"
@@ -176,7 +176,7 @@ fn check(arguments: &Verify) -> Result<(), Failure> {
     let bytes = read(path)?;
     let report = verify(&bytes).map_err(|error| unreadable(path, &error))?;
     let against = match &arguments.against {
-        // Events of a file with faults cannot all be compared; the faults are told instead.
+        // Events of a file with faults cannot all be compared; the faults are listed instead.
         Some(input_path) if report.fault_count == 0 => {
             let input = read(input_path)?;
             let pairing = if arguments.cycle { Pairing::Cycle } else { Pairing::SameL1Id };
@@ -262,7 +262,7 @@ fn convert(arguments: &Convert) -> Result<(), Failure> {
     };
     let bytes = read(&arguments.input)?;
     fanin_events::Events::open(&bytes).map_err(|error| unreadable(&arguments.input, &error))?;
-    // A conversion that fails costs nobody a file that was there, be it the input itself. A pipe takes it as it comes.
+    // A conversion that fails leaves an existing file as it was, even the input itself. A pipe is written directly.
     let direct = path.exists() && !path.is_file();
     let part = if direct { path.clone() } else { PathBuf::from(format!("{}.part", path.display())) };
     let failed = |error| Failure::Write { path: path.clone(), error };

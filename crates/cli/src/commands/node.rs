@@ -19,7 +19,7 @@ process when it has finished what it has, SIGHUP makes it read the file again.
 Example: fanin node readout SYSTEM.toml --index 3 --metrics 0.0.0.0:9100"
 )]
 pub(crate) struct Arguments {
-    /// What the process does.
+    /// The role of the process.
     #[arg(value_enum)]
     role: RoleName,
     /// The file that describes the system.
@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
 enum RoleName {
     /// Assigns events to processing units.
     Supervisor,
-    /// Holds fragments until told to delete them.
+    /// Holds fragments until the supervisor deletes them.
     Readout,
     /// Builds events for the processors of its host.
     Collector,

@@ -13,7 +13,7 @@ use crate::{output, summary};
     after_help = "Example: fanin plan incast --json plan.json && fanin report plan.json --out page.html"
 )]
 pub(crate) struct Arguments {
-    /// What `--out` or `--json` of another command wrote: a folder, the folder of a whole sweep, or a summary alone.
+    /// A result that `--out` or `--json` of another command wrote: a folder, the folder of a sweep, or a summary.
     ///
     /// A measurement is judged by the simulation of the same scenario. Results that differ in one setting, or in two,
     /// are drawn against it.

@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct ClaimRow<'a> {
     id: &'a str,
     place: &'a str,
     says: &'a str,
@@ -50,11 +50,11 @@ struct Row<'a> {
 }
 
 #[derive(Serialize)]
-struct Table<'a> {
+struct ClaimTable<'a> {
     schema: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     duration: Option<&'a str>,
-    claims: &'a [Row<'a>],
+    claims: &'a [ClaimRow<'a>],
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -83,14 +83,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         LabError::Scenario(errors) => Failure::Scenario(errors),
         LabError::Sim { error, .. } => Failure::Sim(error),
     })?;
-    let rows: Vec<Row> = claims
+    let rows: Vec<ClaimRow> = claims
         .iter()
         .zip(&judged)
         .map(|(claim, judged)| row(claim, judged, arguments.duration.is_none()))
         .collect();
     if let Some(json) = &arguments.json {
         let table =
-            Table { schema: "fanin.claims/1", duration: arguments.duration.as_deref(), claims: &rows };
+            ClaimTable { schema: "fanin.claims/1", duration: arguments.duration.as_deref(), claims: &rows };
         json.write(&table)?;
     }
     if !arguments.json.as_ref().is_some_and(Json::is_stdout) {
@@ -107,8 +107,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if unsound.is_empty() { Ok(()) } else { Err(Failure::Claims { ids: unsound.join(" ") }) }
 }
 
-fn row<'a>(claim: &'a Claim, judged: &'a Judged, has_own_duration: bool) -> Row<'a> {
-    Row {
+fn row<'a>(claim: &'a Claim, judged: &'a Judged, has_own_duration: bool) -> ClaimRow<'a> {
+    ClaimRow {
         id: claim.id,
         place: claim.place,
         says: claim.says,
@@ -119,7 +119,7 @@ fn row<'a>(claim: &'a Claim, judged: &'a Judged, has_own_duration: bool) -> Row<
     }
 }
 
-fn text(rows: &[Row<'_>]) -> String {
+fn text(rows: &[ClaimRow<'_>]) -> String {
     let mut out = String::new();
     for row in rows {
         // Writing to a string cannot fail.
@@ -140,7 +140,7 @@ fn text(rows: &[Row<'_>]) -> String {
     out
 }
 
-fn markdown(rows: &[Row<'_>]) -> String {
+fn markdown(rows: &[ClaimRow<'_>]) -> String {
     let mut out = String::from("| claim | says | expected | got | status |\n|---|---|---|---|---|\n");
     for row in rows {
         let why = row.why.map_or_else(String::new, |why| format!(": {why}"));

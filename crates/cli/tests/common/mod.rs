@@ -1,4 +1,4 @@
-//! What every test of the command needs.
+//! Helpers of the command's tests.
 
 #![allow(
     dead_code,
@@ -22,12 +22,12 @@ pub fn fanin(arguments: &[&str]) -> Output {
     command(arguments).output().unwrap()
 }
 
-/// What it printed.
+/// The text on standard output.
 pub fn stdout(output: &Output) -> &str {
     str::from_utf8(&output.stdout).unwrap()
 }
 
-/// What it complained of.
+/// The text on standard error.
 pub fn stderr(output: &Output) -> &str {
     str::from_utf8(&output.stderr).unwrap()
 }

@@ -9,40 +9,20 @@
 //! around bytes that were no ROB fragment, it is those bytes: what is written is what is read.
 
 mod header;
+mod marker;
 mod read;
 mod rod;
 mod write;
 
 pub use header::{ChecksumType, FullEvent, Header, Level, header};
+pub use marker::{
+    EVENT_RECORD, FILE_END, FILE_END_LAST, FILE_NAMES, FILE_START, FREE_STRINGS, FULL_EVENT, ROB, ROD, ROS,
+    RUN_PARAMETERS, SUB_DETECTOR,
+};
 pub use read::Events;
 pub(crate) use read::{Record, event, find_record, record, walk};
 pub use rod::{Rod, WRAPPED_VERSION, rod};
 pub use write::{EventHeader, FileEnd, FileHeader, WriteError, Writer, encode_event};
-
-/// First record of a file.
-pub const FILE_START: u32 = 0x1234_aaaa;
-/// Record with the names of the application and of the file.
-pub const FILE_NAMES: u32 = 0x1234_aabb;
-/// Record with free text.
-pub const FREE_STRINGS: u32 = 0x1234_aabc;
-/// Record with the run's parameters.
-pub const RUN_PARAMETERS: u32 = 0x1234_bbbb;
-/// Record before each event.
-pub const EVENT_RECORD: u32 = 0x1234_cccc;
-/// Last record of a file.
-pub const FILE_END: u32 = 0x1234_dddd;
-/// Last word of the last record.
-pub const FILE_END_LAST: u32 = 0x1234_eeee;
-/// A full event.
-pub const FULL_EVENT: u32 = 0xaa12_34aa;
-/// All of a sub-detector (version 3).
-pub const SUB_DETECTOR: u32 = 0xbb12_34bb;
-/// All of a readout (version 3).
-pub const ROS: u32 = 0xcc12_34cc;
-/// One link.
-pub const ROB: u32 = 0xdd12_34dd;
-/// What the sub-detector's electronics made of it.
-pub const ROD: u32 = 0xee12_34ee;
 
 /// Bits of a fragment's first status word: its lower half, the part that all sub-detectors share.
 pub mod status {
@@ -58,6 +38,6 @@ pub mod status {
     pub const OVERFLOW: u32 = 0x10;
     /// A stand-in without data.
     pub const DUMMY: u32 = 0x20;
-    /// What the writer sets for a fragment that never came: a stand-in, because the time was up.
+    /// Set by the writer for a missing fragment: a stand-in after a time-out.
     pub const MISSING: u32 = TIMEOUT | DUMMY;
 }

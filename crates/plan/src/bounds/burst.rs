@@ -1,4 +1,4 @@
-//! Buffers that absorb bursts nobody shapes: fixed and log-normal event sizes, memory of one port and shared memory.
+//! Buffers that absorb bursts without shaping: fixed and log-normal event sizes, memory of one port and shared memory.
 
 use fanin_units::{Bytes, Duration, Frequency, Rate, Ratio};
 
@@ -83,7 +83,7 @@ fn kept(inflow: Rate, outflow: Rate) -> (u128, u128) {
     (u128::from(inflow.saturating_sub(outflow).get()), u128::from(inflow.get()))
 }
 
-/// What a queue holds at most when `burst` comes in at `inflow` and leaves at `outflow` meanwhile; rounded up.
+/// The peak occupancy of a queue when `burst` comes in at `inflow` and leaves at `outflow` meanwhile; rounded up.
 ///
 /// # Panics
 /// If the inflow is zero.
@@ -115,7 +115,7 @@ pub fn burst_max(buffer: Bytes, inflow: Rate, outflow: Rate) -> Derived<Bytes> {
     )
 }
 
-/// The share of events whose burst overflows a queue of `buffer` bytes that nobody else uses.
+/// The share of events whose burst overflows a queue of `buffer` bytes without other traffic.
 ///
 /// # Panics
 /// If the inflow is zero.

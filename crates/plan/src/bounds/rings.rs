@@ -87,7 +87,7 @@ pub fn fastpass_queue_max(skew: Duration, rate: Rate, frame: Bytes) -> Derived<P
     )
 }
 
-/// What a scheduler of `capacity` has over the `needed` throughput.
+/// The head-room of a scheduler of `capacity` over the `needed` throughput.
 ///
 /// # Panics
 /// If nothing is needed.

@@ -1,4 +1,4 @@
-//! What a retransmission timeout is and what one costs.
+//! Retransmission time-outs and their cost.
 
 use fanin_units::Duration;
 

@@ -67,12 +67,12 @@ pub struct WindowRange {
 }
 
 impl WindowRange {
-    /// Whether `window` lies in the range.
+    /// Returns true if `window` lies in the range.
     pub fn contains(&self, window: Bytes) -> bool {
         self.min.value <= window && window <= self.max.value
     }
 
-    /// Whether any window at all fills the path without loss.
+    /// Returns true if some window fills the path without loss.
     pub fn is_empty(&self) -> bool {
         self.min.value > self.max.value
     }
@@ -198,7 +198,7 @@ pub fn m21tcp_packets(buffer: Bytes, flows: u64, mss: Bytes, header: Bytes) -> D
     )
 }
 
-/// What the queue holds when every flow sends all of the window that eq. (1) grants, the last segment short.
+/// The occupancy of the queue when every flow sends all of the window that eq. (1) grants, the last segment short.
 ///
 /// # Panics
 /// If there is no flow or the segment is empty.

@@ -93,7 +93,7 @@ pub(crate) struct Series {
     pub(crate) look: usize,
 }
 
-/// A line across the plot at one value, with a word beside it.
+/// A line across the plot at one value, with a label.
 #[derive(Clone, Debug)]
 pub(crate) struct Mark {
     pub(crate) text: String,
@@ -141,7 +141,7 @@ const BOTTOM: f64 = 42.0;
 const CHARACTER: f64 = 6.6;
 
 impl Chart {
-    /// What the page's data says about it.
+    /// The chart's entry in the page's data.
     pub(crate) fn data(&self) -> Value {
         let series: Vec<Value> = self
             .series

@@ -1,4 +1,4 @@
-//! Measurements beside their predictions: what agrees within the goals, where the two part, and why.
+//! Measurements compared with their predictions: agreement within the goals, first difference, likely reason.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub(crate) struct Pair {
     /// Number of the measurement.
     right: usize,
     comparison: Comparison,
-    /// Whether the goals apply: a measurement beside a simulation.
+    /// True if the goals apply: a measurement compared with a simulation.
     is_judged: bool,
     /// Share of the ranks, in per cent, at which the times agree; the first rank at which they do not.
     ranks: Option<(f64, Option<f64>)>,
@@ -114,7 +114,7 @@ fn ranks(left: &RunResult, right: &RunResult) -> Option<(f64, Option<f64>)> {
     Some((count as f64 * 100.0 / RANKS as f64, first))
 }
 
-/// What the page's data says about them.
+/// Their entries in the page's data.
 pub(crate) fn data(pairs: &[Pair]) -> Value {
     let data = |pair: &Pair| {
         let comparison = &pair.comparison;
@@ -258,14 +258,14 @@ fn claims(pair: &Pair, results: &[RunResult], data: &Value, at: &str, out: &mut 
     out.push_str("</tbody>\n</table>\n</div>\n");
 }
 
-/// What a count that differs is called, and what it does to those after it.
+/// A count that may differ: its path, its name, and its effect on those after it.
 const MEANINGS: &[(&str, &str, &str)] = &[
     (
         "/network/drops",
         "Frames dropped",
         "full buffers refuse others: bursts meet, or buffers hold, differently",
     ),
-    ("/network/ecn_marks", "Frames marked", "senders are told to slow down at other moments"),
+    ("/network/ecn_marks", "Frames marked", "senders slow down at other moments"),
     ("/network/pauses", "PAUSE frames", "senders are stopped at other moments"),
     ("/tcp/retransmits", "Retransmissions", "recovery sends more, or less, than was lost"),
     ("/tcp/fast_retransmits", "Fast recoveries", "losses are noticed by duplicates more, or less, often"),
@@ -288,7 +288,7 @@ fn reasons(pair: &Pair, results: &[RunResult], data: &Value, at: &str, out: &mut
         (Some(agree), Some(part)) => {
             let _ = writeln!(
                 out,
-                "<li>Laid beside each other by rank, {agree} % of the requests take the same time within {within}; \
+                "<li>Compared by rank, {agree} % of the requests take the same time within {within}; \
                  the first that does not stands at {part} %.</li>"
             );
         }

@@ -10,7 +10,7 @@ pub(crate) struct Figure {
     pub(crate) label: &'static str,
     /// How it is written.
     pub(crate) form: Form,
-    /// What it is shown as a multiple or share of: the ideal.
+    /// The ideal that the figure is a multiple or share of.
     pub(crate) over: Option<&'static str>,
 }
 
@@ -145,7 +145,7 @@ pub(crate) const POINT: &[Figure] = &[
     row("/tcp/timeouts", "Time-outs", Number),
 ];
 
-/// What the result cost: shown last, since it says nothing about the network.
+/// The cost of the result: shown last, since it says nothing about the network.
 pub(crate) const COST: &[Figure] = &[
     row("/speed/wall_s", "Time by the clock", Seconds),
     row("/speed/cpu_s", "Processor time", Seconds),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// What a figure is, and so how it is written.
+/// The kind of a figure, which decides how it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Number,
@@ -40,7 +40,7 @@ impl Form {
         Self::ALL.iter().find(|(form, _)| *form == self).map_or("", |(_, name)| name)
     }
 
-    /// What the unit in a key says, and the key's words without it: `window_bytes_min` holds bytes and is
+    /// The kind that a key's unit names, and the key's words without it: `window_bytes_min` holds bytes and is
     /// called "Window, min".
     pub(crate) fn of_key(key: &str) -> (Self, String) {
         let units = [
@@ -138,7 +138,7 @@ pub(crate) fn significant(number: f64) -> String {
     group(text)
 }
 
-/// So many decimals, all of them shown.
+/// A fixed number of decimals.
 fn fixed(number: f64, decimals: usize) -> String {
     group(&format!("{number:.decimals$}"))
 }

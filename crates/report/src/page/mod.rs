@@ -259,7 +259,7 @@ fn key_figures(result: &RunResult, data: &Value, out: &mut String) {
     out.push_str("</dl>\n");
 }
 
-/// The summary table: a column a result; a single result's figures stand beside their ideal.
+/// The summary table: a column for each result; a single result's figures with their ideal.
 fn summaries(results: &[RunResult], data: &Value, out: &mut String) {
     let mut body = String::new();
     let single = results.len() == 1;
@@ -417,7 +417,7 @@ fn section_of_rows(title: &str, lines: &str, columns: usize, body: &mut String) 
     }
 }
 
-/// What system each result belongs to; results of one scenario share one description.
+/// The system of each result; results of one scenario share one description.
 fn systems(results: &[RunResult], data: &Value, out: &mut String) {
     let mut seen: Vec<&RunResult> = Vec::new();
     let mut parts = String::new();

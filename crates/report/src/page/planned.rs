@@ -11,7 +11,7 @@ use crate::{Plan, PlanComparison, PlanRow, RunResult};
 /// Bars longer than this many times the limit are broken off.
 const BAR_MAX: f64 = 4.0;
 
-/// What an outcome of the planner's is called, and whether it is good.
+/// The name of a planner's outcome, and true if it is good.
 pub(super) fn outcome_words(outcome: &str) -> (&'static str, Option<bool>) {
     match outcome {
         "fits" => ("fits", Some(true)),
@@ -119,10 +119,10 @@ fn queues(plan: &Plan, data: &Value, at: &str, of: &str, out: &mut String) {
     out.push_str("</tbody>\n</table>\n");
     let verdict = plan.verdict.as_ref().map_or("", |verdict| verdict.text.as_str());
     for (row, queue) in plan.queues.iter().enumerate() {
-        let told = queue.text.is_empty() || verdict.contains(&queue.text);
+        let is_said = queue.text.is_empty() || verdict.contains(&queue.text);
         let (_, good) = outcome_words(&queue.outcome);
         let text = figure(data, &format!("{at}/queues/{row}/text"), Form::Sentence);
-        if let Some(text) = text.filter(|_| !told && good != Some(true)) {
+        if let Some(text) = text.filter(|_| !is_said && good != Some(true)) {
             let _ = writeln!(out, "<p class=\"note\">{text}</p>");
         }
     }
@@ -154,7 +154,7 @@ fn costs(plan: &Plan, data: &Value, at: &str, of: &str, out: &mut String) {
     let _ = write!(
         out,
         "<section>\n<h2>Cost and space{of}</h2>\n<p class=\"note\">A leaf-spine network of software switches \
-         beside chassis routers with as many ports; prices in {currency}. The first row is the scenario's own.</p>\n\
+         compared with chassis routers with as many ports; prices in {currency}. The first row is the scenario's own.</p>\n\
          <div class=\"scroll\" role=\"region\" aria-label=\"Cost and space\" tabindex=\"0\">\n<table>\n<thead><tr>"
     );
     let columns = [

@@ -116,7 +116,7 @@ fn collection_times(results: &[&RunResult], budget: usize) -> Vec<Chart> {
     vec![cdf(&times, events, &x, &marks, budget), histogram(&times, events, &x, &marks)]
 }
 
-/// One mark for ideals that cannot be told apart.
+/// One mark for ideals that are equal on the plot.
 fn ideal_marks(ideals: &[f64]) -> Vec<Mark> {
     let mut marks: Vec<Mark> = Vec::new();
     for &at in ideals {
@@ -212,7 +212,7 @@ fn histogram(times: &[Measured], events: &str, x: &Axis, marks: &[Mark]) -> Char
     Chart {
         id: "collection-time-histogram".into(),
         title: format!("{} by their time", if events == "events" { "Events" } else { "Requests" }),
-        caption: "The count is logarithmic: a single slow one is visible beside a million fast ones.".into(),
+        caption: "The count is logarithmic: a single slow one is visible among a million fast ones.".into(),
         description: format!("Histogram with {BINS} columns; the tallest holds {tallest} {events}."),
         x: x.clone(),
         // Half an event is the ground: one event stands out from none.

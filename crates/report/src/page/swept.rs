@@ -56,7 +56,7 @@ pub(crate) fn differing(results: &[RunResult]) -> Vec<(String, Vec<Option<String
         .collect()
 }
 
-/// What a setting is called on the page.
+/// The label of a setting on the page.
 pub(crate) fn label(key: &str) -> String {
     let known = SETTINGS.iter().find(|(name, _)| *name == key);
     known.map_or_else(|| words(&key.replace('.', ": ")), |(_, label)| (*label).to_owned())
@@ -123,7 +123,7 @@ fn along(differing: &[(String, Vec<Option<String>>)]) -> Option<Along> {
 /// A figure of a summary, in the chart's unit.
 type FigureOf = fn(&Summary) -> Option<f64>;
 
-/// What a chart shows of a summary: its words, the figure, and its unit.
+/// A chart of a figure of the summary: its title, path and unit.
 struct Shown {
     id: &'static str,
     title: &'static str,

@@ -124,7 +124,7 @@ fn run_result(kind: Kind, label: &str, slow: u64) -> RunResult {
     }
 }
 
-/// What the planner writes of a thesis rack, with a cost comparison.
+/// The planner's result for a thesis rack, with a cost comparison.
 fn planned() -> RunResult {
     let text = include_str!("../../tests/golden/plan.json");
     RunResult::new(serde_json::from_str(text).unwrap())

@@ -28,7 +28,7 @@ pub(super) fn credits(preset: &'static str, credits: u32) -> Point {
     Point::new(preset).set("shaping.credits", credits)
 }
 
-/// What the switch leaves of its memory for frames: the values with which the thesis' own simulation agrees with its
+/// The memory that the switch leaves for frames: the values with which the thesis' own simulation agrees with its
 /// measurements (§5.2.2, figs 5.8 and 5.9: 9.4 MB for B; §6.2: about 500 kB for A).
 pub(super) fn usable(point: Point) -> Point {
     let buffer = if point.preset.starts_with("thesis-b") { "9.4 MB" } else { "500 kB" };

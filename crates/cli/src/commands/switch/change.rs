@@ -17,7 +17,7 @@ pub(super) struct SetArguments {
     /// The ring.
     #[arg(value_name = "RING")]
     ring: String,
-    /// What to change.
+    /// The setting to change.
     #[arg(value_name = "KEY=VALUE", required = true)]
     changes: Vec<String>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `fanin switch openflow`: the hybrid of the multi-host paper, an OpenFlow switch beside the software switch.
+//! `fanin switch openflow`: the hybrid of the multi-host paper, an OpenFlow switch and the software switch.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
     /// A description of the switch, its collectors and its host ports (`--example` prints one).
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required_unless_present = "example")]
     file: Option<PathBuf>,
-    /// What to print.
+    /// The output to print.
     #[arg(long = "as", value_name = "FORM", value_enum, default_value_t = Form::Commands)]
     form: Form,
     /// Use only the first of the file's host ports; 0 redirects nothing.

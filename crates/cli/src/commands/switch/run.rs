@@ -110,7 +110,7 @@ fn outline(config: &Config) -> String {
     )
 }
 
-/// What it has done, as a table.
+/// A table of the frames and drops of each port.
 fn text(ended: &Ended) -> String {
     let mut lines = vec![format!(
         "{:<20} {:>12} {:>12} {:>12} {:>12} {:>12}",

@@ -12,7 +12,7 @@ use crate::output;
 #[derive(Debug, Args)]
 #[command(after_help = "Example: fanin switch show rings --at ADDRESS")]
 pub(super) struct Arguments {
-    /// What to show.
+    /// The part to show.
     #[arg(value_enum)]
     what: What,
     /// Print everything that is known as JSON, instead of a table.

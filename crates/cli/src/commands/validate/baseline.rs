@@ -1,4 +1,4 @@
-//! What was measured of each case, and why some are known to differ: `baseline.toml`.
+//! `baseline.toml`: the measurement of each case, and the reasons for which some are known to differ.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::case::{Judged, Measured};
 use crate::failure::Failure;
 
-/// Its name, beside the cases.
+/// Its name, in the folder of the cases.
 pub(super) const FILE: &str = "baseline.toml";
 const HEAD: &str = "# What this project's machine measured, by `fanin validate --record`. `known` and `conditions` are written by\n\
                     # hand: a case that is known to may differ beyond the goals.\n\n";
@@ -25,7 +25,7 @@ pub(super) struct Recorded {
     /// Which program measured: `release with bpf`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) build: Option<String>,
-    /// What the machine had left.
+    /// The head-room of the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) headroom: Option<String>,
     /// How far the rounds lie apart, of which this is the middle one.
@@ -50,7 +50,7 @@ pub(super) struct Recorded {
 }
 
 impl Recorded {
-    /// What a valid measurement says; `None` for others.
+    /// The figures of a valid measurement; `None` for others.
     pub(super) fn new(judged: &Judged) -> Option<Self> {
         let run = match &judged.measured {
             Measured::Live(run) if judged.measured.is_sound() => run,
@@ -109,7 +109,7 @@ pub(super) struct Baseline {
 }
 
 impl Baseline {
-    /// What a file holds; nothing where there is none.
+    /// Reads a baseline; an empty one if the file is missing.
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         let wrong = |reason: String| Failure::Baseline { path: path.to_owned(), reason };
         match std::fs::read_to_string(path) {

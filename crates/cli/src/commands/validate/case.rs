@@ -26,12 +26,12 @@ pub(super) struct Case {
     loaded: Loaded,
 }
 
-/// What there is to compare a simulation with.
+/// The measurement that a simulation is compared with.
 #[derive(Debug)]
 pub(super) enum Measured {
     /// It was run just now.
     Live(Box<Live>),
-    /// What the baseline holds.
+    /// The baseline's measurement.
     Recorded(Recorded),
     /// Nothing, because of this.
     Missing(String),
@@ -88,7 +88,7 @@ impl Measured {
 #[derive(Debug)]
 pub(super) struct Judged {
     pub(super) name: String,
-    /// What it is about.
+    /// The title of the case.
     pub(super) title: String,
     pub(super) measured: Measured,
     /// `None` where there is no measurement.
@@ -205,7 +205,7 @@ fn wait(mut child: Child, time: Duration) -> Result<(Option<i32>, String), Failu
     Ok((code, reader.join().unwrap_or_default()))
 }
 
-/// What the machine had left, in a few words.
+/// The head-room of the machine, in a few words.
 pub(super) fn headroom(summary: &Summary) -> Option<String> {
     let machine = summary.machine.as_ref()?;
     let (busy, wait, late) = (machine.switch_busy?, machine.switch_wait?, machine.switch_late_ms?);
@@ -217,7 +217,7 @@ pub(super) fn headroom(summary: &Summary) -> Option<String> {
     ))
 }
 
-/// What program measured: an unoptimised one takes more of the machine.
+/// The build profile of the measuring program: an unoptimised one takes more of the machine.
 pub(super) fn build() -> String {
     let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
     let bpf = if cfg!(feature = "bpf") { " with bpf" } else { "" };

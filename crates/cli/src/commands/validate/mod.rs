@@ -23,7 +23,7 @@ const ATTEMPTS: u8 = 3;
 #[command(
     after_help = "Each case is simulated, run, and judged: incast or not must be the same, the mean within 10 % where there is
 none, goodput within 25 % where there is, the deepest queue within 15 %. Cases are the files of the folder whose name
-does not begin with `_`; `baseline.toml` beside them holds what was measured, and why a case is known to differ.
+does not begin with `_`; `baseline.toml` in the same folder holds the measurements, and why a case is known to differ.
 
 Example: fanin validate FOLDER --recorded --only cubic-16
 
@@ -180,7 +180,7 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if !self.is_kept {
-            // What is left in the folder for temporary files harms nobody.
+            // A folder that cannot be removed stays with the temporary files.
             let _ = std::fs::remove_dir_all(&self.path);
         }
     }

@@ -42,7 +42,7 @@ fn verdict(case: &Judged) -> String {
     }
 }
 
-/// What there is to do: cases that disagree, have no measurement, or agree though the baseline says otherwise.
+/// Lists cases that disagree, have no measurement, or agree though the baseline says otherwise.
 pub(super) fn findings(cases: &[Judged]) -> String {
     let is_missing = |case: &&Judged| !case.measured.is_sound();
     let mut text = String::new();
@@ -145,7 +145,7 @@ pub(super) fn page(cases: &[Judged], conditions: Option<&str>) -> String {
         list.dedup();
     }
     let mut out = format!(
-        "# The simulation beside this kernel\n\n\
+        "# The simulation compared with this kernel\n\n\
          Written by `fanin validate --markdown`; do not edit. Each case of `scenarios/validation/` is simulated with the\n\
          profile `linux-6` and run with real processes on a real kernel, in namespaces behind the software switch, at the\n\
          same rates. Every figure is simulated / measured (measured over simulated); `!` stands at what differs beyond\n\
