@@ -349,8 +349,8 @@ impl Config {
     #[inline]
     pub(crate) fn initial_cwnd(&self) -> u32 {
         match self.congestion_control {
-            CongestionControl::Static { static_window } => static_window * self.segment_units(),
-            _ => self.initial_window * self.segment_units(),
+            CongestionControl::Static { static_window } => static_window.saturating_mul(self.segment_units()),
+            _ => self.initial_window.saturating_mul(self.segment_units()),
         }
     }
 

@@ -29,12 +29,12 @@ impl Endpoint {
         self.receiver.set_window_clamp(bytes);
     }
 
-    /// Bytes that the peer may still send by what it was offered last.
+    /// Bytes that the peer may still send by the window offered last.
     pub fn offered(&self) -> u64 {
         self.receiver.offered()
     }
 
-    /// From now on received bytes count as unread until [`read`](Self::read) takes them.
+    /// Whether received bytes count as read at once, or only when [`read`](Self::read) takes them.
     pub fn set_reading(&mut self, at_once: bool) {
         self.receiver.set_reading(at_once);
     }
@@ -44,14 +44,14 @@ impl Endpoint {
         self.receiver.read(config, bytes);
     }
 
-    /// Sends a window update at the next [`poll_transmit`](Self::poll_transmit), as DIATCP does when it
-    /// shares out windows anew.
+    /// Sends a window update at the next [`poll_transmit`](Self::poll_transmit), as DIATCP does after it has divided its window
+    /// anew.
     pub fn update_peer_window(&mut self) {
         self.receiver.ack_now();
     }
 
-    /// Segments with payload, retransmissions, time-outs, entries into fast recovery and needless retransmissions, as
-    /// [`stats`](Self::stats) has them.
+    /// Segments with payload, retransmissions, time-outs, entries into fast recovery and needless retransmissions: five of
+    /// the counters of [`stats`](Self::stats).
     #[inline]
     pub fn counts(&self) -> [u64; 5] {
         let counters = &self.counters;
@@ -86,7 +86,7 @@ impl Endpoint {
         }
     }
 
-    /// Panics if the books do not balance. For tests; it walks the whole flight.
+    /// Panics if an invariant does not hold. For tests; it walks the whole flight.
     pub fn check(&self, config: &Config) {
         assert!(self.snd_una <= self.snd_nxt && self.snd_nxt <= self.write_seq);
         self.flight.check(config, self.snd_una, self.snd_nxt);

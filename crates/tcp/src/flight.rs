@@ -151,6 +151,7 @@ impl Flight {
                 break;
             }
         }
+        debug_assert!(units <= self.size, "{units} units acknowledged of {}", self.size);
         self.size -= units;
         (units, first, last)
     }
@@ -186,6 +187,10 @@ impl Flight {
 
     /// Takes `units` of state `state` out of the sums, but for `size`.
     fn forget(&mut self, state: u8, units: u32) {
+        debug_assert!(
+            state & SACKED == 0 || state & (LOST | RETRANSMITTED) == 0,
+            "SACKed, and yet lost or in the network"
+        );
         if state & SACKED != 0 {
             self.sacked -= units;
         }
@@ -255,6 +260,7 @@ impl Flight {
             self.split_at(config, start + u64::from(mss));
         }
         let Some(run) = self.runs.front_mut() else { return };
+        assert!(!run.is(LOST | SACKED), "neither lost nor SACKed");
         let units = config.units(run.len, run.mss);
         self.retransmitted -= if run.is(RETRANSMITTED) { units } else { 0 };
         self.lost += units;
@@ -339,6 +345,7 @@ impl Flight {
     /// Notes that the first segment of run `index` is retransmitted now. Returns its start and length.
     pub(crate) fn retransmit(&mut self, config: &Config, index: usize, now: u64) -> (u64, u32) {
         let run = self.runs[index];
+        assert!(!run.is(SACKED), "the receiver has it");
         let len = run.len.min(u32::from(run.mss));
         if len < run.len {
             self.split_at(config, run.start + u64::from(len));

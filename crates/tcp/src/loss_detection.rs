@@ -8,12 +8,13 @@ use crate::flight::{EVER_RETRANSMITTED, LOST, NewlyAcked, RETRANSMITTED, SACKED}
 use crate::recovery::AckEvent;
 
 impl Endpoint {
-    // RFC 8985 §6.2 step 2; tcp_rack_advance, which takes the round trip of the last one newly.
+    /// RFC 8985 §6.2 step 2 (`tcp_rack_advance`): the round trip is that of the last run covered.
     pub(crate) fn advance_rack(&mut self, now: Instant, latest: u64, sent_at: u64, end: u64, again: bool) {
         let recovery = self.recovery_mut();
         if !again {
             recovery.latest_delivery = recovery.latest_delivery.max(sent_at);
         }
+        debug_assert!(latest <= now.get() && sent_at <= now.get(), "acknowledged before it was sent");
         recovery.rack_rtt = now.get() - latest;
         recovery.rack_advanced = true;
         if (sent_at, end) > (recovery.rack_sent_at, recovery.rack_end) {

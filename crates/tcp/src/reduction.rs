@@ -22,6 +22,7 @@ impl Endpoint {
         let snd_nxt = self.snd_nxt;
         let prior_cwnd = self.window.cwnd;
         let ssthresh = self.congestion.ssthresh(config, &self.window, flight_size, has_ece);
+        debug_assert!(ssthresh > 0, "a threshold of nothing");
         self.window.ssthresh = ssthresh;
         self.window.cwnd_cnt = 0;
         let recovery = self.recovery_mut();

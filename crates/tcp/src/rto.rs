@@ -61,6 +61,12 @@ impl RttEstimator {
             self.min = measured;
         }
         self.backoff = 0;
+        debug_assert!(
+            config.rto.min <= config.rto.max,
+            "RTO bounds {} and {}",
+            config.rto.min,
+            config.rto.max
+        );
         match config.rto.estimator {
             RtoEstimator::Linux => self.sample_linux(config, measured, flight_over),
             RtoEstimator::Rfc6298 { granularity } => {

@@ -88,7 +88,8 @@ impl Endpoint {
 
     /// Starts the persist timer: the RTO, doubled for each probe that did not open the window.
     pub(crate) fn start_window_probe_timer(&mut self, config: &Config, now: Instant) {
-        let delay = (self.rtt.rto(config).get() << self.probe_backoff.min(16)).min(config.rto.max.get());
+        let rto = self.rtt.rto(config).get();
+        let delay = rto.saturating_mul(1 << self.probe_backoff.min(16)).min(config.rto.max.get());
         self.start_timer(config, Timer::WindowProbe, now.get(), delay);
     }
 

@@ -107,6 +107,7 @@ impl Endpoint {
     #[inline]
     pub(crate) fn send_new(&mut self, config: &Config, now: Instant, len: u32, segment: &mut Segment) {
         debug_assert!(len > 0 && u64::from(len) <= self.unsent(), "{len} bytes of {}", self.unsent());
+        debug_assert!(self.snd_nxt + u64::from(len) <= self.snd_wnd_end, "beyond the offered window");
         let offset = self.snd_nxt;
         let is_first = self.flight.size == 0;
         self.flight.push(config, offset, len, self.mss, now.get());

@@ -359,6 +359,64 @@ fn an_abort_resets_the_peer() {
     assert_eq!(pair.ends[1].state(), S::Listen);
 }
 
+#[test]
+fn an_abort_before_the_handshake_is_silent() {
+    for opens in [TcpConnection::listen, TcpConnection::connect] {
+        let mut end = TcpConnection::new(Config::linux_6());
+        opens(&mut end).unwrap();
+        end.abort();
+        assert_eq!((end.state(), end.close_reason()), (S::Closed, Some(CloseReason::Aborted)));
+        assert_eq!(end.poll_transmit(Instant::START), None);
+        assert_eq!(end.poll_deadline(), None);
+    }
+}
+
+#[test]
+fn a_reset_ends_the_handshake_and_the_close() {
+    // Simultaneous open: an active opener in SYN-RECEIVED is refused.
+    let mut pair = Pair::linux();
+    pair.ends[0].connect().unwrap();
+    pair.drain();
+    pair.inject(0, segment(0, 0, Flags::SYN));
+    assert_eq!(pair.ends[0].state(), S::SynReceived);
+    pair.inject(0, segment(0, 0, Flags::RST));
+    assert_eq!(pair.ends[0].close_reason(), Some(CloseReason::Refused));
+
+    // CLOSING: both FINs have been sent, and nothing is lost by a RST (RFC 9293 §3.10.7.4).
+    let mut pair = Pair::established();
+    pair.close(0);
+    pair.inject(0, segment(0, 0, Flags::FIN | Flags::ACK));
+    assert_eq!(pair.ends[0].state(), S::Closing);
+    pair.inject(0, segment(1, 0, Flags::RST));
+    assert_eq!(pair.ends[0].close_reason(), Some(CloseReason::Finished));
+
+    // LAST-ACK.
+    let mut pair = Pair::established();
+    pair.close(0);
+    pair.settle();
+    pair.close(1);
+    assert_eq!(pair.ends[1].state(), S::LastAck);
+    pair.inject(1, segment(1, 0, Flags::RST));
+    assert_eq!(pair.ends[1].close_reason(), Some(CloseReason::Finished));
+}
+
+#[test]
+fn a_second_syn_gets_a_second_answer() {
+    let mut end = TcpConnection::new(Config::linux_6());
+    end.listen().unwrap();
+    let syn = segment(0, 0, Flags::SYN);
+    for _ in 0..2 {
+        end.handle_segment(Instant::START, &syn);
+        let answer = end.poll_transmit(Instant::START).expect("a SYN-ACK");
+        assert!(answer.flags.contains(Flags::SYN | Flags::ACK));
+        assert_eq!(end.state(), S::SynReceived);
+    }
+    // An ACK of bytes that were never sent does not establish it.
+    end.handle_segment(Instant::START, &segment(0, 5, Flags::ACK));
+    let reset = end.poll_transmit(Instant::START).expect("a RST");
+    assert_eq!((reset.offset, reset.flags, end.state()), (5, Flags::RST, S::SynReceived));
+}
+
 // The abort's RST lies beyond what the peer has received: a challenge ACK finds it out (RFC 5961 §3.2).
 #[test]
 fn an_abort_with_data_lost_before_it() {

@@ -1,6 +1,6 @@
 //! CUBIC (RFC 9438) in Linux's integers (`net/ipv4/tcp_cubic.c`), HyStart included.
 //!
-//! CongestionWindow sizes are in segments, times in milliseconds, and the time of the cubic function in 1/1024 s, as in
+//! Windows are in segments, times in milliseconds, and the time of the cubic function in 1/1024 s, as in
 //! the kernel: `W(t) = C (t - K)³ + W_max` with `C = scale / 1024 · 10`, `K = ∛((W_max - cwnd) / C)`.
 
 use fanin_units::Instant;
@@ -40,10 +40,11 @@ pub(crate) struct Cubic {
     delay_min: u32,
     /// Start of the epoch in ms plus one; 0 for none.
     epoch: u32,
+    /// Segments (ACKs, before 3.18) acknowledged in the epoch.
     acks: u32,
-    /// CongestionWindow of a standard TCP in the same epoch.
+    /// W_est: the window that NewReno would have in the same epoch.
     window_reno: u32,
-    /// Segments an ACK, in sixteenths.
+    /// Segments covered by an ACK, in sixteenths.
     ack_ratio: u32,
     /// HyStart: the offset that ends the round; when the round began and when the last ACK of a train came, in
     /// microseconds; the least delay of the round; how many samples it has.
@@ -96,6 +97,7 @@ impl Cubic {
         self.window_max
     }
 
+    /// The slow-start threshold after a loss.
     pub(super) fn ssthresh(
         &mut self,
         config: &Config,

@@ -5,5 +5,5 @@ use crate::config::Config;
 /// The window in units. It neither grows nor falls.
 #[inline]
 pub(super) fn cwnd(config: &Config, segments: u32) -> u32 {
-    segments * config.segment_units()
+    segments.saturating_mul(config.segment_units())
 }

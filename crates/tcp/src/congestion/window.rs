@@ -28,19 +28,20 @@ pub(crate) struct CongestionWindow {
     pub(crate) ssthresh: u32,
     /// Units counted towards the next increase (`snd_cwnd_cnt`).
     pub(crate) cwnd_cnt: u32,
-    /// Upper bound of growth (`snd_cwnd_clamp`).
+    /// Upper bound of growth (`snd_cwnd_clamp`), at most [`SSTHRESH_INFINITE`].
     pub(crate) cwnd_clamp: u32,
 }
 
 impl CongestionWindow {
     pub(crate) fn new(config: &Config) -> Self {
         let ssthresh = config.initial_ssthresh.saturating_mul(config.segment_units()).min(SSTHRESH_INFINITE);
-        Self { cwnd: config.initial_cwnd(), ssthresh, cwnd_cnt: 0, cwnd_clamp: u32::MAX }
+        let cwnd = config.initial_cwnd().min(SSTHRESH_INFINITE);
+        Self { cwnd, ssthresh, cwnd_cnt: 0, cwnd_clamp: SSTHRESH_INFINITE }
     }
 
     /// Bounds the window, in segments, from now on.
     pub(crate) fn set_clamp(&mut self, config: &Config, segments: u32) {
-        self.cwnd_clamp = segments.max(1).saturating_mul(config.segment_units());
+        self.cwnd_clamp = segments.max(1).saturating_mul(config.segment_units()).min(SSTHRESH_INFINITE);
         self.cwnd = self.cwnd.min(self.cwnd_clamp);
     }
 

@@ -44,7 +44,7 @@ impl TcpConnection {
             sack_permitted: config.sack,
         });
         // RFC 6298 §2.1 and §5.5.
-        let delay = config.rto.initial.get() << self.syn.retries.min(30);
+        let delay = config.rto.initial.get().saturating_mul(1 << self.syn.retries.min(30));
         let delay = Duration::new(delay.min(config.rto.max.get()));
         self.syn.deadline = config.timer_expiry(now, delay);
         self.syn.first_sent_at.get_or_insert(now);

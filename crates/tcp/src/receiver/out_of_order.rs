@@ -68,6 +68,7 @@ impl OutOfOrder {
 
     /// Drops the ranges that are in order now. Returns RCV.NXT after them.
     pub(super) fn join(&mut self, rcv_nxt: u64) -> u64 {
+        let before = rcv_nxt;
         let mut rcv_nxt = rcv_nxt;
         let mut joined = 0;
         for range in &self.ranges {
@@ -79,6 +80,7 @@ impl OutOfOrder {
             joined += 1;
         }
         self.ranges.drain(..joined);
+        debug_assert!(rcv_nxt >= before && self.ranges.first().is_none_or(|range| range.0 > rcv_nxt));
         rcv_nxt
     }
 
