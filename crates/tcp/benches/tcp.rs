@@ -1,4 +1,4 @@
-//! What a segment costs: two endpoints back to back, without a network between them.
+//! The cost of a segment: two endpoints back to back, without a network between them.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use fanin_tcp::{Config, CongestionControl, Endpoint, Segment};

@@ -1,4 +1,4 @@
-//! What an incoming acknowledgement does to the sender: window update, fast path, slow path.
+//! An acknowledgement arrives at the sender: window update, fast path, slow path.
 //!
 //! Follows `tcp_ack`, `tcp_sacktag_write_queue` and `tcp_clean_rtx_queue` of `net/ipv4/tcp_input.c`. The fast path takes
 //! ACKs while nothing is lost, SACKed or retransmitted; the slow path takes all others.

@@ -38,12 +38,12 @@ pub struct CubicParameters {
     pub beta: u32,
     /// The constant C in 10/1024 per second cubed: 41 is 0.4.
     pub scale: u32,
-    /// Whether HyStart's delay and ACK-train signals end slow start.
+    /// True if HyStart's delay and ACK-train signals end slow start.
     pub hystart: bool,
-    /// Whether the window estimate counts acknowledged segments (`tcp_cubic.c` since 3.18) or ACKs with an
+    /// True if the window estimate counts acknowledged segments (`tcp_cubic.c` since 3.18) or ACKs with an
     /// estimated ratio (before).
     pub counts_segments: bool,
-    /// Whether the window after a spurious loss returns to the last maximum that CUBIC remembers (before 4.13) rather
+    /// True if the window after a spurious loss returns to the last maximum that CUBIC remembers (before 4.13) rather
     /// than to the window before the loss.
     pub undoes_to_maximum: bool,
 }
@@ -78,7 +78,7 @@ pub enum Growth {
     /// One segment an ACK, whatever it covers (Linux before 3.18 with `tcp_abc` 0; RFC 5681 without byte
     /// counting).
     PerAck,
-    /// As many segments as the ACK covers (Linux since 3.18).
+    /// One segment for each segment that the ACK covers (Linux since 3.18).
     PerSegment,
     /// Bytes acknowledged, at most one segment an ACK in slow start (RFC 5681 equations 2 and 3).
     PerByte,
@@ -202,7 +202,7 @@ pub struct Segmentation {
     pub offload_burst: u32,
     /// A burst waits for more ACKs while it is smaller than 1/n of the window (`tcp_tso_win_divisor`); 0 for never.
     pub window_divisor: u32,
-    /// Whether bursts are sized to what the path carries in a millisecond (`tcp_tso_autosize`, since 3.12).
+    /// True if bursts are sized to what the path carries in a millisecond (`tcp_tso_autosize`, since 3.12).
     pub autosize: bool,
 }
 
@@ -271,16 +271,16 @@ pub struct Config {
     pub rtt_tick: Duration,
     /// Tick of the timers, 1/HZ; one picosecond for exact timers.
     pub timer_granularity: Duration,
-    /// Whether timers are rounded up to the levels of Linux's timer wheel (since 4.8).
+    /// True if timers are rounded up to the levels of Linux's timer wheel (since 4.8).
     pub timer_wheel: bool,
     /// Delayed acknowledgements.
     pub delayed_ack: DelayedAck,
-    /// Whether a full segment with PSH is acknowledged as soon as it is read, like a short one
+    /// True if a full segment with PSH is acknowledged as soon as it is read, like a short one
     /// (`tcp_measure_rcv_mss` since 6.7).
     pub pushes_full: bool,
     /// Short segments do not wait for outstanding data (`TCP_NODELAY`); without it Nagle's algorithm holds them back.
     pub nodelay: bool,
-    /// Whether a burst fills the end of the offered window with a short segment
+    /// True if a burst fills the end of the offered window with a short segment
     /// (`tcp_mss_split_point` without Nagle, since 3.13).
     pub fills_window: bool,
     /// Segmentation offload.
@@ -293,9 +293,9 @@ pub struct Config {
     pub receive_window_initial: u32,
     /// Window scale: the window offered is rounded up to a multiple of 2 to this power (RFC 7323 §2).
     pub window_scale: u8,
-    /// Whether a smaller window withdraws what was offered (`tcp_shrink_window`).
+    /// True if a smaller window withdraws what was offered (`tcp_shrink_window`).
     pub shrink_window: bool,
-    /// Whether segments are at most half the largest window offered (`tcp_bound_to_half_wnd`).
+    /// True if segments are at most half the largest window offered (`tcp_bound_to_half_wnd`).
     pub half_window_mss: bool,
     /// Addition to the probe time-out of a flight of one segment: the minimum RTO (`tcp_rto_min_us`).
     pub probe_delayed_ack: Duration,

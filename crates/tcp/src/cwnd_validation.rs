@@ -6,7 +6,7 @@ use crate::config::{Config, Validation};
 use crate::endpoint::{CongestionState, Endpoint};
 
 impl Endpoint {
-    /// Whether the congestion window limits the sender, so that it may grow (`tcp_is_cwnd_limited`).
+    /// Returns whether the congestion window limits the sender, so that it may grow (`tcp_is_cwnd_limited`).
     #[inline]
     pub(crate) fn is_cwnd_limited(&self, config: &Config, in_flight: u32) -> bool {
         match config.validation {

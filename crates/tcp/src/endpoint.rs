@@ -88,7 +88,7 @@ pub(crate) enum Forced {
     LostHead,
 }
 
-/// What [`Endpoint::write_transmit`] wrote.
+/// The result of [`Endpoint::write_transmit`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Written {
     /// Nothing; the segment is unchanged.

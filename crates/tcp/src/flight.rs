@@ -38,7 +38,7 @@ impl Run {
         self.start + u64::from(self.len)
     }
 
-    /// Whether any of these bits is set.
+    /// Returns whether any of these bits is set.
     #[inline]
     pub(crate) fn is(&self, bits: u8) -> bool {
         self.state & bits != 0
@@ -66,7 +66,7 @@ pub(crate) struct Flight {
 /// Bound of the runs that one change may join.
 const JOIN_STEPS_MAX: usize = 8;
 
-/// What an ACK newly covers, cumulatively or selectively.
+/// The data that an ACK newly covers, cumulatively or selectively.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewlyAcked {
     /// Copies sent from this time on cannot have caused the ACK.

@@ -36,7 +36,7 @@ impl Endpoint {
         self.reordering = self.reordering.max(distance.min(most));
     }
 
-    /// Whether duplicate ACKs or SACKs suffice to enter recovery (`tcp_time_to_recover`), proven losses aside.
+    /// Returns whether duplicate ACKs or SACKs suffice to enter recovery (`tcp_time_to_recover`), proven losses aside.
     pub(crate) fn is_time_to_recover(&self, config: &Config) -> bool {
         let segment = config.segment_units();
         match config.detection() {

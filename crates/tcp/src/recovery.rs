@@ -12,7 +12,7 @@ use crate::endpoint::{CongestionState, Endpoint, Forced};
 use crate::flight::{LOST, SACKED};
 use crate::timers::{TIMEOUT_MARGIN, Timer};
 
-/// What an endpoint remembers while a segment is lost, SACKed or retransmitted; boxed, so that idle endpoints stay small.
+/// State of an endpoint while a segment is lost, SACKed or retransmitted; boxed, so that idle endpoints stay small.
 #[derive(Clone, Debug)]
 pub(crate) struct RecoveryState {
     /// The episode ends when this offset is acknowledged (`high_seq`).
@@ -125,7 +125,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether a tail loss probe is outstanding.
+    /// Returns whether a tail loss probe is outstanding.
     pub(crate) fn has_tail_loss_probe(&self) -> bool {
         self.recovery.as_ref().is_some_and(|recovery| recovery.tlp_high_seq.is_some())
     }

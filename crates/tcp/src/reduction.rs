@@ -50,7 +50,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether the window is being reduced.
+    /// Returns whether the window is being reduced.
     pub(crate) fn is_reducing(&self) -> bool {
         matches!(self.ca_state, CongestionState::Recovery | CongestionState::Cwr)
     }

@@ -1,4 +1,4 @@
-//! What is sent out of turn: retransmissions and probes of a closed window.
+//! Segments sent out of turn: retransmissions and probes of a closed window.
 //!
 //! Follows `tcp_xmit_retransmit_queue` and `tcp_write_wakeup` of `net/ipv4/tcp_output.c`.
 
@@ -11,7 +11,7 @@ use crate::segment::{Flags, Segment};
 use crate::timers::Timer;
 
 impl Endpoint {
-    /// Whether [`poll_retransmission`](Self::poll_retransmission) may have a segment: a cheap test before it.
+    /// Returns whether [`poll_retransmission`](Self::poll_retransmission) may have a segment: a cheap test before it.
     #[inline]
     pub(crate) fn may_retransmit(&self, config: &Config) -> bool {
         let is_repairing = matches!(self.ca_state, CongestionState::Recovery | CongestionState::Loss);

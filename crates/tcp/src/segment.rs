@@ -38,13 +38,13 @@ impl Flags {
     /// Resets the connection.
     pub const RST: Self = Self(1 << 14);
 
-    /// Whether all bits of `other` are set.
+    /// Returns whether all bits of `other` are set.
     #[inline]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether any bit of `other` is set.
+    /// Returns whether any bit of `other` is set.
     #[inline]
     pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -138,7 +138,7 @@ pub struct SynOptions {
     pub mss: u16,
     /// Its window scale, `None` without the option.
     pub window_scale: Option<u8>,
-    /// Whether it accepts SACK blocks.
+    /// True if it accepts SACK blocks.
     pub sack_permitted: bool,
 }
 
@@ -214,7 +214,7 @@ impl Segment {
         bytes
     }
 
-    /// How many SACK blocks fit beside the other options of a segment with these flags.
+    /// How many SACK blocks fit into a segment with the options of these flags.
     #[inline]
     pub fn sack_blocks_max(flags: Flags) -> usize {
         let bare = Self { flags, ..Self::default() };

@@ -10,7 +10,7 @@ use crate::segment::Flags;
 const DEFER_SPAN: u64 = Duration::from_millis(1).get();
 
 impl Endpoint {
-    /// Whether a small burst waits for the next ACK (`tcp_tso_should_defer`): not if it is all there is to send, is as
+    /// Returns whether a small burst waits for the next ACK (`tcp_tso_should_defer`): not if it is all there is to send, is as
     /// large as a burst may be, or the ACK is half a round trip away.
     pub(crate) fn should_defer(
         &self,

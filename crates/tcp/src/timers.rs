@@ -8,7 +8,7 @@ use crate::endpoint::{CongestionState, Endpoint, Forced};
 /// `TCP_TIMEOUT_MIN_US`: what Linux adds to probe and reordering timers, in picoseconds.
 pub(crate) const TIMEOUT_MARGIN: u64 = Duration::from_millis(2).get();
 
-/// What the timer is for. There is one timer, as in the kernel (`icsk_pending`).
+/// The purpose of the timer. There is one timer, as in the kernel (`icsk_pending`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Timer {
     None,

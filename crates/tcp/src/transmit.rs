@@ -1,4 +1,4 @@
-//! What is sent: new data as the windows and Nagle's rule allow, acknowledgements, and the fields of every segment.
+//! Transmission: new data as the windows and Nagle's rule allow, acknowledgements, and the fields of every segment.
 //!
 //! Follows `tcp_write_xmit` and its callees of `net/ipv4/tcp_output.c`.
 

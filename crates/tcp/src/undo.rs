@@ -34,7 +34,7 @@ impl Endpoint {
         recovery.frto = false;
     }
 
-    /// Whether the reduction was needless (`tcp_may_undo`): all retransmissions were reported as duplicates, nothing was
+    /// Returns whether the reduction was needless (`tcp_may_undo`): all retransmissions were reported as duplicates, nothing was
     /// retransmitted, or the ACK echoes a timestamp from before the first retransmission (RFC 3522).
     fn may_undo(&self, config: &Config, ack: &AckEvent) -> bool {
         let Some(recovery) = &self.recovery else { return false };

@@ -20,7 +20,7 @@ fn at(us: u64) -> Instant {
     Instant::START + Duration::from_micros(us)
 }
 
-/// What an end sends when a data segment comes.
+/// Sends a data segment to an end; returns its answer.
 fn receive(end: &mut Endpoint, config: &Config, us: u64, number: u64, ce: bool) -> Vec<Segment> {
     let mut flags = Flags::ACK | Flags::ECT;
     if ce {

@@ -1,7 +1,7 @@
 //! Plays the scripts under `scripts/`, whose expected output a real kernel wrote (`record.py`),
 //! against the profile that each names.
 //!
-//! What is sent must agree exactly, and in order. When: at once where the kernel answered an input, and
+//! The segments sent must agree exactly, and in order. The times: at once where the kernel answered an input, and
 //! within two timer ticks where a timer decided, for the phase of the kernel's ticks is not known.
 
 mod harness;
@@ -190,7 +190,7 @@ fn play(script: &Script) -> Vec<(f64, bool, String)> {
     seen
 }
 
-/// The first disagreement, told side by side; `None` if there is none.
+/// The first disagreement, with both sides; `None` if there is none.
 fn compare(script: &Script) -> Option<String> {
     let seen = play(script);
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! What the RFCs say, seen from outside: two endpoints, a wire, and losses at chosen segments.
+//! The rules of the RFCs, seen from outside: two endpoints, a wire, and losses at chosen segments.
 
 mod harness;
 

@@ -23,7 +23,7 @@ const HYSTART_ACK_DELTA: u32 = 2_000;
 /// The ratio of segments to ACKs is estimated in sixteenths (before 3.18).
 const ACK_RATIO_SHIFT: u32 = 4;
 
-/// What CUBIC remembers of a connection.
+/// CUBIC's state of a connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cubic {
     /// Segments (ACKs, before 3.18) to acknowledge for one more segment of window (`cnt`).

@@ -143,7 +143,7 @@ impl Algorithm {
         }
     }
 
-    /// Whether the algorithm sets the window in recovery as well, in place of [`Config::reduction`]: the static window does
+    /// Returns whether the algorithm sets the window in recovery as well, in place of [`Config::reduction`]: the static window does
     /// on kernels with proportional rate reduction.
     pub(crate) fn governs_recovery(config: &Config) -> bool {
         matches!(

@@ -6,7 +6,7 @@ use crate::config::{Config, SwiftParameters};
 /// Windows, in segments, beyond which the target is not scaled any further (§3.5: `fs_min_cwnd`, `fs_max_cwnd`).
 const SCALING_WINDOWS: (f64, f64) = (0.1, 100.0);
 
-/// What Swift remembers of a connection.
+/// Swift's state of a connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Swift {
     /// When the window last fell, in ps.

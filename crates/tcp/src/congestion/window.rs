@@ -4,7 +4,7 @@ use fanin_units::Instant;
 
 use crate::config::{Config, Growth};
 
-/// What an ACK tells an algorithm.
+/// The contents of an ACK, as an algorithm sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckSample {
     pub(crate) now: Instant,
@@ -45,7 +45,7 @@ impl CongestionWindow {
         self.cwnd = self.cwnd.min(self.cwnd_clamp);
     }
 
-    /// Whether it is in slow start.
+    /// Returns whether it is in slow start.
     #[inline]
     pub(crate) fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh

@@ -85,7 +85,7 @@ impl TcpConnection {
     }
 }
 
-/// What both ends agree on: what this end offers, reduced to what the peer's SYN allows.
+/// The settings that both ends agree on: this end's offer, reduced to what the peer's SYN allows.
 fn negotiate(offered: &Config, syn: &Segment) -> Config {
     let options = syn.syn_options();
     let mut config = offered.clone();

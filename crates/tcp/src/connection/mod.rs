@@ -124,9 +124,9 @@ pub struct TcpConnection {
     state: ConnectionState,
     close_reason: Option<CloseReason>,
     limits: ConnectionLimits,
-    /// What this end offers in the handshake.
+    /// The offer of this end in the handshake.
     offered: Config,
-    /// What both ends agreed on, once the peer's SYN is here.
+    /// The settings that both ends agreed on, once the peer's SYN has arrived.
     config: Config,
     endpoint: Endpoint,
     syn: SynTimer,
@@ -257,7 +257,7 @@ impl TcpConnection {
         bytes
     }
 
-    /// Whether the peer has closed and everything it sent was received.
+    /// Returns whether the peer has closed and everything it sent was received.
     pub fn is_receive_closed(&self) -> bool {
         self.peer_fin.is_some_and(|fin| self.endpoint.delivered() > fin)
     }

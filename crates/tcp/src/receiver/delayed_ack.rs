@@ -40,7 +40,7 @@ impl Receiver {
         Instant::FAR_FUTURE
     }
 
-    /// Whether a short segment ended what the peer sent, so that reading it all sends an ACK (`tcp_cleanup_rbuf`).
+    /// Returns whether a short segment ended what the peer sent, so that reading it all sends an ACK (`tcp_cleanup_rbuf`).
     #[inline]
     pub(super) fn is_pushed(&self) -> bool {
         self.flags & PUSHED_AGAIN != 0 || (self.flags & PUSHED != 0 && self.flags & INTERACTIVE == 0)
@@ -80,7 +80,7 @@ impl Receiver {
         Instant::new(self.delayed_until)
     }
 
-    /// Whether the delayed-ACK timer has expired.
+    /// Returns whether the delayed-ACK timer has expired.
     #[inline]
     pub(crate) fn is_due(&self, config: &Config, now: Instant) -> bool {
         self.flags & ACK_TIMER != 0 && self.due(config) <= now.get()

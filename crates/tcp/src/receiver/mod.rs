@@ -108,7 +108,7 @@ impl Receiver {
         }
     }
 
-    /// Whether an ACK is to be sent now.
+    /// Returns whether an ACK is to be sent now.
     #[inline]
     pub(crate) fn wants_ack(&self) -> bool {
         self.flags & ACK_NOW != 0

@@ -20,12 +20,12 @@ pub(super) struct OutOfOrder {
 }
 
 impl OutOfOrder {
-    /// Whether a byte is missing below a range received.
+    /// Returns whether a byte is missing below a range received.
     pub(super) fn has_gap(&self) -> bool {
         !self.ranges.is_empty()
     }
 
-    /// Whether nothing is stored or to be reported.
+    /// Returns whether nothing is stored or to be reported.
     pub(super) fn is_empty(&self) -> bool {
         self.ranges.is_empty() && self.duplicate.is_none()
     }
