@@ -7,7 +7,18 @@ from pathlib import Path
 
 # A path that exists only on one person's machine.
 MACHINE_PATH = re.compile(r"(?<![\w.~-])/(?:root|home/\w+|Users/\w+|work)/[\w.-]")
-LINES_MAX = 800
+LINES_MAX = 600
+# Files that are still longer, with their lines: a number may only fall.
+LONG = {
+    "crates/dataflow/src/collector/mod.rs": 714,
+    "crates/dataflow/src/supervisor/mod.rs": 608,
+    "crates/queueing/src/rings.rs": 774,
+    "crates/scenario/src/check.rs": 689,
+    "crates/sim/src/sird/mod.rs": 673,
+    "crates/sim/src/workload/building.rs": 673,
+    "crates/sim/src/world.rs": 761,
+    "crates/tcp/tests/connection.rs": 639,
+}
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
@@ -33,10 +44,13 @@ def test_no_file_names_a_path_of_one_machine(tracked: list[Path]) -> None:
     assert not found
 
 
-def test_source_files_stay_short_enough_to_read(tracked: list[Path]) -> None:
+def test_source_files_stay_short_enough_to_read(root: Path, tracked: list[Path]) -> None:
     sources = [path for path in tracked if path.suffix in {".rs", ".py"}]
-    long = {str(path): n for path in sources if (n := len(path.read_text().splitlines())) > LINES_MAX}
+    lines = {str(path.relative_to(root)): len(path.read_text().splitlines()) for path in sources}
+    long = {name: count for name, count in lines.items() if count > LONG.get(name, LINES_MAX)}
     assert not long, f"split these, which have more than {LINES_MAX} lines: {long}"
+    short = [name for name in LONG if lines.get(name, 0) <= LINES_MAX]
+    assert not short, f"these are short enough now: remove them from LONG: {short}"
 
 
 def anchor(heading: str) -> str:
