@@ -40,7 +40,7 @@ pub struct CubicParameters {
     pub scale: u32,
     /// True if HyStart's delay and ACK-train signals end slow start.
     pub hystart: bool,
-    /// True if the window estimate counts acknowledged segments (`tcp_cubic.c` since 3.18) or ACKs with an
+    /// True if the window estimate counts acknowledged segments (`tcp_cubic.c` since 3.18); false if it counts ACKs with an
     /// estimated ratio (before).
     pub counts_segments: bool,
     /// True if the window after a spurious loss returns to the last maximum that CUBIC remembers (before 4.13) rather
@@ -354,8 +354,9 @@ impl Config {
         }
     }
 
-    /// When a timer of `delay` expires that is started now: `jiffies + delay` rounded up to the tick, then to the granularity of the timer wheel's level (`calc_wheel_index`: 64 ticks at granularity 1, then
-    /// 8 times coarser for each factor of 8).
+    /// When a timer of `delay` expires that is started now: `jiffies + delay` rounded up to the tick, then to the
+    /// granularity of the timer wheel's level (`calc_wheel_index`: 64 ticks at granularity 1, then 8 times coarser for each
+    /// factor of 8).
     pub(crate) fn timer_expiry(&self, now: Instant, delay: Duration) -> Instant {
         let tick = self.timer_granularity.get();
         if tick <= 1 {

@@ -34,7 +34,7 @@ impl Endpoint {
         self.receiver.offered()
     }
 
-    /// Returns whether received bytes count as read at once, or only when [`read`](Self::read) takes them.
+    /// Sets whether received bytes count as read at once, or only when [`read`](Self::read) takes them.
     pub fn set_reading(&mut self, at_once: bool) {
         self.receiver.set_reading(at_once);
     }

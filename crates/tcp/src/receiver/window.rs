@@ -67,7 +67,7 @@ impl Receiver {
         self.clamp = bytes;
     }
 
-    /// Returns whether received bytes count as read at once, or only when [`read`](Self::read) takes them.
+    /// Sets whether received bytes count as read at once, or only when [`read`](Self::read) takes them.
     pub(crate) fn set_reading(&mut self, at_once: bool) {
         if self.flags & READS_AT_ONCE != 0 {
             self.read = self.rcv_nxt;
