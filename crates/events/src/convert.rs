@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::atlas::{EventHeader, FileEnd, FileHeader, WriteError, Writer};
+use crate::atlas::{EventHeader, FileEnd, FileHeader, WriteError, Writer, status};
 use crate::{Event, Events, Fragment, ReadError, frag};
 
 /// Why a file was not converted.
@@ -129,6 +129,8 @@ pub struct Comparison {
     pub same_bytes: u64,
     /// Fragments of both whose bytes differ.
     pub different: u64,
+    /// Fragments that the output marks as missing, and the input has.
+    pub missing: u64,
     /// Fragments that only the output has.
     pub added: u64,
     /// Fragments that only the input has.
@@ -141,7 +143,8 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Whether every event of the output is, fragment by fragment, one of the input.
+    /// Whether every event of the output is, fragment by fragment, one of the input; fragments that are marked missing may
+    /// be lacking.
     pub const fn is_same(&self) -> bool {
         self.different == 0 && self.added == 0 && self.absent == 0 && self.unknown_events == 0
     }
@@ -181,6 +184,11 @@ pub fn compare(output: &[u8], input: &[u8], pairing: Pairing) -> Result<Comparis
                 Some(original) if original.bytes == fragment.bytes => {
                     found.same += 1;
                     found.same_bytes += fragment.bytes.len() as u64;
+                    continue;
+                }
+                // It says itself that it never came: that is no other content.
+                Some(_) if fragment.status == status::MISSING && fragment.bytes.is_empty() => {
+                    found.missing += 1;
                     continue;
                 }
                 Some(_) => found.different += 1,

@@ -109,7 +109,7 @@ impl Summary {
     pub fn read(bytes: &[u8]) -> Result<Self, ReadError> {
         let mut events = Events::open(bytes)?;
         let format = events.format();
-        let mut builder = Builder::default();
+        let mut builder = SummaryBuilder::default();
         events.try_for_each(|event| event.map(|event| builder.add(&event)))?;
         Ok(builder.finish(format))
     }
@@ -171,7 +171,7 @@ impl fmt::Display for Summary {
 
 /// Gathers a summary event by event.
 #[derive(Debug, Default)]
-pub struct Builder {
+pub struct SummaryBuilder {
     runs: std::collections::BTreeSet<u32>,
     l1_ids: Option<(u64, u64)>,
     fragments_per_event: Moments,
@@ -186,7 +186,7 @@ pub struct Builder {
     of_event: BTreeMap<u32, u64>,
 }
 
-impl Builder {
+impl SummaryBuilder {
     /// Takes one more event into account.
     pub fn add(&mut self, event: &Event<'_>) {
         let l1_id = event.id.l1_id;

@@ -31,6 +31,9 @@ pub struct Report {
     pub checksums_checked: u64,
     /// Checksums of kinds that cannot be made here: CRC-16 of ATLAS fragments.
     pub checksums_unchecked: u64,
+    /// Events that are there again with the same fragments. That is no fault: a logger may store an event again whose
+    /// acknowledgement was lost.
+    pub duplicates: u64,
     /// Events with a smaller L1 ID than one before them. That is no fault: events are stored when they are complete.
     pub out_of_order: u64,
     /// L1 IDs between the smallest and the largest that no event has. That is no fault: others were rejected.
@@ -94,6 +97,7 @@ impl<'a> Check<'a> {
             faults: Vec::new(),
             checksums_checked: 0,
             checksums_unchecked: 0,
+            duplicates: 0,
             out_of_order: 0,
             l1_ids_absent: 0,
             fragments_without_l1_id: 0,
@@ -131,10 +135,26 @@ impl<'a> Check<'a> {
         }
         self.l1_id_max = self.l1_id_max.max(Some(l1_id));
         if let Some(&first) = self.seen.get(&(run, l1_id)) {
-            self.fault(ReadError { offset: event.offset, fault: Fault::DuplicateEvent { l1_id, first } });
+            if self.is_repetition(first, event) {
+                self.report.duplicates += 1;
+            } else {
+                self.fault(ReadError { offset: event.offset, fault: Fault::DuplicateEvent { l1_id, first } });
+            }
         } else {
             self.seen.insert((run, l1_id), event.offset);
         }
+    }
+
+    /// Whether an event has the fragments of the one at `first`, apart from those that either marks as missing.
+    fn is_repetition(&self, first: u64, event: &Event<'_>) -> bool {
+        let Some(bytes) = self.bytes.get(first as usize..) else { return false };
+        let Some(Ok(earlier)) = Events::with_format(bytes, self.report.format).next() else { return false };
+        let is_missing = |status: u32| status == atlas::status::MISSING;
+        earlier.fragments.len() == event.fragments.len()
+            && earlier.fragments.iter().zip(&event.fragments).all(|(one, other)| {
+                one.source == other.source
+                    && (one.bytes == other.bytes || is_missing(one.status) || is_missing(other.status))
+            })
     }
 
     fn each_source_once(&mut self, event: &Event<'_>) {

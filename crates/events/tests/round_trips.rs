@@ -245,21 +245,32 @@ fn a_wrong_l1_id_in_one_fragment_is_found() {
 }
 
 #[test]
-fn an_event_stored_twice_is_found() {
-    let twice = |id| {
+fn an_event_stored_twice_is_noted_and_another_event_of_its_name_is_a_fault() {
+    let twice = |id, bytes_of_last: &'static [u8], status_of_last| {
         let mut bytes = Vec::new();
         let mut writer = Writer::new(&mut bytes, &FileHeader::default()).unwrap();
-        for l1_id in [1, 2, id] {
-            writer.write_event(&EventHeader { l1_id, ..EventHeader::default() }, []).unwrap();
+        for (l1_id, status, bytes) in
+            [(1, 0, &b"1234"[..]), (2, 0, b"5678"), (id, status_of_last, bytes_of_last)]
+        {
+            let fragment = Fragment { source: 7, status, offset: 0, bytes };
+            writer.write_event(&EventHeader { l1_id, ..EventHeader::default() }, [fragment]).unwrap();
         }
         writer.finish(&FileEnd::default()).unwrap();
         verify(&bytes).unwrap()
     };
-    assert_eq!(twice(3).fault_count, 0);
-    let report = twice(1);
-    assert!(
-        matches!(report.faults[..], [error] if matches!(error.fault, Fault::DuplicateEvent { l1_id: 1, .. }))
-    );
+    let duplicates = |report: &fanin_events::Report| {
+        report.faults.iter().filter(|error| matches!(error.fault, Fault::DuplicateEvent { .. })).count()
+    };
+    let report = twice(3, b"1234", 0);
+    assert_eq!((duplicates(&report), report.duplicates), (0, 0));
+    // The same fragments again, or one of them marked missing, as a logger stores them after a fault.
+    for (bytes, status) in [(&b"1234"[..], 0), (b"", status::MISSING)] {
+        let report = twice(1, bytes, status);
+        assert_eq!((duplicates(&report), report.duplicates), (0, 1), "{report:?}");
+    }
+    let report = twice(1, b"9999", 0);
+    assert_eq!((duplicates(&report), report.duplicates), (1, 0));
+    assert!(report.faults.iter().any(|error| matches!(error.fault, Fault::DuplicateEvent { l1_id: 1, .. })));
 }
 
 fn fragments() -> impl Strategy<Value = Vec<(u32, Vec<u8>)>> {

@@ -218,6 +218,13 @@ fn text(findings: &Findings) -> String {
     if report.fault_count > FAULTS_SHOWN as u64 {
         let _ = writeln!(text, "  … and {} more", report.fault_count - FAULTS_SHOWN as u64);
     }
+    if report.duplicates > 0 {
+        let _ = writeln!(
+            text,
+            "note: {} events are there again with the same fragments; the journals of their run say why",
+            report.duplicates
+        );
+    }
     if report.out_of_order > 0 {
         let _ = writeln!(text, "note: {} events stand behind one with a larger L1 ID", report.out_of_order);
     }
@@ -248,6 +255,9 @@ fn text(findings: &Findings) -> String {
             against.absent,
             against.unknown_events
         );
+        if against.missing > 0 {
+            let _ = writeln!(text, "  {} fragments are marked missing", against.missing);
+        }
         if let Some(first) = against.first {
             let _ = writeln!(text, "  the first difference is at byte {first}");
         }
