@@ -180,13 +180,16 @@ fn what_cannot_run_is_refused_with_a_reason() {
     let system = folder.join("system.toml");
     std::fs::write(
         &system,
-        "scenario = \"replay\"\n[hosts]\nsupervisor = \"a:1\"\nreadouts = [\"r-[0-23]:1\"]\n\
+        "scenario = \"replay\"\ninsecure = true\n[hosts]\nsupervisor = \"a:1\"\nreadouts = [\"r-[0-23]:1\"]\n\
          collectors = [\"c-[0-3]\"]\nloggers = [\"l-[0-1]:1\"]\n",
     )
     .unwrap();
     let path = system.to_str().unwrap();
     refused(&["node", "readout", path, "--index", "24"], "there is no readout 24; the system has 24");
     refused(&["node", "readout", path], "give --index");
+    let text = std::fs::read_to_string(&system).unwrap();
+    std::fs::write(&system, text.replace("insecure = true", "")).unwrap();
+    refused(&["node", "readout", path, "--index", "0"], "peers are not authenticated; write `key = ");
     std::fs::remove_dir_all(folder).unwrap();
 }
 

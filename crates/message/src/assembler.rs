@@ -15,7 +15,7 @@ use crate::pool::{Block, Payload, Pool};
 /// before its size is known has to be copied.
 const AHEAD_BYTES_MAX: usize = 4096;
 
-/// What a header claims is believed up to this many bytes, …
+/// Memory for a frame is reserved up to this many bytes of its claimed size, …
 const TRUSTED_BYTES: usize = 64 << 10;
 /// … up to so many times what has arrived, and up to the size of the message before: memory is taken for bytes that come, not for bytes that are announced.
 const TRUSTED_FACTOR: usize = 64;
@@ -31,7 +31,7 @@ pub struct Frame {
     pub payload: Payload,
 }
 
-/// What a connection has received of a frame that is not complete.
+/// The received part of an incomplete frame.
 #[derive(Default)]
 pub struct Partial {
     header: [u8; HEADER_BYTES],
@@ -53,7 +53,7 @@ impl Partial {
         self.message.as_ref().map_or(u64::from(self.held), |message| (HEADER_BYTES + message.filled) as u64)
     }
 
-    /// Whether the header of an unfinished message is here.
+    /// True if the header of an unfinished message is here.
     pub(crate) fn is_begun(&self) -> bool {
         self.message.is_some()
     }
@@ -272,7 +272,7 @@ impl Assembler {
     }
 }
 
-/// The common block, if nobody has kept anything of it; else another one.
+/// The common block, if no payload still refers to it; else another one.
 fn writable<'a>(block: &'a mut Option<Arc<Block>>, pool: &Pool, bytes: usize) -> Option<&'a mut Block> {
     if block.as_mut().is_none_or(|block| Arc::get_mut(block).is_none()) {
         *block = None;

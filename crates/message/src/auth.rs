@@ -15,7 +15,7 @@ pub(crate) const NONCE_BYTES: usize = 32;
 /// Bytes of a proof.
 pub(crate) const PROOF_BYTES: usize = 32;
 
-/// Who proves: a proof of one side is none of the other.
+/// The side that proves: a proof of one side is invalid for the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProvingSide {
     Caller,
@@ -71,7 +71,7 @@ impl SharedKey {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// What `side` sends to prove that it has the key, for a connection with this greeting and nonce.
+    /// The proof of `side` for a connection with this greeting and nonce.
     pub(crate) fn prove(&self, side: ProvingSide, greeting: &[u8], nonce: &[u8]) -> [u8; PROOF_BYTES] {
         let mut context = hmac::Context::with_key(&self.hmac());
         Self::message(side, greeting, nonce).iter().for_each(|part| context.update(part));
@@ -80,7 +80,7 @@ impl SharedKey {
         proof
     }
 
-    /// Whether a proof holds; takes the same time for every wrong one.
+    /// True if a proof holds; takes the same time for every wrong one.
     pub(crate) fn verify(&self, side: ProvingSide, greeting: &[u8], nonce: &[u8], proof: &[u8]) -> bool {
         let message = Self::message(side, greeting, nonce).concat();
         hmac::verify(&self.hmac(), &message, proof).is_ok()
@@ -112,9 +112,9 @@ pub(crate) fn random() -> io::Result<[u8; NONCE_BYTES]> {
     Ok(bytes)
 }
 
-/// What one side of a connection keeps while the two prove that they have the key.
+/// The state of one side of a connection until both have proven that they have the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Handshake {
+pub(crate) struct KeyHandshake {
     /// The caller's greeting, as on the wire.
     pub(crate) greeting: Vec<u8>,
     /// The acceptor's nonce; empty at the caller until it has come.

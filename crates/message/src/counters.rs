@@ -1,4 +1,4 @@
-//! What was sent and received, and what went wrong.
+//! Counters: messages and bytes, and errors by kind.
 
 /// Counts since the start of an endpoint or of a peer's first connection.
 ///

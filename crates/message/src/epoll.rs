@@ -14,10 +14,10 @@ const BATCH: usize = 128;
 
 pub(crate) const READ: epoll::EventFlags = epoll::EventFlags::IN;
 pub(crate) const WRITE: epoll::EventFlags = epoll::EventFlags::OUT;
-/// Reports each arrival once; the peer's end, which may come with data, is then told apart from them.
+/// Reports each arrival once; the peer's end, which may come with data, is then distinct from them.
 pub(crate) const EDGE: epoll::EventFlags = epoll::EventFlags::ET.union(epoll::EventFlags::RDHUP);
 
-/// What a descriptor is ready for.
+/// The readiness of a descriptor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ready {
     pub(crate) token: u64,
@@ -56,12 +56,12 @@ impl Epoll {
         Ok(epoll::delete(&self.epoll, fd)?)
     }
 
-    /// Whether something is ready that was not asked for yet.
+    /// True if something is ready that was not asked for yet.
     pub(crate) fn has_ready(&self) -> bool {
         self.next < self.ready.len()
     }
 
-    /// What became ready in the last wait, one after the other.
+    /// The next descriptor that became ready in the last wait.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Ready> {
         let ready = self.ready.get(self.next).copied();

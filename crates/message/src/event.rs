@@ -1,4 +1,4 @@
-//! What an endpoint reports, and what it answers.
+//! Events and errors of an endpoint.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -43,7 +43,7 @@ impl Listener {
     }
 }
 
-/// What happened.
+/// An event of an endpoint.
 #[derive(Debug)]
 pub enum Event {
     /// A connection is established, greetings included; messages may be sent.
@@ -57,7 +57,7 @@ pub enum Event {
     },
     /// A message arrived.
     Message {
-        /// From whom.
+        /// The sender.
         peer: Peer,
         /// Its type.
         kind: u32,
@@ -77,9 +77,9 @@ pub enum Event {
         peer: Peer,
         /// Why.
         reason: Closed,
-        /// What had been accepted for sending, and was not given to the kernel.
+        /// Messages accepted for sending and not given to the kernel.
         unsent: Unsent,
-        /// What the kernel's TCP counted, to the end.
+        /// The counters of the kernel's TCP at the end.
         tcp: Option<Box<TcpInfo>>,
         /// The pause before the next attempt; `None` where there will be none, and the peer's number is free again.
         retry: Option<Duration>,
@@ -181,12 +181,12 @@ pub enum Closed {
     /// The greeting is none.
     #[error("no greeting that is understood: {0}")]
     BadHello(#[from] BadHello),
-    /// The peer is somebody else.
+    /// The peer has another name.
     #[error("the peer is {got:?}, and {expected:?} is expected")]
     WrongName {
-        /// Who was expected, or who was called.
+        /// The expected name.
         expected: Arc<str>,
-        /// Who it is, or who was meant.
+        /// The peer's name.
         got: Arc<str>,
     },
     /// The peer did not prove that it has the shared key.

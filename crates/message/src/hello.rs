@@ -34,7 +34,7 @@ pub(crate) struct Hello {
     pub(crate) nonce: Option<[u8; NONCE_BYTES]>,
 }
 
-/// What is wrong with a greeting.
+/// The error in a greeting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadHello {
     /// The first message is of another type.

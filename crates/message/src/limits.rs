@@ -8,7 +8,7 @@ pub const RESERVED_KINDS: u32 = 0xFFFF_FF00;
 /// Bytes that a message of the room itself may have.
 pub(crate) const CONTROL_BYTES_MAX: u32 = 1024;
 
-/// What an endpoint allows, and how much memory it takes.
+/// Limits of an endpoint, and of the memory that it takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of the payload of a message, unless its type has a limit of its own. Default: 64 MiB.

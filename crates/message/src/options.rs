@@ -33,7 +33,7 @@ pub enum Backend {
     Uring,
 }
 
-/// Whether peers greet each other.
+/// The greeting of peers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Greeting {
     /// Names are exchanged and checked before the first message, and heartbeats follow.
@@ -44,7 +44,7 @@ pub enum Greeting {
     Bare,
 }
 
-/// What happens when somebody connects under the name of an open connection of the same listener.
+/// The policy for a peer that connects under the name of an open connection of the same listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SameName {
     /// The older connection ends: after a crash or a cut cable, it is half-open.
@@ -63,7 +63,7 @@ pub struct Options {
     pub socket: SocketOptions,
     /// Time limits.
     pub timing: Timing,
-    /// Whether peers greet each other.
+    /// The greeting of peers.
     pub greeting: Greeting,
     /// Encryption with certificates on both sides; `None` for none.
     pub tls: Option<Tls>,

@@ -1,4 +1,4 @@
-//! What waits to be sent to one peer: small messages side by side in buffers, large ones where they lie.
+//! The messages that wait for one peer: small ones gathered in buffers, large ones shared with their owner.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -6,7 +6,7 @@ use std::io::IoSlice;
 use crate::frame::{HEADER_BYTES, Header};
 use crate::pool::Payload;
 
-/// Payloads up to this size are copied beside their neighbours: that costs less than a piece of their own.
+/// Payloads up to this size are copied next to their neighbours: that costs less than a piece of their own.
 pub(crate) const COPY_BYTES_MAX: usize = 4096;
 /// A buffer of small messages that is as full as this is followed by another one.
 const TAIL_BYTES_MAX: usize = 64 << 10;
@@ -91,7 +91,7 @@ impl Pieces {
     }
 }
 
-/// What was never sent, when a connection ends.
+/// Messages that were never sent when a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Unsent {
     /// Messages that were not, or not completely, given to the kernel.
@@ -236,7 +236,7 @@ impl Outbox {
         Some((bytes, offset))
     }
 
-    /// What was in flight is there, or lost; returns the number of messages that arrived with it.
+    /// Ends a write in flight; returns the number of messages that it completed.
     pub(crate) fn land(&mut self, whole: bool) -> u64 {
         if !whole {
             return 0;

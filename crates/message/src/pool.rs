@@ -182,7 +182,7 @@ struct Shared {
     lent_bytes_max: u64,
     idle_bytes_max: u64,
     idle: Mutex<Idle>,
-    /// Whether somebody waits for memory, who is then to be woken.
+    /// True if a connection waits for memory and has to be woken.
     wanted: AtomicBool,
     waker: Waker,
 }
@@ -220,7 +220,7 @@ impl Pool {
             |lent: u64| lent == 0 || lent + size_of_class(class(bytes)) as u64 <= shared.lent_bytes_max;
         if !fits(self.lent_bytes()) {
             shared.wanted.store(true, Ordering::SeqCst);
-            // Memory may have come back between the two lines above, when nobody was to be woken yet.
+            // Memory may have come back between the two lines above, when no connection was registered yet.
             if !fits(shared.lent_bytes.load(Ordering::SeqCst)) {
                 return None;
             }

@@ -104,7 +104,7 @@ impl Default for SocketOptions {
 }
 
 impl SocketOptions {
-    /// Whether some options have to be set again after every read.
+    /// True if some options have to be set again after every read.
     pub(crate) fn wears_off(&self) -> bool {
         self.quickack == Some(true) || self.window_clamp.is_some()
     }

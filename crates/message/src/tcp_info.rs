@@ -1,4 +1,4 @@
-//! What the kernel's TCP tells of a connection (`struct tcp_info`, include/uapi/linux/tcp.h).
+//! The kernel's counters of a TCP connection (`struct tcp_info`, include/uapi/linux/tcp.h).
 
 use std::io;
 use std::os::fd::AsFd;
@@ -49,7 +49,7 @@ impl TcpInfo {
     ///
     /// # Errors
     ///
-    /// What the kernel says; a socket of another kind has none.
+    /// The kernel's counters; a socket of another kind has none.
     pub fn of(fd: impl AsFd) -> io::Result<Self> {
         let mut bytes = [0; TCP_INFO_BYTES];
         let known = sockopt::tcp_info(fd, &mut bytes)?.min(TCP_INFO_BYTES);

@@ -15,7 +15,7 @@ use rustls::{ClientConfig, ClientConnection, Connection, RootCertStore, ServerCo
 /// Bytes of encrypted messages that may wait inside one connection.
 const BUFFER_BYTES_MAX: usize = 128 << 10;
 
-/// Who this side is, and whom it believes.
+/// This side's certificate, and the authorities that it trusts.
 ///
 /// Both sides of a connection show a certificate of an authority that the other believes, and it has to be valid for
 /// the name in their greeting: as a DNS name among its alternative names. There is no version but TLS 1.3.
@@ -33,7 +33,7 @@ pub enum TlsError {
     Pem {
         /// Which one: `"certificates"`, `"key"` or `"authorities"`.
         what: &'static str,
-        /// What is wrong with it.
+        /// The error.
         error: String,
     },
     /// There is no certificate where at least one is needed.
@@ -120,7 +120,7 @@ pub(crate) struct Session {
     pub(crate) farewell: bool,
 }
 
-/// What a read brought.
+/// The result of a read.
 pub(crate) struct Arrived {
     /// Bytes in the clear that may be read.
     pub(crate) readable: usize,
@@ -149,7 +149,7 @@ impl Session {
                 Ok(Arrived { readable: state.plaintext_bytes_to_read(), ended: bytes == 0 })
             }
             Err(error) => {
-                // The peer is told why, as far as it listens.
+                // The alert tells the peer why, if it still reads.
                 let _ = self.connection.write_tls(&mut Socket(fd));
                 Err(SessionError::Tls(error.to_string()))
             }
@@ -176,7 +176,7 @@ impl Session {
         self.connection.writer().write(bytes).unwrap_or(0)
     }
 
-    /// Whether encrypted bytes wait to be written.
+    /// True if encrypted bytes wait to be written.
     pub(crate) fn waits(&self) -> bool {
         self.connection.wants_write()
     }
@@ -191,7 +191,7 @@ impl Session {
         self.connection.send_close_notify();
     }
 
-    /// Whether the peer's certificate is valid for a name.
+    /// True if the peer's certificate is valid for a name.
     pub(crate) fn check_name(&self, name: &str) -> Result<(), String> {
         let no = || format!("the peer's certificate is not valid for the name {name:?} of its greeting");
         let certificate = self.connection.peer_certificates().and_then(<[_]>::first).ok_or_else(no)?;

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use fanin_events::{Events, frag, sample};
 use fanin_node::launch::{LiveSystem, Loopback, SystemLaunch};
-use fanin_node::result::told;
+use fanin_node::result::read_tables;
 
 const WARMUP: Duration = Duration::from_secs(1);
 const MEASURED: Duration = Duration::from_secs(4);
@@ -99,7 +99,7 @@ fn build(folder: &Path) -> (u64, f64, f64) {
     let (seconds, cpu) = (began.elapsed().as_secs_f64(), live.cpu_seconds() - cpu_before);
     live.stop();
     drop(live);
-    let rows = told(&live_folder, &[0; 4]).unwrap_or_else(|error| panic!("{error}")).rows;
+    let rows = read_tables(&live_folder, &[0; 4]).unwrap_or_else(|error| panic!("{error}")).rows;
     let from = WARMUP.as_nanos() as u64 * 1000;
     let until = from + (seconds * 1e12) as u64;
     let within = rows.iter().filter(|row| row.last_byte_ps.is_some_and(|at| (from..until).contains(&at)));

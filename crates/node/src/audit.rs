@@ -14,20 +14,20 @@ use crate::store::{WRITING, stream_name};
 /// Findings that [`AuditFailure`] prints, and events that one of them names.
 const SHOWN_MAX: usize = 10;
 
-/// What to audit, when all processes of a system have ended.
+/// The scope of an audit, when all processes of a system have ended.
 #[derive(Debug, Clone, Copy)]
 pub struct AuditScope<'a> {
     /// The folder with the journals of all processes.
     pub folder: &'a Path,
     /// The folder with the files of stored events.
     pub data: &'a Path,
-    /// Whether the system has loggers.
+    /// True if the system has loggers.
     pub loggers: bool,
     /// Events that were assigned for certain: fewer in the journals are a finding.
     pub assigned_min: u64,
 }
 
-/// What became of the events of a run.
+/// The fate of the events of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Audit {
     /// The events by outcome.
@@ -98,7 +98,7 @@ pub enum Finding {
     /// A logger said that an event is on disk, and no file has it.
     #[error("a logger's journal has event {0} as stored, but no file has it")]
     NotInFiles(L1Id),
-    /// The supervisor was told that an event is rejected, and no collector's journal has such a decision.
+    /// The supervisor recorded an event as rejected, and no collector's journal has such a decision.
     #[error("event {0} was rejected, but no collector's journal has a processor's decision to reject it")]
     NotDecided(L1Id),
     /// An event was rejected and is on disk, and was not taken from a collector meanwhile.
@@ -131,7 +131,7 @@ pub enum Finding {
 /// The verdict on a run that did not keep its promises.
 #[derive(Debug)]
 pub struct AuditFailure {
-    /// What became of the other events.
+    /// The totals, over the events that keep the rules.
     pub audit: Audit,
     /// All that is wrong; at least one.
     pub findings: Vec<Finding>,
@@ -174,7 +174,7 @@ fn on_disk_note(on_disk: u64) -> String {
     if on_disk == 0 { String::new() } else { format!("; {on_disk} of them are on disk all the same") }
 }
 
-/// What the files say of an event.
+/// The copies of an event on disk.
 #[derive(Debug, Default, Clone)]
 struct OnDisk {
     physics: u32,
@@ -182,7 +182,7 @@ struct OnDisk {
     missing: Vec<u32>,
 }
 
-/// What the journals say of all events, beyond the rule that [`Auditor`] checks.
+/// The records of all events, beyond the rule that [`Auditor`] checks.
 #[derive(Debug, Default)]
 struct Trails {
     auditor: Auditor,
@@ -259,7 +259,7 @@ pub fn audit(scope: &AuditScope<'_>) -> Result<Audit, AuditFailure> {
 }
 
 /// # Errors
-/// What makes it impossible to go on: a folder or a journal that cannot be read.
+/// If a folder or a journal cannot be read, which ends the examination.
 fn examine(scope: &AuditScope<'_>, audit: &mut Audit, findings: &mut Vec<Finding>) -> Result<(), Finding> {
     let mut on_disk: BTreeMap<L1Id, OnDisk> = BTreeMap::new();
     for path in list(scope.data)? {
@@ -374,7 +374,7 @@ fn read_file(
         return Ok(());
     }
     audit.files += 1;
-    // What a logger that died left behind may be torn: what stands behind the last whole event was promised to nobody.
+    // The file of a logger that died may end with a torn event, which was never acknowledged.
     if !name.ends_with(WRITING) {
         audit.checksums += sound(&bytes).map_err(|(count, first)| faults(count, first))?;
     }

@@ -31,7 +31,7 @@ pub enum DecodeError {
     Short {
         /// The kind of message.
         message: &'static str,
-        /// What should stand there.
+        /// The expected value.
         field: &'static str,
         /// Bytes that it takes.
         needed: u64,
@@ -53,7 +53,7 @@ pub enum DecodeError {
         message: &'static str,
         /// The field.
         field: &'static str,
-        /// What stands in it.
+        /// The value found.
         got: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! What live messages carry: fragments, each with its source, status, size and checksum in front of it.
+//! The payload of live messages: fragments, each with its source, status, size and checksum in front of it.
 //!
 //! A fragment is checksummed once, where its bytes first come into memory; whoever takes them over checks them again.
 
@@ -12,7 +12,7 @@ pub const FRAGMENT_HEADER_BYTES: usize = 16;
 /// The status of a fragment that never came: a time-out, and a dummy in its place (`fanin_events::atlas::status`).
 pub const MISSING: u32 = fanin_events::atlas::status::MISSING;
 
-/// What the state machines carry about: pieces of messages, which are never copied together.
+/// The payload in the state machines: pieces of messages, which are never copied together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Data {
     parts: Vec<Chunk>,
@@ -74,7 +74,7 @@ impl Payload for Data {
 pub struct LiveFragment<'a> {
     /// The source that it came from.
     pub source: u32,
-    /// What is known about it; 0 is nothing to report, [`MISSING`] that it never came.
+    /// Its status; 0 is nothing to report, [`MISSING`] that it never came.
     pub status: u32,
     /// CRC-32 (IEEE) of its bytes, made by the readout.
     pub checksum: u32,
@@ -83,7 +83,7 @@ pub struct LiveFragment<'a> {
 }
 
 impl LiveFragment<'_> {
-    /// Whether the bytes are those that the readout sent.
+    /// True if the bytes are those that the readout sent.
     pub fn is_sound(&self) -> bool {
         crc32fast::hash(self.bytes) == self.checksum
     }
@@ -166,7 +166,7 @@ fn read(bytes: &[u8], at: usize) -> Result<LiveFragment<'_>, FragmentError> {
     Ok(LiveFragment { source, status, checksum, bytes })
 }
 
-/// What was found in some fragments.
+/// Counts over some fragments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FragmentCounts {
     /// Fragments that came.

@@ -32,7 +32,7 @@ struct HttpConnection {
     answer: Option<Vec<u8>>,
 }
 
-/// What became of a connection in one turn.
+/// The state of a connection after one turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
     Waits,

@@ -1,4 +1,4 @@
-//! What the loopback alone would allow: a stream of one connection, measured before a run.
+//! The throughput of the loopback alone: a stream of one connection, measured before a run.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};

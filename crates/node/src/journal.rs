@@ -188,7 +188,7 @@ impl Journal {
 const EXTENSION: &str = "journal";
 const NEW_EXTENSION: &str = "journal-new";
 
-/// What was put aside of a journal, the oldest first, by number.
+/// The rotated files of a journal by number, the oldest first.
 fn parts(path: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else { return Ok(Vec::new()) };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -209,7 +209,7 @@ fn parts(path: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     Ok(parts)
 }
 
-/// Whether older journals of the same process were deleted, this being the oldest that is left.
+/// True if older journals of the same process were deleted, this being the oldest that is left.
 ///
 /// # Errors
 /// If the folder cannot be read.
@@ -301,7 +301,7 @@ pub enum JournalError {
     Io {
         /// Which.
         path: PathBuf,
-        /// What it said.
+        /// The error of the system.
         error: io::Error,
     },
     /// A line means nothing.
@@ -311,7 +311,7 @@ pub enum JournalError {
         path: PathBuf,
         /// The line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The error.
         why: &'static str,
     },
 }
@@ -440,7 +440,7 @@ pub fn since(epoch_us: u64, earlier_us: u64, record: Record) -> Record {
     Record { at: shift(record.at), what, ..record }
 }
 
-/// What a supervisor that is started again has to know.
+/// The state that a restarted supervisor takes up.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Resume {
     /// The next event to assign, unless nothing was ever assigned.

@@ -1,9 +1,9 @@
 //! The roles of a data-acquisition system as processes that really run.
 //!
-//! What a role decides is `fanin-dataflow`'s; this crate gives it sockets, files, memory and time:
+//! The decisions of a role are made in `fanin-dataflow`; this crate gives it sockets, files, memory and time:
 //!
 //! - [`config`] says who is where, [`process`] is the life of a process, [`roles`] are what it does;
-//! - [`transport`] says what the kernel's TCP is told, [`tcp`] what it counted, and [`trace`] how its windows went; [`flows`]
+//! - [`transport`] chooses socket options, [`tcp`] keeps TCP's counters, and [`trace`] its windows; [`flows`]
 //!   numbers connections;
 //! - [`wire`] and [`codec`] bring messages, [`data`] is what they carry, [`source`] where it comes from;
 //! - [`mod@unit`] and [`shared`] show events to processors, [`store`] brings them to disk, [`journal`] remembers;

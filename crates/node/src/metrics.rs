@@ -1,4 +1,4 @@
-//! What a process counts, for Prometheus (`/metrics`) and for whoever asks whether it is well (`/healthz`).
+//! Metrics of a process for Prometheus (`/metrics`), and its health (`/healthz`).
 
 use std::io;
 use std::net::SocketAddr;
@@ -86,7 +86,7 @@ macro_rules! metrics {
 type Float = Counter<f64, AtomicU64>;
 
 metrics! {
-    /// Whether it works, or is stopping.
+    /// True if it works, or is stopping.
     up: Gauge, "up", "Whether the process takes work: 0 while it stops", None;
     /// Connections.
     connections: Gauge, "connections", "Peers that are connected", None;

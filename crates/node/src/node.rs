@@ -36,7 +36,7 @@ pub trait RoleNode {
     fn handle_stop(&mut self, _now: Instant) {}
     /// Settings may have changed; those that can change in flight are taken over.
     fn handle_reload(&mut self, _system: &System) {}
-    /// Whether nothing is left to finish.
+    /// True if nothing is left to finish.
     fn is_idle(&mut self) -> bool;
     /// The next message to send.
     fn poll_transmit(&mut self) -> Option<(Peer, Message<Data>)>;
@@ -44,7 +44,7 @@ pub trait RoleNode {
     fn poll_record(&mut self) -> Option<(Record, u64)>;
     /// When [`Self::handle_deadline`] has to be called.
     fn poll_deadline(&mut self) -> Option<Instant>;
-    /// Whether nothing may be sent before it stands in the journal.
+    /// True if nothing may be sent before it stands in the journal.
     fn needs_journal(&self) -> bool {
         false
     }
@@ -93,7 +93,7 @@ pub enum ProcessError {
     /// A thread, socket or file of its own failed.
     #[error("{what}: {error}")]
     Own {
-        /// What.
+        /// The thing that failed.
         what: &'static str,
         /// Why.
         error: std::io::Error,
@@ -103,9 +103,9 @@ pub enum ProcessError {
     Number {
         /// The key.
         key: &'static str,
-        /// What it is.
+        /// The value.
         got: u64,
-        /// What it may be.
+        /// The largest value.
         max: u64,
     },
     /// The scenario asks for what a live system does not do.
@@ -123,7 +123,7 @@ pub enum ProcessError {
 }
 
 impl ProcessError {
-    /// Whether trying again cannot help: the settings are wrong.
+    /// True if trying again cannot help: the settings are wrong.
     pub const fn is_permanent(&self) -> bool {
         match self {
             Self::Folder { .. } | Self::JournalWrite { .. } | Self::Wire(_) | Self::Own { .. } => false,

@@ -25,7 +25,7 @@ const METRICS_EVERY: Duration = Duration::from_millis(250);
 /// How long connections may take to end.
 const CLOSE_MAX: Duration = Duration::from_secs(2);
 
-/// What ends a process in good order, or makes it look at its settings again.
+/// Flags that signals set: stop in order, or reload the settings.
 #[derive(Debug, Clone, Default)]
 pub struct Signals {
     /// End.
@@ -49,7 +49,7 @@ impl Signals {
     }
 }
 
-/// Runs one process of a system until it is told to stop.
+/// Runs one process of a system until SIGTERM or SIGINT.
 ///
 /// # Errors
 /// If it cannot work.

@@ -9,7 +9,7 @@ use fanin_units::{Duration, Instant};
 
 use crate::journal::{self, JournalError, since};
 
-/// What the journals of a run tell.
+/// The tables that the journals of a run yield.
 #[derive(Debug, Clone, Default)]
 pub struct JournalTables {
     /// One row an event, by L1 ID. Times count from the first assignment.
@@ -27,7 +27,7 @@ pub struct JournalTables {
 ///
 /// # Errors
 /// If a journal cannot be read.
-pub fn told(folder: &Path, racks: &[u32]) -> Result<JournalTables, JournalError> {
+pub fn read_tables(folder: &Path, racks: &[u32]) -> Result<JournalTables, JournalError> {
     let mut lines: Vec<(u64, journal::JournalLine)> = Vec::new();
     let read_folder = |error| JournalError::Io { path: folder.to_owned(), error };
     let mut paths = Vec::new();
@@ -58,23 +58,23 @@ pub fn told(folder: &Path, racks: &[u32]) -> Result<JournalTables, JournalError>
         return Ok(JournalTables::default());
     };
     let start_unix_us = earliest.saturating_add(start.get() / 1_000_000);
-    let mut told = JournalTables { start_unix_us, ..JournalTables::default() };
+    let mut tables = JournalTables { start_unix_us, ..JournalTables::default() };
     let mut rows: BTreeMap<L1Id, EventRow> = BTreeMap::new();
     for (record, data) in &records {
-        note(&mut rows, &mut told, record, *data, start, racks);
+        note(&mut rows, &mut tables, record, *data, start, racks);
     }
     for row in rows.values_mut() {
         if matches!(row.outcome, RowOutcome::Assigned | RowOutcome::Collected) {
             row.outcome = RowOutcome::Lost;
         }
     }
-    told.rows = rows.into_values().collect();
-    Ok(told)
+    tables.rows = rows.into_values().collect();
+    Ok(tables)
 }
 
 fn note(
     rows: &mut BTreeMap<L1Id, EventRow>,
-    told: &mut JournalTables,
+    tables: &mut JournalTables,
     record: &Record,
     data: u64,
     start: Instant,
@@ -113,8 +113,8 @@ fn note(
             }
         }
         What::TimedOut { times } => row.timeouts += u64::from(times),
-        What::Missing { fragments, .. } => told.missing += u64::from(fragments),
-        What::Reassigned { .. } => told.reassigned += 1,
+        What::Missing { fragments, .. } => tables.missing += u64::from(fragments),
+        What::Reassigned { .. } => tables.reassigned += 1,
         What::Completed { outcome, .. } => {
             row.outcome = match outcome {
                 Outcome::Rejected => RowOutcome::Rejected,

@@ -35,7 +35,7 @@ impl SharedMemory {
         Ok(Self { fd, map })
     }
 
-    /// What is handed to the reader.
+    /// The descriptor that the reader receives.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -45,7 +45,7 @@ impl SharedMemory {
         self.map.size
     }
 
-    /// The memory, to write. The reader must have been told that what it was shown is void.
+    /// The memory, to write. The reader must know that its earlier content is void.
     pub fn bytes(&mut self) -> &mut [u8] {
         // SAFETY: the mapping is `size` bytes long, readable and writable, and lives as long as `self`; its seals keep
         // the file from shrinking under it. This process has no other reference into it, because `self` is borrowed

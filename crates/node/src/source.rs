@@ -38,7 +38,7 @@ pub enum SourceError {
     Format {
         /// The file.
         path: String,
-        /// What is wrong with it.
+        /// The error.
         error: ReadError,
     },
     /// The file has no event.
@@ -107,7 +107,7 @@ impl Sources {
     }
 }
 
-/// What a system's readouts serve.
+/// The fragments that the readouts of a system serve.
 #[derive(Debug, Clone)]
 pub enum Supply {
     /// The events of a file, over and over.
@@ -222,7 +222,7 @@ pub struct FragmentMemory {
     held: HashMap<L1Id, HeldFragments>,
     deleted: HashSet<L1Id>,
     deleted_in_order: VecDeque<L1Id>,
-    /// What a replay repeats, made once.
+    /// The fragments of each event of a replay, built once.
     made: HashMap<usize, HeldFragments>,
     noise: Vec<u8>,
 }
@@ -252,7 +252,7 @@ impl FragmentMemory {
         }
     }
 
-    /// Whether the detector may still deliver an event: it did not before.
+    /// True if the detector may still deliver an event: it did not before.
     pub fn awaits(&self, event: L1Id) -> bool {
         !self.held.contains_key(&event) && !self.deleted.contains(&event)
     }
@@ -277,7 +277,7 @@ impl FragmentMemory {
         Bytes::new(bytes)
     }
 
-    /// Fragments with sizes and bytes that follow from seed, event and readout alone. `size` is told the source and two
+    /// Fragments with sizes and bytes that follow from seed, event and readout alone. `size` receives the source and two
     /// numbers from the standard normal distribution, one of the event and one of the fragment's own.
     fn drawn(&self, event: L1Id, seed: u64, size: impl Fn(u32, f64, f64) -> u64) -> HeldFragments {
         let mix = |salt: u64| seed ^ event.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ salt;

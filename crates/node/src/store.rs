@@ -1,4 +1,4 @@
-//! What a data logger writes: files of whole events, in groups that are on disk before anybody hears of it.
+//! The files of a data logger: whole events, in groups that are on disk before any is acknowledged.
 //!
 //! A file is called `PROCESS-STREAM-NUMBER.data.writing` until it is finished, and loses the last part of its name
 //! then. A group is everything that came while the group before it was brought to disk (`fdatasync(2)`).
@@ -23,7 +23,7 @@ use crate::wake::Wake;
 const GROUP_BYTES_MAX: u64 = 64 << 20;
 /// How often a full disk is tried again.
 const RETRY: Duration = Duration::from_millis(250);
-/// What has to be free before a full disk counts as usable again, if no larger event was turned away.
+/// Bytes that have to be free before a full disk counts as usable again, if no larger event was turned away.
 const FREE_BYTES_MIN: u64 = 1 << 20;
 /// The end of the name of a file that is being written.
 pub const WRITING: &str = ".writing";
@@ -33,7 +33,7 @@ pub const WRITING: &str = ".writing";
 pub struct StoreConfig {
     /// The folder; it is made if it is not there.
     pub folder: PathBuf,
-    /// What files' names begin with, such as `logger-0`.
+    /// The beginning of file names, such as `logger-0`.
     pub process: String,
     /// A file of so many bytes is finished, and the next one begun.
     pub file_bytes: u64,
@@ -41,7 +41,7 @@ pub struct StoreConfig {
     pub run: u32,
 }
 
-/// What became of what was to be stored.
+/// The result of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stored {
     /// It is on disk.
@@ -181,7 +181,7 @@ impl StoreThread {
     }
 
     fn tell(&self, what: Stored) {
-        // Nobody listens any more while the logger ends.
+        // While the logger ends, the channel has no receiver.
         let _ = self.done.send(what);
     }
 
@@ -324,7 +324,7 @@ impl StoreThread {
         self.tell(Stored::Full(true));
     }
 
-    /// Whether a full disk has room again.
+    /// True if a full disk has room again.
     fn try_again(&mut self) {
         let Some(needed) = self.full else { return };
         if is_free(&self.config.folder, needed) {
@@ -346,7 +346,7 @@ fn into_io(error: WriteError) -> io::Error {
     }
 }
 
-/// Whether so many bytes can be written here, tried with a file of that size: quotas and limits count too.
+/// True if so many bytes can be written here, tried with a file of that size: quotas and limits count too.
 fn is_free(folder: &Path, bytes: u64) -> bool {
     let path = folder.join(format!(".room-{}", std::process::id()));
     let tried = File::create(&path).and_then(|mut file| {

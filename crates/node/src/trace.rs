@@ -104,12 +104,12 @@ pub enum TraceError {
         path: PathBuf,
         /// From 1.
         line: usize,
-        /// What stands there.
+        /// The text of the line.
         text: String,
     },
 }
 
-/// What the processes of a run traced, by connection and time; times count from `start_unix_us` (microseconds since 1970
+/// The traced windows of a run, by connection and time; times count from `start_unix_us` (microseconds since 1970
 /// began), and what came before is left out.
 ///
 /// # Errors

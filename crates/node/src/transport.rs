@@ -1,4 +1,4 @@
-//! From the scenario's `transport` to what this kernel's TCP is told, and what it cannot be told.
+//! Socket options from the scenario's `transport`, and the settings that this kernel does not support.
 
 use std::fs;
 use std::time::Duration as StdDuration;
@@ -19,7 +19,7 @@ const HEADERS: u64 = 40;
 const INITIAL_WINDOW_USUAL: u64 = 10;
 /// The least window that has a scale, bytes (RFC 7323 §2.2).
 const SCALED_WINDOW_MIN: u64 = 1 << 16;
-/// What takes the place of a congestion control that is not there.
+/// The substitute for a congestion control that this kernel does not have.
 const SUBSTITUTE: &str = "cubic";
 
 /// Where processes of a system run.
@@ -27,11 +27,11 @@ const SUBSTITUTE: &str = "cubic";
 pub enum Environment {
     /// On one loopback, without links or switches.
     Loopback,
-    /// On hosts, or namespaces, whose switches and kernel settings are somebody else's business.
+    /// On hosts, or namespaces, whose switches and kernel settings are set up elsewhere.
     Hosts,
 }
 
-/// What the kernel is told, and what of the scenario it cannot do.
+/// The socket options in force, and the settings of the scenario that are not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fitted {
     /// Options that this kernel accepts.
@@ -206,7 +206,7 @@ fn settings(transport: &Transport) -> Vec<String> {
     unmet
 }
 
-/// What takes a route, a switch or another kernel.
+/// Settings that need a route, a switch or another kernel.
 fn beyond_loopback(transport: &Transport) -> Vec<String> {
     let mut unmet = Vec::new();
     if transport.congestion_control == CongestionControl::M21tcp {

@@ -6,6 +6,7 @@ mod skip;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use fanin_message::SharedKey;
 use fanin_node::config::{Role, System};
 
 fn deploy() -> PathBuf {
@@ -30,7 +31,14 @@ fn block(yaml: &str, head: &str) -> String {
 
 #[test]
 fn the_system_of_the_services_is_one() {
-    let system = System::load(&deploy().join("systemd/system.toml")).unwrap();
+    let folder = folder("services");
+    std::fs::copy(deploy().join("systemd/system.toml"), folder.join("system.toml")).unwrap();
+    let refused = System::load(&folder.join("system.toml")).unwrap_err().to_string();
+    assert!(refused.contains("peers.key"), "{refused}");
+    std::fs::write(folder.join("peers.key"), SharedKey::random().unwrap().to_hex()).unwrap();
+    let system = System::load(&folder.join("system.toml")).unwrap();
+    assert!(system.key.is_some());
+    std::fs::remove_dir_all(folder).unwrap();
     assert_eq!((system.readouts.len(), system.loggers.len()), (24, 2));
     assert!(system.metrics.is_some());
 }

@@ -7,6 +7,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use common::System;
+use fanin_dataflow::Peer;
+use fanin_message::{Endpoint, Event, Options, Settings, SharedKey};
 use fanin_node::audit::{AuditScope, Finding, audit};
 use fanin_node::config::Role;
 use fanin_node::launch::{LaunchError, LiveSystem, Loopback, SystemLaunch};
@@ -115,5 +117,36 @@ fn deleted_journals_leave_events_unproven_and_the_others_proven() {
     system.work(2500);
     let finished = system.finish();
     assert!(finished.audit.unproven > 0 && finished.audit.totals.assigned > 0, "{:?}", finished.audit);
+    finished.remove();
+}
+
+/// How an attempt to connect as `collector-0` ends.
+fn attempt(address: &str, name: &str, key: Option<SharedKey>) -> String {
+    let mut endpoint = Endpoint::new(Settings { name: "collector-0".into(), ..Settings::default() }).unwrap();
+    endpoint.connect(name, address, Options { key, backoff: None, ..Options::default() });
+    let until = Instant::now() + Duration::from_secs(30);
+    loop {
+        match endpoint.poll(Some(until)).unwrap() {
+            Some(Event::Failed { reason, .. } | Event::Closed { reason, .. }) => return reason.to_string(),
+            Some(Event::Message { .. } | Event::Connected { .. }) | None => panic!("a stranger got in"),
+            Some(_) => {}
+        }
+    }
+}
+
+#[test]
+fn a_stranger_without_the_key_takes_no_event() {
+    let mut system = System::start("stranger", &[]);
+    for peer in [Peer::Supervisor, Peer::Readout(0), Peer::Logger(1)] {
+        let address = system.live.system().address(peer).unwrap().to_owned();
+        let name = fanin_node::names::name(peer);
+        let refusal = attempt(&address, &name, None);
+        assert!(refusal.contains("the caller has no key"), "{refusal}");
+        let refusal = attempt(&address, &name, Some(SharedKey::random().unwrap()));
+        assert!(refusal.contains("the peer has another key"), "{refusal}");
+    }
+    system.work(400);
+    let finished = system.finish();
+    assert_eq!(finished.count(|what| matches!(what, fanin_dataflow::What::Reassigned { .. })), 0);
     finished.remove();
 }

@@ -13,7 +13,7 @@ use crate::sys::uring::{Chunk, Done, Uring, same_generation};
 const DIRECT_BYTES_MIN: u64 = 64 << 10;
 /// Reads that have to be small, one after the other, before a connection comes to io_uring.
 pub(super) const SMALL_READS_MIN: u8 = 2;
-/// What a small read is.
+/// The size of a small read.
 const SMALL_READ_BYTES_MAX: usize = 16 << 10;
 
 /// Received bytes that are being taken apart.
@@ -86,7 +86,7 @@ impl Endpoint {
             }
         }
         if !more {
-            // Out of buffers, or told to stop: the rest is read as it comes.
+            // Out of buffers, or cancelled: the rest is read as it comes.
             if leaving || !self.come_to_uring(index) {
                 self.watch(index);
             }
@@ -245,7 +245,7 @@ impl Endpoint {
         uring.wait(timeout)
     }
 
-    /// What epoll has, where the ring said that it has something.
+    /// Takes what epoll has ready, after the ring reported that it has something.
     pub(super) fn poll_epoll_behind_uring(&mut self) -> std::io::Result<bool> {
         let ready = self.uring.as_mut().is_some_and(Uring::take_epoll_ready);
         if ready {

@@ -1,4 +1,4 @@
-//! Who is there: greetings, refusals and heartbeats.
+//! Greetings, refusals and heartbeats.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::Endpoint;
 use super::completion::SMALL_READS_MIN;
 use super::slot::{Origin, State};
 use crate::assembler::Frame;
-use crate::auth::{self, Handshake, NONCE_BYTES, ProvingSide};
+use crate::auth::{self, KeyHandshake, NONCE_BYTES, ProvingSide};
 use crate::event::{Closed, Event, Listener, Peer};
 use crate::frame::Header;
 use crate::hello::{BadHello, CHALLENGE, HEARTBEAT, HELLO, Hello, PROOF, REFUSAL};
@@ -55,7 +55,7 @@ impl Endpoint {
         let hello = Hello { heartbeat, name: self.name.to_string(), expects, nonce };
         let bytes = hello.to_bytes();
         if nonce.is_some() {
-            let handshake = Handshake { greeting: bytes.clone(), nonce: Vec::new(), is_verified: false };
+            let handshake = KeyHandshake { greeting: bytes.clone(), nonce: Vec::new(), is_verified: false };
             self.slots.at(index).handshake = Some(Box::new(handshake));
         }
         self.push_control(index, HELLO, &bytes);
@@ -158,7 +158,7 @@ impl Endpoint {
         let Ok(nonce) = auth::random() else { return self.end(index, NO_RANDOM) };
         let greeting = hello.to_bytes();
         let proof = key.prove(ProvingSide::Acceptor, &greeting, &nonce);
-        let handshake = Handshake { greeting, nonce: nonce.to_vec(), is_verified: false };
+        let handshake = KeyHandshake { greeting, nonce: nonce.to_vec(), is_verified: false };
         slot.handshake = Some(Box::new(handshake));
         self.push_control(index, CHALLENGE, &[nonce, proof].concat());
     }

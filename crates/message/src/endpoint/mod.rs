@@ -117,9 +117,9 @@ pub enum SetupError {
     Limit {
         /// The limit's name.
         limit: &'static str,
-        /// What it is.
+        /// The value.
         got: u64,
-        /// What it has to be.
+        /// The smallest value.
         needed: u64,
     },
 }
@@ -388,7 +388,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether there is no peer, not even one to be connected again.
+    /// True if there is no peer, not even one to be connected again.
     pub fn is_empty(&self) -> bool {
         self.slots.used() == 0
     }
@@ -450,7 +450,7 @@ impl Endpoint {
         }
     }
 
-    /// What the kernel's TCP knows of a peer's connection; `None` while there is none.
+    /// The kernel's `tcp_info` of a peer's connection; `None` while there is none.
     pub fn tcp_info(&self, peer: Peer) -> Option<TcpInfo> {
         TcpInfo::of(self.slots.find(peer.0)?.fd.as_ref()?).ok()
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::assembler::Partial;
-use crate::auth::Handshake;
+use crate::auth::KeyHandshake;
 use crate::counters::Counters;
 use crate::event::Listener;
 use crate::options::{Address, Options};
@@ -16,7 +16,7 @@ use crate::tls::Session;
 /// Where a connection is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// Nobody's.
+    /// Unused.
     Free,
     /// Ended for good; free as soon as the application has heard of it.
     Ended,
@@ -44,7 +44,7 @@ pub(super) enum Closing {
     HalfClosed,
 }
 
-/// By which of the kernel's interfaces a connection is carried.
+/// The kernel's interface that carries a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Carrier {
     Epoll,
@@ -79,7 +79,7 @@ pub(super) struct Slot {
     pub(super) name: Arc<str>,
     pub(super) tls: Option<Box<Session>>,
     /// Where the two sides are in proving that they have the shared key.
-    pub(super) handshake: Option<Box<Handshake>>,
+    pub(super) handshake: Option<Box<KeyHandshake>>,
     pub(super) partial: Partial,
     pub(super) outbox: Outbox,
     pub(super) counters: Counters,
@@ -101,7 +101,7 @@ pub(super) struct Slot {
     pub(super) starved: bool,
     /// A send was refused.
     pub(super) full: bool,
-    /// What the kernel is asked to report: bit 0 reading, bit 1 writing, bit 2 only once for each arrival; `None` while it
+    /// The events that the kernel reports: bit 0 reading, bit 1 writing, bit 2 only once for each arrival; `None` while it
     /// is not asked at all.
     pub(super) watch: Option<u8>,
     /// Some options have to be set again after each read.

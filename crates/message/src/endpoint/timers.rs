@@ -32,7 +32,7 @@ impl PartialOrd for Timer {
     }
 }
 
-/// What is due at a connection, and when the next thing is.
+/// Handles what is due at a connection, and returns the next deadline.
 #[derive(Debug, PartialEq, Eq)]
 enum Due {
     Nothing(Option<Instant>),
@@ -134,7 +134,7 @@ impl Endpoint {
             }
             return;
         }
-        // Where nobody but unfinished messages holds memory, and each of them waits for more, none will ever end.
+        // Where only unfinished messages hold memory, and each of them waits for more, none will ever end.
         let stuck = self.starved.iter().filter(|index| self.slots.at(**index).partial.needed() > 12).count();
         if self.pool.lent_bytes() <= self.assembler.held_bytes() && stuck >= self.assembler.unfinished() {
             let missing = |slot: &Slot| slot.partial.needed() - slot.partial.got();
@@ -154,7 +154,7 @@ impl Listening {
     pub(super) const PAUSE: Duration = Duration::from_secs(1);
 }
 
-/// What is due at a connection. The time is an argument, and so is everything else.
+/// The next deadline of a connection, from its arguments alone.
 fn due(slot: &Slot, now: Instant) -> Due {
     let timing = &slot.options.timing;
     let later = |at: Instant, end: Closed| if at <= now { Due::End(end) } else { Due::Nothing(Some(at)) };

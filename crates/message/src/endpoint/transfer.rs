@@ -141,7 +141,7 @@ impl Endpoint {
         let slot = self.slots.at(index);
         let waits = !slot.outbox.is_empty() && !slot.broken;
         if slot.tls.as_ref().is_some_and(|tls| !tls.farewell) && clean == Closed::Remote {
-            // Somebody between the two may have cut the end off.
+            // An attacker between the two may have cut the end off.
             return self.end(index, Closed::Tls("the connection ended without TLS' farewell".into()));
         }
         let reason = match slot.state {
@@ -168,7 +168,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether the kernel holds bytes of this connection that were not read.
+    /// True if the kernel holds bytes of this connection that were not read.
     pub(super) fn has_unread(&mut self, index: u32) -> bool {
         if self.uring.as_ref().is_some_and(crate::sys::uring::Uring::has_done) {
             return true;
@@ -179,7 +179,7 @@ impl Endpoint {
         matches!(recv(fd, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT), Ok((1.., _)))
     }
 
-    /// Whether a message may be sent now; its header.
+    /// True if a message may be sent now; its header.
     #[inline]
     pub(super) fn admit(
         &mut self,
@@ -325,7 +325,7 @@ impl Endpoint {
                         counters.bytes_out += bytes as u64;
                         counters.messages_out += messages;
                     }
-                    // The kernel reports when it takes more; asking again would only be told so.
+                    // The kernel reports when it takes more; another write would fail.
                     blocked = bytes < offered;
                 }
                 Err(Errno::INTR) => {}
@@ -341,7 +341,7 @@ impl Endpoint {
         blocked
     }
 
-    /// What follows from a write.
+    /// Handles the result of a write.
     fn after_write(&mut self, index: u32, blocked: bool) {
         let slot = self.slots.at(index);
         if blocked && slot.blocked.is_none() {

@@ -1,4 +1,4 @@
-//! What needs `unsafe`: socket options that no safe crate offers, and io_uring.
+//! Code that needs `unsafe`: socket options that no safe crate offers, and io_uring.
 
 pub(crate) mod sockopt;
 pub(crate) mod uring;

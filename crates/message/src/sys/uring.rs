@@ -31,13 +31,13 @@ const STRIDE: usize = BUFFER_BYTES + 64;
 const GROUP: u16 = 0;
 const PAGE: usize = 4096;
 
-/// What a request is, in the two highest bits of its number.
+/// The kind of a request, in the two highest bits of its number.
 const RECEIVE: u64 = 0;
 const SEND: u64 = 1 << 62;
 const POLL: u64 = 2 << 62;
 const CANCEL: u64 = 3 << 62;
 const KIND: u64 = 3 << 62;
-/// Bits of a generation that fit beside the kind.
+/// Bits of a generation that fit next to the kind.
 const GENERATION: u32 = (1 << 30) - 1;
 
 /// A buffer with received bytes; it is given back with [`Uring::recycle`].
@@ -153,7 +153,7 @@ impl Uring {
         Ok(uring)
     }
 
-    /// Receive from a connection until told otherwise.
+    /// Receives from a connection until cancelled.
     pub(crate) fn receive(&mut self, fd: &OwnedFd, index: u32, generation: u32) {
         let number = RECEIVE | numbered(index, generation);
         let entry = opcode::RecvMulti::new(Fd(fd.as_raw_fd()), GROUP).build().user_data(number);
@@ -205,12 +205,12 @@ impl Uring {
         self.provide(chunk.buffer);
     }
 
-    /// Whether something is done that was not asked for yet.
+    /// True if something is done that was not asked for yet.
     pub(crate) fn has_done(&self) -> bool {
         !self.done.is_empty()
     }
 
-    /// What was done, one after the other.
+    /// The next completion.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Done> {
         loop {
@@ -245,7 +245,7 @@ impl Uring {
         }
     }
 
-    /// Whether epoll has something, which is then to be taken from it.
+    /// True if epoll has something, which is then to be taken from it.
     pub(crate) fn take_epoll_ready(&mut self) -> bool {
         std::mem::take(&mut self.epoll_ready)
     }
@@ -298,7 +298,7 @@ impl Uring {
     ///
     /// # Safety
     ///
-    /// What the request refers to stays valid until it completes.
+    /// The memory of the request stays valid until it completes.
     unsafe fn push(&mut self, entry: &squeue::Entry) {
         // SAFETY: the caller's promise.
         while unsafe { self.ring.submission().push(entry) }.is_err() {
@@ -356,7 +356,7 @@ fn numbered(index: u32, generation: u32) -> u64 {
     u64::from(generation & GENERATION) << 32 | u64::from(index)
 }
 
-/// Whether a completion's generation is this one.
+/// True if a completion's generation is this one.
 pub(crate) fn same_generation(of_request: u32, of_slot: u32) -> bool {
     of_request & GENERATION == of_slot & GENERATION
 }

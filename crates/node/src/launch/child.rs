@@ -28,12 +28,12 @@ pub(super) struct ChildProcess {
     started: Instant,
     /// Quick ends in a row.
     quick_ends: u32,
-    activity: Activity,
+    activity: ChildActivity,
 }
 
 /// When the main thread of a process was last seen to run.
 #[derive(Debug, Clone, Copy)]
-struct Activity {
+struct ChildActivity {
     switches: u64,
     at: Instant,
 }
@@ -41,7 +41,7 @@ struct Activity {
 impl ChildProcess {
     /// A process that was just started.
     pub(super) fn new(role: Role, index: u16, name: String, child: Child, now: Instant) -> Self {
-        let activity = Activity { switches: 0, at: now };
+        let activity = ChildActivity { switches: 0, at: now };
         Self { role, index, name, child: Some(child), again: None, started: now, quick_ends: 0, activity }
     }
 
@@ -59,7 +59,7 @@ impl ChildProcess {
         now.saturating_duration_since(self.started)
     }
 
-    /// Whether the system goes on without it: it ended too often.
+    /// True if the system goes on without it: it ended too often.
     pub(super) fn is_given_up(&self) -> bool {
         self.quick_ends > QUICK_ENDS_MAX
     }
@@ -88,7 +88,7 @@ impl ChildProcess {
         self.again = Some(now + pause);
     }
 
-    /// Whether it is to be started again now.
+    /// True if it is to be started again now.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.child.is_none() && self.again.is_some_and(|at| at <= now)
     }
@@ -97,7 +97,7 @@ impl ChildProcess {
     pub(super) fn handle_started(&mut self, child: Child, now: Instant) {
         assert!(self.child.is_none(), "{} runs", self.name);
         (self.child, self.again, self.started) = (Some(child), None, now);
-        self.activity = Activity { switches: 0, at: now };
+        self.activity = ChildActivity { switches: 0, at: now };
     }
 
     /// It is not to be started again.
@@ -120,14 +120,14 @@ impl ChildProcess {
         }
     }
 
-    /// Whether its main thread has not run for `limit`: it is stopped, or waits for something that does not come. That
+    /// True if its main thread has not run for `limit`: it is stopped, or waits for something that does not come. That
     /// thread waits 50 ms at most by itself. A thread that waits for the disk is let be.
     pub(super) fn hangs(&mut self, now: Instant, limit: Duration) -> bool {
         let Some(pid) = self.pid() else { return false };
         let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
         let (switches, waits_for_disk) = switches(&status);
         if switches != self.activity.switches || waits_for_disk {
-            self.activity = Activity { switches, at: now };
+            self.activity = ChildActivity { switches, at: now };
         }
         now.saturating_duration_since(self.activity.at) >= limit
     }

@@ -34,7 +34,7 @@ impl FolderLock {
         }
     }
 
-    /// Whether a folder holds nothing but the file of its lock.
+    /// True if a folder holds nothing but the file of its lock.
     pub(super) fn is_alone_in(folder: &Path) -> bool {
         let Ok(entries) = std::fs::read_dir(folder) else { return true };
         entries.flatten().all(|entry| entry.file_name() == LOCK_FILE)

@@ -32,7 +32,7 @@ use child::ChildProcess;
 use cpu::cpu_seconds;
 use error::READY_MAX;
 use follow::JournalFollower;
-use prepare::{OURS, absolute, prepare};
+use prepare::{KEY_FILE, OURS, absolute, prepare, write_key};
 
 pub use cpu::ended_cpu_seconds;
 pub use error::{LaunchError, PROCESSES_MAX};
@@ -103,7 +103,9 @@ impl<P: Placement> LiveSystem<P> {
         let data = launch.data.map_or_else(String::new, |data| {
             format!("data = {}\n", toml::Value::String(data.to_string_lossy().into_owned()))
         });
-        std::fs::write(&system_file, format!("{OURS}{data}{text}")).map_err(io(&system_file))?;
+        write_key(&folder.join(KEY_FILE)).map_err(io(&folder.join(KEY_FILE)))?;
+        let key = format!("key = \"{KEY_FILE}\"\n");
+        std::fs::write(&system_file, format!("{OURS}{key}{data}{text}")).map_err(io(&system_file))?;
         let mut metrics = BTreeMap::new();
         let roles = [
             (Role::Logger, loggers.len() as u64),
@@ -374,7 +376,7 @@ impl<P: Placement> LiveSystem<P> {
         self.follower.poll();
     }
 
-    /// Lets the supervisor finish all events. One that dies before it has done so is started again: nobody else knows
+    /// Lets the supervisor finish all events. One that dies before it has done so is started again: only it knows
     /// which events are left.
     fn stop_supervisor(&mut self, limit: Duration) {
         let Some(place) = self.children.iter().position(|one| one.role == Role::Supervisor) else { return };

@@ -9,7 +9,7 @@ use super::error::{LaunchError, PROCESSES_MAX};
 /// How a system is started.
 #[derive(Debug)]
 pub struct SystemLaunch<'a> {
-    /// What it is.
+    /// The value.
     pub loaded: &'a Loaded,
     /// A folder for its files. An earlier run's is moved aside to `FOLDER.1`, `FOLDER.2`, … if it holds stored events, and
     /// emptied otherwise; that of a run that still works is refused.
@@ -22,14 +22,14 @@ pub struct SystemLaunch<'a> {
     pub data: Option<&'a Path>,
     /// The `fanin` program.
     pub program: &'a Path,
-    /// Whether processes that die are started again.
+    /// True if processes that die are started again.
     pub restart: bool,
     /// Serve the metrics of every process, each at a free port of 127.0.0.1.
     pub metrics: bool,
 }
 
 impl SystemLaunch<'_> {
-    /// Whether this system can run at all; nothing is made.
+    /// True if this system can run at all; nothing is made.
     ///
     /// # Errors
     /// If the scenario, its data or the number of its processes do not allow it.

@@ -1,7 +1,11 @@
-//! What a system needs before its processes start: a folder, and a scenario that is found from there.
+//! The preparations of a system before its processes start: a folder, and a scenario that is found from there.
 
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use fanin_message::SharedKey;
 use fanin_scenario::SizeModel;
 
 use super::error::LaunchError;
@@ -10,6 +14,16 @@ use super::options::SystemLaunch;
 
 /// The first line of the file that marks a folder as one of this module's.
 pub(super) const OURS: &str = "# Made by `fanin run`; a later run into this folder moves it aside.\n";
+
+/// The key that the processes of one run share.
+pub(super) const KEY_FILE: &str = "peers.key";
+
+/// Writes a new key that only this user can read.
+pub(super) fn write_key(path: &Path) -> io::Result<()> {
+    let key = SharedKey::random()?;
+    let mut file = File::options().create_new(true).write(true).mode(0o600).open(path)?;
+    file.write_all(format!("{}\n", key.to_hex()).as_bytes())
+}
 
 /// How that line begins, whatever the version that wrote it.
 const OURS_BEGINS: &str = "# Made by `fanin run`";
@@ -82,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_beside_a_scenario_are_found_from_elsewhere() {
+    fn files_next_to_a_scenario_are_found_from_elsewhere() {
         let folder = std::env::temp_dir().join(format!("fanin-launch-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("choose.py"), "").unwrap();

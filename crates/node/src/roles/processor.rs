@@ -42,7 +42,7 @@ pub fn end_with_parent() -> Result<(), ProcessError> {
     }
 }
 
-/// Whether the command in `live.processor`, if there is one, can be run at all: a name that is misspelt would otherwise
+/// True if the command in `live.processor`, if there is one, can be run at all: a name that is misspelt would otherwise
 /// be tried again and again. Relative paths start at the scenario's folder.
 ///
 /// # Errors
@@ -105,7 +105,7 @@ fn decide(event: &ProcessorEvent<'_>, steps: &[fanin_dataflow::Step], seed: u64)
     let began = std::time::Instant::now();
     if let Some(fragment) = event.fragments().find(|fragment| !fragment.is_sound()) {
         tracing::error!(event = event.l1_id.0, source = fragment.source, "a fragment is corrupted");
-        // Nobody decides about such an event: it goes to the debug stream.
+        // No unit decides about such an event: it goes to the debug stream.
         std::process::exit(1);
     }
     let mut random = Random::new(seed ^ event.l1_id.0.rotate_left(20) ^ u64::from(event.step));
@@ -125,7 +125,7 @@ fn decide(event: &ProcessorEvent<'_>, steps: &[fanin_dataflow::Step], seed: u64)
 mod tests {
     use super::*;
 
-    fn told(processor: &str, folder: &str) -> Result<(), String> {
+    fn checked(processor: &str, folder: &str) -> Result<(), String> {
         let sets = [format!("live.processor={processor}")];
         let loaded = fanin_scenario::load("replay", &sets).unwrap_or_else(|errors| panic!("{errors}"));
         check(&loaded.scenario, Path::new(folder)).map_err(|error| error.to_string())
@@ -133,14 +133,14 @@ mod tests {
 
     #[test]
     fn a_command_that_cannot_run_is_named_before_anything_runs() {
-        assert_eq!(told("[]", ""), Ok(()));
-        assert_eq!(told(r#"["sh", "-c", "true"]"#, ""), Ok(()));
-        assert_eq!(told(r#"["/bin/sh"]"#, "elsewhere"), Ok(()));
-        let text = told(r#"["phyton3", "choose.py"]"#, "").unwrap_err();
+        assert_eq!(checked("[]", ""), Ok(()));
+        assert_eq!(checked(r#"["sh", "-c", "true"]"#, ""), Ok(()));
+        assert_eq!(checked(r#"["/bin/sh"]"#, "elsewhere"), Ok(()));
+        let text = checked(r#"["phyton3", "choose.py"]"#, "").unwrap_err();
         assert!(text.contains("begins with \"phyton3\", and PATH has no such program"), "{text}");
-        let text = told(r#"["./choose"]"#, "/tmp").unwrap_err();
+        let text = checked(r#"["./choose"]"#, "/tmp").unwrap_err();
         assert!(text.contains("\"./choose\", and there is no program there"), "{text}");
-        let text = told(r#"["sh", "no such.py"]"#, "").unwrap_err();
+        let text = checked(r#"["sh", "no such.py"]"#, "").unwrap_err();
         assert!(text.contains("names \"no such.py\", and there is no such file in ."), "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! From a scenario to what the state machines are told.
+//! The configurations of the state machines, from a scenario.
 
 use fanin_dataflow::{
     ClearConfig, CollectorConfig, LoggerConfig, ReadoutConfig, SupervisorConfig, UnitModel, WriteModel,
@@ -13,10 +13,10 @@ fn small(key: &'static str, number: u64) -> Result<u16, ProcessError> {
     u16::try_from(number).map_err(|_| ProcessError::Number { key, got: number, max: u64::from(u16::MAX) })
 }
 
-/// Whether a scenario is one that processes can run.
+/// True if a scenario is one that processes can run.
 ///
 /// # Errors
-/// What they do not do.
+/// The setting that processes do not support.
 pub fn check(scenario: &Scenario) -> Result<(), ProcessError> {
     let unsupported = |text: &str| Err(ProcessError::Unsupported(text.to_owned()));
     match scenario.workload.kind {
@@ -45,7 +45,7 @@ pub fn check(scenario: &Scenario) -> Result<(), ProcessError> {
     Ok(())
 }
 
-/// What the supervisor is told. `resumed` is the time at which it takes up the work of an earlier life.
+/// The configuration of the supervisor. `resumed` is the time at which it takes up the work of an earlier life.
 ///
 /// # Errors
 /// If a number is too large.
@@ -77,7 +77,7 @@ pub fn supervisor(
     })
 }
 
-/// What a readout is told.
+/// The configuration of a readout.
 pub fn readout(scenario: &Scenario, place: u16) -> ReadoutConfig {
     ReadoutConfig {
         response_delay: machines::delay(scenario.readout.response_delay, scenario.readout.response_delay_sd),
@@ -87,7 +87,7 @@ pub fn readout(scenario: &Scenario, place: u16) -> ReadoutConfig {
     }
 }
 
-/// What a collector is told; `fragments` is how many each readout serves.
+/// The configuration of a collector; `fragments` is how many each readout serves.
 ///
 /// # Errors
 /// If a number is too large.
@@ -130,7 +130,7 @@ pub fn collector(
     })
 }
 
-/// What a logger is told.
+/// The configuration of a logger.
 pub fn logger(scenario: &Scenario) -> LoggerConfig {
     LoggerConfig {
         write: WriteModel::External,

@@ -33,7 +33,7 @@ impl PeerAccount {
     }
 }
 
-/// What a process counts.
+/// The counters of a process' connections, written to its file.
 #[derive(Debug)]
 pub struct Accounts {
     path: PathBuf,
@@ -75,7 +75,7 @@ impl Accounts {
         self.shared = shared;
     }
 
-    /// Whether it is time to ask the kernel again.
+    /// True if it is time to ask the kernel again.
     pub fn is_due(&self, now: Instant) -> bool {
         self.asked.is_none_or(|at| now.saturating_duration_since(at) >= EVERY)
     }

@@ -16,7 +16,7 @@ use crate::flows::Numbers;
 use crate::names::peer;
 use crate::transport::Fitted;
 
-/// What the processes of a run counted.
+/// TCP's counters of all processes of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counted {
     /// A row for each direction of each connection that carried data; several connections between the same two processes
@@ -26,7 +26,7 @@ pub struct Counted {
     pub delivered_ce: u64,
     /// Lives of processes that were cut short: what they counted in their last second is not in the rows.
     pub cut: u64,
-    /// What sharing out receivers' windows came to: the most of any, and all late answers; `None` where none did.
+    /// Counters of shared receiver windows: the most of any, and all late answers; `None` where none did.
     pub shared: Option<ShareCounters>,
 }
 
@@ -48,7 +48,7 @@ pub enum CountedError {
         path: PathBuf,
         /// From 1.
         line: usize,
-        /// What stands there.
+        /// The text of the line.
         text: String,
     },
 }
@@ -141,7 +141,7 @@ impl Counted {
         (!self.rows.is_empty()).then(|| fanin_report::tcp(&self.rows))
     }
 
-    /// Puts what was counted, and what TCP was told, into a summary: `tcp`, `transport` and the technique's own key.
+    /// Puts the counters and the socket options into a summary: `tcp`, `transport` and the technique's own key.
     pub fn fill(&self, summary: &mut Summary, fitted: &Fitted) {
         summary.tcp = self.summary();
         let socket = &fitted.socket;

@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_survive_connections_and_lives_and_a_cut_is_told() {
+    fn counts_survive_connections_and_lives_and_a_cut_is_counted() {
         let folder = std::env::temp_dir().join(format!("fanin-tcp-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let mut first = Accounts::open(&folder, "readout-3").unwrap();

@@ -18,7 +18,7 @@ pub enum ProcessorError {
     Connect {
         /// Where it should listen.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
     /// The connection failed.
@@ -49,7 +49,7 @@ impl<'a> ProcessorEvent<'a> {
         self.count
     }
 
-    /// Whether none was.
+    /// True if none was.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }

@@ -39,7 +39,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(2);
 /// Makes the command that starts the process of a unit.
 pub type Launcher = Arc<dyn Fn(u16) -> Command + Send + Sync>;
 
-/// What units did.
+/// An event of a processing unit.
 #[derive(Debug)]
 pub enum Happening {
     /// One is ready for work.
@@ -69,7 +69,7 @@ pub enum Happening {
         unit: u16,
         /// Its event.
         event: L1Id,
-        /// What it decided.
+        /// The decision.
         decision: Decision,
     },
 }
@@ -80,7 +80,7 @@ struct UnitJob {
     data: Data,
 }
 
-/// What the collector's thread and a unit's thread share.
+/// The state that the collector's thread and a unit's thread share.
 struct Desk {
     jobs: Mutex<VecDeque<UnitJob>>,
     connected: Mutex<Option<UnixStream>>,
@@ -115,7 +115,7 @@ impl UnitServer {
     /// # Errors
     /// If the socket or the threads cannot be made.
     pub fn start(path: &Path, units: u16, launcher: Option<&Launcher>, wake: &Wake) -> io::Result<Self> {
-        // Of an earlier life; two collectors of one number are told apart by their ports long before this.
+        // Of an earlier life; two collectors of one number cannot both have come this far.
         let _ = std::fs::remove_file(path);
         let listener = UnixListener::bind(path)?;
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
@@ -192,7 +192,11 @@ fn accept(listener: &UnixListener, desks: &[Desk], stopping: &AtomicBool) {
         let _ = stream.set_read_timeout(Some(HELLO_TIMEOUT));
         let Ok(Some((frame, _))) = protocol::receive(&mut stream) else { continue };
         if (frame.kind, frame.small) != (HELLO, VERSION) {
-            tracing::warn!(kind = frame.kind, version = frame.small, "a unit that speaks another language");
+            tracing::warn!(
+                kind = frame.kind,
+                version = frame.small,
+                "rejected a unit: unknown greeting or version"
+            );
             continue;
         }
         let free = |desk: &&Desk| lock(&desk.process).is_none() && lock(&desk.connected).is_none();
@@ -201,7 +205,11 @@ fn accept(listener: &UnixListener, desks: &[Desk], stopping: &AtomicBool) {
             unit => usize::try_from(unit).ok().and_then(|unit| desks.get(unit)),
         };
         let Some(desk) = desk else {
-            tracing::warn!(unit = frame.first, pid = frame.second, "a unit that nobody waits for");
+            tracing::warn!(
+                unit = frame.first,
+                pid = frame.second,
+                "rejected a unit: no unit of this number is expected"
+            );
             continue;
         };
         let _ = stream.set_read_timeout(None);
@@ -229,7 +237,7 @@ impl UnitThread {
     }
 
     fn tell(&self, happening: Happening) {
-        // Nobody listens any more when the collector ends.
+        // When the collector ends, the channel has no receiver.
         let _ = self.happenings.send(happening);
         (self.wake)();
     }

@@ -38,7 +38,7 @@ impl Backlog {
         self.queues.is_empty()
     }
 
-    /// Whether messages wait for a peer: a further one has to queue behind them.
+    /// True if messages wait for a peer: a further one has to queue behind them.
     pub(super) fn has(&self, peer: Peer) -> bool {
         self.queues.contains_key(&peer)
     }

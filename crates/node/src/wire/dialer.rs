@@ -34,7 +34,7 @@ impl Dialer {
         }
     }
 
-    /// Whether this process makes the connection to a peer, rather than the peer.
+    /// True if this process makes the connection to a peer, rather than the peer.
     pub(super) fn connects_to(&self, peer: Peer) -> bool {
         match self.me {
             Peer::Supervisor | Peer::Logger(_) => false,

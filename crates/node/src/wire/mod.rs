@@ -44,7 +44,7 @@ const RECEIVE_BYTES_MAX: u64 = 2 << 30;
 /// an event.
 const HELD_TURN: Duration = Duration::from_millis(1);
 
-/// What the connections of a process bring.
+/// An input from the connections of a process.
 #[derive(Debug)]
 pub enum WireInput {
     /// A connection to a peer was made.
@@ -59,7 +59,7 @@ pub enum WireInput {
     Woken,
 }
 
-/// What was sent and received.
+/// Counters of messages and bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WireCounters {
     /// Messages sent.
@@ -116,7 +116,8 @@ impl PeerConnections {
             tracing::warn!(%reason, "not in force");
         }
         let tls = system.tls(&name(me)).map_err(Box::new)?;
-        let options = Options { timing, tls, socket: fitted.socket, ..Options::default() };
+        let key = system.key.clone();
+        let options = Options { timing, tls, key, socket: fitted.socket, ..Options::default() };
         let is_collector = matches!(me, Peer::Collector(_));
         let mut wire = Self {
             endpoint: Endpoint::new(Settings { name: name(me), limits, ..Settings::default() })?,
@@ -160,7 +161,7 @@ impl PeerConnections {
         self.endpoint.waker()
     }
 
-    /// Whether there is a connection to a peer.
+    /// True if there is a connection to a peer.
     pub fn is_connected(&self, peer: Peer) -> bool {
         self.table.of(peer).is_some()
     }

@@ -1,4 +1,4 @@
-//! What the kernel's TCP tells about the connections of a process: counters, time-outs, windows.
+//! The kernel's view of the connections of a process: counters, time-outs, windows.
 
 use std::time::{Duration, Instant};
 
@@ -93,7 +93,7 @@ impl TcpObserver {
         self.unacknowledged.handle_sent(peer, now, event, bytes);
     }
 
-    /// Asks about the connections whose time has come.
+    /// Asks about the connections that are due.
     pub(super) fn look(&mut self, endpoint: &Endpoint, table: &ConnectionTable, now: Instant) {
         for peer in self.unacknowledged.due(now) {
             if let Some(connection) = table.of(peer) {

@@ -21,7 +21,7 @@ pub(super) struct WindowSharing {
 pub(super) struct AdmittedRequest {
     pub(super) readout: u16,
     pub(super) message: QueuedMessage,
-    /// The readout has to be told of a smaller window before it reads the request.
+    /// The readout must learn of a smaller window before it reads the request.
     pub(super) window_shrinks: bool,
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use fanin_dataflow::Peer;
 use fanin_message::Peer as Connection;
 
-/// Who is connected, and by which connection.
+/// The current connection of each peer.
 ///
 /// A peer has at most one current connection. An older one that a younger one of the same name replaced keeps its
 /// descriptor until the endpoint reports its end, and is not current any more.
@@ -18,11 +18,11 @@ pub(super) struct ConnectionTable {
     open: HashMap<usize, Peer>,
 }
 
-/// What [`ConnectionTable::remove`] knew about a connection that ended.
+/// The answer of [`ConnectionTable::remove`] about a connection that ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RemovedConnection {
     pub(super) peer: Peer,
-    /// Whether no younger connection had replaced it.
+    /// True if no younger connection had replaced it.
     pub(super) was_current: bool,
 }
 

@@ -16,10 +16,10 @@ const LOOK_MIN: Duration = Duration::from_millis(4);
 /// And no less often, where something waits.
 const LOOK_MAX: Duration = Duration::from_millis(250);
 
-/// What waits on the connections of a process, and whom time-outs have held up.
+/// Unacknowledged messages by connection, and the events that time-outs held up.
 #[derive(Debug, Default)]
 pub(crate) struct Unacknowledged {
-    connections: HashMap<Peer, Connection>,
+    connections: HashMap<Peer, WatchedConnection>,
     /// Connections on which something waits.
     waiting: usize,
     /// No connection is to be looked at before.
@@ -29,7 +29,7 @@ pub(crate) struct Unacknowledged {
 }
 
 #[derive(Debug, Default)]
-struct Connection {
+struct WatchedConnection {
     /// Bytes of messages that the connection was given.
     given: u64,
     /// Messages of events that wait: where each ends among these bytes.
@@ -44,7 +44,7 @@ struct Connection {
 impl Unacknowledged {
     /// A connection stands. What it took to make it holds no event up.
     pub(crate) fn handle_connected(&mut self, peer: Peer, now: Instant, info: Option<&TcpInfo>) {
-        let mut connection = Connection { every: LOOK_MAX, ..Connection::default() };
+        let mut connection = WatchedConnection { every: LOOK_MAX, ..WatchedConnection::default() };
         if let Some(info) = info {
             connection.update(now, info);
         }
@@ -67,12 +67,12 @@ impl Unacknowledged {
         connection.messages.push_back((event, connection.given));
     }
 
-    /// Whether messages of events wait on a connection, as far as is known.
+    /// True if messages of events wait on a connection, as far as is known.
     pub(crate) fn waits(&self, peer: Peer) -> bool {
         self.connections.get(&peer).is_some_and(|connection| !connection.messages.is_empty())
     }
 
-    /// What the kernel says of a connection; `outbox` bytes wait before it gets them.
+    /// Takes the kernel's counters of a connection; `outbox` bytes wait before it gets them.
     pub(crate) fn handle_look(&mut self, peer: Peer, now: Instant, info: &TcpInfo, outbox: u64) {
         let Some(connection) = self.connections.get_mut(&peer) else { return };
         let had_some = !connection.messages.is_empty();
@@ -94,7 +94,7 @@ impl Unacknowledged {
         }
     }
 
-    /// When [`Self::due`] may have somebody.
+    /// When [`Self::due`] may return a peer.
     pub(crate) fn next_look(&self) -> Option<Instant> {
         self.next.filter(|_| self.waiting > 0)
     }
@@ -122,7 +122,7 @@ impl Unacknowledged {
     }
 }
 
-impl Connection {
+impl WatchedConnection {
     /// Lays time-outs since the last look to all events that were waiting then; one with several messages suffers once.
     fn blame(&self, info: &TcpInfo, found: &mut VecDeque<(L1Id, u32)>) {
         let more = info.timeouts.unwrap_or_default().saturating_sub(self.timeouts);
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn who_waits_is_held_up_and_who_was_acknowledged_is_not() {
         let (mut all, now) = (Unacknowledged::default(), Instant::now());
-        // Two time-outs of the handshake are nobody's.
+        // Two time-outs of the handshake belong to no event.
         all.handle_connected(READOUT, now, Some(&info(2, 0)));
         assert_eq!((all.waits(READOUT), all.next_look()), (false, None));
         all.handle_sent(READOUT, now, None, 500);
@@ -168,7 +168,7 @@ mod tests {
         all.handle_sent(READOUT, now, Some(L1Id(1)), 1000);
         assert_eq!(all.next_look(), Some(now + Duration::from_millis(20)));
         assert!(all.due(now).is_empty());
-        // All of it is on its way, and what came before is not told from it.
+        // All of it is on its way, and is not distinct from what came before.
         all.handle_look(READOUT, now, &info(2, 1500), 0);
         all.handle_sent(READOUT, now, Some(L1Id(2)), 1000);
         let later = now + Duration::from_millis(20);
@@ -184,7 +184,7 @@ mod tests {
         all.handle_look(READOUT, later, &info(5, 0), 0);
         assert_eq!((all.waits(READOUT), all.next_look()), (false, None));
         all.handle_look(READOUT, later, &info(6, 0), 0);
-        assert_eq!(found(&mut all), [], "nobody waited");
+        assert_eq!(found(&mut all), [], "no message waited");
     }
 
     #[test]

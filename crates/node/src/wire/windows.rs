@@ -11,7 +11,7 @@ use std::time::Instant;
 use fanin_dataflow::WindowShares;
 use fanin_scenario::{CongestionControl, Scenario};
 
-/// What a collector has allowed its readouts.
+/// The windows that a collector offers to its readouts.
 #[derive(Debug)]
 pub(crate) struct Windows {
     pub(crate) shares: WindowShares,
@@ -25,13 +25,13 @@ pub(crate) struct Windows {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct ReadoutWindow {
-    /// What its readout may have, bytes.
+    /// The readout's share, bytes.
     share: u64,
-    /// What the kernel offers it, bytes.
+    /// The window that the kernel offers, bytes.
     clamp: u64,
     /// The most that it may still believe to be offered, bytes.
     believed: u64,
-    /// What came on its connection.
+    /// Bytes received on its connection.
     received: u64,
     /// The end of what it was ever allowed to send.
     edge: u64,
@@ -40,7 +40,7 @@ struct ReadoutWindow {
 }
 
 impl ReadoutWindow {
-    /// What may be on its way.
+    /// Bytes that may be in flight.
     const fn open(&self) -> u64 {
         if self.asked > 0 { self.edge.saturating_sub(self.received) } else { 0 }
     }
@@ -93,7 +93,7 @@ impl Windows {
         self.shares.open(self.now(), readout.into());
     }
 
-    /// So many bytes came on a connection in all.
+    /// The total of bytes received on a connection.
     pub(crate) fn handle_received(&mut self, readout: u16, bytes: u64) {
         if let Some(window) = self.readouts.get_mut(&readout) {
             window.received = bytes.max(window.received);
@@ -118,7 +118,7 @@ impl Windows {
         self.global.saturating_sub(self.readouts.values().map(ReadoutWindow::open).sum())
     }
 
-    /// Whether a request may go to a readout now. It then counts as sent.
+    /// True if a request may go to a readout now. It then counts as sent.
     pub(crate) fn admit(&mut self, readout: u16) -> bool {
         let room = self.room();
         // Where nothing is under way, something must be.
@@ -166,7 +166,7 @@ impl Windows {
         }
     }
 
-    /// Whether a request that is about to be sent brings a smaller window than its readout may believe in. TCP heeds that
+    /// True if a request that is about to be sent brings a smaller window than its readout may believe in. TCP heeds that
     /// only with a new offset (RFC 9293 §3.10.7.4, SND.WL1), so that something has to be sent before.
     pub(crate) fn shrinks(&mut self, readout: u16) -> bool {
         let Some(window) = self.readouts.get_mut(&readout) else { return false };
@@ -187,16 +187,16 @@ mod tests {
         Windows::of(&scenario).unwrap()
     }
 
-    /// What each sender of a toy network may have on its way never adds up to more than the window.
+    /// The bytes in flight of all senders of a toy network never exceed the window.
     #[test]
     fn what_may_be_on_its_way_fits_whatever_is_asked_when() {
         let (segments, readouts) = (20_u64, 12_u16);
         let mut windows = windows(segments as u32);
         let segment = windows.segment;
         (0..readouts).for_each(|readout| windows.handle_connected(readout));
-        // Of each readout: bytes it owes, bytes sent, the edge that it was told; each answer has 30 segments.
+        // Of each readout: bytes it owes, bytes sent, the edge that it was known; each answer has 30 segments.
         let mut owed = vec![0_u64; readouts.into()];
-        let (mut sent, mut told) = (owed.clone(), vec![0_u64; readouts.into()]);
+        let (mut sent, mut known) = (owed.clone(), vec![0_u64; readouts.into()]);
         let (mut waiting, mut answered, mut most) = (Vec::new(), 0, 0);
         let mut state = 1_u64;
         for step in 0..40_000_u64 {
@@ -221,9 +221,9 @@ mod tests {
             }
             for readout in 0..readouts {
                 let place = usize::from(readout);
-                told[place] = told[place].max(sent[place] + windows.readouts[&readout].clamp);
+                known[place] = known[place].max(sent[place] + windows.readouts[&readout].clamp);
             }
-            // Somebody sends all it may, and half of that arrives.
+            // One sender sends all it may, and half of that arrives.
             let place = usize::from(one);
             let burst = owed[place].min(windows.readouts[&one].edge.saturating_sub(sent[place]));
             let on_its_way: u64 =

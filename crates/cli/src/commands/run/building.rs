@@ -10,7 +10,7 @@ use fanin_node::config::Role;
 use fanin_node::flows::Numbers;
 use fanin_node::ideal::{self, LoopbackRate};
 use fanin_node::launch::{LiveSystem, Loopback, Placement, SystemLaunch, ended_cpu_seconds, processes};
-use fanin_node::result::told;
+use fanin_node::result::read_tables;
 use fanin_node::tcp::counted;
 use fanin_node::trace::windows;
 use fanin_node::transport::{self, Environment, Fitted};
@@ -114,12 +114,12 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     }
     // What the system did to the events matters more than what could not be written about it.
     ended.judge(stop, audited)?;
-    let told = written?;
-    ended.judge_fragments(&told)?;
-    told.invalid.map_or(Ok(()), |reason| Err(Failure::Bottleneck { reason }))
+    let reported = written?;
+    ended.judge_fragments(&reported)?;
+    reported.invalid.map_or(Ok(()), |reason| Err(Failure::Bottleneck { reason }))
 }
 
-/// What the kernel was told, and what it took to run.
+/// The socket options in force, and the cost of the run.
 struct Fit<'a> {
     fitted: &'a Fitted,
     loop_rate: Option<LoopbackRate>,
@@ -150,16 +150,16 @@ fn report(
     let counted = counted(&folder, &Numbers::of(&loaded.scenario))?;
     let hosts = loaded.scenario.collectors.hosts_per_rack;
     let racks: Vec<u32> = (0..loaded.scenario.collectors_total() as u32).map(|n| n / hosts).collect();
-    let mut told = told(&folder, &racks)?;
+    let mut tables = read_tables(&folder, &racks)?;
     // Without its switches the network has no figures; the events have theirs.
-    let (mut observed, switch_failure) = match watch.map(|watch| watch.finish(told.start_unix_us)) {
+    let (mut observed, switch_failure) = match watch.map(|watch| watch.finish(tables.start_unix_us)) {
         Some(Ok(observed)) => (Some(observed), None),
         Some(Err(error)) => (None, Some(error)),
         None => (None, None),
     };
     let queues = observed.as_mut().map_or_else(Vec::new, |observed| std::mem::take(&mut observed.queues));
-    let (events, flows) = (std::mem::take(&mut told.rows), counted.rows.clone());
-    let windows = windows(&folder, told.start_unix_us)?;
+    let (events, flows) = (std::mem::take(&mut tables.rows), counted.rows.clone());
+    let windows = windows(&folder, tables.start_unix_us)?;
     let mut records = Records { events, queues, flows, windows, ..Records::default() };
     if let Some(carried) = &job.carried {
         carried.rescale(&mut records);
@@ -183,8 +183,8 @@ fn report(
         network::fill_techniques(&mut summary, bench);
     }
     let mut text = summary::text(&summary);
-    if told.missing > 0 || told.reassigned > 0 {
-        let (missing, reassigned) = (told.missing, told.reassigned);
+    if tables.missing > 0 || tables.reassigned > 0 {
+        let (missing, reassigned) = (tables.missing, tables.reassigned);
         text += &format!("{:<18}{missing} fragments missing, {reassigned} events assigned again\n", "faults");
     }
     text += &(counted.notes(fitted) + &unrecorded(job) + &captured);
@@ -197,7 +197,7 @@ fn report(
     if let Some(error) = switch_failure {
         return Err(error.into());
     }
-    Ok(Reported { missing: told.missing, invalid })
+    Ok(Reported { missing: tables.missing, invalid })
 }
 
 /// How the processes ended, and what was seen of them before.

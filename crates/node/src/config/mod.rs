@@ -1,73 +1,26 @@
-//! What a process of the live system is told: the scenario, and who is where.
+//! The file of a live system: its scenario, and the host and port of each process.
+
+mod error;
+mod role;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use fanin_dataflow::Peer;
-use fanin_message::{Tls, TlsError};
+use fanin_message::{SharedKey, Tls};
 use fanin_scenario::{Loaded, Scenario};
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
+pub use error::ConfigError;
+pub use role::{Role, UnknownRole};
+
 /// Systems of more processes than this are not described by one file.
 const HOSTS_MAX: usize = 100_000;
 
-/// What is said to an address without a port.
+/// The remedy for an address without a port.
 const PORT_HELP: &str = "write host:port, with a port from 1 to 65535";
-
-/// What a process does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Role {
-    /// Assigns events to processing units.
-    Supervisor,
-    /// Holds fragments.
-    Readout,
-    /// Builds events.
-    Collector,
-    /// Decides about events, for the collector on its host.
-    Processor,
-    /// Stores events.
-    Logger,
-}
-
-impl Role {
-    /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Supervisor, Self::Readout, Self::Collector, Self::Processor, Self::Logger];
-
-    /// The name in commands, files and metrics.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Supervisor => "supervisor",
-            Self::Readout => "readout",
-            Self::Collector => "collector",
-            Self::Processor => "processor",
-            Self::Logger => "logger",
-        }
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.name())
-    }
-}
-
-impl FromStr for Role {
-    type Err = UnknownRole;
-
-    fn from_str(text: &str) -> Result<Self, UnknownRole> {
-        Self::ALL.into_iter().find(|role| role.name() == text).ok_or(UnknownRole)
-    }
-}
-
-/// A word that is no role.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a role; one of supervisor, readout, collector, processor, logger is needed")]
-pub struct UnknownRole;
 
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -92,6 +45,11 @@ struct SystemFile {
     data: Option<PathBuf>,
     #[serde(default)]
     run: u32,
+    /// Allowed here, and read by [`Authentication`].
+    #[serde(rename = "key")]
+    _key: Option<PathBuf>,
+    #[serde(default, rename = "insecure")]
+    _insecure: bool,
     hosts: Hosts,
     tls: Option<TlsFiles>,
     #[serde(default)]
@@ -110,11 +68,11 @@ struct Hosts {
     supervisor: Spanned<String>,
     readouts: Spanned<Vec<String>>,
     collectors: Spanned<Vec<String>>,
-    #[serde(default = "nobody")]
+    #[serde(default = "no_hosts")]
     loggers: Spanned<Vec<String>>,
 }
 
-fn nobody() -> Spanned<Vec<String>> {
+fn no_hosts() -> Spanned<Vec<String>> {
     Spanned::new(0..0, Vec::new())
 }
 
@@ -148,7 +106,7 @@ struct LogSection {
 pub struct System {
     /// The file that says all this.
     pub path: PathBuf,
-    /// What the system is.
+    /// The scenario, with the places of its settings.
     pub loaded: Loaded,
     /// Where a relative file of the scenario is sought.
     pub scenario_folder: PathBuf,
@@ -166,6 +124,8 @@ pub struct System {
     pub collectors: Vec<String>,
     /// Host and port of each logger.
     pub loggers: Vec<String>,
+    /// The key that all processes share; peers without it are refused.
+    pub key: Option<SharedKey>,
     /// How connections are encrypted, if they are.
     pub tls: Option<TlsFiles>,
     /// Where each process serves its metrics; nowhere unless given.
@@ -176,72 +136,46 @@ pub struct System {
     pub log_level: tracing::Level,
 }
 
-/// Why a file describes no system.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// The system does not give it.
-    #[error("cannot read {}: {error}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        error: std::io::Error,
-    },
-    /// It is no TOML, or has a key that nothing reads; the text says where.
-    #[error("{}: {text}", path.display())]
-    Syntax {
-        /// The file.
-        path: PathBuf,
-        /// Line, caret and reason.
-        text: String,
-    },
-    /// A value cannot be.
-    #[error("{}:{line}:{column}: {message}\n  | {text}\n  = help: {help}", path.display())]
-    Value {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// The column, from 1.
-        column: usize,
-        /// The line itself.
-        text: String,
-        /// What is wrong.
-        message: String,
-        /// What would be right.
-        help: String,
-    },
-    /// The files for encryption are not what they should be.
-    #[error("[tls] of {process} ({files}): {error}")]
-    Tls {
-        /// Whose.
-        process: String,
-        /// Which.
-        files: String,
-        /// What is wrong.
-        error: TlsError,
-    },
-    /// The scenario that it names is wrong, or what it sets in it.
-    #[error("{}: its scenario, or what `set` changes in it:\n{errors}", path.display())]
-    Scenario {
-        /// The file.
-        path: PathBuf,
-        /// Every problem, with its line and a caret.
-        errors: fanin_scenario::Errors,
-    },
+/// The part of the file that says how peers prove who they are.
+#[derive(Debug, Deserialize)]
+struct Authentication {
+    key: Option<PathBuf>,
+    #[serde(default)]
+    insecure: bool,
+}
+
+fn read_key(path: &Path) -> Result<SharedKey, ConfigError> {
+    let text =
+        std::fs::read_to_string(path).map_err(|error| ConfigError::Read { path: path.to_owned(), error })?;
+    SharedKey::from_hex(&text).map_err(|error| ConfigError::Key { path: path.to_owned(), error })
 }
 
 impl System {
     /// Reads a system's file, and the scenario that it names.
     ///
     /// # Errors
-    /// What is wrong with them, and where.
+    /// The first error, and its place.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         let read = |error| ConfigError::Read { path: path.to_owned(), error };
         let text = std::fs::read_to_string(path).map_err(read)?;
-        Self::parse(path, &text)
+        let mut system = Self::parse(path, &text)?;
+        let authentication: Authentication = toml::from_str(&text)
+            .map_err(|error| ConfigError::Syntax { path: path.to_owned(), text: error.to_string() })?;
+        system.key = match authentication {
+            Authentication { key: Some(file), .. } => Some(read_key(&system.base().join(file))?),
+            Authentication { insecure: true, .. } => None,
+            Authentication { .. } if system.tls.is_some() => None,
+            Authentication { .. } => return Err(ConfigError::NoAuthentication { path: path.to_owned() }),
+        };
+        Ok(system)
     }
 
+    /// The folder of the file, where relative paths start.
+    fn base(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new(""))
+    }
+
+    /// All but the key, which is in a file of its own.
     fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
         let file: SystemFile = toml::from_str(text)
             .map_err(|error| ConfigError::Syntax { path: path.to_owned(), text: error.to_string() })?;
@@ -252,14 +186,14 @@ impl System {
             let text = text.lines().nth(line).unwrap_or_default().to_owned();
             ConfigError::Value { path: path.to_owned(), line: line + 1, column, text, message, help }
         };
-        let beside = path.parent().unwrap_or(Path::new("")).to_owned();
+        let base = path.parent().unwrap_or(Path::new("")).to_owned();
         let scenario = file.scenario.get_ref();
-        let scenario_path = beside.join(scenario);
+        let scenario_path = base.join(scenario);
         let (source, scenario_folder) = if scenario_path.is_file() {
             let folder = scenario_path.parent().unwrap_or(Path::new("")).to_owned();
             (scenario_path.to_string_lossy().into_owned(), folder)
         } else {
-            (scenario.clone(), beside.clone())
+            (scenario.clone(), base.clone())
         };
         let loaded = fanin_scenario::load(&source, &file.set)
             .map_err(|errors| ConfigError::Scenario { path: path.to_owned(), errors })?;
@@ -297,7 +231,7 @@ impl System {
             let message = format!("`hosts.supervisor` is {supervisor:?}, which has no port");
             return Err(wrong(file.hosts.supervisor.span(), message, PORT_HELP.to_owned()));
         }
-        // Who listens where somebody else does would never come up.
+        // Two processes cannot listen at one address.
         let listening = [
             ("supervisor", std::slice::from_ref(&supervisor), file.hosts.supervisor.span()),
             ("readouts", &readouts[..], file.hosts.readouts.span()),
@@ -329,13 +263,14 @@ impl System {
         Ok(Self {
             path: path.to_owned(),
             scenario_folder,
-            data: file.data.map_or_else(|| beside.join(&file.folder).join("data"), |data| beside.join(data)),
-            folder: beside.join(file.folder),
+            data: file.data.map_or_else(|| base.join(&file.folder).join("data"), |data| base.join(data)),
+            folder: base.join(file.folder),
             run: file.run,
             supervisor,
             readouts,
             collectors,
             loggers,
+            key: None,
             tls: file.tls,
             metrics: metrics.transpose()?,
             log_format: file.log.format,
@@ -377,8 +312,7 @@ impl System {
     pub fn tls(&self, process: &str) -> Result<Option<Tls>, ConfigError> {
         let Some(files) = &self.tls else { return Ok(None) };
         let read = |name: &str| {
-            let beside = self.path.parent().unwrap_or(Path::new(""));
-            let path = beside.join(name.replace("{process}", process));
+            let path = self.base().join(name.replace("{process}", process));
             std::fs::read(&path).map_err(|error| ConfigError::Read { path, error })
         };
         let (certificates, key) = (read(&files.certificates)?, read(&files.key)?);
@@ -414,7 +348,7 @@ impl System {
     /// host, or the one whose number the host's name ends with, as in a Kubernetes StatefulSet.
     ///
     /// # Errors
-    /// If it cannot be told.
+    /// If neither the count nor the host name decides.
     pub fn index_here(&self, role: Role, host_name: &str) -> Result<u16, IndexError> {
         let count = self.count(role);
         if count == 1 {
@@ -437,7 +371,7 @@ impl System {
     }
 }
 
-/// It cannot be told which process this is.
+/// The host name does not decide which process this is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "there are {count} processes of the role {role}, and the host name {host:?} does not say which this is; give --index"

@@ -1,0 +1,78 @@
+//! Why a file describes no system.
+
+use std::path::PathBuf;
+
+use fanin_message::{KeyError, TlsError};
+
+/// Why a file describes no system.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The system does not give it.
+    #[error("cannot read {}: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The error of the system.
+        error: std::io::Error,
+    },
+    /// It is no TOML, or has a key that nothing reads; the text says where.
+    #[error("{}: {text}", path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// Line, caret and reason.
+        text: String,
+    },
+    /// A value cannot be.
+    #[error("{}:{line}:{column}: {message}\n  | {text}\n  = help: {help}", path.display())]
+    Value {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The column, from 1.
+        column: usize,
+        /// The line itself.
+        text: String,
+        /// The error.
+        message: String,
+        /// The remedy.
+        help: String,
+    },
+    /// The files for encryption are not what they should be.
+    #[error("[tls] of {process} ({files}): {error}")]
+    Tls {
+        /// The process.
+        process: String,
+        /// Which.
+        files: String,
+        /// The error.
+        error: TlsError,
+    },
+    /// The file of the shared key holds none.
+    #[error("{}: {error}", path.display())]
+    Key {
+        /// The file of the key.
+        path: PathBuf,
+        /// The error.
+        error: KeyError,
+    },
+    /// Any process that reaches this system could take part in it.
+    #[error(
+        "{}: peers are not authenticated; write `key = \"FILE\"` (a file that `openssl rand -hex 32` makes, the same on every \
+         host and readable by this user alone) or a section [tls]; `insecure = true` lets every process take part",
+        path.display()
+    )]
+    NoAuthentication {
+        /// The system's file.
+        path: PathBuf,
+    },
+    /// The scenario that it names is wrong, or what it sets in it.
+    #[error("{}: its scenario, or what `set` changes in it:\n{errors}", path.display())]
+    Scenario {
+        /// The file.
+        path: PathBuf,
+        /// Every problem, with its line and a caret.
+        errors: fanin_scenario::Errors,
+    },
+}

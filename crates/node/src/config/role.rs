@@ -1,0 +1,55 @@
+//! The roles of processes.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The role of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Assigns events to processing units.
+    Supervisor,
+    /// Holds fragments.
+    Readout,
+    /// Builds events.
+    Collector,
+    /// Decides about events, for the collector on its host.
+    Processor,
+    /// Stores events.
+    Logger,
+}
+
+impl Role {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Supervisor, Self::Readout, Self::Collector, Self::Processor, Self::Logger];
+
+    /// The name in commands, files and metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Supervisor => "supervisor",
+            Self::Readout => "readout",
+            Self::Collector => "collector",
+            Self::Processor => "processor",
+            Self::Logger => "logger",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+impl FromStr for Role {
+    type Err = UnknownRole;
+
+    fn from_str(text: &str) -> Result<Self, UnknownRole> {
+        Self::ALL.into_iter().find(|role| role.name() == text).ok_or(UnknownRole)
+    }
+}
+
+/// A word that is no role.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a role; one of supervisor, readout, collector, processor, logger is needed")]
+pub struct UnknownRole;
