@@ -406,10 +406,10 @@ impl<P: Placement> LiveSystem<P> {
                     self.kill(place);
                     has_finished = true;
                 }
-            } else if !self.restart || now >= until {
-                has_finished = true;
-            } else if self.children[place].is_due(now) && self.start_again(place, now).is_err() {
-                has_finished = true;
+            } else {
+                let is_over = !self.restart || now >= until;
+                let is_due = !is_over && self.children[place].is_due(now);
+                has_finished = is_over || is_due && self.start_again(place, now).is_err();
             }
             if self.restart {
                 // A collector that died needs another life for the supervisor to finish.
