@@ -81,13 +81,13 @@ fn impossible_combinations_point_at_the_setting_to_blame() {
         "[shaping]\ncredits = 5\n",
         2,
         11,
-        &["5 credits never pay for a request", "12 fragments", "give at least 12"],
+        &["5 credits are too few for a request", "needs 12", "give at least 12"],
     );
-    one("[workload]\nfraction = 1.5\n", 2, 12, &["2880 fragments are asked for, but an event has 1920"]);
+    one("[workload]\nfraction = 1.5\n", 2, 12, &["2880 fragments are requested, but an event has 1920"]);
     one("[workload]\nfraction = 0.001\n", 2, 12, &["less than one host"]);
-    one("[tor]\nbuffer = '1 kB'\n", 2, 10, &["holds no frame", "give at least \"1518 B\""]);
+    one("[tor]\nbuffer = '1 kB'\n", 2, 10, &["smaller than a frame", "give at least \"1518 B\""]);
     one("[tor]\nbuffering = 'shared'\nbuffer = '1 MB'\nport_limit = '2 MB'\n", 4, 14, &["above the pool"]);
-    one("[transport]\nmss = '1480 B'\n", 2, 7, &["do not fit packets", "give at most \"1460 B\""]);
+    one("[transport]\nmss = '1480 B'\n", 2, 7, &["do not fit into packets", "give at most \"1460 B\""]);
     one("[transport]\nrto_min = '200 s'\n", 2, 11, &["above the largest"]);
     one("[transport]\ncongestion_control = 'dctcp'\n", 2, 22, &["needs a switch that marks", "tor.ecn.mode"]);
     one("[transport]\ncongestion_control = 'm21tcp'\n", 2, 22, &["tor.m21 = true"]);
@@ -95,7 +95,7 @@ fn impossible_combinations_point_at_the_setting_to_blame() {
         "[network]\ntopology = 'star'\n[tor]\nports = 24\n",
         4,
         9,
-        &["199 hosts do not fit a switch of 24 ports"],
+        &["199 hosts need more than the 24 ports of a switch"],
     );
     one(
         "[network]\ntopology = 'leaf-spine'\nleaf_spine = { pods = 2, ports = 40 }\n",
@@ -110,26 +110,31 @@ fn impossible_combinations_point_at_the_setting_to_blame() {
         &["50 pods need as many ports"],
     );
     one("[network]\ntopology = 'star'\n[collectors]\nracks = 2\n", 4, 9, &["one switch"]);
-    one("[tor.pause]\nmode = 'pause'\nxoff = '10 kB'\nxon = '20 kB'\n", 4, 7, &["would go on at"]);
+    one("[tor.pause]\nmode = 'pause'\nxoff = '10 kB'\nxon = '20 kB'\n", 4, 7, &["resumed at"]);
     one(
         "[tor]\nbuffering = 'daqring'\ndaqring = { rate = '1 Gb/s', burst = '100 B' }\n",
         3,
         38,
-        &["never pays for a frame"],
+        &["smaller than a frame of"],
     );
-    one("[logger]\nhosts = 0\naccept = 0.1\n", 2, 9, &["no logger to store them"]);
-    one("[transport]\ndelayed_ack_timeout = '0 s'\n", 2, 23, &["not delayed", "delayed_ack = false"]);
+    one("[logger]\nhosts = 0\naccept = 0.1\n", 2, 9, &["no logger stores them"]);
+    one(
+        "[transport]\ndelayed_ack_timeout = '0 s'\n",
+        2,
+        23,
+        &["cannot be delayed by zero", "delayed_ack = false"],
+    );
     one(
         "[transport]\ncongestion_control = 'diatcp'\ndiatcp.deadline_aware = true\n",
         3,
         25,
-        &["no deadline that shares could heed", "set workload.deadline"],
+        &["need a deadline", "set workload.deadline"],
     );
     one(
         "[transport]\ncongestion_control = 'm21tcp'\n[tor]\nm21 = true\nbuffering = 'unlimited'\n",
         4,
         7,
-        &["these have no limit", "tor.buffering = \"dedicated\""],
+        &["this buffer is unlimited", "tor.buffering = \"dedicated\""],
     );
     one(
         "[transport]\ncongestion_control = 'swift'\nswift = { target = '0 s', scaling = '0 s' }\n",
@@ -139,7 +144,7 @@ fn impossible_combinations_point_at_the_setting_to_blame() {
     );
     one("[transport]\ncongestion_control = 'swift'\nswift.beta = 0\n", 3, 14, &["windows never fall"]);
     let ringed = |more: &str| format!("[tor]\nbuffering = 'daqring'\n{more}");
-    one(&ringed("ecn.mode = 'red-drop'\n"), 3, 12, &["gives no early signals", "rings"]);
+    one(&ringed("ecn.mode = 'red-drop'\n"), 3, 12, &["neither marks nor drops early", "rings"]);
     one(
         &ringed("m21 = true\n[transport]\ncongestion_control = 'm21tcp'\n"),
         3,
@@ -156,16 +161,16 @@ fn impossible_combinations_point_at_the_setting_to_blame() {
         "[workload]\nkind = 'fixed-block'\n[network]\ntopology = 'star'\n[shaping]\ncredits = 480\n",
         2,
         8,
-        &["credits pay for fragments of events"],
+        &["this workload has no events"],
     );
-    one("[transport.sird]\nbucket = 0\n", 2, 10, &["without credit no message is ever sent"]);
-    one("[transport.sird]\ntimeout = '0 s'\n", 2, 11, &["asks for everything twice"]);
+    one("[transport.sird]\nbucket = 0\n", 2, 10, &["without credit no message is sent"]);
+    one("[transport.sird]\ntimeout = '0 s'\n", 2, 11, &["everything is requested twice"]);
     one("[transport.sird]\ngain = 2\n", 2, 8, &["more than the whole"]);
     one(
         "[transport]\ncongestion_control = 'sird'\n[shaping]\nmethod = 'fastpass'\n",
         4,
         10,
-        &["cannot both decide who sends", "receivers give credit"],
+        &["cannot both schedule the senders", "receivers grant credit"],
     );
     one(
         "[[workload.steps]]\nname = 'L2'\nfraction = 0.5\nprocessing_time = '1 ms'\naccept = 0.1\n\
@@ -195,10 +200,13 @@ fn settings_that_nothing_reads_are_pointed_out() {
         ("[tor]\nm21 = true\n", "is not \"m21tcp\""),
         ("[tor]\nalpha = 2\n", "tor.buffering is not \"dynamic-threshold\""),
         ("[tor]\nport_limit = '90 kB'\n", "is not \"shared\" or \"voq\""),
-        ("[tor]\nbuffering = 'unlimited'\nbuffer = '1 MB'\n", "is not one that has a limit"),
+        ("[tor]\nbuffering = 'unlimited'\nbuffer = '1 MB'\n", "is not a scheme with a limit"),
         ("[transport]\necn = true\n", "no switch marks"),
-        ("[transport]\ndelayed_ack = false\ndelayed_ack_timeout = '1 ms'\n", "nothing waits"),
-        ("[transport]\ncongestion_control = 'sird'\nrto_min = '5 ms'\n", "is no TCP"),
+        (
+            "[transport]\ndelayed_ack = false\ndelayed_ack_timeout = '1 ms'\n",
+            "transport.delayed_ack is false",
+        ),
+        ("[transport]\ncongestion_control = 'sird'\nrto_min = '5 ms'\n", "is not TCP"),
         (
             "[transport]\ncongestion_control = 'm21tcp'\nm21tcp.header = '58 B'\n[tor]\nm21 = true\n",
             "is not \"flow\"",
@@ -206,7 +214,7 @@ fn settings_that_nothing_reads_are_pointed_out() {
         ("[workload]\ndeadline = '10 ms'\n", "only barrier workloads count deadlines"),
         ("[shaping]\ndiscipline = 'round-robin'\n", "shaping.method is not \"credits\""),
         ("[shaping]\nutilisation = 0.9\n", "neither shaping.method = \"fastpass\" nor"),
-        ("[shaping]\nmethod = 'fastpass'\nfastpass.standby = false\n", "the arbiter never dies"),
+        ("[shaping]\nmethod = 'fastpass'\nfastpass.standby = false\n", "the arbiter never fails"),
         ("[shaping]\nmethod = 'barrel-shifter'\nbarrel_shifter.slot = '1 ms'\n", "barrier is not \"clock\""),
         ("[shaping]\nmethod = 'barrel-shifter'\nbarrel_shifter.fail_at = '1 ms'\n", "names a host"),
         ("[network]\ntopology = 'star'\nflow_distribution = 'ecmp'\n", "one path"),

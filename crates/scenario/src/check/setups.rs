@@ -1,5 +1,4 @@
-//! What cannot be in the set-ups of the papers: rings and their rules, push and all-to-all traffic, the central arbiter
-//! and the barrel shifter.
+//! Rules of rings, push and all-to-all workloads, the central arbiter, the barrel shifter, SIRD, and records.
 
 use super::Check;
 use crate::types::*;
@@ -8,7 +7,7 @@ use crate::types::*;
 const ROLES: [&str; 4] = ["readout", "collector", "supervisor", "logger"];
 
 impl Check<'_> {
-    /// The rules that say which flows have rings.
+    /// The rules that name the flows with rings.
     pub(super) fn flows(&mut self, name: &str, rings: &Daqrings) {
         let path = format!("{name}.daqring.flows");
         for rule in &rings.flows {
@@ -60,7 +59,7 @@ impl Check<'_> {
         (u64::from(number) >= there).then_some((role, number, there))
     }
 
-    /// Traffic that is not asked for.
+    /// Push and all-to-all workloads.
     pub(super) fn patterns(&mut self) {
         let s = self.scenario;
         if s.workload.kind == WorkloadKind::Push {
@@ -69,18 +68,18 @@ impl Check<'_> {
                 let path = if s.workload.steps.is_empty() { "workload.fraction" } else { "workload.steps" };
                 self.fail(
                     path,
-                    "readouts that push send whole events, not parts of them".to_owned(),
+                    "in a push workload readouts send whole events".to_owned(),
                     "parts of an event",
-                    Some(("workload.kind", "sent unasked")),
+                    Some(("workload.kind", "without requests")),
                     "collect whole events, or set workload.kind = \"event-building\"".to_owned(),
                 );
             }
             if s.shaping.method == ShapingMethod::Credits {
                 self.fail(
                     "shaping.method",
-                    "credits hold requests back, and nothing is requested".to_owned(),
+                    "credits limit requests, and a push workload has none".to_owned(),
                     "credits",
-                    Some(("workload.kind", "sent unasked")),
+                    Some(("workload.kind", "without requests")),
                     "set shaping.method = \"none\", or workload.kind = \"event-building\"".to_owned(),
                 );
             }
@@ -89,7 +88,7 @@ impl Check<'_> {
             if s.network.topology != Topology::Star {
                 self.fail(
                     "network.topology",
-                    "all hosts of an all-to-all pattern hang on one switch".to_owned(),
+                    "the hosts of an all-to-all workload are on one switch".to_owned(),
                     "not a star",
                     Some(("workload.kind", "this workload")),
                     "set network.topology = \"star\"".to_owned(),
@@ -98,7 +97,7 @@ impl Check<'_> {
             if s.readout.hosts < 2 {
                 self.fail(
                     "readout.hosts",
-                    format!("{} host has nobody to send to", s.readout.hosts),
+                    format!("an all-to-all workload needs at least 2 hosts, not {}", s.readout.hosts),
                     "fewer than two",
                     Some(("workload.kind", "from every host to every other")),
                     "give at least 2".to_owned(),
@@ -107,16 +106,16 @@ impl Check<'_> {
         }
     }
 
-    /// Methods that take events apart into time.
+    /// Methods that schedule the senders.
     pub(super) fn schedules(&mut self) {
         self.sird();
         let s = self.scenario;
         if s.is_barrier() && s.shaping.method == ShapingMethod::BarrelShifter {
             self.fail(
                 "shaping.method",
-                "a barrel shifter has several collectors take turns, and this workload has one".to_owned(),
-                "needs collectors that take turns",
-                Some(("workload.kind", "one client")),
+                "a barrel shifter needs several collectors, and a barrier workload has one".to_owned(),
+                "needs several collectors",
+                Some(("workload.kind", "one collector")),
                 "set workload.kind = \"event-building\"".to_owned(),
             );
         }
@@ -129,7 +128,7 @@ impl Check<'_> {
         if b.timeout.is_zero() {
             self.fail(
                 "shaping.barrel_shifter.timeout",
-                "a barrier that waits for nobody takes all hosts for dead".to_owned(),
+                "with a timeout of zero a barrier counts all hosts as dead".to_owned(),
                 "zero",
                 None,
                 "give a time such as \"100 ms\"".to_owned(),
@@ -143,27 +142,27 @@ impl Check<'_> {
         for (key, list, hosts, what) in failed {
             let path = format!("shaping.barrel_shifter.{key}");
             if let Some(wrong) = list.iter().find(|&&host| host >= hosts) {
-                let message = format!("{wrong} is to fail, but the {hosts} {what} count from 0");
+                let message = format!("{wrong} is not one of the {hosts} {what}, which are numbered from 0");
                 let help = format!("give numbers from 0 to {}", hosts - 1);
                 self.fail(&path, message, "no such host", None, help);
             } else if list.iter().collect::<std::collections::BTreeSet<_>>().len() >= hosts as usize {
-                let message = format!("all {hosts} {what} are to fail");
-                self.fail(&path, message, "nobody is left", None, "let at least one live".to_owned());
+                let message = format!("all {hosts} {what} fail");
+                self.fail(&path, message, "none is left", None, "leave out at least one".to_owned());
             }
         }
         let f = &s.shaping.fastpass;
         if !f.fail_at.is_zero() && f.failover.is_zero() {
             self.fail(
                 "shaping.fastpass.failover",
-                "nobody can know at once that the arbiter has died".to_owned(),
+                "hosts cannot notice the arbiter's failure in no time".to_owned(),
                 "zero",
-                Some(("shaping.fastpass.fail_at", "it dies here")),
+                Some(("shaping.fastpass.fail_at", "it fails here")),
                 "give a time such as \"10 ms\"".to_owned(),
             );
         }
     }
 
-    /// A transport of messages instead of TCP.
+    /// SIRD.
     fn sird(&mut self) {
         let (s, t) = (self.scenario, &self.scenario.transport.sird);
         self.share("transport.sird.gain", t.gain);
@@ -171,13 +170,12 @@ impl Check<'_> {
             [("transport.sird.bucket", t.bucket), ("transport.sird.sender_bucket", t.sender_bucket)]
         {
             if value.is_zero() {
-                let message = "without credit no message is ever sent".to_owned();
+                let message = "without credit no message is sent".to_owned();
                 self.fail(path, message, "zero", None, "give a number of BDPs such as 1.5".to_owned());
             }
         }
         if t.timeout.is_zero() {
-            let message =
-                "nothing can arrive at once: a waiting time of zero asks for everything twice".to_owned();
+            let message = "with a timeout of zero everything is requested twice".to_owned();
             self.fail(
                 "transport.sird.timeout",
                 message,
@@ -192,15 +190,15 @@ impl Check<'_> {
         if s.shaping.method == ShapingMethod::Fastpass {
             self.fail(
                 "shaping.method",
-                "an arbiter and receivers cannot both decide who sends".to_owned(),
+                "the arbiter and the receivers cannot both schedule the senders".to_owned(),
                 "a central arbiter",
-                Some(("transport.congestion_control", "receivers give credit")),
+                Some(("transport.congestion_control", "receivers grant credit")),
                 "set shaping.method = \"none\", or another congestion control".to_owned(),
             );
         }
     }
 
-    /// Connections that are to be traced have to be there.
+    /// Connections to trace have to exist.
     pub(super) fn traced(&mut self) {
         let total = self.scenario.connections_total();
         for (index, &number) in self.scenario.record.windows.iter().enumerate() {
@@ -225,10 +223,13 @@ impl Check<'_> {
         if readout.memory < event {
             self.fail(
                 "readout.memory",
-                format!("a memory of {} holds no event: one takes {event} on each host", readout.memory),
+                format!(
+                    "a memory of {} is smaller than an event, which takes {event} on each host",
+                    readout.memory
+                ),
                 "smaller than an event",
                 Some(("readout.fragments_per_host", "fragments on each host")),
-                format!("give at least \"{event}\", better a few hundred times that"),
+                format!("give at least \"{event}\", better several hundred times that"),
             );
         }
     }

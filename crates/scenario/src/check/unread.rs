@@ -1,17 +1,17 @@
-//! Settings that nothing reads, given the others: most likely a mistake, so that each is pointed out.
+//! Settings that have no effect in combination with the others: most likely mistakes, so that each gets a warning.
 
 use super::switches_used;
 use crate::errors::Problem;
 use crate::tree::Table;
 use crate::types::*;
 
-/// Settings that the user changed and that nothing reads.
+/// Settings that the user changed and that have no effect.
 pub(crate) fn without_effect(scenario: &Scenario, tree: &Table) -> Vec<Problem> {
     let as_value = |scenario: &Scenario| toml::Value::try_from(scenario).ok();
     let (Some(set), Some(default)) = (as_value(scenario), as_value(&Scenario::default())) else {
         return Vec::new();
     };
-    // In a file that sets everything, as a resolved scenario does, nobody has chosen each.
+    // A file that sets everything, such as a resolved scenario, was not written setting by setting.
     if sets_all(&set, tree, "") {
         return Vec::new();
     }
@@ -28,14 +28,14 @@ pub(crate) fn without_effect(scenario: &Scenario, tree: &Table) -> Vec<Problem> 
         {
             let mut problem = Problem::at(place.clone(), format!("`{path}` has no effect here: {why}"));
             problem.label = "nothing reads this".to_owned();
-            problem.help.push("remove it, or change the setting that it belongs to".to_owned());
+            problem.help.push("remove it, or change the setting that it depends on".to_owned());
             problems.push(problem);
         }
     }
     problems
 }
 
-/// Whether the user set all that a value holds.
+/// Whether the user set everything in a value.
 fn sets_all(value: &toml::Value, tree: &Table, path: &str) -> bool {
     match value {
         toml::Value::Table(table) => table.iter().all(|(key, value)| {
@@ -49,7 +49,7 @@ fn sets_all(value: &toml::Value, tree: &Table, path: &str) -> bool {
     }
 }
 
-/// A setting, whether something reads it, and if not, why not.
+/// A setting, whether it has an effect, and if not, the reason.
 struct Row {
     path: String,
     is_read: bool,
@@ -84,13 +84,13 @@ fn workload(s: &Scenario) -> Vec<Row> {
         row(
             "workload.fraction",
             !barrier && s.workload.steps.is_empty(),
-            "there are steps, or a barrier workload",
+            "workload.steps are given, or the workload is a barrier workload",
         ),
         row("workload.steps", !barrier, only_barrier),
         row(
             "workload.deadline",
             barrier || shares,
-            "only barrier workloads count deadlines, and only transport.congestion_control = \"diatcp\" heeds them",
+            "only barrier workloads count deadlines, and only transport.congestion_control = \"diatcp\" uses them",
         ),
         row("readout.hosts", !barrier, "a barrier workload has workload.senders"),
         row("readout.fragment_size", !barrier, "a barrier workload has workload.request_size"),
@@ -112,7 +112,7 @@ fn transport(s: &Scenario) -> Vec<Row> {
         row(&format!("transport.{key}"), cc == method, &why)
     };
     let is_tcp = cc != CongestionControl::Sird;
-    let no_tcp = "transport.congestion_control = \"sird\" is no TCP";
+    let no_tcp = "transport.congestion_control = \"sird\" is not TCP";
     let marks = |switch: &Switch| matches!(switch.ecn.mode, EcnMode::Threshold | EcnMode::RedMark);
     let is_marked = switches_used(s).iter().any(|(_, switch)| marks(switch));
     let mut rows = vec![
@@ -132,11 +132,7 @@ fn transport(s: &Scenario) -> Vec<Row> {
             !is_tcp || is_marked,
             "no switch marks: all have ecn.mode \"off\" or \"red-drop\"",
         ),
-        row(
-            "transport.delayed_ack_timeout",
-            !is_tcp || t.delayed_ack,
-            "transport.delayed_ack is false: nothing waits",
-        ),
+        row("transport.delayed_ack_timeout", !is_tcp || t.delayed_ack, "transport.delayed_ack is false"),
     ];
     let of_tcp = [
         "ecn",
@@ -166,7 +162,7 @@ fn shaping(s: &Scenario) -> Vec<Row> {
     let is_shifted = method == ShapingMethod::BarrelShifter;
     let by_clock = is_shifted && shifter.barrier == Barrier::Clock;
     let no_credits = "shaping.method is not \"credits\"";
-    let lives = "shaping.fastpass.fail_at is zero: the arbiter never dies";
+    let lives = "shaping.fastpass.fail_at is zero: the arbiter never fails";
     let nobody_fails = shifter.failed_readouts.is_empty() && shifter.failed_collectors.is_empty();
     vec![
         row("shaping.credits", has_credits, no_credits),
@@ -174,12 +170,12 @@ fn shaping(s: &Scenario) -> Vec<Row> {
         row(
             "shaping.request_order",
             !s.is_barrier() && s.workload.kind != WorkloadKind::Push,
-            "nothing is requested from one readout after the other in this workload",
+            "this workload does not request from one readout after the other",
         ),
         row(
             "shaping.utilisation",
             is_paced || (by_clock && shifter.slot.is_zero()),
-            "neither shaping.method = \"fastpass\" nor a barrel shifter whose clock has no slot of its own",
+            "neither shaping.method = \"fastpass\" nor a barrel shifter with barrier = \"clock\" and slot = 0",
         ),
         row("shaping.fastpass", is_paced, "shaping.method is not \"fastpass\""),
         row("shaping.fastpass.failover", !is_paced || !fastpass.fail_at.is_zero(), lives),
@@ -217,24 +213,20 @@ fn network(s: &Scenario) -> Vec<Row> {
         row("network.cores", has_cores, no_cores),
         row("network.uplinks_per_core", has_cores, no_cores),
         row("network.readouts_per_group", has_cores, no_cores),
-        row(
-            "network.flow_distribution",
-            !is_star || s.readout.links_per_host > 1,
-            "in a star there is one path",
-        ),
+        row("network.flow_distribution", !is_star || s.readout.links_per_host > 1, "a star has one path"),
         row("uplink", !is_star, "network.topology is \"star\", which has no uplinks"),
         row("core", has_cores, no_cores),
         row(
             "aggregation",
             has_groups,
-            "the network has no groups of readouts: another topology, or network.readouts_per_group is zero",
+            "the network has no groups of readouts: it has another topology, or network.readouts_per_group is zero",
         ),
         row("leaf", has_planes, no_planes),
         row("spine", has_planes, no_planes),
     ]
 }
 
-/// How a switch divides its memory.
+/// The packet memory of a switch.
 fn memory(s: &Scenario, name: &str, switch: &Switch) -> Vec<Row> {
     let of = |key: &str, kinds: &[Buffering], named: &str| {
         let why = format!("{name}.buffering is not {named}");
@@ -244,7 +236,7 @@ fn memory(s: &Scenario, name: &str, switch: &Switch) -> Vec<Row> {
     let limited = [Dedicated, Shared, DynamicThreshold, Voq];
     let beside = name == "core" && s.network.topology == Topology::Hybrid && s.network.hybrid.host_ports > 0;
     let mut rows = vec![
-        of("buffer", &limited, "one that has a limit in bytes"),
+        of("buffer", &limited, "a scheme with a limit in bytes"),
         of("uplink_buffer", &[Dedicated], "\"dedicated\""),
         of("port_limit", &[Shared, Voq], "\"shared\" or \"voq\""),
         of("input_limit", &[Shared], "\"shared\""),
@@ -257,13 +249,13 @@ fn memory(s: &Scenario, name: &str, switch: &Switch) -> Vec<Row> {
         rows.push(row(
             &format!("{name}.daqring.{key}"),
             switch.buffering == Daqring || beside,
-            &format!("{name}.buffering is not \"daqring\", and no software switch is beside it"),
+            &format!("{name}.buffering is not \"daqring\", and no software switch is joined to it"),
         ));
     }
     rows
 }
 
-/// What a switch tells others.
+/// Congestion signals and flow control of a switch.
 fn signals(s: &Scenario, name: &str, switch: &Switch) -> Vec<Row> {
     let (ecn, pause) = (switch.ecn.mode, switch.pause.mode);
     let by_threshold = ecn == EcnMode::Threshold;
@@ -278,7 +270,7 @@ fn signals(s: &Scenario, name: &str, switch: &Switch) -> Vec<Row> {
     add(
         "ecn.mode",
         knows_ecn || !by_threshold || switch.ecn.not_capable == NotCapable::Drop,
-        "ecn.not_capable lets all pass whose sender does not know ECN, and none does: transport.ecn is false",
+        "no sender supports ECN (transport.ecn is false), and ecn.not_capable lets their packets pass",
     );
     for key in ["ecn.threshold", "ecn.not_capable"] {
         add(key, by_threshold, "ecn.mode is not \"threshold\"");

@@ -2,61 +2,61 @@ use fanin_units::{Bytes, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the processing units of a live system are.
+/// The processing units of a live system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Processors {
-    /// Processes of their own, which look into events and decide.
+    /// Separate processes that examine events and decide.
     Processes,
-    /// Timers in their collector: times and decisions are drawn, events are not looked into.
+    /// Timers in the collector: times and decisions are drawn at random, events are not examined.
     Timers,
 }
 
-/// The live system (`fanin run`, `fanin node`): what only real processes have. `plan` and `sim` do not read it.
+/// Settings of real processes (`fanin run`, `fanin node`); `plan` and `sim` do not read them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Live {
-    /// Raw data that the readouts replay over and over: a file, or the name of a sample (`km3net`, `bes3`). Its
-    /// sources are shared out evenly among the readouts. Empty: fragments by `readout.fragment_size`.
+    /// Raw data that the readouts replay in a loop: a file, or the name of a sample (`km3net`, `bes3`). Its sources are
+    /// distributed evenly over the readouts. Empty: fragments of `readout.fragment_size`.
     pub replay: String,
-    /// What the processing units are.
+    /// The kind of processing units.
     pub processors: Processors,
-    /// The command that a processor runs, word by word, such as `["python3", "choose.py"]`; the name of its collector's
-    /// socket is in its environment, `FANIN_COLLECTOR`. Empty: the one that is built in, which checks every fragment,
-    /// takes the time and decides at random as the scenario says.
+    /// The command of a processor, word by word, such as `["python3", "choose.py"]`; the environment variable
+    /// `FANIN_COLLECTOR` holds the name of its collector's socket. Empty: the built-in processor, which checks every
+    /// fragment, takes the scenario's processing time and decides at random.
     pub processor: Vec<String>,
-    /// How long a processor may have an event before it is taken for dead.
+    /// Longest processing time of one step of an event; a processor that takes longer counts as dead.
     pub processor_timeout: Duration,
-    /// How long an answer may take before the request is repeated.
+    /// Time without an answer after which a request is repeated.
     pub request_timeout: Duration,
-    /// How often a request is repeated before its fragments are taken as missing.
+    /// Repetitions of a request before its fragments count as missing.
     pub request_retries: u8,
-    /// How long a readout may be away before its fragments are taken as missing.
+    /// Time without a connection to a readout after which its fragments count as missing.
     pub readout_wait: Duration,
-    /// How long a logger may take to store an event before another is asked.
+    /// Time that a logger may take to store an event before the collector tries another.
     pub logger_timeout: Duration,
-    /// How long a collector may be away before its events are assigned to others.
+    /// Time without a connection to a collector after which its events are assigned to others.
     pub reassign_delay: Duration,
-    /// Memory of a logger for events that are not on disk yet.
+    /// Memory of a logger for events that are not yet on disk.
     pub logger_memory: Bytes,
-    /// Decided events that may wait for storage on a collector before its units get no more.
+    /// Accepted events that may wait for storage on a collector; at the limit its units get no new events.
     #[schemars(range(min = 1, max = 65535))]
     pub shipping_max: u32,
-    /// A stored file of this size is finished, and the next one begun.
+    /// Size at which a logger closes a file and begins the next.
     pub file_size: Bytes,
-    /// Whether assignments are brought to disk before they are sent: then they survive not only the supervisor but its
-    /// machine.
+    /// Whether assignments are written to disk before they are sent, so that they survive a failure of the supervisor's
+    /// machine, and not of its process alone.
     pub journal_sync: bool,
-    /// A journal of this size is put aside, and a new one begun; zero: never.
+    /// Size at which a process closes its journal and begins a new one; zero: never.
     pub journal_size: Bytes,
-    /// How many of those that were put aside a process keeps; zero: all. The audit of a whole run needs all.
+    /// Closed journals that a process keeps; zero: all. The audit of a whole run needs all.
     pub journal_parts: u32,
-    /// A peer that is silent for so long is taken for lost.
+    /// Time without a message after which a peer counts as lost.
     pub silence_max: Duration,
-    /// How long sent bytes may stay unacknowledged before the kernel gives a connection up (`TCP_USER_TIMEOUT`); zero: as
-    /// long as the kernel does by itself.
+    /// Time that sent bytes may stay unacknowledged before the kernel closes a connection (`TCP_USER_TIMEOUT`); zero: the
+    /// kernel's own limit.
     pub user_timeout: Duration,
-    /// How long a process that is stopped may take to finish what it has.
+    /// Time that a process has, after a request to stop, to finish its events.
     pub drain: Duration,
 }
 

@@ -28,17 +28,17 @@ pub use workload::{Step, Workload, WorkloadKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A whole system: what it is made of, how it is used, and what is recorded.
+/// A whole system: its hosts and network, its use, and the records of a run.
 ///
-/// Every key has a default, so that a file says only what differs: from the defaults, or from the file it `extends`.
+/// Every key has a default. A file contains only the differences: from the defaults, or from the file that it `extends`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Scenario {
-    /// One line that says what the scenario is for.
+    /// The purpose of the scenario, in one line.
     pub title: String,
-    /// Where its numbers come from: a paper and section, or a design note.
+    /// The source of its numbers: a paper and section, or a design note.
     pub source: String,
-    /// How long it runs, and from which seed.
+    /// The length of a run, and its seed.
     pub run: Run,
     /// The hosts that hold the fragments (ROS).
     pub readout: Readout,
@@ -48,19 +48,19 @@ pub struct Scenario {
     pub supervisor: Supervisor,
     /// The data loggers that store accepted events.
     pub logger: Logger,
-    /// What the collectors ask for.
+    /// The requests of the collectors.
     pub workload: Workload,
     /// TCP: the stack and its settings.
     pub transport: Transport,
-    /// What keeps bursts below the buffers.
+    /// Traffic shaping: methods that keep bursts smaller than the buffers.
     pub shaping: Shaping,
-    /// How hosts and switches are joined.
+    /// The hosts, switches and links between them.
     pub network: Network,
     /// The link of each collector; in a star, of each sender too unless `readout.link` says otherwise.
     pub link: Link,
     /// The link from a rack's switch to each core router, and from a readout group's switch.
     pub uplink: Link,
-    /// The top-of-rack switches that the collectors hang on; in a star, the only switch.
+    /// The top-of-rack switches of the collectors; in a star, the only switch.
     pub tor: Switch,
     /// The core routers.
     pub core: Switch,
@@ -70,9 +70,9 @@ pub struct Scenario {
     pub leaf: Switch,
     /// The spine switches of a leaf-spine network.
     pub spine: Switch,
-    /// What only real processes have.
+    /// Settings of real processes.
     pub live: Live,
-    /// What is written down beside the summary.
+    /// Records that are written in addition to the summary.
     pub record: Record,
 }
 

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Link {
-    /// Bits a second, each way.
+    /// Bits per second, each way; 1 kb/s to 10 Tb/s.
     pub rate: Rate,
-    /// Propagation delay, each way.
+    /// Propagation delay, each way; at most 1 s.
     pub delay: Duration,
 }
 
@@ -18,39 +18,39 @@ impl Default for Link {
     }
 }
 
-/// How hosts and switches are joined.
+/// The hosts, switches and links between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Topology {
-    /// Every host hangs on one switch, `tor`.
+    /// All hosts on one switch, `tor`.
     Star,
     /// Racks of collectors behind `tor` switches, core routers, and groups of readouts behind `aggregation`
     /// switches, each group split among the cores (thesis §4.2.1, §5.1.4).
     Racks,
     /// Parallel leaf-spine planes with pods (multi-host paper §II.B, fig. 2).
     LeafSpine,
-    /// As `racks`, with one shallow switch as the core that sends incast-sensitive flows through software queues
-    /// beside it (multi-host paper §IV).
+    /// As `racks`, with one shallow switch as the core, which sends flows that are sensitive to incast through the queues of a
+    /// software switch (multi-host paper §IV).
     Hybrid,
 }
 
-/// How flows are spread over parallel paths.
+/// The choice among parallel paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlowDistribution {
-    /// All flows to one collector take one path; collectors are dealt out evenly.
+    /// All flows to one collector take one path; collectors are distributed evenly over the paths.
     PerDestination,
-    /// Each flow takes the path that a hash of its addresses and ports gives (ECMP).
+    /// A hash of the flow's addresses and ports chooses the path (ECMP).
     Ecmp,
 }
 
-/// What links add to an IP packet, on the wire and in a switch's memory.
+/// Bytes that a link adds to an IP packet, on the wire and in a switch's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Framing {
-    /// Ethernet: 38 bytes on the wire, 18 of them stored, and padding of short packets.
+    /// Ethernet: 38 bytes on the wire, of which a switch stores 18, and padding of short packets.
     Ethernet,
-    /// The two-byte header of ns-3's point-to-point links, for comparison with studies made there.
+    /// The two-byte header of ns-3's point-to-point links, for comparison with studies in ns-3.
     PointToPoint,
 }
 
@@ -58,10 +58,10 @@ pub enum Framing {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LeafSpine {
-    /// Planes, each a leaf-spine network of its own; a host has one link into each.
+    /// Planes, each a separate leaf-spine network; every host has one link into each.
     #[schemars(range(min = 1, max = 64))]
     pub planes: u32,
-    /// Pods: readouts and racks that share a leaf switch in every plane.
+    /// Pods: groups of readouts and racks that share a leaf switch in every plane.
     #[schemars(range(min = 1, max = 1024))]
     pub pods: u32,
     /// Spine switches of each plane.
@@ -78,14 +78,14 @@ impl Default for LeafSpine {
     }
 }
 
-/// Software queues beside a hardware switch.
+/// A hardware switch that is joined to a software switch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Hybrid {
-    /// Host ports that redirected flows take to the software switch and back (PEPs); zero: hardware only.
+    /// Ports between hardware and software switch, which redirected flows take there and back (PEPs); zero: hardware only.
     #[schemars(range(min = 0, max = 4))]
     pub host_ports: u32,
-    /// A host port's link.
+    /// The link of each of these ports.
     pub link: Link,
 }
 
@@ -98,11 +98,11 @@ impl Default for Hybrid {
     }
 }
 
-/// How hosts and switches are joined.
+/// The hosts, switches and links between them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Network {
-    /// The shape.
+    /// The shape of the network.
     pub topology: Topology,
     /// Core routers (`racks`).
     #[schemars(range(min = 1, max = 64))]
@@ -110,15 +110,15 @@ pub struct Network {
     /// Links from each rack to each core router.
     #[schemars(range(min = 1, max = 64))]
     pub uplinks_per_core: u32,
-    /// Readouts behind one aggregation switch; zero joins every readout straight to the cores.
+    /// Readouts behind one aggregation switch; zero: every readout is joined directly to the cores.
     pub readouts_per_group: u32,
-    /// How flows are spread over parallel paths.
+    /// The choice among parallel paths.
     pub flow_distribution: FlowDistribution,
-    /// What links add to an IP packet.
+    /// Bytes that a link adds to an IP packet.
     pub framing: Framing,
     /// Parallel leaf-spine planes.
     pub leaf_spine: LeafSpine,
-    /// Software queues beside a hardware switch.
+    /// A hardware switch that is joined to a software switch.
     pub hybrid: Hybrid,
 }
 

@@ -6,28 +6,28 @@ use super::Link;
 pub use crate::size::SizeModel;
 pub use fanin_dataflow::{Arrivals, Policy, StartOrder, TieBreak};
 
-/// The hosts that hold the fragments of every event until told to delete them (ROS; thesis §3.7.2).
+/// The hosts that keep the fragments of every event until they receive a delete message (ROS; thesis §3.7.2).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Readout {
     /// Readout hosts.
     #[schemars(range(min = 1, max = 65536))]
     pub hosts: u32,
-    /// Fragments of each event on each host; a request to a host asks for all it needs there in one message.
+    /// Fragments of each event on each host. One message requests all that an event needs from a host.
     #[schemars(range(min = 1, max = 65536))]
     pub fragments_per_host: u32,
-    /// Size of a fragment: a size, or a table with a `distribution`.
+    /// Size of a fragment: a size from 1 B to 1 GiB, or a table with a `distribution`.
     pub fragment_size: SizeModel,
-    /// Mean time from a request's arrival to its answer.
+    /// Mean time from the arrival of a request to its answer.
     pub response_delay: Duration,
-    /// Standard deviation of that time: normal, cut off at zero.
+    /// Standard deviation of that time (normal distribution, negative draws become zero). Zero: constant.
     pub response_delay_sd: Duration,
     /// The link of each readout host.
     pub link: Link,
-    /// Links of this kind a host has; its traffic is spread over them by connection.
+    /// Links of each host; its connections are spread over them.
     #[schemars(range(min = 1, max = 16))]
     pub links_per_host: u32,
-    /// Memory for fragments on each host; full, the host asserts XOFF.
+    /// Memory for fragments on each host; a host whose memory is full asserts XOFF.
     pub memory: Bytes,
 }
 
@@ -50,7 +50,7 @@ impl Default for Readout {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Collectors {
-    /// Racks, each with a switch of its own.
+    /// Racks, each with one top-of-rack switch.
     #[schemars(range(min = 1, max = 4096))]
     pub racks: u32,
     /// Collector hosts in each rack.
@@ -59,9 +59,9 @@ pub struct Collectors {
     /// Processing units on each host; each works on one event at a time.
     #[schemars(range(min = 1, max = 4096))]
     pub units_per_host: u32,
-    /// Mean time that a unit works on a collected event before it decides.
+    /// Mean processing time of a collected event, before the decision.
     pub processing_time: Duration,
-    /// Standard deviation of that time: normal, cut off at zero.
+    /// Standard deviation of that time (normal distribution, negative draws become zero). Zero: constant.
     pub processing_time_sd: Duration,
 }
 
@@ -81,17 +81,17 @@ impl Default for Collectors {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Supervisor {
-    /// Events a second, over the whole system.
+    /// Events per second in the whole system.
     pub rate: Frequency,
-    /// How events come.
+    /// When events arrive.
     pub arrivals: Arrivals,
-    /// Who gets the next event.
+    /// The unit that gets the next event.
     pub policy: Policy,
     /// The order in which the units first announce themselves.
     pub start_order: StartOrder,
-    /// Which host wins a tie of `node-load-balancing`.
+    /// The host that wins a tie of `node-load-balancing`.
     pub tie_break: TieBreak,
-    /// Completed events that one delete message to the readouts names.
+    /// Completed events that one delete message to the readouts lists.
     #[schemars(range(min = 1, max = 65536))]
     pub clear_group: u32,
     /// The supervisor's link.
@@ -119,7 +119,7 @@ pub struct Logger {
     /// Logger hosts.
     #[schemars(range(min = 0, max = 4096))]
     pub hosts: u32,
-    /// Share of the events that is accepted and sent to a logger.
+    /// Share of the events that are accepted and sent to a logger; 0 to 1.
     pub accept: Ratio,
     /// The link of each logger.
     pub link: Link,

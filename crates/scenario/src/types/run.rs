@@ -2,20 +2,20 @@ use fanin_units::{Duration, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How long the system runs, and from which seed.
+/// The length of a run, and its seed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Run {
-    /// Measured time, after the warm-up.
+    /// Measured time, after the warm-up: above 0, at most 24 h.
     pub duration: Duration,
-    /// Time at the start that no figure counts.
+    /// Time before the measurement, which no figure counts: at most 24 h.
     pub warmup: Duration,
     /// Seed of every random stream; the same scenario and seed give the same result to the bit.
     pub seed: u64,
-    /// A run without progress for this long ends with a diagnosis of who waits for whom.
+    /// A run without progress for this long ends with a diagnosis: which host waits for which.
     pub stall_limit: Duration,
-    /// `fanin run` in namespaces: the share of its rates at which the system runs, its times being as much longer; zero:
-    /// the largest that this machine holds. Figures are the scenario's again.
+    /// `fanin run` in namespaces: the factor by which all rates are lowered and all times stretched, so that one machine keeps
+    /// up; 0 to 1. Zero: the largest factor that this machine holds. Figures are converted back to the scenario's rates.
     pub scale: Ratio,
 }
 
@@ -31,19 +31,20 @@ impl Default for Run {
     }
 }
 
-/// What is written down beside the summary.
+/// Records that are written in addition to the summary.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Record {
-    /// Queues whose occupancy is sampled: `"tor->collector:0"`, `"core:1->tor:0"`; `"*"` stands for any one number.
+    /// Queues whose occupancy is sampled, such as `"tor->collector:0"` or `"core:1->tor:0"`; `"*"` stands for any number.
     pub queues: Vec<String>,
-    /// Time between two samples of a watched queue, and of a traced window where a kernel is asked for it.
+    /// Time between two samples of a queue, and of a traced window in live runs; above 0.
     pub queue_interval: Duration,
-    /// Connections whose congestion window is traced, by number: those that carry fragments come first, collector by collector.
+    /// Connections whose congestion window is traced, by number from 0: first those that carry fragments, collector by
+    /// collector and readout by readout.
     pub windows: Vec<u32>,
-    /// Events whose input and output is traced (ICC'15 figs 6 and 10), by number; simulations only.
+    /// Events whose traffic into and out of the collector's switch is traced (ICC'15 figs 6 and 10), by number; simulations only.
     pub events: Vec<u64>,
-    /// The link that a capture taken with `--pcap` shows.
+    /// The link that `--pcap` captures.
     pub capture: String,
 }
 

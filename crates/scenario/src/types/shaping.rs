@@ -3,17 +3,18 @@ use fanin_units::{Duration, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What keeps bursts below the buffers.
+/// Traffic shaping: methods that keep bursts smaller than the buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ShapingMethod {
-    /// Nothing: every fragment of an event is requested at once.
+    /// No shaping: every fragment of an event is requested at once.
     None,
-    /// A fixed number of fragments may be on order at each collector (thesis §4.3, ICC'15 §III.B).
+    /// Each collector has a fixed number of credits; a request takes one for each fragment, its answer returns them (thesis §4.3,
+    /// ICC'15 §III.B).
     Credits,
-    /// A central arbiter gives every packet a time slot (Fastpass; thesis §6.4).
+    /// A central arbiter allocates a timeslot to every packet (Fastpass; thesis §6.4).
     Fastpass,
-    /// Hosts send to one another in turns separated by barriers (linear shift, as LHCb and CMS do).
+    /// Hosts send to one another in phases that are separated by barriers (linear shift, as in LHCb and CMS).
     BarrelShifter,
 }
 
@@ -21,26 +22,26 @@ pub enum ShapingMethod {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Fastpass {
-    /// MTUs in a time slot.
+    /// Length of a timeslot, in MTUs.
     #[schemars(range(min = 1, max = 64))]
     pub slot_mtus: u32,
-    /// How far ahead of their slot allocations are made.
+    /// Time from an allocation to its timeslot.
     pub advance: Duration,
     /// Mean one-way delay between a host and the arbiter.
     pub delay: Duration,
     /// Standard deviation of that delay.
     pub delay_sd: Duration,
-    /// Largest difference between any two clocks.
+    /// Largest difference between the clocks of two hosts.
     pub clock_error: Duration,
-    /// Whether only data of readouts wait for timeslots: requests and acknowledgements go when they like.
+    /// Whether only data of readouts wait for timeslots; requests and acknowledgements are then sent at once.
     pub answers_only: bool,
-    /// Whether switches and hosts let the arbiter's messages pass all others; if not, they wait in the hosts' queues.
+    /// Whether the arbiter's messages have priority in hosts and switches; if not, they wait in the hosts' queues.
     pub priority: bool,
-    /// When the arbiter dies; zero: never.
+    /// Time at which the arbiter fails; zero: never.
     pub fail_at: Duration,
-    /// Time from the arbiter's death until hosts have noticed and done something about it.
+    /// Time from the arbiter's failure until the hosts react to it.
     pub failover: Duration,
-    /// Whether a second arbiter then takes over; without one, hosts send unscheduled from then on.
+    /// Whether a second arbiter then takes over; without one, hosts send without timeslots from then on.
     pub standby: bool,
 }
 
@@ -61,13 +62,13 @@ impl Default for Fastpass {
     }
 }
 
-/// What ends a phase of a barrel shifter.
+/// The end of a phase of a barrel shifter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Barrier {
-    /// All transfers of the phase are reported complete to the supervisor, who lets all go on.
+    /// The supervisor starts the next phase when all transfers of this one are reported complete.
     Complete,
-    /// The clock: every phase lasts `slot`.
+    /// Every phase lasts `slot`.
     Clock,
 }
 
@@ -75,20 +76,20 @@ pub enum Barrier {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BarrelShifter {
-    /// What ends a phase.
+    /// The end of a phase.
     pub barrier: Barrier,
-    /// Length of a phase that the clock ends; zero: as long as the largest answer takes on the slowest link.
+    /// Length of a phase with `barrier = "clock"`; zero: the time of the largest answer on the slowest link.
     pub slot: Duration,
-    /// Events that a pair of hosts may exchange in one phase.
+    /// Events that a pair of hosts may transfer in one phase.
     #[schemars(range(min = 1, max = 1024))]
     pub events: u32,
-    /// How long a barrier waits for a host before that is taken for dead, and its place in the turn stays empty.
+    /// Time that a barrier waits for a host; a host that takes longer counts as dead, and its phases stay empty.
     pub timeout: Duration,
-    /// Readouts that die.
+    /// Readouts that fail, by number.
     pub failed_readouts: Vec<u32>,
-    /// Collectors that die.
+    /// Collectors that fail, by number.
     pub failed_collectors: Vec<u32>,
-    /// When they die.
+    /// Time at which they fail.
     pub fail_at: Duration,
 }
 
@@ -106,20 +107,22 @@ impl Default for BarrelShifter {
     }
 }
 
-/// What keeps bursts below the buffers.
+/// Traffic shaping: methods that keep bursts smaller than the buffers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Shaping {
-    /// The method.
+    /// The method of shaping.
     pub method: ShapingMethod,
-    /// Fragments that may be on order at a collector, over all its units; setting it turns `credits` on.
+    /// Credits of a collector: fragments that its units together may have requested and not received. Setting this key selects
+    /// `method = "credits"`.
     #[schemars(range(min = 1))]
     pub credits: u32,
-    /// Which blocked request is sent first when credits come back.
+    /// The waiting request that is sent first when credits come back.
     pub discipline: CreditDiscipline,
-    /// The order in which a collector asks the readouts.
+    /// The order in which a collector requests from the readouts.
     pub request_order: RequestOrder,
-    /// Share of the links that schedules fill: timeslots of the arbiter, and of a barrel shifter's clock, last longer.
+    /// Share of the link rate that a schedule uses, above 0, at most 1: timeslots of the arbiter and phases of a barrel shifter's
+    /// clock become longer by its inverse.
     pub utilisation: Ratio,
     /// The central arbiter.
     pub fastpass: Fastpass,
@@ -134,7 +137,7 @@ impl Shaping {
         (self.method == ShapingMethod::Credits).then_some(self.credits)
     }
 
-    /// For how long a link is lent that is busy for so long, where only a share of it is to be filled.
+    /// The time that a schedule reserves on a link for `busy` of transmission.
     #[must_use]
     pub fn stretched(&self, busy: Duration) -> Duration {
         busy.checked_mul_ratio(Ratio::ONE.get(), self.utilisation.get()).unwrap_or(Duration::MAX)

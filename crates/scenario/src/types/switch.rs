@@ -5,31 +5,31 @@ use schemars::JsonSchema;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// How a switch shares its packet memory out.
+/// The division of a switch's packet memory among its ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Buffering {
-    /// Each output port has `buffer` of its own (`uplink_buffer` on uplinks).
+    /// Each output port has its own `buffer` (`uplink_buffer` on uplinks).
     Dedicated,
     /// All ports of a pool share `buffer`, each up to `port_limit`.
     Shared,
-    /// Ports share `buffer`; each may hold up to `alpha` times what is free (Choudhury and Hahne).
+    /// Ports share `buffer`; each may hold up to `alpha` times the free memory (Choudhury and Hahne).
     DynamicThreshold,
     /// Modules of `module_ports` input ports, each with `buffer` and a queue for every output (VOQ).
     Voq,
-    /// A deep queue in DRAM for each collector, with a rate limit of its own (LCN'15).
+    /// A deep queue in DRAM with a rate limit for each collector (LCN'15).
     Daqring,
-    /// Memory without end.
+    /// Unlimited memory.
     Unlimited,
 }
 
-/// Which port's queue a frame is charged to in a shared pool.
+/// The port whose share of a pool a frame occupies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PoolCharge {
-    /// The port that it leaves by.
+    /// Its output port.
     Output,
-    /// The port that it came in by (switch B of the thesis, §4.2.1).
+    /// Its input port (switch B of the thesis, §4.2.1).
     Input,
 }
 
@@ -84,13 +84,13 @@ impl JsonSchema for Limit {
     }
 }
 
-/// Which signal a queue gives before it is full.
+/// The congestion signal of a queue before it is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EcnMode {
-    /// None.
+    /// No signal.
     Off,
-    /// Marks above `threshold` of the instantaneous queue, as DCTCP wants it (RFC 8257 §3.1).
+    /// Marks if the instantaneous queue is above `threshold`, for DCTCP (RFC 8257 §3.1).
     Threshold,
     /// Marks by RED on the averaged queue.
     RedMark,
@@ -98,49 +98,49 @@ pub enum EcnMode {
     RedDrop,
 }
 
-/// What becomes of a packet that should be marked and must not be, because its sender does not know ECN.
+/// The treatment of a packet that would be marked, but whose sender does not support ECN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotCapable {
     /// It is dropped (RFC 3168 §5).
     Drop,
-    /// It passes as it is.
+    /// It passes unmarked.
     Pass,
 }
 
-/// What thresholds of a queue count.
+/// The unit of a queue's thresholds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueUnit {
-    /// Packets, whatever their size.
+    /// Packets of any size.
     Packets,
-    /// Bytes, in steps of a full packet.
+    /// Bytes: one packet of a threshold stands for the bytes of a full packet.
     Bytes,
 }
 
-/// Early congestion signals of a switch's output queues.
+/// Congestion signals of a switch's output queues.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Ecn {
-    /// Which signal.
+    /// The signal.
     pub mode: EcnMode,
-    /// What the thresholds count.
+    /// The unit of the thresholds.
     pub unit: QueueUnit,
-    /// K: `threshold` marks above it.
+    /// `threshold`: K, the queue above which packets are marked.
     pub threshold: Packets,
-    /// RED: below this averaged queue, nothing is marked.
+    /// RED: average queue below which no packet is marked.
     pub min: Packets,
-    /// RED: above this averaged queue, everything is marked.
+    /// RED: average queue above which every packet is marked.
     pub max: Packets,
-    /// RED: weight of a new sample in the average; 1 for the instantaneous queue.
+    /// RED: weight of a new sample in the average, above 0; 1 stands for the instantaneous queue.
     pub weight: Ratio,
-    /// RED: share that is marked just below `max`.
+    /// RED: probability of a mark just below `max`, 0 to 1.
     pub probability_max: Ratio,
-    /// RED: whether the share rises on from `max` to all at twice `max`, instead of jumping there (Floyd 2000).
+    /// RED: whether the probability rises from `max` to 1 at twice `max`, instead of jumping to 1 (Floyd 2000).
     pub gentle: bool,
-    /// RED that marks: whether packets are dropped all the same where every one is hit (RFC 3168 §7).
+    /// `red-mark`: whether packets are dropped, not marked, where the probability is 1 (RFC 3168 §7).
     pub hard_drop: bool,
-    /// `threshold`: what becomes of packets whose sender does not know ECN.
+    /// `threshold`: the treatment of packets whose sender does not support ECN.
     pub not_capable: NotCapable,
 }
 
@@ -161,11 +161,11 @@ impl Default for Ecn {
     }
 }
 
-/// Whether a switch stops its neighbours before it overflows.
+/// Link-level flow control of a switch's inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PauseMode {
-    /// It does not.
+    /// No flow control.
     Off,
     /// IEEE 802.3x: the whole link stops.
     Pause,
@@ -177,13 +177,13 @@ pub enum PauseMode {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Pause {
-    /// Whether, and what stops.
+    /// The kind of flow control.
     pub mode: PauseMode,
-    /// Bytes that came in by a port and still wait, above which the neighbour there is stopped.
+    /// Ingress occupancy of a port at which its neighbour is sent PAUSE.
     pub xoff: Bytes,
-    /// Bytes below which it may send again.
+    /// Ingress occupancy below which it is sent RESUME.
     pub xon: Bytes,
-    /// Time from a pause frame's arrival until the neighbour has stopped.
+    /// Time from the arrival of a PAUSE frame until the neighbour stops sending.
     pub reaction: Duration,
 }
 
@@ -198,13 +198,13 @@ impl Default for Pause {
     }
 }
 
-/// Which daqring of a port is served next.
+/// The order in which a port serves its rings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DaqringService {
-    /// Each in turn.
+    /// Round robin.
     RoundRobin,
-    /// The longest.
+    /// The longest ring first.
     LongestFirst,
 }
 
@@ -215,16 +215,16 @@ pub struct Daqrings {
     /// Frames that each collector's ring holds.
     #[schemars(range(min = 1))]
     pub frames: u32,
-    /// Memory that each frame takes, whatever its length.
+    /// Memory of each frame, independent of its length.
     pub slot: Bytes,
-    /// Rate at which each ring is emptied; zero means as fast as the port goes.
+    /// Rate limit of each ring; zero: the port's rate.
     pub rate: Rate,
-    /// Bytes that a ring may send at once after it was idle.
+    /// Burst of the rate limit: bytes that a ring may send at once after it was idle.
     pub burst: Bytes,
-    /// Which ring of a port is served next.
+    /// The order in which a port serves its rings.
     pub service: DaqringService,
-    /// The flows that are sensitive to incast and have rings, one for each destination: rules such as
-    /// `"readout->collector"` or `"readout:3->collector:*"`. All others go before the rings, without a rate.
+    /// Flows that are sensitive to incast and get a ring for each destination: rules such as `"readout->collector"` or
+    /// `"readout:3->collector:*"`. All other flows have priority over the rings and no rate limit.
     pub flows: Vec<String>,
 }
 
@@ -256,36 +256,36 @@ impl Default for Daqrings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Switch {
-    /// Ports that it has, uplinks included; zero means as many as the network needs.
+    /// Number of ports, uplinks included; zero: as many as the network needs.
     pub ports: u32,
-    /// How it shares its packet memory out.
+    /// The division of the packet memory among the ports.
     pub buffering: Buffering,
     /// Packet memory: of each port (`dedicated`), pool (`shared`, `dynamic-threshold`) or module (`voq`).
     pub buffer: Bytes,
-    /// Packet memory of each uplink port (`dedicated`); by default as `buffer`.
+    /// Packet memory of each uplink port (`dedicated`); default: `buffer`.
     pub uplink_buffer: Bytes,
-    /// Most that one output port may hold of a pool or module.
+    /// Largest share of a pool or module for one output port.
     pub port_limit: Limit,
-    /// Most that one input port may hold of a pool.
+    /// Largest share of a pool for one input port.
     pub input_limit: Limit,
-    /// `shared`: the first so many ports have a pool of their own; zero means one pool for all.
+    /// `shared`: number of ports, counted from the first, that have a separate pool; zero: one pool for all ports.
     pub pool_split: u32,
-    /// `shared`: which port's pool a frame is charged to.
+    /// `shared`: the port whose share a frame occupies.
     pub pool_charge: PoolCharge,
-    /// `dynamic-threshold`: the share of the free memory that one port may hold.
+    /// `dynamic-threshold`: limit of one port, as a multiple of the free memory.
     pub alpha: Ratio,
-    /// `voq`: input ports of a module.
+    /// `voq`: input ports of each module.
     #[schemars(range(min = 1))]
     pub module_ports: u32,
-    /// Memory that each frame takes beside its own bytes.
+    /// Memory that each frame takes in addition to its bytes.
     pub frame_overhead: Bytes,
-    /// Whether a frame counts while it is being sent.
+    /// Whether a frame occupies memory while it is being sent.
     pub count_in_service: bool,
-    /// Time from a frame's last bit to its being queued at the output.
+    /// Time from a frame's last bit until it is queued at the output.
     pub latency: Duration,
-    /// Whether it writes the M21TCP option.
+    /// Whether the switch writes the M21TCP option.
     pub m21: bool,
-    /// Early congestion signals.
+    /// Congestion signals of the output queues.
     pub ecn: Ecn,
     /// Link-level flow control.
     pub pause: Pause,

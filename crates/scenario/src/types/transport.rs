@@ -17,38 +17,38 @@ pub enum Profile {
     /// ns-3's NewReno as the classical incast studies set it up: no SACK, timestamps or delayed ACKs.
     #[serde(rename = "ns3-newreno")]
     Ns3Newreno,
-    /// NewReno by the RFCs and nothing else.
+    /// NewReno exactly as in the RFCs.
     #[serde(rename = "textbook")]
     Textbook,
 }
 
-/// How a sender sizes its window.
+/// The congestion control: how a sender sets its window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CongestionControl {
     /// RFC 5681 and RFC 6582.
     Newreno,
-    /// RFC 9438, as Linux does it.
+    /// RFC 9438, as in Linux.
     Cubic,
     /// A fixed window, `transport.static_window` (ICC'15 §IV.C).
     Static,
     /// RFC 8257.
     Dctcp,
-    /// Many-to-one TCP: the switch says how much each flow may have in flight (M21TCP §III).
+    /// Many-to-one TCP: the switch sets the window of each flow (M21TCP §III).
     M21tcp,
-    /// The receiver shares a global window out among its senders (ICC'15 §IV.D).
+    /// The receiver divides a global window among its senders (ICC'15 §IV.D).
     Diatcp,
     /// The receiver adjusts each connection's window from its measured throughput (ICTCP; Wu et al. 2013).
     Ictcp,
-    /// Delay-based control in the manner of Swift (Kumar et al. 2020).
+    /// Delay-based control after Swift (Kumar et al. 2020).
     Swift,
-    /// No TCP: receivers hand out credit in bytes for messages (SIRD; Prasopoulos et al. 2025).
+    /// Not TCP: receivers grant credit in bytes for messages (SIRD; Prasopoulos et al. 2025).
     Sird,
     /// The kernel's BBR: for live systems only, the simulator has none.
     Bbr,
 }
 
-/// What persistent connections remember at the start of the measurement.
+/// The congestion window of persistent connections at the start of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowState {
@@ -66,7 +66,7 @@ pub struct Dctcp {
     pub gain: Ratio,
     /// α of a new connection.
     pub alpha_initial: Ratio,
-    /// No reduction takes the window below so many segments; only a time-out takes it to one for a while.
+    /// Smallest window after a reduction; only a retransmission timeout sets it to one segment.
     pub window_min: Packets,
 }
 
@@ -76,27 +76,27 @@ impl Default for Dctcp {
     }
 }
 
-/// What an M21TCP switch sets aside for headers (equation (1)).
+/// Header bytes in the buffer that an M21TCP switch subtracts before it divides the rest (equation (1)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum M21Charge {
-    /// Every packet's whole frame: the buffer cannot overflow while there is a segment for each flow.
+    /// The headers of every packet: the buffer cannot overflow as long as it holds a segment of each flow.
     Packet,
-    /// `header` once for each flow, as equation (1) of the paper has it: larger windows of many packets overflow.
+    /// `header` once for each flow, as in equation (1) of the paper: windows of many packets overflow the buffer.
     Flow,
 }
 
-/// M21TCP's parameters (M21TCP §III.C). Which switches write the option is said by their own key `m21`.
+/// M21TCP's parameters (M21TCP §III.C). The key `m21` of a switch decides whether it writes the option.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct M21tcp {
-    /// What is set aside for headers.
+    /// The headers that a switch subtracts from its buffer.
     pub charge: M21Charge,
     /// Header bytes of `charge = "flow"`.
     pub header: Bytes,
-    /// A flow without a frame for so long no longer counts; zero: only its FIN ends it.
+    /// Time without a frame after which a flow no longer counts; zero: until its FIN.
     pub idle: Duration,
-    /// Whether switches also lower the window in the echo on its way back: it is then never older than half a round trip.
+    /// Whether switches also lower the window in the echo on its way back, so that it is at most half a round trip old.
     pub rewrite_echo: bool,
 }
 
@@ -115,13 +115,13 @@ impl Default for M21tcp {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Swift {
-    /// The round-trip time aimed at with a large window, hops included.
+    /// Target round-trip time of a large window, all hops included.
     pub target: Duration,
-    /// What small windows may take beyond it: all of it far below a segment, 0.3 of it at one, nothing from 100 on.
+    /// Addition to the target for small windows: all of it far below one segment, 0.3 of it at one, nothing from 100 segments on.
     pub scaling: Duration,
-    /// β: the share of the relative excess that the window falls by.
+    /// β: decrease of the window, as a factor of the relative excess over the target.
     pub beta: Ratio,
-    /// The most that it falls by at once.
+    /// Largest decrease of the window at once, as a share of it.
     pub decrease_max: Ratio,
 }
 
@@ -136,34 +136,34 @@ impl Default for Swift {
     }
 }
 
-/// To which message a SIRD receiver gives its credit.
+/// The message to which a SIRD receiver grants credit next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CreditPolicy {
-    /// The one of which the fewest bytes are left; of equal ones the one that asked first.
+    /// The message with the fewest remaining bytes; of equal ones the first that requested.
     SmallestRemaining,
-    /// A packet of each sender in turn.
+    /// One packet of each sender in turn.
     RoundRobin,
 }
 
-/// SIRD's parameters (Prasopoulos et al. 2025, §4 and §6). A BDP is the rate of the receiver's link times the longest way of a
-/// full frame to it and a smallest one back, on idle links.
+/// SIRD's parameters (Prasopoulos et al. 2025, §4 and §6). One BDP is the rate of the receiver's link times the longest
+/// round-trip time of a full frame and a smallest one back, on idle links.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sird {
-    /// B: the most credit that a receiver has outstanding, in BDPs; at least a packet.
+    /// B: largest outstanding credit of a receiver, in BDPs; at least one packet.
     pub bucket: Ratio,
-    /// The most credit for one sender, in BDPs; marks make it less.
+    /// Largest outstanding credit for one sender, in BDPs; marks lower it.
     pub sender_bucket: Ratio,
-    /// Messages up to this size go without credit, in BDPs of the receiver.
+    /// Largest message that is sent without credit, in BDPs of the receiver.
     pub unscheduled: Ratio,
-    /// A sender whose link has more than this waiting says so, in BDPs of the receiver.
+    /// Backlog of a sender's link above which the sender signals congestion, in BDPs of the receiver.
     pub sender_threshold: Ratio,
     /// Weight of the newest marked share.
     pub gain: Ratio,
-    /// To which message credit is given.
+    /// The message to which credit is granted next.
     pub policy: CreditPolicy,
-    /// How long a receiver waits for data before it asks for them again; a sender waits twice as long.
+    /// Time without data after which a receiver requests them again; a sender waits twice as long.
     pub timeout: Duration,
 }
 
@@ -185,9 +185,9 @@ impl Default for Sird {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Diatcp {
-    /// The window that a collector shares out among all its senders.
+    /// The window that a collector divides among all its senders.
     pub global_window: Packets,
-    /// Whether a connection whose deadline is nearer gets a larger share.
+    /// Whether a connection with a nearer deadline gets a larger share.
     pub deadline_aware: bool,
 }
 
@@ -201,15 +201,15 @@ impl Default for Diatcp {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Transport {
-    /// The stack; it sets the default of every other key of this section.
+    /// The TCP stack; it sets the default of every other key of this section.
     pub profile: Profile,
-    /// How a sender sizes its window.
+    /// The congestion control: how a sender sets its window.
     pub congestion_control: CongestionControl,
     /// The window of `congestion_control = "static"`.
     pub static_window: Packets,
-    /// Largest IP packet.
+    /// Largest IP packet; 68 B to 9216 B.
     pub mtu: Bytes,
-    /// Largest TCP payload, options not counted; by default what the MTU leaves after 40 bytes of headers.
+    /// Maximum segment size: payload and options of a segment together; default: the MTU less 40 bytes of headers.
     pub mss: Bytes,
     /// Timestamps (RFC 7323): 12 bytes of each segment.
     pub timestamps: bool,
@@ -217,9 +217,9 @@ pub struct Transport {
     pub sack: bool,
     /// Window of a new connection.
     pub initial_window: Packets,
-    /// What persistent connections remember at the start.
+    /// The congestion window of persistent connections at the start of the run.
     pub window_state: WindowState,
-    /// Whether an idle connection starts again from the initial window (RFC 2861).
+    /// Whether an idle connection restarts from the initial window (RFC 2861).
     pub slow_start_after_idle: bool,
     /// Largest window that a receiver offers.
     pub receive_window: Bytes,
@@ -227,21 +227,21 @@ pub struct Transport {
     pub rto_min: Duration,
     /// Largest retransmission timeout.
     pub rto_max: Duration,
-    /// A random part added to each timeout, as a share of it (breaks the phase of many senders).
+    /// Largest random addition to each timeout, as a share of it; 0 to 1. It breaks the synchronisation of many senders.
     pub rto_spread: Ratio,
-    /// Steps in which the stack's timers run: 1 ms for HZ = 1000, 4 ms for HZ = 250.
+    /// Granularity of the stack's timers: 1 ms for HZ = 1000, 4 ms for HZ = 250; above 0.
     pub timer_granularity: Duration,
-    /// Whether a receiver may wait before it acknowledges.
+    /// Whether a receiver delays acknowledgements.
     pub delayed_ack: bool,
-    /// The longest that it waits; at 40 ms Linux profiles keep the kernel's own rule, which goes from there to 200 ms.
+    /// Longest delay of an acknowledgement; at 40 ms Linux profiles follow the kernel's rule, from 40 ms to 200 ms.
     pub delayed_ack_timeout: Duration,
-    /// Whether short segments are sent at once (`TCP_NODELAY`).
+    /// Whether short segments are sent at once, without Nagle's algorithm (`TCP_NODELAY`).
     pub nodelay: bool,
-    /// Largest burst that the host hands to its network card at once (TSO); zero: one segment at a time.
+    /// Largest burst that a host passes to its network card at once (TSO); zero: one segment.
     pub offload_burst: Bytes,
-    /// Whether a receiver takes a burst of its peer's for one segment and acknowledges it once (GRO, LRO).
+    /// Whether a receiver treats a burst as one segment and acknowledges it once (GRO, LRO).
     pub receive_offload: bool,
-    /// Whether connections negotiate ECN (RFC 3168); with `congestion_control = "dctcp"` they do in any case.
+    /// Whether connections negotiate ECN (RFC 3168); with `congestion_control = "dctcp"` they always do.
     pub ecn: bool,
     /// DCTCP's parameters.
     pub dctcp: Dctcp,
@@ -256,7 +256,7 @@ pub struct Transport {
 }
 
 impl Transport {
-    /// Options that every segment with data carries: timestamps, and the 8 bytes of M21TCP's.
+    /// Bytes of the options of every segment with data: timestamps, and 8 bytes of M21TCP's.
     pub fn option_bytes(&self) -> Bytes {
         let m21 = self.congestion_control == CongestionControl::M21tcp;
         Bytes::new(if self.timestamps { 12 } else { 0 } + if m21 { 8 } else { 0 })
@@ -301,7 +301,7 @@ impl Default for Transport {
     }
 }
 
-/// What a profile sets where the file does not: keys of this section as TOML.
+/// The keys that a profile sets if the file does not, as TOML.
 pub(crate) fn profile_defaults(profile: &str) -> Option<&'static str> {
     Some(match profile {
         "linux-2.6.32" => "",

@@ -2,19 +2,19 @@ use fanin_units::{Bytes, Duration, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the collectors ask for.
+/// The pattern of the traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkloadKind {
-    /// Collectors request the fragments of the events assigned to them, in one step or several.
+    /// Collectors request the fragments of the events that are assigned to them, in one step or several.
     EventBuilding,
-    /// Readouts send each event's fragments to its collector unasked.
+    /// Readouts send each event's fragments to its collector without a request.
     Push,
-    /// One collector asks every sender for `request_size`, again as soon as all have answered (M21TCP §II.A).
+    /// One collector requests `request_size` from every sender, and again as soon as all have answered (M21TCP §II.A).
     FixedFragment,
-    /// As `fixed-fragment`, but `request_size` is shared out evenly among the senders.
+    /// As `fixed-fragment`, with `request_size` divided evenly among the senders.
     FixedBlock,
-    /// Every readout host is a collector too: full event building between all of them (LCN'15).
+    /// Every readout host is also a collector: event building between all of them (LCN'15).
     AllToAll,
 }
 
@@ -22,34 +22,34 @@ pub enum WorkloadKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// What the step is called in figures: `"L2"`, `"EB"`.
+    /// The step's name in figures, such as `"L2"` or `"EB"`.
     pub name: String,
-    /// Share of the readout hosts whose fragments have been collected by the end of this step.
+    /// Share of the readout hosts that are collected from by the end of this step, earlier steps included; above 0, at most 1.
     pub fraction: Ratio,
-    /// Time that the unit works on them before it decides.
+    /// Processing time after this step's collection, before the decision.
     pub processing_time: Duration,
-    /// Share of the events that goes on from this step to the next; the rest is rejected here.
+    /// Share of the events that continue to the next step; the rest is rejected here. 0 to 1.
     pub accept: Ratio,
 }
 
-/// What the collectors ask for, and in which pattern.
+/// The requests of the collectors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Workload {
-    /// The pattern.
+    /// The pattern of the traffic.
     pub kind: WorkloadKind,
-    /// Share of the readout hosts that an event is collected from, where there are no `steps`.
+    /// Share of the readout hosts that an event is collected from, if there are no `steps`; above 0, at most 1.
     pub fraction: Ratio,
-    /// Steps of an iterative or two-phase (L2, then EB) collection; none means one step over `fraction`.
+    /// Steps of an iterative or two-phase (L2, then EB) collection; without any, one step over `fraction`.
     pub steps: Vec<Step>,
-    /// Senders of a barrier-synchronised workload.
+    /// Senders of a barrier workload (`fixed-fragment`, `fixed-block`).
     #[schemars(range(min = 1, max = 65536))]
     pub senders: u32,
-    /// Bytes each sender (`fixed-fragment`), or all together (`fixed-block`), answer a request with.
+    /// Size of the answer to a request: of each sender (`fixed-fragment`), or of all together (`fixed-block`).
     pub request_size: Bytes,
-    /// Each sender waits a random time up to this before it answers; without it, simulated senders lock in phase.
+    /// Longest delay of a sender before its answer, drawn uniformly from 0 on. Without a delay, simulated senders stay in phase.
     pub service_delay_max: Duration,
-    /// A request that takes longer has missed its deadline; zero means that there is none.
+    /// Time in which a request should be answered; requests that take longer are counted as late. Zero: no deadline.
     pub deadline: Duration,
 }
 

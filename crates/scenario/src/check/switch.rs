@@ -1,0 +1,156 @@
+//! The switches: packet memory, congestion signals, flow control and rings.
+
+use fanin_units::{Bytes, Duration};
+
+use super::Check;
+use crate::types::*;
+
+/// Bytes of an Ethernet frame in addition to the IP packet: header and check sequence.
+const ETHERNET_BYTES: Bytes = Bytes::new(18);
+
+impl Check<'_> {
+    pub(super) fn switch(&mut self, name: &str, switch: &Switch) {
+        let path = |key: &str| format!("{name}.{key}");
+        let frame = self.scenario.transport.mtu.saturating_add(ETHERNET_BYTES);
+        let charged = frame.saturating_add(switch.frame_overhead);
+        let memory = !matches!(switch.buffering, Buffering::Unlimited | Buffering::Daqring);
+        let limits = [
+            ("buffer", Some(switch.buffer)),
+            ("uplink_buffer", (switch.buffering == Buffering::Dedicated).then_some(switch.uplink_buffer)),
+            ("port_limit", switch.port_limit.0),
+            ("input_limit", switch.input_limit.0),
+        ];
+        for (key, limit) in limits {
+            if let Some(limit) = limit
+                && memory
+                && limit < charged
+            {
+                self.fail(
+                    &path(key),
+                    format!("a buffer of {limit} is smaller than a frame, which takes {charged}"),
+                    "smaller than a frame",
+                    Some(("transport.mtu", "the MTU")),
+                    format!("give at least \"{charged}\""),
+                );
+                // An uplink buffer equal to the buffer is wrong for the same reason; one report is enough.
+                break;
+            }
+        }
+        for key in ["port_limit", "input_limit"] {
+            let limit = if key == "port_limit" { switch.port_limit.0 } else { switch.input_limit.0 };
+            if let Some(limit) = limit
+                && memory
+                && limit > switch.buffer
+            {
+                self.fail(
+                    &path(key),
+                    format!("the limit of one port, {limit}, is above the memory of all, {}", switch.buffer),
+                    "above the pool",
+                    Some((&path("buffer"), "the pool")),
+                    format!("give at most \"{}\", or \"unlimited\"", switch.buffer),
+                );
+            }
+        }
+        if switch.buffering == Buffering::DynamicThreshold && switch.alpha.is_zero() {
+            let message = "with `alpha` at zero a switch drops every frame".to_owned();
+            self.fail(&path("alpha"), message, "zero", None, "1 is usual; give more than 0".to_owned());
+        }
+        if switch.module_ports == 0 {
+            let message = "a module has at least one port".to_owned();
+            self.fail(&path("module_ports"), message, "zero", None, "give at least 1".to_owned());
+        }
+        if switch.latency > Duration::from_secs(1) {
+            let message = format!("a switch cannot have a latency of {}", switch.latency);
+            self.fail(
+                &path("latency"),
+                message,
+                "above 1 s",
+                None,
+                "give a time such as \"1 us\"".to_owned(),
+            );
+        }
+        self.signals(name, switch);
+        let beside = name == "core"
+            && self.scenario.network.topology == Topology::Hybrid
+            && self.scenario.network.hybrid.host_ports > 0;
+        if switch.buffering == Buffering::Daqring || beside {
+            self.daqring(name, switch, frame);
+        }
+    }
+
+    fn signals(&mut self, name: &str, switch: &Switch) {
+        let path = |key: &str| format!("{name}.{key}");
+        let ecn = &switch.ecn;
+        if matches!(ecn.mode, EcnMode::RedMark | EcnMode::RedDrop) && ecn.min >= ecn.max {
+            self.fail(
+                &path("ecn.min"),
+                format!("RED marks from {} on, and every packet from {} on", ecn.min, ecn.max),
+                "not below `max`",
+                Some((&path("ecn.max"), "every packet from here on")),
+                "give a min below max".to_owned(),
+            );
+        }
+        for (key, share) in [("ecn.weight", ecn.weight), ("ecn.probability_max", ecn.probability_max)] {
+            self.share(&path(key), share);
+            if share.is_zero() && matches!(ecn.mode, EcnMode::RedMark | EcnMode::RedDrop) {
+                let message = format!("with `{key}` at zero RED never marks or drops");
+                self.fail(&path(key), message, "zero", None, "give a share above 0".to_owned());
+            }
+        }
+        let pause = &switch.pause;
+        if pause.mode == PauseMode::Off {
+            return;
+        }
+        if pause.xon >= pause.xoff {
+            self.fail(
+                &path("pause.xon"),
+                format!("a neighbour would be paused at {} and resumed at {}", pause.xoff, pause.xon),
+                "not below `xoff`",
+                Some((&path("pause.xoff"), "paused here")),
+                "give an xon below xoff".to_owned(),
+            );
+        }
+        let is_limited = !matches!(switch.buffering, Buffering::Unlimited | Buffering::Daqring);
+        if pause.xoff >= switch.buffer && is_limited {
+            self.fail(
+                &path("pause.xoff"),
+                format!(
+                    "a neighbour is paused at {}, when the buffer of {} is full",
+                    pause.xoff, switch.buffer
+                ),
+                "not below the buffer",
+                Some((&path("buffer"), "the buffer")),
+                "leave room for frames that are still on the link".to_owned(),
+            );
+        }
+    }
+
+    fn daqring(&mut self, name: &str, switch: &Switch, frame: Bytes) {
+        let path = |key: &str| format!("{name}.daqring.{key}");
+        let ring = &switch.daqring;
+        self.flows(name, ring);
+        self.signals_of_rings(name, switch);
+        if ring.frames == 0 {
+            let message = "a ring holds at least one frame".to_owned();
+            self.fail(&path("frames"), message, "zero", None, "LCN'15 uses 4096".to_owned());
+        }
+        if ring.slot < frame {
+            self.fail(
+                &path("slot"),
+                format!("a slot of {} is smaller than a frame of {frame}", ring.slot),
+                "smaller than a frame",
+                Some(("transport.mtu", "the MTU")),
+                format!("give at least \"{frame}\""),
+            );
+        }
+        if !ring.rate.is_zero() && ring.burst < frame {
+            self.fail(
+                &path("burst"),
+                format!("a burst of {} is smaller than a frame of {frame}", ring.burst),
+                "smaller than a frame",
+                Some((&path("rate"), "the rate limit")),
+                format!("give at least \"{frame}\""),
+            );
+        }
+    }
+}
