@@ -204,8 +204,9 @@ pub fn bypass(hybrid: &Hybrid) -> String {
         let interface = port.interface.as_ref().unwrap_or(&port.name);
         let _ = write!(
             out,
-            "\ntc qdisc replace dev '{interface}' clsact\n\
-             tc filter replace dev '{interface}' ingress protocol all pref 1 handle 1 matchall \
+            "\ntc qdisc delete dev '{interface}' clsact 2>/dev/null || true\n\
+             tc qdisc add dev '{interface}' clsact\n\
+             tc filter add dev '{interface}' ingress protocol all pref 1 u32 match u32 0 0 \
              action mirred egress redirect dev '{interface}'\n"
         );
     }
