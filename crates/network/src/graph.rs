@@ -3,9 +3,10 @@
 use fanin_scenario::{Buffering, M21tcp};
 use fanin_units::{Bytes, Duration, Rate};
 
+use crate::Framing;
 #[cfg(doc)]
 use crate::Paths;
-use crate::{Framing, SwitchKind};
+use crate::switches::{SwitchKind, output_buffer};
 
 /// A host or switch, by its place in [`Network::nodes`].
 pub type NodeIndex = u32;
@@ -171,6 +172,17 @@ impl Network {
         self.nodes.iter().position(|node| node.name == name).map(|node| node as NodeIndex)
     }
 
+    /// The ports that lead to a software switch, which stands beside one other switch.
+    pub fn host_ports(&self, software: NodeIndex) -> Vec<PortIndex> {
+        self.ports().filter(|&port| self.destination(port) == software).collect()
+    }
+
+    /// The kind in a node's name: `tor` of `tor:3`.
+    pub fn kind_name(&self, node: NodeIndex) -> &str {
+        let name = &self.nodes[node as usize].name;
+        name.split_once(':').map_or(&**name, |(kind, _)| kind)
+    }
+
     /// The link that a port belongs to.
     pub fn link(&self, port: PortIndex) -> &Link {
         &self.links[port as usize / 2]
@@ -190,8 +202,8 @@ impl Network {
     /// The buffer of an output port that has one of its own.
     pub fn output_buffer(&self, port: PortIndex) -> Option<Bytes> {
         let settings = &self.switch(self.source(port))?.settings;
-        let own = if self.is_uplink(port) { settings.uplink_buffer } else { settings.buffer };
-        (settings.buffering == Buffering::Dedicated).then_some(own)
+        let has_own = settings.buffering == Buffering::Dedicated;
+        has_own.then(|| output_buffer(settings, self.is_uplink(port)))
     }
 
     /// The latency of the switch that a port leads to; none at a host.
@@ -216,7 +228,7 @@ impl Network {
         let Some((from, to)) = pattern.split_once("->") else { return Vec::new() };
         let fits = |pattern: &str, node: NodeIndex| {
             let name = &self.nodes[node as usize].name;
-            let kind = name.split_once(':').map_or(&**name, |(kind, _)| kind);
+            let kind = self.kind_name(node);
             let wanted = pattern.trim();
             wanted == name || wanted == kind || wanted.strip_suffix(":*") == Some(kind)
         };

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod connections;
+mod data;
 mod framing;
 mod graph;
 mod ideal;
@@ -15,10 +16,11 @@ mod switches;
 pub mod topology;
 
 pub use connections::{Connection, Numbering, barrier_connections, connections};
+pub use data::{DataPaths, LinkClass};
 pub use framing::Framing;
 pub use graph::{Link, M21, Network, NetworkError, Node, NodeIndex, NodeKind, PortIndex};
 pub use ideal::{Answers, Ideal};
 pub use paths::{Paths, Spread, mix};
 pub use routes::{Route, find_routes};
-pub use switches::{SwitchKind, SwitchRole};
+pub use switches::{SwitchKind, SwitchRole, output_buffer};
 pub use topology::Roles;

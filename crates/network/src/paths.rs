@@ -95,6 +95,27 @@ impl<'a> Paths<'a> {
         }))
     }
 
+    /// All ports on any shortest path from one host to another, hop by hop.
+    ///
+    /// # Errors
+    /// [`NetworkError::NoPath`].
+    pub fn levels(&mut self, from: NodeIndex, to: NodeIndex) -> Result<Vec<Vec<PortIndex>>, NetworkError> {
+        let hops = self.find(from, to, Spread::Destination(0))?.count();
+        let (mut levels, mut nodes) = (Vec::with_capacity(hops), vec![from]);
+        for _ in 0..hops {
+            let mut level: Vec<PortIndex> = Vec::new();
+            for &node in &nodes {
+                level.extend(self.closer(node));
+            }
+            nodes = level.iter().map(|&port| self.network.destination(port)).collect();
+            nodes.sort_unstable();
+            nodes.dedup();
+            levels.push(level);
+        }
+        assert_eq!(nodes, [to], "shortest paths end at their destination, all after as many hops");
+        Ok(levels)
+    }
+
     /// Whether one host has just one shortest path to another.
     ///
     /// # Errors

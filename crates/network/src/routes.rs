@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use fanin_scenario::{Buffering, FlowDistribution, Scenario, Topology};
+use fanin_scenario::{Buffering, Daqrings, FlowDistribution, Scenario, Topology};
 
 use crate::topology::Roles;
 use crate::{Connection, Network, NetworkError, NodeIndex, NodeKind, Paths, PortIndex, Spread};
@@ -32,10 +32,7 @@ pub fn find_routes<E: From<NetworkError>>(
     connections: &[Connection],
     mut found: impl FnMut(Route<'_>) -> Result<ControlFlow<()>, E>,
 ) -> Result<ControlFlow<()>, E> {
-    let rules = match scenario.network.topology {
-        Topology::Hybrid => &scenario.core.daqring,
-        _ => &scenario.tor.daqring,
-    };
+    let rules = rules(scenario);
     let has_rings = network.switches_used().any(|kind| kind.settings.buffering == Buffering::Daqring);
     let ring_of = |connection: &Connection, side: usize| {
         let ends = [connection.roles[side], connection.roles[1 - side]];
@@ -77,6 +74,19 @@ pub fn find_routes<E: From<NetworkError>>(
         }
     }
     Ok(ControlFlow::Continue(()))
+}
+
+/// The rules that name the flows of rings: those of the core in a hybrid, where its software switch has the rings.
+fn rules(scenario: &Scenario) -> &Daqrings {
+    match scenario.network.topology {
+        Topology::Hybrid => &scenario.core.daqring,
+        Topology::Star | Topology::Racks | Topology::LeafSpine => &scenario.tor.daqring,
+    }
+}
+
+/// Whether answers of a readout to a collector, both by their index, pass the software switch of a hybrid.
+pub(crate) fn is_redirected(scenario: &Scenario, roles: &Roles, [readout, collector]: [u32; 2]) -> bool {
+    roles.software.is_some() && rules(scenario).names(("readout", readout), ("collector", collector))
 }
 
 /// Both directions of all connections, by their number and the side that sends: those to one node in a row, in which paths
@@ -125,11 +135,8 @@ impl<'a> Detours<'a> {
         let mut path: Vec<PortIndex> = self.there.find(from, software, spread)?.collect();
         let last = path.pop().expect("a path has a link");
         let hardware = self.network.source(last);
-        let host_ports: Vec<PortIndex> = (0..2 * self.network.links.len() as PortIndex)
-            .filter(|&port| {
-                self.network.source(port) == hardware && self.network.destination(port) == software
-            })
-            .collect();
+        let host_ports = self.network.host_ports(software);
+        debug_assert!(host_ports.iter().all(|&port| self.network.source(port) == hardware));
         let ring = match spread {
             Spread::Destination(number) => number,
             Spread::Flow(_) => u64::from(to),

@@ -1,6 +1,7 @@
 //! The switches of a scenario by role: the settings of each, and which section of the scenario describes it.
 
 use fanin_scenario::{Buffering, Ecn, Scenario, Switch};
+use fanin_units::Bytes;
 
 /// What a switch is in its network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,6 +61,11 @@ impl SwitchRole {
 /// describes the hardware, and daqrings have no early signal.
 fn software(scenario: &Scenario) -> Switch {
     Switch { buffering: Buffering::Daqring, ecn: Ecn::default(), ..scenario.core.clone() }
+}
+
+/// The buffer of an output of a switch with dedicated buffers.
+pub const fn output_buffer(settings: &Switch, is_uplink: bool) -> Bytes {
+    if is_uplink { settings.uplink_buffer } else { settings.buffer }
 }
 
 /// The settings that all switches of a role share.

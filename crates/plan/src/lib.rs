@@ -30,6 +30,7 @@ mod bursts;
 mod catalogue;
 pub mod cost;
 mod derived;
+mod places;
 mod plan;
 mod queues;
 mod sections;

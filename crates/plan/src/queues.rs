@@ -1,14 +1,14 @@
 //! Every queue on the path to a collector: burst, capacity, loss.
 
+use fanin_network::output_buffer;
 use fanin_queueing::pause_headroom;
-use fanin_scenario::{
-    Buffering, FlowDistribution, Link, PauseMode, PoolCharge, Scenario, ShapingMethod, Switch, Topology,
-};
+use fanin_scenario::{Buffering, Link, PauseMode, PoolCharge, Scenario, ShapingMethod, Switch};
 use fanin_units::{Bytes, Frequency, Rate, Ratio};
 
 use crate::bounds::{Assignment, EventSize, SharedLoad, overflow_share, peak_occupancy};
 use crate::bursts::Burst;
 use crate::derived::{Derived, brief, ratio_of};
+use crate::places::{QueuePlace, places};
 use crate::system::{Spread, System};
 
 /// The bytes that Ethernet adds to a packet on the wire.
@@ -54,187 +54,12 @@ pub struct Queue {
     pub reason: String,
 }
 
-/// One place where bursts queue, before it is judged.
-#[derive(Clone, Copy)]
-struct Place<'a> {
-    name: &'static str,
-    switch: &'a Switch,
-    inflow: Rate,
-    outflow: Rate,
-    /// The burst is split over so many queues like this one.
-    split: u64,
-    /// Collectors whose bursts pass this very queue.
-    sharers: u64,
-    /// Collectors with a queue of their own in the same memory.
-    neighbours: u64,
-    /// Share of the system's events that pass this memory, as one in so many.
-    events_one_in: u64,
-    is_uplink: bool,
-    /// The ports that lead here, so many of each kind of link.
-    inputs: [(u64, &'a Link); 2],
-}
-
 /// Every queue on the way to a collector, the last one first.
 pub(crate) fn queues(s: &Scenario, system: &System, burst: &Burst, quantile: Ratio) -> Vec<Queue> {
     places(s, system).iter().map(|place| judge(s, system, burst, place, quantile)).collect()
 }
 
-fn places<'a>(s: &'a Scenario, system: &System) -> Vec<Place<'a>> {
-    let n = &s.network;
-    let readouts = system.senders;
-    let sources = total(s.readout.link.rate, readouts * u64::from(s.readout.links_per_host));
-    let uplink = s.uplink.rate;
-    let per_rack = if s.is_barrier() { 1 } else { u64::from(s.collectors.hosts_per_rack) };
-    let racks = u64::from(s.collectors.racks);
-    let one_path = n.flow_distribution == FlowDistribution::PerDestination;
-    let from_readouts = |readouts: u64| (readouts * u64::from(s.readout.links_per_host), &s.readout.link);
-    let none = (0, &s.uplink);
-    let last = |inflow: Rate, inputs: (u64, &'a Link)| Place {
-        name: "tor->collector",
-        switch: &s.tor,
-        inflow: inflow.min(sources),
-        outflow: s.link.rate,
-        split: 1,
-        sharers: 1,
-        neighbours: per_rack,
-        events_one_in: racks,
-        is_uplink: false,
-        inputs: [inputs, none],
-    };
-    match n.topology {
-        Topology::Star => vec![last(sources, from_readouts(readouts))],
-        Topology::Racks | Topology::Hybrid => {
-            let cores = u64::from(n.cores);
-            let uplinks = u64::from(n.uplinks_per_core);
-            // Either a collector's flows take all links to its rack, or its share of the collectors takes each.
-            let (paths, links_each) = if one_path { (1, uplinks) } else { (uplinks, 1) };
-            let (inputs, input) = match n.readouts_per_group {
-                0 => (readouts, s.readout.link.rate),
-                group => (readouts.div_ceil(u64::from(group)), uplink),
-            };
-            let into_core = total(input, inputs).min(sources);
-            let core = Place {
-                name: "core->tor",
-                switch: &s.core,
-                inflow: into_core,
-                outflow: total(uplink, paths),
-                split: cores,
-                sharers: per_rack.div_ceil(links_each),
-                neighbours: 1,
-                events_one_in: racks * links_each,
-                is_uplink: false,
-                inputs: match n.readouts_per_group {
-                    0 => [from_readouts(readouts.div_ceil(cores)), none],
-                    _ => [(inputs, &s.uplink), none],
-                },
-            };
-            let mut limit = total(uplink, cores * paths);
-            let mut places = Vec::new();
-            let ring = &s.core.daqring;
-            let redirects = n.topology == Topology::Hybrid && n.hybrid.host_ports > 0;
-            let rings = redirects || s.core.buffering == Buffering::Daqring;
-            if rings && !ring.rate.is_zero() {
-                limit = limit.min(ring.rate);
-            }
-            places.push(last(limit, (cores * uplinks, &s.uplink)));
-            if redirects {
-                // The hardware queue towards the rack sees what the rings of the whole rack let out together.
-                let shaped = if ring.rate.is_zero() { core.inflow } else { total(ring.rate, per_rack) };
-                let software = total(n.hybrid.link.rate, u64::from(n.hybrid.host_ports));
-                places.push(Place { inflow: shaped.min(software), ..core });
-                places.push(Place {
-                    name: "software->core",
-                    switch: &s.core,
-                    inflow: into_core.min(software),
-                    outflow: if ring.rate.is_zero() { software } else { ring.rate },
-                    split: 1,
-                    sharers: 1,
-                    neighbours: per_rack * racks,
-                    events_one_in: 1,
-                    is_uplink: false,
-                    inputs: [none; 2],
-                });
-            } else {
-                places.push(core);
-            }
-            if n.readouts_per_group > 0 {
-                places.push(Place {
-                    name: "aggregation->core",
-                    switch: &s.aggregation,
-                    inflow: total(s.readout.link.rate, u64::from(n.readouts_per_group).min(readouts)),
-                    outflow: total(uplink, cores),
-                    split: inputs,
-                    sharers: per_rack * racks,
-                    neighbours: 1,
-                    events_one_in: 1,
-                    is_uplink: true,
-                    inputs: [
-                        from_readouts(u64::from(n.readouts_per_group).min(readouts).div_ceil(cores)),
-                        none,
-                    ],
-                });
-            }
-            places
-        }
-        Topology::LeafSpine => {
-            let l = &n.leaf_spine;
-            let (planes, pods, spines) = (u64::from(l.planes), u64::from(l.pods), u64::from(l.spines));
-            // Either a burst is spread over all planes and spines, or each of them has its share of the collectors.
-            let (burst_planes, burst_spines) = if one_path { (1, 1) } else { (planes, spines) };
-            let (event_planes, event_spines) = if one_path { (planes, spines) } else { (1, 1) };
-            let in_one_pod = per_rack * racks.div_ceil(pods);
-            let in_pod = total(s.readout.link.rate, readouts.div_ceil(pods));
-            let from_spines = if pods > 1 { total(uplink, burst_spines) } else { Rate::ZERO };
-            let leaf = Place {
-                name: "leaf->tor",
-                switch: &s.leaf,
-                inflow: in_pod.saturating_add(from_spines).min(sources),
-                outflow: uplink,
-                split: burst_planes,
-                sharers: per_rack.div_ceil(event_planes),
-                neighbours: 1,
-                events_one_in: racks * event_planes,
-                is_uplink: false,
-                inputs: [from_readouts(readouts.div_ceil(pods)), (spines, &s.uplink)],
-            };
-            let mut places = vec![last(total(uplink, burst_planes), (planes, &s.uplink)), leaf];
-            if pods > 1 {
-                let links_each = event_planes * event_spines;
-                let spine = Place {
-                    name: "spine->leaf",
-                    switch: &s.spine,
-                    inflow: total(uplink, pods - 1).min(sources),
-                    outflow: uplink,
-                    split: burst_planes * burst_spines,
-                    sharers: in_one_pod.div_ceil(links_each),
-                    neighbours: 1,
-                    events_one_in: pods * links_each,
-                    is_uplink: false,
-                    inputs: [(pods - 1, &s.uplink), none],
-                };
-                places.push(Place {
-                    name: "leaf->spine",
-                    switch: &s.leaf,
-                    inflow: in_pod,
-                    split: spine.split * pods,
-                    sharers: (per_rack * racks).div_ceil(links_each),
-                    events_one_in: links_each,
-                    is_uplink: true,
-                    inputs: [from_readouts(readouts.div_ceil(pods)), none],
-                    ..spine
-                });
-                places.insert(2, spine);
-            }
-            places
-        }
-    }
-}
-
-fn total(rate: Rate, links: u64) -> Rate {
-    rate.checked_mul(links).unwrap_or(Rate::MAX)
-}
-
-fn judge(s: &Scenario, system: &System, burst: &Burst, place: &Place<'_>, quantile: Ratio) -> Queue {
+fn judge(s: &Scenario, system: &System, burst: &Burst, place: &QueuePlace<'_>, quantile: Ratio) -> Queue {
     let switch = place.switch;
     let ring = place.name == "software->core"
         || (switch.buffering == Buffering::Daqring && matches!(place.name, "tor->collector" | "core->tor"));
@@ -318,7 +143,7 @@ fn collisions(
     system: &System,
     queue: &Queue,
     capacity: Bytes,
-    place: &Place<'_>,
+    place: &QueuePlace<'_>,
 ) -> (Outcome, String) {
     let waits = queue.peak.value;
     if waits.saturating_add(waits) <= capacity {
@@ -366,7 +191,7 @@ fn what_arrives(system: &System, burst: &Burst, frames: Bytes, split: u64, burst
 
 /// The outcome of a burst above the capacity: loss, unless the switch sends PAUSE in time. For that each port that leads here
 /// needs room for its threshold and for the bytes then in flight (IEEE 802.1Q annex N).
-fn stops(s: &Scenario, place: &Place<'_>, capacity: Bytes, reason: String) -> (Outcome, String) {
+fn stops(s: &Scenario, place: &QueuePlace<'_>, capacity: Bytes, reason: String) -> (Outcome, String) {
     let pause = &place.switch.pause;
     if pause.mode == PauseMode::Off {
         return (Outcome::Loses, reason);
@@ -409,7 +234,7 @@ fn sigma_of_sum(sigma: f64, events: u64) -> f64 {
 }
 
 /// Bursts to different collectors that pass one queue at the same time.
-fn bursts_at_once(system: &System, place: &Place<'_>, burst: Bytes, outflow: Rate) -> u64 {
+fn bursts_at_once(system: &System, place: &QueuePlace<'_>, burst: Bytes, outflow: Rate) -> u64 {
     if place.sharers == 1 || system.closed_loop {
         return place.sharers;
     }
@@ -437,7 +262,7 @@ fn peak(frames: Bytes, at_once: Bytes, inflow: Rate, outflow: Rate) -> Derived<B
 }
 
 /// Collectors of this memory that collect at the same time, at least one.
-fn active_collectors(system: &System, place: &Place<'_>) -> u64 {
+fn active_collectors(system: &System, place: &QueuePlace<'_>) -> u64 {
     if place.neighbours == 1 {
         return 1;
     }
@@ -450,7 +275,13 @@ fn active_collectors(system: &System, place: &Place<'_>) -> u64 {
     u64::try_from(active).unwrap_or(u64::MAX).clamp(1, place.neighbours)
 }
 
-fn capacity(switch: &Switch, place: &Place<'_>, burst: &Burst, ring: bool, active: u64) -> Option<Bytes> {
+fn capacity(
+    switch: &Switch,
+    place: &QueuePlace<'_>,
+    burst: &Burst,
+    ring: bool,
+    active: u64,
+) -> Option<Bytes> {
     if ring {
         // A ring counts frames, whatever their size.
         let slots = u128::from(switch.daqring.frames);
@@ -459,8 +290,8 @@ fn capacity(switch: &Switch, place: &Place<'_>, burst: &Burst, ring: bool, activ
     }
     let pool = match switch.buffering {
         Buffering::Unlimited | Buffering::Daqring => return None,
-        Buffering::Dedicated if place.is_uplink => switch.uplink_buffer,
-        Buffering::Dedicated | Buffering::Voq | Buffering::Shared => switch.buffer,
+        Buffering::Dedicated => output_buffer(switch, place.is_uplink),
+        Buffering::Voq | Buffering::Shared => switch.buffer,
         Buffering::DynamicThreshold => {
             // Choudhury and Hahne: n queues at their threshold hold α B / (1 + n α) each.
             let alpha = u128::from(switch.alpha.get());
@@ -487,7 +318,7 @@ impl Pool {
         system: &System,
         burst: &Burst,
         queue: &Queue,
-        place: &Place<'_>,
+        place: &QueuePlace<'_>,
         active: u64,
         quantile: Ratio,
     ) -> Option<Self> {
@@ -529,7 +360,7 @@ impl Pool {
         Some(Self { memory, demand, demand_at_random: demand, who: format!("{active} collectors at once") })
     }
 
-    fn judge(&self, s: &Scenario, system: &System, place: &Place<'_>) -> (Outcome, String) {
+    fn judge(&self, s: &Scenario, system: &System, place: &QueuePlace<'_>) -> (Outcome, String) {
         let (Self { who, .. }, name) = (self, place.name);
         let [demand, at_random, memory] = [self.demand, self.demand_at_random, self.memory].map(brief);
         if self.demand > self.memory {
