@@ -1,4 +1,4 @@
-//! The ways that event data take through a network: classes of links with their share of the data, and the longest path.
+//! The paths of event data through a network: classes of links with their share of the data, and the longest path.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,10 +21,10 @@ pub struct LinkClass {
     pub share: Ratio,
 }
 
-/// The ways of event data through a network.
+/// The paths of event data through a network.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DataPaths {
-    /// Classes of links, from the readouts to the collectors. A detour and its way back are one class.
+    /// Classes of links, from the readouts to the collectors. Both directions of a detour are one class.
     pub classes: Vec<LinkClass>,
     /// Propagation delay of the links of the longest path, a detour left out.
     pub link_delay: Duration,
@@ -36,8 +36,8 @@ pub struct DataPaths {
 
 /// The links of one class while they are collected.
 #[derive(Default)]
-struct Links {
-    /// Links by their port, each with the number of links that it stands for.
+struct LinkSet {
+    /// LinkSet by their port, each with the number of links that it stands for.
     ports: BTreeMap<PortIndex, u64>,
     /// Pairs of hosts whose data cross them.
     pairs: u64,
@@ -54,7 +54,7 @@ impl DataPaths {
         let asked = if scenario.is_barrier() { &roles.collectors[..1] } else { &roles.collectors[..] };
         let (sources, collectors) = (groups(network, &roles.readouts), groups(network, asked));
         let mut paths = Paths::new(network)?;
-        let mut classes: BTreeMap<String, Links> = BTreeMap::new();
+        let mut classes: BTreeMap<String, LinkSet> = BTreeMap::new();
         let mut pairs_total = 0;
         let mut longest = Self {
             classes: Vec::new(),
@@ -99,7 +99,7 @@ impl DataPaths {
                         }
                     }
                     hop += 1;
-                    // The detour is taken where a path meets the switch beside the software switch.
+                    // The detour begins at the core that has the software switch on its host ports.
                     if let Some(ports) = &detour
                         && let Some(hardware) = ports.first().map(|&port| network.source(port))
                         && level.iter().any(|&port| network.destination(port) == hardware)
@@ -125,9 +125,9 @@ impl DataPaths {
                 }
             }
         }
-        let mut classes: Vec<(String, Links)> = classes.into_iter().collect();
+        let mut classes: Vec<(String, LinkSet)> = classes.into_iter().collect();
         classes.sort_by_key(|(_, links)| links.hop);
-        let class = |(name, links): (String, Links)| LinkClass {
+        let class = |(name, links): (String, LinkSet)| LinkClass {
             name,
             count: links.ports.values().sum(),
             rate: links.ports.keys().map(|&port| network.link(port).rate).min().unwrap_or(Rate::MAX),

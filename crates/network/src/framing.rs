@@ -1,4 +1,4 @@
-//! What a link adds to an IP packet.
+//! The bytes that a link adds to an IP packet.
 
 /// The bytes that a link adds to an IP packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -8,21 +8,21 @@ use crate::Framing;
 use crate::Paths;
 use crate::switches::{SwitchKind, output_buffer};
 
-/// A host or switch, by its place in [`Network::nodes`].
+/// The index of a host or switch in [`Network::nodes`].
 pub type NodeIndex = u32;
 
-/// One direction of a link with the output queue before it: link `k` has the ports `2 k` (from its first end)
-/// and `2 k + 1` (from its second end).
+/// The number of an output port: one direction of a link, with the queue before it. Link `k` has the ports `2 k` (from
+/// its first end) and `2 k + 1` (from its second end).
 pub type PortIndex = u32;
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NodeKind {
-    /// Sends and receives; never forwards. Its network card queues without limit.
+    /// A host: sends and receives, never forwards. Its network card queues without limit.
     Host,
-    /// Stores and forwards.
+    /// A switch: stores and forwards.
     Switch {
-        /// Which of [`Network::switches`] it is like. Switches that are alike share settings, never memory.
+        /// The index of its settings in [`Network::switches`]. Switches share settings, never memory.
         like: usize,
     },
 }
@@ -32,39 +32,40 @@ pub enum NodeKind {
 pub struct Node {
     /// A name for records and messages, unique in the network.
     pub name: String,
-    /// What it is.
+    /// Host or switch.
     pub kind: NodeKind,
 }
 
 /// A full-duplex point-to-point link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Link {
-    /// The nodes it joins.
+    /// The nodes that it joins.
     pub ends: [NodeIndex; 2],
     /// Bits a second, each way.
     pub rate: Rate,
-    /// Propagation, one way.
+    /// Propagation delay, each way.
     pub delay: Duration,
 }
 
-/// Nodes and links. Any graph will do: add nodes and links, and [`Paths`] finds the ways through it.
+/// A network as plain data: nodes with their names, links with their ends, rates and delays. Whatever draws a network
+/// needs no more. [`Paths`] finds the paths through any graph of nodes and links.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Network {
     /// Hosts and switches.
     pub nodes: Vec<Node>,
-    /// Links between them.
+    /// The links between them.
     pub links: Vec<Link>,
-    /// The kinds of switches.
+    /// The settings of switches, by role.
     pub switches: Vec<SwitchKind>,
-    /// What the links add to an IP packet.
+    /// The bytes that the links add to an IP packet.
     pub framing: Framing,
-    /// Bytes that a switch stores of a full frame: what thresholds in packets stand for where they count bytes.
+    /// Bytes that a switch stores of a full frame. A threshold in packets counts as many times these bytes.
     pub frame_bytes: u32,
     /// M21TCP, where the connections use it.
     pub m21: Option<M21>,
 }
 
-/// M21TCP as a network's switches need to know it.
+/// The settings of M21TCP that switches need.
 #[derive(Clone, PartialEq, Debug)]
 pub struct M21 {
     /// Its settings.
@@ -74,14 +75,14 @@ pub struct M21 {
 }
 
 impl Default for Network {
-    /// Nothing at all, on Ethernet.
+    /// A network without nodes, on Ethernet.
     fn default() -> Self {
         let (nodes, links, switches) = (Vec::new(), Vec::new(), Vec::new());
         Self { nodes, links, switches, framing: Framing::ETHERNET, frame_bytes: 1518, m21: None }
     }
 }
 
-/// Why a network cannot be simulated.
+/// Why a network is not valid.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetworkError {
@@ -93,7 +94,7 @@ pub enum NetworkError {
         /// How many nodes there are.
         nodes: usize,
     },
-    /// A link's rate is zero or so low that a frame takes for ever.
+    /// A link's rate is zero, or so low that a frame takes minutes.
     #[error("link {link} between {from} and {to} is too slow: {rate}")]
     LinkRate {
         /// Which link.
@@ -105,7 +106,7 @@ pub enum NetworkError {
         /// The rate it has.
         rate: Rate,
     },
-    /// Two hosts that have to talk are not joined.
+    /// No path joins the two hosts of a connection.
     #[error("no path leads from {from} to {to}")]
     NoPath {
         /// The source's name.
@@ -121,7 +122,7 @@ impl Network {
         self.add(Node { name, kind: NodeKind::Host })
     }
 
-    /// Adds a switch like number `like` of [`Self::switches`].
+    /// Adds a switch with the settings number `like` of [`Self::switches`].
     pub fn add_switch(&mut self, name: String, like: usize) -> NodeIndex {
         self.add(Node { name, kind: NodeKind::Switch { like } })
     }
@@ -132,7 +133,7 @@ impl Network {
         index
     }
 
-    /// The kinds of switches that there is one of.
+    /// The settings of the roles that at least one switch has.
     pub fn switches_used(&self) -> impl Iterator<Item = &SwitchKind> {
         let is_used = |like: usize| self.nodes.iter().any(|node| node.kind == NodeKind::Switch { like });
         self.switches.iter().enumerate().filter(move |(like, _)| is_used(*like)).map(|(_, kind)| kind)
@@ -162,7 +163,7 @@ impl Network {
         }
     }
 
-    /// Whether a node is a host.
+    /// True for hosts, false for switches.
     pub fn is_host(&self, node: NodeIndex) -> bool {
         self.nodes[node as usize].kind == NodeKind::Host
     }
@@ -172,7 +173,7 @@ impl Network {
         self.nodes.iter().position(|node| node.name == name).map(|node| node as NodeIndex)
     }
 
-    /// The ports that lead to a software switch, which stands beside one other switch.
+    /// The ports that lead to a software switch, all from one core: its host ports.
     pub fn host_ports(&self, software: NodeIndex) -> Vec<PortIndex> {
         self.ports().filter(|&port| self.destination(port) == software).collect()
     }
@@ -193,7 +194,7 @@ impl Network {
         0..2 * self.links.len() as PortIndex
     }
 
-    /// Whether a port leads up from a switch that has uplinks: from a rack or a group of readouts to another switch.
+    /// True for a port that leads from a rack or a group of readouts up to another switch.
     pub fn is_uplink(&self, port: PortIndex) -> bool {
         let has_uplinks = self.switch(self.source(port)).is_some_and(|kind| kind.has_uplinks);
         has_uplinks && !self.is_host(self.destination(port))
@@ -237,10 +238,10 @@ impl Network {
             .collect()
     }
 
-    /// Checks what [`Paths`] and the engine rely on.
+    /// Checks that every link joins two nodes and has a rate that a simulation can play.
     ///
     /// # Errors
-    /// The first link that joins nothing or carries nothing.
+    /// The first link that does not.
     pub fn check(&self) -> Result<(), NetworkError> {
         let nodes = self.nodes.len();
         for (index, link) in self.links.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The time that a collection would take if nothing but the wire of the last link held it up.
+//! The ideal time of a collection: the last link is never idle, and no queue holds up a frame.
 
 use fanin_scenario::Scenario;
 use fanin_units::{Bytes, Duration, Rate};
@@ -6,11 +6,11 @@ use fanin_units::{Bytes, Duration, Rate};
 use crate::topology::Roles;
 use crate::{Framing, Network, NetworkError, Paths, PortIndex, Spread};
 
-/// `RTT + bytes on the wire / rate of the last link` (thesis §4.2.2), exactly: with the real number of segments, and
-/// the round-trip time as the shortest path of a first answer has it.
+/// The ideal time of collections: `RTT + bytes on the wire / rate of the last link` (thesis §4.2.2). It counts the exact
+/// bytes of all segments, and takes the round-trip time of the nearest readout's answer.
 ///
-/// [`Self::time`] takes the mean response delay, as the thesis does: it says what a network without queues would need
-/// on average. [`Self::bound`] takes what one collection drew, so that nothing can be faster.
+/// [`Self::time`] takes the mean response delay, as the thesis does. [`Self::bound`] takes the shortest delay that the
+/// readouts of one collection drew, so that it is a lower bound.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ideal {
     mss: u64,
@@ -24,17 +24,17 @@ pub struct Ideal {
     /// Bytes of a request for all fragments of a readout, and of the answer to it.
     request_bytes: u64,
     answer_bytes: u64,
-    /// Propagation and switching delays there and back.
+    /// Propagation delays and switch latencies of the request and the answer.
     fixed: Duration,
-    /// Of these, the answer's.
+    /// Those of the answer alone.
     fixed_back: Duration,
-    /// The links that a request takes.
+    /// The rates of the links that a request passes.
     there: Vec<Rate>,
-    /// The links that an answer takes before the last one.
+    /// The rates of the links that an answer passes before the last one.
     before: Vec<Rate>,
 }
 
-/// What one collection's ideal follows from.
+/// The answers to one collection, from which its ideal time follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Answers {
     /// Bytes of all answers on the wire.
@@ -56,7 +56,7 @@ impl Answers {
         bytes_min: u64::MAX,
     };
 
-    /// Notes a request.
+    /// Counts another request.
     #[inline]
     pub fn ask(&mut self, bytes: u64) {
         self.request_bytes_min = self.request_bytes_min.min(bytes);
@@ -131,7 +131,7 @@ impl Ideal {
         Ok(ideal)
     }
 
-    /// Where nothing is requested, nothing but the answer's own delay and way comes before its bytes.
+    /// Leaves out the request, for sources that push.
     pub fn without_request(&mut self) {
         self.there.clear();
         self.fixed = self.fixed_back;

@@ -21,6 +21,6 @@ pub use framing::Framing;
 pub use graph::{Link, M21, Network, NetworkError, Node, NodeIndex, NodeKind, PortIndex};
 pub use ideal::{Answers, Ideal};
 pub use paths::{Paths, Spread, mix};
-pub use routes::{Route, find_routes};
+pub use routes::{ConnectionRoute, find_routes};
 pub use switches::{SwitchKind, SwitchRole, output_buffer};
 pub use topology::Roles;

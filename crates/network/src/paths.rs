@@ -19,11 +19,11 @@ pub struct Paths<'a> {
     leaving: Vec<Vec<PortIndex>>,
     /// Of these, the ones that lead to switches.
     to_switches: Vec<Vec<PortIndex>>,
-    /// Links from each switch, and from `destination` itself, to there; `u32::MAX` where none leads there.
+    /// Hops from each switch, and from `destination` itself, to `destination`; `u32::MAX` where no path leads there.
     distance: Vec<u32>,
     destination: Option<NodeIndex>,
-    /// The ports by which each node comes closer to it, as far as anybody has asked, and where they stand: a core router
-    /// has hundreds of ports, and is asked for every connection.
+    /// The ports of all nodes asked for that lead closer to `destination`, and the range of each node in them. A core router has
+    /// hundreds of ports, and is asked for every connection.
     closer: Vec<PortIndex>,
     closer_of: Vec<Option<(u32, u32)>>,
 }
@@ -54,8 +54,8 @@ impl<'a> Paths<'a> {
         })
     }
 
-    /// The ports on the way from one host to another. Ask for all paths to one destination in a row: changing
-    /// it costs a search of the whole network.
+    /// The ports on the path from one host to another. Ask for all paths to one destination in a row: each change of the
+    /// destination costs a search of the whole network.
     ///
     /// # Errors
     /// [`NetworkError::NoPath`].
@@ -77,7 +77,7 @@ impl<'a> Paths<'a> {
             if node == to {
                 return None;
             }
-            // Of a host's one link there is nothing to be asked.
+            // A host with one link has no choice.
             let closer = match &self.leaving[node as usize][..] {
                 only @ [_] => only,
                 _ => self.closer(node),
@@ -86,7 +86,7 @@ impl<'a> Paths<'a> {
             let chosen = match &mut spread {
                 _ if choices == 1 => 0,
                 Spread::Flow(flow) => mix(*flow ^ u64::from(node).rotate_left(32)) % choices,
-                // As the digits of a number: the next choice does not repeat this one.
+                // Each choice takes one digit of the number, so that the next one does not repeat it.
                 Spread::Destination(number) => std::mem::replace(number, *number / choices) % choices,
             };
             let port = closer[chosen as usize];
@@ -116,7 +116,7 @@ impl<'a> Paths<'a> {
         Ok(levels)
     }
 
-    /// Whether one host has just one shortest path to another.
+    /// True if one host has just one shortest path to another.
     ///
     /// # Errors
     /// [`NetworkError::NoPath`].
@@ -126,7 +126,7 @@ impl<'a> Paths<'a> {
         Ok(path.iter().all(|&port| self.closer(self.network.source(port)).len() == 1))
     }
 
-    /// The ports by which a node comes closer to the destination.
+    /// The ports of a node that lead closer to the destination.
     fn closer(&mut self, node: NodeIndex) -> &[PortIndex] {
         let (start, end) = match self.closer_of[node as usize] {
             Some(span) => span,
@@ -144,7 +144,7 @@ impl<'a> Paths<'a> {
         &self.closer[start as usize..end as usize]
     }
 
-    /// Links from a node to the destination; `u32::MAX` where none leads there.
+    /// Hops from a node to the destination; `u32::MAX` where no path leads there.
     fn distance_of(&self, node: NodeIndex) -> u32 {
         let known = self.distance[node as usize];
         if known != u32::MAX || self.network.nodes[node as usize].kind != NodeKind::Host {
@@ -155,8 +155,8 @@ impl<'a> Paths<'a> {
         neighbours.map(|neighbour| self.distance[neighbour]).min().unwrap_or(u32::MAX).saturating_add(1)
     }
 
-    /// Breadth-first search backwards from `to`. Hosts do not forward, so that only switches are searched: a network has
-    /// fifty times as many hosts, and each is looked for once.
+    /// Breadth-first search backwards from `to`. Hosts do not forward, so that only switches are searched; a network has
+    /// fifty times as many hosts.
     fn measure(&mut self, to: NodeIndex) {
         self.closer.clear();
         self.closer_of.clear();

@@ -9,7 +9,7 @@ use crate::{Connection, Network, NetworkError, NodeIndex, NodeKind, Paths, PortI
 
 /// The route of one direction of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Route<'a> {
+pub struct ConnectionRoute<'a> {
     /// Index of the connection.
     pub connection: usize,
     /// The side that sends: 0 for the first end, 1 for the second.
@@ -30,7 +30,7 @@ pub fn find_routes<E: From<NetworkError>>(
     network: &Network,
     roles: &Roles,
     connections: &[Connection],
-    mut found: impl FnMut(Route<'_>) -> Result<ControlFlow<()>, E>,
+    mut found: impl FnMut(ConnectionRoute<'_>) -> Result<ControlFlow<()>, E>,
 ) -> Result<ControlFlow<()>, E> {
     let rules = rules(scenario);
     let has_rings = network.switches_used().any(|kind| kind.settings.buffering == Buffering::Daqring);
@@ -59,7 +59,7 @@ pub fn find_routes<E: From<NetworkError>>(
         } else {
             path.extend(paths.find(from, to, spread)?);
         }
-        if found(Route { connection: number, side, path: &path, ring })?.is_break() {
+        if found(ConnectionRoute { connection: number, side, path: &path, ring })?.is_break() {
             return Ok(ControlFlow::Break(()));
         }
     }
@@ -69,7 +69,7 @@ pub fn find_routes<E: From<NetworkError>>(
         let [from, to] = [connection.nodes[side], connection.nodes[1 - side]];
         let path = detours.find(from, software, to, spread)?;
         let ring = ring_of(connection, side);
-        if found(Route { connection: number, side, path: &path, ring })?.is_break() {
+        if found(ConnectionRoute { connection: number, side, path: &path, ring })?.is_break() {
             return Ok(ControlFlow::Break(()));
         }
     }
@@ -84,13 +84,13 @@ fn rules(scenario: &Scenario) -> &Daqrings {
     }
 }
 
-/// Whether answers of a readout to a collector, both by their index, pass the software switch of a hybrid.
+/// True if answers of a readout to a collector, both by their index, pass the software switch of a hybrid.
 pub(crate) fn is_redirected(scenario: &Scenario, roles: &Roles, [readout, collector]: [u32; 2]) -> bool {
     roles.software.is_some() && rules(scenario).names(("readout", readout), ("collector", collector))
 }
 
-/// Both directions of all connections, by their number and the side that sends: those to one node in a row, in which paths
-/// are looked for.
+/// Both directions of all connections, by their number and the side that sends, sorted by the node that receives: the
+/// order in which [`Paths`] is fast.
 fn by_destination(connections: &[Connection], nodes: usize) -> Vec<(usize, usize)> {
     let mut starts = vec![0; nodes + 1];
     for connection in connections {
@@ -110,7 +110,7 @@ fn by_destination(connections: &[Connection], nodes: usize) -> Vec<(usize, usize
     order
 }
 
-/// Paths that lead through a software switch beside the way.
+/// Finds paths that pass the software switch of a hybrid.
 struct Detours<'a> {
     network: &'a Network,
     there: Paths<'a>,
@@ -122,9 +122,9 @@ impl<'a> Detours<'a> {
         Ok(Self { network, there: Paths::new(network)?, on: Paths::new(network)? })
     }
 
-    /// To the software switch, back over the same host port, and on.
+    /// The path to the software switch, back over the same host port, and on to the destination.
     ///
-    /// The host port is the destination's, whatever spreads the flows elsewhere: all frames of a ring pass one port.
+    /// All flows to one destination take the same host port, under ECMP too: they wait in one ring, which is at one port.
     fn find(
         &mut self,
         from: NodeIndex,

@@ -3,7 +3,7 @@
 use fanin_scenario::{Buffering, Ecn, Scenario, Switch};
 use fanin_units::Bytes;
 
-/// What a switch is in its network.
+/// The role of a switch in its network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SwitchRole {
     /// Top of a rack of collectors; the one switch of a star.
@@ -16,7 +16,7 @@ pub enum SwitchRole {
     Leaf,
     /// Joins the leaf switches of a plane.
     Spine,
-    /// The software switch beside the core of a hybrid.
+    /// The software switch of a hybrid, on host ports of its core.
     Software,
 }
 
@@ -73,7 +73,7 @@ pub const fn output_buffer(settings: &Switch, is_uplink: bool) -> Bytes {
 pub struct SwitchKind {
     /// The settings.
     pub settings: Switch,
-    /// Whether links to other switches are uplinks, which may have a buffer size of their own.
+    /// True if links to other switches are uplinks, which may have a buffer size of their own.
     pub has_uplinks: bool,
     /// The section of the scenario that describes it.
     pub section: &'static str,

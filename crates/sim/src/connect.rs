@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fanin_network::{Connection, Network, Roles, Route, find_routes};
+use fanin_network::{Connection, ConnectionRoute, Network, Roles, find_routes};
 use fanin_scenario::Scenario;
 
 use crate::Error;
@@ -20,7 +20,7 @@ pub(crate) fn connect<W: Workload>(
     stop: &AtomicBool,
 ) -> Result<bool, Error> {
     let mut routes = vec![[None; 2]; connections.len()];
-    let add = |Route { connection, side, path, ring }: Route<'_>| -> Result<ControlFlow<()>, Error> {
+    let add = |ConnectionRoute { connection, side, path, ring }: ConnectionRoute<'_>| -> Result<ControlFlow<()>, Error> {
         if stop.load(Ordering::Relaxed) {
             return Ok(ControlFlow::Break(()));
         }

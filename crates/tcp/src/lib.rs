@@ -104,4 +104,4 @@ pub use config::{
 pub use connection::{CloseReason, ConnectionLimits, ConnectionState, TcpConnection, WrongState};
 pub use endpoint::{CongestionState, Endpoint, Stats, Written};
 pub use profile::PROFILES;
-pub use segment::{Flags, Framing, SackBlock, Segment, SynOptions};
+pub use segment::{Flags, SackBlock, Segment, SynOptions};

@@ -226,42 +226,6 @@ impl Segment {
     pub fn ip_bytes(&self) -> u32 {
         HEADER_BYTES + self.option_bytes() + u32::from(self.payload)
     }
-
-    /// Bytes on the wire, with all overhead: 78 more than the payload on Ethernet without options.
-    #[inline]
-    pub fn wire_bytes(&self, framing: Framing) -> u32 {
-        framing.wire_bytes(self.ip_bytes())
-    }
-}
-
-/// The overhead of a link around an IP packet.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Framing {
-    /// Bytes added on the wire: for Ethernet preamble 7, delimiter 1, header 14, check sequence 4, gap 12.
-    pub link_bytes: u32,
-    /// Shorter IP packets are padded to this many bytes.
-    pub ip_bytes_min: u32,
-    /// The part of `link_bytes` that a switch stores: header and check sequence.
-    pub stored_bytes: u32,
-}
-
-impl Framing {
-    /// Ethernet without VLAN tag.
-    pub const ETHERNET: Self = Self { link_bytes: 38, ip_bytes_min: 46, stored_bytes: 18 };
-    /// The two-byte PPP header of ns-3's point-to-point links.
-    pub const PPP: Self = Self { link_bytes: 2, ip_bytes_min: 0, stored_bytes: 2 };
-
-    /// Bytes on the wire of an IP packet of `ip_bytes`.
-    #[inline]
-    pub const fn wire_bytes(self, ip_bytes: u32) -> u32 {
-        self.link_bytes + if ip_bytes < self.ip_bytes_min { self.ip_bytes_min } else { ip_bytes }
-    }
-
-    /// Bytes a switch stores of an IP packet of `ip_bytes`.
-    #[inline]
-    pub const fn frame_bytes(self, ip_bytes: u32) -> u32 {
-        self.stored_bytes + if ip_bytes < self.ip_bytes_min { self.ip_bytes_min } else { ip_bytes }
-    }
 }
 
 #[cfg(test)]
@@ -285,16 +249,14 @@ mod tests {
     }
 
     #[test]
-    fn sizes_on_the_wire() {
+    fn sizes_of_packets() {
         assert_eq!((size_of::<Segment>(), align_of::<Segment>()), (64, 64));
         let full = Segment { payload: 1460, flags: Flags::ACK, ..Segment::default() };
-        assert_eq!(full.wire_bytes(Framing::ETHERNET), 1538);
-        assert_eq!(full.wire_bytes(Framing::PPP), 1502);
+        assert_eq!(full.ip_bytes(), 1500);
         let stamped = Segment { payload: 1448, flags: Flags::ACK | Flags::TIMESTAMP, ..Segment::default() };
-        assert_eq!(stamped.wire_bytes(Framing::ETHERNET), 1538);
+        assert_eq!(stamped.ip_bytes(), 1500);
         let ack = Segment { flags: Flags::ACK, ..Segment::default() };
-        assert_eq!(ack.wire_bytes(Framing::ETHERNET), 84);
-        assert_eq!(Framing::ETHERNET.frame_bytes(ack.ip_bytes()), 64);
+        assert_eq!(ack.ip_bytes(), 40);
         let mut sacked = Segment { flags: Flags::ACK | Flags::TIMESTAMP, ..Segment::default() };
         sacked.sack[0] = SackBlock { start: 1448, end: 2896 };
         assert_eq!(sacked.option_bytes(), 24);

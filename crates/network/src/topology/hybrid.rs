@@ -1,10 +1,11 @@
-//! Racks behind one shallow switch, with a software switch beside it.
+//! Racks behind one shallow switch, with a software switch on its host ports.
 
-use super::{Builder, racks};
+use super::builder::NetworkBuilder;
+use super::racks;
 use crate::SwitchRole;
 
 /// Adds the racks, and a software switch on the host ports of the core (multi-host paper §IV.A).
-pub(super) fn build(builder: &mut Builder<'_>) {
+pub(super) fn build(builder: &mut NetworkBuilder<'_>) {
     racks::build(builder);
     let settings = &builder.scenario.network.hybrid;
     if settings.host_ports == 0 {

@@ -1,11 +1,11 @@
 //! Parallel leaf-spine planes with pods.
 
-use super::Builder;
+use super::builder::NetworkBuilder;
 use crate::{NodeIndex, SwitchRole};
 
 /// Adds the planes (multi-host paper §II.B, figure 2): a pod's readouts and racks share a leaf switch in every plane,
 /// and every leaf is joined to all spines of its plane. A host has one link into each plane.
-pub(super) fn build(builder: &mut Builder<'_>) {
+pub(super) fn build(builder: &mut NetworkBuilder<'_>) {
     let scenario = builder.scenario;
     let settings = &scenario.network.leaf_spine;
     let (planes, pods, spines) = (settings.planes, settings.pods, settings.spines);

@@ -1,6 +1,6 @@
 //! Racks of collectors behind core routers, and groups of readouts behind aggregation switches.
 
-use super::Builder;
+use super::builder::NetworkBuilder;
 use crate::{NodeIndex, SwitchRole};
 
 /// Adds the network of the thesis (§4.2.1, figure 5.3), for any number of racks and cores.
@@ -8,7 +8,7 @@ use crate::{NodeIndex, SwitchRole};
 /// The real routers spread traffic by a hash of the addresses. As in §5.1.4 each group of readouts is split evenly
 /// among the cores, and each part is joined to one core alone: an aggregation switch of its own stands for its share
 /// of the real one. Without groups the readouts are joined to the cores, and each one's links are dealt out among them.
-pub(super) fn build(builder: &mut Builder<'_>) {
+pub(super) fn build(builder: &mut NetworkBuilder<'_>) {
     let scenario = builder.scenario;
     let settings = &scenario.network;
     let cores: Vec<NodeIndex> =

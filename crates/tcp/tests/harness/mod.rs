@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
-use fanin_tcp::{Config, Endpoint, Flags, Framing, Segment};
+use fanin_tcp::{Config, Endpoint, Flags, Segment};
 use fanin_units::{Bytes, Duration, Instant, Rate};
 
 /// A reproducible random number generator (SplitMix64).
@@ -86,7 +86,9 @@ impl Wire {
         if random.chance(self.mark) && segment.flags.contains(Flags::ECT) {
             segment.flags.insert(Flags::CE);
         }
-        let time = self.rate.time_to_send(Bytes::new(u64::from(segment.wire_bytes(Framing::ETHERNET))));
+        // On Ethernet: at least 46 bytes, and 38 around them.
+        let wire_bytes = segment.ip_bytes().max(46) + 38;
+        let time = self.rate.time_to_send(Bytes::new(u64::from(wire_bytes)));
         self.free_at = self.free_at.max(now.get()) + time.get();
         self.queued.push(self.free_at);
         let mut arrival = Instant::new(self.free_at) + self.delay;

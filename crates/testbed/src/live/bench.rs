@@ -27,7 +27,7 @@ const DEVICE: &str = "eth0";
 
 /// Hosts of this machine do not reach such a rate, and need nothing that keeps them below it.
 const UNPACED_FROM: Rate = Rate::new(10_000_000_000);
-/// Real-time priorities (sched(7)): hardware waits for nobody's compiler, and a switch for no host. The kernel leaves
+/// Real-time priorities (sched(7)): a switch runs before hosts, and both before all other processes. The kernel leaves
 /// other processes a twentieth of the time even then.
 const SWITCH_PRIORITY: i32 = 2;
 const HOST_PRIORITY: i32 = 1;
@@ -99,7 +99,7 @@ pub enum BenchError {
 }
 
 impl BenchError {
-    /// Whether a privilege or a feature is missing, rather than something being wrong with the scenario.
+    /// True if a privilege or a feature is missing; false if the scenario cannot run.
     pub const fn is_unsupported(&self) -> bool {
         matches!(self, Self::Refused(Refusal::NoBpf { .. }) | Self::Build(BuildError::NotRoot))
     }
@@ -161,17 +161,17 @@ impl Bench {
         Ok(bench)
     }
 
-    /// What it is.
+    /// The mapped network.
     pub const fn network(&self) -> &LiveNetwork {
         &self.network
     }
 
-    /// What the run is called on this machine.
+    /// The name of the run on this machine.
     pub const fn run(&self) -> &crate::RunName {
         self.lab.run()
     }
 
-    /// What the hosts' side of M21TCP has done, where it is in force: figures by name.
+    /// The figures of the hosts' side of M21TCP by name, where it is in force.
     #[must_use]
     pub fn m21_figures(&self) -> Vec<(&'static str, u64)> {
         self.techniques.m21_figures()
@@ -263,7 +263,7 @@ impl Bench {
     }
 }
 
-/// What a host's devices are called.
+/// The name of a host's device.
 fn device(link: usize) -> String {
     format!("eth{link}")
 }

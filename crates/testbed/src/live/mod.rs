@@ -30,7 +30,7 @@ pub use switches::configure;
 pub use transport::Techniques;
 pub use watch::{Effort, Observed, SwitchHealth, Totals, Watch};
 
-/// What a scenario asks for and the live system on one machine does not do.
+/// A setting that the live system on one machine does not support.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refusal {
     /// A key has a value that does not run.
@@ -38,9 +38,9 @@ pub enum Refusal {
     Value {
         /// The scenario's key.
         key: String,
-        /// What it is.
+        /// Its value.
         got: String,
-        /// What it could be.
+        /// Values that run.
         needed: String,
     },
     /// The network of the scenario cannot be.
@@ -51,7 +51,7 @@ pub enum Refusal {
         "{what} needs this program's BPF programs; it was built without them (cargo feature `bpf`, which takes clang)"
     )]
     NoBpf {
-        /// What asks for them.
+        /// The setting that needs them.
         what: String,
     },
 }

@@ -15,7 +15,7 @@ use fanin_units::{Duration, Rate};
 
 use super::{LivePaths, Refusal};
 
-/// What a host does.
+/// The task of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Part {
     /// A process of an event-building system; processors live with their collector.
@@ -27,12 +27,12 @@ pub enum Part {
 }
 
 impl Part {
-    /// Whether it sends event data.
+    /// True if the host sends event data.
     pub const fn is_source(self) -> bool {
         matches!(self, Self::Sender(_) | Self::Role(Role::Readout, _))
     }
 
-    /// Whether event data are sent to it.
+    /// True if the host receives event data.
     pub const fn is_collector(self) -> bool {
         matches!(self, Self::Aggregator | Self::Role(Role::Collector, _))
     }
@@ -43,7 +43,7 @@ impl Part {
 pub struct LiveHost {
     /// Its name in the graph: `readout:3`.
     pub name: String,
-    /// What it does.
+    /// Its task.
     pub part: Part,
     /// Its address.
     pub address: Ipv4Addr,
@@ -105,13 +105,13 @@ pub struct LiveNetwork {
     pub switches: Vec<LiveSwitch>,
     /// Links.
     pub links: Vec<LiveLink>,
-    /// The software switch beside the core of a hybrid, as an index of [`Self::switches`].
+    /// The software switch of a hybrid, as an index of [`Self::switches`].
     pub software: Option<usize>,
-    /// The core that it stands beside.
+    /// The core that has the software switch on its host ports.
     pub hardware: Option<usize>,
     /// The paths between hosts, and what switches know of them.
     pub paths: LivePaths,
-    /// What differs from the scenario, in sentences.
+    /// Differences from the scenario, in sentences.
     pub notes: Vec<String>,
     /// The time that a frame takes through a switch of this machine by itself: ports delay so much less.
     pub own: Duration,
@@ -182,7 +182,7 @@ impl LiveNetwork {
             End::Switch(switch) => Some(switch),
             End::Host(_) => None,
         });
-        assert_eq!(software.is_some(), hardware.is_some(), "a software switch stands beside a core");
+        assert_eq!(software.is_some(), hardware.is_some(), "a software switch is on host ports of a core");
         let (paths, notes, own) = (LivePaths::default(), Vec::new(), Duration::ZERO);
         Self { graph, roles, hosts, switches, links, software, hardware, paths, notes, own }
     }
@@ -236,7 +236,7 @@ impl LiveNetwork {
         Ok(Ideal::new(scenario, &self.graph, &self.roles, response, request_bytes, answer_bytes)?)
     }
 
-    /// Whether a link leads to the software switch of a hybrid.
+    /// True if a link leads to the software switch of a hybrid.
     pub fn is_host_port(&self, link: usize) -> bool {
         let LiveLink { a, b, .. } = self.links[link];
         self.software.is_some_and(|software| b == software || a == End::Switch(software))
@@ -320,7 +320,7 @@ impl LiveNetwork {
     }
 }
 
-/// What a host of the graph does.
+/// The task of a host of the graph.
 fn part(scenario: &Scenario, roles: &Roles, node: NodeIndex) -> Part {
     let index = |hosts: &[NodeIndex]| hosts.iter().position(|&host| host == node).map(|index| index as u16);
     let peer = (index(&roles.collectors).map(Peer::Collector))
@@ -341,7 +341,7 @@ fn part(scenario: &Scenario, roles: &Roles, node: NodeIndex) -> Part {
 struct Reduced {
     graph: Network,
     roles: Roles,
-    /// Whether aggregation switches have become part of their core.
+    /// True if aggregation switches have become part of their core.
     has_absorbed: bool,
 }
 
@@ -450,10 +450,10 @@ mod tests {
         let names = |network: &LiveNetwork| -> Vec<String> {
             network.switches.iter().map(|switch| switch.name.clone()).collect()
         };
-        let ample = network("thesis-a-1000hz", &sets).unwrap();
-        assert_eq!(names(&ample), ["core:0", "core:1", "tor:0", "tor:1"]);
-        assert_eq!(ample.notes.len(), 1);
-        assert_eq!(ample.port_names(0).iter().filter(|name| name.starts_with("readout")).count(), 10);
+        let absorbed = network("thesis-a-1000hz", &sets).unwrap();
+        assert_eq!(names(&absorbed), ["core:0", "core:1", "tor:0", "tor:1"]);
+        assert_eq!(absorbed.notes.len(), 1);
+        assert_eq!(absorbed.port_names(0).iter().filter(|name| name.starts_with("readout")).count(), 10);
         let shallow = [&sets[..], &["aggregation.buffering=dedicated"]].concat();
         let shallow = network("thesis-a-1000hz", &shallow).unwrap();
         // Two groups, of 16 and 4, each in two parts.

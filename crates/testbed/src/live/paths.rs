@@ -17,7 +17,7 @@ pub struct LivePath {
     pub out: usize,
     /// The device of the host that receives.
     pub into: usize,
-    /// Whether it passes the software switch of a hybrid.
+    /// True if it passes the software switch of a hybrid.
     pub is_redirected: bool,
 }
 
@@ -28,7 +28,7 @@ pub struct LivePaths {
     pub paths: BTreeMap<(usize, usize), LivePath>,
     /// By switch and receiving host: the link that its frames leave by.
     pub next: BTreeMap<(usize, usize), usize>,
-    /// Whether event data have several shortest paths, among which ECMP would choose by a hash.
+    /// True if event data have several shortest paths, among which ECMP would choose by a hash.
     pub has_choice: bool,
 }
 
@@ -52,7 +52,7 @@ impl LivePaths {
         };
         let mut routes: Vec<(usize, bool, usize, Vec<PortIndex>)> = Vec::new();
         let mut pairs = Vec::new();
-        let found = |route: fanin_network::Route<'_>| -> Result<ControlFlow<()>, Refusal> {
+        let found = |route: fanin_network::ConnectionRoute<'_>| -> Result<ControlFlow<()>, Refusal> {
             let connection = &connections[route.connection];
             let [from, to] = [connection.nodes[route.side], connection.nodes[1 - route.side]];
             let is_data = network.hosts[host(from)].part.is_source();

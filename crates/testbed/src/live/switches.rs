@@ -21,7 +21,7 @@ use super::{Part, Refusal};
 const CHECK_SEQUENCE: Bytes = Bytes::new(4);
 /// Header and check sequence of a frame.
 const FRAME_BYTES: u64 = 18;
-/// What a segment's frame takes of a buffer beside its payload: Ethernet with check sequence, IP, TCP, timestamps, and
+/// Bytes that a segment's frame takes of a buffer, without its payload: Ethernet with check sequence, IP, TCP, timestamps, and
 /// M21TCP's own option.
 const SEGMENT_BYTES: u64 = 18 + 20 + 20 + 12 + 8;
 /// Chunks of 2048 bytes that a port's driver keeps in hand.
@@ -36,7 +36,7 @@ const AMPLE: Bytes = Bytes::new(256_000_000);
 /// The configuration of one switch; its ports' interfaces are `p0`, `p1`, … in the order of [`LiveNetwork::ports_of`].
 ///
 /// # Errors
-/// What the software switch does not do.
+/// The first setting that the software switch does not support.
 pub fn configure(
     scenario: &Scenario,
     network: &LiveNetwork,
@@ -74,7 +74,7 @@ pub fn configure(
     for (place, (link, end)) in ports.iter().enumerate() {
         let name = names[place].as_str();
         let rate = network.links[*link].rate;
-        // The switch beside the core of a hybrid sends everything back to where it came from.
+        // The software switch of a hybrid sends every frame back over the port it came in by.
         let is_software = network.software == Some(number);
         let own_buffer = own_buffer(scenario, network, network.graph_port(number, *link));
         let mut port = PortSpec {
@@ -318,7 +318,7 @@ fn rings(network: &LiveNetwork, number: usize, config: &mut Config) {
     config.switch.memory = Bytes::new(memory.min(MEMORY_MAX));
 }
 
-/// Whether frames leave a switch by this link on their path.
+/// True if the path leaves a switch by this link.
 fn leaves(network: &LiveNetwork, path: &LivePath, number: usize, link: usize) -> bool {
     let mut at = None;
     path.links.iter().enumerate().any(|(place, &next)| {

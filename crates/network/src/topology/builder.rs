@@ -1,0 +1,120 @@
+//! A network under construction, and its roles: the common parts of all topologies.
+
+use fanin_scenario::{CongestionControl, Framing as FramingName, Link as LinkSettings, Scenario};
+
+use crate::{Framing, M21, Network, NodeIndex, SwitchRole};
+
+/// The nodes of a network by role.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Roles {
+    /// The supervisor's host; absent where the workload needs none.
+    pub supervisor: Option<NodeIndex>,
+    /// Readout hosts; the senders of a barrier workload.
+    pub readouts: Vec<NodeIndex>,
+    /// Collector hosts, rack by rack. A barrier workload uses the first one only.
+    pub collectors: Vec<NodeIndex>,
+    /// The rack of each collector.
+    pub racks: Vec<u32>,
+    /// Logger hosts.
+    pub loggers: Vec<NodeIndex>,
+    /// The software switch of a hybrid, which redirected flows pass.
+    pub software: Option<NodeIndex>,
+}
+
+/// A network under construction, with the common parts of topologies as methods.
+pub(super) struct NetworkBuilder<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) network: Network,
+    pub(super) roles: Roles,
+}
+
+impl<'a> NetworkBuilder<'a> {
+    /// A network without nodes, with the settings of the scenario.
+    pub(super) fn new(scenario: &'a Scenario) -> Self {
+        let transport = &scenario.transport;
+        let framing = match scenario.network.framing {
+            FramingName::Ethernet => Framing::ETHERNET,
+            FramingName::PointToPoint => Framing::PPP,
+        };
+        // `mss` counts the options of a segment as payload.
+        let packet_bytes = (transport.mss.get() as u32).saturating_add(Framing::HEADER_BYTES);
+        let m21 = (transport.congestion_control == CongestionControl::M21tcp).then(|| M21 {
+            settings: transport.m21tcp.clone(),
+            // The TCP stack refuses a segment that does not fit 16 bits.
+            mss: u16::try_from(transport.segment_payload().get()).unwrap_or(u16::MAX),
+        });
+        let network = Network {
+            switches: SwitchRole::ALL.map(|role| role.resolve(scenario)).to_vec(),
+            framing,
+            frame_bytes: framing.frame_bytes(packet_bytes),
+            m21,
+            ..Network::default()
+        };
+        Self { scenario, network, roles: Roles::default() }
+    }
+
+    /// Adds a switch, such as `tor:3`.
+    pub(super) fn switch(&mut self, role: SwitchRole, number: u32) -> NodeIndex {
+        self.network.add_switch(format!("{}:{number}", role.name()), role.index())
+    }
+
+    /// Joins two nodes.
+    pub(super) fn join(&mut self, from: NodeIndex, to: NodeIndex, link: &LinkSettings) {
+        self.network.join(from, to, link.rate, link.delay);
+    }
+
+    /// Adds `count` collectors and joins them to the switch of their rack.
+    pub(super) fn collectors(&mut self, rack: u32, tor: NodeIndex, count: u64) {
+        let link = &self.scenario.link;
+        for _ in 0..count {
+            let host = self.network.add_host(format!("collector:{}", self.roles.collectors.len()));
+            self.join(tor, host, link);
+            self.roles.collectors.push(host);
+            self.roles.racks.push(rack);
+        }
+    }
+
+    /// Adds the top-of-rack switch of a rack with its collectors.
+    pub(super) fn rack(&mut self, rack: u32) -> NodeIndex {
+        let tor = self.switch(SwitchRole::Tor, rack);
+        self.collectors(rack, tor, self.scenario.collectors.hosts_per_rack.into());
+        tor
+    }
+
+    /// Adds `count` readouts, which have no link yet.
+    pub(super) fn readouts(&mut self, count: u32) -> Vec<NodeIndex> {
+        self.roles.readouts = self.hosts("readout", count);
+        self.roles.readouts.clone()
+    }
+
+    /// Joins a readout to a switch by all its links.
+    pub(super) fn join_readout(&mut self, readout: NodeIndex, switch: NodeIndex) {
+        let settings = &self.scenario.readout;
+        for _ in 0..settings.links_per_host {
+            self.join(readout, switch, &settings.link);
+        }
+    }
+
+    /// Adds the supervisor and the loggers, and joins them to each of `switches`, so that their frames pass no rack but
+    /// that of the collector they go to. Barrier workloads have neither.
+    pub(super) fn services(&mut self, switches: &[NodeIndex]) {
+        let scenario = self.scenario;
+        if scenario.is_barrier() {
+            return;
+        }
+        let supervisor = self.network.add_host("supervisor".into());
+        self.roles.supervisor = Some(supervisor);
+        self.roles.loggers = self.hosts("logger", scenario.logger.hosts);
+        for &switch in switches {
+            self.join(supervisor, switch, &scenario.supervisor.link);
+            for logger in self.roles.loggers.clone() {
+                self.join(logger, switch, &scenario.logger.link);
+            }
+        }
+    }
+
+    /// Adds hosts `name:0`, `name:1`, …
+    pub(super) fn hosts(&mut self, name: &str, count: u32) -> Vec<NodeIndex> {
+        (0..count).map(|host| self.network.add_host(format!("{name}:{host}"))).collect()
+    }
+}
