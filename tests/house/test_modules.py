@@ -29,9 +29,7 @@ KNOWN: dict[str, set[str]] = {
         "crate::topology {., hybrid, leaf_spine, racks, star}",
     },
     "sim": {
-        "crate {run, workload/}",
         "crate::fabric {., output, pause/, rings}",
-        "crate::workload::building {., push, shifter}",
     },
 }
 

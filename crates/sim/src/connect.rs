@@ -7,15 +7,15 @@ use fanin_network::{Connection, ConnectionRoute, Network, Roles, find_routes};
 use fanin_scenario::Scenario;
 
 use crate::Error;
-use crate::world::{Workload, World};
+use crate::engine::Engine;
 
-/// Opens all connections, in order. Returns false if `stop` was set meanwhile: the world is then incomplete, and must not
+/// Opens all connections, in order. Returns false if `stop` was set meanwhile: the engine is then incomplete, and must not
 /// be run.
-pub(crate) fn connect<W: Workload>(
+pub(crate) fn connect(
     scenario: &Scenario,
     network: &Network,
     roles: &Roles,
-    world: &mut World<W>,
+    engine: &mut Engine,
     connections: &[Connection],
     stop: &AtomicBool,
 ) -> Result<bool, Error> {
@@ -24,19 +24,19 @@ pub(crate) fn connect<W: Workload>(
         if stop.load(Ordering::Relaxed) {
             return Ok(ControlFlow::Break(()));
         }
-        routes[connection][side] = Some(world.fabric.add_route(path.iter().copied(), ring)?);
+        routes[connection][side] = Some(engine.fabric.add_route(path.iter().copied(), ring)?);
         Ok(ControlFlow::Continue(()))
     };
     if find_routes(scenario, network, roles, connections, add)?.is_break() {
         return Ok(false);
     }
-    world.reserve(connections.len());
+    engine.ends.reserve_exact(2 * connections.len());
     for (connection, routes) in connections.iter().zip(routes) {
         if stop.load(Ordering::Relaxed) {
             return Ok(false);
         }
         let routes = routes.map(|route| route.expect("both directions have a route"));
-        world.connect(routes, connection.hosts, [0, 0]);
+        engine.connect(routes, connection.hosts);
     }
     Ok(true)
 }

@@ -12,7 +12,6 @@ use fanin_tcp::{Flags, Segment};
 use fanin_units::Instant;
 
 use crate::Error;
-use crate::index::NIL;
 use crate::m21::M21Switches;
 use crate::random::Random;
 use crate::schedule::Schedule;
@@ -32,7 +31,7 @@ use output::OutputQueue;
 pub(crate) use output::Port;
 pub(crate) use parcel::Parcel;
 pub(crate) use paths::Step;
-pub(crate) use pause::{FlowControl, PauseFigures};
+pub(crate) use pause::FlowControl;
 pub(crate) use rings::RingFigures;
 
 /// No departure is scheduled.
@@ -62,12 +61,7 @@ impl From<&Dedicated> for Queue {
 /// What became of a frame that arrived over a link.
 pub(crate) enum Hop {
     /// It is queued at the next port on its way.
-    Forwarded {
-        /// The port.
-        to: PortIndex,
-        /// It is the only frame on that port's link, which leads to its destination.
-        is_next: bool,
-    },
+    Forwarded,
     /// It is at its destination.
     Delivered {
         /// The end that it is for.
@@ -191,12 +185,6 @@ impl Fabric {
     #[inline]
     pub(crate) fn first(&self, port: PortIndex) -> Option<&Frame> {
         self.ports[port as usize].link.first()
-    }
-
-    /// The frame that will arrive next over a port's link, if that is its destination.
-    #[inline]
-    pub(crate) fn next_delivery(&self, port: PortIndex) -> Option<&Frame> {
-        self.first(port).filter(|frame| frame.parcel.next() == NIL)
     }
 
     /// Notes all frames on the link of a port, both ways, or no longer.
@@ -347,7 +335,7 @@ impl Fabric {
         let parcel = if marked { self.mark(parcel) } else { parcel };
         let port = &mut self.ports[index as usize];
         port.link.send(schedule, end.get(), index, parcel);
-        Hop::Forwarded { to: index, is_next: port.is_next_delivery() }
+        Hop::Forwarded
     }
 
     /// A frame arrives at an output with rings.
@@ -367,7 +355,7 @@ impl Fabric {
             return Hop::Dropped { segment: parcel.segment() };
         }
         rings.serve(schedule, now, link, index);
-        Hop::Forwarded { to: index, is_next: self.ports[index as usize].is_next_delivery() }
+        Hop::Forwarded
     }
 
     /// A departure from a port that is driven naively is due.

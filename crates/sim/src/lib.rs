@@ -6,40 +6,32 @@
 //! builds too, the books are balanced: bytes sent are delivered, dropped or in flight; no link carried more than its
 //! rate; no event was lost or counted twice.
 //!
-//! # How it is fast
-//!
-//! - A queue on a link of constant rate is first in, first out, so that a frame's departure is booked when it arrives. No
-//!   occurrence is spent on departures, memory is given back when the queue is next settled, and of each link only the next
-//!   arrival is pending: a hop costs one occurrence. Outputs that PAUSE can stop, or that have rings, spend one more
-//!   on each frame that had to wait.
-//! - Occurrences lie in a timing wheel of two levels; a link owns its place in it.
-//! - A frame is copied from port to port along a path found beforehand; its segment stays where it is.
-//! - Timers are lazy: a connection has one pending occurrence, which is re-armed only when it comes.
+//! A partition plays the hosts and switches: an occurrence of its schedule lets a frame arrive, a timer expire or
+//! a technique act. `docs/simulator.md` says what is modelled, `docs/techniques.md` what each technique does.
 
 #![forbid(unsafe_code)]
 
 mod capture;
 mod connect;
-mod diatcp;
+mod engine;
 mod error;
 mod fabric;
-mod ictcp;
+mod inbox;
 mod index;
 mod lists;
 mod m21;
+mod observer;
 mod occurrence;
-mod pacer;
-mod prefetch;
+mod partition;
 mod random;
+mod results;
 mod run;
 mod schedule;
-mod sird;
 mod speed;
 mod stack;
 mod sweep;
 mod techniques;
 mod workload;
-mod world;
 
 pub use capture::{Capture, Tapped};
 pub use error::Error;

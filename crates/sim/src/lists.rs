@@ -1,7 +1,4 @@
-//! Many short queues in one place: first-in first-out lists that share their nodes.
-//!
-//! Thousands of queues of which few hold anything would, each with memory of its own, lie outside all caches. Here what was
-//! freed last is used next.
+//! Many short first-in first-out queues that share their nodes: a node that was freed last is used next.
 
 use crate::index::NIL;
 
@@ -25,64 +22,74 @@ impl List {
     }
 }
 
+struct ListNode<T> {
+    value: Option<T>,
+    next: u32,
+}
+
 /// The nodes of many lists.
 pub(crate) struct Lists<T> {
-    nodes: Vec<(T, u32)>,
+    nodes: Vec<ListNode<T>>,
     free: u32,
 }
 
-impl<T: Copy> Lists<T> {
+impl<T> Lists<T> {
     pub(crate) const fn new() -> Self {
         Self { nodes: Vec::new(), free: NIL }
     }
 
-    /// A node that `next` follows.
-    #[inline]
-    fn node(&mut self, value: T, next: u32) -> u32 {
+    fn node(&mut self, value: T) -> u32 {
+        let new = ListNode { value: Some(value), next: NIL };
         if self.free == NIL {
-            self.nodes.push((value, next));
+            self.nodes.push(new);
             return (self.nodes.len() - 1) as u32;
         }
         let node = self.free;
         let place = &mut self.nodes[node as usize];
-        self.free = place.1;
-        *place = (value, next);
+        debug_assert!(place.value.is_none(), "a free node holds nothing");
+        self.free = place.next;
+        *place = new;
         node
     }
 
+    /// Appends a value to a list.
     #[inline]
     pub(crate) fn push(&mut self, list: &mut List, value: T) {
-        let node = self.node(value, NIL);
+        let node = self.node(value);
         if list.first == NIL {
             list.first = node;
         } else {
-            self.nodes[list.last as usize].1 = node;
+            self.nodes[list.last as usize].next = node;
         }
         list.last = node;
     }
 
+    /// Takes the first value of a list.
     #[inline]
     pub(crate) fn pop(&mut self, list: &mut List) -> Option<T> {
         if list.first == NIL {
             return None;
         }
-        let (value, next) = self.nodes[list.first as usize];
-        self.nodes[list.first as usize].1 = self.free;
+        let node = &mut self.nodes[list.first as usize];
+        let value = node.value.take();
+        debug_assert!(value.is_some(), "a node of a list holds a value");
+        let next = std::mem::replace(&mut node.next, self.free);
         self.free = list.first;
         list.first = next;
-        Some(value)
+        value
     }
 
+    /// The first value of a list.
     #[inline]
     pub(crate) fn first(&self, list: List) -> Option<&T> {
-        (list.first != NIL).then(|| &self.nodes[list.first as usize].0)
+        self.iter(list).next()
     }
 
-    /// What a list holds, in order.
-    #[cfg(test)]
-    fn iter(&self, list: List) -> impl Iterator<Item = &T> {
+    /// The values of a list, in order.
+    pub(crate) fn iter(&self, list: List) -> impl Iterator<Item = &T> {
         let at = |node: u32| (node != NIL).then(|| &self.nodes[node as usize]);
-        core::iter::successors(at(list.first), move |node| at(node.1)).map(|node| &node.0)
+        core::iter::successors(at(list.first), move |node| at(node.next))
+            .filter_map(|node| node.value.as_ref())
     }
 }
 

@@ -1,8 +1,8 @@
-//! What a run costs.
+//! The cost of a run.
 
 use fanin_report::Speed;
 
-use crate::world::{Workload, World};
+use crate::fabric::Fabric;
 
 /// Measures one run, on the thread that it runs on.
 pub(crate) struct Meter {
@@ -15,9 +15,9 @@ impl Meter {
         Self { start: std::time::Instant::now(), cpu_ns: thread_cpu_ns() }
     }
 
-    pub(crate) fn stop<W: Workload>(&self, world: &World<W>) -> Speed {
-        let hops = world.fabric.hops();
-        let bytes: u64 = world.fabric.ports.iter().map(|port| port.link.wire_bytes).sum();
+    pub(crate) fn stop(&self, fabric: &Fabric) -> Speed {
+        let hops = fabric.hops();
+        let bytes: u64 = fabric.ports.iter().map(|port| port.link.wire_bytes).sum();
         let cpu_s =
             self.cpu_ns.zip(thread_cpu_ns()).map(|(start, end)| end.saturating_sub(start) as f64 / 1e9);
         let per_second = |amount: u64| cpu_s.filter(|&cpu_s| cpu_s > 0.0).map(|cpu_s| amount as f64 / cpu_s);
@@ -32,7 +32,7 @@ impl Meter {
     }
 }
 
-/// Nanoseconds that this thread has spent on a processor; `None` where the kernel does not tell.
+/// Nanoseconds that this thread has spent on a processor; `None` where the kernel does not say.
 fn thread_cpu_ns() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_ascii_whitespace().next()?.parse().ok()

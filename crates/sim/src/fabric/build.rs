@@ -50,7 +50,6 @@ impl Fabric {
                 switch: NIL,
                 output,
                 input: 0,
-                leads_to_host: network.nodes[network.destination(index) as usize].kind == NodeKind::Host,
             });
         }
         for index in 0..ports.len() {

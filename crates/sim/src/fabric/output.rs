@@ -32,16 +32,9 @@ pub(crate) struct Port {
     pub(super) output: u16,
     /// The number, at the node that the link leads to, of the port that its frames come in by.
     pub(super) input: u16,
-    pub(super) leads_to_host: bool,
 }
 
 impl Port {
-    /// Whether the frame that was sent last is delivered next.
-    #[inline]
-    pub(super) fn is_next_delivery(&self) -> bool {
-        self.leads_to_host && self.link.len() == 1
-    }
-
     /// The largest queue since the marks were reset, in bytes; none where another has the account, and at hosts.
     pub(super) fn bytes_max(&self) -> Option<u64> {
         match &self.queue {

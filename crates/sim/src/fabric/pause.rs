@@ -27,8 +27,6 @@ use fanin_network::PortIndex;
 mod deadlock;
 mod figures;
 
-pub(crate) use figures::PauseFigures;
-
 /// A MAC control frame on the wire: 64 bytes, preamble and gap.
 const SIGNAL_BYTES: u32 = 84;
 /// A port that is paused for so long is searched for a deadlock.
@@ -307,7 +305,7 @@ impl Fabric {
             parcel = self.mark(parcel);
         }
         self.enqueue_pausable(schedule, now, index, Waiting { parcel, input });
-        Hop::Forwarded { to: index, is_next: self.ports[index as usize].is_next_delivery() }
+        Hop::Forwarded
     }
 
     /// A frame of a host arrives at its own output, which can be paused.

@@ -8,12 +8,11 @@ use fanin_report::{EventRow, Outcome, Span, Summary};
 use fanin_scenario::{Scenario, machines};
 use fanin_units::{Bytes, Duration, Instant};
 
+use super::interface::{Measured, Outbox, Workload};
 use crate::Error;
-use crate::diatcp::Awaits;
 use crate::index::EndIndex;
 use crate::random::{Kind, Purpose, host, seed};
-use crate::run::Measured;
-use crate::world::{Outbox, Workload};
+use crate::techniques::MessageKind;
 use fanin_network::{Connection, Ideal, Network, Roles, barrier_connections};
 
 /// The aggregator, as the senders know it.
@@ -158,10 +157,10 @@ impl Workload for Barrier {
         self.timeouts += 1;
     }
 
-    fn awaits(&self, message: &BarrierMessage) -> Awaits {
+    fn kind(&self, message: &BarrierMessage) -> MessageKind {
         match message {
-            BarrierMessage::Request { .. } => Awaits::Opens,
-            BarrierMessage::Answer { .. } => Awaits::Closes,
+            BarrierMessage::Request { .. } => MessageKind::Request,
+            BarrierMessage::Answer { .. } => MessageKind::Answer,
         }
     }
 

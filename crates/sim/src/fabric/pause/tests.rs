@@ -86,7 +86,7 @@ fn play(fabric: &mut Fabric, routes: &[Step], frames: u32) -> (u32, u32, bool) {
         match happen(fabric, &mut schedule, now, what) {
             Turn::Hop(Hop::Delivered { .. }) => delivered += 1,
             Turn::Hop(Hop::Dropped { .. }) => dropped += 1,
-            Turn::Hop(Hop::Forwarded { .. }) | Turn::Other => {}
+            Turn::Hop(Hop::Forwarded) | Turn::Other => {}
             Turn::Deadlock => {
                 fabric.assert_conserved(last, 0);
                 return (delivered, dropped, true);
@@ -201,7 +201,7 @@ proptest! {
             }
             match happen(&mut fabric, &mut schedule, now, what) {
                 Turn::Hop(Hop::Delivered { .. } | Hop::Dropped { .. }) => left += 1,
-                Turn::Hop(Hop::Forwarded { .. }) | Turn::Other => {}
+                Turn::Hop(Hop::Forwarded) | Turn::Other => {}
                 Turn::Deadlock => {
                     deadlock = true;
                     break;

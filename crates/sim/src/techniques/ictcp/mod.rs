@@ -6,9 +6,14 @@
 
 use std::collections::BTreeMap;
 
+use fanin_scenario::CongestionControl;
 use fanin_units::Rate;
+use serde_json::{Value, json};
 
-use crate::index::EndIndex;
+use super::hooks::{Installed, RunView, Setup, TechniqueHooks};
+use crate::Error;
+use crate::engine::Engine;
+use crate::index::{EndIndex, NIL};
 
 /// The share of the link that may be given out (α, §IV.B).
 const USABLE: f64 = 0.9;
@@ -32,7 +37,7 @@ struct Incoming {
     since: u64,
     throughput: f64,
     lags: u8,
-    /// It has not been refused growth yet: it doubles.
+    /// Growth has not been refused yet: the window doubles.
     slow_start: bool,
 }
 
@@ -40,39 +45,95 @@ struct Incoming {
 #[derive(Clone, Debug)]
 struct Interface {
     rate: f64,
-    /// The present slot, and the bytes that came in it.
+    /// Start of the present slot, and the bytes received in it.
     slot_from: u64,
     bytes: u64,
-    /// Bytes a second that may still be given out in this slot.
+    /// Bytes a second that windows may still grow by in this slot.
     quota: f64,
     free: f64,
-    /// How many connections come in, and the sum of their windows.
+    /// Number of connections, and the sum of their windows.
     connections: u32,
     windows: u32,
 }
 
-/// What was done with windows.
+/// Counters of window changes.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub(crate) struct IctcpCounters {
+struct IctcpCounters {
     /// Windows that grew, and shrank.
-    pub(crate) increases: u64,
-    pub(crate) decreases: u64,
+    increases: u64,
+    decreases: u64,
     /// The largest window, in segments.
-    pub(crate) window_max: u32,
+    window_max: u32,
 }
 
 /// The receiving hosts.
 #[derive(Debug)]
-pub(crate) struct Ictcp {
+struct Ictcp {
     mss: u32,
     hosts: BTreeMap<u32, Interface>,
-    /// By end: what every packet looks at, so that it is found at once.
+    /// By end.
     incoming: Vec<Option<Incoming>>,
-    pub(crate) counters: IctcpCounters,
+    counters: IctcpCounters,
+}
+
+/// ICTCP at the receivers of bulk data.
+struct Receivers {
+    ictcp: Ictcp,
+    /// The receiving ends, their hosts and the rates of their links.
+    ends: Vec<(EndIndex, u32, Rate)>,
+}
+
+pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
+    let Setup { scenario, network, engine, bulk_connections, .. } = setup;
+    if scenario.transport.congestion_control != CongestionControl::Ictcp {
+        return Ok(None);
+    }
+    // The first end of a connection receives its answers. One of a host with itself carries nothing.
+    let receiver = |index: EndIndex| {
+        let end = &engine.ends[index as usize];
+        let has_path = end.route.port != NIL;
+        has_path.then(|| (index, end.host, network.links[end.route.port as usize / 2].rate))
+    };
+    let ends = (0..2 * bulk_connections).step_by(2).filter_map(receiver).collect();
+    Ok(Installed::technique(Receivers { ictcp: Ictcp::new(engine.config.mss), ends }))
+}
+
+impl TechniqueHooks for Receivers {
+    fn key(&self) -> &'static str {
+        "ictcp"
+    }
+
+    fn acts(&self) -> bool {
+        true
+    }
+
+    fn on_start(&mut self, engine: &mut Engine) {
+        for &(index, host, rate) in &self.ends {
+            let window = self.ictcp.add(host, index, rate);
+            engine.end(index).endpoint.set_window_clamp(window);
+        }
+    }
+
+    /// The next acknowledgement carries a changed window.
+    fn on_segment(&mut self, engine: &mut Engine, index: EndIndex, payload: u32, wire_bytes: u32) {
+        if payload == 0 {
+            return;
+        }
+        let (now, rtt) = (engine.now, engine.stats(index).srtt.get());
+        let end = engine.end(index);
+        if let Some(window) = self.ictcp.handle_data(now, [end.host, index], payload, wire_bytes, rtt) {
+            end.endpoint.set_window_clamp(window);
+        }
+    }
+
+    fn figures(&self, _: &RunView<'_>) -> Option<Value> {
+        let IctcpCounters { increases, decreases, window_max } = self.ictcp.counters;
+        Some(json!({ "increases": increases, "decreases": decreases, "window_segments_max": window_max }))
+    }
 }
 
 impl Ictcp {
-    pub(crate) fn new(mss: u16) -> Self {
+    fn new(mss: u16) -> Self {
         Self {
             mss: u32::from(mss),
             hosts: BTreeMap::new(),
@@ -82,7 +143,7 @@ impl Ictcp {
     }
 
     /// A connection into a host with a link of `rate` that has not carried data; returns its first window in bytes.
-    pub(crate) fn add(&mut self, host: u32, end: EndIndex, rate: Rate) -> u32 {
+    fn add(&mut self, host: u32, end: EndIndex, rate: Rate) -> u32 {
         let interface = self.hosts.entry(host).or_insert_with(|| Interface {
             rate: rate.get() as f64 / 8.0,
             slot_from: 0,
@@ -105,7 +166,7 @@ impl Ictcp {
     }
 
     /// Data came over a connection whose round trip is `rtt_ps`. Returns its new window in bytes if it changes.
-    pub(crate) fn handle_data(
+    fn handle_data(
         &mut self,
         now: u64,
         [host, end]: [u32; 2],

@@ -1,52 +1,37 @@
-//! SIRD: receivers hand out credit in bytes for messages (Prasopoulos et al., NSDI 2025), in the tradition of Homa
-//! (Montazeri et al., SIGCOMM 2018).
-//!
-//! A message up to a threshold goes at once. For a larger one the sender asks, and sends what it has credit for. A
-//! receiver never has more credit outstanding than its bucket B (§4.1), nor more for one sender than that sender's bucket,
-//! which follows marks of the network and of the sender (§4.2, §4.3). Credit comes back with the data. It goes to the
-//! message of which the least is left, or to the senders in turn.
-//!
-//! Messages between two hosts form a stream and are handed over in order. What was expected and has not come for a
-//! while is asked for again; a sender that hears nothing asks about its oldest message.
-//!
-//! This is the transport alone, without I/O: packets come and go through the event loop (`world/messages.rs`).
-
-mod bucket;
-mod packet;
+//! The transport of all hosts, without I/O: packets and times in, packets out.
 
 use std::collections::VecDeque;
 
 use fanin_scenario::{CreditPolicy, Sird as Settings};
+use fanin_tcp::{Flags, Segment, Stats};
 use fanin_units::{Bytes, Duration, Rate, Ratio};
 
-use bucket::{Bounds, SenderBucket};
-use packet::Packet;
-
+use super::bucket::{Bounds, SenderBucket};
+use super::incoming::{InMessage, InStream, ReceivingHost};
+use super::packet::Packet;
 use crate::index::EndIndex;
-use crate::prefetch::prefetch;
-use fanin_tcp::{Flags, Segment, Stats};
 
-/// Gaps that are asked for at a time.
+/// The most gaps that one message asks for.
 const RESENDS_MAX: usize = 64;
-/// Waiting times double up to so many times while nothing comes.
+/// Timeouts double up to so many times while nothing arrives.
 const BACKOFF_MAX: u32 = 6;
 
-/// What one end of a connection sends.
+/// The stream that one end of a connection sends.
 #[derive(Default)]
-struct Outgoing {
-    /// End of all that was written.
+struct OutStream {
+    /// SirdEnd of all that was written.
     written: u64,
     /// The first byte that was never sent.
     sent: u64,
     /// Scheduled messages may be sent up to here.
     credited: u64,
-    /// All below has arrived, as the receiver says.
+    /// The receiver has acknowledged all bytes below.
     arrived: u64,
-    /// Not known to have arrived as a whole, in order.
+    /// Messages not acknowledged as a whole, in order.
     messages: VecDeque<OutMessage>,
-    /// How many of them, from the back, have not been asked for.
+    /// Messages, from the back, for which no credit was requested.
     unasked: usize,
-    /// To be sent again.
+    /// Ranges to be sent again.
     resend: VecDeque<(u64, u64)>,
     deadline: Option<u64>,
     backoff: u32,
@@ -61,113 +46,70 @@ struct OutMessage {
     scheduled: bool,
 }
 
-/// What one end of a connection receives.
-struct Incoming {
-    /// All below has arrived.
-    delivered: u64,
-    /// What has arrived beyond, in order.
-    islands: Vec<(u64, u64)>,
-    /// All below has been sent, or may be: it should arrive.
-    expected: u64,
-    /// Scheduled messages without all of their credit, in order.
-    wanting: VecDeque<InMessage>,
-    /// Bytes of credit that have not come back as data.
-    outstanding: u32,
-    bucket: SenderBucket,
-    /// Its place among the receiver's senders, while it could have credit.
-    place: Option<(u64, u64)>,
-    deadline: Option<u64>,
-    backoff: u32,
-    timeouts: u64,
-}
-
-#[derive(Clone, Copy)]
-struct InMessage {
-    start: u64,
-    end: u64,
-    /// Bytes up to here have credit.
-    credited: u64,
-    /// The how-manieth message that asked this receiver.
-    number: u64,
-}
-
 /// One end of a connection.
-struct End {
-    outgoing: Outgoing,
-    incoming: Incoming,
-    /// Answers to the other end that wait to be sent.
+struct SirdEnd {
+    outgoing: OutStream,
+    incoming: InStream,
+    /// Control packets to send.
     control: VecDeque<Packet>,
-    /// The receiver that it belongs to.
+    /// Its host, by index.
     receiver: u32,
-    /// A backlog of its own link that lasts longer is told, in picoseconds.
+    /// The end reports a backlog of its own link that lasts longer, in picoseconds.
     congested_after: u64,
-    /// Messages up to so many bytes go at once.
+    /// Messages up to so many bytes are sent without credit.
     unscheduled: u64,
 }
 
-/// A host that receives.
-struct Receiver {
-    /// B.
-    bucket: u32,
-    outstanding: u32,
-    /// Senders that could have credit, the next one first. Nearly all that happens is at one of the ends: a tree took a
-    /// tenth of an incast's time.
-    waiting: VecDeque<(u64, u64, EndIndex)>,
-    /// Messages that have asked, and turns given.
-    asked: u64,
-    turns: u64,
-    bounds: Bounds,
-}
-
-/// What it has come to.
+/// Counters of all hosts.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub(crate) struct SirdCounters {
+pub(super) struct SirdCounters {
     /// Control packets by kind: requests for credit, credit, "send again", "has arrived".
-    pub(crate) requests: u64,
-    pub(crate) credits: u64,
-    pub(crate) resends: u64,
-    pub(crate) acknowledgements: u64,
-    /// Bytes of credit that were given.
-    pub(crate) credit_bytes: u64,
+    pub(super) requests: u64,
+    pub(super) credits: u64,
+    pub(super) resends: u64,
+    pub(super) acknowledgements: u64,
+    /// Bytes of credit that were given, and those that came back with data.
+    pub(super) credit_bytes: u64,
+    pub(super) credit_returned: u64,
     /// Payload sent without credit.
-    pub(crate) unscheduled_bytes: u64,
-    /// Data packets, and those that told of a congested sender.
-    pub(crate) packets: u64,
-    pub(crate) congested: u64,
-    /// Times that a receiver had waited in vain.
-    pub(crate) timeouts: u64,
+    pub(super) unscheduled_bytes: u64,
+    /// Data packets, and those that reported a congested sender.
+    pub(super) packets: u64,
+    pub(super) congested: u64,
+    /// Timeouts of receivers.
+    pub(super) timeouts: u64,
     /// Data packets sent again.
-    pub(crate) retransmits: u64,
+    pub(super) retransmits: u64,
     /// The most credit that a receiver had outstanding, in bytes.
-    pub(crate) outstanding_max: u32,
+    pub(super) outstanding_max: u32,
 }
 
-/// What is known of an end from the network: what its host is, and the links beside it.
-pub(crate) struct Wire {
-    /// The host that it stands at.
-    pub(crate) node: u32,
-    /// A full frame to it and a smallest one back, on idle links.
-    pub(crate) rtt: Duration,
+/// An end's host and its link.
+pub(super) struct AccessLink {
+    /// The host.
+    pub(super) node: u32,
+    /// Time of a full frame to it and a smallest one back, on idle links.
+    pub(super) rtt: Duration,
     /// Its link's rate.
-    pub(crate) rate: Rate,
+    pub(super) rate: Rate,
 }
 
 /// The transport of all hosts.
-pub(crate) struct Sird {
-    ends: Vec<End>,
-    receivers: Vec<Receiver>,
+pub(super) struct Sird {
+    ends: Vec<SirdEnd>,
+    receivers: Vec<ReceivingHost>,
     policy: CreditPolicy,
     mss: u32,
     flags: Flags,
     timeout: u64,
-    /// Ends whose control packets are to be sent.
-    pub(crate) touched: Vec<EndIndex>,
-    pub(crate) counters: SirdCounters,
+    /// Ends that have control packets to send.
+    pub(super) touched: Vec<EndIndex>,
+    pub(super) counters: SirdCounters,
 }
 
 impl Sird {
     /// `wires` are those of all ends, in order: each connection has two that follow one another.
-    pub(crate) fn new(settings: &Settings, mss: u32, timestamps: bool, wires: &[Wire]) -> Self {
+    pub(super) fn new(settings: &Settings, mss: u32, timestamps: bool, wires: &[AccessLink]) -> Self {
         let mut nodes: Vec<u32> = wires.iter().map(|wire| wire.node).collect();
         nodes.sort_unstable();
         nodes.dedup();
@@ -181,9 +123,9 @@ impl Sird {
         }
         let of = |share: Ratio, bytes: u64| share.of_bytes(Bytes::new(bytes)).get();
         let least = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX).max(mss);
-        let receivers: Vec<Receiver> = bdp
+        let receivers: Vec<ReceivingHost> = bdp
             .iter()
-            .map(|&bdp| Receiver {
+            .map(|&bdp| ReceivingHost {
                 bucket: least(of(settings.bucket, bdp)),
                 outstanding: 0,
                 waiting: VecDeque::new(),
@@ -196,14 +138,14 @@ impl Sird {
                 },
             })
             .collect();
-        let end = |(index, wire): (usize, &Wire)| {
+        let end = |(index, wire): (usize, &AccessLink)| {
             // The receiver of what this end sends is at the other one.
             let peer = bdp[place(wires[index ^ 1].node)];
             let receiver = place(wire.node);
             let backlog = Bytes::new(of(settings.sender_threshold, peer));
-            End {
-                outgoing: Outgoing::default(),
-                incoming: Incoming {
+            SirdEnd {
+                outgoing: OutStream::default(),
+                incoming: InStream {
                     delivered: 0,
                     islands: Vec::new(),
                     expected: 0,
@@ -236,12 +178,12 @@ impl Sird {
     }
 
     /// The largest bucket of a receiver in bytes.
-    pub(crate) fn bucket_max(&self) -> u32 {
+    pub(super) fn bucket_max(&self) -> u32 {
         self.receivers.iter().map(|receiver| receiver.bucket).max().unwrap_or(0)
     }
 
-    /// A message of so many bytes is to be sent; returns where in the stream it ends.
-    pub(crate) fn write(&mut self, index: EndIndex, bytes: u64) -> u64 {
+    /// Takes a message of so many bytes; returns the stream offset behind its last byte.
+    pub(super) fn write_message(&mut self, index: EndIndex, bytes: u64) -> u64 {
         let end = &mut self.ends[index as usize];
         let out = &mut end.outgoing;
         let start = out.written;
@@ -251,9 +193,9 @@ impl Sird {
         out.written
     }
 
-    /// Writes the next packet that an end has to send, if there is one, where it will stay; `backlog` is how long its link is
-    /// busy with others, in picoseconds.
-    pub(crate) fn write_transmit(
+    /// Writes the next packet of an end to `to`. Returns whether there is one; `backlog` is the time in picoseconds for which
+    /// the end's link is busy.
+    pub(super) fn write_transmit(
         &mut self,
         index: EndIndex,
         now: u64,
@@ -280,7 +222,7 @@ impl Sird {
         }
         let is_copy = !out.resend.is_empty();
         let (offset, until, message) = if let Some(range) = out.resend.front_mut() {
-            // What has arrived meanwhile is known no more, and is not needed.
+            // Messages acknowledged meanwhile need not be sent again.
             range.0 = range.0.max(out.messages.front().map_or(range.1, |message| message.start));
             let Some(&message) = out.messages.iter().find(|message| message.end > range.0) else {
                 out.resend.clear();
@@ -327,8 +269,8 @@ impl Sird {
         true
     }
 
-    /// A packet has come. Ends that have something to say then stand in `touched`.
-    pub(crate) fn handle_segment(&mut self, index: EndIndex, now: u64, segment: &Segment) {
+    /// Handles a packet. Ends that have to send control packets are added to `touched`.
+    pub(super) fn handle_segment(&mut self, index: EndIndex, now: u64, segment: &Segment) {
         match Packet::of(segment) {
             Packet::Data { offset, message_end, scheduled, congested } => {
                 let until = offset + u64::from(segment.payload);
@@ -384,6 +326,7 @@ impl Sird {
             // Credit comes back with the data.
             incoming.outstanding -= new;
             receiver.outstanding -= new;
+            self.counters.credit_returned += u64::from(new);
             incoming.bucket.note((until - offset) as u32, marked, congested, &receiver.bounds);
         } else {
             incoming.expected = incoming.expected.max(message_end);
@@ -405,7 +348,7 @@ impl Sird {
         if until <= incoming.delivered {
             self.acknowledge(index);
         } else if !scheduled {
-            // It was sent, and here it is not.
+            // It was sent, and it has not arrived.
             incoming.expected = incoming.expected.max(until);
             self.miss(index, now);
         } else if start < incoming.expected && !incoming.wanting.iter().any(|message| message.start == start)
@@ -431,7 +374,7 @@ impl Sird {
         self.give(index, now);
     }
 
-    /// Says that all of a message is here.
+    /// Acknowledges a whole message.
     fn acknowledge(&mut self, index: EndIndex) {
         let end = &mut self.ends[index as usize];
         let packet = Packet::Arrived { until: end.incoming.delivered };
@@ -445,7 +388,7 @@ impl Sird {
         }
     }
 
-    /// Asks for all that should have come, and waits.
+    /// Asks for all bytes that are overdue, and sets the next timeout.
     fn miss(&mut self, index: EndIndex, now: u64) {
         let end = &mut self.ends[index as usize];
         let incoming = &mut end.incoming;
@@ -457,7 +400,7 @@ impl Sird {
         self.touched.push(index);
     }
 
-    /// Puts an end in its place among those that could have credit, or takes it away.
+    /// Updates an end's place in the queue of the ends that wait for credit.
     fn reconsider(&mut self, index: EndIndex) {
         let end = &mut self.ends[index as usize];
         let receiver = &mut self.receivers[end.receiver as usize];
@@ -478,13 +421,13 @@ impl Sird {
         incoming.place = place;
     }
 
-    /// Gives credit as long as there is some, to whoever is next, at the receiver of an end.
+    /// Gives credit of an end's host to the ends that wait for it, in their order, while there is any.
     fn give(&mut self, index: EndIndex, now: u64) {
         let place = self.ends[index as usize].receiver as usize;
         loop {
             let receiver = &mut self.receivers[place];
             let room = receiver.bucket - receiver.outstanding;
-            // Whoever is next, the least that anybody could be given is too much.
+            // The smallest grant is larger than the credit left.
             if self.policy == CreditPolicy::SmallestRemaining
                 && receiver
                     .waiting
@@ -534,26 +477,16 @@ impl Sird {
         }
     }
 
-    /// Has what the next packet for an end needs fetched.
+    /// The next timeout of an end; `u64::MAX` without one.
     #[inline]
-    pub(crate) fn prefetch(&self, index: EndIndex) {
-        let end = &self.ends[index as usize];
-        prefetch(&end.incoming.delivered);
-        prefetch(&end.incoming.deadline);
-        prefetch(&end.outgoing.messages);
-        prefetch(&end.outgoing.deadline);
-    }
-
-    /// Where the next look at an end is due.
-    #[inline]
-    pub(crate) fn poll_deadline(&self, index: EndIndex) -> u64 {
+    pub(super) fn poll_deadline(&self, index: EndIndex) -> u64 {
         let end = &self.ends[index as usize];
         let incoming = end.incoming.deadline.unwrap_or(u64::MAX);
         incoming.min(end.outgoing.deadline.unwrap_or(u64::MAX))
     }
 
-    /// Its time has come. Returns whether this end has waited in vain for data.
-    pub(crate) fn handle_deadline(&mut self, index: EndIndex, now: u64) -> bool {
+    /// Handles the timeouts of an end. Returns whether data did not arrive in time.
+    pub(super) fn handle_deadline(&mut self, index: EndIndex, now: u64) -> bool {
         let end = &mut self.ends[index as usize];
         let has_missed = end.incoming.deadline.is_some_and(|deadline| deadline <= now);
         let out = &mut end.outgoing;
@@ -579,18 +512,18 @@ impl Sird {
 
     /// Bytes that an end has received without a gap.
     #[inline]
-    pub(crate) fn delivered(&self, index: EndIndex) -> u64 {
+    pub(super) fn delivered_bytes(&self, index: EndIndex) -> u64 {
         self.ends[index as usize].incoming.delivered
     }
 
-    /// Bytes that an end was given to send, and those known to have arrived.
-    pub(crate) fn written_and_arrived(&self, index: EndIndex) -> [u64; 2] {
+    /// Bytes written at an end, and those acknowledged.
+    pub(super) fn written_and_arrived(&self, index: EndIndex) -> [u64; 2] {
         let out = &self.ends[index as usize].outgoing;
         [out.written, out.arrived]
     }
 
-    /// What an end has counted, in TCP's words; time-outs are those of its receiver.
-    pub(crate) fn stats(&self, index: EndIndex) -> Stats {
+    /// The counters of an end in TCP's terms; timeouts are those of its receiver.
+    pub(super) fn end_stats(&self, index: EndIndex) -> Stats {
         let out = &self.ends[index as usize].outgoing;
         let timeouts = self.ends[index as usize ^ 1].incoming.timeouts;
         Stats { segments: out.segments, retransmits: out.retransmits, timeouts, ..Stats::default() }
@@ -600,74 +533,27 @@ impl Sird {
     ///
     /// # Panics
     /// If it was.
-    pub(crate) fn assert_conserved(&self) {
-        for (number, receiver) in self.receivers.iter().enumerate() {
-            let own = self.ends.iter().filter(|end| end.receiver as usize == number);
-            let sum: u32 = own.map(|end| end.incoming.outstanding).sum();
-            assert_eq!(sum, receiver.outstanding, "credit is unaccounted for");
+    pub(super) fn assert_credit_conserved(&self) {
+        let mut outstanding = vec![0_u64; self.receivers.len()];
+        for end in &self.ends {
+            outstanding[end.receiver as usize] += u64::from(end.incoming.outstanding);
+        }
+        for (receiver, sum) in self.receivers.iter().zip(&outstanding) {
+            assert_eq!(*sum, u64::from(receiver.outstanding), "credit is unaccounted for");
             assert!(receiver.outstanding <= receiver.bucket, "more credit than the bucket holds");
         }
-    }
-}
-
-impl Receiver {
-    /// Moves a sender from one place to another, or in, or out.
-    fn move_sender(&mut self, index: EndIndex, from: Option<(u64, u64)>, to: Option<(u64, u64)>) {
-        let waiting = &mut self.waiting;
-        let find =
-            |waiting: &VecDeque<(u64, u64, EndIndex)>, key| waiting.partition_point(|&before| before < key);
-        let key = |(first, second): (u64, u64)| (first, second, index);
-        let from = from.map(|place| find(waiting, key(place)));
-        match (from, to) {
-            (Some(from), Some(to)) => {
-                let to = key(to);
-                let follows = from == 0 || waiting[from - 1] < to;
-                if follows && waiting.get(from + 1).is_none_or(|&next| to < next) {
-                    waiting[from] = to;
-                    return;
-                }
-                waiting.remove(from);
-                waiting.insert(find(waiting, to), to);
-            }
-            (Some(from), None) => _ = waiting.remove(from),
-            (None, Some(to)) => waiting.insert(find(waiting, key(to)), key(to)),
-            (None, None) => {}
+        let outstanding: u64 = outstanding.iter().sum();
+        let counters = &self.counters;
+        assert_eq!(
+            counters.credit_bytes,
+            counters.credit_returned + outstanding,
+            "credit was lost or invented"
+        );
+        for index in 0..self.ends.len() as EndIndex {
+            let [written, arrived] = self.written_and_arrived(index);
+            let delivered = self.delivered_bytes(crate::index::peer(index));
+            assert!(delivered <= written, "more was delivered than written");
+            assert!(arrived <= delivered, "more was acknowledged than delivered");
         }
-    }
-}
-
-impl Incoming {
-    /// Notes that bytes have arrived; returns how many of them are new.
-    fn cover(&mut self, start: u64, end: u64) -> u64 {
-        if end <= self.delivered {
-            return 0;
-        }
-        let start = start.max(self.delivered);
-        if start == self.delivered && self.islands.is_empty() {
-            self.delivered = end;
-            return end - start;
-        }
-        let known = |islands: &[(u64, u64)]| -> u64 { islands.iter().map(|(from, to)| to - from).sum() };
-        let before = self.delivered + known(&self.islands);
-        // Join it with all that it touches.
-        let first = self.islands.partition_point(|&(_, to)| to < start);
-        let last = self.islands.partition_point(|&(from, _)| from <= end);
-        let (mut from, mut to) = (start, end);
-        if first < last {
-            from = from.min(self.islands[first].0);
-            to = to.max(self.islands[last - 1].1);
-        }
-        self.islands.splice(first..last, [(from, to)]);
-        if self.islands[0].0 <= self.delivered {
-            self.delivered = self.islands.remove(0).1;
-        }
-        self.delivered + known(&self.islands) - before
-    }
-
-    /// What is missing of all that should be here.
-    fn gaps(&self) -> impl Iterator<Item = (u64, u64)> {
-        let starts = std::iter::once(self.delivered).chain(self.islands.iter().map(|island| island.1));
-        let ends = self.islands.iter().map(|island| island.0).chain([self.expected]);
-        starts.zip(ends).filter(|(start, end)| start < end)
     }
 }

@@ -1,0 +1,253 @@
+//! The schedule, the network and the TCP endpoints of a partition: what its event loop and its techniques act on.
+
+use fanin_network::{Network, PortIndex};
+use fanin_tcp::{Config, Endpoint, Segment, Stats, Written};
+use fanin_units::{Duration, Instant};
+
+use crate::Error;
+use crate::fabric::{Fabric, Parcel, Step};
+use crate::index::{EndIndex, NIL, peer};
+use crate::occurrence::Occurrence;
+use crate::schedule::Schedule;
+
+/// Bytes on the wire of a frame without payload: a smallest Ethernet frame, preamble and gap.
+pub(crate) const FRAME_BYTES_MIN: u32 = 84;
+
+/// Bytes on the wire of a full frame: the frame whose rate chooses the width of the schedule's buckets.
+const FRAME_BYTES_FULL: u64 = 1538;
+
+/// One end of a connection.
+pub(crate) struct ConnectionEnd {
+    pub(crate) endpoint: Endpoint,
+    /// The path by which it sends.
+    pub(crate) route: Step,
+    /// The workload's number of its host.
+    pub(crate) host: u32,
+    /// Whether changes of its window are recorded.
+    is_traced: bool,
+    /// Time of its earliest scheduled timer; `u64::MAX` without one.
+    timer_at: u64,
+}
+
+/// Payload bytes by their fate: `sent` equals the others and the bytes in flight.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct PayloadBytes {
+    pub(crate) sent: u64,
+    pub(crate) arrived: u64,
+    pub(crate) dropped: u64,
+}
+
+/// Payload bytes and frames that a technique holds back on the hosts.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct HeldBack {
+    pub(crate) payload: u64,
+    pub(crate) frames: usize,
+}
+
+/// The windows of a traced connection at one moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct WindowSample {
+    pub(crate) end: EndIndex,
+    pub(crate) at: Instant,
+    pub(crate) cwnd: u64,
+    pub(crate) in_flight: u64,
+}
+
+/// Schedule, links and endpoints of a partition.
+pub(crate) struct Engine {
+    /// Simulated time in picoseconds.
+    pub(crate) now: u64,
+    pub(crate) schedule: Schedule,
+    pub(crate) fabric: Fabric,
+    pub(crate) config: Config,
+    pub(crate) ends: Vec<ConnectionEnd>,
+    pub(crate) payload: PayloadBytes,
+    /// Frames that hosts have sent.
+    pub(crate) frames_sent: u64,
+    /// Bytes on the wire of these frames.
+    pub(crate) wire_bytes_sent: u64,
+    /// Windows of the traced ends.
+    pub(crate) windows: Vec<WindowSample>,
+    /// Ends that a technique wants to send now.
+    pub(crate) wake: Vec<EndIndex>,
+    /// Round-trip time that connections know from earlier traffic, if they carried any.
+    warm_rtt: Option<Duration>,
+}
+
+impl Engine {
+    pub(crate) fn new(
+        network: &Network,
+        config: Config,
+        warm_rtt: Option<Duration>,
+        seed: u64,
+    ) -> Result<Self, Error> {
+        // About one frame in four buckets while an eighth of all links is busy with full frames.
+        let frames_per_second: u64 =
+            network.links.iter().map(|link| link.rate.get() / (FRAME_BYTES_FULL * 8) + 1).sum::<u64>().max(1);
+        Ok(Self {
+            now: 0,
+            schedule: Schedule::new(2_000_000_000_000 / frames_per_second, 2 * network.links.len() as u32),
+            fabric: Fabric::new(network, seed)?,
+            config,
+            ends: Vec::new(),
+            payload: PayloadBytes::default(),
+            frames_sent: 0,
+            wire_bytes_sent: 0,
+            windows: Vec::new(),
+            wake: Vec::new(),
+            warm_rtt,
+        })
+    }
+
+    /// The simulated time.
+    pub(crate) const fn time(&self) -> Instant {
+        Instant::new(self.now)
+    }
+
+    /// Adds an open connection; `routes` lead from its first end to its second and back.
+    pub(crate) fn connect(&mut self, routes: [Step; 2], hosts: [u32; 2]) {
+        assert!((self.ends.len() as u64) < u64::from(NIL) - 1, "more than 2^31 connections");
+        let handshake = routes.iter().map(|&route| self.fabric.crossing_time(route, FRAME_BYTES_MIN)).sum();
+        for (route, host) in routes.into_iter().zip(hosts) {
+            let config = &self.config;
+            let endpoint = match self.warm_rtt {
+                Some(rtt) => Endpoint::warm(config, config.receive_window / u32::from(config.mss), rtt),
+                None => Endpoint::established(config, handshake),
+            };
+            self.ends.push(ConnectionEnd { endpoint, route, host, is_traced: false, timer_at: u64::MAX });
+        }
+    }
+
+    /// The end with this number.
+    pub(crate) fn end(&mut self, index: EndIndex) -> &mut ConnectionEnd {
+        &mut self.ends[index as usize]
+    }
+
+    /// Hands the segment of a frame to its endpoint.
+    pub(crate) fn handle_segment(&mut self, index: EndIndex, place: usize) {
+        let segment = &self.fabric.segments[place];
+        let end = &mut self.ends[index as usize];
+        end.endpoint.handle_segment(&self.config, Instant::new(self.now), segment);
+    }
+
+    /// Writes the endpoint's next segment into the free place of the fabric; returns the place and what it was.
+    pub(crate) fn write_segment(&mut self, index: EndIndex) -> (u32, Written) {
+        let place = self.fabric.free_place();
+        let segment = &mut self.fabric.segments[place as usize];
+        let end = &mut self.ends[index as usize];
+        let written = end.endpoint.write_transmit(&self.config, Instant::new(self.now), segment);
+        (place, written)
+    }
+
+    /// Sends the segment in the free place on an end's path.
+    pub(crate) fn transmit(&mut self, index: EndIndex, place: u32) {
+        let route = self.ends[index as usize].route;
+        let wire_bytes = self.fabric.send_from(place, &mut self.schedule, self.now, route, peer(index));
+        self.frames_sent += 1;
+        self.wire_bytes_sent += u64::from(wire_bytes);
+    }
+
+    /// Sends a frame that was held back by a host's port.
+    pub(crate) fn transmit_parcel(&mut self, port: PortIndex, parcel: Parcel) {
+        self.fabric.send_parcel(&mut self.schedule, self.now, port, parcel);
+        self.frames_sent += 1;
+        self.wire_bytes_sent += u64::from(parcel.wire_bytes());
+    }
+
+    /// The segment in a place.
+    pub(crate) fn segment(&mut self, place: u32) -> &mut Segment {
+        &mut self.fabric.segments[place as usize]
+    }
+
+    /// Schedules an end's timer, unless an earlier one is pending. A pending timer stays where it is when the deadline
+    /// moves away: it is scheduled anew when it expires.
+    pub(crate) fn arm_timer(&mut self, index: EndIndex, deadline: u64) {
+        let end = &mut self.ends[index as usize];
+        if deadline < end.timer_at {
+            end.timer_at = deadline;
+            self.schedule.insert(deadline.max(self.now), Occurrence::EndpointTimer(index));
+        }
+    }
+
+    /// Takes an end's timer back that has come. Returns whether it is the earliest one: a later one does nothing.
+    pub(crate) fn take_timer(&mut self, index: EndIndex) -> bool {
+        let end = &mut self.ends[index as usize];
+        if end.timer_at > self.now {
+            return false;
+        }
+        end.timer_at = u64::MAX;
+        true
+    }
+
+    /// Lets an endpoint handle its deadline, if it has come. Returns whether a retransmission timer has expired.
+    pub(crate) fn handle_deadline(&mut self, index: EndIndex) -> bool {
+        let end = &mut self.ends[index as usize];
+        if end.endpoint.poll_deadline().get() > self.now {
+            return false;
+        }
+        let timeouts = end.endpoint.timeouts();
+        end.endpoint.handle_deadline(&self.config, Instant::new(self.now));
+        end.endpoint.timeouts() > timeouts
+    }
+
+    /// Notes the windows of a traced end, if they have changed.
+    pub(crate) fn trace(&mut self, index: EndIndex) {
+        let end = &self.ends[index as usize];
+        if !end.is_traced {
+            return;
+        }
+        let cwnd = end.endpoint.stats(&self.config).cwnd;
+        let in_flight = end.endpoint.outstanding();
+        let last = self.windows.iter().rev().find(|sample| sample.end == index);
+        if last.is_none_or(|last| (last.cwnd, last.in_flight) != (cwnd, in_flight)) {
+            self.windows.push(WindowSample { end: index, at: Instant::new(self.now), cwnd, in_flight });
+        }
+    }
+
+    /// Records the windows of one end from now on.
+    pub(crate) fn trace_windows(&mut self, index: EndIndex) {
+        self.end(index).is_traced = true;
+    }
+
+    /// Starts or ends recording of the frames on the link by which an end sends.
+    pub(crate) fn tap(&mut self, index: EndIndex, on: bool) {
+        let port = self.end(index).route.port;
+        self.fabric.tap_link(port, on);
+    }
+
+    /// The counters of an endpoint.
+    pub(crate) fn stats(&self, index: EndIndex) -> Stats {
+        self.ends[index as usize].endpoint.stats(&self.config)
+    }
+
+    /// The counters of all endpoints that sent more than one segment.
+    pub(crate) fn senders(&self) -> impl Iterator<Item = Stats> {
+        self.ends.iter().map(|end| end.endpoint.stats(&self.config)).filter(|stats| stats.segments > 1)
+    }
+
+    /// Sums over all endpoints, in the order of [`Endpoint::counts`].
+    pub(crate) fn counts(&self) -> [u64; 5] {
+        let mut sums = [0; 5];
+        for end in &self.ends {
+            sums.iter_mut().zip(end.endpoint.counts()).for_each(|(sum, count)| *sum += count);
+        }
+        sums
+    }
+
+    /// Asserts that every frame and payload byte is accounted for, and that no stream runs ahead of its sender.
+    ///
+    /// # Panics
+    /// If the simulator lost or invented something.
+    pub(crate) fn assert_conserved(&mut self, held_back: HeldBack) {
+        self.fabric.assert_conserved(self.now, held_back.frames);
+        let in_flight = self.fabric.payload_in_flight() + held_back.payload;
+        let PayloadBytes { sent, arrived, dropped } = self.payload;
+        assert_eq!(sent, arrived + dropped + in_flight, "payload is unaccounted for");
+        for (index, end) in self.ends.iter().enumerate() {
+            let receiver = &self.ends[peer(index as EndIndex) as usize].endpoint;
+            let sender = &end.endpoint;
+            assert!(receiver.delivered() <= sender.written(), "more was delivered than written");
+            assert!(sender.acked() <= receiver.delivered(), "more was acknowledged than delivered");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Messages on their way: each waits at the end that it goes to until its last byte has been delivered.
+
+use crate::index::EndIndex;
+use crate::lists::{List, Lists};
+
+/// The messages on their way to one end.
+#[derive(Clone, Copy)]
+struct Inbox {
+    /// Stream offset behind the last byte of the first message; `u64::MAX` without one.
+    due: u64,
+    messages: List,
+}
+
+/// A message on its way.
+struct Transit<M> {
+    /// Stream offset behind its last byte.
+    due: u64,
+    message: M,
+}
+
+/// The messages on their way to all ends of a partition.
+pub(crate) struct Inboxes<M> {
+    inboxes: Vec<Inbox>,
+    transits: Lists<Transit<M>>,
+    /// Messages written, and those handed over.
+    written: u64,
+    received: u64,
+}
+
+impl<M> Inboxes<M> {
+    pub(crate) fn new(ends: usize) -> Self {
+        let empty = Inbox { due: u64::MAX, messages: List::default() };
+        Self { inboxes: vec![empty; ends], transits: Lists::new(), written: 0, received: 0 }
+    }
+
+    /// Adds a message to an end; its last byte lies before the stream offset `due`.
+    pub(crate) fn push(&mut self, end: EndIndex, due: u64, message: M) {
+        let inbox = &mut self.inboxes[end as usize];
+        if inbox.messages.is_empty() {
+            inbox.due = due;
+        }
+        debug_assert!(inbox.due <= due, "messages of a stream end in order");
+        self.transits.push(&mut inbox.messages, Transit { due, message });
+        self.written += 1;
+    }
+
+    /// Whether a message is complete at an end to which so many bytes of the stream were delivered.
+    #[inline]
+    pub(crate) fn has_complete(&self, end: EndIndex, delivered: u64) -> bool {
+        delivered >= self.inboxes[end as usize].due
+    }
+
+    /// Takes the first message of an end, if it is complete.
+    pub(crate) fn take(&mut self, end: EndIndex, delivered: u64) -> Option<M> {
+        let inbox = &mut self.inboxes[end as usize];
+        if delivered < inbox.due {
+            return None;
+        }
+        let transit = self.transits.pop(&mut inbox.messages)?;
+        debug_assert_eq!(transit.due, inbox.due);
+        inbox.due = self.transits.first(inbox.messages).map_or(u64::MAX, |next| next.due);
+        self.received += 1;
+        Some(transit.message)
+    }
+
+    /// The messages that an end has not received as a whole.
+    pub(crate) fn waiting(&self, end: EndIndex) -> impl Iterator<Item = &M> {
+        self.transits.iter(self.inboxes[end as usize].messages).map(|transit| &transit.message)
+    }
+
+    /// Asserts that every message was handed over or waits, in the order of its stream.
+    ///
+    /// # Panics
+    /// If one was lost.
+    pub(crate) fn assert_conserved(&self) {
+        let mut waiting = 0;
+        for inbox in &self.inboxes {
+            assert!(self.transits.iter(inbox.messages).is_sorted_by_key(|transit| transit.due));
+            let first = self.transits.first(inbox.messages).map_or(u64::MAX, |transit| transit.due);
+            assert_eq!(inbox.due, first, "an inbox waits for another message than its first");
+            waiting += self.transits.iter(inbox.messages).count() as u64;
+        }
+        assert_eq!(self.written, self.received + waiting, "messages are unaccounted for");
+    }
+}

@@ -1,0 +1,378 @@
+//! A partition: a group of hosts and switches that is played on its own, and its event loop.
+//!
+//! A partition owns everything that it changes: its schedule, its links and switches with their frames and random
+//! streams, its endpoints, its messages, its applications. Nothing else refers to any of it, which the type shows:
+//! `Partition<W>: Send + 'static`. A run has one partition now, which holds the whole network.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fanin_network::PortIndex;
+use fanin_tcp::{Stats, Written};
+use fanin_units::{Duration, Instant};
+
+use crate::engine::Engine;
+use crate::fabric::Hop;
+use crate::inbox::Inboxes;
+use crate::index::{EndIndex, peer};
+use crate::observer::Observer;
+use crate::occurrence::Occurrence;
+use crate::techniques::{MessageKind, TechniqueSet};
+use crate::workload::{Building, Outbox, Workload};
+
+/// A partition can move to another thread: it reaches nothing outside itself.
+const _: () = {
+    const fn owns_all<T: Send + 'static>() {}
+    owns_all::<Partition<Building>>();
+};
+
+/// Occurrences between two checks of the stop flag.
+const OCCURRENCES_UNWATCHED: u32 = 1 << 14;
+
+/// Why a run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ending {
+    /// The time was over.
+    Time,
+    /// The workload was done.
+    Done,
+    /// The stop flag was set.
+    Stopped,
+    /// Nothing was scheduled, though the workload was not done.
+    Stuck,
+    /// The workload made no progress for the time allowed.
+    Stalled,
+    /// Ports that PAUSE has stopped wait for one another.
+    Deadlock,
+}
+
+/// A group of hosts and switches with all that it changes.
+pub(crate) struct Partition<W: Workload> {
+    pub(crate) engine: Engine,
+    pub(crate) workload: W,
+    pub(crate) techniques: TechniqueSet,
+    pub(crate) observer: Observer,
+    inboxes: Inboxes<W::Message>,
+    outbox: Outbox<W::Message>,
+    /// By host: the time of its earliest scheduled timer.
+    host_timers: Vec<u64>,
+    /// Kinds of the messages in the outbox, for techniques.
+    kinds: Vec<(EndIndex, MessageKind)>,
+    /// Scheduled occurrences that only observe.
+    housekeeping: usize,
+    /// The longest time without progress, in picoseconds.
+    patience: u64,
+    /// The workload's progress at the last check.
+    progress: u64,
+    /// Whether an application was called since the workload was last asked whether it is done.
+    was_called: bool,
+}
+
+impl<W: Workload> Partition<W> {
+    /// A partition whose connections are open, with so many hosts.
+    pub(crate) fn new(engine: Engine, workload: W, hosts: usize) -> Self {
+        Self {
+            inboxes: Inboxes::new(engine.ends.len()),
+            engine,
+            workload,
+            techniques: TechniqueSet::default(),
+            observer: Observer::default(),
+            outbox: Outbox::default(),
+            host_timers: vec![u64::MAX; hosts],
+            kinds: Vec::new(),
+            housekeeping: 0,
+            patience: u64::MAX,
+            progress: 0,
+            was_called: false,
+        }
+    }
+
+    /// Lets the workload begin. The run is ended if nothing moves for as long as `patience`.
+    pub(crate) fn start(&mut self, patience: Duration) {
+        self.patience = patience.get();
+        self.progress = self.workload.progress();
+        self.schedule_housekeeping(self.patience, Occurrence::StallCheck);
+        if let Some(watch) = &self.observer.watch {
+            let first = watch.next;
+            self.schedule_housekeeping(first, Occurrence::QueueSample);
+        }
+        self.techniques.on_start(&mut self.engine);
+        self.workload.start(self.engine.time(), &mut self.outbox);
+        self.outbox.hosts.extend(0..self.host_timers.len() as u32);
+        self.post();
+    }
+
+    fn schedule_housekeeping(&mut self, at: u64, what: Occurrence) {
+        self.engine.schedule.insert(at, what);
+        self.housekeeping += 1;
+    }
+
+    /// Runs until the workload is done or `until` is reached.
+    pub(crate) fn run(
+        &mut self,
+        until: Instant,
+        stop: &AtomicBool,
+        mut progress: impl FnMut(Instant),
+    ) -> Ending {
+        let mut unwatched = 0;
+        loop {
+            unwatched += 1;
+            if unwatched == OCCURRENCES_UNWATCHED {
+                unwatched = 0;
+                if stop.load(Ordering::Relaxed) {
+                    return Ending::Stopped;
+                }
+                progress(self.engine.time());
+            }
+            let Some((time, what)) = self.engine.schedule.pop() else {
+                return if self.workload.is_done() { Ending::Done } else { Ending::Stuck };
+            };
+            if time > until.get() {
+                if what.comes_first() {
+                    self.engine.schedule.insert_first(time, what);
+                } else {
+                    self.engine.schedule.insert(time, what);
+                }
+                self.engine.now = until.get();
+                return Ending::Time;
+            }
+            debug_assert!(time >= self.engine.now, "time runs backwards");
+            self.engine.now = time;
+            if let Some(ending) = self.handle(what) {
+                return ending;
+            }
+            if self.was_called && self.workload.is_done() {
+                return Ending::Done;
+            }
+            self.was_called = false;
+        }
+    }
+
+    /// Lets one occurrence happen; returns why the run ends with it, if it does.
+    #[inline]
+    fn handle(&mut self, what: Occurrence) -> Option<Ending> {
+        let engine = &mut self.engine;
+        let (fabric, schedule, now) = (&mut engine.fabric, &mut engine.schedule, engine.now);
+        match what {
+            Occurrence::Arrival(port) => self.handle_arrival(port),
+            Occurrence::EndpointTimer(end) => self.handle_endpoint_timer(end),
+            Occurrence::HostTimer(host) => self.handle_host_timer(host),
+            Occurrence::QueueSample => self.sample(),
+            Occurrence::StallCheck => return self.is_stalled().then_some(Ending::Stalled),
+            Occurrence::Technique(step) => {
+                self.techniques.on_step(engine, step);
+                self.pump_awake();
+            }
+            Occurrence::Departure(port) => fabric.depart(schedule, now, port),
+            Occurrence::ResumeCheck(switch) => fabric.check_resumes(schedule, now, switch),
+            Occurrence::PauseSignal(port) => fabric.handle_signal(schedule, now, port),
+            Occurrence::DeadlockCheck => {
+                return fabric.check_deadlock(schedule, now).then_some(Ending::Deadlock);
+            }
+        }
+        None
+    }
+
+    /// Whether the workload has made no progress since the last check. Schedules the next check, unless only
+    /// housekeeping is left: the run ends then.
+    fn is_stalled(&mut self) -> bool {
+        self.housekeeping -= 1;
+        let progress = self.workload.progress();
+        if self.engine.schedule.pending() > self.housekeeping {
+            self.schedule_housekeeping(self.engine.now + self.patience, Occurrence::StallCheck);
+        }
+        std::mem::replace(&mut self.progress, progress) == progress
+    }
+
+    fn sample(&mut self) {
+        self.housekeeping -= 1;
+        let next = self.observer.sample(&mut self.engine);
+        if let Some(next) = next
+            && self.engine.schedule.pending() > self.housekeeping
+        {
+            self.schedule_housekeeping(next, Occurrence::QueueSample);
+        }
+    }
+
+    /// A frame arrives at the far end of a port's link.
+    #[inline]
+    fn handle_arrival(&mut self, port: PortIndex) {
+        let engine = &mut self.engine;
+        if engine.fabric.ports[port as usize].link.taps > 0 {
+            self.observer.record(engine, port);
+        }
+        match engine.fabric.arrive(&mut engine.schedule, engine.now, port) {
+            Hop::Forwarded => {}
+            Hop::Delivered { end, segment, wire_bytes } => self.deliver(end, segment, wire_bytes),
+            Hop::Dropped { segment } => {
+                engine.payload.dropped += u64::from(engine.fabric.segments[segment].payload);
+                engine.fabric.remove(segment);
+            }
+        }
+    }
+
+    /// Hands a frame's segment to the transport of its destination.
+    fn deliver(&mut self, index: EndIndex, place: usize, wire_bytes: u32) {
+        let engine = &mut self.engine;
+        let payload = u32::from(engine.fabric.segments[place].payload);
+        engine.payload.arrived += u64::from(payload);
+        let delivered = if let Some(transport) = self.techniques.transport() {
+            transport.handle_packet(engine, index, place);
+            transport.delivered(index)
+        } else {
+            engine.handle_segment(index, place);
+            if self.techniques.act() {
+                self.techniques.on_segment(engine, index, payload, wire_bytes);
+            }
+            engine.end(index).endpoint.delivered()
+        };
+        self.engine.fabric.remove(place);
+        self.hand_over(index, delivered);
+    }
+
+    /// Hands the complete messages of an end to its application, and sends what follows.
+    #[inline]
+    fn hand_over(&mut self, index: EndIndex, delivered: u64) {
+        if !self.inboxes.has_complete(index, delivered) {
+            return self.pump(index);
+        }
+        let now = self.engine.time();
+        while let Some(message) = self.inboxes.take(index, delivered) {
+            if self.techniques.act() {
+                let kind = self.workload.kind(&message);
+                self.techniques.on_received(&mut self.engine, index, kind);
+            }
+            self.workload.handle_message(now, index, message, &mut self.outbox);
+        }
+        self.was_called = true;
+        self.pump(index);
+        let host = self.engine.end(index).host;
+        self.outbox.hosts.push(host);
+        self.post();
+    }
+
+    /// Carries out the requests of an application that was called.
+    #[inline]
+    fn post(&mut self) {
+        let mut messages = std::mem::take(&mut self.outbox.messages);
+        if self.techniques.act() {
+            self.kinds.clear();
+            self.kinds.extend(messages.iter().map(|(end, _, message)| (*end, self.workload.kind(message))));
+            self.techniques.on_messages(&mut self.engine, &self.kinds);
+            self.pump_awake();
+        }
+        for (index, bytes, message) in messages.drain(..) {
+            self.write(index, bytes, message);
+            self.pump(index);
+        }
+        self.outbox.messages = messages;
+        while let Some(host) = self.outbox.hosts.pop() {
+            self.arm_host(host);
+        }
+        while let Some((end, on)) = self.outbox.taps.pop() {
+            self.engine.tap(end, on);
+        }
+    }
+
+    /// Appends a message to the stream of an end.
+    fn write(&mut self, index: EndIndex, bytes: u64, message: W::Message) {
+        let due = if let Some(transport) = self.techniques.transport() {
+            transport.write(index, bytes)
+        } else {
+            let endpoint = &mut self.engine.end(index).endpoint;
+            endpoint.write(bytes);
+            endpoint.written()
+        };
+        self.inboxes.push(peer(index), due, message);
+    }
+
+    /// Pumps the ends that techniques have woken.
+    fn pump_awake(&mut self) {
+        for end in std::mem::take(&mut self.engine.wake) {
+            self.pump(end);
+        }
+    }
+
+    /// Sends all segments that an end may send, and arms its timer.
+    fn pump(&mut self, index: EndIndex) {
+        let engine = &mut self.engine;
+        if let Some(transport) = self.techniques.transport() {
+            return transport.pump(engine, index);
+        }
+        let acts = self.techniques.act();
+        loop {
+            let (place, written) = engine.write_segment(index);
+            if written == Written::Nothing {
+                break;
+            }
+            engine.payload.sent += u64::from(engine.segment(place).payload);
+            if !(acts && self.techniques.on_send(engine, index, place)) {
+                engine.transmit(index, place);
+            }
+            if written == Written::Last {
+                break;
+            }
+        }
+        let deadline = engine.end(index).endpoint.poll_deadline().get();
+        engine.arm_timer(index, deadline);
+        engine.trace(index);
+        if acts {
+            self.techniques.on_sent(engine, index);
+        }
+    }
+
+    /// The timer of an end has come; the deadline may have moved away meanwhile.
+    fn handle_endpoint_timer(&mut self, index: EndIndex) {
+        let engine = &mut self.engine;
+        if !engine.take_timer(index) {
+            return;
+        }
+        let late = match self.techniques.transport() {
+            Some(transport) => transport.handle_timer(engine.now, index),
+            None => engine.handle_deadline(index).then_some(index),
+        };
+        if let Some(sender) = late {
+            let mut waiting = self.inboxes.waiting(peer(sender));
+            self.workload.handle_timeout(self.engine.time(), sender, &mut waiting);
+        }
+        self.pump(index);
+    }
+
+    fn handle_host_timer(&mut self, host: u32) {
+        if self.host_timers[host as usize] > self.engine.now {
+            return;
+        }
+        self.host_timers[host as usize] = u64::MAX;
+        let now = self.engine.time();
+        if self.workload.poll_deadline(host) <= now {
+            self.workload.handle_deadline(now, host, &mut self.outbox);
+        }
+        self.was_called = true;
+        self.outbox.hosts.push(host);
+        self.post();
+    }
+
+    /// Schedules a host's timer, unless an earlier one is scheduled.
+    #[inline]
+    fn arm_host(&mut self, host: u32) {
+        let deadline = self.workload.poll_deadline(host).get();
+        if deadline < self.host_timers[host as usize] {
+            self.host_timers[host as usize] = deadline;
+            self.engine.schedule.insert(deadline.max(self.engine.now), Occurrence::HostTimer(host));
+        }
+    }
+
+    /// The counters of an end, and its bytes that were acknowledged.
+    pub(crate) fn end_stats(&self, index: EndIndex) -> (Stats, u64) {
+        self.techniques.stats(&self.engine, index)
+    }
+
+    /// Asserts that every byte, frame and message is accounted for; costs a walk over all that is in flight.
+    ///
+    /// # Panics
+    /// If the simulator lost or invented something.
+    pub(crate) fn assert_conserved(&mut self) {
+        self.engine.assert_conserved(self.techniques.held_back());
+        self.techniques.assert_conserved();
+        self.inboxes.assert_conserved();
+    }
+}

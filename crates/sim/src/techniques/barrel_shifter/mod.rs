@@ -1,0 +1,341 @@
+//! The barrel shifter: readouts hold their answers back until it is their turn to send to that collector.
+//!
+//! `fanin_dataflow::shift` decides the turns and the phases. The messages that end a phase travel over the network: from
+//! the supervisor's host, where the barrier is, to the readouts ([`ShiftMessage::Go`]), from them and the collectors back
+//! ([`ShiftMessage::Sent`], [`ShiftMessage::Received`]), and behind the answers of a phase ([`ShiftMessage::End`]).
+//!
+//! A state machine: the event-building workload hands it answers, messages and deadlines, and carries out its
+//! [`ShiftAction`]s.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use fanin_dataflow::{BarrierCounters, LinearShift, Message, Peer, PhaseBarrier, ShiftHost};
+use fanin_network::Ideal;
+use fanin_scenario::{Barrier, Scenario, ShapingMethod};
+use fanin_units::{Bytes, Duration, Instant};
+use serde_json::{Value, json};
+
+/// Bytes of a message of the shifter: a header, the phase and a flag.
+pub(crate) const SHIFT_MESSAGE_BYTES: u64 = 12 + 8 + 2;
+
+/// A message between the hosts of a shifter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ShiftMessage {
+    /// Barrier to readout: a phase begins.
+    Go { phase: u64 },
+    /// Readout to collector: the answers of a phase end here.
+    End { phase: u64 },
+    /// Readout to barrier: it has sent its answers of a phase, or had none.
+    Sent { phase: u64, anything: bool },
+    /// Collector to barrier: it has received all answers of a phase.
+    Received { phase: u64 },
+}
+
+/// An action that the workload carries out.
+pub(crate) enum ShiftAction {
+    /// Sends a message of the shifter.
+    Send { from: Peer, to: Peer, message: ShiftMessage },
+    /// Sends an answer that was held back.
+    Release { readout: u16, collector: u16, bytes: u64, message: Message<Bytes> },
+    /// All hosts close their connections to a dead host.
+    Exclude(ShiftHost),
+}
+
+/// An answer that waits for its turn.
+struct HeldAnswer {
+    since: Instant,
+    bytes: u64,
+    message: Message<Bytes>,
+}
+
+/// The end of a phase: all hosts are done, or a time has passed.
+enum Pace {
+    Barrier(Box<PhaseBarrier>),
+    Clock { slot: Duration, phase: u64 },
+}
+
+/// The state of the shift.
+pub(crate) struct Shifter {
+    shift: LinearShift,
+    pace: Pace,
+    events: u32,
+    readouts: usize,
+    collectors: usize,
+    /// By readout, and by collector.
+    dead_readouts: Vec<bool>,
+    dead_collectors: Vec<bool>,
+    /// By readout, then by collector.
+    held: Vec<VecDeque<HeldAnswer>>,
+    waited: Duration,
+    released: u64,
+    /// Slots of the clock in which a pair had an answer to send, and those without; the barrier has its own counters.
+    transfers: u64,
+    empty: u64,
+    faults: Faults,
+    /// Events that lack fragments of a dead readout.
+    incomplete: u64,
+    actions: VecDeque<ShiftAction>,
+}
+
+/// The hosts that die, and when.
+struct Faults {
+    at: Instant,
+    excluded_at: Instant,
+    hosts: Vec<ShiftHost>,
+    has_died: bool,
+    is_known: bool,
+}
+
+impl Shifter {
+    /// The shifter of a scenario, if it has one; `answer_bytes` is the length of a mean answer.
+    pub(crate) fn new(
+        scenario: &Scenario,
+        ideal: &Ideal,
+        readouts: u32,
+        collectors: u32,
+        answer_bytes: u64,
+    ) -> Option<Self> {
+        if scenario.shaping.method != ShapingMethod::BarrelShifter {
+            return None;
+        }
+        let settings = &scenario.shaping.barrel_shifter;
+        let shift = LinearShift::new(readouts, collectors);
+        let slowest = scenario.readout.link.rate.min(scenario.link.rate);
+        let wire = Bytes::new(ideal.wire_bytes(answer_bytes) * u64::from(settings.events));
+        let slot = if settings.slot.is_zero() {
+            scenario.shaping.stretched(slowest.time_to_send(wire))
+        } else {
+            settings.slot
+        };
+        let pace = match settings.barrier {
+            Barrier::Complete => {
+                Pace::Barrier(Box::new(PhaseBarrier::new(Instant::START, shift, settings.timeout)))
+            }
+            Barrier::Clock => Pace::Clock { slot, phase: 0 },
+        };
+        let unique = |list: &[u32]| list.iter().copied().collect::<BTreeSet<u32>>().into_iter();
+        let hosts: Vec<ShiftHost> = unique(&settings.failed_readouts)
+            .map(ShiftHost::Source)
+            .chain(unique(&settings.failed_collectors).map(ShiftHost::Destination))
+            .collect();
+        let at = Instant::START + settings.fail_at;
+        let has_died = hosts.is_empty();
+        Some(Self {
+            shift,
+            pace,
+            events: settings.events,
+            readouts: readouts as usize,
+            collectors: collectors as usize,
+            dead_readouts: vec![false; readouts as usize],
+            dead_collectors: vec![false; collectors as usize],
+            held: (0..readouts as usize * collectors as usize).map(|_| VecDeque::new()).collect(),
+            waited: Duration::ZERO,
+            released: 0,
+            transfers: 0,
+            empty: 0,
+            faults: Faults { at, excluded_at: at + settings.timeout, hosts, has_died, is_known: has_died },
+            incomplete: 0,
+            actions: VecDeque::new(),
+        })
+    }
+
+    fn place(&self, readout: u16, collector: u16) -> usize {
+        usize::from(readout) * self.collectors + usize::from(collector)
+    }
+
+    pub(crate) fn poll_deadline(&self) -> Option<Instant> {
+        let pace = match &self.pace {
+            Pace::Barrier(barrier) => barrier.poll_deadline(),
+            Pace::Clock { slot, phase } => Some(Instant::START + *slot * *phase),
+        };
+        let death = (!self.faults.has_died).then_some(self.faults.at);
+        let notice = (!self.faults.is_known && matches!(self.pace, Pace::Clock { .. }))
+            .then_some(self.faults.excluded_at);
+        [pace, death, notice].into_iter().flatten().min()
+    }
+
+    /// Its figures for the summary, up to the phase that began last.
+    pub(crate) fn figures(&self) -> Value {
+        let (phases, transfers, empty, excluded, last) = match &self.pace {
+            Pace::Barrier(barrier) => {
+                let counters = barrier.counters();
+                let BarrierCounters { phases, transfers, empty, excluded } = *counters;
+                (phases, transfers, empty, excluded, barrier.began())
+            }
+            Pace::Clock { slot, phase } => {
+                let excluded = if self.faults.is_known { self.faults.hosts.len() as u64 } else { 0 };
+                (*phase, self.transfers, self.empty, excluded, Instant::START + *slot * *phase)
+            }
+        };
+        let mut figures = json!({
+            "phases": phases,
+            "transfers": transfers,
+            "empty_slots": empty,
+            "excluded": excluded,
+            "incomplete": self.incomplete,
+        });
+        if phases > 0 {
+            let time = last.saturating_since(Instant::START).as_millis_f64();
+            figures["phase_ms_mean"] = json!(time / phases as f64);
+        }
+        if self.released > 0 {
+            figures["wait_ms_mean"] = json!(self.waited.as_millis_f64() / self.released as f64);
+        }
+        figures
+    }
+
+    /// The run begins.
+    pub(crate) fn start(&mut self) {
+        self.begin_phase();
+    }
+
+    /// Whether a host has died.
+    pub(crate) fn is_dead(&self, host: Peer) -> bool {
+        match host {
+            Peer::Readout(readout) => self.dead_readouts[usize::from(readout)],
+            Peer::Collector(collector) => self.dead_collectors[usize::from(collector)],
+            Peer::Supervisor | Peer::Logger(_) => false,
+        }
+    }
+
+    /// The next action.
+    pub(crate) fn poll_action(&mut self) -> Option<ShiftAction> {
+        self.actions.pop_front()
+    }
+
+    /// An event was collected of which so many fragments are missing.
+    pub(crate) fn handle_collected(&mut self, missing: u32) {
+        self.incomplete += u64::from(missing > 0);
+    }
+
+    /// A readout has an answer: it waits for its turn.
+    pub(crate) fn handle_answer(
+        &mut self,
+        now: Instant,
+        readout: u16,
+        collector: u16,
+        bytes: u64,
+        message: Message<Bytes>,
+    ) {
+        let place = self.place(readout, collector);
+        self.held[place].push_back(HeldAnswer { since: now, bytes, message });
+    }
+
+    /// Lets the readouts of a new phase send.
+    fn begin_phase(&mut self) {
+        let Pace::Barrier(barrier) = &mut self.pace else { return };
+        if barrier.poll_begun() {
+            let phase = barrier.phase();
+            for (source, _) in barrier.pairs() {
+                let (from, to) = (Peer::Supervisor, Peer::Readout(source as u16));
+                self.actions.push_back(ShiftAction::Send { from, to, message: ShiftMessage::Go { phase } });
+            }
+        }
+    }
+
+    /// A message of the shifter has arrived at host `to`.
+    pub(crate) fn handle_message(&mut self, now: Instant, from: Peer, to: Peer, message: ShiftMessage) {
+        match (from, to, message) {
+            (_, Peer::Readout(readout), ShiftMessage::Go { phase }) => {
+                let collector = self.release(now, readout, phase);
+                if let Some(collector) = collector {
+                    self.send(to, Peer::Collector(collector), ShiftMessage::End { phase });
+                }
+                let anything = collector.is_some();
+                self.send(to, Peer::Supervisor, ShiftMessage::Sent { phase, anything });
+            }
+            (_, Peer::Collector(_), ShiftMessage::End { phase }) => {
+                self.send(to, Peer::Supervisor, ShiftMessage::Received { phase });
+            }
+            (Peer::Readout(readout), Peer::Supervisor, ShiftMessage::Sent { phase, anything }) => {
+                if let Pace::Barrier(barrier) = &mut self.pace {
+                    barrier.handle_sent(now, phase, u32::from(readout), anything);
+                }
+                self.begin_phase();
+            }
+            (Peer::Collector(collector), Peer::Supervisor, ShiftMessage::Received { phase }) => {
+                if let Pace::Barrier(barrier) = &mut self.pace {
+                    barrier.handle_received(now, phase, u32::from(collector));
+                }
+                self.begin_phase();
+            }
+            _ => unreachable!("a host received a message of the shifter for another one"),
+        }
+    }
+
+    fn send(&mut self, from: Peer, to: Peer, message: ShiftMessage) {
+        self.actions.push_back(ShiftAction::Send { from, to, message });
+    }
+
+    /// Releases a readout's answers for the collector of its turn; returns that collector if there were any.
+    fn release(&mut self, now: Instant, readout: u16, phase: u64) -> Option<u16> {
+        let collector = self.shift.destination(phase, u32::from(readout))? as u16;
+        let place = self.place(readout, collector);
+        let count = self.held[place].len().min(self.events as usize);
+        for HeldAnswer { since, bytes, message } in self.held[place].drain(..count) {
+            self.waited = self.waited.saturating_add(now.saturating_since(since));
+            self.released += 1;
+            self.actions.push_back(ShiftAction::Release { readout, collector, bytes, message });
+        }
+        (count > 0).then_some(collector)
+    }
+
+    /// A deadline on the supervisor's host has come.
+    pub(crate) fn handle_deadline(&mut self, now: Instant) {
+        if !self.faults.has_died && self.faults.at <= now {
+            self.faults.has_died = true;
+            for host in self.faults.hosts.clone() {
+                self.mark_dead(host);
+            }
+        }
+        match &mut self.pace {
+            Pace::Barrier(barrier) => {
+                barrier.handle_deadline(now);
+                while let Some(host) = barrier.poll_excluded() {
+                    self.actions.push_back(ShiftAction::Exclude(host));
+                }
+            }
+            Pace::Clock { .. } => self.handle_clock(now),
+        }
+        self.begin_phase();
+    }
+
+    fn handle_clock(&mut self, now: Instant) {
+        let Pace::Clock { slot, phase } = &mut self.pace else { return };
+        if Instant::START + *slot * *phase <= now {
+            let present = *phase;
+            *phase += 1;
+            let mut transfers = 0;
+            for readout in 0..self.readouts as u16 {
+                if !self.dead_readouts[usize::from(readout)] {
+                    transfers += u64::from(self.release(now, readout, present).is_some());
+                }
+            }
+            self.transfers += transfers;
+            self.empty += u64::from(self.shift.phases()) - transfers;
+        }
+        if !self.faults.is_known && self.faults.excluded_at <= now {
+            self.faults.is_known = true;
+            let excluded = self.faults.hosts.iter().map(|&host| ShiftAction::Exclude(host));
+            self.actions.extend(excluded);
+        }
+    }
+
+    fn mark_dead(&mut self, host: ShiftHost) {
+        match host {
+            ShiftHost::Source(readout) => self.dead_readouts[readout as usize] = true,
+            ShiftHost::Destination(collector) => self.dead_collectors[collector as usize] = true,
+        }
+    }
+
+    /// A dead host is excluded: the answers for it are dropped.
+    pub(crate) fn exclude(&mut self, host: ShiftHost) {
+        self.mark_dead(host);
+        if let ShiftHost::Destination(collector) = host {
+            for readout in 0..self.readouts as u16 {
+                let place = self.place(readout, collector as u16);
+                self.held[place].clear();
+            }
+        }
+    }
+}

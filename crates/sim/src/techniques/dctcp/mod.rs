@@ -1,0 +1,33 @@
+//! DCTCP: its figures. Endpoints estimate the marked share and reduce their windows themselves.
+
+use fanin_scenario::CongestionControl;
+use serde_json::{Value, json};
+
+use super::hooks::{Installed, RunView, Setup, TechniqueHooks};
+use crate::Error;
+
+struct Dctcp;
+
+pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
+    let is_used = setup.scenario.transport.congestion_control == CongestionControl::Dctcp;
+    Ok(if is_used { Installed::technique(Dctcp) } else { None })
+}
+
+impl TechniqueHooks for Dctcp {
+    fn key(&self) -> &'static str {
+        "dctcp"
+    }
+
+    /// The marked share α of the senders of data at the end, and their window reductions.
+    fn figures(&self, view: &RunView<'_>) -> Option<Value> {
+        let (mut senders, mut sum, mut max, mut reductions) = (0_u64, 0_u64, 0, 0);
+        for stats in view.engine.senders() {
+            senders += 1;
+            sum += u64::from(stats.alpha_ppm);
+            max = max.max(stats.alpha_ppm);
+            reductions += stats.ecn_reductions;
+        }
+        let mean = if senders == 0 { 0.0 } else { sum as f64 / senders as f64 / 1e6 };
+        Some(json!({ "alpha_mean": mean, "alpha_max": f64::from(max) / 1e6, "reductions": reductions }))
+    }
+}

@@ -1,0 +1,181 @@
+//! DIATCP: receivers share a global window out among the senders that owe them answers ([`WindowShares`]).
+//!
+//! A sender that owes nothing has a window of zero, which the next request opens. One that gets a larger share receives a
+//! window update, an acknowledgement like any other.
+
+use std::collections::BTreeMap;
+
+use fanin_dataflow::WindowShares;
+use fanin_scenario::CongestionControl;
+use fanin_units::{Duration, Instant};
+use serde_json::{Value, json};
+
+use super::hooks::{Installed, MessageKind, RunView, Setup, TechniqueHooks};
+use crate::Error;
+use crate::engine::Engine;
+use crate::index::EndIndex;
+
+/// Counters of all receiving hosts.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+struct DiatcpCounters {
+    /// Window updates sent.
+    updates: u64,
+    /// Acknowledgements sent because a window was used up.
+    used_up: u64,
+}
+
+/// The receiving hosts.
+#[derive(Debug)]
+struct Diatcp {
+    /// The shares of a host that has received nothing so far.
+    fresh: WindowShares,
+    mss: u32,
+    hosts: BTreeMap<u32, WindowShares>,
+    /// Hosts whose windows are to be shared out anew.
+    changed: Vec<u32>,
+    counters: DiatcpCounters,
+}
+
+pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
+    let Setup { scenario, engine, .. } = setup;
+    if scenario.transport.congestion_control != CongestionControl::Diatcp {
+        return Ok(None);
+    }
+    let settings = &scenario.transport.diatcp;
+    let global = u32::try_from(settings.global_window.get()).unwrap_or(u32::MAX);
+    let (deadline, aware) = (scenario.workload.deadline, settings.deadline_aware);
+    Ok(Installed::technique(Diatcp::new(global, engine.config.mss, deadline, aware)))
+}
+
+impl Diatcp {
+    /// `global_window` is in segments.
+    fn new(global_window: u32, mss: u16, deadline: Duration, deadline_aware: bool) -> Self {
+        Self {
+            fresh: WindowShares::new(global_window, deadline, deadline_aware),
+            mss: u32::from(mss),
+            hosts: BTreeMap::new(),
+            changed: Vec::new(),
+            counters: DiatcpCounters::default(),
+        }
+    }
+
+    /// A host has asked for an answer over the connection of `end`.
+    fn open(&mut self, now: Instant, host: u32, end: EndIndex) {
+        if self.hosts.entry(host).or_insert_with(|| self.fresh.clone()).open(now, end) {
+            self.change(host);
+        }
+    }
+
+    /// An answer is complete. Returns whether the connection owes no other: its window is then closed.
+    fn close(&mut self, now: Instant, host: u32, end: EndIndex) -> bool {
+        let Some(shares) = self.hosts.get_mut(&host) else { return false };
+        let was_last = shares.close(now, end);
+        if shares.has_changed() {
+            self.change(host);
+        }
+        was_last
+    }
+
+    fn change(&mut self, host: u32) {
+        if !self.changed.contains(&host) {
+            self.changed.push(host);
+        }
+    }
+
+    /// Whether a connection owes an answer.
+    fn is_debtor(&self, host: u32, end: EndIndex) -> bool {
+        self.hosts.get(&host).is_some_and(|shares| shares.is_debtor(end))
+    }
+
+    /// Shares the windows of changed hosts out anew; calls `changed` with each end whose share changed, its window in
+    /// bytes, and whether it grew.
+    fn share_out(&mut self, now: Instant, mut changed: impl FnMut(EndIndex, u32, bool)) {
+        while let Some(host) = self.changed.pop() {
+            if let Some(shares) = self.hosts.get_mut(&host) {
+                shares.share_out(now, |end, share, grew| changed(end, share * self.mss, grew));
+            }
+        }
+    }
+}
+
+impl TechniqueHooks for Diatcp {
+    fn key(&self) -> &'static str {
+        "diatcp"
+    }
+
+    fn acts(&self) -> bool {
+        true
+    }
+
+    /// Requests open windows. Shares the windows out before the messages are sent, which carry them; other ends send a
+    /// window update.
+    fn on_messages(&mut self, engine: &mut Engine, messages: &[(EndIndex, MessageKind)]) {
+        let now = engine.time();
+        for &(index, kind) in messages {
+            if kind == MessageKind::Request {
+                self.open(now, engine.end(index).host, index);
+            }
+        }
+        let mut larger = Vec::new();
+        self.share_out(now, |index, bytes, grew| {
+            engine.end(index).endpoint.set_window_clamp(bytes);
+            if grew {
+                larger.push(index);
+            }
+        });
+        larger.retain(|index| !messages.iter().any(|(sender, _)| sender == index));
+        self.counters.updates += larger.len() as u64;
+        for index in larger {
+            engine.end(index).endpoint.update_peer_window();
+            engine.wake.push(index);
+        }
+    }
+
+    /// Closes the window with the acknowledgement of the last byte: TCP ignores a window that shrinks without one.
+    fn on_received(&mut self, engine: &mut Engine, index: EndIndex, kind: MessageKind) {
+        let (now, end) = (engine.time(), engine.end(index));
+        if kind == MessageKind::Answer && self.close(now, end.host, index) {
+            end.endpoint.set_window_clamp(0);
+        }
+    }
+
+    /// Renews a window that is used up at once: a delayed acknowledgement would stop the sender.
+    fn on_segment(&mut self, engine: &mut Engine, index: EndIndex, _payload: u32, _wire_bytes: u32) {
+        let end = engine.end(index);
+        if end.endpoint.offered() < u64::from(self.mss) && self.is_debtor(end.host, index) {
+            end.endpoint.update_peer_window();
+            self.counters.used_up += 1;
+        }
+    }
+
+    fn figures(&self, _: &RunView<'_>) -> Option<Value> {
+        let DiatcpCounters { updates, used_up } = self.counters;
+        let hosts = || self.hosts.values().map(|shares| shares.counters);
+        Some(json!({
+            "window_updates": updates,
+            "acks_at_once": used_up,
+            "granted_segments_max": hosts().map(|counters| counters.granted_max).max().unwrap_or_default(),
+            "senders_max": hosts().map(|counters| counters.senders_max).max().unwrap_or_default(),
+            "answers_late": hosts().map(|counters| counters.late).sum::<u64>(),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_share_out_windows_of_their_own() {
+        let at = |ms| Instant::START + Duration::from_millis(ms);
+        let mut diatcp = Diatcp::new(12, 1000, Duration::ZERO, false);
+        (0..3).for_each(|end| diatcp.open(at(0), 7, end));
+        diatcp.open(at(0), 8, 9);
+        let mut changed = Vec::new();
+        diatcp.share_out(at(0), |end, bytes, grew| changed.push((end, bytes, grew)));
+        changed.sort_unstable();
+        assert_eq!(changed, [(0, 4000, true), (1, 4000, true), (2, 4000, true), (9, 12_000, true)]);
+        assert!(diatcp.close(at(1), 7, 1) && !diatcp.close(at(1), 6, 1));
+        assert!(diatcp.is_debtor(7, 2) && !diatcp.is_debtor(7, 1) && !diatcp.is_debtor(8, 2));
+    }
+}

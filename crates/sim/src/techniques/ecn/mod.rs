@@ -1,0 +1,37 @@
+//! Early marking in switches (RED, DCTCP's threshold): its figures. Queues mark by themselves.
+
+use fanin_queueing::Limit;
+use serde_json::{Value, json};
+
+use super::hooks::{Installed, RunView, Setup, TechniqueHooks};
+use crate::Error;
+
+struct Ecn;
+
+pub(super) fn build(_: &Setup<'_>) -> Result<Option<Installed>, Error> {
+    Ok(Installed::technique(Ecn))
+}
+
+impl TechniqueHooks for Ecn {
+    fn key(&self) -> &'static str {
+        "ecn"
+    }
+
+    /// Frames offered to, marked by and dropped by markers; `None` where no port marks.
+    fn figures(&self, view: &RunView<'_>) -> Option<Value> {
+        let fabric = &view.engine.fabric;
+        let (mut offered, mut marked, mut dropped) = (0, 0, 0);
+        let mut any = false;
+        for buffer in fabric.buffers().filter(|buffer| buffer.marks()) {
+            any = true;
+            let counters = buffer.counters();
+            offered += counters.enqueued.frames + counters.dropped_total().frames;
+            marked += counters.marked.frames;
+            dropped += counters.dropped_by(Limit::Early).frames;
+        }
+        let share = if offered == 0 { 0.0 } else { marked as f64 / offered as f64 };
+        any.then(
+            || json!({ "frames": offered, "marked": marked, "marked_share": share, "dropped_early": dropped }),
+        )
+    }
+}

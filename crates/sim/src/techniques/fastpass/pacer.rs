@@ -1,0 +1,421 @@
+//! The hosts' queues, the messages between hosts and arbiter, and the arbiter's failure.
+
+use std::collections::VecDeque;
+
+use fanin_dataflow::{Arbiter, Delay, NormalBound};
+use fanin_network::PortIndex;
+use fanin_scenario::Fastpass as Settings;
+use fanin_units::Instant;
+
+use crate::engine::{Engine, FRAME_BYTES_MIN, HeldBack};
+use crate::fabric::Parcel;
+use crate::index::{EndIndex, NIL, peer};
+use crate::lists::{List, Lists};
+use crate::occurrence::{Occurrence, TechniqueStep};
+use crate::random::Random;
+
+/// Requests are kept by timeslot up to this horizon; those beyond it wait in one queue.
+pub(super) const HORIZON_SLOTS: u64 = 1024;
+
+/// A packet that waits for a timeslot. Its segment stays in the fabric.
+#[derive(Clone, Copy)]
+struct WaitingPacket {
+    parcel: Parcel,
+    payload: u32,
+    since: u64,
+}
+
+/// A message that asks for timeslots.
+#[derive(Clone, Copy)]
+struct SlotRequest {
+    pair: u32,
+    slots: u32,
+    arrival: u64,
+}
+
+/// The packets of one host for another.
+pub(super) struct Pair {
+    /// In [`Pacer::packets`].
+    queue: List,
+    /// Bytes left in the last timeslot that was asked for.
+    room: u32,
+    /// Timeslots that are needed and not used yet.
+    outstanding: u32,
+    /// Of these, the allocated ones.
+    granted: u32,
+    /// Of these, the ones not asked for yet.
+    unasked: u32,
+    /// The first link of the path.
+    first: PortIndex,
+    /// Index of the sending host in [`Pacer::clocks`].
+    clock: u32,
+}
+
+impl Pair {
+    pub(super) fn new(first: PortIndex, clock: u32) -> Self {
+        Self { queue: List::default(), room: 0, outstanding: 0, granted: 0, unasked: 0, first, clock }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum ArbiterState {
+    Alive,
+    Failed,
+    /// Hosts send without an arbiter.
+    GivenUp,
+}
+
+/// The arbiter's and the hosts' counters.
+#[derive(Default)]
+pub(super) struct FastpassCounters {
+    /// Timeslots allocated; of these, those of which a host heard too late, and those that it did not use.
+    pub(super) slots: u64,
+    pub(super) slots_late: u64,
+    pub(super) slots_unused: u64,
+    /// Timeslots that have begun.
+    slots_begun: u64,
+    pub(super) requests: u64,
+    pub(super) requests_lost: u64,
+    /// Packets sent in timeslots, their bytes on the wire and their waiting time in picoseconds.
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    pub(super) waited: u128,
+    /// Packets queued.
+    packets_queued: u64,
+    /// Failures of an arbiter, and successors that took over.
+    pub(super) deaths: u64,
+    pub(super) takeovers: u64,
+    /// Packets sent without a timeslot when hosts gave up waiting.
+    pub(super) packets_given_up: u64,
+}
+
+/// The arbiter and the queues of all hosts.
+pub(super) struct Pacer {
+    settings: Settings,
+    delay: Delay,
+    random: Random,
+    /// Duration of a timeslot in picoseconds, and its bytes on the wire.
+    pub(super) slot: u64,
+    pub(super) slot_bytes: u32,
+    arbiter: Arbiter,
+    state: ArbiterState,
+    pairs: Vec<Pair>,
+    /// How far hosts' clocks are ahead, in picoseconds.
+    clocks: Vec<i64>,
+    packets: Lists<WaitingPacket>,
+    requests: Lists<SlotRequest>,
+    /// By timeslot modulo the horizon: the requests that the arbiter has when it decides the timeslot.
+    by_slot: Vec<List>,
+    /// Requests in `by_slot`.
+    in_horizon: usize,
+    /// Requests beyond the horizon, by their arrival.
+    beyond_horizon: VecDeque<SlotRequest>,
+    /// By end: the pair that it sends by, or [`NIL`].
+    pair_of_end: Vec<u32>,
+    /// The first timeslot that is not decided.
+    slot_next: u64,
+    /// The time of the next decision, if one is scheduled.
+    decision_at: Option<u64>,
+    /// By timeslot that has not begun: the pairs that start at its nominal time.
+    starting: VecDeque<Vec<u32>>,
+    /// Delays that an allocation may take and still be in time.
+    in_time: NormalBound,
+    held_back: HeldBack,
+    pub(super) counters: FastpassCounters,
+}
+
+/// The fixed parts of a [`Pacer`].
+pub(super) struct Parts {
+    pub(super) settings: Settings,
+    pub(super) random: Random,
+    pub(super) slot: u64,
+    pub(super) slot_bytes: u32,
+    pub(super) arbiter: Arbiter,
+    pub(super) pairs: Vec<Pair>,
+    pub(super) clocks: Vec<i64>,
+    pub(super) pair_of_end: Vec<u32>,
+}
+
+impl Pacer {
+    pub(super) fn new(parts: Parts) -> Self {
+        let Parts { settings, random, slot, slot_bytes, arbiter, pairs, clocks, pair_of_end } = parts;
+        let clock_max = clocks.iter().copied().max().unwrap_or(0);
+        let spare = settings.advance.get() as i64 - clock_max - settings.delay.get() as i64;
+        Self {
+            delay: Delay::Normal { mean: settings.delay, sd: settings.delay_sd },
+            in_time: NormalBound::new(spare as f64 / settings.delay_sd.get() as f64),
+            settings,
+            random,
+            slot,
+            slot_bytes,
+            arbiter,
+            state: ArbiterState::Alive,
+            pairs,
+            clocks,
+            packets: Lists::new(),
+            requests: Lists::new(),
+            by_slot: vec![List::default(); HORIZON_SLOTS as usize],
+            in_horizon: 0,
+            beyond_horizon: VecDeque::new(),
+            pair_of_end,
+            slot_next: 0,
+            decision_at: None,
+            starting: VecDeque::new(),
+            held_back: HeldBack::default(),
+            counters: FastpassCounters::default(),
+        }
+    }
+
+    /// Schedules the arbiter's failure, if it fails.
+    pub(super) fn start(&self, engine: &mut Engine) {
+        if !self.settings.fail_at.is_zero() {
+            let at = self.settings.fail_at.get();
+            engine.schedule.insert(at, Occurrence::Technique(TechniqueStep::ArbiterFailure));
+            let failover = Occurrence::Technique(TechniqueStep::ArbiterFailover);
+            engine.schedule.insert(at + self.settings.failover.get(), failover);
+        }
+    }
+
+    /// Whether an end's packets wait for timeslots.
+    pub(super) fn holds(&self, end: EndIndex) -> bool {
+        self.state != ArbiterState::GivenUp && self.pair_of_end[end as usize] != NIL
+    }
+
+    /// Queues the segment in the free place until its pair has a timeslot.
+    pub(super) fn enqueue(&mut self, engine: &mut Engine, end: EndIndex, place: u32) {
+        let payload = u32::from(engine.segment(place).payload);
+        let route = engine.end(end).route;
+        let parcel = engine.fabric.wrap(place, route, peer(end));
+        let wire_bytes = parcel.wire_bytes();
+        let pair = &mut self.pairs[self.pair_of_end[end as usize] as usize];
+        // Small packets for one destination share a timeslot.
+        if pair.room < wire_bytes {
+            pair.outstanding += 1;
+            pair.unasked += 1;
+            pair.room = self.slot_bytes;
+        }
+        pair.room -= wire_bytes.min(pair.room);
+        self.held_back.payload += u64::from(payload);
+        self.held_back.frames += 1;
+        self.counters.packets_queued += 1;
+        self.packets.push(&mut pair.queue, WaitingPacket { parcel, payload, since: engine.now });
+    }
+
+    /// Asks for the timeslots that an end's queued packets need.
+    pub(super) fn ask(&mut self, engine: &mut Engine, end: EndIndex) {
+        let pair = self.pair_of_end[end as usize];
+        if pair != NIL {
+            self.ask_pair(engine, pair);
+        }
+    }
+
+    fn ask_pair(&mut self, engine: &mut Engine, number: u32) {
+        let pair = &mut self.pairs[number as usize];
+        if pair.unasked == 0 {
+            return;
+        }
+        debug_assert!(pair.granted + pair.unasked <= pair.outstanding);
+        let backlog = engine.fabric.occupy(pair.first, engine.now, FRAME_BYTES_MIN);
+        let ahead = if self.settings.priority { 0 } else { backlog };
+        let slots = std::mem::take(&mut pair.unasked);
+        self.counters.requests += 1;
+        let arrival = engine.now + ahead + self.delay.draw(&mut self.random).get();
+        let request = SlotRequest { pair: number, slots, arrival };
+        match self.state {
+            ArbiterState::Alive => self.handle_request(engine, request),
+            ArbiterState::Failed | ArbiterState::GivenUp => self.lose(request),
+        }
+    }
+
+    /// A request has left its host. The arbiter uses it when it decides the first timeslot after its arrival.
+    fn handle_request(&mut self, engine: &mut Engine, request: SlotRequest) {
+        let advance = self.settings.advance.get();
+        let horizon = (engine.now + advance) / self.slot + HORIZON_SLOTS;
+        let slot = (request.arrival + advance).div_ceil(self.slot).max(self.slot_next);
+        if slot >= horizon {
+            let at = request.arrival - self.slot * (HORIZON_SLOTS / 2);
+            let place = self.beyond_horizon.partition_point(|before| before.arrival <= request.arrival);
+            self.beyond_horizon.insert(place, request);
+            engine.schedule.insert(at, Occurrence::Technique(TechniqueStep::RequestInHorizon));
+            return;
+        }
+        self.requests.push(&mut self.by_slot[(slot % HORIZON_SLOTS) as usize], request);
+        self.in_horizon += 1;
+        self.schedule_decision(engine, slot);
+    }
+
+    /// The first request beyond the horizon has come within it.
+    pub(super) fn handle_request_in_horizon(&mut self, engine: &mut Engine) {
+        if let Some(request) = self.beyond_horizon.pop_front() {
+            self.handle_request(engine, request);
+        }
+    }
+
+    /// Schedules the decision of a timeslot, unless an earlier one is scheduled.
+    fn schedule_decision(&mut self, engine: &mut Engine, slot: u64) {
+        let at = slot * self.slot - self.settings.advance.get();
+        if self.decision_at.is_none_or(|before| at < before) {
+            self.decision_at = Some(at);
+            engine.schedule.insert(at, Occurrence::Technique(TechniqueStep::SlotDecision));
+        }
+    }
+
+    /// Thesis §6.4.1: a timeslot is decided `advance` before it begins.
+    pub(super) fn decide(&mut self, engine: &mut Engine) {
+        let now = engine.now;
+        // A decision that an earlier one or the arbiter's failure has replaced does nothing.
+        if self.decision_at != Some(now) {
+            return;
+        }
+        self.decision_at = None;
+        let start = now + self.settings.advance.get();
+        let slot = start / self.slot;
+        assert!(slot >= self.slot_next, "a timeslot is decided once");
+        self.slot_next = slot + 1;
+        let asked = &mut self.by_slot[(slot % HORIZON_SLOTS) as usize];
+        while let Some(request) = self.requests.pop(asked) {
+            debug_assert!(request.arrival <= now, "the arbiter knows a request that has not arrived");
+            self.in_horizon -= 1;
+            self.arbiter.handle_demand(request.pair, request.slots);
+        }
+        let mut allocated = Vec::new();
+        self.arbiter.allocate(Instant::new(start), |pair| allocated.push(pair));
+        let mut together = Vec::with_capacity(allocated.len());
+        for number in allocated {
+            let pair = &mut self.pairs[number as usize];
+            pair.granted += 1;
+            self.counters.slots += 1;
+            let begins = (start as i64 - self.clocks[pair.clock as usize]).max(0) as u64;
+            // A host that hears of its timeslot too late uses it at once.
+            let late = self
+                .delay
+                .draw_above(&mut self.random, &self.in_time)
+                .map(|delay| now + delay.get())
+                .filter(|&arrival| arrival > begins);
+            self.counters.slots_late += u64::from(late.is_some());
+            let at = late.unwrap_or(begins);
+            if at == start {
+                together.push(number);
+            } else {
+                engine.schedule.insert(at, Occurrence::Technique(TechniqueStep::PairSlot(number)));
+            }
+        }
+        if !together.is_empty() {
+            self.starting.push_back(together);
+            engine.schedule.insert(start, Occurrence::Technique(TechniqueStep::SlotStart));
+        }
+        if !self.arbiter.is_idle() {
+            self.schedule_decision(engine, slot + 1);
+        } else if self.in_horizon > 0 {
+            let is_asked_for = |slot: &u64| !self.by_slot[(slot % HORIZON_SLOTS) as usize].is_empty();
+            if let Some(next) = (slot + 1..slot + 1 + HORIZON_SLOTS).find(is_asked_for) {
+                self.schedule_decision(engine, next);
+            }
+        }
+    }
+
+    /// A timeslot begins for the pairs that start it at its nominal time.
+    pub(super) fn begin_slot(&mut self, engine: &mut Engine) {
+        for pair in self.starting.pop_front().unwrap_or_default() {
+            self.use_slot(engine, pair);
+        }
+    }
+
+    /// A pair's timeslot begins: its host sends the packets that fit.
+    pub(super) fn use_slot(&mut self, engine: &mut Engine, number: u32) {
+        let pair = &mut self.pairs[number as usize];
+        assert!(pair.granted > 0, "a pair uses a timeslot that it was not given");
+        pair.granted -= 1;
+        pair.outstanding = pair.outstanding.saturating_sub(1);
+        let mut left = self.slot_bytes;
+        self.counters.slots_begun += 1;
+        self.counters.slots_unused += u64::from(pair.queue.is_empty());
+        while self.packets.first(pair.queue).is_some_and(|waiting| waiting.parcel.wire_bytes() <= left) {
+            let Some(waiting) = self.packets.pop(&mut pair.queue) else { break };
+            left -= waiting.parcel.wire_bytes();
+            self.held_back.payload -= u64::from(waiting.payload);
+            self.held_back.frames -= 1;
+            self.counters.packets += 1;
+            self.counters.bytes += u64::from(waiting.parcel.wire_bytes());
+            self.counters.waited += u128::from(engine.now - waiting.since);
+            engine.transmit_parcel(pair.first, waiting.parcel);
+        }
+        if pair.queue.is_empty() {
+            pair.room = 0;
+        }
+    }
+
+    /// Counts a request that reaches no arbiter. One that arrives after a failover has been repeated by its host.
+    fn lose(&mut self, request: SlotRequest) {
+        let settings = &self.settings;
+        let until = settings.fail_at.get() + settings.failover.get();
+        self.counters.requests_lost += u64::from(!settings.standby || request.arrival <= until);
+    }
+
+    /// The arbiter fails, and loses all requests.
+    pub(super) fn fail(&mut self, now: u64) {
+        assert_eq!(self.state, ArbiterState::Alive, "an arbiter fails once");
+        self.state = ArbiterState::Failed;
+        self.counters.deaths += 1;
+        self.arbiter.forget();
+        self.decision_at = None;
+        self.in_horizon = 0;
+        for place in 0..self.by_slot.len() {
+            while let Some(request) = self.requests.pop(&mut self.by_slot[place]) {
+                // Those that have arrived were not lost on the way.
+                if request.arrival > now {
+                    self.lose(request);
+                }
+            }
+        }
+        while let Some(request) = self.beyond_horizon.pop_front() {
+            self.lose(request);
+        }
+    }
+
+    /// Hosts ask the next arbiter for all timeslots that they still need, or send without one.
+    pub(super) fn fail_over(&mut self, engine: &mut Engine) {
+        assert_eq!(self.state, ArbiterState::Failed, "only a failed arbiter is replaced");
+        if self.settings.standby {
+            self.state = ArbiterState::Alive;
+            self.counters.takeovers += 1;
+            for number in 0..self.pairs.len() as u32 {
+                let pair = &mut self.pairs[number as usize];
+                pair.unasked = pair.outstanding - pair.granted;
+                self.ask_pair(engine, number);
+            }
+        } else {
+            self.state = ArbiterState::GivenUp;
+            for pair in &mut self.pairs {
+                (pair.outstanding, pair.unasked, pair.room) = (pair.granted, 0, 0);
+                while let Some(waiting) = self.packets.pop(&mut pair.queue) {
+                    self.held_back.payload -= u64::from(waiting.payload);
+                    self.held_back.frames -= 1;
+                    self.counters.packets_given_up += 1;
+                    engine.transmit_parcel(pair.first, waiting.parcel);
+                }
+            }
+        }
+    }
+
+    pub(super) fn held_back(&self) -> HeldBack {
+        self.held_back
+    }
+
+    /// Asserts that every timeslot has begun or is granted, and every packet was sent or waits.
+    pub(super) fn assert_conserved(&self) {
+        let granted: u64 = self.pairs.iter().map(|pair| u64::from(pair.granted)).sum();
+        let counters = &self.counters;
+        assert_eq!(counters.slots, counters.slots_begun + granted, "timeslots are unaccounted for");
+        let waiting = self.pairs.iter().flat_map(|pair| self.packets.iter(pair.queue));
+        let held = waiting.fold(HeldBack::default(), |sum, packet| HeldBack {
+            payload: sum.payload + u64::from(packet.payload),
+            frames: sum.frames + 1,
+        });
+        assert_eq!(held, self.held_back, "packets that wait for timeslots are unaccounted for");
+        let sent = counters.packets + counters.packets_given_up;
+        assert_eq!(counters.packets_queued, sent + held.frames as u64, "packets are unaccounted for");
+        let listed: usize = self.by_slot.iter().map(|list| self.requests.iter(*list).count()).sum();
+        assert_eq!(listed, self.in_horizon, "requests are unaccounted for");
+    }
+}

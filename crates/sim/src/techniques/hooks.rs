@@ -1,0 +1,144 @@
+//! The hooks by which techniques act on a run.
+
+use fanin_network::{Network, Roles};
+use fanin_scenario::Scenario;
+use fanin_tcp::Stats;
+use serde_json::Value;
+
+use crate::Error;
+use crate::engine::{Engine, HeldBack};
+use crate::index::EndIndex;
+use crate::occurrence::TechniqueStep;
+
+/// The kind of a message, as techniques on receivers distinguish them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum MessageKind {
+    /// It asks for an answer over the same connection.
+    Request,
+    /// It is such an answer.
+    Answer,
+    /// Neither.
+    Other,
+}
+
+/// Input of a technique's builder: the scenario and the connected, idle network.
+pub(crate) struct Setup<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) network: &'a Network,
+    pub(crate) roles: &'a Roles,
+    pub(crate) engine: &'a Engine,
+    /// Connections, from the first, that carry bulk data.
+    pub(crate) bulk_connections: u32,
+    /// Seed of the run.
+    pub(crate) seed: u64,
+    /// Whether frames are captured.
+    pub(crate) captures: bool,
+}
+
+/// A run's state at its end, for figures.
+pub(crate) struct RunView<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) network: &'a Network,
+    pub(crate) engine: &'a Engine,
+}
+
+/// A technique in force. A hook that a technique does not need does nothing.
+pub(crate) trait TechniqueHooks: Send {
+    /// Its key in the summary.
+    fn key(&self) -> &'static str;
+
+    /// Its figures over the whole run; `None` where it has none.
+    fn figures(&self, view: &RunView<'_>) -> Option<Value>;
+
+    /// Whether it acts during the run. Otherwise only [`on_start`](Self::on_start) and [`figures`](Self::figures) are
+    /// called.
+    fn acts(&self) -> bool {
+        false
+    }
+
+    /// The run begins: connections are open, nothing has been sent.
+    fn on_start(&mut self, _engine: &mut Engine) {}
+
+    /// An endpoint has written a segment into the free `place`. Returns whether the technique keeps it, to send it later.
+    fn on_send(&mut self, _engine: &mut Engine, _end: EndIndex, _place: u32) -> bool {
+        false
+    }
+
+    /// An endpoint has nothing more to send for now.
+    fn on_sent(&mut self, _engine: &mut Engine, _end: EndIndex) {}
+
+    /// An endpoint has handled a segment with so much payload in a frame of so many bytes on the wire.
+    fn on_segment(&mut self, _engine: &mut Engine, _end: EndIndex, _payload: u32, _wire_bytes: u32) {}
+
+    /// Applications are about to send messages of these kinds by these ends.
+    fn on_messages(&mut self, _engine: &mut Engine, _messages: &[(EndIndex, MessageKind)]) {}
+
+    /// An end has received a whole message.
+    fn on_received(&mut self, _engine: &mut Engine, _end: EndIndex, _kind: MessageKind) {}
+
+    /// A time that a technique has scheduled has come. Steps of other techniques are ignored.
+    fn on_step(&mut self, _engine: &mut Engine, _step: TechniqueStep) {}
+
+    /// Frames that it has kept and not sent yet.
+    fn held_back(&self) -> HeldBack {
+        HeldBack::default()
+    }
+
+    /// Asserts that its own accounts balance.
+    ///
+    /// # Panics
+    /// If they do not.
+    fn assert_conserved(&self) {}
+}
+
+/// A transport that takes the place of TCP on all hosts.
+pub(crate) trait TransportHooks: Send {
+    /// Its key in the summary.
+    fn key(&self) -> &'static str;
+
+    /// Its figures over the whole run.
+    fn figures(&self) -> Value;
+
+    /// The run begins.
+    fn on_start(&mut self, _engine: &mut Engine) {}
+
+    /// Takes a message of so many bytes; returns the stream offset behind its last byte.
+    fn write(&mut self, end: EndIndex, bytes: u64) -> u64;
+
+    /// Handles the packet in a place of the fabric.
+    fn handle_packet(&mut self, engine: &mut Engine, end: EndIndex, place: usize);
+
+    /// Sends all that an end may send, and arms its timers.
+    fn pump(&mut self, engine: &mut Engine, end: EndIndex);
+
+    /// Handles an end's timer, if its deadline has come. Returns the sending end whose data did not arrive in time.
+    fn handle_timer(&mut self, now: u64, end: EndIndex) -> Option<EndIndex>;
+
+    /// Bytes that an end has received without a gap.
+    fn delivered(&self, end: EndIndex) -> u64;
+
+    /// The counters of an end, in TCP's terms, and its bytes known to have arrived.
+    fn stats(&self, end: EndIndex) -> (Stats, u64);
+
+    /// Asserts that its own accounts balance.
+    ///
+    /// # Panics
+    /// If they do not.
+    fn assert_conserved(&self);
+}
+
+/// A technique's part in a run.
+pub(crate) enum Installed {
+    Technique(Box<dyn TechniqueHooks>),
+    Transport(Box<dyn TransportHooks>),
+}
+
+/// Builds a technique, if the scenario uses it.
+pub(crate) type Build = fn(&Setup<'_>) -> Result<Option<Installed>, Error>;
+
+impl Installed {
+    /// A technique, for a [`Build`].
+    pub(crate) fn technique(technique: impl TechniqueHooks + 'static) -> Option<Self> {
+        Some(Self::Technique(Box::new(technique)))
+    }
+}

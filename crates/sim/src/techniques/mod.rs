@@ -1,0 +1,153 @@
+//! TechniqueSet against incast: one folder each. What one does to data, to control messages and to the summary stands in
+//! its folder; the event loop calls the hooks of [`TechniqueSet`] and knows none of them.
+//!
+//! `docs/CONTRIBUTING.md` says how to add one. The barrel shifter works above the transport: the event-building
+//! workload drives it.
+
+pub(crate) mod barrel_shifter;
+mod daqring;
+mod dctcp;
+mod diatcp;
+mod ecn;
+mod fastpass;
+mod hooks;
+mod ictcp;
+mod m21tcp;
+mod pause;
+mod sird;
+mod static_window;
+mod swift;
+
+use serde_json::Value;
+
+use crate::Error;
+use crate::engine::{Engine, HeldBack};
+use crate::index::EndIndex;
+use crate::occurrence::TechniqueStep;
+
+use hooks::{Build, Installed, TechniqueHooks, TransportHooks};
+
+pub(crate) use hooks::{MessageKind, RunView, Setup};
+
+/// Every technique below the applications.
+const ALL: [Build; 11] = [
+    ecn::build,
+    pause::build,
+    m21tcp::build,
+    ictcp::build,
+    swift::build,
+    daqring::build,
+    fastpass::build,
+    sird::build,
+    diatcp::build,
+    dctcp::build,
+    static_window::build,
+];
+
+/// The techniques of a run.
+#[derive(Default)]
+pub(crate) struct TechniqueSet {
+    /// The transport in TCP's place, if there is one.
+    transport: Option<Box<dyn TransportHooks>>,
+    /// TechniqueSet whose hooks are called.
+    acting: Vec<Box<dyn TechniqueHooks>>,
+    /// TechniqueSet that only have figures.
+    reporting: Vec<Box<dyn TechniqueHooks>>,
+}
+
+impl TechniqueSet {
+    /// Builds the techniques that a scenario uses.
+    pub(crate) fn new(setup: &Setup<'_>) -> Result<Self, Error> {
+        let mut techniques = Self::default();
+        for build in ALL {
+            match build(setup)? {
+                Some(Installed::Transport(transport)) => techniques.transport = Some(transport),
+                Some(Installed::Technique(technique)) if technique.acts() => {
+                    techniques.acting.push(technique);
+                }
+                Some(Installed::Technique(technique)) => techniques.reporting.push(technique),
+                None => {}
+            }
+        }
+        Ok(techniques)
+    }
+
+    /// The transport in TCP's place, if there is one.
+    #[inline]
+    pub(crate) fn transport(&mut self) -> Option<&mut (dyn TransportHooks + 'static)> {
+        self.transport.as_deref_mut()
+    }
+
+    /// Whether TCP carries the messages.
+    pub(crate) fn uses_tcp(&self) -> bool {
+        self.transport.is_none()
+    }
+
+    /// Whether any technique's hooks are called.
+    #[inline]
+    pub(crate) fn act(&self) -> bool {
+        !self.acting.is_empty()
+    }
+
+    pub(crate) fn on_start(&mut self, engine: &mut Engine) {
+        self.transport.iter_mut().for_each(|transport| transport.on_start(engine));
+        self.acting.iter_mut().chain(&mut self.reporting).for_each(|technique| technique.on_start(engine));
+    }
+
+    #[inline]
+    pub(crate) fn on_send(&mut self, engine: &mut Engine, end: EndIndex, place: u32) -> bool {
+        self.acting.iter_mut().any(|technique| technique.on_send(engine, end, place))
+    }
+
+    #[inline]
+    pub(crate) fn on_sent(&mut self, engine: &mut Engine, end: EndIndex) {
+        self.acting.iter_mut().for_each(|technique| technique.on_sent(engine, end));
+    }
+
+    #[inline]
+    pub(crate) fn on_segment(&mut self, engine: &mut Engine, end: EndIndex, payload: u32, wire_bytes: u32) {
+        self.acting.iter_mut().for_each(|technique| technique.on_segment(engine, end, payload, wire_bytes));
+    }
+
+    pub(crate) fn on_messages(&mut self, engine: &mut Engine, messages: &[(EndIndex, MessageKind)]) {
+        self.acting.iter_mut().for_each(|technique| technique.on_messages(engine, messages));
+    }
+
+    pub(crate) fn on_received(&mut self, engine: &mut Engine, end: EndIndex, kind: MessageKind) {
+        self.acting.iter_mut().for_each(|technique| technique.on_received(engine, end, kind));
+    }
+
+    pub(crate) fn on_step(&mut self, engine: &mut Engine, step: TechniqueStep) {
+        self.acting.iter_mut().for_each(|technique| technique.on_step(engine, step));
+    }
+
+    /// The key and figures of each technique that has any.
+    pub(crate) fn figures(&self, view: &RunView<'_>) -> Vec<(&'static str, Value)> {
+        let transport = self.transport.iter().map(|transport| (transport.key(), transport.figures()));
+        let techniques = self.acting.iter().chain(&self.reporting);
+        let figures = techniques.filter_map(|technique| Some((technique.key(), technique.figures(view)?)));
+        transport.chain(figures).collect()
+    }
+
+    /// The counters of an end, and its bytes known to have arrived.
+    pub(crate) fn stats(&self, engine: &Engine, end: EndIndex) -> (fanin_tcp::Stats, u64) {
+        match &self.transport {
+            Some(transport) => transport.stats(end),
+            None => (engine.stats(end), engine.ends[end as usize].endpoint.acked()),
+        }
+    }
+
+    /// Payload and frames that techniques hold back.
+    pub(crate) fn held_back(&self) -> HeldBack {
+        self.acting.iter().fold(HeldBack::default(), |sum, technique| {
+            let HeldBack { payload, frames } = technique.held_back();
+            HeldBack { payload: sum.payload + payload, frames: sum.frames + frames }
+        })
+    }
+
+    /// Asserts that the accounts of every technique balance.
+    pub(crate) fn assert_conserved(&self) {
+        self.transport.iter().for_each(|transport| transport.assert_conserved());
+        self.acting.iter().for_each(|technique| technique.assert_conserved());
+    }
+}

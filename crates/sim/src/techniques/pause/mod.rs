@@ -1,0 +1,46 @@
+//! PAUSE and priority flow control: which connections are bulk data, and the figures. Queues stop their neighbours by
+//! themselves.
+
+use serde_json::{Value, json};
+
+use super::hooks::{Installed, RunView, Setup, TechniqueHooks};
+use crate::Error;
+use crate::engine::Engine;
+
+struct PauseTechnique {
+    bulk_connections: u32,
+}
+
+pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
+    if setup.engine.fabric.flow_control.is_none() {
+        return Ok(None);
+    }
+    Ok(Installed::technique(PauseTechnique { bulk_connections: setup.bulk_connections }))
+}
+
+impl TechniqueHooks for PauseTechnique {
+    fn key(&self) -> &'static str {
+        "pause"
+    }
+
+    fn on_start(&mut self, engine: &mut Engine) {
+        if let Some(flow_control) = &mut engine.fabric.flow_control {
+            flow_control.set_bulk_connections(self.bulk_connections);
+        }
+    }
+
+    fn figures(&self, view: &RunView<'_>) -> Option<Value> {
+        let now = view.engine.now;
+        let figures = view.engine.fabric.pause_figures(now)?;
+        Some(json!({
+            "pauses": figures.pauses,
+            "resumes": figures.resumes,
+            "hosts_stopped": figures.hosts_stopped,
+            "switch_ports_stopped": figures.switch_ports_stopped,
+            "stop_ms_max": figures.longest as f64 / 1e9,
+            "stopped_share_max": figures.stopped_most as f64 / now.max(1) as f64,
+            "storms": figures.storms,
+            "input_bytes_max": figures.input_bytes_max,
+        }))
+    }
+}

@@ -1,0 +1,34 @@
+//! Static windows (ICC'15): their figures. Endpoints keep the window that the scenario gives them.
+
+use fanin_scenario::{CongestionControl, WorkloadKind};
+use serde_json::{Value, json};
+
+use super::hooks::{Installed, RunView, Setup, TechniqueHooks};
+use crate::Error;
+
+struct StaticWindow;
+
+pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
+    let is_used = setup.scenario.transport.congestion_control == CongestionControl::Static;
+    Ok(if is_used { Installed::technique(StaticWindow) } else { None })
+}
+
+impl TechniqueHooks for StaticWindow {
+    fn key(&self) -> &'static str {
+        "static"
+    }
+
+    /// All windows towards a collector together, in packets and as frames in a switch (ICC'15 eqs (6) and (7)). No queue
+    /// grows beyond that, and a smaller buffer may lose frames, the bytes on the path apart.
+    fn figures(&self, view: &RunView<'_>) -> Option<Value> {
+        let scenario = view.scenario;
+        let own = u32::from(scenario.workload.kind == WorkloadKind::AllToAll);
+        let senders = u64::from(scenario.senders() - own);
+        let window = scenario.transport.static_window.get();
+        Some(json!({
+            "window_packets": window,
+            "senders": senders,
+            "windows_bytes": senders * window * u64::from(view.network.frame_bytes),
+        }))
+    }
+}

@@ -1,0 +1,30 @@
+//! Swift: its figures. Endpoints control their windows by the delay themselves.
+
+use fanin_scenario::CongestionControl;
+use serde_json::{Value, json};
+
+use super::hooks::{Installed, RunView, Setup, TechniqueHooks};
+use crate::Error;
+
+struct Swift;
+
+pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
+    let is_used = setup.scenario.transport.congestion_control == CongestionControl::Swift;
+    Ok(if is_used { Installed::technique(Swift) } else { None })
+}
+
+impl TechniqueHooks for Swift {
+    fn key(&self) -> &'static str {
+        "swift"
+    }
+
+    /// Mean round-trip time and window of the senders of data at the end.
+    fn figures(&self, view: &RunView<'_>) -> Option<Value> {
+        let stats: Vec<_> = view.engine.senders().collect();
+        let mean = |sum: f64| if stats.is_empty() { 0.0 } else { sum / stats.len() as f64 };
+        Some(json!({
+            "delay_us_mean": mean(stats.iter().map(|stats| stats.srtt.get() as f64 / 1e6).sum()),
+            "window_bytes_mean": mean(stats.iter().map(|stats| stats.cwnd as f64).sum()),
+        }))
+    }
+}

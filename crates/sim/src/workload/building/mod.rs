@@ -1,0 +1,596 @@
+//! Event building: the roles of `fanin-dataflow` on simulated TCP.
+
+mod push;
+mod roles;
+mod settings;
+mod steps;
+
+use fanin_dataflow::{Collector, FragmentSet, L1Id, Message, Outcome, Peer, Record, ShiftHost, What};
+use fanin_network::{Answers, Connection, Ideal, Network, Numbering, Roles};
+use fanin_report::{EventRow, Outcome as RowOutcome, Span, Summary};
+use fanin_scenario::{Scenario, WorkloadKind};
+use fanin_units::{Bytes, Duration, Instant, Ratio};
+
+use super::interface::{Measured, Outbox, Workload};
+use super::sizes::Data;
+use crate::Error;
+use crate::index::EndIndex;
+use crate::techniques::MessageKind;
+use crate::techniques::barrel_shifter::{SHIFT_MESSAGE_BYTES, ShiftAction, ShiftMessage, Shifter};
+
+use push::{DESTINATION_BYTES, Push};
+use roles::RoleMachines;
+use settings::{memory_matters, small};
+use steps::Steps;
+
+/// The most lines of a diagnosis.
+const DIAGNOSIS_LINES_MAX: usize = 12;
+
+/// A message of the simulated system.
+pub(crate) enum Travel {
+    /// From role to role.
+    Role(Message<Bytes>),
+    /// Supervisor to readout that pushes: an event's collector.
+    Destination {
+        /// The event.
+        event: L1Id,
+        /// Its collector.
+        collector: u16,
+    },
+    /// Between the hosts of a barrel shifter.
+    Shift(ShiftMessage),
+}
+
+/// All roles, and their records.
+///
+/// Hosts and connections have the numbers of [`Numbering`].
+pub(crate) struct Building {
+    machines: RoleMachines,
+    numbering: Numbering,
+    /// Host and far side of each end.
+    ends: Vec<(u32, Peer)>,
+    racks: Vec<u32>,
+    rows: Vec<EventRow>,
+    ideal: Ideal,
+    /// The answers for each event.
+    answers: Vec<Answers>,
+    /// For each readout, the requests that it has not answered: the event, and the time of arrival.
+    asked: Vec<Vec<(u64, Instant)>>,
+    /// Events whose messages a timeout delays, while they are counted.
+    held_up: Vec<u64>,
+    /// Events whose traffic is recorded.
+    watched: Vec<u64>,
+    assigned: u64,
+    completed: u64,
+    messages: u64,
+    is_stopping: bool,
+    credits: Option<u32>,
+    /// Fragments of each readout.
+    fragments: u16,
+    /// Whether readout hosts are also collectors: a collector requests nothing from its own.
+    shares_hosts: bool,
+    /// Whether readouts store fragments from the trigger's acceptance until they are cleared.
+    keeps_fragments: bool,
+    push: Option<Push>,
+    steps: Steps,
+    shifter: Option<Box<Shifter>>,
+    how: String,
+    ideal_time: Duration,
+    ideal_bytes: u64,
+}
+
+/// Bytes of an answer with so much payload.
+fn answer_bytes(payload: Bytes) -> u64 {
+    let (event, missing) = (L1Id(0), FragmentSet::EMPTY);
+    Message::Answer { tag: 0, event, missing, payload }.wire_bytes().get()
+}
+
+impl Building {
+    pub(crate) fn new(
+        scenario: &Scenario,
+        network: &Network,
+        roles: &Roles,
+        run: u64,
+    ) -> Result<Self, Error> {
+        let (readouts, collectors) = (roles.readouts.len(), roles.collectors.len());
+        let fragments = small("readout.fragments_per_host", u64::from(scenario.readout.fragments_per_host))?;
+        let data = Data::read(scenario)?;
+        let mean = data.mean(scenario);
+        let request: Message<Bytes> =
+            Message::Request { tag: 0, event: L1Id(0), fragments: FragmentSet::first(fragments) };
+        let request_bytes = request.wire_bytes().get();
+        let answer = answer_bytes(mean * u64::from(fragments));
+        let response = scenario.readout.response_delay;
+        let mut ideal = Ideal::new(scenario, network, roles, response, request_bytes, answer)?;
+        let push = (scenario.workload.kind == WorkloadKind::Push).then(Push::default);
+        if push.is_some() {
+            ideal.without_request();
+        }
+        let numbering = Numbering::new(roles);
+        let shifter = Shifter::new(scenario, &ideal, readouts as u32, collectors as u32, answer);
+        let mut building = Self {
+            machines: RoleMachines::new(scenario, roles, &data, run)?,
+            numbering,
+            ends: numbering.ends(),
+            racks: roles.racks.clone(),
+            rows: Vec::new(),
+            ideal,
+            answers: Vec::new(),
+            asked: vec![Vec::new(); readouts],
+            held_up: Vec::new(),
+            watched: scenario.record.events.clone(),
+            assigned: 0,
+            completed: 0,
+            messages: 0,
+            is_stopping: false,
+            credits: scenario.shaping.credit_limit(),
+            fragments,
+            shares_hosts: scenario.workload.kind == WorkloadKind::AllToAll,
+            keeps_fragments: memory_matters(scenario, mean),
+            push,
+            steps: Steps::new(scenario),
+            shifter: shifter.map(Box::new),
+            how: String::new(),
+            ideal_time: Duration::ZERO,
+            ideal_bytes: 0,
+        };
+        building.state_ideal(scenario, mean);
+        Ok(building)
+    }
+
+    /// The ideal of an event of mean size.
+    fn state_ideal(&mut self, scenario: &Scenario, mean: Bytes) {
+        let fraction =
+            scenario.workload.steps.last().map_or(scenario.workload.fraction, |step| step.fraction);
+        let remote = self.machines.readouts.len() as u64 - u64::from(self.shares_hosts);
+        let readouts = (remote * fraction.get()).div_ceil(Ratio::ONE.get());
+        let payload = mean * u64::from(scenario.readout.fragments_per_host);
+        let wire_bytes = self.ideal.wire_bytes(answer_bytes(payload)) * readouts;
+        self.ideal_bytes = (payload * readouts).get();
+        self.ideal_time = self.ideal.time(wire_bytes);
+        self.how = self.ideal.how(payload * readouts, wire_bytes);
+    }
+
+    fn role(&self, host: u32) -> Peer {
+        self.numbering.peer(host)
+    }
+
+    /// The end at `from` of its connection to `to`.
+    #[inline]
+    fn end(&self, from: Peer, to: Peer) -> EndIndex {
+        self.numbering.end(from, to)
+    }
+
+    /// Whether a readout is on another host than a collector.
+    fn is_remote(&self, collector: u16, readout: u16) -> bool {
+        let readouts = self.machines.readouts.len();
+        !self.shares_hosts || usize::from(collector) % readouts != usize::from(readout)
+    }
+
+    /// Hands a message to a role.
+    #[inline]
+    fn handle_role_message(&mut self, now: Instant, role: Peer, peer: Peer, message: Message<Bytes>) {
+        let mut message = message;
+        match (role, peer, &message) {
+            (Peer::Readout(place), _, &Message::Request { event, .. }) => {
+                self.asked[usize::from(place)].push((event.0, now));
+            }
+            // Once it was stopped for good, no readout resumes it.
+            (Peer::Supervisor, _, Message::Flow { .. }) if self.is_stopping => return,
+            (Peer::Collector(_), Peer::Readout(readout), _) => {
+                if let Some(push) = &mut self.push {
+                    let Some(answer) = push.handle_message(readout, message) else { return };
+                    message = answer;
+                }
+            }
+            _ => {}
+        }
+        self.machines.handle_message(now, role, peer, message);
+    }
+
+    /// Sends all messages of a role, and takes its records.
+    #[inline]
+    fn drain(&mut self, now: Instant, role: Peer, outbox: &mut Outbox<Travel>) {
+        while let Some((peer, message)) = self.machines.poll_transmit(role) {
+            let bytes = message.wire_bytes().get();
+            if let Message::Request { event, .. } = &message {
+                self.answers[event.0 as usize].ask(bytes);
+            } else if let (&Message::Answer { event, .. }, Peer::Readout(place)) = (&message, role) {
+                let asked = &mut self.asked[usize::from(place)];
+                let found = asked.iter().position(|&(one, _)| one == event.0);
+                let at = found.map_or(now, |index| asked.swap_remove(index).1);
+                let wire_bytes = self.ideal.wire_bytes(bytes);
+                self.answers[event.0 as usize].add(wire_bytes, bytes, now - at);
+            }
+            if self.push.is_some() || self.shifter.is_some() {
+                self.send_scheduled(now, role, peer, bytes, message, outbox);
+            } else {
+                outbox.send(self.end(role, peer), bytes, Travel::Role(message));
+            }
+        }
+        while let Some(record) = self.machines.poll_record(role) {
+            self.note(&record, outbox);
+        }
+    }
+
+    /// Sends a message of a system whose readouts push, or hold answers back.
+    fn send_scheduled(
+        &mut self,
+        now: Instant,
+        role: Peer,
+        peer: Peer,
+        bytes: u64,
+        message: Message<Bytes>,
+        outbox: &mut Outbox<Travel>,
+    ) {
+        match (role, peer, &message) {
+            (Peer::Collector(_), Peer::Readout(readout), &Message::Request { tag, event, .. }) => {
+                if let Some(push) = &mut self.push {
+                    if let Some(answer) = push.expect(event, readout, tag) {
+                        self.machines.handle_message(now, role, peer, answer);
+                        self.drain(now, role, outbox);
+                    }
+                    return;
+                }
+            }
+            (Peer::Supervisor, Peer::Collector(collector), &Message::Assign { event, .. })
+                if self.push.is_some() =>
+            {
+                self.send_destination(event, collector, outbox);
+            }
+            (Peer::Readout(readout), Peer::Collector(collector), Message::Answer { .. }) => {
+                if let Some(shifter) = &mut self.shifter {
+                    shifter.handle_answer(now, readout, collector, bytes, message);
+                    return;
+                }
+            }
+            _ => {}
+        }
+        outbox.send(self.end(role, peer), bytes, Travel::Role(message));
+    }
+
+    /// Tells all readouts the collector of an event.
+    fn send_destination(&self, event: L1Id, collector: u16, outbox: &mut Outbox<Travel>) {
+        for readout in 0..self.machines.readouts.len() as u16 {
+            if self.is_remote(collector, readout) {
+                let end = self.end(Peer::Supervisor, Peer::Readout(readout));
+                outbox.send(end, DESTINATION_BYTES, Travel::Destination { event, collector });
+            }
+        }
+    }
+
+    /// A readout that pushes learns an event's collector: it answers as if it was asked.
+    fn handle_destination(&mut self, now: Instant, readout: u16, event: L1Id, collector: u16) {
+        let request = Message::Request { tag: 0, event, fragments: FragmentSet::first(self.fragments) };
+        self.asked[usize::from(readout)].push((event.0, now));
+        self.machines.handle_message(now, Peer::Readout(readout), Peer::Collector(collector), request);
+    }
+
+    /// Carries out the actions of the shifter.
+    fn drain_shifter(&mut self, now: Instant, outbox: &mut Outbox<Travel>) {
+        while let Some(action) = self.shifter.as_mut().and_then(|shifter| shifter.poll_action()) {
+            match action {
+                ShiftAction::Send { from, to, message } => {
+                    outbox.send(self.end(from, to), SHIFT_MESSAGE_BYTES, Travel::Shift(message));
+                }
+                ShiftAction::Release { readout, collector, bytes, message } => {
+                    let end = self.end(Peer::Readout(readout), Peer::Collector(collector));
+                    outbox.send(end, bytes, Travel::Role(message));
+                }
+                ShiftAction::Exclude(host) => self.exclude(now, host, outbox),
+            }
+        }
+    }
+
+    /// All hosts close their connections to a dead one.
+    fn exclude(&mut self, now: Instant, host: ShiftHost, outbox: &mut Outbox<Travel>) {
+        if let Some(shifter) = &mut self.shifter {
+            shifter.exclude(host);
+        }
+        let machines = &mut self.machines;
+        match host {
+            ShiftHost::Source(readout) => {
+                let peer = Peer::Readout(readout as u16);
+                machines.supervisor.handle_closed(now, peer);
+                for collector in 0..self.machines.collectors.len() as u16 {
+                    self.machines.collectors[usize::from(collector)].handle_closed(now, peer);
+                    self.drain(now, Peer::Collector(collector), outbox);
+                }
+            }
+            ShiftHost::Destination(collector) => {
+                let peer = Peer::Collector(collector as u16);
+                machines.readouts.iter_mut().for_each(|readout| readout.handle_closed(now, peer));
+                machines.loggers.iter_mut().for_each(|logger| logger.handle_closed(now, peer));
+                machines.supervisor.handle_closed(now, peer);
+            }
+        }
+        self.drain(now, Peer::Supervisor, outbox);
+    }
+
+    fn is_dead(&self, host: Peer) -> bool {
+        self.shifter.as_ref().is_some_and(|shifter| shifter.is_dead(host))
+    }
+
+    fn note(&mut self, record: &Record, outbox: &mut Outbox<Travel>) {
+        let Record { at, event, what } = *record;
+        if let What::Assigned { collector, unit, .. } = what {
+            if let Some(row) = self.rows.get_mut(event.0 as usize) {
+                // Of a collector that died.
+                (row.collector, row.unit) = (u32::from(collector), u32::from(unit));
+                self.answers[event.0 as usize] = Answers::NONE;
+                return;
+            }
+            assert_eq!(event.0, self.rows.len() as u64, "events are assigned once and in order");
+            self.assigned += 1;
+            self.answers.push(Answers::NONE);
+            self.rows.push(EventRow {
+                id: event.0,
+                assigned_ps: at.get(),
+                collector: u32::from(collector),
+                rack: self.racks[usize::from(collector)],
+                unit: u32::from(unit),
+                ..EventRow::default()
+            });
+            if self.keeps_fragments {
+                self.keep_fragments(at, event, outbox);
+            }
+            return;
+        }
+        let Some(row) = self.rows.get_mut(event.0 as usize) else { return };
+        match what {
+            What::FirstRequest { step } => {
+                row.first_request_ps.get_or_insert(at.get());
+                if step == 0 {
+                    self.tap(event.0, true, outbox);
+                }
+            }
+            What::Collected { step, building, began, bytes, missing, .. } => {
+                if !building {
+                    self.steps.note(step, event.0, (at - began).get());
+                }
+                // A time that was collected in steps is their sum. What is pushed is on its way from the assignment on.
+                let time = match self.push {
+                    Some(_) => row.collection_time_ps.unwrap_or(at.get() - row.assigned_ps),
+                    None => row.collection_time_ps.unwrap_or(0) + (at - began).get(),
+                };
+                if let Some(shifter) = &mut self.shifter {
+                    shifter.handle_collected(missing);
+                }
+                row.collection_time_ps = Some(time);
+                row.last_byte_ps = Some(at.get());
+                row.size_bytes = bytes.get();
+                row.outcome = RowOutcome::Collected;
+            }
+            What::Completed { outcome, .. } => {
+                self.completed += 1;
+                row.outcome = match outcome {
+                    Outcome::Rejected => RowOutcome::Rejected,
+                    Outcome::Accepted => RowOutcome::Accepted,
+                    Outcome::Stored => RowOutcome::Stored,
+                    Outcome::Debug => RowOutcome::Lost,
+                };
+                self.tap(event.0, false, outbox);
+            }
+            _ => {}
+        }
+    }
+
+    /// The trigger accepted an event: its fragments arrive at all readouts.
+    fn keep_fragments(&mut self, now: Instant, event: L1Id, outbox: &mut Outbox<Travel>) {
+        for place in 0..self.machines.readouts.len() {
+            let readout = &mut self.machines.readouts[place];
+            let bytes = readout.source().event_bytes(event);
+            assert!(readout.handle_fragments(now, event, bytes), "a readout refuses an event in order");
+            // Where that filled its memory, it says so.
+            self.drain(now, Peer::Readout(place as u16), outbox);
+        }
+    }
+
+    /// Starts or ends recording of the link of an event's collector, if the event's traffic is recorded.
+    fn tap(&self, event: u64, on: bool, outbox: &mut Outbox<Travel>) {
+        if self.watched.contains(&event) {
+            let collector = self.rows[event as usize].collector as u16;
+            outbox.tap(self.end(Peer::Collector(collector), Peer::Readout(0)), on);
+        }
+    }
+}
+
+impl Workload for Building {
+    type Message = Travel;
+
+    fn start(&mut self, now: Instant, outbox: &mut Outbox<Travel>) {
+        for end in 0..self.ends.len() {
+            let (host, peer) = self.ends[end];
+            self.machines.handle_connected(now, self.role(host), peer);
+        }
+        for host in 0..self.hosts() as u32 {
+            self.drain(now, self.role(host), outbox);
+        }
+        if let Some(shifter) = &mut self.shifter {
+            shifter.start();
+        }
+        self.drain_shifter(now, outbox);
+    }
+
+    #[inline]
+    fn handle_message(&mut self, now: Instant, end: EndIndex, message: Travel, outbox: &mut Outbox<Travel>) {
+        let (host, peer) = self.ends[end as usize];
+        let role = self.role(host);
+        if self.is_dead(role) || self.is_dead(peer) {
+            return;
+        }
+        match message {
+            Travel::Role(message) => {
+                self.messages += 1;
+                self.handle_role_message(now, role, peer, message);
+            }
+            Travel::Destination { event, collector } => {
+                let Peer::Readout(readout) = role else { unreachable!("only readouts push") };
+                self.handle_destination(now, readout, event, collector);
+            }
+            Travel::Shift(message) => {
+                if let Some(shifter) = &mut self.shifter {
+                    shifter.handle_message(now, peer, role, message);
+                }
+                self.drain_shifter(now, outbox);
+            }
+        }
+        self.drain(now, role, outbox);
+    }
+
+    fn handle_deadline(&mut self, now: Instant, host: u32, outbox: &mut Outbox<Travel>) {
+        let role = self.role(host);
+        if self.is_dead(role) {
+            return;
+        }
+        self.machines.handle_deadline(now, role);
+        if role == Peer::Supervisor
+            && let Some(shifter) = &mut self.shifter
+        {
+            shifter.handle_deadline(now);
+            self.drain_shifter(now, outbox);
+        }
+        self.drain(now, role, outbox);
+    }
+
+    #[inline]
+    fn poll_deadline(&mut self, host: u32) -> Instant {
+        let role = self.role(host);
+        if self.is_dead(role) {
+            return Instant::FAR_FUTURE;
+        }
+        let mut deadline = self.machines.poll_deadline(role);
+        if role == Peer::Supervisor
+            && let Some(shifter) = &self.shifter
+        {
+            deadline = [deadline, shifter.poll_deadline()].into_iter().flatten().min();
+        }
+        deadline.unwrap_or(Instant::FAR_FUTURE)
+    }
+
+    fn handle_timeout(&mut self, _now: Instant, _end: EndIndex, messages: &mut dyn Iterator<Item = &Travel>) {
+        // An event that waits for two messages of this stream suffers once.
+        self.held_up.clear();
+        for message in messages {
+            if let Travel::Role(Message::Answer { event, .. } | Message::Request { event, .. }) = message
+                && !self.held_up.contains(&event.0)
+            {
+                self.held_up.push(event.0);
+                self.rows[event.0 as usize].timeouts += 1;
+            }
+        }
+    }
+
+    fn kind(&self, message: &Travel) -> MessageKind {
+        match message {
+            Travel::Role(Message::Request { .. }) => MessageKind::Request,
+            Travel::Role(Message::Answer { .. }) => MessageKind::Answer,
+            _ => MessageKind::Other,
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_stopping && self.completed == self.assigned
+    }
+
+    fn progress(&self) -> u64 {
+        self.messages
+    }
+
+    fn diagnose(&self) -> String {
+        let mut lines = vec![format!(
+            "{} of {} events are not finished; {} of {} units are free",
+            self.assigned - self.completed,
+            self.assigned,
+            self.machines.supervisor.units_free(),
+            self.machines.collectors.len() as u64
+                * u64::from(self.rows.iter().map(|row| row.unit + 1).max().unwrap_or(0)),
+        )];
+        lines.extend(self.machines.waiting_collectors(self.credits));
+        let more = lines.len().saturating_sub(DIAGNOSIS_LINES_MAX);
+        lines.truncate(DIAGNOSIS_LINES_MAX);
+        if more > 0 {
+            lines.push(format!("and {more} more"));
+        }
+        lines.join("\n")
+    }
+}
+
+impl Measured for Building {
+    fn connections(&self, roles: &Roles) -> Vec<Connection> {
+        self.numbering.connections(roles)
+    }
+
+    fn bulk_connections(&self) -> u32 {
+        self.numbering.bulk_connections()
+    }
+
+    fn hosts(&self) -> usize {
+        self.numbering.hosts() as usize
+    }
+
+    fn rows(&self) -> Vec<EventRow> {
+        let mut rows = self.rows.clone();
+        for (row, &answers) in rows.iter_mut().zip(&self.answers) {
+            let is_known = row.last_byte_ps.is_some() && answers.wire_bytes > 0;
+            row.ideal_ps = is_known.then(|| self.ideal.bound(answers).get());
+        }
+        rows
+    }
+
+    fn stop_assigning(&mut self, now: Instant) {
+        self.is_stopping = true;
+        // As a readout whose memory is full: the trigger stops.
+        self.machines.handle_message(now, Peer::Supervisor, Peer::Readout(0), Message::Flow { stop: true });
+    }
+
+    fn summarise(&self, summary: &mut Summary, rows: &[EventRow], span: Span) {
+        summary.fill_events(rows, span, self.machines.collectors.len() as u32, true);
+        if let Some(times) = &mut summary.collection_time_ms {
+            let measured = |row: &&EventRow| span.holds(row.assigned_ps) && row.collection_time_ps.is_some();
+            let ideals = rows
+                .iter()
+                .filter(measured)
+                .map(|row| self.ideal.time(self.answers[row.id as usize].wire_bytes).as_millis_f64());
+            let (count, sum) = ideals.fold((0_u64, 0.0), |(count, sum), one| (count + 1, sum + one));
+            times.ideal = (count > 0).then(|| sum / count as f64);
+        }
+        if let Some(credits) = self.credits {
+            let (waited, requests) = self
+                .machines
+                .collectors
+                .iter()
+                .map(Collector::counters)
+                .fold((0.0, 0), |(time, requests), one| {
+                    (time + one.wait_time.as_millis_f64(), requests + one.requests)
+                });
+            summary.shaping = Some(fanin_report::Shaping {
+                credits: Some(u64::from(credits)),
+                wait_ms_mean: (requests > 0).then(|| waited / requests as f64),
+            });
+        }
+        self.steps.fill(summary, rows, span);
+        if let Some(shifter) = &self.shifter {
+            summary.techniques.insert("barrel_shifter".to_owned(), shifter.figures());
+        }
+        if self.keeps_fragments {
+            let (mut held_max, mut xoffs, mut xoff_ms) = (0, 0, 0.0);
+            for readout in &self.machines.readouts {
+                let counters = readout.counters();
+                held_max = held_max.max(counters.held_max);
+                xoffs += counters.xoffs;
+                xoff_ms += counters.xoff_time.as_millis_f64();
+            }
+            let figures =
+                serde_json::json!({ "held_bytes_max": held_max, "xoffs": xoffs, "xoff_ms": xoff_ms });
+            summary.techniques.insert("readout".to_owned(), figures);
+        }
+        if self.ideal_bytes > 0 {
+            summary.ideal = Some(fanin_report::Ideal {
+                collection_time_ms: Some(self.ideal_time.as_millis_f64()),
+                goodput_bps: Some(self.ideal_bytes as f64 * 8.0 / self.ideal_time.as_secs_f64()),
+                how: Some(self.how.clone()),
+            });
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The roles of an event-building system: one state machine a host.
+
+use fanin_dataflow::{
+    ClearConfig, Collector, CollectorConfig, Logger, LoggerConfig, Message, Peer, Readout, ReadoutConfig,
+    Record, Supervisor, SupervisorConfig, Unexpected, UnitModel, WriteModel,
+};
+use fanin_network::Roles;
+use fanin_scenario::{Scenario, ShapingMethod, WorkloadKind, machines};
+use fanin_units::{Bytes, Duration, Instant};
+
+use super::settings::{memory_matters, small};
+use crate::Error;
+use crate::random::{Kind, Purpose, host, seed};
+use crate::workload::sizes::{Data, Sizes};
+
+/// All state machines, by role and number.
+pub(super) struct RoleMachines {
+    pub(super) supervisor: Supervisor<Bytes>,
+    pub(super) readouts: Vec<Readout<Bytes, Sizes>>,
+    pub(super) collectors: Vec<Collector<Bytes>>,
+    pub(super) loggers: Vec<Logger<Bytes>>,
+}
+
+impl RoleMachines {
+    pub(super) fn new(scenario: &Scenario, roles: &Roles, data: &Data, run: u64) -> Result<Self, Error> {
+        let seed = |kind, place: u64| seed(run, host(kind, place), Purpose::Role);
+        let (readouts, collectors) = (roles.readouts.len() as u64, roles.collectors.len() as u64);
+        let units = small("collectors.units_per_host", u64::from(scenario.collectors.units_per_host))?;
+        let fragments = small("readout.fragments_per_host", u64::from(scenario.readout.fragments_per_host))?;
+        let loggers = small("logger.hosts", roles.loggers.len() as u64)?;
+        let shares_hosts = scenario.workload.kind == WorkloadKind::AllToAll;
+        let keeps_fragments = memory_matters(scenario, data.mean(scenario));
+        let supervisor = Supervisor::new(SupervisorConfig {
+            units: vec![units; collectors as usize],
+            readouts: small("readout.hosts", readouts)?,
+            arrivals: scenario.supervisor.arrivals,
+            rate: scenario.supervisor.rate,
+            units_awaited: u32::from(units) * collectors as u32,
+            policy: scenario.supervisor.policy,
+            tie_break: scenario.supervisor.tie_break,
+            start_order: scenario.supervisor.start_order,
+            clear: Some(ClearConfig {
+                group: small("supervisor.clear_group", u64::from(scenario.supervisor.clear_group))?,
+                ..ClearConfig::default()
+            }),
+            seed: seed(Kind::Supervisor, 0),
+            ..SupervisorConfig::default()
+        })?;
+        let response_delay =
+            machines::delay(scenario.readout.response_delay, scenario.readout.response_delay_sd);
+        let readout = |place: u64| -> Result<_, Error> {
+            let config = ReadoutConfig {
+                response_delay,
+                memory: keeps_fragments.then_some(scenario.readout.memory),
+                seed: seed(Kind::Readout, place),
+                ..ReadoutConfig::default()
+            };
+            let sizes = Sizes::new(&scenario.readout.fragment_size, data, fragments, run, place);
+            Ok(Readout::new(config, sizes)?)
+        };
+        let collector = |place: u64| -> Result<_, Error> {
+            Ok(Collector::new(CollectorConfig {
+                units,
+                // A collector requests nothing from a readout on its own host.
+                readouts: (0..readouts)
+                    .map(|readout| if shares_hosts && readout == place % readouts { 0 } else { fragments })
+                    .collect(),
+                loggers,
+                credits: scenario.shaping.credit_limit(),
+                discipline: scenario.shaping.discipline,
+                request_order: scenario.shaping.request_order,
+                first_readout: machines::first_readout(place, collectors, readouts),
+                model: UnitModel::Steps(machines::steps(scenario)),
+                clear: None,
+                // A shifter excludes dead hosts itself, without this delay.
+                readout_wait: if scenario.shaping.method == ShapingMethod::BarrelShifter {
+                    Duration::ZERO
+                } else {
+                    CollectorConfig::default().readout_wait
+                },
+                seed: seed(Kind::Collector, place),
+                ..CollectorConfig::default()
+            })?)
+        };
+        // The disk is as fast as the link: the simulation is about the network.
+        let write = WriteModel::Timed { rate: scenario.logger.link.rate, latency: Duration::ZERO };
+        let logger = |_| Logger::new(LoggerConfig { write, ..LoggerConfig::default() });
+        Ok(Self {
+            supervisor,
+            readouts: (0..readouts).map(readout).collect::<Result<_, _>>()?,
+            collectors: (0..collectors).map(collector).collect::<Result<_, _>>()?,
+            loggers: (0..loggers).map(logger).collect::<Result<_, _>>()?,
+        })
+    }
+
+    pub(super) fn handle_connected(&mut self, now: Instant, role: Peer, peer: Peer) {
+        match role {
+            Peer::Supervisor => self.supervisor.handle_connected(now, peer),
+            Peer::Readout(place) => self.readouts[usize::from(place)].handle_connected(now, peer),
+            Peer::Collector(place) => self.collectors[usize::from(place)].handle_connected(now, peer),
+            Peer::Logger(place) => self.loggers[usize::from(place)].handle_connected(now, peer),
+        }
+    }
+
+    #[inline]
+    pub(super) fn handle_message(&mut self, now: Instant, role: Peer, peer: Peer, message: Message<Bytes>) {
+        expected(match role {
+            Peer::Supervisor => self.supervisor.handle_message(now, peer, message),
+            Peer::Readout(place) => self.readouts[usize::from(place)].handle_message(now, peer, message),
+            Peer::Collector(place) => self.collectors[usize::from(place)].handle_message(now, peer, message),
+            Peer::Logger(place) => self.loggers[usize::from(place)].handle_message(now, peer, message),
+        });
+    }
+
+    pub(super) fn handle_deadline(&mut self, now: Instant, role: Peer) {
+        match role {
+            Peer::Supervisor => self.supervisor.handle_deadline(now),
+            Peer::Readout(place) => self.readouts[usize::from(place)].handle_deadline(now),
+            Peer::Collector(place) => self.collectors[usize::from(place)].handle_deadline(now),
+            Peer::Logger(place) => self.loggers[usize::from(place)].handle_deadline(now),
+        }
+    }
+
+    #[inline]
+    pub(super) fn poll_deadline(&mut self, role: Peer) -> Option<Instant> {
+        match role {
+            Peer::Supervisor => self.supervisor.poll_deadline(),
+            Peer::Readout(place) => self.readouts[usize::from(place)].poll_deadline(),
+            Peer::Collector(place) => self.collectors[usize::from(place)].poll_deadline(),
+            Peer::Logger(place) => self.loggers[usize::from(place)].poll_deadline(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn poll_transmit(&mut self, role: Peer) -> Option<(Peer, Message<Bytes>)> {
+        match role {
+            Peer::Supervisor => self.supervisor.poll_transmit(),
+            Peer::Readout(place) => self.readouts[usize::from(place)].poll_transmit(),
+            Peer::Collector(place) => self.collectors[usize::from(place)].poll_transmit(),
+            Peer::Logger(place) => self.loggers[usize::from(place)].poll_transmit(),
+        }
+    }
+
+    /// A line for each collector that waits, and for each of its events.
+    pub(super) fn waiting_collectors(&self, credits: Option<u32>) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (place, collector) in self.collectors.iter().enumerate() {
+            let (waiting, pending) = (collector.requests_waiting(), collector.requests_pending());
+            if waiting + pending > 0 {
+                let credits = match credits {
+                    Some(credits) => format!("{} of {credits} credits used", collector.credits_used()),
+                    None => "no credits".to_owned(),
+                };
+                lines.push(format!(
+                    "collector {place} waits for {pending} answers and holds {waiting} requests back ({credits})"
+                ));
+            }
+            lines.extend(
+                collector.waits().map(|(event, waits)| {
+                    format!("event {} on collector {place} waits for {waits:?}", event.0)
+                }),
+            );
+        }
+        lines
+    }
+
+    #[inline]
+    pub(super) fn poll_record(&mut self, role: Peer) -> Option<Record> {
+        match role {
+            Peer::Supervisor => self.supervisor.poll_record(),
+            Peer::Readout(place) => self.readouts[usize::from(place)].poll_record(),
+            Peer::Collector(place) => self.collectors[usize::from(place)].poll_record(),
+            Peer::Logger(place) => self.loggers[usize::from(place)].poll_record(),
+        }
+    }
+}
+
+/// Simulated peers are never faulty: an unexpected message is a mistake in the simulator or in a role.
+fn expected(result: Result<(), Unexpected>) {
+    if let Err(unexpected) = result {
+        panic!("a role of the simulation received a message that it did not expect: {unexpected}");
+    }
+}

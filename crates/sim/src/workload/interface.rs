@@ -1,0 +1,100 @@
+//! The interface between hosts' applications and the partition that plays them.
+
+use fanin_network::{Connection, Roles};
+use fanin_report::{EventRow, Span, Summary};
+use fanin_units::Instant;
+
+use crate::index::EndIndex;
+use crate::techniques::MessageKind;
+
+/// The applications on the hosts of a partition.
+///
+/// Hosts are numbered as the workload likes; the numbers only tell their deadlines apart.
+pub(crate) trait Workload {
+    /// The content of a message, which travels beside its bytes.
+    type Message;
+
+    /// Sends the first messages.
+    fn start(&mut self, now: Instant, outbox: &mut Outbox<Self::Message>);
+
+    /// A whole message has been received at one end of a connection.
+    fn handle_message(
+        &mut self,
+        now: Instant,
+        end: EndIndex,
+        message: Self::Message,
+        outbox: &mut Outbox<Self::Message>,
+    );
+
+    /// The deadline of a host has come.
+    fn handle_deadline(&mut self, now: Instant, host: u32, outbox: &mut Outbox<Self::Message>);
+
+    /// A host's next deadline.
+    fn poll_deadline(&mut self, host: u32) -> Instant;
+
+    /// A retransmission timer expired at the sending end; `messages` are those not yet received as a whole.
+    fn handle_timeout(
+        &mut self,
+        now: Instant,
+        end: EndIndex,
+        messages: &mut dyn Iterator<Item = &Self::Message>,
+    );
+
+    /// The kind of a message, for techniques that steer by requests and answers.
+    fn kind(&self, message: &Self::Message) -> MessageKind;
+
+    /// Whether all work is finished.
+    fn is_done(&self) -> bool;
+
+    /// A number that changes with every step forward; a run in which it stands still for long is ended.
+    fn progress(&self) -> u64;
+
+    /// The hosts that wait and what they wait for, for a run that does not move.
+    fn diagnose(&self) -> String;
+}
+
+/// Requests of a workload to its partition.
+pub(crate) struct Outbox<M> {
+    /// Messages to send, in order: the end, the length in bytes, the content.
+    pub(crate) messages: Vec<(EndIndex, u64, M)>,
+    /// Hosts whose deadline may have changed beside the one that was called.
+    pub(crate) hosts: Vec<u32>,
+    /// Ends whose host's link is to be tapped, or no longer.
+    pub(crate) taps: Vec<(EndIndex, bool)>,
+}
+
+impl<M> Default for Outbox<M> {
+    fn default() -> Self {
+        Self { messages: Vec::new(), hosts: Vec::new(), taps: Vec::new() }
+    }
+}
+
+impl<M> Outbox<M> {
+    /// Sends `message`, `bytes` long, from one end of a connection to the other.
+    #[inline]
+    pub(crate) fn send(&mut self, end: EndIndex, bytes: u64, message: M) {
+        assert!(bytes > 0, "a message without a length");
+        self.messages.push((end, bytes, message));
+    }
+
+    /// Starts or ends recording of all frames on the link by which this end's host sends.
+    pub(crate) fn tap(&mut self, end: EndIndex, on: bool) {
+        self.taps.push((end, on));
+    }
+}
+
+/// The connections that a workload needs, and its results.
+pub(crate) trait Measured: Workload {
+    /// The connections, in order: connection `k` has the ends `2 k` and `2 k + 1`.
+    fn connections(&self, roles: &Roles) -> Vec<Connection>;
+    /// Number of connections, from the first, that carry bulk data: answers from their second ends to their first.
+    fn bulk_connections(&self) -> u32;
+    /// Number of hosts that have deadlines.
+    fn hosts(&self) -> usize;
+    /// Rows of the events or requests.
+    fn rows(&self) -> Vec<EventRow>;
+    /// Begins no new work from now on: work in progress is finished.
+    fn stop_assigning(&mut self, now: Instant);
+    /// Fills in its figures.
+    fn summarise(&self, summary: &mut Summary, rows: &[EventRow], span: Span);
+}
