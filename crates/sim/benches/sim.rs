@@ -3,7 +3,7 @@
 //! `cargo bench -p fanin-sim --bench sim` prints one line for each case: the classical incast without loss (S1), the
 //! thesis' rack with credits (S3), both again in collapse, and a full farm. The best of a few repeats counts: other work on
 //! the machine only ever slows a run down. Times differ from machine to machine; what to compare are the ratios of the last
-//! lines: collapse beside the same without loss, and a farm beside one rack.
+//! lines: collapse against the same without loss, and a farm against one rack.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measures")]
 
@@ -13,7 +13,7 @@ use fanin_sim::{Control, End, run};
 /// Repeats of each case.
 const REPEATS: usize = 5;
 
-/// A name, a preset, and what is set beside it.
+/// A name, a preset, and the keys that are set.
 type Case = (&'static str, &'static str, &'static [&'static str]);
 
 const CASES: &[Case] = &[
@@ -55,7 +55,7 @@ const CASES: &[Case] = &[
     ),
 ];
 
-/// What a case took at best, and what happened in it.
+/// The least time of a case, and its counts.
 #[derive(Clone, Copy)]
 struct Cost {
     cpu_s: f64,
@@ -85,7 +85,7 @@ fn measure(scenario: &Scenario) -> Cost {
 fn main() {
     let scenarios: Vec<Scenario> = CASES.iter().map(scenario).collect();
     let mut least: Vec<Cost> = scenarios.iter().map(measure).collect();
-    // In turns: a minute in which somebody else has the memory touches all cases.
+    // In turns: other work on the machine then slows all cases.
     for _ in 1..REPEATS {
         for (cost, scenario) in least.iter_mut().zip(&scenarios) {
             cost.cpu_s = cost.cpu_s.min(measure(scenario).cpu_s);
@@ -101,8 +101,8 @@ fn main() {
     let by_packet = |one: Cost, other: Cost| {
         one.cpu_s / (one.hops + one.drops) as f64 / (other.cpu_s / (other.hops + other.drops) as f64)
     };
-    println!("S1 in collapse, beside no loss: {:.2} a hop", by_hop(collapse, incast));
+    println!("S1 in collapse, against no loss: {:.2} a hop", by_hop(collapse, incast));
     println!("                                {:.2} a packet", by_packet(collapse, incast));
-    println!("S3 in collapse, beside no loss: {:.2} a hop", by_hop(rack_collapse, rack));
-    println!("farm beside S3:                 {:.2} a hop", by_hop(farm, rack));
+    println!("S3 in collapse, against no loss: {:.2} a hop", by_hop(rack_collapse, rack));
+    println!("farm against S3:                {:.2} a hop", by_hop(farm, rack));
 }

@@ -1,4 +1,4 @@
-//! What each technique costs beside the plain simulation of the same scenario: processor time a packet-hop.
+//! The cost of each technique against the plain simulation of the same scenario: processor time a packet-hop.
 //!
 //! `cargo bench -p fanin-sim --bench techniques` prints one line for each; `-- NAME` only those whose name has NAME in it.
 //! Plain and technique take turns, so that other work on the machine touches both alike. What to look at is the ratio, the
@@ -6,7 +6,7 @@
 //! 480 credits, in which nothing is lost: the data packets are the same. Where a technique sends acknowledgements or window
 //! updates of its own, or shapes by itself, its hops differ a little in number, which the last column but one says; the ratio is
 //! by hop. The last column is the ratio by packet, where messages that a technique sends outside TCP are packets, too: Fastpass'
-//! requests and timeslots, each of which takes its time on a host's link, and PAUSE frames. SIRD is also set beside the classical
+//! requests and timeslots, each of which takes its time on a host's link, and PAUSE frames. SIRD is also compared on the classical
 //! incast, in which a hop of TCP costs least.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measures")]
@@ -17,7 +17,7 @@ use fanin_sim::{Control, End, run};
 /// Repeats of each pair.
 const REPEATS: usize = 5;
 
-/// A preset, and what is set beside it.
+/// A preset, and the keys that are set.
 type Plain = (&'static str, &'static [&'static str]);
 
 const RACK: Plain = (
@@ -59,7 +59,7 @@ fn scenario((preset, sets): Plain, more: &[&str]) -> Scenario {
     }
 }
 
-/// Nanoseconds a packet-hop, the packet-hops, and the messages beside them.
+/// Nanoseconds a packet-hop, the packet-hops, and the messages that are no frames.
 fn measure(scenario: &Scenario) -> (f64, u64, u64) {
     let outcome = run(scenario, 1, &Control::default()).expect("the case can be simulated");
     assert_eq!(outcome.end, End::Complete);

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use fanin_sim::{Control, End, run};
 
-/// A name, a preset, and what is set beside it.
+/// A name, a preset, and the keys that are set.
 type Case = (&'static str, &'static str, &'static [&'static str]);
 
 const CASES: [Case; 3] = [

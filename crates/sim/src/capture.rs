@@ -18,7 +18,7 @@ pub struct Tapped {
     pub end: u32,
     /// Bytes on the wire, everything counted.
     pub wire_bytes: u32,
-    /// What it carries.
+    /// Its segment.
     pub segment: Segment,
 }
 
@@ -29,7 +29,7 @@ pub struct Capture {
     pub link: String,
     /// The link's rate.
     pub rate: Rate,
-    /// What the link adds to an IP packet.
+    /// The link's framing of an IP packet.
     pub framing: Framing,
     /// How far the windows in the headers are shifted to the right.
     pub window_scale: u8,
@@ -46,7 +46,7 @@ const SERVER_PORT: u16 = 9_000;
 /// The first TCP port of the other ends.
 const CLIENT_PORT: u16 = 32_768;
 
-/// What a SYN announces.
+/// The segment size that a SYN announces.
 const MSS: u16 = 1460;
 
 const ETHERNET_BYTES: usize = 14;

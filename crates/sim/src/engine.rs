@@ -23,7 +23,7 @@ pub(crate) struct ConnectionEnd {
     pub(crate) route: Step,
     /// The workload's number of its host.
     pub(crate) host: u32,
-    /// Whether changes of its window are recorded.
+    /// Changes of its window are recorded.
     is_traced: bool,
     /// Time of its earliest scheduled timer; `u64::MAX` without one.
     timer_at: u64,

@@ -1,8 +1,8 @@
-//! Why a simulation cannot be run.
+//! Reasons for which a simulation cannot run.
 
 use fanin_network::NetworkError;
 
-/// Why a scenario is refused before its first event.
+/// A reason for which a scenario is refused before it is played.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -11,7 +11,7 @@ pub enum Error {
     Unsupported {
         /// The scenario's key.
         key: String,
-        /// What it asks for.
+        /// The setting that is not simulated.
         what: String,
     },
     /// A link that is to be captured does not exist.
@@ -26,16 +26,16 @@ pub enum Error {
         /// The file, and what is wrong with it.
         reason: String,
     },
-    /// The network cannot be.
+    /// The network is invalid.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// A switch's memory cannot be.
+    /// A switch's memory is invalid.
     #[error("a switch cannot be: {0}")]
     Memory(#[from] fanin_queueing::LayoutError),
     /// A ring of a software switch cannot be.
     #[error("daqring: {0}")]
     Ring(#[from] fanin_queueing::RingError),
-    /// A token bucket cannot be.
+    /// A token bucket is invalid.
     #[error("daqring: {0}")]
     Bucket(#[from] fanin_queueing::BucketError),
     /// Its thresholds to stop its neighbours cannot be.
@@ -44,16 +44,16 @@ pub enum Error {
     /// Its early signals cannot be.
     #[error("ecn: {0}")]
     Red(#[from] fanin_queueing::RedError),
-    /// The supervisor cannot work as it is told.
+    /// The supervisor's settings are invalid.
     #[error("supervisor: {0}")]
     Supervisor(#[from] fanin_dataflow::SupervisorError),
-    /// A readout cannot work as it is told.
+    /// A readout's settings are invalid.
     #[error("readout: {0}")]
     Readout(#[from] fanin_dataflow::ReadoutError),
-    /// A collector cannot work as it is told.
+    /// A collector's settings are invalid.
     #[error("collector: {0}")]
     Collector(#[from] fanin_dataflow::CollectorError),
-    /// A logger cannot work as it is told.
+    /// A logger's settings are invalid.
     #[error("logger: {0}")]
     Logger(#[from] fanin_dataflow::LoggerError),
 }

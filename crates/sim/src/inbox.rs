@@ -44,7 +44,7 @@ impl<M> Inboxes<M> {
         self.written += 1;
     }
 
-    /// Whether a message is complete at an end to which so many bytes of the stream were delivered.
+    /// True if so many delivered bytes complete the first message of an end.
     #[inline]
     pub(crate) fn has_complete(&self, end: EndIndex, delivered: u64) -> bool {
         delivered >= self.inboxes[end as usize].due

@@ -1,4 +1,4 @@
-//! What can be scheduled.
+//! The things that can be scheduled.
 
 use crate::index::EndIndex;
 use fanin_network::PortIndex;
@@ -29,13 +29,13 @@ pub(crate) enum Occurrence {
 }
 
 impl Occurrence {
-    /// Whether it comes before all others of its instant.
+    /// True if it comes before all others of its instant.
     pub(crate) const fn comes_first(self) -> bool {
         matches!(self, Self::Departure(_) | Self::ResumeCheck(_))
     }
 }
 
-/// What a technique schedules.
+/// A step that a technique schedules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TechniqueStep {
     /// Fastpass: the arbiter decides a timeslot.

@@ -63,7 +63,7 @@ pub(crate) struct Partition<W: Workload> {
     patience: u64,
     /// The workload's progress at the last check.
     progress: u64,
-    /// Whether an application was called since the workload was last asked whether it is done.
+    /// An application was called since the last check whether the workload is done.
     was_called: bool,
 }
 
@@ -172,7 +172,7 @@ impl<W: Workload> Partition<W> {
         None
     }
 
-    /// Whether the workload has made no progress since the last check. Schedules the next check, unless only
+    /// True if the workload has made no progress since the last check. Schedules the next check, unless only
     /// housekeeping is left: the run ends then.
     fn is_stalled(&mut self) -> bool {
         self.housekeeping -= 1;

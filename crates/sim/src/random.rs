@@ -4,12 +4,12 @@ pub(crate) use fanin_dataflow::Random;
 
 use fanin_network::mix;
 
-/// What a stream of random numbers is for. Every host has one of each, so that neither another host nor another
+/// The use of a stream of random numbers. Every host has one of each, so that neither another host nor another
 /// use shifts the numbers of this one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u64)]
 pub(crate) enum Purpose {
-    /// What a role draws for itself: delays, decisions, the order of requests.
+    /// Draws of a role: delays, decisions, the order of requests.
     Role = 1,
     /// Size of an event, by its L1 ID.
     Event = 2,

@@ -25,7 +25,7 @@ pub struct Control<'a> {
     pub stop: &'a AtomicBool,
     /// Called from time to time with the simulated time and the time at which the run ends.
     pub progress: &'a (dyn Fn(Instant, Instant) + Sync),
-    /// Whether the frames on the link that the scenario names in `record.capture` are kept.
+    /// Keeps the frames on the link that the scenario names in `record.capture`.
     pub capture: bool,
 }
 

@@ -10,14 +10,14 @@ use crate::{Control, Error, Outcome, run};
 /// A run of a sweep.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Point {
-    /// What is simulated.
+    /// The scenario to simulate.
     pub scenario: Scenario,
     /// Seed of its random streams.
     pub seed: u64,
 }
 
 /// Simulates all points on so many threads (at least one) and gives the results in the order of the points. Each is what
-/// [`run`] gives for it, whatever the number of threads. `done` is told the number of each point when it is finished.
+/// [`run`] gives for it, whatever the number of threads. `done` is called with the number of each finished point.
 ///
 /// Points that had not begun when the stop flag was set are left out: the results are then fewer than the points.
 ///

@@ -31,7 +31,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) bulk_connections: u32,
     /// Seed of the run.
     pub(crate) seed: u64,
-    /// Whether frames are captured.
+    /// Frames are captured.
     pub(crate) captures: bool,
 }
 
@@ -50,7 +50,7 @@ pub(crate) trait TechniqueHooks: Send {
     /// Its figures over the whole run; `None` where it has none.
     fn figures(&self, view: &RunView<'_>) -> Option<Value>;
 
-    /// Whether it acts during the run. Otherwise only [`on_start`](Self::on_start) and [`figures`](Self::figures) are
+    /// True if it acts during the run. Otherwise only [`on_start`](Self::on_start) and [`figures`](Self::figures) are
     /// called.
     fn acts(&self) -> bool {
         false

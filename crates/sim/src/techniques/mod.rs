@@ -78,12 +78,12 @@ impl TechniqueSet {
         self.transport.as_deref_mut()
     }
 
-    /// Whether TCP carries the messages.
+    /// True if TCP carries the messages.
     pub(crate) fn uses_tcp(&self) -> bool {
         self.transport.is_none()
     }
 
-    /// Whether any technique's hooks are called.
+    /// True if hooks of any technique are called.
     #[inline]
     pub(crate) fn act(&self) -> bool {
         !self.acting.is_empty()

@@ -11,7 +11,7 @@ use crate::techniques::MessageKind;
 ///
 /// Hosts are numbered as the workload likes; the numbers only tell their deadlines apart.
 pub(crate) trait Workload {
-    /// The content of a message, which travels beside its bytes.
+    /// The content of a message.
     type Message;
 
     /// Sends the first messages.
@@ -43,7 +43,7 @@ pub(crate) trait Workload {
     /// The kind of a message, for techniques that steer by requests and answers.
     fn kind(&self, message: &Self::Message) -> MessageKind;
 
-    /// Whether all work is finished.
+    /// True if all work is finished.
     fn is_done(&self) -> bool;
 
     /// A number that changes with every step forward; a run in which it stands still for long is ended.
@@ -57,7 +57,7 @@ pub(crate) trait Workload {
 pub(crate) struct Outbox<M> {
     /// Messages to send, in order: the end, the length in bytes, the content.
     pub(crate) messages: Vec<(EndIndex, u64, M)>,
-    /// Hosts whose deadline may have changed beside the one that was called.
+    /// Further hosts whose deadline may have changed.
     pub(crate) hosts: Vec<u32>,
     /// Ends whose host's link is to be tapped, or no longer.
     pub(crate) taps: Vec<(EndIndex, bool)>,

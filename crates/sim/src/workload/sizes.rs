@@ -21,7 +21,7 @@ pub(crate) struct Sizes {
     readout: u64,
 }
 
-/// What the file says that sizes are taken from, if they are. Sources are dealt out in ascending order: the first
+/// The sizes in the scenario's file, if it names one. Sources are dealt out in ascending order: the first
 /// readout has the first of them.
 #[derive(Clone, Debug)]
 pub(crate) enum Data {

@@ -189,7 +189,7 @@ impl Shifter {
         self.begin_phase();
     }
 
-    /// Whether a host has died.
+    /// True if a host has died.
     pub(crate) fn is_dead(&self, host: Peer) -> bool {
         match host {
             Peer::Readout(readout) => self.dead_readouts[usize::from(readout)],

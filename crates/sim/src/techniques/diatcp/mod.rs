@@ -82,7 +82,7 @@ impl Diatcp {
         }
     }
 
-    /// Whether a connection owes an answer.
+    /// True if a connection owes an answer.
     fn is_debtor(&self, host: u32, end: EndIndex) -> bool {
         self.hosts.get(&host).is_some_and(|shares| shares.is_debtor(end))
     }

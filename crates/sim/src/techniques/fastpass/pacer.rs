@@ -68,7 +68,7 @@ enum ArbiterState {
 /// The arbiter's and the hosts' counters.
 #[derive(Default)]
 pub(super) struct FastpassCounters {
-    /// Timeslots allocated; of these, those of which a host heard too late, and those that it did not use.
+    /// Timeslots allocated, allocations that reached their host too late, and timeslots without a packet.
     pub(super) slots: u64,
     pub(super) slots_late: u64,
     pub(super) slots_unused: u64,
@@ -176,7 +176,7 @@ impl Pacer {
         }
     }
 
-    /// Whether an end's packets wait for timeslots.
+    /// True if an end's packets wait for timeslots.
     pub(super) fn holds(&self, end: EndIndex) -> bool {
         self.state != ArbiterState::GivenUp && self.pair_of_end[end as usize] != NIL
     }

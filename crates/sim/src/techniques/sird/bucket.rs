@@ -1,6 +1,7 @@
-//! How much credit a sender may have outstanding: two loops in the manner of DCTCP, the lesser of which counts (§4.2).
+//! The credit that a sender may have outstanding: two control loops in the manner of DCTCP, of which the lesser limit
+//! holds (§4.2).
 
-/// One of the two: it follows the marks of the network, or those of the sender.
+/// A control loop. It follows the marks of the network, or those of the sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Loop {
     bytes: u32,
@@ -36,10 +37,10 @@ impl Loop {
     }
 }
 
-/// Between what the buckets move.
+/// The limits and gain of the loops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Bounds {
-    /// A packet: the least, and what a bucket grows by.
+    /// A packet: the least bucket, and its growth.
     pub(super) step: u32,
     pub(super) most: u32,
     /// Weight of the newest share, in millionths.
@@ -60,13 +61,13 @@ impl SenderBucket {
         Self { network: full, sender: full }
     }
 
-    /// So much credit may be outstanding, in bytes.
+    /// The credit that may be outstanding, in bytes.
     #[inline]
     pub(super) fn bytes(&self) -> u32 {
         self.network.bytes.min(self.sender.bytes)
     }
 
-    /// Scheduled data have come: marked by a switch (ECN), or by a sender with more credit than it can use.
+    /// Scheduled data have arrived: marked by a switch (ECN), or by a sender with more credit than it can use.
     #[inline]
     pub(super) fn note(&mut self, bytes: u32, marked: bool, congested: bool, bounds: &Bounds) {
         self.network.note(bytes, marked, bounds);

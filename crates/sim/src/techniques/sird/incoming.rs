@@ -5,20 +5,20 @@ use std::collections::VecDeque;
 use super::bucket::{Bounds, SenderBucket};
 use crate::index::EndIndex;
 
-/// What one end of a connection receives.
+/// The stream that one end of a connection receives.
 pub(super) struct InStream {
-    /// All below has arrived.
+    /// All bytes below have arrived.
     pub(super) delivered: u64,
-    /// What has arrived beyond, in order.
+    /// Ranges that have arrived beyond it, in order.
     pub(super) islands: Vec<(u64, u64)>,
-    /// All below has been sent, or may be: it should arrive.
+    /// All bytes below have been sent or may be: they should arrive.
     pub(super) expected: u64,
     /// Scheduled messages without all of their credit, in order.
     pub(super) wanting: VecDeque<InMessage>,
-    /// Bytes of credit that have not come back as data.
+    /// Bytes of credit for which no data have arrived.
     pub(super) outstanding: u32,
     pub(super) bucket: SenderBucket,
-    /// Its place among the receiver's senders, while it could have credit.
+    /// Its key in the host's queue of senders, while it waits for credit.
     pub(super) place: Option<(u64, u64)>,
     pub(super) deadline: Option<u64>,
     pub(super) backoff: u32,
@@ -31,26 +31,25 @@ pub(super) struct InMessage {
     pub(super) end: u64,
     /// Bytes up to here have credit.
     pub(super) credited: u64,
-    /// The how-manieth message that asked this receiver.
+    /// The number of its request at this host.
     pub(super) number: u64,
 }
 
-/// A host that receives.
+/// The credit of a receiving host.
 pub(super) struct ReceivingHost {
-    /// B.
+    /// B of §4.1, in bytes.
     pub(super) bucket: u32,
     pub(super) outstanding: u32,
-    /// Senders that could have credit, the next one first. Nearly all that happens is at one of the ends: a tree took a
-    /// tenth of an incast's time.
+    /// Senders that wait for credit, the next one first. Nearly all changes are at one of the ends.
     pub(super) waiting: VecDeque<(u64, u64, EndIndex)>,
-    /// Messages that have asked, and turns given.
+    /// Requests received, and turns given.
     pub(super) asked: u64,
     pub(super) turns: u64,
     pub(super) bounds: Bounds,
 }
 
 impl ReceivingHost {
-    /// Moves a sender from one place to another, or in, or out.
+    /// Moves a sender within the queue, into it, or out of it.
     pub(super) fn move_sender(&mut self, index: EndIndex, from: Option<(u64, u64)>, to: Option<(u64, u64)>) {
         let waiting = &mut self.waiting;
         let find =
@@ -76,7 +75,7 @@ impl ReceivingHost {
 }
 
 impl InStream {
-    /// Notes that bytes have arrived; returns how many of them are new.
+    /// Records a range that has arrived; returns the number of new bytes.
     pub(super) fn cover(&mut self, start: u64, end: u64) -> u64 {
         if end <= self.delivered {
             return 0;
@@ -103,7 +102,7 @@ impl InStream {
         self.delivered + known(&self.islands) - before
     }
 
-    /// What is missing of all that should be here.
+    /// Ranges that are expected and have not arrived.
     pub(super) fn gaps(&self) -> impl Iterator<Item = (u64, u64)> {
         let starts = std::iter::once(self.delivered).chain(self.islands.iter().map(|island| island.1));
         let ends = self.islands.iter().map(|island| island.0).chain([self.expected]);

@@ -2,7 +2,7 @@
 
 use fanin_tcp::{Flags, Segment};
 
-/// What a packet says of the stream of messages that it belongs to. All but [`Packet::Data`] are smallest frames.
+/// The content of a packet. All but [`Packet::Data`] are smallest frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Packet {
     /// Bytes of a message.
@@ -20,7 +20,7 @@ pub(super) enum Packet {
     Request { start: u64, end: u64, scheduled: bool },
     /// Credit: scheduled messages may be sent up to here.
     Credit { until: u64 },
-    /// These bytes were expected and have not come.
+    /// These bytes are overdue.
     Resend { start: u64, end: u64 },
     /// Everything up to here has arrived.
     Arrived { until: u64 },
@@ -51,7 +51,7 @@ impl Packet {
         Segment { offset, ack, window, ts_value, payload, flags, ..Segment::default() }
     }
 
-    /// What a segment says.
+    /// The packet in a segment.
     pub(super) fn of(segment: &Segment) -> Self {
         let (start, end) = (segment.offset, segment.ack);
         let scheduled = segment.ts_value & SCHEDULED != 0;
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn says_what_it_was_told() {
+    fn a_segment_keeps_a_packet() {
         let packets = [
             Packet::Data { offset: 7, message_end: 9_000, scheduled: true, congested: false },
             Packet::Data { offset: 7, message_end: 9_000, scheduled: false, congested: true },

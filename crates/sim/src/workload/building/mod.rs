@@ -67,9 +67,9 @@ pub(crate) struct Building {
     credits: Option<u32>,
     /// Fragments of each readout.
     fragments: u16,
-    /// Whether readout hosts are also collectors: a collector requests nothing from its own.
+    /// Readout hosts are also collectors: a collector requests nothing from its own.
     shares_hosts: bool,
-    /// Whether readouts store fragments from the trigger's acceptance until they are cleared.
+    /// Readouts store fragments from the trigger's acceptance until they are cleared.
     keeps_fragments: bool,
     push: Option<Push>,
     steps: Steps,
@@ -161,7 +161,7 @@ impl Building {
         self.numbering.end(from, to)
     }
 
-    /// Whether a readout is on another host than a collector.
+    /// True if a readout is on another host than a collector.
     fn is_remote(&self, collector: u16, readout: u16) -> bool {
         let readouts = self.machines.readouts.len();
         !self.shares_hosts || usize::from(collector) % readouts != usize::from(readout)

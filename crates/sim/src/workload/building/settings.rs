@@ -1,4 +1,4 @@
-//! What the scenario's settings are to the roles.
+//! Settings of the scenario as the roles need them.
 
 use fanin_scenario::{Arrivals, Scenario};
 use fanin_units::Bytes;
@@ -10,8 +10,7 @@ pub(super) fn small(key: &'static str, number: u64) -> Result<u16, Error> {
     u16::try_from(number).map_err(|_| Error::unsupported(key, format!("a number of {number}")))
 }
 
-/// Whether a readout could run out of memory in this run. Where all that the trigger can accept in it fits, nothing is
-/// kept, which is quicker and the same.
+/// True if a readout could run out of memory in this run. Otherwise fragments need not be stored, with the same results.
 pub(super) fn memory_matters(scenario: &Scenario, mean: Bytes) -> bool {
     /// How much larger than its mean a fragment is taken to be.
     const LARGEST: f64 = 16.0;

@@ -4,7 +4,7 @@ use fanin_report::{EventRow, Span, Summary, times};
 use fanin_scenario::Scenario;
 use serde_json::json;
 
-/// What each step of each event took, from its requests to its last fragment.
+/// The time of each step of each event, from its requests to its last fragment.
 #[derive(Debug)]
 pub(super) struct Steps {
     names: Vec<String>,
