@@ -13,8 +13,8 @@ use crate::columns::Table;
 #[cfg(feature = "parquet")]
 use crate::tables::{self, TableReadError, TableWriteError};
 #[cfg(feature = "parquet")]
-use crate::{EventRow, FlowRow, IoRow, QueueRow, WindowRow};
-use crate::{NotFinite, Records, RunResult, SCHEMA, Summary};
+use crate::{EventRow, FlowRow, IoRow, QueueRow, Records, WindowRow};
+use crate::{NotFinite, RunResult, SCHEMA, Summary};
 
 /// The summary's file. It is written last: a directory that holds it holds the rest too.
 pub const SUMMARY_FILE: &str = "summary.json";
