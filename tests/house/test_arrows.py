@@ -21,7 +21,7 @@ ALLOWED: dict[str, set[str]] = {
     "network": {"units", "dataflow", "scenario"},
     "node": {"message", "units", "dataflow", "events", "report", "scenario"},
     "openflow": {"units", "scenario", "switch"},
-    "plan": {"units", "events", "network", "queueing", "scenario"},
+    "plan": {"units", "events", "queueing", "scenario", "network"},
     "python": {"units", "scenario", "plan"},
     "sim": {"units", "dataflow", "events", "queueing", "report", "scenario", "tcp", "network"},
     "testbed": {"units", "dataflow", "events", "report", "scenario", "switch", "network", "node"},

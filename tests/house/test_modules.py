@@ -25,9 +25,6 @@ KNOWN: dict[str, set[str]] = {
     "message": {
         "crate::endpoint {., completion, connections, timers}",
     },
-    "network": {
-        "crate::topology {., hybrid, leaf_spine, racks, star}",
-    },
     "sim": {
         "crate::fabric {., output, pause/, rings}",
     },
