@@ -13,7 +13,6 @@ LONG = {
     "crates/dataflow/src/collector/mod.rs": 714,
     "crates/dataflow/src/supervisor/mod.rs": 608,
     "crates/queueing/src/rings.rs": 774,
-    "crates/scenario/src/check.rs": 689,
     "crates/sim/src/sird/mod.rs": 673,
     "crates/sim/src/workload/building.rs": 673,
     "crates/sim/src/world.rs": 761,
