@@ -75,7 +75,8 @@ impl Dedicated {
     /// A frame arrives. `draw` gives 32 uniform random bits and is called only where RED needs them.
     ///
     /// The limit is met while the occupancy, with this frame, does not exceed it. Markers see the queue without the frame.
-    #[inline]
+    // Calls cost a hop of the simulator 3 % of its instructions.
+    #[inline(always)]
     pub fn arrive(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> Verdict {
         let charge = self.charge(frame.bytes);
         let decision = self.decide(now, frame, draw);
@@ -110,7 +111,7 @@ impl Dedicated {
     }
 
     /// Marks, drops early or passes an arriving frame.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn decide(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> Decision {
         match &mut self.aqm {
             None => Decision::Pass,
@@ -125,7 +126,7 @@ impl Dedicated {
     }
 
     /// Takes in a frame that meets all limits.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn admit(&mut self, charge: u64, bytes: u32, marked: bool) {
         debug_assert!(self.refusal(charge).is_none(), "a frame is admitted above the limit");
         self.occupancy.add(charge);
@@ -158,6 +159,14 @@ impl Dedicated {
             count.bytes += passed.bytes;
         }
         self.emptied_at = at;
+    }
+
+    /// Whether the verdict on a frame that takes `charge` bytes, a mark or a high-water mark could change if departures were
+    /// settled first.
+    #[inline(always)]
+    pub(crate) fn depends_on_departures(&self, charge: u64) -> bool {
+        let Occupancy { bytes, frames, bytes_max, frames_max } = self.occupancy;
+        self.aqm.is_some() || bytes + charge > bytes_max.min(self.limit) || frames >= frames_max
     }
 
     /// Free bytes.

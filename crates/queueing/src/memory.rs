@@ -143,6 +143,13 @@ impl Memory {
         self.shared.as_ref().is_some_and(|shared| shared.depends_on_others(input, output, queued, charge))
     }
 
+    /// As [`Self::depends_on_others`], of the departures of its own output.
+    #[inline]
+    pub(crate) fn depends_on_departures(&self, input: usize, output: usize, charge: u64) -> bool {
+        self.outputs[output].depends_on_departures(charge)
+            || self.shared.as_ref().is_some_and(|shared| shared.refuses_in_voq(input, output, charge))
+    }
+
     /// Takes a departed frame off the accounts that outputs share; [`Self::depart_many`] follows.
     #[inline]
     pub(crate) fn depart_shared(&mut self, input: usize, output: usize, charge: u64) {

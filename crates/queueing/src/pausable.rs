@@ -2,7 +2,7 @@
 //!
 //! PAUSE (IEEE 802.3 annex 31B) stops both classes, priority flow control (IEEE 802.1Qbb) only bulk data.
 
-use crate::ring::Ring;
+use crate::fifo::Fifo;
 
 /// A class of frames; the later one goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,7 +16,7 @@ pub enum Class {
 /// The frames of one class, by their handles.
 #[derive(Debug, Clone)]
 struct ClassQueue<H> {
-    frames: Ring<H>,
+    frames: Fifo<H>,
     is_paused: bool,
 }
 
@@ -29,7 +29,7 @@ pub struct PausableQueue<H> {
 
 impl<H: Copy + Default> Default for PausableQueue<H> {
     fn default() -> Self {
-        let class = || ClassQueue { frames: Ring::new(), is_paused: false };
+        let class = || ClassQueue { frames: Fifo::new(), is_paused: false };
         Self { classes: [class(), class()] }
     }
 }

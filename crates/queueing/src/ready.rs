@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::ring::Ring;
+use crate::fifo::Fifo;
 
 /// No ring.
 const NIL: u32 = u32::MAX;
@@ -14,7 +14,7 @@ pub(crate) const KEY_MAX: u32 = 64 * 64 * 64 - 1;
 #[derive(Debug, Clone)]
 pub(crate) enum Ready {
     /// In turn: their numbers one behind the other, sixteen in a cache line.
-    InTurn(Ring<u32>),
+    InTurn(Fifo<u32>),
     /// By key.
     ByKey(Keyed),
 }

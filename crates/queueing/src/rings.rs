@@ -6,14 +6,16 @@ use fanin_units::{Bytes, Duration, Instant, Rate};
 
 use crate::aqm::{Aqm, Decision};
 use crate::bucket::{BucketError, TokenBucket};
+use crate::fifo::Fifo;
 use crate::frame::{Count, Counters, Ecn, Frame, Limit, Occupancy, Verdict};
 use crate::ready::{KEY_MAX, Keyed, Ready};
-use crate::ring::Ring;
 use crate::wheel::Wheel;
 
+mod change;
 mod packed;
 mod pass;
 mod settings;
+mod state;
 
 use packed::Packed;
 pub use settings::{Discipline, RING_FRAMES_MAX, RINGS_MAX, RingError, RingSettings};
@@ -75,7 +77,7 @@ enum State {
 #[repr(C, align(128))]
 struct RingState<H> {
     /// All frames but the first.
-    others: Ring<Slot<H>>,
+    others: Fifo<Slot<H>>,
     bytes: u64,
     /// The lesser of limit and high-water mark: up to here an arrival touches neither.
     bytes_easy: u64,
@@ -145,7 +147,7 @@ impl<H: Copy + Default> Rings<H> {
             None => None,
         };
         let mut ready = match discipline {
-            Discipline::RoundRobin => Ready::InTurn(Ring::new()),
+            Discipline::RoundRobin => Ready::InTurn(Fifo::new()),
             Discipline::LongestFirst | Discipline::StrictPriority => Ready::ByKey(Keyed::new()),
         };
         if discipline == Discipline::StrictPriority {
@@ -199,7 +201,7 @@ impl<H: Copy + Default> Rings<H> {
             Some((rate, burst)) => TokenBucket::new(rate, burst)?,
             None => TokenBucket::new(TokenBucket::RATE_MAX, Bytes::ZERO)?,
         };
-        let mut others = Ring::new();
+        let mut others = Fifo::new();
         others.reserve(frames_reserved.saturating_sub(1));
         self.rings.push(RingState {
             others,
@@ -495,120 +497,6 @@ impl<H: Copy + Default> Rings<H> {
         Some((frame.frame(), handle))
     }
 
-    /// Keeps a ring from sending. Others are not touched.
-    pub fn pause(&mut self, ring: usize) {
-        if !self.is_paused(ring) {
-            self.rings[ring].bars |= PAUSED;
-            self.deactivate(ring);
-        }
-    }
-
-    /// Lets a ring send again.
-    pub fn resume(&mut self, now: Instant, ring: usize) {
-        if self.is_paused(ring) {
-            let state = &mut self.rings[ring];
-            state.bars &= !PAUSED;
-            if state.holds {
-                self.awaken(now, ring);
-            }
-        }
-    }
-
-    /// Whether a ring is kept from sending.
-    pub fn is_paused(&self, ring: usize) -> bool {
-        self.rings[ring].bars & PAUSED != 0
-    }
-
-    /// Changes a ring's capacity. Frames that are queued stay, even above the new one.
-    pub fn set_capacity(&mut self, ring: usize, frames_max: u32, bytes_max: Bytes) -> Result<(), RingError> {
-        if frames_max == 0 || frames_max > RING_FRAMES_MAX {
-            return Err(RingError::Frames { got: frames_max, reserved: 0, max: RING_FRAMES_MAX });
-        }
-        let (state, rare) = (&mut self.rings[ring], &mut self.rare[ring]);
-        (rare.frames_limit, state.bytes_limit) = (frames_max, bytes_max.get());
-        state.set_easy(rare);
-        if self.discipline == Discipline::LongestFirst {
-            self.ready.reserve_keys(frames_max);
-        }
-        Ok(())
-    }
-
-    /// Changes a ring's token bucket; what it has sent already still counts.
-    pub fn set_shaping(
-        &mut self,
-        now: Instant,
-        ring: usize,
-        shaping: Option<(Rate, Bytes)>,
-    ) -> Result<(), BucketError> {
-        let state = &mut self.rings[ring];
-        match shaping {
-            Some((rate, burst)) if state.shaped => state.bucket.set(now, rate, burst)?,
-            Some((rate, burst)) => state.bucket = TokenBucket::new(rate, burst)?,
-            None => {}
-        }
-        state.shaped = shaping.is_some();
-        if state.state != State::Idle {
-            self.deactivate(ring);
-            self.awaken(now, ring);
-        }
-        Ok(())
-    }
-
-    /// Changes the rate and burst of the port as a whole; what it has sent already still counts.
-    pub fn set_rate(&mut self, now: Instant, shaping: Option<(Rate, Bytes)>) -> Result<(), BucketError> {
-        match (shaping, &mut self.shaper) {
-            (Some((rate, burst)), Some(shaper)) => shaper.set(now, rate, burst)?,
-            (Some((rate, burst)), None) => self.shaper = Some(TokenBucket::new(rate, burst)?),
-            (None, shaper) => *shaper = None,
-        }
-        Ok(())
-    }
-
-    /// Changes a ring's place under [`Discipline::StrictPriority`].
-    pub fn set_priority(&mut self, now: Instant, ring: usize, priority: u8) {
-        self.rare[ring].priority = priority;
-        if self.rings[ring].state != State::Idle {
-            self.deactivate(ring);
-            self.awaken(now, ring);
-        }
-    }
-
-    /// Makes a new ring of an empty one, with counters that start at zero: indices are never given back, so that who adds
-    /// and removes rings for a living uses them again.
-    ///
-    /// # Panics
-    /// If the ring holds a frame.
-    pub fn renew_ring(
-        &mut self,
-        now: Instant,
-        ring: usize,
-        settings: &RingSettings,
-    ) -> Result<(), RingError> {
-        assert!(!self.rings[ring].holds, "ring {ring} is renewed while it holds frames");
-        let bucket = match settings.shaping {
-            Some((rate, burst)) => TokenBucket::new(rate, burst)?,
-            None => TokenBucket::new(TokenBucket::RATE_MAX, Bytes::ZERO)?,
-        };
-        self.set_capacity(ring, settings.frames_max, settings.bytes_max)?;
-        self.set_aqm(ring, settings.aqm.clone());
-        let state = &mut self.rings[ring];
-        (state.bucket, state.shaped) = (bucket, settings.shaping.is_some());
-        (state.enqueued, state.bars) = (Count::default(), state.bars & !PAUSED);
-        let rare = &mut self.rare[ring];
-        (rare.bytes_max, rare.frames_max) = (0, 0);
-        state.set_easy(rare);
-        rare.priority = settings.priority;
-        (rare.marked, rare.dropped, rare.emptied_at) = (Count::default(), Default::default(), now);
-        Ok(())
-    }
-
-    /// Changes a ring's marking; averages start afresh.
-    pub fn set_aqm(&mut self, ring: usize, aqm: Aqm) {
-        let state = &mut self.rings[ring];
-        state.bars = state.bars & PAUSED | if matches!(aqm, Aqm::None) { 0 } else { HAS_AQM };
-        self.rare[ring].aqm = aqm;
-    }
-
     /// The handles of the frames in a ring, in order.
     pub fn waiting(&self, ring: usize) -> impl Iterator<Item = H> {
         let state = &self.rings[ring];
@@ -698,68 +586,6 @@ impl<H: Copy + Default> Rings<H> {
             State::Ready => self.ready.remove(ring as u32),
             State::Parked => self.wheel.remove(ring as u32),
         }
-    }
-}
-
-impl<H: Copy + Default> RingState<H> {
-    /// How many frames it holds.
-    #[inline(always)]
-    fn len(&self) -> u32 {
-        self.others.len() + u32::from(self.holds)
-    }
-
-    #[inline(always)]
-    fn push(&mut self, slot: Slot<H>) {
-        if self.holds {
-            self.others.push(slot);
-        } else {
-            (self.first, self.holds) = (slot, true);
-        }
-    }
-
-    /// The first frame is gone. Returns the next one, which is the first now.
-    #[inline(always)]
-    fn pop(&mut self) -> Option<Packed> {
-        let next = self.others.pop();
-        match next {
-            Some(slot) => self.first = slot,
-            None => self.holds = false,
-        }
-        next.map(|slot| slot.frame)
-    }
-
-    /// An arrival would rise above a high-water mark or a limit. Returns whether it may; then the marks are set.
-    #[inline(never)]
-    fn rises_to(&mut self, bytes: u64, rare: &mut Rare) -> bool {
-        let frames = self.len() + 1;
-        let fits = frames <= rare.frames_limit && bytes <= self.bytes_limit;
-        if fits {
-            rare.frames_max = rare.frames_max.max(frames);
-            rare.bytes_max = rare.bytes_max.max(bytes);
-            self.set_easy(rare);
-        }
-        fits
-    }
-
-    fn set_easy(&mut self, rare: &Rare) {
-        self.frames_easy = rare.frames_max.min(rare.frames_limit);
-        self.bytes_easy = rare.bytes_max.min(self.bytes_limit);
-    }
-
-    /// Notes where the ring waits, and returns whether it lacks tokens now.
-    #[inline(always)]
-    fn wait_until(&mut self, now: Instant, opens_at: Instant) -> bool {
-        let waits = opens_at > now;
-        self.state = if waits { State::Parked } else { State::Ready };
-        waits
-    }
-
-    /// When there are tokens for the ring's first frame, which has so many bytes and is the first since `since`.
-    #[inline(always)]
-    fn opens_at(&mut self, since: Instant, bytes: u32) -> Instant {
-        let at = if self.shaped { self.bucket.ready_at(bytes) } else { Instant::START };
-        self.due = since.max(at);
-        at
     }
 }
 

@@ -128,6 +128,13 @@ impl SharedAccounts {
             || self.threshold.is_some_and(|threshold| threshold.refuses(queued, account.free()))
     }
 
+    /// Whether the virtual output queue of a frame has no room for it.
+    #[inline]
+    pub(crate) fn refuses_in_voq(&self, input: usize, output: usize, charge: u64) -> bool {
+        let Some(voqs) = &self.voqs else { return false };
+        self.pool_of(input, output).is_some_and(|pool| voqs.refuses(pool, output, charge))
+    }
+
     /// Charges a frame.
     #[inline]
     pub(crate) fn admit(&mut self, input: usize, output: usize, charge: u64) {

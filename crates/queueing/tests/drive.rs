@@ -267,11 +267,14 @@ proptest! {
             offered[output] += 1;
             let expected = naive.arrive(now, input, output, frame, random);
             prop_assert_eq!(lazy.arrive(now, input, output, frame, || random), expected, "step {}", step);
-            let queue = *lazy.occupancy(now, output);
-            prop_assert_eq!(queue.bytes, {
-                naive.settle(now);
-                naive.held(|live| live.output == output)
-            });
+            // Rarely, so that departures are settled late as well.
+            if step % 7 == 6 {
+                let queue = *lazy.occupancy(now, output);
+                prop_assert_eq!(queue.bytes, {
+                    naive.settle(now);
+                    naive.held(|live| live.output == output)
+                });
+            }
         }
         lazy.settle(now);
         let memory = lazy.memory();
@@ -367,8 +370,10 @@ proptest! {
             now = now + Duration::new(arrival.gap);
             let Arrival { input, output, frame, random, .. } = *arrival;
             prop_assert_eq!(fate(booked.arrive(now, input, output, frame, || random)), fates[step]);
-            booked.settle(now);
-            prop_assert_eq!(*booked.memory().output(output), queues[step]);
+            if step % 7 == 6 {
+                booked.settle(now);
+                prop_assert_eq!(*booked.memory().output(output), queues[step]);
+            }
             booked.memory().assert_conserved();
         }
         booked.settle(Instant::new(u64::MAX - 1));
@@ -399,8 +404,10 @@ proptest! {
             now = now + Duration::new(arrival.gap);
             let out = &mut outputs[arrival.output];
             prop_assert_eq!(fate(out.arrive(now, arrival.frame, || arrival.random)), fates[step]);
-            out.settle(now);
-            prop_assert_eq!(*out.buffer().occupancy(), queues[step]);
+            if step % 7 == 6 {
+                out.settle(now);
+                prop_assert_eq!(*out.buffer().occupancy(), queues[step]);
+            }
             out.buffer().assert_conserved();
         }
     }

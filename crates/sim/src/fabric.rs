@@ -250,7 +250,8 @@ impl Fabric {
     /// Takes the segment in the [free place](Self::free_place), for it to be sent now or later.
     #[inline]
     pub(crate) fn wrap(&mut self, place: u32, route: Step, end: u32) -> Parcel {
-        assert_eq!(self.free.pop(), Some(place), "a segment is written in the free place");
+        let free = self.free.pop();
+        debug_assert_eq!(free, Some(place), "a segment is written in the free place");
         let segment = &self.segments[place as usize];
         let is_capable = segment.flags.contains(Flags::ECT);
         Parcel::new(route.next, end, self.wire_bytes(segment), place, is_capable)
@@ -284,7 +285,8 @@ impl Fabric {
     #[inline]
     pub(crate) fn arrive(&mut self, schedule: &mut Schedule, now: u64, from: PortIndex) -> Hop {
         self.arrived += 1;
-        let parcel = self.ports[from as usize].link.arrive(schedule, now, from);
+        let port = &mut self.ports[from as usize];
+        let parcel = port.link.arrive(schedule, now, from);
         let Some(&paths::StoredStep { step, ring }) = self.paths.get(parcel.next()) else {
             return Hop::Delivered {
                 end: parcel.end(),
@@ -292,36 +294,20 @@ impl Fabric {
                 wire_bytes: parcel.wire_bytes(),
             };
         };
-        let ports = [from, step.port];
+        let input = port.input;
         if self.m21.is_some() {
-            self.write_window(now, ports, parcel);
+            self.write_window(now, input, step.port, parcel);
         }
-        self.forward(schedule, now, ports, ring, parcel.moved(step.next))
-    }
-
-    /// Queues a frame that came in over the link of one port at the next.
-    #[inline]
-    fn forward(
-        &mut self,
-        schedule: &mut Schedule,
-        now: u64,
-        [from, index]: [PortIndex; 2],
-        ring: u16,
-        parcel: Parcel,
-    ) -> Hop {
-        let input = usize::from(self.ports[from as usize].input);
-        let port = &mut self.ports[index as usize];
+        let (index, mut parcel) = (step.port, parcel.moved(step.next));
+        let Port { link, queue, switch, output, .. } = &mut self.ports[index as usize];
         let frame = Descriptor { bytes: parcel.wire_bytes() - self.unstored_bytes, ecn: parcel.ecn() };
-        let at = Instant::new(now);
-        let passage = match &mut port.queue {
-            OutputQueue::Dedicated(queue) => {
-                let chance = &mut self.chances[port.switch as usize];
-                queue.arrive(at, frame, || (chance.bits() >> 32) as u32)
-            }
+        let (at, switch) = (Instant::new(now), *switch as usize);
+        let draw = || (self.chances[switch].bits() >> 32) as u32;
+        let passage = match queue {
+            OutputQueue::Dedicated(queue) => queue.arrive(at, frame, draw),
             OutputQueue::Shared => {
-                let chance = &mut self.chances[port.switch as usize];
-                let memory = self.memories[port.switch as usize].as_mut().expect("its outputs share one");
-                memory.arrive(at, input, usize::from(port.output), frame, || (chance.bits() >> 32) as u32)
+                let memory = self.memories[switch].as_mut().expect("its outputs share one");
+                memory.arrive(at, usize::from(input), usize::from(*output), frame, draw)
             }
             OutputQueue::Rings(_) => return self.arrive_at_rings(schedule, now, index, ring, parcel),
             OutputQueue::Pausable(_) => {
@@ -332,9 +318,11 @@ impl Fabric {
         let Passage::Queued { end, marked, .. } = passage else {
             return Hop::Dropped { segment: parcel.segment() };
         };
-        let parcel = if marked { self.mark(parcel) } else { parcel };
-        let port = &mut self.ports[index as usize];
-        port.link.send(schedule, end.get(), index, parcel);
+        if marked {
+            self.segments[parcel.segment()].flags.insert(Flags::CE);
+            parcel = parcel.marked();
+        }
+        link.send(schedule, end.get(), index, parcel);
         Hop::Forwarded
     }
 
@@ -382,11 +370,10 @@ impl Fabric {
 
     /// Lets a switch read and write M21TCP's option.
     #[inline(never)]
-    fn write_window(&mut self, now: u64, [from, index]: [PortIndex; 2], parcel: Parcel) {
+    fn write_window(&mut self, now: u64, input: u16, index: PortIndex, parcel: Parcel) {
         let Some(m21) = &mut self.m21 else { return };
-        let port = &self.ports[index as usize];
-        let ports = [self.ports[from as usize].input, port.output];
-        m21.handle_frame(now, port.switch, ports, parcel.end(), &mut self.segments[parcel.segment()]);
+        let Port { switch, output, .. } = self.ports[index as usize];
+        m21.handle_frame(now, switch, [input, output], parcel.end(), &mut self.segments[parcel.segment()]);
     }
 
     /// The buffers of all switch outputs, those with rings aside.
@@ -471,6 +458,6 @@ impl Fabric {
 
     /// Frames put on links so far.
     pub(crate) fn hops(&self) -> u64 {
-        self.arrived + self.ports.iter().map(|port| port.link.len() as u64).sum::<u64>()
+        self.arrived + self.ports.iter().map(|port| u64::from(port.link.len())).sum::<u64>()
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! A frame's departure is known when it arrives: the link is free again after `max(now, free) + wire time`. So nothing has
 //! to happen at departures. Each output keeps a list of its booked departures; memory is given back when the output is next
-//! settled. An arrival settles its own output. Other outputs are settled only where their departures could change the verdict
-//! or a high-water mark. A departure at the instant of an arrival comes first.
+//! settled. An arrival settles outputs only where their departures could change the verdict, a mark or a high-water mark: what
+//! is not settled yet only makes the occupancy larger. A departure at the instant of an arrival comes first.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -12,11 +12,11 @@ use fanin_units::Instant;
 
 use crate::aqm::Aqm;
 use crate::dedicated::Dedicated;
+use crate::fifo::Fifo;
 use crate::frame::{Count, Frame, Limit, Occupancy, Verdict};
 use crate::layout::{Layout, LayoutError};
 use crate::link::{InService, Link, Passage};
 use crate::memory::Memory;
-use crate::ring::Ring;
 
 /// The most frames that one output holds at a time, whatever its memory allows.
 pub const FIFO_FRAMES_MAX: u32 = 1 << 24;
@@ -44,18 +44,17 @@ struct Departures {
     free_at: Instant,
     link: Link,
     in_service: InService,
-    ring: Ring<Departure>,
+    ring: Fifo<Departure>,
 }
 
 impl Departures {
     fn new(link: Link, in_service: InService) -> Self {
-        Self { front: NEVER, free_at: Instant::START, link, in_service, ring: Ring::new() }
+        Self { front: NEVER, free_at: Instant::START, link, in_service, ring: Fifo::new() }
     }
 
     /// Books a frame behind all others; returns when it begins and ends to leave.
-    #[inline]
+    #[inline(always)]
     fn book(&mut self, now: Instant, bytes: u32, input: u32) -> (Instant, Instant) {
-        debug_assert!(self.front > now.get(), "an output is settled before a departure is booked");
         let start = now.max(self.free_at);
         let end = start + self.link.time_to_send(bytes);
         self.free_at = end;
@@ -101,7 +100,9 @@ impl BookedDedicated {
     /// A frame arrives; `draw` is as for [`Dedicated::arrive`].
     #[inline]
     pub fn arrive(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> Passage {
-        self.settle(now);
+        if self.buffer.depends_on_departures(self.buffer.charge(frame.bytes)) {
+            self.settle(now);
+        }
         if self.departures.ring.len() >= FIFO_FRAMES_MAX {
             self.buffer.drop_frame(Limit::Ring, frame.bytes);
             return Passage::Dropped(Limit::Ring);
@@ -118,9 +119,19 @@ impl BookedDedicated {
     /// Gives back the memory of every frame that has departed by `now`.
     #[inline]
     pub fn settle(&mut self, now: Instant) {
-        while let Some(Departure { at, bytes, .. }) = self.departures.pop_due(now) {
-            self.buffer.depart(at, bytes);
+        if self.departures.front <= now.get() {
+            self.settle_due(now);
         }
+    }
+
+    fn settle_due(&mut self, now: Instant) {
+        let (mut charges, mut departed, mut last) = (0, Count::default(), Instant::START);
+        while let Some(Departure { at, bytes, .. }) = self.departures.pop_due(now) {
+            charges += self.buffer.charge(bytes);
+            departed.add(bytes);
+            last = at;
+        }
+        self.buffer.depart_many(last, charges, departed);
         debug_assert_eq!(self.buffer.occupancy().frames, u64::from(self.departures.ring.len()));
     }
 
@@ -187,8 +198,11 @@ impl BookedMemory {
         frame: Frame,
         draw: impl FnOnce() -> u32,
     ) -> Passage {
-        self.settle_output(now, output);
-        if self.is_coupled && self.memory.depends_on_others(input, output, self.memory.charge(frame.bytes)) {
+        let charge = self.memory.charge(frame.bytes);
+        if self.memory.depends_on_departures(input, output, charge) {
+            self.settle_output(now, output);
+        }
+        if self.is_coupled && self.memory.depends_on_others(input, output, charge) {
             self.settle(now);
         }
         if self.departures[output].ring.len() >= FIFO_FRAMES_MAX {

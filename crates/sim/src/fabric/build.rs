@@ -88,7 +88,7 @@ impl Fabric {
             chances,
             segments: Vec::new(),
             free: Vec::new(),
-            paths: super::paths::Paths::new(),
+            paths: super::paths::Paths::new(2 * network.links.len()),
             arrived: 0,
             link_bytes: network.framing.link_bytes,
             ip_bytes_min: network.framing.ip_bytes_min,

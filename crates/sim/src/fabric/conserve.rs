@@ -38,7 +38,7 @@ impl Fabric {
         let mut in_flight = elsewhere + self.waiting().count();
         for (index, port) in self.ports.iter_mut().enumerate() {
             port.link.assert_conserved(index);
-            in_flight += port.link.len();
+            in_flight += port.link.len() as usize;
             match &mut port.queue {
                 OutputQueue::Dedicated(queue) => {
                     queue.settle(at);

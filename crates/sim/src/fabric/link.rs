@@ -1,7 +1,6 @@
 //! One direction of a link: its rate, its delay, and the frames on their way over it.
 
-use std::collections::VecDeque;
-
+use fanin_queueing::Fifo;
 use fanin_units::{Bytes, Rate};
 
 use super::Parcel;
@@ -12,7 +11,7 @@ use fanin_network::PortIndex;
 const PS_BITS: u64 = 8_000_000_000_000;
 
 /// A frame whose departure is known.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Frame {
     /// When its last bit arrives at the far end, in picoseconds.
     pub(crate) arrival: u64,
@@ -24,7 +23,7 @@ pub(crate) struct Frame {
 /// Of all frames on it only the first one's arrival is pending in the schedule.
 pub(crate) struct Link {
     /// The frames that were sent, or whose departure is booked, in order.
-    frames: VecDeque<Frame>,
+    frames: Fifo<Frame>,
     /// When the last of them will have left.
     free_at: u64,
     /// Propagation, and the latency of the switch at the far end.
@@ -43,7 +42,7 @@ impl Link {
     pub(super) fn new(rate: Rate, delay: u64) -> Self {
         let is_whole = PS_BITS.is_multiple_of(rate.get());
         Self {
-            frames: VecDeque::new(),
+            frames: Fifo::new(),
             free_at: 0,
             delay,
             ps_per_byte: if is_whole { u32::try_from(PS_BITS / rate.get()).unwrap_or(0) } else { 0 },
@@ -74,7 +73,7 @@ impl Link {
     }
 
     /// Takes a frame whose last bit leaves at `departure`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn send(&mut self, schedule: &mut Schedule, departure: u64, index: PortIndex, parcel: Parcel) {
         debug_assert!(
             departure >= self.free_at + self.time_to_send(parcel.wire_bytes()),
@@ -86,7 +85,7 @@ impl Link {
         if self.frames.is_empty() {
             schedule.insert_arrival(arrival, index);
         }
-        self.frames.push_back(Frame { arrival, parcel });
+        self.frames.push(Frame { arrival, parcel });
     }
 
     /// Takes a frame that begins to leave when the link is free; returns when it has left.
@@ -115,7 +114,7 @@ impl Link {
     /// If no frame is on the link.
     #[inline]
     pub(super) fn arrive(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) -> Parcel {
-        let Frame { arrival, parcel } = self.frames.pop_front().expect("an arrival is of a frame");
+        let Frame { arrival, parcel } = self.frames.pop().expect("an arrival is of a frame");
         debug_assert_eq!(arrival, now, "a frame arrives when it is due");
         if let Some(next) = self.frames.front() {
             debug_assert!(next.arrival >= now, "a frame overtook another");
@@ -132,12 +131,12 @@ impl Link {
 
     /// How many frames were sent or are booked, and have not arrived.
     #[inline]
-    pub(super) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> u32 {
         self.frames.len()
     }
 
     /// Those frames, in order.
-    pub(super) fn frames(&self) -> impl Iterator<Item = &Frame> {
+    pub(super) fn frames(&self) -> impl Iterator<Item = Frame> {
         self.frames.iter()
     }
 

@@ -24,11 +24,14 @@ pub(super) struct Paths {
     steps: Vec<StoredStep>,
     /// The number of each.
     known: HashMap<StoredStep, u32>,
+    /// By port, the step that was stored or found last: most paths are like the one before.
+    last: Vec<(StoredStep, u32)>,
 }
 
 impl Paths {
-    pub(super) fn new() -> Self {
-        Self { steps: Vec::new(), known: HashMap::new() }
+    pub(super) fn new(ports: usize) -> Self {
+        let none = StoredStep { step: Step { port: NIL, next: NIL }, ring: 0 };
+        Self { steps: Vec::new(), known: HashMap::new(), last: vec![(none, NIL); ports] }
     }
 
     /// Stores a path, with the ring that its frames wait in at each port; returns its first step.
@@ -36,10 +39,15 @@ impl Paths {
         let mut next = NIL;
         for &(port, ring) in path.iter().skip(1).rev() {
             let stored = StoredStep { step: Step { port, next }, ring };
-            next = *self.known.entry(stored).or_insert_with(|| {
-                self.steps.push(stored);
-                (self.steps.len() - 1) as u32
-            });
+            let last = &mut self.last[port as usize];
+            if last.0 != stored {
+                let number = *self.known.entry(stored).or_insert_with(|| {
+                    self.steps.push(stored);
+                    (self.steps.len() - 1) as u32
+                });
+                *last = (stored, number);
+            }
+            next = last.1;
         }
         Step { port: path.first().map_or(NIL, |first| first.0), next }
     }

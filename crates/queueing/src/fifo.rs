@@ -1,45 +1,55 @@
-//! A growing ring of plain values.
+//! First in, first out: a growing ring of plain values.
 
 use alloc::boxed::Box;
 use alloc::vec;
 
 /// First-in first-out; its slots double when they run out and are never given back.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Ring<T> {
+pub struct Fifo<T> {
     /// A power of two of them, or none yet.
     slots: Box<[T]>,
     head: u32,
     len: u32,
 }
 
-impl<T: Copy + Default> Ring<T> {
+impl<T: Copy + Default> Fifo<T> {
     /// The most a ring can be asked to hold.
-    pub(crate) const LEN_MAX: u32 = 1 << 26;
+    pub const LEN_MAX: u32 = 1 << 26;
 
-    pub(crate) fn new() -> Self {
+    /// An empty one, which has no memory yet.
+    pub fn new() -> Self {
         Self { slots: Box::default(), head: 0, len: 0 }
     }
 
+    /// How many values it holds.
     #[inline]
-    pub(crate) const fn len(&self) -> u32 {
+    pub const fn len(&self) -> u32 {
         self.len
     }
 
+    /// Whether it holds none.
     #[inline]
-    pub(crate) const fn is_empty(&self) -> bool {
+    pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Makes room for `len` values at once, so that pushing them allocates nothing.
-    pub(crate) fn reserve(&mut self, len: u32) {
-        assert!(len <= Self::LEN_MAX, "a ring of {len} values; the most is {}", Self::LEN_MAX);
+    ///
+    /// # Panics
+    /// If that is more than [`Self::LEN_MAX`].
+    pub fn reserve(&mut self, len: u32) {
+        assert!(len <= Self::LEN_MAX, "a queue of {len} values; the most is {}", Self::LEN_MAX);
         if len as usize > self.slots.len() {
             self.grow(len.next_power_of_two());
         }
     }
 
-    #[inline(always)]
-    pub(crate) fn push(&mut self, value: T) {
+    /// Adds a value behind all others.
+    ///
+    /// # Panics
+    /// If it would hold more than [`Self::LEN_MAX`].
+    #[inline]
+    pub fn push(&mut self, value: T) {
         if self.len as usize == self.slots.len() {
             self.grow((self.len * 2).max(4));
         }
@@ -49,17 +59,19 @@ impl<T: Copy + Default> Ring<T> {
     }
 
     /// All values, in order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = T> {
+    pub fn iter(&self) -> impl Iterator<Item = T> {
         (0..self.len).map(|offset| self.slots[self.index(offset)])
     }
 
+    /// The first value.
     #[inline]
-    pub(crate) fn front(&self) -> Option<&T> {
+    pub fn front(&self) -> Option<&T> {
         if self.len == 0 { None } else { self.slots.get(self.head as usize) }
     }
 
-    #[inline(always)]
-    pub(crate) fn pop(&mut self) -> Option<T> {
+    /// Takes the first value out.
+    #[inline]
+    pub fn pop(&mut self) -> Option<T> {
         if self.len == 0 {
             return None;
         }
@@ -110,7 +122,7 @@ impl<T: Copy + Default> Ring<T> {
 
     #[cold]
     fn grow(&mut self, capacity: u32) {
-        assert!(capacity <= Self::LEN_MAX, "a ring outgrows its limit of {} values", Self::LEN_MAX);
+        assert!(capacity <= Self::LEN_MAX, "a queue outgrows its limit of {} values", Self::LEN_MAX);
         let mut slots = vec![T::default(); capacity as usize];
         for (offset, slot) in slots.iter_mut().enumerate().take(self.len as usize) {
             *slot = self.slots[self.index(offset as u32)];

@@ -1,0 +1,68 @@
+//! The frames of one ring, and when its first one may go.
+
+use fanin_units::Instant;
+
+use super::packed::Packed;
+use super::{Rare, RingState, Slot, State};
+
+impl<H: Copy + Default> RingState<H> {
+    /// How many frames it holds.
+    #[inline(always)]
+    pub(super) fn len(&self) -> u32 {
+        self.others.len() + u32::from(self.holds)
+    }
+
+    #[inline(always)]
+    pub(super) fn push(&mut self, slot: Slot<H>) {
+        if self.holds {
+            self.others.push(slot);
+        } else {
+            (self.first, self.holds) = (slot, true);
+        }
+    }
+
+    /// The first frame is gone. Returns the next one, which is the first now.
+    #[inline(always)]
+    pub(super) fn pop(&mut self) -> Option<Packed> {
+        let next = self.others.pop();
+        match next {
+            Some(slot) => self.first = slot,
+            None => self.holds = false,
+        }
+        next.map(|slot| slot.frame)
+    }
+
+    /// An arrival would rise above a high-water mark or a limit. Returns whether it may; then the marks are set.
+    #[inline(never)]
+    pub(super) fn rises_to(&mut self, bytes: u64, rare: &mut Rare) -> bool {
+        let frames = self.len() + 1;
+        let fits = frames <= rare.frames_limit && bytes <= self.bytes_limit;
+        if fits {
+            rare.frames_max = rare.frames_max.max(frames);
+            rare.bytes_max = rare.bytes_max.max(bytes);
+            self.set_easy(rare);
+        }
+        fits
+    }
+
+    pub(super) fn set_easy(&mut self, rare: &Rare) {
+        self.frames_easy = rare.frames_max.min(rare.frames_limit);
+        self.bytes_easy = rare.bytes_max.min(self.bytes_limit);
+    }
+
+    /// Notes where the ring waits, and returns whether it lacks tokens now.
+    #[inline(always)]
+    pub(super) fn wait_until(&mut self, now: Instant, opens_at: Instant) -> bool {
+        let waits = opens_at > now;
+        self.state = if waits { State::Parked } else { State::Ready };
+        waits
+    }
+
+    /// When there are tokens for the ring's first frame, which has so many bytes and is the first since `since`.
+    #[inline(always)]
+    pub(super) fn opens_at(&mut self, since: Instant, bytes: u32) -> Instant {
+        let at = if self.shaped { self.bucket.ready_at(bytes) } else { Instant::START };
+        self.due = since.max(at);
+        at
+    }
+}
