@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use fanin_units::{Duration, Instant};
 
-/// The most flows that one switch can be told to follow.
+/// The most flows that one switch can follow.
 pub const FLOWS_MAX: u32 = 1 << 24;
 
 /// What a frame says about its flow: one direction of a connection.

@@ -1,4 +1,4 @@
-//! What a port needs to know about a frame, and what it answers.
+//! A frame's descriptor, the verdict on it, and counters.
 
 /// The two ECN bits of an IP header (RFC 3168 §5), as far as a queue cares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,7 +35,7 @@ impl Frame {
     }
 }
 
-/// What refused a frame. Limits are tried in this order; the first that refuses is named.
+/// The limit that refused a frame. Limits are tried in this order; the first that refuses is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Limit {
@@ -76,7 +76,7 @@ impl Limit {
     }
 }
 
-/// What becomes of a frame that was handed in.
+/// The verdict on an arriving frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// It is in the queue.
@@ -156,7 +156,7 @@ impl Counters {
     }
 }
 
-/// What a queue holds, and the most it ever held.
+/// The occupancy of a queue, and its high-water marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Occupancy {
     /// Bytes of memory in use, bookkeeping and cell rounding included.
@@ -191,7 +191,7 @@ impl Occupancy {
     }
 }
 
-/// What a pool or an input holds, and the most it ever held, in bytes of memory.
+/// The occupancy of a pool or an input, and its high-water mark, in bytes of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Level {
     /// Bytes in use, bookkeeping and cell rounding included.

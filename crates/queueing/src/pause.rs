@@ -2,12 +2,12 @@
 
 use fanin_units::{Bytes, Duration, Rate};
 
-/// What to tell the sender at the other end of an input.
+/// A signal to the sender at the other end of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PauseSignal {
     /// Stop sending (XOFF).
     Pause,
-    /// Go on (XON).
+    /// Send again (XON).
     Resume,
 }
 
@@ -25,7 +25,7 @@ pub fn pause_headroom(rate: Rate, delay: Duration, reaction: Duration, frame_max
     rate.bytes_in(signal).saturating_add(frame_max * 2).saturating_add(Bytes::new(1))
 }
 
-/// The thresholds of one input and what was last signalled.
+/// The thresholds of one input, and the last signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PauseThresholds {
     xoff: u64,
@@ -44,7 +44,7 @@ pub struct PauseError {
 }
 
 impl PauseThresholds {
-    /// Pauses once at least `xoff` is held, and resumes once at most `xon` is.
+    /// Pauses at an occupancy of `xoff` or more, and resumes at `xon` or less.
     ///
     /// What arrives after the signal until it takes effect (a round trip of the link, a frame being sent at either end, the
     /// reaction time) must fit above `xoff`: that headroom is the caller's to plan.
@@ -55,7 +55,7 @@ impl PauseThresholds {
         Ok(Self { xoff: xoff.get(), xon: xon.get(), paused: false })
     }
 
-    /// The input holds so many bytes now. Answers only where a signal is due.
+    /// The occupancy is `bytes` now. Returns the signal that is due, if one is.
     #[inline]
     pub const fn handle_level(&mut self, bytes: u64) -> Option<PauseSignal> {
         if !self.paused && bytes >= self.xoff {

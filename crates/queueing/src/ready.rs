@@ -51,7 +51,7 @@ impl Ready {
         }
     }
 
-    /// Takes a ring out; in turn this looks at all of them, because only changes of settings ask for it.
+    /// Takes a ring out. In turn this searches all of them, which only changes of settings need.
     pub(crate) fn remove(&mut self, ring: u32) {
         match self {
             Self::InTurn(turn) => turn.remove(|&other| other == ring),

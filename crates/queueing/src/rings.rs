@@ -182,7 +182,8 @@ impl<H: Copy + Default> Rings<H> {
         self
     }
 
-    /// The link is held up until then, by a PAUSE say: nothing counts as sent before, and the time is not made good.
+    /// The link may not send until then, for instance because of a PAUSE: no frame counts as sent before, and the time is not
+    /// made good.
     pub const fn set_held_until(&mut self, until: Instant) {
         self.held_until = until;
     }
@@ -250,7 +251,7 @@ impl<H: Copy + Default> Rings<H> {
         draw: impl FnOnce() -> u32,
     ) -> Verdict {
         self.arrive_or_pass::<false>(now, ring, frame, handle, draw)
-            .expect("only who asks is told that a frame may pass")
+            .expect("a frame passes only where the caller asks for it")
     }
 
     /// As [`Self::arrive`]; with `PASSES`, `None` and nothing done where the frame may pass the ring.
@@ -317,7 +318,7 @@ impl<H: Copy + Default> Rings<H> {
         self.rings[ring].others.tail_address().cast()
     }
 
-    /// As [`Self::arrive`] for many frames; `refused` is told of each that was not taken.
+    /// As [`Self::arrive`] for many frames; calls `refused` for each that was dropped.
     pub fn arrive_many(
         &mut self,
         now: Instant,
@@ -353,14 +354,14 @@ impl<H: Copy + Default> Rings<H> {
         }
     }
 
-    /// A time before which no frame that is here may go, as far as tokens say: for a caller who is about to be told so.
+    /// A time before which no queued frame has its tokens.
     #[inline]
     pub fn none_before(&self) -> Instant {
         if self.ready.is_empty() { self.wheel.earliest().unwrap_or(Instant::START) } else { Instant::START }
     }
 
     /// Up to `frames_max` frames that may go at `now`, each handed to `send`, and why it were not more.
-    /// `fetch` is told addresses that will soon be read, to ask for them ahead of time.
+    /// `fetch` is called with addresses that will soon be read, for a prefetch.
     #[inline(always)]
     pub fn serve(
         &mut self,
@@ -539,7 +540,7 @@ impl<H: Copy + Default> Rings<H> {
         }
     }
 
-    /// Starts a ring's high-water marks afresh from what is held now.
+    /// Starts a ring's high-water marks afresh from its present occupancy.
     pub fn reset_marks(&mut self, ring: usize) {
         let (state, rare) = (&mut self.rings[ring], &mut self.rare[ring]);
         (rare.bytes_max, rare.frames_max) = (state.bytes, state.len());

@@ -12,7 +12,7 @@ const SLOTS: u64 = 64 * 64;
 const SLOT_BITS: u32 = 16;
 /// The end of a list.
 const NIL: u32 = u32::MAX;
-/// Nobody waits.
+/// No ring waits.
 const NEVER: u64 = u64::MAX;
 
 /// A timing wheel with one timer a ring. It knows the earliest time exactly, not to a slot.

@@ -1,4 +1,4 @@
-//! Past a ring that holds nothing: what a frame costs that finds nobody before it.
+//! Cut-through for an empty ring: a frame that finds no other before it is counted, and never stored.
 
 use fanin_units::Instant;
 
@@ -6,10 +6,10 @@ use super::{RingState, Rings};
 use crate::frame::{Count, Frame, Verdict};
 
 impl<H: Copy + Default> Rings<H> {
-    /// Whether nobody waits for their turn at `now`, and nothing holds the port as a whole back: a frame that may [`Self::pass`] its
-    /// ring then goes before nobody. Rings that lack tokens or are paused do not count. Where the port has a rate of its own, never.
+    /// Whether no ring waits for its turn at `now` and the port as a whole may send, so that a frame that may [`Self::pass`] its
+    /// ring overtakes no other. Rings that lack tokens or are paused do not count. Never for a port with a rate of its own.
     ///
-    /// What is said holds until a frame arrives, if [`Self::serve`] was asked at `now`.
+    /// The answer holds until a frame arrives, if [`Self::serve`] was called at `now`.
     #[inline]
     pub fn is_clear(&self, now: Instant) -> bool {
         self.ready.is_empty()
@@ -18,7 +18,7 @@ impl<H: Copy + Default> Rings<H> {
             && self.wheel.earliest().is_none_or(|earliest| earliest > now)
     }
 
-    /// Whether a ring is empty, neither paused nor marks, and its bucket is not in debt at `now`: where it says no, no frame may
+    /// Whether a ring is empty, is not paused, does not mark, and its bucket is not in debt at `now`. If not, no frame may
     /// [`Self::pass`] it.
     ///
     /// # Panics
@@ -28,7 +28,7 @@ impl<H: Copy + Default> Rings<H> {
         self.rings[ring].may_pass(now)
     }
 
-    /// As [`Self::arrive`] for a frame that nobody may mark, but `None` and nothing done where [`Self::may_pass`] says yes.
+    /// As [`Self::arrive`] for a frame that may not be marked; `None`, and nothing done, where [`Self::may_pass`] holds.
     ///
     /// # Panics
     /// If there is no such ring.
@@ -43,7 +43,7 @@ impl<H: Copy + Default> Rings<H> {
         self.arrive_or_pass::<true>(now, ring, Frame::new(bytes), handle, || 0)
     }
 
-    /// A frame goes past a ring without being held by it, where the port [`Self::is_clear`]: it counts as enqueued and departed, takes
+    /// A frame passes a ring without being stored, where the port [`Self::is_clear`]: it counts as enqueued and departed, takes
     /// its tokens, and shows in no high-water mark. `false`, and nothing done, where the ring holds frames, lacks tokens, is paused,
     /// marks, or would refuse the frame.
     ///
@@ -78,7 +78,7 @@ impl<H: Copy + Default> Rings<H> {
         if passes { u32::try_from(state.bytes_limit).unwrap_or(u32::MAX) } else { 0 }
     }
 
-    /// So many frames went past a ring, none longer than [`Self::passable`] said.
+    /// Frames passed a ring, none longer than [`Self::passable`].
     ///
     /// # Panics
     /// If there is no such ring.
@@ -91,13 +91,13 @@ impl<H: Copy + Default> Rings<H> {
 }
 
 impl<H: Copy + Default> RingState<H> {
-    /// Whether a frame may go past, its length aside, and its tokens unless there are none at all.
+    /// Whether a frame may pass, its length aside, and its tokens unless there are none at all.
     #[inline(always)]
     pub(super) fn may_pass(&self, now: Instant) -> bool {
         self.is_open() && (!self.shaped || self.bucket.open_at() <= now)
     }
 
-    /// Whether a frame may go past, tokens and its length aside.
+    /// Whether a frame may pass, tokens and its length aside.
     #[inline(always)]
     fn is_open(&self) -> bool {
         !self.holds && self.bars == 0

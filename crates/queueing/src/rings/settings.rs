@@ -1,4 +1,4 @@
-//! What is set of a port's rings.
+//! Settings of a port's rings.
 
 use fanin_units::{Bytes, Rate};
 
@@ -9,7 +9,7 @@ use crate::frame::Frame;
 
 /// The most rings of one port.
 pub const RINGS_MAX: usize = 1 << 16;
-/// The most frames that one ring can be told to hold.
+/// The largest capacity of one ring, in frames.
 pub const RING_FRAMES_MAX: u32 = 1 << 24;
 
 /// Which of the rings that may send goes first.
