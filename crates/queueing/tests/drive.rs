@@ -277,6 +277,7 @@ proptest! {
             }
         }
         lazy.settle(now);
+        naive.settle(now);
         let memory = lazy.memory();
         for (port, &offered) in offered.iter().enumerate() {
             let held = memory.output(port);
