@@ -56,8 +56,8 @@ pub struct Ideal {
 /// All links of one kind and what is offered to them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkLoad {
-    /// The kinds of nodes that they lead from and to: `tor->collector`.
-    pub name: String,
+    /// From where to where the data goes: `tor->collector`.
+    pub name: &'static str,
     /// How many links there are.
     pub count: u64,
     /// Rate of one.

@@ -37,7 +37,7 @@ pub(crate) fn link_loads(s: &Scenario, system: &System) -> Vec<LinkLoad> {
             );
             let reverse = Rate::new(class.share.checked_of(backward.get()).unwrap_or(u64::MAX));
             LinkLoad {
-                name: class.name.clone(),
+                name: class.name,
                 count: class.count,
                 rate: class.rate,
                 load: load(offered.value, class.rate, class.count).named(format!("load.{}", class.name)),

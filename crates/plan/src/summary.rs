@@ -68,7 +68,7 @@ struct Verdict {
 
 #[derive(Clone, Debug, Serialize)]
 struct LinkFigures {
-    name: String,
+    name: &'static str,
     count: u64,
     rate_bps: u64,
     offered_bps: u64,
@@ -189,7 +189,7 @@ impl Plan {
 
 fn link(link: &LinkLoad) -> LinkFigures {
     LinkFigures {
-        name: link.name.clone(),
+        name: link.name,
         count: link.count,
         rate_bps: link.rate.get(),
         offered_bps: link.offered.value.get(),

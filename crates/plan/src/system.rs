@@ -1,8 +1,7 @@
 //! A scenario as the arithmetic sees it: answers, events, round trip, links and rates.
 
 use fanin_events::sizes::{self, EventSizes};
-use fanin_network::{DataPaths, LinkClass, NetworkError, topology};
-use fanin_scenario::{Arrivals, Policy, Scenario, SizeModel, WorkloadKind};
+use fanin_scenario::{Arrivals, Link, Policy, Scenario, SizeModel, Switch, Topology, WorkloadKind};
 use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
 
 use crate::bounds::Requests;
@@ -29,9 +28,6 @@ pub enum PlanError {
         /// The quantity that does not fit.
         what: &'static str,
     },
-    /// The network of the scenario cannot be.
-    #[error(transparent)]
-    Network(#[from] NetworkError),
 }
 
 /// One step of a collection: so many hosts answer, and so many of the events get that far.
@@ -44,10 +40,10 @@ pub(crate) struct Collection {
     pub(crate) reach: Ratio,
 }
 
-/// A class of links, in the direction of the data.
+/// All links between two kinds of nodes, in the direction of the data.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct LoadedLinks {
-    pub(crate) name: String,
+pub(crate) struct LinkClass {
+    pub(crate) name: &'static str,
     pub(crate) count: u64,
     pub(crate) rate: Rate,
     /// Share of all data that crosses these links.
@@ -95,7 +91,7 @@ pub(crate) struct System {
     pub(crate) ideal: Derived<Duration>,
     pub(crate) processing: Duration,
     pub(crate) rate: Derived<Frequency>,
-    pub(crate) links: Vec<LoadedLinks>,
+    pub(crate) links: Vec<LinkClass>,
     /// How events are spread over the collectors.
     pub(crate) spread: Spread,
     /// True if the next request waits for the one before.
@@ -127,9 +123,7 @@ impl System {
             }
             _ => 0.0,
         };
-        let (network, roles) = topology::build(s)?;
-        let paths = DataPaths::new(s, &network, &roles)?;
-        let rtt = round_trip(s, &paths);
+        let rtt = round_trip(s);
         let last_hop = s.link.rate;
         let wire = checked(answer.wire, answers, "the size of an event")?;
         let round_trips = rtt.value.checked_mul(steps.len() as u64);
@@ -172,7 +166,7 @@ impl System {
                 s.supervisor.rate.to_string(),
                 "scenario",
             ),
-            links: links(s, paths),
+            links: links(s),
             spread: match s.supervisor.policy {
                 Policy::NodeRoundRobin | Policy::NodeLoadBalancing => Spread::InTurn,
                 Policy::Fcfs => Spread::FirstCome,
@@ -318,9 +312,36 @@ fn processing_time(s: &Scenario, steps: &[Collection]) -> Duration {
     steps.iter().zip(&s.workload.steps).map(|(step, set)| step.reach.of_duration(set.processing_time)).sum()
 }
 
+/// The links and switches that an answer crosses, first to last.
+fn path(s: &Scenario) -> (Vec<&Link>, Vec<&Switch>) {
+    let (readout, last, uplink) = (&s.readout.link, &s.link, &s.uplink);
+    match s.network.topology {
+        Topology::Star => (vec![readout, last], vec![&s.tor]),
+        Topology::Racks | Topology::Hybrid => {
+            let (mut links, mut switches) = (vec![readout], Vec::new());
+            if s.network.readouts_per_group > 0 {
+                links.push(uplink);
+                switches.push(&s.aggregation);
+            }
+            links.extend([uplink, last]);
+            switches.extend([&s.core, &s.tor]);
+            (links, switches)
+        }
+        Topology::LeafSpine => {
+            (vec![readout, uplink, uplink, uplink, last], vec![&s.leaf, &s.spine, &s.leaf, &s.tor])
+        }
+    }
+}
+
 /// From a request to its answer with nothing in the way (thesis §4.2.2): both ways, and the host's own delay.
-fn round_trip(s: &Scenario, paths: &DataPaths) -> Derived<Duration> {
-    let (links, switches) = (paths.link_delay, paths.switch_latency + paths.detour_delay);
+fn round_trip(s: &Scenario) -> Derived<Duration> {
+    let (links, switches) = path(s);
+    let links: Duration = links.iter().map(|link| link.delay).sum();
+    let mut switches: Duration = switches.iter().map(|switch| switch.latency).sum();
+    let hybrid = &s.network.hybrid;
+    if s.network.topology == Topology::Hybrid && hybrid.host_ports > 0 {
+        switches += hybrid.link.delay * 2;
+    }
     let response = s.readout.response_delay;
     let (value, formula, numbers) = match s.workload.kind {
         WorkloadKind::Push => (
@@ -337,19 +358,54 @@ fn round_trip(s: &Scenario, paths: &DataPaths) -> Derived<Duration> {
     Derived::new("rtt", value, formula, numbers, "thesis §4.2.2")
 }
 
-/// Every class of links that event data cross, from the readouts to the loggers.
-fn links(s: &Scenario, paths: DataPaths) -> Vec<LoadedLinks> {
-    let class = |LinkClass { name, count, rate, share }: LinkClass| LoadedLinks {
-        name,
-        count,
-        rate,
-        share,
-        carries_answers: true,
+/// Every class of links that answers cross, from the readouts to the collectors.
+fn links(s: &Scenario) -> Vec<LinkClass> {
+    let class = |name, count: u64, rate, share| LinkClass { name, count, rate, share, carries_answers: true };
+    let whole = |name, count, rate| class(name, count, rate, Ratio::ONE);
+    let readouts = u64::from(s.senders());
+    let readout_links = readouts * if s.is_barrier() { 1 } else { u64::from(s.readout.links_per_host) };
+    let (n, uplink) = (&s.network, s.uplink.rate);
+    let (racks, collectors) = (u64::from(s.collectors.racks), s.collectors_total());
+    let mut links = match n.topology {
+        Topology::Star => vec![
+            whole("readout->tor", readout_links, s.readout.link.rate),
+            whole("tor->collector", if s.is_barrier() { 1 } else { collectors }, s.link.rate),
+        ],
+        Topology::Racks | Topology::Hybrid => {
+            let cores = u64::from(n.cores);
+            let mut links = Vec::new();
+            if n.readouts_per_group > 0 {
+                let groups = readouts.div_ceil(u64::from(n.readouts_per_group));
+                links.push(whole("readout->aggregation", readout_links, s.readout.link.rate));
+                links.push(whole("aggregation->core", groups * cores, uplink));
+            } else {
+                links.push(whole("readout->core", readout_links, s.readout.link.rate));
+            }
+            if n.topology == Topology::Hybrid && n.hybrid.host_ports > 0 {
+                links.push(whole("core->software", u64::from(n.hybrid.host_ports), n.hybrid.link.rate));
+            }
+            links.push(whole("core->tor", racks * cores * u64::from(n.uplinks_per_core), uplink));
+            links.push(whole("tor->collector", collectors, s.link.rate));
+            links
+        }
+        Topology::LeafSpine => {
+            let l = &n.leaf_spine;
+            let (planes, pods) = (u64::from(l.planes), u64::from(l.pods));
+            let spine_links = planes * pods * u64::from(l.spines);
+            // Readouts and racks are spread over the pods; what stays in its pod crosses no spine.
+            let other_pods = Ratio::new(1_000_000 * (pods - 1) / pods);
+            vec![
+                whole("readout->leaf", readouts * planes, s.readout.link.rate),
+                class("leaf->spine", spine_links, uplink, other_pods),
+                class("spine->leaf", spine_links, uplink, other_pods),
+                whole("leaf->tor", racks * planes, uplink),
+                whole("tor->collector", collectors, s.link.rate),
+            ]
+        }
     };
-    let mut links: Vec<LoadedLinks> = paths.classes.into_iter().map(class).collect();
     if !s.logger.accept.is_zero() && s.logger.hosts > 0 && !s.is_barrier() {
-        links.push(LoadedLinks {
-            name: "collectors->logger".to_owned(),
+        links.push(LinkClass {
+            name: "collectors->logger",
             count: u64::from(s.logger.hosts),
             rate: s.logger.link.rate,
             share: s.logger.accept,

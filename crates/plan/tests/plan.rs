@@ -257,7 +257,7 @@ fn a_leaf_spine_network_comes_with_its_cost() {
     assert_eq!(cost.ports, 4 * (75 + 21));
     assert!(cost.sweep.is_empty());
     assert!(plan.table(plain).contains("switches"));
-    let names: Vec<&str> = plan.links.iter().map(|link| &*link.name).collect();
+    let names: Vec<&str> = plan.links.iter().map(|link| link.name).collect();
     assert_eq!(names, ["readout->leaf", "leaf->spine", "spine->leaf", "leaf->tor", "tor->collector"]);
     // Two thirds of the traffic leave their pod.
     let offered = |index: usize| plan.links[index].offered.value.get() as f64;
