@@ -182,8 +182,7 @@ impl<H: Copy + Default> Rings<H> {
         self
     }
 
-    /// The link may not send until then, for instance because of a PAUSE: no frame counts as sent before, and the time is not
-    /// made good.
+    /// The link may not send until then, as after a PAUSE: no frame counts as sent before, and the time is lost.
     pub const fn set_held_until(&mut self, until: Instant) {
         self.held_until = until;
     }
