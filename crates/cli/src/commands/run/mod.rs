@@ -253,14 +253,14 @@ fn finish(job: &Job<'_>, result: &RunResult, text: &str) -> Result<(), Failure> 
     if let Some(json) = &arguments.json {
         json.write(&result.summary)?;
     }
-    if prints(arguments) {
-        if let Some(out) = &arguments.out {
-            let page = out.join(fanin_report::PAGE_FILE);
-            let data = out.join(LIVE_FOLDER).join("data");
-            let stored =
-                if data.is_dir() { format!("; stored events: {}", data.display()) } else { String::new() };
-            output::print(&format!("\nThe page: {}{stored}\n", page.display()))?;
-        }
+    if prints(arguments)
+        && let Some(out) = &arguments.out
+    {
+        let page = out.join(fanin_report::PAGE_FILE);
+        let data = out.join(LIVE_FOLDER).join("data");
+        let stored =
+            if data.is_dir() { format!("; stored events: {}", data.display()) } else { String::new() };
+        output::print(&format!("\nThe page: {}{stored}\n", page.display()))?;
     }
     Ok(())
 }
