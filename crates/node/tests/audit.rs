@@ -132,7 +132,7 @@ const SPOILERS: &[(&str, Spoil, &str)] = &[
     (
         "the journals are gone",
         |folder, _| {
-            files(folder, ".journal").into_iter().for_each(|path| std::fs::remove_file(path).unwrap())
+            files(folder, ".journal").into_iter().for_each(|path| std::fs::remove_file(path).unwrap());
         },
         "have 0 assigned events, and at least",
     ),
