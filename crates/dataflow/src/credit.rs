@@ -93,11 +93,6 @@ impl<T> CreditPool<T> {
         self.waiting
     }
 
-    /// Changes the number of credits; what is out already comes back in time.
-    pub fn set_limit(&mut self, limit: Option<u32>) {
-        self.limit = limit;
-    }
-
     /// Adds a request of a slot that costs so many credits.
     pub fn push(&mut self, slot: u32, cost: u16, request: T) {
         self.waiting += 1;
@@ -182,6 +177,10 @@ impl<T> CreditPool<T> {
         self.waiting -= 1;
         self.used += u32::from(entry.cost);
         self.used_max = self.used_max.max(self.used);
+        assert!(
+            self.limit.is_none_or(|limit| self.used <= limit),
+            "free and used credits add up to the limit"
+        );
         Some(entry.request)
     }
 

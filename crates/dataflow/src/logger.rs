@@ -7,6 +7,9 @@ use fanin_units::{Bytes, Duration, Instant, Rate};
 use crate::timers::{Timers, later};
 use crate::{L1Id, Message, Payload, Peer, Record, Stream, Unexpected, What};
 
+/// The largest event that may be offered; the counts of bytes cannot overflow with it.
+const OFFER_BYTES_MAX: Bytes = Bytes::new(1 << 40);
+
 /// How events come to the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteModel {
@@ -180,6 +183,9 @@ impl<P: Payload> Logger<P> {
         match message {
             Message::Offer { event, size } => {
                 let key = (collector, event);
+                if size > OFFER_BYTES_MAX {
+                    return unexpected("offer", "it is larger than any event");
+                }
                 if self.places.contains_key(&key) || self.granted.contains_key(&key) {
                     return unexpected("offer", "the event was offered before");
                 }
@@ -282,6 +288,22 @@ impl<P: Payload> Logger<P> {
     /// When [`Self::handle_deadline`] has to be called, if nothing else happens before.
     pub fn poll_deadline(&self) -> Option<Instant> {
         self.timers.first().map(|(at, _)| at)
+    }
+
+    /// Checks that the counts agree with the events, for tests.
+    ///
+    /// # Panics
+    /// If they do not.
+    pub fn check_invariants(&self) {
+        assert!(self.offers.len() <= self.config.offers_max as usize);
+        assert_eq!(self.offers.len(), self.places.len());
+        for (&place, &(collector, event, _)) in &self.offers {
+            assert_eq!(self.places.get(&(collector, event)), Some(&place));
+        }
+        let granted: u64 = self.granted.values().sum();
+        let writing: u64 = self.writing.values().map(|writing| writing.size).sum();
+        assert_eq!(self.counters.held, granted + writing, "every held byte is granted or being written");
+        assert!(self.counters.held_max >= self.counters.held);
     }
 
     /// What it counted so far.

@@ -155,7 +155,7 @@ impl<P: Payload, S: FragmentSource<P>> Readout<P, S> {
         if event < self.base {
             // Fragments may overtake each other; there is room in front as there is behind.
             let more = self.base.0 - event.0;
-            if more + self.kept.len() as u64 > u64::from(self.config.events_max) {
+            if more.saturating_add(self.kept.len() as u64) > u64::from(self.config.events_max) {
                 return false;
             }
             (0..more).for_each(|_| self.kept.push_front(None));
@@ -284,6 +284,19 @@ impl<P: Payload, S: FragmentSource<P>> Readout<P, S> {
         &self.counters
     }
 
+    /// Checks that the counts agree with the events and answers, for tests.
+    ///
+    /// # Panics
+    /// If they do not.
+    pub fn check_invariants(&self) {
+        assert_eq!(self.counters.held, self.kept.iter().flatten().sum::<u64>());
+        assert_eq!(self.counters.events, self.kept.iter().flatten().count() as u64);
+        assert!(self.kept.len() as u64 <= u64::from(self.config.events_max));
+        assert_eq!(self.answers_count as usize, self.answers.len());
+        assert!(self.answers_count <= self.config.answers_max);
+        assert!(self.full_since.is_none() || self.config.memory.is_some());
+    }
+
     fn connection(&self, collector: u16) -> u32 {
         self.connections.get(usize::from(collector)).copied().unwrap_or(0)
     }
@@ -299,7 +312,7 @@ impl<P: Payload, S: FragmentSource<P>> Readout<P, S> {
         }
         let here = self.config.memory.is_none() || self.keeps(event);
         // An event from before the newest one is lost, or deleted; a later one may still come.
-        if !here && now < until && event.0 >= self.base.0 + self.kept.len() as u64 {
+        if !here && now < until && event.0 >= self.base.0.saturating_add(self.kept.len() as u64) {
             let again = later(now, Duration::from_millis(1)).min(until);
             self.answers.set(again, answer);
             return;

@@ -55,6 +55,11 @@ impl<T> Timers<T> {
         self.heap.push(Reverse(Entry { at, order: self.set, what }));
     }
 
+    /// The number of timers.
+    pub(crate) fn len(&self) -> usize {
+        self.heap.len()
+    }
+
     /// The earliest time, and what it is for.
     pub(crate) fn first(&self) -> Option<(Instant, &T)> {
         self.heap.peek().map(|Reverse(entry)| (entry.at, &entry.what))

@@ -171,6 +171,7 @@ impl World {
             }
         }
         self.records.extend(std::iter::from_fn(|| self.aggregator.poll_record()));
+        self.aggregator.check_invariants();
     }
 }
 

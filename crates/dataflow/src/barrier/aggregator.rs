@@ -297,6 +297,20 @@ impl Aggregator {
         self.senders.get(usize::from(sender)).map_or(Bytes::ZERO, |state| Bytes::new(state.owed))
     }
 
+    /// Checks that the counts agree with the senders' states, for tests.
+    ///
+    /// # Panics
+    /// If they do not.
+    pub fn check_invariants(&self) {
+        let count =
+            |is: fn(&SenderState) -> bool| self.senders.iter().filter(|sender| is(sender)).count() as u32;
+        assert_eq!(self.connected, count(|sender| sender.is_connected));
+        assert_eq!(self.unanswered, count(|sender| sender.owed > 0));
+        assert_eq!(self.unanswered > 0, self.state == AggregatorState::Collecting);
+        assert!(self.senders.iter().all(|sender| sender.is_connected || !sender.is_requested));
+        assert!(self.out.len() <= self.senders.len());
+    }
+
     fn sender_of(&self, peer: Peer) -> Option<usize> {
         match peer {
             Peer::Readout(sender) if usize::from(sender) < self.senders.len() => Some(usize::from(sender)),

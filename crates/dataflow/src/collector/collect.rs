@@ -2,9 +2,11 @@
 
 use fanin_units::{Instant, Ratio};
 
+use super::Collector;
+use super::config::RequestOrder;
 use super::pending::Pending;
-use super::slot::SlotKey;
-use super::{Blocked, Collector, RequestOrder, Timer};
+use super::slot::{Phase, SlotKey};
+use super::state::{Blocked, Timer};
 use crate::timers::later;
 use crate::{FragmentSet, L1Id, Message, Payload, Peer, Record, Selection, What};
 
@@ -121,7 +123,7 @@ impl<P: Payload> Collector<P> {
             let event = slot.event;
             if slot.first_request.is_none() {
                 slot.first_request = Some(now);
-                if let super::Phase::Step(step) = slot.phase {
+                if let Phase::Step(step) = slot.phase {
                     self.records.push_back(Record { at: now, event, what: What::FirstRequest { step } });
                 }
             }

@@ -72,6 +72,15 @@ impl PendingTable {
             .collect()
     }
 
+    /// Credits that all requests hold.
+    pub(crate) fn credits(&self) -> u32 {
+        self.entries
+            .iter()
+            .filter_map(|(_, pending)| pending.as_ref())
+            .map(|pending| u32::from(pending.cost))
+            .sum()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.entries.len() - self.free.len()
     }

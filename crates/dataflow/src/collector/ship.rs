@@ -2,8 +2,9 @@
 
 use fanin_units::{Duration, Instant};
 
+use super::Collector;
 use super::slot::Phase;
-use super::{CLEARS_OWED_MAX, Collector, Link, Timer};
+use super::state::{CLEARS_OWED_MAX, Link, Timer};
 use crate::timers::later;
 use crate::{L1Id, Message, Outcome, Payload, Peer, Stream, What};
 

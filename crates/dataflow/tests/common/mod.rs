@@ -290,6 +290,12 @@ impl World {
     }
 
     fn drain(&mut self, peer: Peer) {
+        match peer {
+            Peer::Supervisor => self.supervisor.check_invariants(),
+            Peer::Collector(n) => self.collectors[usize::from(n)].check_invariants(),
+            Peer::Readout(n) => self.readouts[usize::from(n)].check_invariants(),
+            Peer::Logger(n) => self.loggers[usize::from(n)].check_invariants(),
+        }
         loop {
             let sent = match peer {
                 Peer::Supervisor => self.supervisor.poll_transmit(),

@@ -1,0 +1,244 @@
+//! The events of the processing units: assigned, processed, decided, given up; and the news of them to the supervisor.
+
+use fanin_units::Instant;
+
+use super::config::UnitModel;
+use super::slot::{Phase, SlotKey};
+use super::state::{Link, Timer};
+use super::{Collector, Decision, UnitCommand};
+use crate::timers::later;
+use crate::{Done, L1Id, Message, Outcome, Payload, Peer, Selection, UnitState, What};
+
+impl<P: Payload> Collector<P> {
+    pub(super) fn assign(
+        &mut self,
+        now: Instant,
+        event: L1Id,
+        unit: u16,
+        direct: bool,
+        region: Selection,
+        result: P,
+    ) -> Result<(), &'static str> {
+        let state = self.units.get(usize::from(unit)).ok_or("there is no such unit")?;
+        if !core::mem::replace(&mut self.announced[usize::from(unit)], false) {
+            return Err("the unit was not announced");
+        }
+        // A unit may go down while an event is on its way to it. It has not seen the event, which still is
+        // nobody's to decide now; the debug stream takes it.
+        let lost = state.state() == UnitState::Down;
+        self.counters.events += 1;
+        self.record(now, event, What::Received { unit });
+        if self.slots.index_of(event).is_some() {
+            // It was thought lost with this collector, but is at a logger already.
+            if !lost {
+                self.announce(unit, None);
+            }
+            return Ok(());
+        }
+        let index = self.slots.insert(event, unit, region, result);
+        if direct || lost {
+            self.send_undecided(now, index, unit);
+            if !lost {
+                self.announce(unit, None);
+            }
+            return Ok(());
+        }
+        self.units[usize::from(unit)].collect(index);
+        let first = match &self.config.model {
+            UnitModel::Steps(steps) => steps[0].collect.clone(),
+            UnitModel::External(selection) => selection.clone(),
+        };
+        self.collect(now, index, &first);
+        Ok(())
+    }
+
+    /// All fragments of a step are here, or given up.
+    pub(super) fn complete(&mut self, now: Instant, key: SlotKey) {
+        let Some(slot) = self.slots.find(key).filter(|slot| slot.open == 0) else { return };
+        // Where requests are given up as they are made, an event may be announced here more than once.
+        let collecting = |unit: u16| self.units[usize::from(unit)].state() == UnitState::Collecting;
+        let (step, building) = match (slot.phase, slot.unit) {
+            (Phase::Step(step), Some(unit)) if collecting(unit) => (step, false),
+            (Phase::Building, None) => (0, true),
+            _ => return,
+        };
+        let what = What::Collected {
+            step,
+            building,
+            began: slot.began,
+            first_request: slot.first_request.unwrap_or(now),
+            requests: slot.requests,
+            bytes: slot.bytes,
+            missing: slot.missing,
+        };
+        let (event, unit) = (slot.event, slot.unit);
+        self.record(now, event, what);
+        let Some(unit) = unit else {
+            self.offer_first(now, key.index);
+            return;
+        };
+        self.units[usize::from(unit)].process();
+        match &self.config.model {
+            UnitModel::Steps(steps) => {
+                let time = steps[usize::from(step)].processing_time.draw(&mut self.random);
+                self.timers.set(later(now, time), Timer::Processed(key, step));
+            }
+            UnitModel::External(_) => {
+                self.commands.push_back(UnitCommand::Process { unit, event, step });
+            }
+        }
+        if let Some(timeout) = self.config.processor_timeout {
+            self.timers.set(later(now, timeout), Timer::UnitLate(key, step));
+        }
+    }
+
+    pub(super) fn decide(&mut self, now: Instant, index: u32, decision: Decision) {
+        let slot = &mut self.slots[index];
+        let (event, Some(unit)) = (slot.event, slot.unit) else { return };
+        match decision {
+            Decision::Collect(selection) => {
+                if let Phase::Step(step) = slot.phase {
+                    slot.phase = Phase::Step(step.saturating_add(1));
+                }
+                self.units[usize::from(unit)].collect(index);
+                self.collect(now, index, &selection);
+            }
+            Decision::Reject => {
+                self.record(now, event, What::Decided { unit, outcome: Outcome::Rejected });
+                self.units[usize::from(unit)].release();
+                self.slots.remove(index);
+                self.clear_later(now, event);
+                self.announce(unit, Some(Done { event, outcome: Outcome::Rejected }));
+            }
+            Decision::Accept => {
+                slot.unit = None;
+                slot.phase = Phase::Building;
+                let stored = if self.loggers.is_empty() { Outcome::Accepted } else { Outcome::Stored };
+                self.record(now, event, What::Decided { unit, outcome: stored });
+                self.units[usize::from(unit)].release();
+                self.shipping += 1;
+                if self.config.build_accepted {
+                    self.collect(now, index, &Selection::Rest);
+                } else {
+                    self.offer_first(now, index);
+                }
+                self.announce(unit, None);
+            }
+        }
+    }
+
+    pub(super) fn lose_unit(&mut self, now: Instant, unit: u16) {
+        let state = &mut self.units[usize::from(unit)];
+        let slot = state.slot();
+        if state.state() != UnitState::Down {
+            self.counters.units_lost += 1;
+        }
+        state.lose();
+        self.withheld.retain(|&other| other != unit);
+        if let Some(index) = slot {
+            self.send_undecided(now, index, unit);
+        }
+    }
+
+    /// Nobody decides about this event any more: it is collected and stored as it is.
+    fn send_undecided(&mut self, now: Instant, index: u32, unit: u16) {
+        let slot = &mut self.slots[index];
+        slot.unit = None;
+        slot.debug = true;
+        slot.phase = Phase::Building;
+        let event = slot.event;
+        self.shipping += 1;
+        self.record(now, event, What::Decided { unit, outcome: Outcome::Debug });
+        self.collect(now, index, &Selection::Rest);
+    }
+
+    /// Tells the supervisor that a unit is ready, unless too much waits for storage.
+    pub(super) fn announce(&mut self, unit: u16, done: Option<Done>) {
+        if let Some(done) = done {
+            self.remember(done);
+        }
+        if self.shipping >= self.config.shipping_max {
+            self.withheld.push(unit);
+            if let Some(done) = done {
+                self.tell_supervisor(Message::Done(done));
+            }
+        } else {
+            self.announced[usize::from(unit)] = true;
+            self.tell_supervisor(Message::Ready { unit, done });
+        }
+    }
+
+    /// An event without a unit is finished with.
+    pub(super) fn finish(&mut self, now: Instant, index: u32, outcome: Outcome) {
+        let (event, cleared) = (self.slots[index].event, self.slots[index].cleared);
+        self.slots.remove(index);
+        if !cleared {
+            self.clear_later(now, event);
+        }
+        let done = Done { event, outcome };
+        self.remember(done);
+        self.tell_supervisor(Message::Done(done));
+        self.one_less_shipping();
+    }
+
+    fn one_less_shipping(&mut self) {
+        self.shipping -= 1;
+        if self.shipping >= self.config.shipping_max {
+            return;
+        }
+        // All of them, although each may bring another event to store: there may be more units than places.
+        while let Some(unit) = self.withheld.pop() {
+            self.announced[usize::from(unit)] = true;
+            self.tell_supervisor(Message::Ready { unit, done: None });
+        }
+    }
+
+    /// The supervisor gave this event to another collector.
+    pub(super) fn abandon(&mut self, now: Instant, event: L1Id) {
+        self.done.retain(|done| done.event != event);
+        if let Some(clear) = &mut self.clear {
+            clear.forget(event);
+        }
+        let Some(index) = self.slots.index_of(event) else { return };
+        let slot = &self.slots[index];
+        let unit = slot.unit;
+        match slot.phase {
+            // It may be on disk already. The supervisor will hear so and note the duplicate.
+            Phase::Sent(_) => return,
+            Phase::Offered(logger) => {
+                self.out.push_back((Peer::Logger(logger), Message::Withdraw { event }));
+            }
+            Phase::Vacant | Phase::Step(_) | Phase::Building | Phase::Unshipped => {}
+        }
+        self.credits.remove(index);
+        self.slots.remove(index);
+        self.counters.abandoned += 1;
+        self.record(now, event, What::Abandoned);
+        match (unit, &self.config.model) {
+            (Some(unit), UnitModel::Steps(_)) => {
+                self.units[usize::from(unit)].release();
+                self.announce(unit, None);
+            }
+            (Some(unit), UnitModel::External(_)) => {
+                self.units[usize::from(unit)].lose();
+                self.commands.push_back(UnitCommand::Kill { unit });
+            }
+            (None, _) => self.one_less_shipping(),
+        }
+    }
+
+    fn remember(&mut self, done: Done) {
+        // All that it can finish while the supervisor is away, and as much again that was on its way.
+        let most = 2 * (usize::from(self.config.units) + usize::from(self.config.shipping_max)) + 64;
+        if self.done.len() >= most {
+            self.done.pop_front();
+        }
+        self.done.push_back(done);
+    }
+
+    fn tell_supervisor(&mut self, message: Message<P>) {
+        if self.link != Link::Down {
+            self.out.push_back((Peer::Supervisor, message));
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Assigning events to units as they fall due, and stopping the trigger (XOFF) while none can be assigned.
+
+use fanin_units::{Duration, Instant};
+
+use super::config::{Arrivals, Backpressure, StartOrder};
+use super::{CLEARS_KEPT_MAX, Outstanding, Supervisor};
+use crate::{Delay, L1Id, Message, Payload, Peer, Selection, What};
+
+impl<P: Payload> Supervisor<P> {
+    /// Assigns what can be assigned, and tells the trigger and the readouts what they have to know.
+    pub(super) fn pump(&mut self, now: Instant) {
+        loop {
+            self.set_due(now);
+            let waiting = !self.returned.is_empty() || self.due.is_some_and(|due| due <= now);
+            if !waiting {
+                break;
+            }
+            if self.free_count == 0 || self.readouts_full > 0 {
+                self.stop(now);
+                break;
+            }
+            self.begin();
+            self.go_on(now);
+            if let Some((event, region, result)) = self.returned.pop_front() {
+                self.assign(now, event, now, true, region, result);
+            } else if let Some(due) = self.due.filter(|&due| due <= now) {
+                self.assign_new(now, due);
+            }
+        }
+        if self.free_count > 0 && self.readouts_full == 0 {
+            self.go_on(now);
+        }
+        self.flush_clear(now);
+    }
+
+    /// When the next new event falls due, as far as it is known.
+    fn set_due(&mut self, now: Instant) {
+        if self.is_stopping
+            || self.due.is_some()
+            || self.config.events_max.is_some_and(|max| self.counters.assigned >= max)
+        {
+            return;
+        }
+        let Some(origin) = self.origin else { return };
+        self.due = match self.config.arrivals {
+            Arrivals::Periodic => {
+                let rate = self.config.rate;
+                rate.nth(self.ticks).and_then(|time| origin.checked_add(time - Instant::START))
+            }
+            Arrivals::Poisson => {
+                let mean = self.config.rate.nth(1).map_or(Duration::MAX, |time| time - Instant::START);
+                let wait = Delay::Exponential { mean }.draw(&mut self.random);
+                self.due.unwrap_or(origin).checked_add(wait)
+            }
+            Arrivals::OnDemand => (self.free_count > 0 && self.readouts_full == 0).then(|| now.max(origin)),
+            Arrivals::External => self.triggers.front().map(|&(at, ..)| at.max(origin)),
+        };
+    }
+
+    fn assign_new(&mut self, now: Instant, due: Instant) {
+        let (region, result) = match self.triggers.pop_front() {
+            Some((_, region, result)) => (region, result),
+            None => (self.config.region.clone(), self.config.result.clone()),
+        };
+        let event = self.next_event;
+        self.next_event = L1Id(event.0 + 1);
+        self.counters.assigned += 1;
+        let late = now.saturating_since(due);
+        if !late.is_zero() {
+            self.counters.held += 1;
+            self.counters.held_time = self.counters.held_time.saturating_add(late);
+        }
+        self.advance(due);
+        self.assign(now, event, due, false, region, result);
+    }
+
+    /// An occurrence that fell due is dealt with; the next one is yet to be determined.
+    fn advance(&mut self, due: Instant) {
+        self.ticks += 1;
+        self.due = None;
+        if self.config.arrivals == Arrivals::Poisson {
+            // The next one is drawn from here on.
+            self.origin = Some(due);
+        }
+    }
+
+    fn assign(
+        &mut self,
+        now: Instant,
+        event: L1Id,
+        due: Instant,
+        direct: bool,
+        region: Selection,
+        result: P,
+    ) {
+        let number = self.pool.take(&mut self.random).expect("a unit is free, but the pool is empty");
+        self.free[number as usize] = false;
+        self.free_count -= 1;
+        let (collector, unit) = self.layout.place(number);
+        let one = Outstanding { event, region: region.clone(), result: result.clone() };
+        self.collectors[usize::from(collector)].outstanding.push(one);
+        self.record(now, event, What::Assigned { collector, unit, due, direct });
+        let message = Message::Assign { event, unit, direct, region, result };
+        self.out.push_back((Peer::Collector(collector), message));
+    }
+
+    /// Before the first event, the announcements so far are put into their order.
+    fn begin(&mut self) {
+        if core::mem::replace(&mut self.started, true) {
+            return;
+        }
+        let layout = &self.layout;
+        match self.config.start_order {
+            StartOrder::Arrival => {}
+            StartOrder::ByHost => self.announced.sort_unstable(),
+            StartOrder::Interleaved => self.announced.sort_unstable_by_key(|&unit| {
+                let (collector, unit) = layout.place(unit);
+                (unit, collector)
+            }),
+            StartOrder::Random => {
+                for end in (1..self.announced.len()).rev() {
+                    self.announced.swap(end, self.random.below(end as u32 + 1) as usize);
+                }
+            }
+        }
+        for unit in self.announced.drain(..) {
+            self.pool.add(unit);
+        }
+    }
+
+    fn stop(&mut self, now: Instant) {
+        if self.xoff_since.is_none() {
+            self.xoff_since = Some(now);
+            self.counters.xoffs += 1;
+            self.record(now, self.next_event, What::Xoff);
+        }
+    }
+
+    fn go_on(&mut self, now: Instant) {
+        let Some(since) = self.xoff_since.take() else { return };
+        self.counters.xoff_time = self.counters.xoff_time.saturating_add(now.saturating_since(since));
+        self.record(now, self.next_event, What::Xon);
+        let own = matches!(self.config.arrivals, Arrivals::Periodic | Arrivals::Poisson);
+        if self.config.backpressure == Backpressure::Inhibit && own {
+            while let Some(due) = self.due.filter(|&due| due < now) {
+                self.counters.inhibited += 1;
+                self.advance(due);
+                self.set_due(now);
+            }
+        }
+    }
+
+    fn flush_clear(&mut self, now: Instant) {
+        let Some(events) = self.clear.as_mut().and_then(|clear| clear.take_due(now)) else { return };
+        for (readout, state) in self.readouts.iter().enumerate() {
+            if state.up {
+                self.out.push_back((Peer::Readout(readout as u16), Message::Clear(events.clone())));
+            }
+        }
+        for &event in events.iter() {
+            self.record(now, event, What::Cleared);
+        }
+        if self.cleared.len() >= CLEARS_KEPT_MAX {
+            self.cleared.pop_front();
+        }
+        self.cleared.push_back(events);
+    }
+}
