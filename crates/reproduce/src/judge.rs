@@ -5,7 +5,7 @@
 pub struct Known {
     /// The reason, in a sentence.
     pub why: &'static str,
-    /// The least and the greatest value of each of [`Judged::figures`], in their order.
+    /// The least and the greatest value of each of `Judged::figures`, in their order.
     pub ranges: &'static [(f64, f64)],
 }
 

@@ -1,4 +1,4 @@
-//! The topologies of scenarios: each is one function in one file, which adds nodes and links to a [`NetworkBuilder`].
+//! The topologies of scenarios: each is one function in one file, which adds nodes and links to a `NetworkBuilder`.
 //!
 //! `docs/CONTRIBUTING.md` ("Add a topology") lists the steps to add one.
 

@@ -55,9 +55,9 @@ pub struct PortSpec {
     /// switch, which decides where frames go.
     #[serde(default)]
     pub reflect: bool,
-    /// Where frames that come in here leave: 0 by what the switch has learned, 1 to 15 by the ways of that table alone
-    /// ([`WaySpec`]). With such a table nothing is learned here, no source is refused, and no frame to a single station is
-    /// flooded: for networks with several ways between two hosts.
+    /// Where frames that come in here leave: 0 by what the switch has learned, 1 to 15 by the configured routes of that table alone.
+    /// With such a table nothing is learned here, no source is refused, and no frame to a single station is
+    /// flooded: for networks with several paths between two hosts.
     #[serde(default)]
     pub table: u16,
     /// The most stations that are learned behind this port; half of the switch's `mac_entries` by default. Frames of further

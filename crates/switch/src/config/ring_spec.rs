@@ -197,7 +197,7 @@ pub struct StationSpec {
     pub vlan: Option<Vlan>,
 }
 
-/// Where frames to a station leave that came in by a port of some table (`table` of [`PortSpec`]).
+/// The output port of frames to one station that came in by a port with this `table`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WaySpec {
