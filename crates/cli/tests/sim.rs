@@ -348,7 +348,7 @@ fn a_run_that_cannot_move_ends_with_who_waits_for_whom() {
         "-",
     ]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stderr(&output).contains("the client has waited since"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the aggregator has waited since"), "{}", stderr(&output));
     assert!(json(stdout(&output))["network"]["drops"].as_u64().unwrap() > 0, "what was measured is there");
 
     let folder = Folder::new("sim-stalled");

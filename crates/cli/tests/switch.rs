@@ -47,7 +47,7 @@ fn a_configuration_is_checked_without_starting_anything() {
     std::fs::write(&token, "short\n").unwrap();
     let control = format!("[control]\nhttp = \"127.0.0.1:0\"\ntoken_file = \"{token}\"\n{here}");
     for (text, words) in [
-        (here.replace("\"lo\"", "\"p1-of-no-machine\""), "there is no interface `p1-of-no-machine` here"),
+        (here.replace("\"lo\"", "\"p1-nowhere\""), "there is no interface `p1-nowhere` here"),
         (here.replace("name = \"test\"", "cores = [8191]"), "cannot run on core 8191"),
         (control, "the token has 5 characters; at least 16 are needed"),
     ] {

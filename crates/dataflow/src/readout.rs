@@ -348,7 +348,7 @@ impl<P: Payload, S: FragmentSource<P>> Readout<P, S> {
         self.records.push_back(Record { at: now, event, what: What::Deleted });
         while let Some(None) = self.kept.front() {
             self.kept.pop_front();
-            self.base = L1Id(self.base.0 + 1);
+            self.base = L1Id(self.base.0.saturating_add(1));
         }
     }
 
