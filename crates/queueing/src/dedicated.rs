@@ -136,6 +136,15 @@ impl Dedicated {
         }
     }
 
+    /// Takes in a frame that stays below all limits and high-water marks, as [`Self::depends_on_departures`] tells.
+    #[inline(always)]
+    pub(crate) fn admit_below_marks(&mut self, charge: u64, bytes: u32) {
+        debug_assert!(!self.depends_on_departures(charge), "a frame may set a high-water mark");
+        self.occupancy.bytes += charge;
+        self.occupancy.frames += 1;
+        self.counters.enqueued.add(bytes);
+    }
+
     /// Counts a frame as refused.
     #[cold]
     pub(crate) fn drop_frame(&mut self, limit: Limit, bytes: u32) {

@@ -82,6 +82,18 @@ impl<T: Copy + Default> Fifo<T> {
         Some(value)
     }
 
+    /// Takes out the first values as long as `takes` says so of each.
+    #[inline]
+    pub(crate) fn pop_while(&mut self, mut takes: impl FnMut(&T) -> bool) {
+        let (mut head, mut left) = (self.head as usize, self.len);
+        while left > 0 && self.slots.get(head).is_some_and(&mut takes) {
+            head = (head + 1) & (self.slots.len() - 1);
+            left -= 1;
+        }
+        self.len = left;
+        self.head = if left == 0 { 0 } else { head as u32 };
+    }
+
     /// Where the next value to come out lies: to be asked for ahead of time, not to be read.
     #[inline]
     pub(crate) const fn head_address(&self) -> *const T {

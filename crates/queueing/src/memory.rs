@@ -150,6 +150,15 @@ impl Memory {
             || self.shared.as_ref().is_some_and(|shared| shared.refuses_in_voq(input, output, charge))
     }
 
+    /// Takes in a frame whose verdict, mark and high-water marks depend on no departure: it stays below all of them.
+    #[inline]
+    pub(crate) fn admit_below_marks(&mut self, input: usize, output: usize, charge: u64, bytes: u32) {
+        self.outputs[output].admit_below_marks(charge, bytes);
+        if let Some(shared) = &mut self.shared {
+            shared.admit(input, output, charge);
+        }
+    }
+
     /// Takes a departed frame off the accounts that outputs share; [`Self::depart_many`] follows.
     #[inline]
     pub(crate) fn depart_shared(&mut self, input: usize, output: usize, charge: u64) {

@@ -119,11 +119,13 @@ impl Engine {
     }
 
     /// The end with this number.
+    #[inline]
     pub(crate) fn end(&mut self, index: EndIndex) -> &mut ConnectionEnd {
         &mut self.ends[index as usize]
     }
 
     /// Hands the segment of a frame to its endpoint.
+    #[inline]
     pub(crate) fn handle_segment(&mut self, index: EndIndex, place: usize) {
         let segment = &self.fabric.segments[place];
         let end = &mut self.ends[index as usize];
@@ -131,6 +133,7 @@ impl Engine {
     }
 
     /// Writes the endpoint's next segment into the free place of the fabric; returns the place and what it was.
+    #[inline]
     pub(crate) fn write_segment(&mut self, index: EndIndex) -> (u32, Written) {
         let place = self.fabric.free_place();
         let segment = &mut self.fabric.segments[place as usize];
@@ -140,6 +143,7 @@ impl Engine {
     }
 
     /// Sends the segment in the free place on an end's path.
+    #[inline(always)]
     pub(crate) fn transmit(&mut self, index: EndIndex, place: u32) {
         let route = self.ends[index as usize].route;
         let wire_bytes = self.fabric.send_from(place, &mut self.schedule, self.now, route, peer(index));
@@ -155,12 +159,14 @@ impl Engine {
     }
 
     /// The segment in a place.
+    #[inline]
     pub(crate) fn segment(&mut self, place: u32) -> &mut Segment {
         &mut self.fabric.segments[place as usize]
     }
 
     /// Schedules an end's timer, unless an earlier one is pending. A pending timer stays where it is when the deadline
     /// moves away: it is scheduled anew when it expires.
+    #[inline(always)]
     pub(crate) fn arm_timer(&mut self, index: EndIndex, deadline: u64) {
         let end = &mut self.ends[index as usize];
         if deadline < end.timer_at {
@@ -170,6 +176,7 @@ impl Engine {
     }
 
     /// Takes an end's timer back that has come. Returns whether it is the earliest one: a later one does nothing.
+    #[inline]
     pub(crate) fn take_timer(&mut self, index: EndIndex) -> bool {
         let end = &mut self.ends[index as usize];
         if end.timer_at > self.now {
@@ -191,11 +198,16 @@ impl Engine {
     }
 
     /// Notes the windows of a traced end, if they have changed.
+    #[inline(always)]
     pub(crate) fn trace(&mut self, index: EndIndex) {
-        let end = &self.ends[index as usize];
-        if !end.is_traced {
-            return;
+        if self.ends[index as usize].is_traced {
+            self.note_windows(index);
         }
+    }
+
+    #[cold]
+    fn note_windows(&mut self, index: EndIndex) {
+        let end = &self.ends[index as usize];
         let cwnd = end.endpoint.stats(&self.config).cwnd;
         let in_flight = end.endpoint.outstanding();
         let last = self.windows.iter().rev().find(|sample| sample.end == index);

@@ -282,7 +282,7 @@ impl Fabric {
     }
 
     /// The first frame on a port's link arrives at the far end, and is delivered or forwarded.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn arrive(&mut self, schedule: &mut Schedule, now: u64, from: PortIndex) -> Hop {
         self.arrived += 1;
         let port = &mut self.ports[from as usize];

@@ -212,7 +212,7 @@ impl Schedule {
     }
 
     /// Inserts a node into its bucket, behind all that are not later.
-    #[inline]
+    #[inline(always)]
     fn insert_near(&mut self, bucket: u64, key: u64, node: u32) {
         let slot = bucket as usize % BUCKETS;
         let Chain { first, last } = self.buckets[slot];
@@ -250,7 +250,7 @@ impl Schedule {
     }
 
     /// Takes the earliest occurrence.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<(u64, Occurrence)> {
         let slot = match self.used_buckets.next(self.cursor as usize % BUCKETS) {
             Some(slot) => slot,

@@ -69,16 +69,17 @@ impl Departures {
         (start, end)
     }
 
-    /// Takes out the first departure, which is due by `now`.
+    /// Takes out the departures that are due by `now`.
     #[inline]
-    fn pop_due(&mut self, now: Instant) -> Option<Departure> {
-        if self.front > now.get() {
-            return None;
-        }
-        let departure = self.ring.pop()?;
+    fn take_due(&mut self, now: Instant, mut take: impl FnMut(Departure)) {
+        self.ring.pop_while(|&departure| {
+            let is_due = departure.at <= now;
+            if is_due {
+                take(departure);
+            }
+            is_due
+        });
         self.front = self.ring.front().map_or(NEVER, |next| next.at.get());
-        debug_assert!(self.front >= departure.at.get(), "departures are booked in order");
-        Some(departure)
     }
 }
 
@@ -100,9 +101,20 @@ impl BookedDedicated {
     /// A frame arrives; `draw` is as for [`Dedicated::arrive`].
     #[inline]
     pub fn arrive(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> Passage {
-        if self.buffer.depends_on_departures(self.buffer.charge(frame.bytes)) {
-            self.settle(now);
+        let charge = self.buffer.charge(frame.bytes);
+        let has_slot = self.departures.ring.len() < FIFO_FRAMES_MAX;
+        if self.buffer.depends_on_departures(charge) || !has_slot {
+            return self.arrive_settled(now, frame, draw);
         }
+        self.buffer.admit_below_marks(charge, frame.bytes);
+        let (start, end) = self.departures.book(now, frame.bytes, 0);
+        Passage::Queued { start, end, marked: false }
+    }
+
+    /// As [`Self::arrive`], with all departures settled first.
+    #[inline]
+    fn arrive_settled(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> Passage {
+        self.settle(now);
         if self.departures.ring.len() >= FIFO_FRAMES_MAX {
             self.buffer.drop_frame(Limit::Ring, frame.bytes);
             return Passage::Dropped(Limit::Ring);
@@ -126,11 +138,11 @@ impl BookedDedicated {
 
     fn settle_due(&mut self, now: Instant) {
         let (mut charges, mut departed, mut last) = (0, Count::default(), Instant::START);
-        while let Some(Departure { at, bytes, .. }) = self.departures.pop_due(now) {
+        self.departures.take_due(now, |Departure { at, bytes, .. }| {
             charges += self.buffer.charge(bytes);
             departed.add(bytes);
             last = at;
-        }
+        });
         self.buffer.depart_many(last, charges, departed);
         debug_assert_eq!(self.buffer.occupancy().frames, u64::from(self.departures.ring.len()));
     }
@@ -199,9 +211,28 @@ impl BookedMemory {
         draw: impl FnOnce() -> u32,
     ) -> Passage {
         let charge = self.memory.charge(frame.bytes);
-        if self.memory.depends_on_departures(input, output, charge) {
-            self.settle_output(now, output);
+        let is_below_marks = !self.memory.depends_on_departures(input, output, charge)
+            && !self.memory.depends_on_others(input, output, charge)
+            && self.departures[output].ring.len() < FIFO_FRAMES_MAX;
+        if !is_below_marks {
+            return self.arrive_settled(now, input, output, frame, draw);
         }
+        self.memory.admit_below_marks(input, output, charge, frame.bytes);
+        self.book(now, input, output, frame.bytes, false)
+    }
+
+    /// As [`Self::arrive`], with the departures settled first that matter.
+    #[inline(never)]
+    fn arrive_settled(
+        &mut self,
+        now: Instant,
+        input: usize,
+        output: usize,
+        frame: Frame,
+        draw: impl FnOnce() -> u32,
+    ) -> Passage {
+        let charge = self.memory.charge(frame.bytes);
+        self.settle_output(now, output);
         if self.is_coupled && self.memory.depends_on_others(input, output, charge) {
             self.settle(now);
         }
@@ -209,13 +240,18 @@ impl BookedMemory {
             self.memory.own(output).drop_frame(Limit::Ring, frame.bytes);
             return Passage::Dropped(Limit::Ring);
         }
-        let marked = match self.memory.arrive(now, input, output, frame, draw) {
-            Verdict::Accepted { marked } => marked,
-            Verdict::Dropped(limit) => return Passage::Dropped(limit),
-        };
+        match self.memory.arrive(now, input, output, frame, draw) {
+            Verdict::Accepted { marked } => self.book(now, input, output, frame.bytes, marked),
+            Verdict::Dropped(limit) => Passage::Dropped(limit),
+        }
+    }
+
+    /// Books the departure of a frame that was admitted.
+    #[inline(always)]
+    fn book(&mut self, now: Instant, input: usize, output: usize, bytes: u32, marked: bool) -> Passage {
         let departures = &mut self.departures[output];
         let was_empty = departures.ring.is_empty();
-        let (start, end) = departures.book(now, frame.bytes, input as u32);
+        let (start, end) = departures.book(now, bytes, input as u32);
         if was_empty && self.is_coupled {
             let front = departures.front;
             self.fronts[output] = front;
@@ -252,13 +288,13 @@ impl BookedMemory {
             return;
         }
         let (mut charges, mut departed, mut last) = (0, Count::default(), Instant::START);
-        while let Some(Departure { at, bytes, input }) = departures.pop_due(now) {
+        departures.take_due(now, |Departure { at, bytes, input }| {
             let charge = self.memory.charge(bytes);
             self.memory.depart_shared(input as usize, output, charge);
             charges += charge;
             departed.add(bytes);
             last = at;
-        }
+        });
         self.fronts[output] = departures.front;
         self.memory.own(output).depart_many(last, charges, departed);
         debug_assert_eq!(self.memory.output(output).frames, u64::from(departures.ring.len()));
