@@ -143,20 +143,20 @@ impl Memory {
         self.shared.as_ref().is_some_and(|shared| shared.depends_on_others(input, output, queued, charge))
     }
 
-    /// As [`Self::depends_on_others`], of the departures of its own output.
+    /// Takes in a frame if no departure could change its verdict, a mark or a high-water mark: it stays below all of them.
     #[inline]
-    pub(crate) fn depends_on_departures(&self, input: usize, output: usize, charge: u64) -> bool {
-        self.outputs[output].depends_on_departures(charge)
-            || self.shared.as_ref().is_some_and(|shared| shared.refuses_in_voq(input, output, charge))
-    }
-
-    /// Takes in a frame whose verdict, mark and high-water marks depend on no departure: it stays below all of them.
-    #[inline]
-    pub(crate) fn admit_below_marks(&mut self, input: usize, output: usize, charge: u64, bytes: u32) {
-        self.outputs[output].admit_below_marks(charge, bytes);
-        if let Some(shared) = &mut self.shared {
-            shared.admit(input, output, charge);
+    pub(crate) fn admit_below_marks(&mut self, input: usize, output: usize, charge: u64, bytes: u32) -> bool {
+        let own = &mut self.outputs[output];
+        if own.depends_on_departures(charge) {
+            return false;
         }
+        if let Some(shared) = &mut self.shared
+            && !shared.admit_below_marks(input, output, own.occupancy().bytes, charge)
+        {
+            return false;
+        }
+        own.admit_below_marks(charge, bytes);
+        true
     }
 
     /// Takes a departed frame off the accounts that outputs share; [`Self::depart_many`] follows.

@@ -128,11 +128,36 @@ impl SharedAccounts {
             || self.threshold.is_some_and(|threshold| threshold.refuses(queued, account.free()))
     }
 
-    /// Whether the virtual output queue of a frame has no room for it.
+    /// Charges a frame if that breaks no limit and sets no high-water mark.
     #[inline]
-    pub(crate) fn refuses_in_voq(&self, input: usize, output: usize, charge: u64) -> bool {
-        let Some(voqs) = &self.voqs else { return false };
-        self.pool_of(input, output).is_some_and(|pool| voqs.refuses(pool, output, charge))
+    pub(crate) fn admit_below_marks(
+        &mut self,
+        input: usize,
+        output: usize,
+        queued: u64,
+        charge: u64,
+    ) -> bool {
+        if self.counts_inputs && self.inputs[input].would_rise(charge) {
+            return false;
+        }
+        if let Some(pool) = self.pool_of(input, output) {
+            let account = &mut self.pools[pool];
+            if account.would_rise(charge)
+                || self.threshold.is_some_and(|threshold| threshold.refuses(queued, account.free()))
+            {
+                return false;
+            }
+            if let Some(voqs) = &mut self.voqs
+                && !voqs.add_if_free(pool, output, charge)
+            {
+                return false;
+            }
+            account.level.bytes += charge;
+        }
+        if self.counts_inputs {
+            self.inputs[input].level.bytes += charge;
+        }
+        true
     }
 
     /// Charges a frame.

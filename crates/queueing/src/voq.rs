@@ -45,6 +45,18 @@ impl VirtualOutputQueues {
         self.bytes[place] += charge;
     }
 
+    /// Adds `charge` bytes to the queue of a pool towards an output if it has room for them.
+    #[inline]
+    pub(crate) fn add_if_free(&mut self, pool: usize, output: usize, charge: u64) -> bool {
+        let place = self.place(pool, output);
+        let bytes = &mut self.bytes[place];
+        let is_free = *bytes + charge <= self.limit;
+        if is_free {
+            *bytes += charge;
+        }
+        is_free
+    }
+
     #[inline]
     pub(crate) fn remove(&mut self, pool: usize, output: usize, charge: u64) {
         let place = self.place(pool, output);

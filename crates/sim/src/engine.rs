@@ -125,7 +125,7 @@ impl Engine {
     }
 
     /// Hands the segment of a frame to its endpoint.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn handle_segment(&mut self, index: EndIndex, place: usize) {
         let segment = &self.fabric.segments[place];
         let end = &mut self.ends[index as usize];
@@ -133,7 +133,7 @@ impl Engine {
     }
 
     /// Writes the endpoint's next segment into the free place of the fabric; returns the place and what it was.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn write_segment(&mut self, index: EndIndex) -> (u32, Written) {
         let place = self.fabric.free_place();
         let segment = &mut self.fabric.segments[place as usize];

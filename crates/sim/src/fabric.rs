@@ -248,7 +248,7 @@ impl Fabric {
     }
 
     /// Takes the segment in the [free place](Self::free_place), for it to be sent now or later.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn wrap(&mut self, place: u32, route: Step, end: u32) -> Parcel {
         let free = self.free.pop();
         debug_assert_eq!(free, Some(place), "a segment is written in the free place");

@@ -157,6 +157,12 @@ impl Schedule {
         self.cursor >> BLOCK_BITS
     }
 
+    /// The bucket of a key, counted from time zero.
+    #[inline]
+    const fn bucket(&self, key: u64) -> u64 {
+        key >> (self.shift % u64::BITS)
+    }
+
     /// Schedules an occurrence; `time` must not lie before the last one taken.
     #[inline]
     pub(crate) fn insert(&mut self, time: u64, what: Occurrence) {
@@ -186,7 +192,7 @@ impl Schedule {
     }
 
     /// Schedules the arrival over the link of `port`, which has none scheduled.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn insert_arrival(&mut self, time: u64, port: PortIndex) {
         debug_assert!(port < self.ports, "a port that the schedule does not know");
         let node = &mut self.nodes[port as usize];
@@ -195,15 +201,23 @@ impl Schedule {
         self.insert_node(key(time), port);
     }
 
-    #[inline]
+    #[inline(always)]
     fn insert_node(&mut self, key: u64, node: u32) {
-        let bucket = key >> self.shift;
+        let bucket = self.bucket(key);
         debug_assert!(bucket >= self.cursor, "an occurrence in the past");
         self.pending += 1;
         let ahead = (bucket >> BLOCK_BITS) - self.block();
         if ahead < 2 {
             self.insert_near(bucket, key, node);
-        } else if ahead < BLOCKS as u64 {
+        } else {
+            self.insert_later(bucket, key, node);
+        }
+    }
+
+    /// Inserts a node that lies beyond the inner ring.
+    #[inline(never)]
+    fn insert_later(&mut self, bucket: u64, key: u64, node: u32) {
+        if (bucket >> BLOCK_BITS) - self.block() < BLOCKS as u64 {
             self.insert_outer(bucket, node);
         } else {
             self.far.push(Reverse((key, self.far_scheduled, node)));
@@ -269,7 +283,7 @@ impl Schedule {
         }
         self.pending -= 1;
         let block = self.block();
-        self.cursor = key >> self.shift;
+        self.cursor = self.bucket(key);
         if self.block() > block {
             self.enter_block();
         }
@@ -282,7 +296,7 @@ impl Schedule {
         let present = self.block() as usize;
         let next = match self.used_blocks.next(present % BLOCKS) {
             Some(place) => self.block() + (place.wrapping_sub(present) % BLOCKS) as u64,
-            None => self.far.peek()?.0.0 >> self.shift >> BLOCK_BITS,
+            None => self.bucket(self.far.peek()?.0.0) >> BLOCK_BITS,
         };
         self.cursor = self.cursor.max((next - 1) << BLOCK_BITS);
         self.enter_block();
@@ -295,7 +309,7 @@ impl Schedule {
     fn enter_block(&mut self) {
         let present = self.block();
         while let Some(&Reverse((key, _, node))) = self.far.peek() {
-            let bucket = key >> self.shift;
+            let bucket = self.bucket(key);
             if (bucket >> BLOCK_BITS) - present >= BLOCKS as u64 {
                 break;
             }
@@ -310,7 +324,7 @@ impl Schedule {
             while node != NIL {
                 let ScheduleNode { key, next, .. } = self.nodes[node as usize];
                 self.nodes[node as usize].next = NIL;
-                self.insert_near(key >> self.shift, key, node);
+                self.insert_near(self.bucket(key), key, node);
                 node = next;
             }
         }

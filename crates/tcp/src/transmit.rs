@@ -165,7 +165,7 @@ impl Endpoint {
     }
 
     /// Writes what every segment carries: acknowledgement, window, timestamps, SACK blocks, ECN echo, M21TCP option.
-    #[inline]
+    #[inline(always)]
     fn write_segment(
         &mut self,
         config: &Config,

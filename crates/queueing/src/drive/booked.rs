@@ -99,7 +99,7 @@ impl BookedDedicated {
     }
 
     /// A frame arrives; `draw` is as for [`Dedicated::arrive`].
-    #[inline]
+    #[inline(always)]
     pub fn arrive(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> Passage {
         let charge = self.buffer.charge(frame.bytes);
         let has_slot = self.departures.ring.len() < FIFO_FRAMES_MAX;
@@ -112,7 +112,7 @@ impl BookedDedicated {
     }
 
     /// As [`Self::arrive`], with all departures settled first.
-    #[inline]
+    #[inline(never)]
     fn arrive_settled(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> Passage {
         self.settle(now);
         if self.departures.ring.len() >= FIFO_FRAMES_MAX {
@@ -211,13 +211,10 @@ impl BookedMemory {
         draw: impl FnOnce() -> u32,
     ) -> Passage {
         let charge = self.memory.charge(frame.bytes);
-        let is_below_marks = !self.memory.depends_on_departures(input, output, charge)
-            && !self.memory.depends_on_others(input, output, charge)
-            && self.departures[output].ring.len() < FIFO_FRAMES_MAX;
-        if !is_below_marks {
+        let has_slot = self.departures[output].ring.len() < FIFO_FRAMES_MAX;
+        if !has_slot || !self.memory.admit_below_marks(input, output, charge, frame.bytes) {
             return self.arrive_settled(now, input, output, frame, draw);
         }
-        self.memory.admit_below_marks(input, output, charge, frame.bytes);
         self.book(now, input, output, frame.bytes, false)
     }
 

@@ -89,7 +89,7 @@ impl Link {
     }
 
     /// Takes a frame that begins to leave when the link is free; returns when it has left.
-    #[inline]
+    #[inline(always)]
     pub(super) fn send_next(
         &mut self,
         schedule: &mut Schedule,
