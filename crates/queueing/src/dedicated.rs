@@ -110,6 +110,14 @@ impl Dedicated {
         self.emptied_at = at;
     }
 
+    /// All frames left, the last of them at `at`.
+    #[inline]
+    pub(crate) const fn depart_all(&mut self, at: Instant) {
+        (self.occupancy.bytes, self.occupancy.frames) = (0, 0);
+        self.counters.departed = self.counters.enqueued;
+        self.emptied_at = at;
+    }
+
     /// Marks, drops early or passes an arriving frame.
     #[inline(always)]
     pub(crate) fn decide(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> Decision {

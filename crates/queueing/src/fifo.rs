@@ -82,6 +82,12 @@ impl<T: Copy + Default> Fifo<T> {
         Some(value)
     }
 
+    /// Takes all values out.
+    #[inline]
+    pub(crate) const fn clear(&mut self) {
+        (self.head, self.len) = (0, 0);
+    }
+
     /// Takes out the first values as long as `takes` says so of each.
     #[inline]
     pub(crate) fn pop_while(&mut self, mut takes: impl FnMut(&T) -> bool) {

@@ -160,7 +160,7 @@ impl Memory {
     }
 
     /// Takes a departed frame off the accounts that outputs share; [`Self::depart_many`] follows.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn depart_shared(&mut self, input: usize, output: usize, charge: u64) {
         if let Some(shared) = &mut self.shared {
             shared.depart(input, output, charge);

@@ -174,7 +174,7 @@ impl SharedAccounts {
     }
 
     /// Gives back what a frame was charged.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn depart(&mut self, input: usize, output: usize, charge: u64) {
         if self.counts_inputs {
             self.inputs[input].level.remove(charge);

@@ -18,7 +18,7 @@ impl Endpoint {
     }
 
     /// As [`poll_transmit`](Self::poll_transmit), but writes the segment in place.
-    #[inline]
+    #[inline(always)]
     pub fn write_transmit(&mut self, config: &Config, now: Instant, segment: &mut Segment) -> Written {
         if (self.recovery.is_some() || self.forced != Forced::None)
             && self.may_retransmit(config)

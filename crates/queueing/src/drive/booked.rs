@@ -40,6 +40,8 @@ struct Departure {
 struct Departures {
     /// The first one's time, or [`NEVER`].
     front: u64,
+    /// The last one's time.
+    back: Instant,
     /// When the link is free.
     free_at: Instant,
     link: Link,
@@ -49,7 +51,14 @@ struct Departures {
 
 impl Departures {
     fn new(link: Link, in_service: InService) -> Self {
-        Self { front: NEVER, free_at: Instant::START, link, in_service, ring: Fifo::new() }
+        Self {
+            front: NEVER,
+            back: Instant::START,
+            free_at: Instant::START,
+            link,
+            in_service,
+            ring: Fifo::new(),
+        }
     }
 
     /// Books a frame behind all others; returns when it begins and ends to leave.
@@ -65,6 +74,7 @@ impl Departures {
         if self.ring.is_empty() {
             self.front = at.get();
         }
+        self.back = at;
         self.ring.push(Departure { at, bytes, input });
         (start, end)
     }
@@ -102,19 +112,26 @@ impl BookedDedicated {
     #[inline(always)]
     pub fn arrive(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> Passage {
         let charge = self.buffer.charge(frame.bytes);
-        let has_slot = self.departures.ring.len() < FIFO_FRAMES_MAX;
-        if self.buffer.depends_on_departures(charge) || !has_slot {
-            return self.arrive_settled(now, frame, draw);
+        if self.matters(charge) {
+            self.settle(now);
+            if self.matters(charge) {
+                return self.arrive_settled(now, frame, draw);
+            }
         }
         self.buffer.admit_below_marks(charge, frame.bytes);
         let (start, end) = self.departures.book(now, frame.bytes, 0);
         Passage::Queued { start, end, marked: false }
     }
 
-    /// As [`Self::arrive`], with all departures settled first.
+    /// Whether a frame that takes `charge` bytes could be refused or marked, or set a high-water mark.
+    #[inline(always)]
+    fn matters(&self, charge: u64) -> bool {
+        self.buffer.depends_on_departures(charge) || self.departures.ring.len() >= FIFO_FRAMES_MAX
+    }
+
+    /// As [`Self::arrive`], after all departures were settled.
     #[inline(never)]
     fn arrive_settled(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> Passage {
-        self.settle(now);
         if self.departures.ring.len() >= FIFO_FRAMES_MAX {
             self.buffer.drop_frame(Limit::Ring, frame.bytes);
             return Passage::Dropped(Limit::Ring);
@@ -131,11 +148,18 @@ impl BookedDedicated {
     /// Gives back the memory of every frame that has departed by `now`.
     #[inline]
     pub fn settle(&mut self, now: Instant) {
-        if self.departures.front <= now.get() {
-            self.settle_due(now);
+        if self.departures.front > now.get() {
+            return;
         }
+        if self.departures.back > now {
+            return self.settle_due(now);
+        }
+        self.departures.ring.clear();
+        self.departures.front = NEVER;
+        self.buffer.depart_all(self.departures.back);
     }
 
+    #[inline(never)]
     fn settle_due(&mut self, now: Instant) {
         let (mut charges, mut departed, mut last) = (0, Count::default(), Instant::START);
         self.departures.take_due(now, |Departure { at, bytes, .. }| {
@@ -211,14 +235,20 @@ impl BookedMemory {
         draw: impl FnOnce() -> u32,
     ) -> Passage {
         let charge = self.memory.charge(frame.bytes);
-        let has_slot = self.departures[output].ring.len() < FIFO_FRAMES_MAX;
-        if !has_slot || !self.memory.admit_below_marks(input, output, charge, frame.bytes) {
-            return self.arrive_settled(now, input, output, frame, draw);
+        for is_settled in [false, true] {
+            if is_settled {
+                self.settle_output(now, output);
+            }
+            if self.departures[output].ring.len() < FIFO_FRAMES_MAX
+                && self.memory.admit_below_marks(input, output, charge, frame.bytes)
+            {
+                return self.book(now, input, output, frame.bytes, false);
+            }
         }
-        self.book(now, input, output, frame.bytes, false)
+        self.arrive_settled(now, input, output, frame, draw)
     }
 
-    /// As [`Self::arrive`], with the departures settled first that matter.
+    /// As [`Self::arrive`], after the departures of `output` were settled.
     #[inline(never)]
     fn arrive_settled(
         &mut self,
@@ -229,7 +259,6 @@ impl BookedMemory {
         draw: impl FnOnce() -> u32,
     ) -> Passage {
         let charge = self.memory.charge(frame.bytes);
-        self.settle_output(now, output);
         if self.is_coupled && self.memory.depends_on_others(input, output, charge) {
             self.settle(now);
         }

@@ -70,11 +70,8 @@ impl Parcel {
 
     #[inline]
     pub(super) const fn ecn(self) -> Ecn {
-        match self.segment >> 30 {
-            0 => Ecn::NotCapable,
-            1 => Ecn::Capable,
-            _ => Ecn::Congestion,
-        }
+        const BY_BITS: [Ecn; 4] = [Ecn::NotCapable, Ecn::Capable, Ecn::Congestion, Ecn::Congestion];
+        BY_BITS[(self.segment >> 30) as usize]
     }
 
     /// For tests: a frame of `wire_bytes` bytes for an end.

@@ -210,7 +210,7 @@ impl Receiver {
     }
 
     /// Writes acknowledgement, window, echoes and SACK blocks into an outgoing segment: an ACK has been sent.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn fill(&mut self, config: &Config, now: Instant, segment: &mut Segment) {
         self.rcv_wnd_end = self.window_to_offer(config);
         debug_assert!(self.rcv_wup <= self.rcv_nxt && self.rcv_nxt <= self.rcv_wnd_end);
