@@ -145,8 +145,9 @@ impl Memory {
 
     /// Takes in a frame if no departure could change its verdict, a mark or a high-water mark: it stays below all of them.
     #[inline]
-    pub(crate) fn admit_below_marks(&mut self, input: usize, output: usize, charge: u64, bytes: u32) -> bool {
+    pub(crate) fn admit_below_marks(&mut self, input: usize, output: usize, bytes: u32) -> bool {
         let own = &mut self.outputs[output];
+        let charge = own.charge(bytes);
         if own.depends_on_departures(charge) {
             return false;
         }
@@ -159,18 +160,10 @@ impl Memory {
         true
     }
 
-    /// Takes a departed frame off the accounts that outputs share; [`Self::depart_many`] follows.
-    #[inline(always)]
-    pub(crate) fn depart_shared(&mut self, input: usize, output: usize, charge: u64) {
-        if let Some(shared) = &mut self.shared {
-            shared.depart(input, output, charge);
-        }
-    }
-
-    /// The output whose buffer it is, for its driver.
+    /// The buffer of an output, and the accounts that it shares with others, for its driver.
     #[inline]
-    pub(crate) fn own(&mut self, output: usize) -> &mut Dedicated {
-        &mut self.outputs[output]
+    pub(crate) fn accounts(&mut self, output: usize) -> (&mut Dedicated, Option<&mut SharedAccounts>) {
+        (&mut self.outputs[output], self.shared.as_mut())
     }
 
     /// Whether any output marks or drops early.

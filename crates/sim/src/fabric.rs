@@ -93,6 +93,8 @@ pub(crate) struct Fabric {
     pub(crate) segments: Vec<Segment>,
     free: Vec<u32>,
     paths: paths::Paths,
+    /// How many observers note the frames on some link.
+    pub(crate) taps: u32,
     /// Frames that have arrived over a link.
     arrived: u64,
     link_bytes: u32,
@@ -189,6 +191,7 @@ impl Fabric {
 
     /// Notes all frames on the link of a port, both ways, or no longer.
     pub(crate) fn tap_link(&mut self, port: PortIndex, on: bool) {
+        self.taps = if on { self.taps + 1 } else { self.taps - 1 };
         for port in [port, port ^ 1] {
             let taps = &mut self.ports[port as usize].link.taps;
             *taps = if on { *taps + 1 } else { *taps - 1 };
@@ -258,7 +261,7 @@ impl Fabric {
     }
 
     /// Sends a frame by its host's port.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send_parcel(
         &mut self,
         schedule: &mut Schedule,

@@ -140,10 +140,12 @@ impl<W: Workload> Partition<W> {
             if let Some(ending) = self.handle(what) {
                 return ending;
             }
-            if self.was_called && self.workload.is_done() {
-                return Ending::Done;
+            if self.was_called {
+                if self.workload.is_done() {
+                    return Ending::Done;
+                }
+                self.was_called = false;
             }
-            self.was_called = false;
         }
     }
 
@@ -154,6 +156,12 @@ impl<W: Workload> Partition<W> {
             self.handle_arrival(port);
             return None;
         }
+        self.handle_other(what)
+    }
+
+    /// As [`Self::handle`], for what is no arrival.
+    #[inline(never)]
+    fn handle_other(&mut self, what: Occurrence) -> Option<Ending> {
         let engine = &mut self.engine;
         let (fabric, schedule, now) = (&mut engine.fabric, &mut engine.schedule, engine.now);
         match what {
@@ -165,7 +173,7 @@ impl<W: Workload> Partition<W> {
                 self.techniques.on_step(engine, step);
                 self.pump_awake();
             }
-            Occurrence::Arrival(_) => unreachable!("arrivals are handled above"),
+            Occurrence::Arrival(_) => unreachable!("arrivals are handled before"),
             Occurrence::Departure(port) => fabric.depart(schedule, now, port),
             Occurrence::ResumeCheck(switch) => fabric.check_resumes(schedule, now, switch),
             Occurrence::PauseSignal(port) => fabric.handle_signal(schedule, now, port),
@@ -201,7 +209,7 @@ impl<W: Workload> Partition<W> {
     #[inline]
     fn handle_arrival(&mut self, port: PortIndex) {
         let engine = &mut self.engine;
-        if engine.fabric.ports[port as usize].link.taps > 0 {
+        if engine.fabric.taps > 0 && engine.fabric.ports[port as usize].link.taps > 0 {
             self.observer.record(engine, port);
         }
         match engine.fabric.arrive(&mut engine.schedule, engine.now, port) {

@@ -310,7 +310,7 @@ impl Endpoint {
     }
 
     /// Takes a segment from the network. Drain [`poll_transmit`](Self::poll_transmit) afterwards.
-    #[inline]
+    #[inline(always)]
     pub fn handle_segment(&mut self, config: &Config, now: Instant, segment: &Segment) {
         debug_assert!(
             !segment.flags.intersects(Flags::SYN | Flags::FIN | Flags::RST),

@@ -45,7 +45,7 @@ impl Endpoint {
     }
 
     /// Payload of the next new segment, if the windows and Nagle's rule let it be sent.
-    #[inline]
+    #[inline(always)]
     fn may_send(&mut self, config: &Config, now: Instant) -> Option<u32> {
         let unsent = self.unsent();
         let len = unsent.min(u64::from(self.mss)) as u32;
@@ -104,7 +104,7 @@ impl Endpoint {
     }
 
     /// Sends `len` new bytes.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send_new(&mut self, config: &Config, now: Instant, len: u32, segment: &mut Segment) {
         debug_assert!(len > 0 && u64::from(len) <= self.unsent(), "{len} bytes of {}", self.unsent());
         debug_assert!(self.snd_nxt + u64::from(len) <= self.snd_wnd_end, "beyond the offered window");

@@ -225,7 +225,7 @@ impl BookedMemory {
     ///
     /// # Panics
     /// If there is no such port.
-    #[inline]
+    #[inline(always)]
     pub fn arrive(
         &mut self,
         now: Instant,
@@ -234,18 +234,20 @@ impl BookedMemory {
         frame: Frame,
         draw: impl FnOnce() -> u32,
     ) -> Passage {
-        let charge = self.memory.charge(frame.bytes);
-        for is_settled in [false, true] {
-            if is_settled {
-                self.settle_output(now, output);
-            }
-            if self.departures[output].ring.len() < FIFO_FRAMES_MAX
-                && self.memory.admit_below_marks(input, output, charge, frame.bytes)
-            {
-                return self.book(now, input, output, frame.bytes, false);
+        if !self.admit_below_marks(input, output, frame.bytes) {
+            self.settle_output(now, output);
+            if !self.admit_below_marks(input, output, frame.bytes) {
+                return self.arrive_settled(now, input, output, frame, draw);
             }
         }
-        self.arrive_settled(now, input, output, frame, draw)
+        self.book(now, input, output, frame.bytes, false)
+    }
+
+    /// As [`Memory::admit_below_marks`], if there is room for one more departure.
+    #[inline(always)]
+    fn admit_below_marks(&mut self, input: usize, output: usize, bytes: u32) -> bool {
+        self.departures[output].ring.len() < FIFO_FRAMES_MAX
+            && self.memory.admit_below_marks(input, output, bytes)
     }
 
     /// As [`Self::arrive`], after the departures of `output` were settled.
@@ -263,7 +265,7 @@ impl BookedMemory {
             self.settle(now);
         }
         if self.departures[output].ring.len() >= FIFO_FRAMES_MAX {
-            self.memory.own(output).drop_frame(Limit::Ring, frame.bytes);
+            self.memory.accounts(output).0.drop_frame(Limit::Ring, frame.bytes);
             return Passage::Dropped(Limit::Ring);
         }
         match self.memory.arrive(now, input, output, frame, draw) {
@@ -309,21 +311,28 @@ impl BookedMemory {
 
     #[inline]
     fn settle_output(&mut self, now: Instant, output: usize) {
-        let departures = &mut self.departures[output];
-        if departures.front > now.get() {
-            return;
+        if self.departures[output].front <= now.get() {
+            self.settle_due(now, output);
         }
+    }
+
+    #[inline(never)]
+    fn settle_due(&mut self, now: Instant, output: usize) {
+        let departures = &mut self.departures[output];
+        let (own, mut shared) = self.memory.accounts(output);
         let (mut charges, mut departed, mut last) = (0, Count::default(), Instant::START);
         departures.take_due(now, |Departure { at, bytes, input }| {
-            let charge = self.memory.charge(bytes);
-            self.memory.depart_shared(input as usize, output, charge);
+            let charge = own.charge(bytes);
+            if let Some(shared) = &mut shared {
+                shared.depart(input as usize, output, charge);
+            }
             charges += charge;
             departed.add(bytes);
             last = at;
         });
         self.fronts[output] = departures.front;
-        self.memory.own(output).depart_many(last, charges, departed);
-        debug_assert_eq!(self.memory.output(output).frames, u64::from(departures.ring.len()));
+        own.depart_many(last, charges, departed);
+        debug_assert_eq!(own.occupancy().frames, u64::from(departures.ring.len()));
     }
 
     /// What is queued for an output port at `now`.

@@ -89,6 +89,7 @@ impl Fabric {
             segments: Vec::new(),
             free: Vec::new(),
             paths: super::paths::Paths::new(2 * network.links.len()),
+            taps: 0,
             arrived: 0,
             link_bytes: network.framing.link_bytes,
             ip_bytes_min: network.framing.ip_bytes_min,

@@ -112,7 +112,7 @@ impl Link {
     ///
     /// # Panics
     /// If no frame is on the link.
-    #[inline]
+    #[inline(always)]
     pub(super) fn arrive(&mut self, schedule: &mut Schedule, now: u64, index: PortIndex) -> Parcel {
         let Frame { arrival, parcel } = self.frames.pop().expect("an arrival is of a frame");
         debug_assert_eq!(arrival, now, "a frame arrives when it is due");
