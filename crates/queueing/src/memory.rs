@@ -144,7 +144,7 @@ impl Memory {
     }
 
     /// Takes in a frame if no departure could change its verdict, a mark or a high-water mark: it stays below all of them.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn admit_below_marks(&mut self, input: usize, output: usize, bytes: u32) -> bool {
         let own = &mut self.outputs[output];
         let charge = own.charge(bytes);

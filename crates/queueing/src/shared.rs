@@ -129,7 +129,7 @@ impl SharedAccounts {
     }
 
     /// Charges a frame if that breaks no limit and sets no high-water mark.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn admit_below_marks(
         &mut self,
         input: usize,

@@ -134,7 +134,7 @@ impl Receiver {
     }
 
     /// Takes payload. Returns when a delayed ACK is due, at the earliest.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn handle_data(
         &mut self,
         config: &Config,
