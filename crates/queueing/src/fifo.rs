@@ -89,7 +89,7 @@ impl<T: Copy + Default> Fifo<T> {
     }
 
     /// Takes out the first values as long as `takes` says so of each.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop_while(&mut self, mut takes: impl FnMut(&T) -> bool) {
         let (mut head, mut left) = (self.head as usize, self.len);
         while left > 0 && self.slots.get(head).is_some_and(&mut takes) {

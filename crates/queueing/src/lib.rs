@@ -55,8 +55,8 @@
 //! 2. Give a new limit a name in [`Limit`], at its place in the order in which limits are tried, in [`Limit::ALL`] and in
 //!    [`Limit::name`]. Add its setting to [`Layout`] with a neutral default in [`Layout::unlimited`]; refuse impossible
 //!    values in [`Layout::check`].
-//! 3. Ask the rule in `shared.rs`: in `refusal`, `free` and `depends_on_others`, and keep its accounts in `admit` and
-//!    `depart`. A limit must only loosen when memory is freed: settling late relies on it.
+//! 3. Ask the rule in `shared.rs`: in `refusal`, `free`, `depends_on_others` and `admit_below_marks`, and keep its accounts in
+//!    `admit`, `admit_below_marks` and `depart`. A limit must only loosen when memory is freed: settling late relies on it.
 //! 4. Add the scheme to `layouts()` and its rule, spelled out naively, to `Naive` in `tests/drive.rs`. The property tests then
 //!    compare every verdict, departure, counter and mark.
 //! 5. Add its name to the scenario's `Buffering` (one value of the key `buffering`), an arm to `layout` in the simulator

@@ -15,6 +15,7 @@ use crate::timers::{TIMEOUT_MARGIN, Timer};
 
 impl Endpoint {
     /// Takes the acknowledgement and the window of a segment.
+    #[inline(always)]
     pub(crate) fn handle_ack(&mut self, config: &Config, now: Instant, segment: &Segment) {
         let ack = segment.ack;
         if ack > self.snd_nxt || ack < self.snd_una {

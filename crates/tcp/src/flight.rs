@@ -100,7 +100,7 @@ impl Flight {
     }
 
     /// Appends a segment that was just sent for the first time.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, config: &Config, start: u64, len: u32, mss: u16, now: u64) {
         debug_assert!(len > 0, "an empty segment is not outstanding");
         debug_assert!(self.runs.back().is_none_or(|last| last.end() == start), "a gap before {start}");

@@ -91,7 +91,7 @@ impl Algorithm {
     /// Takes a round-trip sample of `rtt_ps`. `is_open`: nothing was lost or reordered ([`CongestionState::Open`]).
     ///
     /// [`CongestionState::Open`]: crate::CongestionState::Open
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_sample(
         &mut self,
         config: &Config,
