@@ -22,7 +22,10 @@ fn techniques_stand_side_by_side() {
     assert_eq!(names, ["none", "deep-buffers", "sird", "barrel-shifter"]);
     assert!(rows[0]["drops"].as_u64().unwrap() > 0 && rows[2]["drops"] == 0, "{rows:#?}");
     assert_eq!(rows[1]["extra_reverse"].as_f64(), Some(0.0));
-    assert!(rows[3]["refused"].as_str().unwrap().contains("a barrel shifter needs several collectors"), "{rows:#?}");
+    assert!(
+        rows[3]["refused"].as_str().unwrap().contains("a barrel shifter needs several collectors"),
+        "{rows:#?}"
+    );
     assert!(rows[3].get("mean_ms").is_none(), "a key that does not apply is absent");
 
     let output = fanin(&[&arguments[..], &["--markdown"]].concat());
