@@ -364,6 +364,7 @@ fn the_configuration_for_our_side_is_sound_and_sends_everything_back() {
     assert!(loaded.warnings.problems().is_empty(), "{}", loaded.warnings.render(false));
     let mut config = loaded.config;
     config.switch.memory = Bytes::new(8 << 20);
+    config.ring.iter_mut().for_each(|ring| ring.bytes = Some(Bytes::new(1 << 20)));
     config.port.push(PortSpec::new("other"));
     let mut pools = Pool::new(config.switch.memory, config.switch.mtu, Hugepages::Off, 1).unwrap();
     let ports = MemoryPorts::new(pools.remove(0), 3);
