@@ -314,7 +314,10 @@ mod tests {
     fn what_is_impossible_says_so_and_a_wrong_scenario_is_an_error() {
         let compared = all("incast", &["run.duration=5 ms", "workload.senders=2"]);
         let shifter = compared.rows.iter().find(|row| row.technique.name == "barrel-shifter").unwrap();
-        assert!(shifter.figures.as_ref().unwrap_err().contains("a barrel shifter needs several collectors"), "{shifter:?}");
+        assert!(
+            shifter.figures.as_ref().unwrap_err().contains("a barrel shifter needs several collectors"),
+            "{shifter:?}"
+        );
         let wrong = compare(&["no-such".to_owned()], &[&TECHNIQUES[0]], [&[], &[]], 1, &NEVER, &|_, _| ());
         assert!(wrong.is_err());
     }
