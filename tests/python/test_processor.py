@@ -189,4 +189,4 @@ def test_a_real_system_takes_it(tmp_path: Path) -> None:
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr + done.stdout
     assert "0 lost" in done.stdout
-    assert "in the debug stream (0)" in done.stdout
+    assert "+ 0 in the debug stream" in done.stdout
