@@ -198,14 +198,12 @@ fn planes_and_a_hybrid_carry_everybody() {
 }
 
 #[test]
-fn sixty_four_senders_stand_in_seconds() {
+fn sixty_four_senders_use_the_congestion_control_of_the_scenario() {
     let Some(program) = program() else { return };
     let scenario = scenario("incast", &["workload.senders=64", "transport.profile=linux-6"]);
     let folder = folder("many");
     let bench = Bench::build(&scenario, &folder, &program, fanin_units::Duration::ZERO)
         .unwrap_or_else(|error| panic!("{error}"));
-    // 0.5 s on a machine that does nothing else; nobody knows what else this one does.
-    assert!(bench.built_in() < Duration::from_secs(30), "{:?}", bench.built_in());
     let socket = talk(&bench, Part::Aggregator, Part::Sender(63), 5000);
     assert_eq!(congestion_control(&socket), "cubic");
     let name = bench.namespace(Part::Aggregator).name().to_owned();
