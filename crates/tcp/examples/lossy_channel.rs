@@ -6,53 +6,46 @@
 
 use std::collections::VecDeque;
 
-use fanin_tcp::{Config, ConnectionState, Flags, Segment, TcpConnection};
+use fanin_tcp::{Config, ConnectionState, TcpConnection, WrongState};
 use fanin_units::{Duration, Instant};
 
-fn main() {
+fn main() -> Result<(), WrongState> {
     let mut ends = [TcpConnection::new(Config::linux_6()), TcpConnection::new(Config::linux_6())];
-    ends[1].listen().expect("a new connection");
-    ends[0].connect().expect("a new connection");
-    ends[0].send(20_000).expect("a connection that is being opened");
-    let delay = Duration::from_millis(5);
-    let mut channel: VecDeque<(Instant, usize, Segment)> = VecDeque::new();
+    ends[1].listen()?;
+    ends[0].connect()?;
+    ends[0].send(20_000)?;
+    let mut channel = VecDeque::new();
     let (mut now, mut count) = (Instant::START, 0);
     loop {
         for (side, end) in ends.iter_mut().enumerate() {
-            // End 0 closes when its window is full for the first time, end 1 when end 0 has closed.
-            if end.state() == ConnectionState::CloseWait || (side == 0 && count > 4) {
+            // End 0 closes once it has queued its data, end 1 once end 0 has closed.
+            if matches!(
+                (side, end.state()),
+                (0, ConnectionState::Established) | (1, ConnectionState::CloseWait)
+            ) {
                 end.close();
             }
             end.read(u64::MAX);
+            end.handle_deadline(now);
             while let Some(segment) = end.poll_transmit(now) {
                 count += 1;
-                let fate = if count % 10 == 3 { "lost" } else { "" };
-                println!("{now} {side} {:?} {} {fate}", end.state(), describe(&segment));
-                if fate.is_empty() {
-                    channel.push_back((now + delay, 1 - side, segment));
+                let is_lost = count % 10 == 3;
+                println!("{now}: end {side} {segment}{}", if is_lost { ", lost" } else { "" });
+                if !is_lost {
+                    channel.push_back((now + Duration::from_millis(5), 1 - side, segment));
                 }
             }
         }
-        let deadlines = ends.each_ref().map(|end| end.poll_deadline().unwrap_or(Instant::FAR_FUTURE));
-        let arrival = channel.front().map_or(Instant::FAR_FUTURE, |next| next.0);
-        now = arrival.min(deadlines[0]).min(deadlines[1]);
-        if now == Instant::FAR_FUTURE {
-            break;
-        }
-        match channel.front() {
-            Some(&(at, side, segment)) if at == now => {
-                channel.pop_front();
-                ends[side].handle_segment(now, &segment);
-            }
-            _ => ends.iter_mut().for_each(|end| end.handle_deadline(now)),
+        let arrival = channel.front().map(|&(at, ..)| at);
+        let deadlines = ends.each_ref().map(TcpConnection::poll_deadline);
+        let Some(next) = deadlines.into_iter().chain([arrival]).flatten().min() else { break };
+        now = next;
+        while channel.front().is_some_and(|&(at, ..)| at == now)
+            && let Some((_, side, segment)) = channel.pop_front()
+        {
+            ends[side].handle_segment(now, &segment);
         }
     }
     println!("end 1 received {} bytes; both ends are {:?}", ends[1].received(), ends[0].state());
-}
-
-fn describe(segment: &Segment) -> String {
-    let names = [(Flags::SYN, "SYN"), (Flags::FIN, "FIN"), (Flags::RST, "RST"), (Flags::ACK, "ACK")];
-    let flags: Vec<&str> =
-        names.iter().filter(|(flag, _)| segment.flags.contains(*flag)).map(|(_, name)| *name).collect();
-    format!("{} {}..{} ack {}", flags.join("+"), segment.offset, segment.end(), segment.ack)
+    Ok(())
 }

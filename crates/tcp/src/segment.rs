@@ -1,5 +1,7 @@
 //! TCP segments, with their payload reduced to a length.
 
+use core::fmt::Write;
+
 /// Bits of a segment: TCP flags, ECN marks of the IP header, and which options it carries.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Flags(u16);
@@ -87,6 +89,29 @@ impl Flags {
     }
 }
 
+/// The flags of the TCP header in tcpdump's letters, such as `S.` for SYN and ACK; `-` for none.
+impl core::fmt::Display for Flags {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let letters = [
+            (Self::SYN, 'S'),
+            (Self::FIN, 'F'),
+            (Self::RST, 'R'),
+            (Self::PSH, 'P'),
+            (Self::ECE, 'E'),
+            (Self::CWR, 'W'),
+            (Self::ACK, '.'),
+        ];
+        let mut is_empty = true;
+        for (flag, letter) in letters {
+            if self.contains(flag) {
+                f.write_char(letter)?;
+                is_empty = false;
+            }
+        }
+        if is_empty { f.write_char('-') } else { Ok(()) }
+    }
+}
+
 impl core::ops::BitOr for Flags {
     type Output = Self;
     #[inline]
@@ -129,6 +154,24 @@ pub struct Segment {
     pub payload: u16,
     /// TCP flags, IP ECN bits, options.
     pub flags: Flags,
+}
+
+/// Flags, stream offsets with the payload's length in brackets, acknowledgement, window and SACK blocks, as tcpdump prints
+/// them: `P. 0:1448(1448) ack 0 win 64240`.
+impl core::fmt::Display for Segment {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let end = self.offset + u64::from(self.payload);
+        write!(f, "{} {}:{end}({})", self.flags, self.offset, self.payload)?;
+        if self.flags.contains(Flags::ACK) {
+            write!(f, " ack {}", self.ack)?;
+        }
+        write!(f, " win {}", self.window)?;
+        for block in &self.sack[..self.sack_count()] {
+            let [start, end] = [block.start, block.end].map(|edge| self.ack.wrapping_add_signed(edge.into()));
+            write!(f, " sack {start}:{end}")?;
+        }
+        Ok(())
+    }
 }
 
 /// Options that only a SYN carries (RFC 9293 §3.2, RFC 7323, RFC 2018). Timestamps are [`Flags::TIMESTAMP`].
@@ -230,6 +273,8 @@ impl Segment {
 
 #[cfg(test)]
 mod tests {
+    use std::string::ToString;
+
     use super::*;
 
     #[test]
@@ -246,6 +291,17 @@ mod tests {
         }
         let fin = Segment { offset: 10, payload: 5, flags: Flags::FIN | Flags::ACK, ..Segment::default() };
         assert_eq!((syn.end(), fin.end()), (0, 16));
+    }
+
+    #[test]
+    fn segments_print_as_tcpdump_does() {
+        let mut segment = Segment { offset: 5, payload: 10, window: 7, ack: 100, ..Segment::default() };
+        assert_eq!(segment.to_string(), "- 5:15(10) win 7");
+        segment.flags = Flags::SYN | Flags::ACK | Flags::ECE | Flags::TIMESTAMP;
+        assert_eq!(segment.to_string(), "SE. 5:15(10) ack 100 win 7");
+        segment.flags = Flags::ACK;
+        segment.sack[0] = SackBlock { start: -20, end: 30 };
+        assert_eq!(segment.to_string(), ". 5:15(10) ack 100 win 7 sack 80:130");
     }
 
     #[test]
