@@ -25,9 +25,6 @@ KNOWN: dict[str, set[str]] = {
     "message": {
         "crate::endpoint {., completion, connections, timers}",
     },
-    "sim": {
-        "crate::fabric {., output, pause/, rings}",
-    },
 }
 
 USE = re.compile(r"\b(pub(?:\([^)]*\))?\s+)?use\s+([^;]+);")

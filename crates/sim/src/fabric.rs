@@ -19,23 +19,22 @@ use fanin_network::PortIndex;
 
 mod build;
 mod conserve;
+mod flow_control;
 mod link;
 mod output;
 mod parcel;
 mod paths;
+mod pausable;
 mod pause;
 mod rings;
 
+use flow_control::FlowControl;
 use link::Frame;
 use output::OutputQueue;
 pub(crate) use output::Port;
 pub(crate) use parcel::Parcel;
 pub(crate) use paths::Step;
-pub(crate) use pause::FlowControl;
 pub(crate) use rings::RingFigures;
-
-/// No departure is scheduled.
-const NEVER: u64 = u64::MAX;
 
 /// A queue at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -58,7 +57,7 @@ impl From<&Dedicated> for Queue {
     }
 }
 
-/// What became of a frame that arrived over a link.
+/// The fate of a frame that arrived over a link.
 pub(crate) enum Hop {
     /// It is queued at the next port on its way.
     Forwarded,
@@ -89,7 +88,7 @@ pub(crate) struct Fabric {
     pub(crate) m21: Option<M21Switches>,
     /// By switch: for markers that mark or drop by chance.
     chances: Vec<Random>,
-    /// What the frames carry; `free` lists the unused places.
+    /// The segments that the frames carry; `free` lists the unused places.
     pub(crate) segments: Vec<Segment>,
     free: Vec<u32>,
     paths: paths::Paths,
@@ -391,7 +390,7 @@ impl Fabric {
         shared.chain(pausable).flat_map(Memory::outputs).chain(dedicated)
     }
 
-    /// What is queued before a port of a switch.
+    /// The queue of a port of a switch.
     pub(crate) fn queue(&mut self, now: u64, index: PortIndex) -> Queue {
         let port = &mut self.ports[index as usize];
         let output = usize::from(port.output);

@@ -10,7 +10,7 @@ use fanin_tcp::{Flags, Segment};
 /// The most flows that one switch follows.
 const FLOWS_MAX: u32 = 1 << 20;
 
-/// What M21TCP switches have done.
+/// Counters of the M21TCP switches.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct M21Counters {
     /// Windows that were lowered in a passing option.
@@ -73,7 +73,7 @@ impl M21Switches {
         }
     }
 
-    /// What a switch grants the flows from an input to an output; `u32::MAX` for no limit.
+    /// The window that a switch grants the flows from an input to an output; `u32::MAX` for no limit.
     pub(crate) fn granted(&self, switch: u32, input: u16, output: u16) -> u32 {
         let Some(switch) = &self.switches[switch as usize] else { return u32::MAX };
         switch

@@ -152,19 +152,10 @@ impl<W: Workload> Partition<W> {
     /// Lets one occurrence happen; returns why the run ends with it, if it does.
     #[inline]
     fn handle(&mut self, what: Occurrence) -> Option<Ending> {
-        if let Occurrence::Arrival(port) = what {
-            self.handle_arrival(port);
-            return None;
-        }
-        self.handle_other(what)
-    }
-
-    /// As [`Self::handle`], for what is no arrival.
-    #[inline(never)]
-    fn handle_other(&mut self, what: Occurrence) -> Option<Ending> {
         let engine = &mut self.engine;
         let (fabric, schedule, now) = (&mut engine.fabric, &mut engine.schedule, engine.now);
         match what {
+            Occurrence::Arrival(port) => self.handle_arrival(port),
             Occurrence::EndpointTimer(end) => self.handle_endpoint_timer(end),
             Occurrence::HostTimer(host) => self.handle_host_timer(host),
             Occurrence::QueueSample => self.sample(),
@@ -173,7 +164,6 @@ impl<W: Workload> Partition<W> {
                 self.techniques.on_step(engine, step);
                 self.pump_awake();
             }
-            Occurrence::Arrival(_) => unreachable!("arrivals are handled before"),
             Occurrence::Departure(port) => fabric.depart(schedule, now, port),
             Occurrence::ResumeCheck(switch) => fabric.check_resumes(schedule, now, switch),
             Occurrence::PauseSignal(port) => fabric.handle_signal(schedule, now, port),

@@ -15,6 +15,9 @@ use fanin_network::PortIndex;
 use crate::index::NIL;
 use crate::occurrence::Occurrence;
 
+/// The time of something that is not scheduled.
+pub(crate) const NEVER: u64 = u64::MAX;
+
 /// Buckets in a block, as a power of two.
 const BLOCK_BITS: u32 = 11;
 /// The inner ring holds two blocks.

@@ -7,18 +7,20 @@ use fanin_queueing::{
 use fanin_scenario::{Buffering, Ecn, EcnMode, PauseMode, PoolCharge, QueueUnit, Switch};
 use fanin_units::{Bytes, Packets};
 
+use super::Fabric;
+use super::flow_control::{FlowControl, PausingSwitch};
 use super::link::Link;
 use super::output::{OutputQueue, Port};
-use super::pause::{Buffer, FlowControl, PausableOutput, PausedSender, PausingSwitch};
+use super::pausable::{Buffer, PausableOutput, PausedSender};
 use super::rings::RingOutput;
-use super::{Fabric, NEVER};
 use crate::Error;
 use crate::index::NIL;
 use crate::m21::{M21Switches, accounting};
 use crate::random::{Kind, Purpose, Random, host, seed};
+use crate::schedule::NEVER;
 use fanin_network::{M21, Network, NodeKind, PortIndex, SwitchKind};
 
-/// What is built switch by switch.
+/// The parts of a fabric, built switch by switch.
 struct Builder<'a> {
     network: &'a Network,
     ports: Vec<Port>,

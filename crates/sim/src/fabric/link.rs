@@ -3,7 +3,7 @@
 use fanin_queueing::Fifo;
 use fanin_units::{Bytes, Rate};
 
-use super::Parcel;
+use super::parcel::Parcel;
 use crate::schedule::Schedule;
 use fanin_network::PortIndex;
 

@@ -4,7 +4,7 @@ use fanin_queueing::BookedDedicated;
 use fanin_units::Instant;
 
 use super::link::Link;
-use super::pause::PausableOutput;
+use super::pausable::PausableOutput;
 use super::rings::RingOutput;
 
 /// The queue before a link, by its discipline.

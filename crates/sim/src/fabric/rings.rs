@@ -12,10 +12,10 @@ use fanin_scenario::{DaqringService, Daqrings};
 use fanin_units::Instant;
 
 use super::link::Link;
-use super::{NEVER, Parcel};
+use super::parcel::Parcel;
 use crate::Error;
 use crate::occurrence::Occurrence;
-use crate::schedule::Schedule;
+use crate::schedule::{NEVER, Schedule};
 use fanin_network::PortIndex;
 
 /// The ring of frames that no rule names. It has no turn, and is emptied before all others.

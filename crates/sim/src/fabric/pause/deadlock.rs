@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 
 use fanin_queueing::Class;
 
-use super::{FlowControl, SUSPECT};
-use crate::fabric::{Fabric, OutputQueue, Port};
+use super::SUSPECT;
+use crate::fabric::Fabric;
+use crate::fabric::flow_control::FlowControl;
+use crate::fabric::output::{OutputQueue, Port};
+use crate::fabric::pausable::PausableOutput;
 use crate::occurrence::Occurrence;
 use crate::schedule::Schedule;
 use fanin_network::PortIndex;
@@ -78,7 +81,7 @@ impl Fabric {
                 _ => None,
             })
         };
-        let is_paused = |out: &super::PausableOutput| out.queue.is_paused(Class::Bulk);
+        let is_paused = |out: &PausableOutput| out.queue.is_paused(Class::Bulk);
         if outputs().any(|out| is_paused(out) && now - out.sender.paused_since >= SUSPECT) {
             flow_control.find_deadlock(&self.ports, self.unstored_bytes);
         }

@@ -3,7 +3,8 @@
 use fanin_queueing::Class;
 use fanin_units::Duration;
 
-use crate::fabric::{Fabric, OutputQueue};
+use crate::fabric::Fabric;
+use crate::fabric::output::OutputQueue;
 
 /// A pause that lasts so long is a storm: the least time after which switches' own watchdogs act.
 const STORM: u64 = Duration::from_millis(100).get();

@@ -44,7 +44,7 @@ fn ring_of(switches: u32, ahead: u32, settings: Switch) -> (Fabric, Vec<Step>, N
     (fabric, routes, network)
 }
 
-/// What came of an occurrence.
+/// The result of an occurrence.
 enum Turn {
     Hop(Hop),
     Deadlock,

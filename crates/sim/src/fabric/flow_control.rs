@@ -1,0 +1,133 @@
+//! Flow control: which inputs of switches have paused their neighbours, and how much waits behind each.
+
+use fanin_network::PortIndex;
+use fanin_queueing::{Class, Memory, PauseSignal, PauseThresholds};
+
+use super::parcel::Parcel;
+
+/// The bytes that came in over a link and wait in the switch at its end.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Ingress {
+    pub(super) occupancy: u64,
+    /// Absent where the switch never pauses its neighbours.
+    pub(super) thresholds: Option<PauseThresholds>,
+}
+
+/// A switch of a network with PAUSE.
+pub(super) struct PausingSwitch {
+    /// Absent where each output has its own buffer.
+    pub(super) memory: Option<Memory>,
+    /// True if only bulk data count as ingress occupancy, as with priority flow control.
+    pub(super) counts_bulk_only: bool,
+    /// Bookkeeping that it stores with each frame.
+    pub(super) overhead: u32,
+    /// Inputs whose neighbours are paused, in the order of the PAUSEs.
+    pub(super) paused_inputs: Vec<PortIndex>,
+    /// When they are checked next.
+    pub(super) check_at: u64,
+}
+
+/// Which frames are of which class.
+#[derive(Clone, Copy)]
+pub(super) struct Classes {
+    has_priorities: bool,
+    /// Ends below this are those of connections whose second ends answer with bulk data.
+    bulk_ends: u32,
+}
+
+impl Classes {
+    #[inline]
+    pub(super) fn of(self, parcel: Parcel) -> Class {
+        let is_bulk = || parcel.end() < self.bulk_ends && parcel.end().is_multiple_of(2);
+        if self.has_priorities && !is_bulk() { Class::Urgent } else { Class::Bulk }
+    }
+}
+
+/// Flow control in a network in which some switch uses PAUSE.
+pub(crate) struct FlowControl {
+    /// By the port over whose link the frames came in.
+    pub(super) ingress: Vec<Ingress>,
+    pub(super) switches: Vec<PausingSwitch>,
+    pub(super) classes: Classes,
+    /// The most ingress occupancy of all inputs whose neighbours can be paused.
+    pub(super) input_bytes_max: u64,
+    pub(super) pauses: u64,
+    pub(super) resumes: u64,
+    pub(super) is_check_scheduled: bool,
+    /// The ports of a deadlock, once there is one: each waits for the next, the last for the first.
+    pub(crate) deadlock: Vec<PortIndex>,
+}
+
+impl FlowControl {
+    /// For switches and, by port, the thresholds of the switch that its link leads to.
+    pub(super) fn new(
+        switches: Vec<PausingSwitch>,
+        thresholds: Vec<Option<PauseThresholds>>,
+        has_priorities: bool,
+    ) -> Self {
+        Self {
+            ingress: thresholds.into_iter().map(|thresholds| Ingress { occupancy: 0, thresholds }).collect(),
+            switches,
+            classes: Classes { has_priorities, bulk_ends: u32::MAX },
+            input_bytes_max: 0,
+            pauses: 0,
+            resumes: 0,
+            is_check_scheduled: false,
+            deadlock: Vec::new(),
+        }
+    }
+
+    /// Connections below this number are those whose second ends answer with bulk data.
+    pub(crate) fn set_bulk_connections(&mut self, connections: u32) {
+        self.classes.bulk_ends = 2 * connections;
+    }
+
+    /// The memory of a switch, if its outputs share one.
+    pub(super) fn memory(&self, switch: u32) -> Option<&Memory> {
+        self.switches.get(switch as usize)?.memory.as_ref()
+    }
+
+    /// The memories of all switches whose outputs share one.
+    pub(super) fn memories(&self) -> impl Iterator<Item = &Memory> {
+        self.switches.iter().filter_map(|switch| switch.memory.as_ref())
+    }
+
+    pub(super) fn reset_marks(&mut self) {
+        self.switches.iter_mut().filter_map(|switch| switch.memory.as_mut()).for_each(Memory::reset_marks);
+    }
+
+    /// How much a frame adds to the ingress occupancy in a switch.
+    #[inline]
+    pub(super) fn counted(&self, switch: usize, parcel: Parcel, unstored_bytes: u32) -> u64 {
+        let PausingSwitch { counts_bulk_only, overhead, .. } = self.switches[switch];
+        let counts = !counts_bulk_only || self.classes.of(parcel) == Class::Bulk;
+        if counts { u64::from(parcel.wire_bytes() - unstored_bytes + overhead) } else { 0 }
+    }
+
+    /// A frame adds to an ingress occupancy. Returns whether the neighbour has to be paused.
+    #[inline]
+    pub(super) fn charge_ingress(&mut self, switch: usize, input: PortIndex, counted: u64) -> bool {
+        let ingress = &mut self.ingress[input as usize];
+        ingress.occupancy += counted;
+        let Some(thresholds) = ingress.thresholds.as_mut().filter(|_| counted > 0) else { return false };
+        self.input_bytes_max = self.input_bytes_max.max(ingress.occupancy);
+        // Only departures bring the occupancy down to XON.
+        if thresholds.is_paused() || thresholds.handle_level(ingress.occupancy) != Some(PauseSignal::Pause) {
+            return false;
+        }
+        debug_assert!(!self.switches[switch].paused_inputs.contains(&input), "a neighbour is paused twice");
+        self.switches[switch].paused_inputs.push(input);
+        true
+    }
+
+    /// A frame leaves the switch's memory. Returns whether its neighbour may go on.
+    #[inline]
+    pub(super) fn credit_ingress(&mut self, input: PortIndex, counted: u64) -> bool {
+        let ingress = &mut self.ingress[input as usize];
+        debug_assert!(ingress.occupancy >= counted, "more left than came in by port {input}");
+        ingress.occupancy -= counted;
+        ingress
+            .thresholds
+            .is_some_and(|thresholds| thresholds.is_paused() && ingress.occupancy <= thresholds.xon().get())
+    }
+}
