@@ -67,7 +67,6 @@ RECORD: dict[str, int] = {
     "crates/openflow": 34,
     "crates/queueing": 73,
     "crates/scenario": 51,
-    "crates/sim": 21,
     "crates/switch": 274,
     "crates/testbed": 79,
     "crates/units": 10,

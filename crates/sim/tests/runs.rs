@@ -158,7 +158,7 @@ fn two_ways_to_count_a_queue_agree() {
 
 #[test]
 fn a_large_memory_that_fills_is_counted_after_all() {
-    // 256 MB is taken for ample at first; 8 MB of it are allowed to a port.
+    // 256 MB is taken for enough at first; 8 MB of it are allowed to a port.
     let sets =
         ["workload.senders=64", "workload.request_size=8 MB", "run.duration=300 ms", "tor.buffering=voq"];
     let with = |buffer: &str| {
@@ -166,8 +166,8 @@ fn a_large_memory_that_fills_is_counted_after_all() {
         let sets: Vec<&str> = sets.iter().copied().chain([&*buffer, "tor.port_limit=256 MB"]).collect();
         outcome(&preset("incast", &sets), 1)
     };
-    let ample = with("1 GB");
-    assert_eq!(ample.summary.network.as_ref().unwrap().drops, Some(0));
+    let large = with("1 GB");
+    assert_eq!(large.summary.network.as_ref().unwrap().drops, Some(0));
     let tight = with("257 MB");
     let queued = tight.summary.network.as_ref().unwrap().queue_bytes_max.unwrap();
     assert!(queued <= 257_000_000, "{queued}");
@@ -215,7 +215,7 @@ fn a_stopped_run_gives_what_it_has() {
 
 #[test]
 fn a_network_that_is_being_built_is_given_up() {
-    // Told to stop before it began: the 6000 connections are not opened one after another.
+    // The stop flag is set before it begins: the 6000 connections are not opened one after another.
     let stop = AtomicBool::new(true);
     let control = Control { stop: &stop, ..Control::default() };
     for name in ["thesis-a-1000hz", "incast"] {

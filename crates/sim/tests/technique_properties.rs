@@ -1,4 +1,4 @@
-//! What holds for every technique, whatever its settings: nothing is faster than the wire, no queue is above its limit, all that
+//! Laws that hold for every technique with any settings: nothing is faster than the wire, no queue is above its limit, all that
 //! was asked for arrives, and the same seed gives the same run. That no byte is lost or invented every run asserts by itself.
 //! Techniques that lose nothing lose nothing in buffers that are just as large as they need, whatever else there is.
 
@@ -180,7 +180,7 @@ proptest! {
         let first = outcome(&scenario, seed);
         assert_sound(&first, &sets);
         let limit = match first.summary.techniques.get("daqring") {
-            // Frames of answers in the ring, and as many of all else beside it.
+            // Frames of answers in the ring, and as many others in the ring of frames that no rule names.
             Some(_) => 2 * 40 * 1_518,
             None => scenario.tor.buffer.get(),
         };
@@ -218,7 +218,7 @@ proptest! {
     }
 }
 
-/// What each of the other set-ups changes in the small rack.
+/// The keys that each of the other set-ups changes in the small rack.
 const SETUPS: [(&str, &[&str]); 5] = [
     (
         "all-to-all",
@@ -271,7 +271,7 @@ fn every_technique_in_every_set_up() {
     let expected: Vec<(&str, &str)> = vec![
         ("push", "shaping.method=credits"),
         ("push", "shaping.method=credits"),
-        // A ring beside the core, and PAUSE.
+        // Racks with daqrings at the core, and PAUSE.
         ("hybrid", "tor.pause.mode=pause"),
         ("hybrid", "tor.pause.mode=priority"),
         ("hybrid", "tor.pause.mode=priority"),
@@ -297,7 +297,7 @@ enum Lossless {
     Ring { megabits: u64 },
     /// SIRD: the credit of the receiver, and a request of each sender.
     Sird,
-    /// Thesis §6.4: nobody sends out of turn.
+    /// Thesis §6.4: no host sends out of turn.
     Fastpass { mtus: u64 },
 }
 
@@ -410,7 +410,7 @@ proptest! {
         }
     }
 
-    /// Credits: no more is on its way to a collector than they pay for (thesis §4.3.1), the supervisor's words beside it.
+    /// Credits: no more is on its way to a collector than they pay for (thesis §4.3.1), plus the supervisor's messages.
     #[test]
     fn credits_bound_the_burst(
         requests in 1..12_u64,

@@ -236,7 +236,7 @@ fn a_storm_is_counted() {
 }
 
 #[test]
-fn pause_that_never_stops_anybody_changes_nothing() {
+fn pause_that_never_stops_a_port_changes_nothing() {
     let rack: Vec<&str> =
         RACK[..5].iter().chain(&["shaping.credits=120", "shaping.method=credits"]).copied().collect();
     let incast = |more: &[&'static str]| -> Vec<&str> { [SHORT].iter().chain(more).copied().collect() };
