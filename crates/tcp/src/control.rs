@@ -1,10 +1,60 @@
 //! Settings that may change while an endpoint lives, and its counters.
 
+use fanin_units::Duration;
+
 use crate::config::Config;
 use crate::congestion::SSTHRESH_INFINITE;
 use crate::endpoint::{CongestionState, Endpoint, Stats};
 
+/// The state of the retransmission queue and of the timers, as `tcp_info` of Linux shows it. Counts are in segments.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Scoreboard {
+    /// Segments sent and not acknowledged (`tcpi_unacked`).
+    pub outstanding: u32,
+    /// Of these: SACKed, or counted from duplicate ACKs (`tcpi_sacked`).
+    pub sacked: u32,
+    /// Of these: declared lost (`tcpi_lost`).
+    pub lost: u32,
+    /// Of these: retransmitted, with the copy believed to be in the network (`tcpi_retrans`).
+    pub retransmitted: u32,
+    /// Reordering degree in force (`tcpi_reordering`).
+    pub reordering: u32,
+    /// Reordering has been seen (`tcpi_reord_seen`).
+    pub is_reordering_seen: bool,
+    /// How often the RTO or the window probe's timer was doubled (`tcpi_backoff`).
+    pub backoff: u32,
+    /// Window probes without an answer (`tcpi_probes`).
+    pub window_probes: u32,
+    /// Payload of a full segment in bytes (`tcpi_snd_mss`).
+    pub mss: u32,
+    /// Estimated payload of the peer's full segments in bytes (`tcpi_rcv_mss`).
+    pub mss_received: u32,
+    /// Mean deviation of the round-trip time (`tcpi_rttvar`).
+    pub rtt_variation: Duration,
+    /// Least round-trip time, zero before the first sample (`tcpi_min_rtt`).
+    pub rtt_min: Duration,
+}
+
 impl Endpoint {
+    /// The state of the retransmission queue and of the timers.
+    pub fn scoreboard(&self, config: &Config) -> Scoreboard {
+        let segments = |units: u32| units.div_ceil(config.segment_units());
+        Scoreboard {
+            outstanding: segments(self.flight.size),
+            sacked: segments(self.flight.sacked),
+            lost: segments(self.flight.lost),
+            retransmitted: segments(self.flight.retransmitted),
+            reordering: self.reordering / config.segment_units(),
+            is_reordering_seen: self.reordering_seen,
+            backoff: u32::from(self.rtt.backoff.max(self.probe_backoff)),
+            window_probes: u32::from(self.probe_backoff),
+            mss: self.mss.into(),
+            mss_received: self.receiver.mss().into(),
+            rtt_variation: self.rtt.variation(config),
+            rtt_min: Duration::new(self.rtt.min_ps(config).unwrap_or(0)),
+        }
+    }
+
     /// Takes the window that M21TCP's switches grant: bounds the congestion window by it.
     pub fn limit_window(&mut self, config: &Config, bytes: u32) {
         self.window.limit_to_grant(config, bytes);

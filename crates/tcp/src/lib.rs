@@ -102,6 +102,7 @@ pub use config::{
     WindowUnit,
 };
 pub use connection::{CloseReason, ConnectionLimits, ConnectionState, TcpConnection, WrongState};
+pub use control::Scoreboard;
 pub use endpoint::{CongestionState, Endpoint, Stats, Written};
 pub use profile::PROFILES;
 pub use segment::{Flags, SackBlock, Segment, SynOptions};

@@ -46,6 +46,15 @@ impl RttEstimator {
         Duration::new(u64::from(self.srtt) * config.rtt_tick.get() / 8)
     }
 
+    /// The mean deviation of the round-trip time.
+    pub(crate) fn variation(&self, config: &Config) -> Duration {
+        let scaled = match config.rto.estimator {
+            RtoEstimator::Linux => self.mdev,
+            RtoEstimator::Rfc6298 { .. } => self.rttvar,
+        };
+        Duration::new(u64::from(scaled) * config.rtt_tick.get() / 4)
+    }
+
     /// The least round-trip time in picoseconds, `None` before the first sample.
     pub(crate) fn min_ps(&self, config: &Config) -> Option<u64> {
         (self.min > 0).then(|| u64::from(self.min) * config.rtt_tick.get())

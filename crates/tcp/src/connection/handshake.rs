@@ -38,7 +38,8 @@ impl TcpConnection {
         syn.flags.remove(Flags::ECT);
         syn.window = syn.window.min(WINDOW_UNSCALED_MAX);
         syn.set_syn_options(SynOptions {
-            mss: config.mss.saturating_add(config.option_bytes()),
+            // RFC 9293 §3.7.1: what this end accepts, whatever the peer does.
+            mss: self.offered.mss.saturating_add(self.offered.option_bytes()),
             // RFC 7323 §2.2: an answer scales only if the peer does.
             window_scale: (!is_answer || self.syn.peer_scales).then_some(config.window_scale),
             sack_permitted: config.sack,

@@ -138,8 +138,10 @@ pub struct TcpConnection {
     rcv_limit: u64,
     /// Bytes that the application has read.
     bytes_read: u64,
-    /// A RST to send.
+    /// A RST to send for a segment that belongs to no connection.
     reset: Option<Segment>,
+    /// The application aborted the connection: a RST is to be sent.
+    sends_reset: bool,
     /// Time-outs and probes since the peer was last heard of.
     unanswered: u32,
     /// When the last challenge ACK was sent.
@@ -168,6 +170,7 @@ impl TcpConnection {
             rcv_limit: 0,
             bytes_read: 0,
             reset: None,
+            sends_reset: false,
             unanswered: 0,
             challenged_at: None,
             time_wait_until: Instant::FAR_FUTURE,
@@ -216,7 +219,11 @@ impl TcpConnection {
         if !may_open {
             return Err(WrongState { got: self.state, call });
         }
-        *self = Self { reset: self.reset, ..Self::with_limits(self.offered.clone(), self.limits) };
+        *self = Self {
+            reset: self.reset,
+            sends_reset: self.sends_reset,
+            ..Self::with_limits(self.offered.clone(), self.limits)
+        };
         self.state = state;
         self.syn = SynTimer::new(state == ConnectionState::Listen);
         Ok(())
@@ -289,6 +296,13 @@ impl TcpConnection {
         }
     }
 
+    /// Sets whether short segments wait for outstanding data (`TCP_NODELAY`, see [`Config::nodelay`]).
+    pub fn set_nodelay(&mut self, nodelay: bool) {
+        self.offered.nodelay = nodelay;
+        // Nagle's rule does not hold up a FIN.
+        self.config.nodelay = nodelay || self.is_fin_queued;
+    }
+
     /// Drops the connection at once. The peer gets a RST where RFC 9293 §3.10.5 says so.
     pub fn abort(&mut self) {
         let sends_reset = matches!(
@@ -299,10 +313,7 @@ impl TcpConnection {
                 | ConnectionState::FinWait2
                 | ConnectionState::CloseWait
         );
-        if sends_reset {
-            self.reset =
-                Some(Segment { offset: self.endpoint.sent(), flags: Flags::RST, ..Segment::default() });
-        }
+        self.sends_reset = sends_reset;
         if self.state != ConnectionState::Closed {
             self.enter_closed(CloseReason::Aborted);
         }
@@ -313,6 +324,11 @@ impl TcpConnection {
         if let Some(reset) = self.reset.take() {
             return Some(reset);
         }
+        if core::mem::take(&mut self.sends_reset) {
+            // With ACK and timestamps, as of a synchronized state (tcp_send_active_reset).
+            let offset = self.endpoint.sent();
+            return Some(self.endpoint.make_segment(&self.config, now, offset, 0, Flags::RST | Flags::ACK));
+        }
         match self.state {
             ConnectionState::Closed | ConnectionState::Listen => None,
             ConnectionState::SynSent | ConnectionState::SynReceived => self.poll_syn(now),
@@ -321,6 +337,9 @@ impl TcpConnection {
                 if self.is_fin_queued && segment.payload > 0 && segment.end() == self.endpoint.written() {
                     segment.payload -= 1;
                     segment.flags.insert(Flags::FIN);
+                    if segment.payload == 0 {
+                        segment.flags.remove(Flags::PSH);
+                    }
                 }
                 Some(segment)
             }

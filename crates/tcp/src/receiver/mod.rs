@@ -108,6 +108,11 @@ impl Receiver {
         }
     }
 
+    /// Size of the peer's full segments, as seen so far (`rcv_mss`).
+    pub(crate) fn mss(&self) -> u16 {
+        self.rcv_mss
+    }
+
     /// Returns whether an ACK is to be sent now.
     #[inline]
     pub(crate) fn wants_ack(&self) -> bool {

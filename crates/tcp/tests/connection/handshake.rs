@@ -183,7 +183,7 @@ fn options_of_a_foreign_syn() {
     syn.set_syn_options(SynOptions { mss: 1000, window_scale: None, sack_permitted: true });
     end.handle_segment(Instant::START, &syn);
     let answer = end.poll_transmit(Instant::START).expect("a SYN-ACK");
-    assert_eq!(answer.syn_options(), SynOptions { mss: 1000, window_scale: None, sack_permitted: true });
+    assert_eq!(answer.syn_options(), SynOptions { mss: 1460, window_scale: None, sack_permitted: true });
     assert!(!answer.flags.contains(Flags::TIMESTAMP));
     assert_eq!((end.config().mss, end.config().receive_window), (1000, 65_535));
 }
