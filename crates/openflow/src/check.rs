@@ -1,4 +1,4 @@
-//! What a description must fulfil, and which collector goes through which host port.
+//! Checks a description of a hybrid, and assigns each collector to a host port.
 
 use std::path::Path;
 
@@ -10,16 +10,16 @@ use crate::spec::{CollectorSpec, FlowSpec, HostPortSpec, HybridSpec, Others};
 use fanin_switch::MacPrefix;
 use fanin_switch::config::NAME_BYTES_MAX;
 
-/// The multi-host controller of the paper has four host ports (PEPs); hardly any switch needs more.
+/// The multi-host controller of the paper has four host ports (PEPs).
 pub const HOST_PORTS_MAX: usize = 4;
 /// The largest number of a physical port in OpenFlow 1.3 (§A.2.1) is 0xffffff00; Open vSwitch knows 16 bits.
 const PORT_NUMBER_MAX: u32 = 0xfeff;
-/// Tables 254 and 255 have a use of their own (OpenFlow 1.3 §A.3.4.1: OFPTT_MAX is 0xfe).
+/// Tables 254 and 255 are reserved (OpenFlow 1.3 §A.3.4.1: OFPTT_MAX is 0xfe).
 const TABLE_MAX: u8 = 253;
-/// How many priorities lie above the first.
+/// Priorities above the first.
 const STAGES_ABOVE: u16 = 5;
 
-/// A description that has passed every check, and the rules that follow from it.
+/// A checked description and its rules.
 #[derive(Debug, Clone)]
 pub struct Hybrid {
     spec: HybridSpec,
@@ -30,15 +30,15 @@ pub struct Hybrid {
 }
 
 impl Hybrid {
-    /// Reads and checks a file. With `host_ports`, only so many of its host ports are used, the first ones.
+    /// Reads and checks a file. `host_ports` limits the host ports that are used, from the first on.
     ///
     /// # Errors
-    /// Everything that is wrong, with line and column.
+    /// Every problem, with line and column.
     pub fn load(path: &Path, host_ports: Option<usize>) -> Result<(Self, Warnings), Errors> {
         Self::new(&Document::load(path)?, host_ports)
     }
 
-    /// As [`Self::load`], from text that messages call `name`.
+    /// As [`Self::load`], from text; messages name it `name`.
     ///
     /// # Errors
     /// As for [`Self::load`].
@@ -57,12 +57,10 @@ impl Hybrid {
         check.limits(&mut problems);
         let given = spec.host_port.len();
         if let Some(wanted) = host_ports.filter(|&wanted| wanted > given) {
-            problems.push(
-                document.problem(
-                    "host_port",
-                    format!("{wanted} host ports were asked for, and {given} are named"),
-                ),
-            );
+            problems.push(document.problem(
+                "host_port",
+                format!("{wanted} host ports are requested, and {given} are configured"),
+            ));
         }
         if !problems.is_empty() {
             return Err(problems.into());
@@ -71,15 +69,15 @@ impl Hybrid {
         let assigned = assign(&spec, host_ports);
         let mut hybrid = Self { spec, assigned, host_ports, rules: Vec::new() };
         hybrid.rules = rules(&hybrid).map_err(|count| {
-            let message = format!("this makes {count} rules or more; the limit is {RULES_MAX}");
-            let help = "name fewer ports, or let `openflow.port_masks` be true where the switch knows masks";
+            let message = format!("the description needs {count} rules or more; the limit is {RULES_MAX}");
+            let help = "name fewer ports, or set `openflow.port_masks` to true if the switch supports masks";
             Errors::from(vec![document.problem("flow", message).advise(help)])
         })?;
         let warnings = hybrid.warnings(document);
         Ok((hybrid, warnings.into()))
     }
 
-    /// What was read.
+    /// The description as it was read.
     pub fn spec(&self) -> &HybridSpec {
         &self.spec
     }
@@ -89,25 +87,25 @@ impl Hybrid {
         &self.rules
     }
 
-    /// The host ports that are used.
+    /// The host ports in use.
     pub fn host_ports(&self) -> &[HostPortSpec] {
         &self.spec.host_port[..self.host_ports]
     }
 
-    /// The host port of a collector, by its place in the description; `None` where nothing is redirected.
+    /// The host port of a collector, by its index in the description; `None` if nothing is redirected.
     ///
     /// # Panics
-    /// Where there is no such collector.
+    /// If there is no such collector.
     pub fn host_port_of(&self, collector: usize) -> Option<&HostPortSpec> {
         self.assigned[collector].map(|port| &self.spec.host_port[port])
     }
 
-    /// Rate at which a collector's ring is emptied.
+    /// The token bucket's rate of a collector's ring.
     pub fn rate_of(&self, collector: &CollectorSpec) -> Option<Rate> {
         collector.rate.or(self.spec.ring.rate)
     }
 
-    /// The OpenFlow number of a port that the checks have found to exist.
+    /// The OpenFlow number of a port; the checks guarantee that it exists.
     pub(crate) fn number(&self, name: &str) -> u32 {
         self.spec.port.iter().find(|port| port.name == name).expect("checked").number
     }
@@ -133,31 +131,30 @@ impl Hybrid {
             }
         }
         if self.spec.openflow.others == Others::Normal && self.host_ports > 0 && self.spec.host.is_empty() {
-            let message = "no [[host]] is named: the switch does not learn from frames that are redirected";
-            let help =
-                "name the stations that answer; otherwise the switch forgets them, and floods frames to them";
+            let message = "no [[host]] is named: the switch does not learn from redirected frames";
+            let help = "name the senders; otherwise the switch forgets them, and floods frames to them";
             found.push(document.problem("collector", message).advise(help));
         }
         found
     }
 }
 
-/// Gives each collector the host port with the least to do, the fastest collectors first; as wished where it says so.
+/// Assigns each collector to its configured host port, or else to the one with the least load, the fastest collectors first.
 fn assign(spec: &HybridSpec, host_ports: usize) -> Vec<Option<usize>> {
     let mut assigned = vec![None; spec.collector.len()];
     if host_ports == 0 {
         return assigned;
     }
-    // A collector without a rate counts as much as the fastest one: it may send at its port's.
+    // A collector without a rate counts as the fastest one: its ring has its port's rate.
     let rate = |collector: &CollectorSpec| collector.rate.or(spec.ring.rate).map(Rate::get);
     let fastest = spec.collector.iter().filter_map(rate).max().unwrap_or(1).max(1);
     let weight = |collector: &CollectorSpec| rate(collector).unwrap_or(fastest);
-    // Parts of a billion of a port's own rate, so that a port twice as fast takes twice as much.
+    // Load in billionths of the port's own rate: a port twice as fast takes twice as much.
     let speed = |port: usize| spec.host_port[port].rate.map_or(1, |rate| rate.get().max(1));
     let mut load = vec![0u64; host_ports];
     for (index, collector) in spec.collector.iter().enumerate() {
         let wished = collector.host_port.as_ref();
-        // With fewer host ports than the file names, a wish may not come true.
+        // The configured host port may be beyond those in use.
         let port = wished.and_then(|name| spec.host_port[..host_ports].iter().position(|p| p.name == *name));
         if let Some(port) = port {
             assigned[index] = Some(port);
@@ -192,12 +189,12 @@ impl Check<'_> {
                 if other_name == name {
                     let problem =
                         self.document.problem(&format!("{path}.name"), format!("`{name}` names two ports"));
-                    problems.push(problem.beside(self.document, &format!("{other}.name"), "first here"));
+                    problems.push(problem.secondary(self.document, &format!("{other}.name"), "first here"));
                 }
                 if other_number == number {
                     let message = format!("`{other_name}` and `{name}` have the same number");
                     let problem = self.document.problem(&format!("{path}.number"), message);
-                    problems.push(problem.beside(self.document, &format!("{other}.number"), "first here"));
+                    problems.push(problem.secondary(self.document, &format!("{other}.number"), "first here"));
                 }
             }
             if *number == 0 || *number > PORT_NUMBER_MAX {
@@ -218,11 +215,11 @@ impl Check<'_> {
         }
     }
 
-    /// What goes into a line for a shell or `ovs-ofctl` cannot hold just anything.
+    /// Reports a name that is unsafe in a line for a shell or `ovs-ofctl`.
     fn is_word(&self, path: &str, text: &str, problems: &mut Vec<Problem>) {
         let good = |c: char| c.is_ascii_alphanumeric() || "._-@:[]/".contains(c);
         if text.is_empty() || text.starts_with('-') || !text.chars().all(good) {
-            let message = format!("\"{}\" is no name for a port or bridge", text.escape_debug());
+            let message = format!("\"{}\" is not a valid name of a port or bridge", text.escape_debug());
             problems.push(
                 self.document.problem(path, message).advise("letters, digits and any of . _ - @ : / [ ]"),
             );
@@ -255,7 +252,11 @@ impl Check<'_> {
                 if before.mac == host.mac {
                     let message = format!("`{}` and `{}` have the same address", before.name, host.name);
                     let problem = self.document.problem(&path("mac"), message);
-                    problems.push(problem.beside(self.document, &format!("host.{other}.mac"), "first here"));
+                    problems.push(problem.secondary(
+                        self.document,
+                        &format!("host.{other}.mac"),
+                        "first here",
+                    ));
                 }
             }
             for (other, collector) in self.spec.collector.iter().enumerate() {
@@ -268,7 +269,11 @@ impl Check<'_> {
                         host.name, collector.name
                     );
                     let problem = self.document.problem(&path("port"), message);
-                    problems.push(problem.beside(self.document, &format!("collector.{other}.port"), "here"));
+                    problems.push(problem.secondary(
+                        self.document,
+                        &format!("collector.{other}.port"),
+                        "here",
+                    ));
                 }
             }
         }
@@ -278,21 +283,21 @@ impl Check<'_> {
         for (index, collector) in self.spec.collector.iter().enumerate() {
             let path = |key: &str| format!("collector.{index}.{key}");
             self.port_exists(&path("port"), &collector.port, problems);
-            // It is the name of a ring and a rule of the software switch as well.
+            // The software switch uses it as the name of a ring and of a rule.
             let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
             let name = &collector.name;
             if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(is_plain) {
-                let message = format!("\"{}\" is no name of a ring", name.escape_debug());
+                let message = format!("\"{}\" is not a valid name of a ring", name.escape_debug());
                 let help = format!("use 1 to {NAME_BYTES_MAX} letters, digits and the characters - _ . :");
                 problems.push(self.document.problem(&path("name"), message).advise(help));
             }
             if collector.mac.is_none() && collector.ip.is_none() {
                 let message = format!("`{}` has neither `mac` nor `ip`", collector.name);
-                let help = "a frame is for a collector if one of them, or both, say so";
+                let help = "give one or both: they identify the collector's frames";
                 problems.push(self.document.problem(&format!("collector.{index}"), message).advise(help));
             }
             if let Some(mac) = collector.mac.filter(|mac| mac.bits == 0 || mac.address.is_group()) {
-                let message = format!("{mac} is not the address of one station, or of some");
+                let message = format!("{mac} is a group address");
                 problems.push(self.document.problem(&path("mac"), message));
             }
             if let Some(name) = &collector.host_port
@@ -307,7 +312,7 @@ impl Check<'_> {
                 if before.name == collector.name {
                     let message = format!("`{}` names two collectors", collector.name);
                     let problem = self.document.problem(&path("name"), message);
-                    problems.push(problem.beside(
+                    problems.push(problem.secondary(
                         self.document,
                         &format!("collector.{other}.name"),
                         "first here",
@@ -315,9 +320,13 @@ impl Check<'_> {
                 }
                 if same_frames(before, collector) {
                     let message =
-                        format!("a frame could be for both `{}` and `{}`", before.name, collector.name);
+                        format!("a frame could match both `{}` and `{}`", before.name, collector.name);
                     let problem = self.document.problem(&format!("collector.{index}"), message);
-                    problems.push(problem.beside(self.document, &format!("collector.{other}"), "the other"));
+                    problems.push(problem.secondary(
+                        self.document,
+                        &format!("collector.{other}"),
+                        "the other",
+                    ));
                 }
             }
         }
@@ -342,7 +351,7 @@ impl Check<'_> {
             {
                 let problem =
                     self.document.problem(&path("destination_ip"), "one address is IPv4, the other IPv6");
-                problems.push(problem.beside(self.document, &path("source_ip"), "the other"));
+                problems.push(problem.secondary(self.document, &path("source_ip"), "the other"));
             }
             self.flow_fits_collectors(index, flow, problems);
             let has_ports = flow.source_port.is_some() || flow.destination_port.is_some();
@@ -363,7 +372,7 @@ impl Check<'_> {
         }
     }
 
-    /// A flow whose addresses no collector has would never match.
+    /// Reports a flow that matches no collector's addresses.
     fn flow_fits_collectors(&self, index: usize, flow: &FlowSpec, problems: &mut Vec<Problem>) {
         let Some(wanted) = flow.destination_ip.or(flow.source_ip) else { return };
         let meant = |collector: &&CollectorSpec| {
@@ -377,7 +386,7 @@ impl Check<'_> {
         let mut collectors = self.spec.collector.iter().filter(meant).peekable();
         if collectors.peek().is_some() && !collectors.any(fits) {
             let key = if flow.destination_ip.is_some() { "destination_ip" } else { "source_ip" };
-            let message = format!("no collector that this flow means can get frames with {wanted}");
+            let message = format!("no collector of this flow can receive frames with {wanted}");
             problems.push(self.document.problem(&format!("flow.{index}.{key}"), message));
         }
     }
@@ -395,7 +404,7 @@ impl Check<'_> {
             problems.push(self.document.problem("openflow.priority", message));
         }
         if openflow.cookie == 0 {
-            let help = "rules of others often have 0, and ours are replaced and removed by their cookie";
+            let help = "0 is the default of other controllers, and our rules are replaced and removed by their cookie";
             problems.push(self.document.problem("openflow.cookie", "the cookie must not be 0").advise(help));
         }
     }

@@ -1,10 +1,12 @@
-//! The hybrid of the multi-host paper (§II-C, §IV-A): an OpenFlow switch forwards as ever, and only frames to collectors that many
-//! answer at once make a detour through the deep queues of this switch.
+//! The hybrid of the multi-host paper (§II-C, §IV-A): an OpenFlow switch forwards all frames, and sends only those to collectors
+//! through the deep queues of the software switch.
 //!
 //! A frame to a collector is redirected to a host port, waits there in the collector's ring, comes back by the same port
-//! and goes on to the port where the collector is attached. No frame can go round: what comes from a host port goes to a
-//! collector's port or nowhere, nothing else is ever sent or flooded to a host port, and a frame that comes from the side where its
-//! collector is attached is not redirected but dropped, as any switch does with a frame that has arrived already.
+//! and leaves by the collector's port. No frame can loop:
+//!
+//! - A frame from a host port leaves by a collector's port or is dropped.
+//! - No other frame is sent or flooded to a host port.
+//! - A frame from its own collector's port is dropped, not redirected; any switch filters such a frame.
 //!
 //! ```
 //! use fanin_openflow::{EXAMPLE, Hybrid, flows};
@@ -30,5 +32,5 @@ pub use spec::{
     RingDefaults, Version,
 };
 
-/// A description to start from: two readouts, three collectors behind one rack switch, two host ports.
+/// An example description: two readouts, three collectors behind one rack switch, two host ports.
 pub const EXAMPLE: &str = include_str!("example.toml");

@@ -1,4 +1,4 @@
-//! Rules as the tools of the field take them.
+//! Writes rules in the formats of other tools: `ovs-ofctl`, OVSDB, Ryu, shell.
 
 use std::fmt::{self, Write};
 
@@ -9,13 +9,13 @@ use crate::check::Hybrid;
 use crate::rules::{Action, IpVersion, Match, PortMask, Rule, Stage};
 use fanin_switch::MacPrefix;
 
-/// Packet memory of the software switch for what is not queued.
+/// Packet memory of the software switch for frames that drivers hold.
 const DRIVER_BYTES: u64 = 32 << 20;
-/// Only OpenFlow 1.0 has a flag that keeps floods from a port; later versions leave it to whoever writes rules.
+/// Only OpenFlow 1.0 has a flag that keeps floods from a port; later versions leave it to the rules.
 const MOD_PORT: &str = "ovs-ofctl --timeout=10 -O OpenFlow10 mod-port";
 
-/// The rules as a file for `ovs-ofctl add-flows`: it first deletes the rules that carry our cookie, so that a changed
-/// description replaces an older one; with `--bundle` both happen at once.
+/// The rules as a file for `ovs-ofctl add-flows`. It first deletes the rules with our cookie, so that a changed
+/// description replaces an older one; with `--bundle` both happen in one transaction.
 pub fn flows(hybrid: &Hybrid) -> String {
     let openflow = &hybrid.spec().openflow;
     let mut out = format!("delete cookie={:#x}/-1,table={}\n", openflow.cookie, openflow.table);
@@ -39,7 +39,7 @@ pub fn commands(hybrid: &Hybrid) -> String {
     let openflow = &hybrid.spec().openflow;
     let bridge = &openflow.bridge;
     let mut out = String::from(
-        "#!/bin/sh\n# Printed by fanin switch openflow; can be run again after every change.\nset -eu\n",
+        "#!/bin/sh\n# Written by fanin switch openflow; run it again after every change.\nset -eu\n",
     );
     if is_local(bridge) {
         out.push_str("\n# Numbers of the ports (OVSDB).\n");
@@ -59,12 +59,12 @@ pub fn commands(hybrid: &Hybrid) -> String {
     }
     let ofctl = format!("ovs-ofctl --timeout=10 -O {}", openflow.version.name());
     if !hybrid.host_ports().is_empty() {
-        out.push_str("\n# What is flooded does not go to the software switch.\n");
+        out.push_str("\n# Do not flood to the software switch.\n");
         for port in hybrid.host_ports() {
             let _ = writeln!(
                 out,
                 "{MOD_PORT} '{bridge}' {0} no-flood || \
-                 echo \"floods go to port {0} too; they are dropped when they come back\" >&2",
+                 echo \"port {0} receives floods too; they are dropped when they come back\" >&2",
                 port.number
             );
         }
@@ -77,12 +77,12 @@ pub fn commands(hybrid: &Hybrid) -> String {
     out
 }
 
-/// A shell script that takes back what [`commands`] did to the switch; the ports keep their numbers.
+/// A shell script that reverts [`commands`]; the ports keep their numbers.
 pub fn removal(hybrid: &Hybrid) -> String {
     let openflow = &hybrid.spec().openflow;
     let bridge = &openflow.bridge;
     let ofctl = format!("ovs-ofctl --timeout=10 -O {}", openflow.version.name());
-    let mut out = String::from("#!/bin/sh\n# Printed by fanin switch openflow --remove.\nset -eu\n");
+    let mut out = String::from("#!/bin/sh\n# Written by fanin switch openflow --remove.\nset -eu\n");
     let _ = writeln!(
         out,
         "{ofctl} del-flows '{bridge}' cookie={:#x}/-1,table={}",
@@ -94,7 +94,7 @@ pub fn removal(hybrid: &Hybrid) -> String {
     out
 }
 
-/// The request that numbers the ports, as `ovsdb-client transact` takes it (RFC 7047 §4.1.3). It fails as a whole where a
+/// The request that numbers the ports, as `ovsdb-client transact` takes it (RFC 7047 §4.1.3). The transaction fails if a
 /// port does not exist.
 pub fn ovsdb(hybrid: &Hybrid) -> String {
     let mut request = vec![json!("Open_vSwitch")];
@@ -141,14 +141,14 @@ pub fn json(hybrid: &Hybrid) -> String {
     format!("{:#}\n", Value::Array(rules))
 }
 
-/// The configuration of the software switch behind the host ports: a ring for each collector, and every frame goes back
-/// by the port that it came from.
+/// The configuration of the software switch behind the host ports: a ring for each collector, and every frame leaves
+/// by the port that received it.
 pub fn switch_config(hybrid: &Hybrid) -> String {
     let spec = hybrid.spec();
     let redirected =
         spec.collector.iter().enumerate().filter(|(index, _)| hybrid.host_port_of(*index).is_some());
     let rings: u64 = redirected.map(|(_, c)| c.bytes.unwrap_or(spec.ring.bytes).get()).sum();
-    // Full frames take a chunk of 2 KiB each; drivers hold some more.
+    // A full frame takes a chunk of 2 KiB.
     let memory = (rings / 1514 * 2048 + DRIVER_BYTES).next_multiple_of(1 << 20);
     let mut out = format!(
         "# Printed by fanin switch openflow --as switch: the other end of the host ports.\n\n\
@@ -190,10 +190,10 @@ pub fn switch_config(hybrid: &Hybrid) -> String {
     out
 }
 
-/// A shell script for the machine of the software switch, so that collectors are reached without it.
+/// A shell script for the host of the software switch: collectors stay reachable while the switch is down.
 ///
 /// While the software switch runs, its XDP program takes each frame before these filters see it. The program ends with the process.
-/// From then on the filters send each frame back by the port that it came from, without a deep queue, until the process is back.
+/// From then on the filters send each frame back by the port that received it, without a deep queue, until the process runs again.
 pub fn bypass(hybrid: &Hybrid) -> String {
     let mut out = String::from(
         "#!/bin/sh\n# Printed by fanin switch openflow --as bypass: for the machine of the software switch; can be run again.\n\
@@ -213,12 +213,12 @@ pub fn bypass(hybrid: &Hybrid) -> String {
     out
 }
 
-/// A text as TOML writes it; JSON's escapes are among TOML's.
+/// Quotes a text for TOML, which accepts JSON's escapes.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// Whether `ovs-vsctl` can know the bridge: an address of a switch elsewhere has colons.
+/// Returns true if the bridge is local: the address of a remote switch has colons.
 fn is_local(bridge: &str) -> bool {
     !bridge.contains([':', '/'])
 }
@@ -230,7 +230,7 @@ fn ports(hybrid: &Hybrid) -> impl Iterator<Item = (&str, u32)> {
 
 fn priority(hybrid: &Hybrid, rule: &Rule) -> u16 {
     match rule.stage {
-        // What matches everything hides neither the switch's own last rule nor more of others than it must.
+        // The rule that matches everything is above the switch's own last rule, and below all others.
         Stage::Others => 1,
         stage => hybrid.spec().openflow.priority + stage as u16,
     }
@@ -253,7 +253,7 @@ impl fmt::Display for Action {
     }
 }
 
-/// As `ovs-ofctl` writes it, each field behind a comma (ovs-fields(7)).
+/// In the syntax of `ovs-ofctl`, a comma before each field (ovs-fields(7)).
 impl fmt::Display for Match {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(port) = self.input {

@@ -1,4 +1,4 @@
-//! From a description to rules, and what a match means.
+//! Compiles a description to OpenFlow rules.
 
 use std::collections::HashSet;
 
@@ -7,17 +7,17 @@ use crate::spec::{CollectorSpec, FlowSpec, Others};
 use fanin_switch::config::{PortRange, Protocol};
 use fanin_switch::{IpPrefix, MacPrefix, Vlan};
 
-/// More rules than this are refused: hardware tables are small, and such a description is a mistake.
+/// The most rules of a description; hardware tables are smaller.
 pub const RULES_MAX: usize = 65_536;
 
 /// A rule of an OpenFlow table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// Where in the order of things it stands.
+    /// Its priority class.
     pub stage: Stage,
-    /// Which frames.
+    /// The frames that it matches.
     pub matches: Match,
-    /// What becomes of them.
+    /// The action on these frames.
     pub action: Action,
 }
 
@@ -25,17 +25,17 @@ pub struct Rule {
 /// [`OpenflowSpec::priority`](super::OpenflowSpec) on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// Everything else.
+    /// All other frames.
     Others,
-    /// To stations whose port is known.
+    /// Frames to stations of configured ports.
     Known,
-    /// To collectors, what is not redirected.
+    /// Frames to collectors that are not redirected.
     Direct,
-    /// To a host port.
+    /// Redirection to a host port.
     Redirect,
-    /// What must not be redirected, or come from a host port.
+    /// Drops frames that must not be redirected, or must not come from a host port.
     Refuse,
-    /// From a host port to the collector.
+    /// Frames from a host port to the collector.
     Return,
 }
 
@@ -48,19 +48,19 @@ pub enum IpVersion {
     V6,
 }
 
-/// A TCP or UDP port, of which only the bits of the mask count.
+/// A TCP or UDP port with a mask: only the bits of the mask are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PortMask {
     /// The port.
     pub value: u16,
-    /// Bits that count; all of them for one port.
+    /// Bits that are compared; all of them for one port.
     pub mask: u16,
 }
 
-/// Which frames a rule concerns; what is not said matches anything.
+/// The match of a rule; an absent field matches anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Match {
-    /// The OpenFlow port that it came in by.
+    /// Input port, by its OpenFlow number.
     pub input: Option<u32>,
     /// Source station.
     pub source_mac: Option<MacPrefix>,
@@ -68,13 +68,13 @@ pub struct Match {
     pub destination_mac: Option<MacPrefix>,
     /// VLAN of its tag.
     pub vlan: Option<Vlan>,
-    /// IPv4 or IPv6; set wherever anything below is.
+    /// IPv4 or IPv6; set if any field below is.
     pub ip: Option<IpVersion>,
     /// Source address.
     pub source_ip: Option<IpPrefix>,
     /// Destination address.
     pub destination_ip: Option<IpPrefix>,
-    /// What IP carries; set wherever a port is.
+    /// The IP protocol; set if a port is.
     pub protocol: Option<Protocol>,
     /// Source port.
     pub source_port: Option<PortMask>,
@@ -82,21 +82,21 @@ pub struct Match {
     pub destination_port: Option<PortMask>,
 }
 
-/// What becomes of a frame.
+/// The action of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// It is dropped.
+    /// Drops the frame.
     Drop,
-    /// It is sent out of these ports, but never out of the one that it came in by.
+    /// Sends the frame out of these ports, except its input port.
     Output(Vec<u32>),
-    /// The switch's own learning decides.
+    /// Forwards by the switch's own learning (reserved port NORMAL).
     Normal,
 }
 
-/// All rules, the highest priority first. No two of one stage that overlap differ in what they do.
+/// All rules, the highest priority first. Overlapping rules of one stage have the same action.
 ///
 /// # Errors
-/// How many there would be, where that is more than [`RULES_MAX`].
+/// The number of rules if it exceeds [`RULES_MAX`].
 pub(crate) fn rules(hybrid: &Hybrid) -> Result<Vec<Rule>, usize> {
     let spec = hybrid.spec();
     let mut rules = Vec::new();
@@ -120,7 +120,7 @@ pub(crate) fn rules(hybrid: &Hybrid) -> Result<Vec<Rule>, usize> {
         let mut redirected = HashSet::new();
         for flow in flows.into_iter().filter(meant) {
             for matches in expand(collector, flow, spec.openflow.port_masks) {
-                // Two flows may share some of their ports.
+                // The ports of two flows may overlap.
                 if redirected.insert(matches) {
                     rules.push(rule(Stage::Redirect, matches, Action::Output(vec![host_port.number])));
                 }
@@ -158,7 +158,7 @@ fn rule(stage: Stage, matches: Match, action: Action) -> Rule {
     Rule { stage, matches, action }
 }
 
-/// What tells that a frame is for a collector.
+/// The match of all frames to a collector.
 fn destination(collector: &CollectorSpec) -> Match {
     let ip = collector.ip.map(version);
     Match { destination_mac: collector.mac, ip, destination_ip: collector.ip, ..Match::default() }
@@ -168,10 +168,9 @@ fn version(prefix: IpPrefix) -> IpVersion {
     if prefix.address.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 }
 }
 
-/// One flow to one collector, as matches that OpenFlow can express: it needs to know the version of IP before it looks at
-/// addresses, and the protocol before it looks at ports.
+/// One flow to one collector as OpenFlow matches. Addresses need the version of IP, and ports the protocol, as prerequisites.
 fn expand(collector: &CollectorSpec, flow: &FlowSpec, masks: bool) -> Vec<Match> {
-    // Only the narrower of two prefixes matters; where they are apart, no frame matches.
+    // The narrower of two prefixes; disjoint prefixes match no frame.
     let destination_ip = match (collector.ip, flow.destination_ip) {
         (Some(a), Some(b)) if !overlap(a, b) => return Vec::new(),
         (Some(a), Some(b)) => Some(if a.bits >= b.bits { a } else { b }),
@@ -218,7 +217,7 @@ fn expand(collector: &CollectorSpec, flow: &FlowSpec, masks: bool) -> Vec<Match>
     found
 }
 
-/// Whether an address can lie in both.
+/// Returns true if the prefixes overlap.
 pub(crate) fn overlap(a: IpPrefix, b: IpPrefix) -> bool {
     let ((value_a, mask_a), (value_b, mask_b)) = (a.value_and_mask(), b.value_and_mask());
     version(a) == version(b) && (value_a ^ value_b) & mask_a & mask_b == 0
@@ -234,12 +233,12 @@ fn port_matches(range: Option<PortRange>, masks: bool) -> Vec<Option<PortMask>> 
     }
 }
 
-/// The fewest value-and-mask pairs that are a range together: at most 30.
+/// The fewest pairs of value and mask that cover a range: at most 30.
 fn port_masks(range: PortRange) -> Vec<PortMask> {
     let (mut first, last) = (u32::from(range.first), u32::from(range.last));
     let mut found = Vec::new();
     while first <= last {
-        // The largest block that begins here and does not pass the end.
+        // The largest aligned block that starts here and fits.
         let mut size = if first == 0 { 1 << 16 } else { first & first.wrapping_neg() };
         while first + size - 1 > last {
             size /= 2;

@@ -1,4 +1,4 @@
-//! The file that says what the switch, its collectors and the host ports are.
+//! The description of a hybrid: the OpenFlow switch, its collectors and the host ports.
 
 use fanin_units::{Bytes, Rate};
 use serde::{Deserialize, Serialize};
@@ -12,17 +12,17 @@ use fanin_switch::{IpPrefix, Mac, MacPrefix, Vlan};
 pub struct HybridSpec {
     /// The OpenFlow switch.
     pub openflow: OpenflowSpec,
-    /// What each collector's ring gets that says nothing itself.
+    /// Defaults of the collectors' rings.
     pub ring: RingDefaults,
     /// Ports of the OpenFlow switch to which hosts and other switches are attached.
     pub port: Vec<PortSpec>,
-    /// Ports of the OpenFlow switch behind which the software switch waits; none: nothing is redirected.
+    /// Ports of the OpenFlow switch that lead to the software switch; with none, nothing is redirected.
     pub host_port: Vec<HostPortSpec>,
-    /// Stations whose port is known. Frames to them go there, whatever the switch has learned.
+    /// Stations with a configured port, which takes precedence over learning.
     pub host: Vec<HostSpec>,
     /// Stations to which many answer at once.
     pub collector: Vec<CollectorSpec>,
-    /// Which frames to collectors are redirected; all of them where no flow is named.
+    /// The frames to collectors that are redirected; all of them if no flow is named.
     pub flow: Vec<FlowSpec>,
 }
 
@@ -30,19 +30,19 @@ pub struct HybridSpec {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OpenflowSpec {
-    /// What `ovs-ofctl` calls the switch: a bridge, or an address such as `tcp:192.0.2.1:6653`.
+    /// The switch as `ovs-ofctl` addresses it: a bridge, or an address such as `tcp:192.0.2.1:6653`.
     pub bridge: String,
     /// The version of the protocol.
     pub version: Version,
-    /// The table that the rules go to, 0 to 253.
+    /// The table of the rules, 0 to 253.
     pub table: u8,
     /// Marks our rules, so that they can be replaced and removed without touching others.
     pub cookie: u64,
     /// Our rules take the five priorities above this one, at least 1; the rule for all other frames has priority 1.
     pub priority: u16,
-    /// What becomes of frames that no rule of ours names.
+    /// The action on frames that match none of our other rules.
     pub others: Others,
-    /// Whether the switch knows masks on TCP and UDP ports, as Open vSwitch does. Without, a range of ports becomes
+    /// True if the switch supports masks on TCP and UDP ports, as Open vSwitch does. If false, a range of ports becomes
     /// one rule a port.
     pub port_masks: bool,
     /// The datapath's number, for controllers that take rules as JSON.
@@ -79,7 +79,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// What `ovs-ofctl -O` calls it.
+    /// The name that `ovs-ofctl -O` takes.
     pub const fn name(self) -> &'static str {
         match self {
             Self::V13 => "OpenFlow13",
@@ -89,28 +89,27 @@ impl Version {
     }
 }
 
-/// What becomes of frames that no rule of ours names.
+/// The action on frames that match none of our other rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Others {
-    /// The switch's own learning and flooding (OpenFlow's reserved port NORMAL, which hybrid switches have).
+    /// The switch's own learning and flooding (reserved port NORMAL of OpenFlow-hybrid switches).
     Normal,
-    /// They are flooded out of all ports but host ports, for switches that know OpenFlow only. Every station that
-    /// matters should then be named as a host.
+    /// Floods them out of all ports but host ports, for OpenFlow-only switches. Name every station as a host then.
     Flood,
-    /// Nothing is said: rules of somebody else decide.
+    /// No rule: those of another controller apply.
     Nothing,
 }
 
-/// What a ring gets where its collector says nothing.
+/// Defaults of the collectors' rings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RingDefaults {
     /// Capacity.
     pub bytes: Bytes,
-    /// Rate at which it is emptied; only the host port's by default.
+    /// Rate of its token bucket; by default only the host port limits it.
     pub rate: Option<Rate>,
-    /// How much may leave at once.
+    /// Depth of its token bucket.
     pub burst: Option<Bytes>,
 }
 
@@ -124,35 +123,35 @@ impl Default for RingDefaults {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PortSpec {
-    /// Its name, as the switch knows it.
+    /// Its name on the switch.
     pub name: String,
     /// Its number in OpenFlow.
     pub number: u32,
 }
 
-/// A port of the OpenFlow switch behind which the software switch waits.
+/// A port of the OpenFlow switch that leads to the software switch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostPortSpec {
-    /// Its name, as the OpenFlow switch knows it.
+    /// Its name on the OpenFlow switch.
     pub name: String,
     /// Its number in OpenFlow.
     pub number: u32,
-    /// The interface at the other end, where the software switch runs; called as the port by default.
+    /// The interface of the software switch at the other end; by default it has the port's name.
     #[serde(default)]
     pub interface: Option<String>,
-    /// What it carries in one direction; used to spread collectors and to warn.
+    /// Its rate in one direction; used to spread collectors and to warn of overload.
     #[serde(default)]
     pub rate: Option<Rate>,
 }
 
-/// A station whose port is known.
+/// A station with a configured port.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostSpec {
     /// Its name.
     pub name: String,
-    /// The port that it is attached to, possibly behind other switches.
+    /// The port that leads to it, possibly through other switches.
     pub port: String,
     /// Its address.
     pub mac: Mac,
@@ -164,33 +163,33 @@ pub struct HostSpec {
 pub struct CollectorSpec {
     /// Its name, and its ring's.
     pub name: String,
-    /// The port that it is attached to, possibly behind other switches.
+    /// The port that leads to it, possibly through other switches.
     pub port: String,
-    /// Its Ethernet address or a prefix of it; this, `ip` or both.
+    /// Its Ethernet address or a prefix of it. `mac`, `ip` or both are required.
     #[serde(default)]
     pub mac: Option<MacPrefix>,
     /// Its IP address or prefix, for collectors that share a router's Ethernet address.
     #[serde(default)]
     pub ip: Option<IpPrefix>,
-    /// The host port that its frames are redirected through; by default the one with the least to do.
+    /// The host port that its frames are redirected through; by default the one with the least load.
     #[serde(default)]
     pub host_port: Option<String>,
     /// Capacity of its ring.
     #[serde(default)]
     pub bytes: Option<Bytes>,
-    /// Rate at which its ring is emptied.
+    /// Rate of its ring's token bucket.
     #[serde(default)]
     pub rate: Option<Rate>,
-    /// How much of its ring may leave at once.
+    /// Depth of its ring's token bucket.
     #[serde(default)]
     pub burst: Option<Bytes>,
 }
 
-/// Frames that are redirected. What is not said matches anything.
+/// Frames that are redirected. An absent field matches anything.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FlowSpec {
-    /// The collectors that are meant; all by default.
+    /// The collectors that it applies to; all by default.
     pub collectors: Vec<String>,
     /// Source station.
     pub source_mac: Option<MacPrefix>,
@@ -200,9 +199,9 @@ pub struct FlowSpec {
     pub source_ip: Option<IpPrefix>,
     /// Destination address.
     pub destination_ip: Option<IpPrefix>,
-    /// What IP carries.
+    /// The IP protocol.
     pub protocol: Option<Protocol>,
-    /// Source port or ports of TCP or UDP; of both where `protocol` is not said.
+    /// Source port or ports of TCP or UDP; of both if `protocol` is absent.
     pub source_port: Option<PortRange>,
     /// Destination port or ports of TCP or UDP.
     pub destination_port: Option<PortRange>,

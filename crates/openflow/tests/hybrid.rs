@@ -1,4 +1,4 @@
-//! Rules of the hybrid against a model: frames walk through a switch that knows nothing but the rules.
+//! Rules of the hybrid against a model: frames pass a switch that has only these rules.
 
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -18,7 +18,7 @@ type Ip = (IpAddr, IpAddr, u8, Option<(u16, u16)>);
 struct Frame {
     source: Mac,
     destination: Mac,
-    /// Source, destination, protocol, and the ports where it has some.
+    /// Source, destination, protocol, and the ports if it has some.
     ip: Option<Ip>,
 }
 
@@ -39,7 +39,7 @@ fn in_ip(prefix: Option<IpPrefix>, ip: Option<IpAddr>) -> bool {
     }
 }
 
-/// What OpenFlow's match means (1.3 §5.3).
+/// Evaluates a match (OpenFlow 1.3 §5.3).
 fn hits(rule: &Match, input: u32, frame: &Frame) -> bool {
     let port = |wanted: Option<PortMask>, got: Option<u16>| {
         wanted.is_none_or(|wanted| got.is_some_and(|got| got & wanted.mask == wanted.value))
@@ -59,15 +59,15 @@ fn hits(rule: &Match, input: u32, frame: &Frame) -> bool {
         && port(rule.destination_port, ports.map(|p| p.1))
 }
 
-/// Where a frame goes: the ports that it leaves by in the end, and the host ports that it passes.
+/// The ports that a frame leaves by, and the host ports that it passes.
 fn walk(hybrid: &Hybrid, input: u32, frame: &Frame) -> (Vec<u32>, Vec<u32>) {
     let is_host_port = |port: u32| hybrid.spec().host_port.iter().any(|p| p.number == port);
     let (mut out, mut passed) = (Vec::new(), Vec::new());
     let mut here = vec![input];
     while let Some(input) = here.pop() {
-        assert!(passed.len() <= 8, "a frame goes round: {frame:?} through {passed:?}");
+        assert!(passed.len() <= 8, "a frame loops: {frame:?} through {passed:?}");
         let first = hybrid.rules().iter().find(|rule| hits(&rule.matches, input, frame));
-        // Rules of one priority that overlap must agree: OpenFlow promises no order among them.
+        // Overlapping rules of one priority must agree: OpenFlow leaves their order undefined.
         if let Some(first) = first {
             let same = |r: &&fanin_openflow::Rule| r.stage == first.stage && hits(&r.matches, input, frame);
             for rule in hybrid.rules().iter().filter(same) {
@@ -77,7 +77,7 @@ fn walk(hybrid: &Hybrid, input: u32, frame: &Frame) -> (Vec<u32>, Vec<u32>) {
         let ports = match first.map(|rule| &rule.action) {
             None | Some(Action::Drop) => Vec::new(),
             Some(Action::Output(ports)) => ports.clone(),
-            // A switch that has learned nothing floods, and host ports have `no-flood`.
+            // A switch without learned stations floods, and host ports have `no-flood`.
             Some(Action::Normal) => hybrid.spec().port.iter().map(|port| port.number).collect(),
         };
         for port in ports.into_iter().filter(|&port| port != input) {
@@ -92,7 +92,7 @@ fn walk(hybrid: &Hybrid, input: u32, frame: &Frame) -> (Vec<u32>, Vec<u32>) {
     (out, passed)
 }
 
-/// What a flow means, said without OpenFlow.
+/// Evaluates a flow of the description without OpenFlow.
 fn wants(flow: &FlowSpec, collector: &CollectorSpec, frame: &Frame) -> bool {
     let in_range = |wanted: Option<PortRange>, pick: fn((u16, u16)) -> u16| {
         wanted.is_none_or(|range| {
@@ -182,7 +182,7 @@ proptest! {
     ) {
         let others = if normal { "normal" } else { "flood" };
         let text = description(hosts, collectors, &flows, masks, others);
-        // A flow may mean no collector that exists; that is refused, and not what is tested here.
+        // A random flow may match no collector, which the checks refuse.
         let Ok((hybrid, _)) = Hybrid::parse("x", &text, None) else { return Ok(()) };
         let spec = hybrid.spec();
         for frame in frames {
@@ -205,7 +205,7 @@ proptest! {
             });
             prop_assert_eq!(passed, detour.into_iter().collect::<Vec<_>>(), "{:?}", frame);
 
-            // Whatever the software switch sends by itself reaches a collector's port or nothing.
+            // Any frame from the software switch reaches a collector's port or is dropped.
             for port in &spec.host_port {
                 let (out, passed) = walk(&hybrid, port.number, &frame);
                 prop_assert!(passed.is_empty());
@@ -239,7 +239,7 @@ fn collectors_are_spread_by_what_they_ask_for() {
     let equal: String = (1..=4).map(|n| collector(n, "")).collect();
     let (hybrid, _) = Hybrid::parse("x", &text(&equal), None).unwrap();
     assert_eq!(names(&hybrid), some(&["a", "b", "a", "b"]));
-    // One that asks for as much as the three others together has a host port to itself.
+    // A collector with the rate of the three others together has a host port to itself.
     let uneven = collector(1, "rate = \"1 Gb/s\"\n")
         + &(2..=4).map(|n| collector(n, "rate = \"3 Gb/s\"\nhost_port = \"b\"\n")).collect::<String>();
     let (hybrid, _) = Hybrid::parse("x", &text(&uneven), None).unwrap();
@@ -259,7 +259,7 @@ fn mistakes_are_named_and_placed() {
         ("[[port]]\nname = \"x\"\nnumber = 1\n", 9, "`p1` and `x` have the same number"),
         ("[[port]]\nname = \"p1\"\nnumber = 3\n", 8, "`p1` names two ports"),
         ("[[port]]\nname = \"x\"\nnumber = 0\n", 9, "between 1 and 65279; got 0"),
-        ("[[port]]\nname = \"x'; reboot\"\nnumber = 3\n", 8, "is no name for a port or bridge"),
+        ("[[port]]\nname = \"x'; reboot\"\nnumber = 3\n", 8, "is not a valid name of a port or bridge"),
         (
             "[[host]]\nname = \"x\"\nport = \"p2\"\nmac = \"02:00:00:00:00:02\"\n",
             9,
@@ -277,7 +277,11 @@ fn mistakes_are_named_and_placed() {
             11,
             "no [[host_port]] is called `H`",
         ),
-        ("[[collector]]\nname = \"a b\"\nport = \"p1\"\nip = \"10.0.0.1\"\n", 8, "is no name of a ring"),
+        (
+            "[[collector]]\nname = \"a b\"\nport = \"p1\"\nip = \"10.0.0.1\"\n",
+            8,
+            "is not a valid name of a ring",
+        ),
         ("[[flow]]\nprotocol = \"icmp\"\nsource_port = 5\n", 8, "protocol 1 has no ports"),
         (
             "[[flow]]\nsource_ip = \"10.0.0.0/8\"\ndestination_ip = \"::1\"\n",
@@ -287,7 +291,7 @@ fn mistakes_are_named_and_placed() {
         ("[[flow]]\ncollectors = [\"d\"]\n", 8, "no [[collector]] is called `d`"),
         ("[openflow]\npriority = 0\n", 8, "between 1 and 65530; got 0"),
         ("[openflow]\ncookie = 0\n", 8, "the cookie must not be 0"),
-        ("[openflow]\nbridge = \"$(reboot)\"\n", 8, "is no name for a port or bridge"),
+        ("[openflow]\nbridge = \"$(reboot)\"\n", 8, "is not a valid name of a port or bridge"),
         ("[openflow]\nversion = \"1.0\"\n", 8, "unknown value \"1.0\""),
         ("[opnflow]\n", 7, "unknown key `opnflow`"),
     ] {
@@ -296,11 +300,11 @@ fn mistakes_are_named_and_placed() {
         assert!(problem.message().contains(message), "{text}: {errors}");
         assert_eq!(problem.location().map(|(_, line, _)| line), Some(line), "{errors}");
     }
-    // Two that overlap, whichever of their addresses say so.
+    // Two collectors whose frames overlap, by `mac` or by `ip`.
     for more in ["mac = \"02:00:00:00:00:00/40\"", "ip = \"10.0.0.1\""] {
         let text = format!("{base}{collector}[[collector]]\nname = \"d\"\nport = \"p1\"\n{more}\n");
         let errors = Hybrid::parse("x", &text, None).unwrap_err();
-        assert!(errors.problems()[0].message().contains("for both `c` and `d`"), "{errors}");
+        assert!(errors.problems()[0].message().contains("match both `c` and `d`"), "{errors}");
     }
     let flow = "[[flow]]\nsource_port = \"0-65535\"\n";
     let text = format!("[openflow]\nport_masks = false\n{base}{collector}{flow}");
@@ -308,7 +312,7 @@ fn mistakes_are_named_and_placed() {
     assert!(errors.problems()[0].message().contains("the limit is 65536"), "{errors}");
     let errors = Hybrid::parse("x", base, Some(2)).unwrap_err();
     assert!(
-        errors.problems()[0].message().contains("2 host ports were asked for, and 1 are named"),
+        errors.problems()[0].message().contains("2 host ports are requested, and 1 are configured"),
         "{errors}"
     );
 }
@@ -371,7 +375,7 @@ fn the_configuration_for_our_side_is_sound_and_sends_everything_back() {
     let mut switch = Switch::new(config, ports).unwrap();
     let collector = Mac([2, 0, 0, 0, 1, 1]);
     let frame = |to: Mac, from: Mac| [&to.0[..], &from.0[..], &[0x88, 0xb5], &[7; 50]].concat();
-    // Known or not, to one or to all, from a station that was heard elsewhere: all goes back by its own port.
+    // Every frame goes back by its own port: known or not, to one or to all, from a station of another port.
     let sent = [
         (1, frame(collector, station(1))),
         (0, frame(collector, station(1))),
@@ -381,7 +385,7 @@ fn the_configuration_for_our_side_is_sound_and_sends_everything_back() {
     for (port, frame) in &sent {
         assert!(switch.driver_mut().inject(*port, frame));
     }
-    // And what is flooded elsewhere does not come here.
+    // A flood of another port does not reach this one.
     assert!(switch.driver_mut().inject(2, &frame(Mac::BROADCAST, station(5))));
     for millis in 0..10 {
         switch.poll(Instant::START + Duration::from_millis(millis), true);

@@ -114,9 +114,9 @@ impl Problem {
         self
     }
 
-    /// With a second place of the same document that plays a part.
+    /// Adds a second place of the same document, as a secondary label.
     #[must_use]
-    pub fn beside(mut self, document: &Document, path: &str, label: impl Into<String>) -> Self {
+    pub fn secondary(mut self, document: &Document, path: &str, label: impl Into<String>) -> Self {
         if let Some(place) = document.place(path) {
             self.other = Some((place.clone(), label.into()));
         }

@@ -1,12 +1,12 @@
-//! Any bytes as a configuration, and as a description of a hybrid. What is taken is the same again after it was written and read, and
-//! makes a switch; what is refused is told with words, and with a place in the text.
+//! Arbitrary bytes as a configuration, and as a description of a hybrid. An accepted text survives a round trip and
+//! makes a switch; a refused one has a message with a place in the text.
 
 use fanin_openflow::{Hybrid, commands, flows, json, ovsdb, removal};
 use fanin_scenario::Errors;
 use fanin_switch::config::load_text;
 
-/// What mutations are made of.
-#[allow(dead_code, reason = "a fuzzer finds its own")]
+/// Words that mutations insert.
+#[allow(dead_code, reason = "a fuzzer has its own corpus")]
 pub const WORDS: &[&str] = &[
     "[[port]]\n",
     "[[ring]]\n",
@@ -52,9 +52,9 @@ pub const WORDS: &[&str] = &[
     "cores = [0, 1]\n",
 ];
 
-/// Lines and columns that errors speak of are there.
-fn is_told_well(text: &str, errors: &Errors) {
-    assert!(!errors.problems().is_empty(), "nothing is said about what is wrong");
+/// Checks that each line and column of the errors exists in the text.
+fn has_places(text: &str, errors: &Errors) {
+    assert!(!errors.problems().is_empty(), "a refusal without a problem");
     assert!(!errors.render(false).is_empty());
     for problem in errors.problems() {
         let Some((_, line, column)) = problem.location() else { continue };
@@ -64,7 +64,7 @@ fn is_told_well(text: &str, errors: &Errors) {
     }
 }
 
-/// Reads it as both.
+/// Parses the bytes as both.
 pub fn check(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match load_text("switch.toml", text) {
@@ -75,13 +75,13 @@ pub fn check(bytes: &[u8]) {
             assert_eq!(again.config, loaded.config);
             let _ = loaded.warnings.render(false);
         }
-        Err(errors) => is_told_well(text, &errors),
+        Err(errors) => has_places(text, &errors),
     }
     match Hybrid::parse("hybrid.toml", text, None) {
         Ok((hybrid, _)) => {
             assert!(!commands(&hybrid).is_empty() && !removal(&hybrid).is_empty());
             let _ = (flows(&hybrid), json(&hybrid), ovsdb(&hybrid));
         }
-        Err(errors) => is_told_well(text, &errors),
+        Err(errors) => has_places(text, &errors),
     }
 }
