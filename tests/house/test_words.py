@@ -64,11 +64,9 @@ RECORD: dict[str, int] = {
     "crates/events": 48,
     "crates/message": 16,
     "crates/node": 23,
-    "crates/openflow": 34,
     "crates/queueing": 73,
-    "crates/scenario": 51,
-    "crates/switch": 274,
-    "crates/testbed": 79,
+    "crates/scenario": 49,
+    "crates/testbed": 78,
     "crates/units": 10,
     "docs": 61,
 }

@@ -75,7 +75,7 @@ fn a_running_switch_is_shown_changed_and_captured() {
     // What is refused says why, leaves no file and no frame behind.
     let missing = folder.file("missing.pcapng");
     for (arguments, part) in [
-        (vec!["show", "rings", "--at", address.as_str()], "show the token"),
+        (vec!["show", "rings", "--at", address.as_str()], "send the token"),
         (vec!["set", "ring-99", "rate=null", "--at", &socket], "there is no ring `ring-99`"),
         (vec!["set", "ring-9", "rat=null", "--at", &socket], "unknown field `rat`, expected one of `frames`"),
         (vec!["set", "ring-9", "rate", "--at", &socket], "`rate` has no `=`"),

@@ -177,7 +177,7 @@ mod tests {
         let document = Document::parse("x.toml", text).unwrap();
         let file: File = document.read().unwrap();
         assert_eq!((file.rate.unwrap().get(), file.port[0].name.as_str()), (1_000_000_000, "a"));
-        let problem = document.problem("port.0.name", "taken").beside(&document, "rate", "by this");
+        let problem = document.problem("port.0.name", "taken").secondary(&document, "rate", "by this");
         assert_eq!(problem.location(), Some(("x.toml", 3, 8)));
         assert_eq!(document.problem("port.0.missing", "?").location().unwrap().1, 2);
         assert!(document.has("port.0") && !document.has("port.1"));

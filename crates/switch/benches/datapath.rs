@@ -1,7 +1,7 @@
-//! What a frame costs: classify, daqring, token bucket, output, over ports in memory; beside limits measured in the same run.
+//! Cost of a frame: classification, daqring, token bucket, output, over ports in memory; with reference limits from the same run.
 //!
 //! `cargo bench -p fanin-switch`. Times are CPU time of this thread, the best of several passes: other programs on the machine
-//! disturb caches, but are not counted.
+//! disturb caches only.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -41,7 +41,7 @@ fn frame(port: usize, collector: usize, bytes: usize) -> Vec<u8> {
     frame
 }
 
-/// So many rings, one for each collector, over all ports.
+/// A configuration with one ring for each collector, spread over all ports.
 fn config(rings: usize, depth: usize) -> Config {
     let mut config = Config {
         port: (0..PORTS).map(|port| PortSpec::new(&format!("p{port}"))).collect(),
@@ -68,7 +68,7 @@ fn config(rings: usize, depth: usize) -> Config {
     config
 }
 
-/// A switch around which so many frames go, to all stations in turn and from all other ports in turn.
+/// A switch with circulating frames, to all stations in turn and from all other ports in turn.
 fn circulating(
     config: Config,
     stations: usize,
@@ -90,7 +90,7 @@ fn circulating(
     Switch::new(config, ports).expect("a configuration")
 }
 
-/// A switch with so many rings, of each of which so many frames are always on the way.
+/// A switch with rings and a constant number of frames in each.
 struct Bench {
     switch: Switch<CirculatingPorts>,
     now: Instant,
@@ -101,11 +101,11 @@ impl Bench {
     fn new(rings: usize, depth: usize, bytes: usize, copies: bool) -> Self {
         let config = config(rings, depth);
         let switch = circulating(config, rings, rings * depth, bytes, copies);
-        // In each step so much time passes that a port sends about 32 frames.
+        // The time of a step, in which a port sends about 32 frames.
         let ring_gap = RING_RATE.time_to_send(Bytes::new(bytes as u64 + 24));
         let step = ring_gap.checked_mul_ratio(32 * PORTS as u64, rings as u64).expect("a time");
         let mut bench = Self { switch, now: Instant::START + Duration::from_secs(1), step };
-        // First all frames go into the rings, then time goes on.
+        // All frames enter the rings before time advances.
         while bench.switch.driver().waiting() > 0 {
             bench.switch.poll(bench.now, true);
         }
@@ -122,7 +122,7 @@ impl Bench {
         Self { switch, now: Instant::START + Duration::from_secs(1), step: Duration::from_micros(1) }
     }
 
-    /// Lets so many frames pass. Returns ns a frame.
+    /// Runs until `frames` frames have passed. Returns ns a frame.
     fn run(&mut self, frames: u64) -> f64 {
         let before = self.switch.driver().sent;
         let began = cpu_ns();
@@ -143,8 +143,8 @@ impl Bench {
     }
 }
 
-/// What a frame waits that finds nobody before it: from the moment it has come in until it has been sent, the median and the
-/// 99th percentile in ns of the clock on the wall. The clock itself is measured the same way and taken off.
+/// Latency of a frame through empty queues: from reception until transmission, the median and the
+/// 99th percentile in ns of wall time, less the cost of reading the clock.
 fn latency(rings: usize, frames: usize) -> (u64, u64) {
     let config = config(rings, 16);
     let pool =
@@ -160,10 +160,10 @@ fn latency(rings: usize, frames: usize) -> (u64, u64) {
         let began = std::time::Instant::now();
         nothing.push(began.elapsed().as_nanos() as u64);
         let began = std::time::Instant::now();
-        // It goes in the round in which it comes in.
+        // It leaves in the round in which it arrives.
         switch.poll(now, true);
         times.push(began.elapsed().as_nanos() as u64);
-        assert!(switch.driver_mut().take(output).is_some(), "a frame waits for nobody");
+        assert!(switch.driver_mut().take(output).is_some(), "a frame waits in empty queues");
     }
     times.sort_unstable();
     nothing.sort_unstable();
@@ -172,18 +172,18 @@ fn latency(rings: usize, frames: usize) -> (u64, u64) {
     (at(50), at(99))
 }
 
-/// What is done with frames where there is no switch.
+/// Work on frames without a switch.
 #[derive(Clone, Copy, PartialEq)]
 enum Forward {
-    /// Nothing is looked at.
+    /// None.
     Untouched,
-    /// Source and destination change places, as testpmd's `macswap` does.
+    /// Source and destination are swapped, as testpmd's `macswap` does.
     Swapped,
-    /// The same, and every frame waits until so many others have come: what memory alone costs where queues are deep.
+    /// The same, behind a queue of this length: the cost of memory with deep queues.
     SwappedAndQueued(usize),
 }
 
-/// The ports alone: frames are taken from one and given to the next.
+/// The ports alone: frames move from one to the next.
 fn ports_alone(bytes: usize, count: usize, copies: bool, forward: Forward) -> f64 {
     let memory = Bytes::new(((count + 4096) * 2048) as u64);
     let pool = Pool::new(memory, Bytes::new(1500), Hugepages::Try, 1).expect("memory").remove(0);
@@ -221,7 +221,7 @@ fn ports_alone(bytes: usize, count: usize, copies: bool, forward: Forward) -> f6
     best
 }
 
-/// One copy of a frame's bytes between two places that are not in the cache.
+/// One copy of a frame's bytes between two addresses outside of the cache.
 fn memcpy(bytes: usize) -> f64 {
     const SPAN: usize = 256 << 20;
     let (from, mut to) = (vec![1u8; SPAN], vec![0u8; SPAN]);
@@ -250,7 +250,7 @@ fn main() {
         println!("64 B, plain switching           {:7.1} ns/frame", Bench::plain(144, 4_096).best(frames));
         return;
     }
-    // A number of rings on the command line, to look at with a profiler: `cargo bench -p fanin-switch -- 144`.
+    // A number of rings on the command line, for a profiler: `cargo bench -p fanin-switch -- 144`.
     if let Some(rings) = std::env::args().find_map(|argument| argument.parse().ok()) {
         let cost = Bench::new(rings, 4_096 / rings, 64, false).best(frames);
         println!("64 B, {rings:>4} rings               {cost:7.1} ns/frame");
@@ -268,7 +268,7 @@ fn main() {
     );
     let mut first = None;
     for rings in [16, 144, 1024, 4096] {
-        // The same frames on the way for any number of rings.
+        // The same number of frames for any number of rings.
         let depth = 4_096 / rings;
         let cost = Bench::new(rings, depth, 64, false).best(frames);
         let base = *first.get_or_insert(cost);
@@ -287,7 +287,7 @@ fn main() {
     deep_rings(frames / 4);
 }
 
-/// Rings that no cache holds.
+/// Rings larger than the caches.
 #[expect(clippy::print_stdout, reason = "a benchmark says what it measured")]
 fn deep_rings(frames: u64) {
     let copy = memcpy(1514);

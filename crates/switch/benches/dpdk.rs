@@ -1,8 +1,8 @@
-//! The switch over DPDK's null devices beside `dpdk-testpmd` over the same: frames that nobody sends come in as fast as they
-//! are taken, and what is sent is thrown away.
+//! The switch and `dpdk-testpmd` over DPDK's null devices, which produce frames as fast as they are received, and discard
+//! sent ones.
 //!
 //! `cargo bench -p fanin-switch --features dpdk --bench dpdk`. Times are CPU time of the forwarding thread, the best of
-//! several passes. Plain switching stands beside Open vSwitch with DPDK over the same two devices, where it is installed (Debian:
+//! several passes. Plain switching is compared with Open vSwitch with DPDK over the same two devices, if it is installed (Debian:
 //! openvswitch-switch-dpdk). With FANIN_HUGEPAGES=1 all of them use huge pages (set /proc/sys/vm/nr_hugepages to 800 first), otherwise none.
 
 use std::fs;
@@ -36,7 +36,7 @@ fn pages() -> &'static str {
     if std::env::var_os("FANIN_HUGEPAGES").is_some() { "--in-memory" } else { "--no-huge" }
 }
 
-/// What every DPDK here is told, without its devices.
+/// Arguments of every DPDK process, without its devices.
 fn common_arguments() -> Vec<String> {
     ["-m", "256", "--iova-mode=va", "--no-telemetry", "--no-shconf", "--no-pci", pages()]
         .map(str::to_owned)
@@ -65,7 +65,7 @@ fn config() -> Config {
     config.switch.memory = Bytes::new(16_384 * 2048);
     for port in 0..PORTS {
         let name = format!("net_null{port}");
-        // Frames come in by all ports from one station: only a port that gives everything back learns nothing.
+        // All ports receive frames of one station; ports that reflect do not learn it.
         config.port.push(PortSpec { dpdk: Some(name.clone()), reflect: true, ..PortSpec::new(&name) });
         for ring in 0..RINGS / PORTS {
             let (name, port) = (format!("r{port}-{ring}"), name.clone());
@@ -86,11 +86,11 @@ fn config() -> Config {
     config
 }
 
-/// From one device to the other by the stations' addresses, and nothing else.
+/// Plain switching from one device to the other by the stations' addresses.
 fn plain_config() -> Config {
     let mut config = Config::default();
     config.dpdk.arguments = arguments();
-    // Nothing comes from where everything goes.
+    // The output produces no frames.
     let last = config.dpdk.arguments.last_mut().expect("a device");
     last.push_str(",no-rx=1");
     config.switch.memory = Bytes::new(16_384 * 2048);
@@ -106,7 +106,7 @@ fn plain_config() -> Config {
     config
 }
 
-/// Plain switching of frames to so many stations, in ns a frame. DPDK starts only once in a process, so that it has one of its own.
+/// Plain switching of frames to this number of stations, in ns a frame. DPDK starts once in a process, so each figure has its own.
 fn plain(stations: usize) -> f64 {
     let config = plain_config();
     let mut ports = DpdkPorts::open(&config).unwrap_or_else(|error| panic!("{error}")).remove(0);
@@ -131,9 +131,9 @@ fn plain(stations: usize) -> f64 {
 fn start_open_vswitch() -> Result<peers::OpenVswitch, String> {
     let daemon = std::env::var("FANIN_OVS_DPDK").unwrap_or_else(|_| peers::WITH_DPDK.to_owned());
     if !std::path::Path::new(&daemon).exists() {
-        return Err(format!("{daemon} is not there (Debian: openvswitch-switch-dpdk)"));
+        return Err(format!("{daemon} is missing (Debian: openvswitch-switch-dpdk)"));
     }
-    // Without huge pages DPDK wants the older way to keep memory, which Open vSwitch must be told.
+    // Without huge pages DPDK needs its legacy memory mode, which Open vSwitch does not set.
     let legacy = if pages() == "--no-huge" { " --legacy-mem" } else { "" };
     let settings = [
         "dpdk-init=true".to_owned(),
@@ -143,7 +143,7 @@ fn start_open_vswitch() -> Result<peers::OpenVswitch, String> {
     peers::OpenVswitch::start(&daemon, None, &settings)
 }
 
-/// Open vSwitch with DPDK over the same two devices, by a rule for where frames go: ns of CPU a frame, the best of several.
+/// Open vSwitch with DPDK over the same two devices, with an OpenFlow rule: ns of CPU a frame, the best of several.
 fn open_vswitch() -> Result<f64, String> {
     let ovs = start_open_vswitch()?;
     for (port, rest) in [(0, ""), (1, ",no-rx=1")] {
@@ -153,7 +153,7 @@ fn open_vswitch() -> Result<f64, String> {
     ovs.set_rules(&["in_port=1,dl_dst=00:00:00:00:00:00,actions=output:2"])?;
     std::thread::sleep(WallTime::from_secs(2));
     let count = || -> Result<(u64, u64), String> {
-        Ok((ovs.sent(2)?, ovs.forwarding_ns().ok_or("its thread is not there")?))
+        Ok((ovs.sent(2)?, ovs.forwarding_ns().ok_or("its thread is missing")?))
     };
     let mut best = f64::MAX;
     for _ in 0..PASSES / 2 {
@@ -190,7 +190,7 @@ fn ports_alone(ports: &mut DpdkPorts, swaps: bool) -> f64 {
     best
 }
 
-/// Writes frames to so many collectors into all memory there is; a null device hands it out as it finds it.
+/// Fills the packet memory with frames to this number of collectors; a null device hands it out unchanged.
 fn fill(ports: &mut DpdkPorts, stations: usize) {
     let mut frames = Vec::new();
     while let Some(handle) = ports.make(&frame(frames.len() % stations)) {
@@ -203,7 +203,7 @@ fn fill(ports: &mut DpdkPorts, stations: usize) {
 fn switch(ports: DpdkPorts) -> f64 {
     let mut switch = Switch::new(config(), ports).expect("a configuration");
     let mut now = Instant::START + Duration::from_secs(1);
-    // Rings are a little faster than what comes in: two bursts a round for all of them.
+    // Rings are slightly faster than the arrivals: two bursts a round for all of them.
     let gap = Rate::new(780_000_000).time_to_send(Bytes::new(FRAME as u64 + 24));
     let step = gap.checked_mul_ratio((PORTS * BURST) as u64 * 21, RINGS as u64 * 20).expect("a time");
     let mut best = f64::MAX;
@@ -240,12 +240,12 @@ fn thread_cpu_s(process: u32, name: &str) -> Option<f64> {
     })
 }
 
-/// What `dpdk-testpmd` goes round by.
+/// A run of `dpdk-testpmd`.
 struct Testpmd {
     name: &'static str,
     mode: &'static str,
-    /// Frames are written when they come in and read when they go, each in another place of much memory: as where they have waited in
-    /// queues that no cache holds. Otherwise nothing but headers is touched, always in the same places.
+    /// True to write frames on receipt and read them on transmission, in memory larger than the caches, as with deep
+    /// queues. Otherwise only headers are accessed, in few places.
     is_deep: bool,
 }
 
@@ -255,7 +255,7 @@ const TESTPMDS: [Testpmd; 3] = [
     Testpmd { name: "testpmd, macswap, 1514 B by DRAM", mode: "macswap", is_deep: true },
 ];
 
-/// `dpdk-testpmd` over the same devices, in ns of CPU a frame; `None` where it is not there.
+/// `dpdk-testpmd` over the same devices, in ns of CPU a frame; `None` if it is missing.
 fn testpmd(what: &Testpmd) -> Option<f64> {
     let mut arguments = arguments();
     if what.is_deep {
@@ -292,12 +292,12 @@ fn testpmd(what: &Testpmd) -> Option<f64> {
     Some(cpu_s? * 1e9 / frames)
 }
 
-/// A figure of this program in a process of its own: DPDK starts only once in one.
+/// A figure of this program from a separate process, because DPDK starts once in a process.
 fn plain_of(what: &str) -> Result<f64, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let output =
         Command::new(own).arg(what).stderr(Stdio::inherit()).output().map_err(|error| error.to_string())?;
-    // What DPDK says stands before it.
+    // DPDK's own output precedes it.
     let text = String::from_utf8_lossy(&output.stdout);
     let line = text.lines().last().unwrap_or_default();
     line.parse().map_err(|_| text.clone().into_owned())

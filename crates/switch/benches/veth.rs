@@ -1,8 +1,8 @@
-//! The switch over AF_XDP between namespaces beside Open vSwitch's userspace datapath between the same: what a frame waits at
-//! low load, how many of a flood arrive, how fast TCP is.
+//! The switch over AF_XDP and Open vSwitch's userspace datapath between the same namespaces: latency at low load,
+//! delivery of a flood, and goodput of TCP.
 //!
-//! `cargo bench -p fanin-switch --bench veth`, as root. Everything runs on the same cores, sender and receiver too: only what
-//! was measured in one run can be compared.
+//! `cargo bench -p fanin-switch --bench veth`, as root. Everything runs on the same cores, sender and receiver too: compare
+//! figures of one run only.
 
 mod peers;
 
@@ -17,7 +17,7 @@ use common::{Lab, PORT, address, connect};
 use fanin_switch::config::Idle;
 
 const PINGS: usize = 3_000;
-/// Between two pings a switch that sleeps when it is idle has fallen asleep.
+/// Pause between two pings, in which an idle switch falls asleep.
 const PAUSE: Duration = Duration::from_micros(500);
 const FLOOD: Duration = Duration::from_secs(2);
 const BLOCK: usize = 64 << 10;
@@ -39,11 +39,11 @@ fn socket(host: usize) -> UdpSocket {
     socket
 }
 
-/// Round trips of 64 bytes, one at a time: the median and the 99th percentile, in µs; `None` where too few came back.
+/// Round trips of 64 bytes, one at a time: the median and the 99th percentile, in µs; `None` if too few came back.
 fn ping_pong(lab: &Lab) -> Option<(f64, f64)> {
     let echo = lab.on(1, || {
         let (socket, mut buffer) = (socket(1), [0; 64]);
-        // Ends where the other end has fallen silent.
+        // Ends when the other end is silent.
         let mut silences = 0;
         while silences < 4 {
             match socket.recv_from(&mut buffer) {
@@ -82,7 +82,7 @@ fn flood(lab: &Lab) -> (f64, f64) {
             let (before, began) = (counter(9), Instant::now());
             while began.elapsed() < FLOOD {
                 for _ in 0..64 {
-                    // Nobody listens; what the host says about that does not matter here.
+                    // No socket listens: the host's errors are ignored.
                     let _ = socket.send_to(&[0; 22], (address(1), PORT + 1));
                 }
             }
@@ -102,7 +102,7 @@ fn tcp(lab: &Lab) -> f64 {
         let listener =
             TcpListener::bind(SocketAddr::from((address(1), PORT))).expect("an address of our own");
         ready.send(()).expect("the benchmark waits");
-        let (mut stream, _) = listener.accept().expect("somebody connects");
+        let (mut stream, _) = listener.accept().expect("a client connects");
         let (mut block, mut bytes, began) = (vec![0; BLOCK], 0u64, Instant::now());
         while let Ok(count @ 1..) = stream.read(&mut block) {
             bytes += count as u64;

@@ -1,4 +1,4 @@
-//! The kernel's own TCP through the switch: many senders that answer one collector at once, through a shallow buffer and
+//! The kernel's TCP through the switch: many senders answer one collector at once, through a shallow buffer and
 //! through a ring of the same rate.
 //!
 //! `cargo run --release -p fanin-switch --example incast -- [SENDERS [ANSWER_BYTES [SECONDS]]]`, as root. 32 senders, 10 kB and
@@ -36,7 +36,7 @@ fn main() {
     deep.ring.push(RingSpec {
         bytes: Some(Bytes::new(32_000_000)),
         rate: Some(RATE),
-        // What the ring could have sent between two rounds is made good: rates are averages.
+        // The burst makes up for idle time between two rounds, so that the rate is the average.
         burst: Some(Bytes::new(256_000)),
         ..RingSpec::new("dcm", "p0")
     });

@@ -16,12 +16,12 @@ impl Mac {
     /// Where PAUSE frames go (IEEE 802.3 annex 31B).
     pub const PAUSE: Self = Self([0x01, 0x80, 0xc2, 0, 0, 1]);
 
-    /// The bit of [`Self::to_u64`] that says that an address names a group of stations, or all.
+    /// The group bit in [`Self::to_u64`]: multicast or broadcast.
     pub(crate) const GROUP: u64 = 1 << 40;
-    /// The first of the sixteen addresses that a bridge keeps to itself (IEEE 802.1Q, table 8-1).
+    /// The first of the sixteen addresses reserved for bridges (IEEE 802.1Q, table 8-1).
     pub(crate) const LINK_LOCAL: u64 = 0x0180_c200_0000;
 
-    /// Whether it names a group of stations, or all.
+    /// Returns true for a multicast or broadcast address.
     #[inline]
     pub const fn is_group(self) -> bool {
         self.0[0] & 1 != 0
@@ -55,7 +55,7 @@ impl fmt::Debug for Mac {
     }
 }
 
-/// A text that is no address of the kind asked for.
+/// The text is not an address of this kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{got}` is no {what}; write it like {example}")]
 pub struct AddressError {
@@ -90,12 +90,12 @@ impl FromStr for Mac {
 pub struct MacPrefix {
     /// The address; bits beyond the prefix are zero.
     pub address: Mac,
-    /// How many bits count, at most 48.
+    /// Length of the prefix in bits, at most 48.
     pub bits: u8,
 }
 
 impl MacPrefix {
-    /// The bits that count, as a mask of [`Mac::to_u64`].
+    /// The prefix as a mask of [`Mac::to_u64`].
     pub const fn mask(self) -> u64 {
         ((1 << 48) - 1) & !(((1u64 << 48) - 1) >> self.bits)
     }
@@ -131,12 +131,12 @@ impl fmt::Display for MacPrefix {
 pub struct IpPrefix {
     /// The address; bits beyond the prefix are zero.
     pub address: IpAddr,
-    /// How many bits count: at most 32 for IPv4, 128 for IPv6.
+    /// Length of the prefix in bits: at most 32 for IPv4, 128 for IPv6.
     pub bits: u8,
 }
 
 impl IpPrefix {
-    /// The address in 128 bits, an IPv4 address in the lowest 32, and the mask of the bits that count.
+    /// The address in 128 bits, an IPv4 address in the lowest 32, and the prefix as a mask.
     pub fn value_and_mask(self) -> (u128, u128) {
         let (value, width): (u128, u32) = match self.address {
             IpAddr::V4(address) => (u32::from(address).into(), 32),
@@ -209,7 +209,7 @@ as_text! {
 pub struct Vlan(u16);
 
 impl Vlan {
-    /// The VLAN of ports that name none.
+    /// The VLAN of ports without a configured one.
     pub const DEFAULT: Self = Self(1);
     /// The largest.
     pub const MAX: u16 = 4094;

@@ -1,7 +1,7 @@
-//! Copies of frames for whoever wants to look: of one port in both directions, or of what one ring takes in.
+//! Captures: copies of the frames of one port in both directions, or of the frames that one ring accepts.
 //!
-//! The data path looks once a round whether somebody captures. While somebody does, it copies frames into buffers that
-//! the other side has given it; where none is left the copy is dropped and counted, and the frame goes its way.
+//! The data path checks once a round for captures. During one it copies frames into buffers that the capture provides.
+//! Without a free buffer, the copy is dropped and counted, and the frame is forwarded.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -14,56 +14,56 @@ use fanin_units::{Bytes, Instant, Rate};
 use crate::config::Config;
 use crate::driver::{Driver, Received};
 
-/// Captures at a time.
+/// Concurrent captures.
 pub const CAPTURES_MAX: usize = 4;
 /// The longest capture, in seconds.
 pub const SECONDS_MAX: u64 = 600;
-/// How long a capture lasts that does not say, in seconds.
+/// Default length of a capture, in seconds.
 pub const SECONDS_DEFAULT: u64 = 10;
 /// The largest capture, in bytes of its file.
 pub const BYTES_MAX: u64 = 1 << 30;
-/// How large a capture becomes that does not say.
+/// Default size of a capture, in bytes of its file.
 pub const BYTES_DEFAULT: u64 = 64 << 20;
-/// The most bytes that are kept of a frame; more than any frame has.
+/// The largest snap length; more than any frame has.
 pub const SNAP_MAX: u64 = 16 << 10;
-/// Copies that wait for one capture, by worker.
+/// Copies that may wait for one capture, for each worker.
 const COPIES_MAX: usize = 1024;
-/// As much is given out at a time.
+/// Bytes of the file that are returned at a time.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// What is captured, and how much of it.
+/// The settings of a capture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaptureSpec {
-    /// Where.
+    /// The port or ring.
     pub point: Point,
-    /// How long at most, up to [`SECONDS_MAX`].
+    /// Its longest duration in seconds, up to [`SECONDS_MAX`].
     pub seconds: u64,
-    /// How large it may become, up to [`BYTES_MAX`].
+    /// Its largest size in bytes, up to [`BYTES_MAX`].
     pub bytes: u64,
-    /// How much of each frame is kept, up to [`SNAP_MAX`].
+    /// Bytes of each frame that are kept, up to [`SNAP_MAX`].
     pub snap: u64,
 }
 
-/// Where frames are copied.
+/// The place where frames are copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Point {
-    /// A port, by its name: what comes in, as it came in, and what goes out.
+    /// A port, by its name: frames as they were received, and frames sent.
     Port(String),
-    /// A ring, by its name: what it takes in.
+    /// A ring, by its name: frames that it accepts.
     Ring(String),
 }
 
-/// Where a frame passes, as the data path knows it.
+/// A place of the data path that frames pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TapPlace {
-    /// By a port.
+    /// A port.
     Port(usize),
-    /// Into a ring of a port.
+    /// A ring of a port.
     Ring(usize, usize),
 }
 
 impl TapPlace {
-    /// Where a point lies, if it exists and one of these ports is its own. `ring` finds a ring of a port.
+    /// The place of a point, if it exists on one of these ports. `ring` finds a ring of a port.
     pub(crate) fn of(
         point: &Point,
         config: &Config,
@@ -86,12 +86,12 @@ impl TapPlace {
     }
 }
 
-/// [`CAPTURES_MAX`] captures are under way already.
+/// [`CAPTURES_MAX`] captures are running already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{CAPTURES_MAX} captures are under way: wait until one ends")]
 pub struct TooManyCaptures;
 
-/// All captures of one switch, from the side of those who look.
+/// All captures of one switch, the side of the readers.
 #[derive(Debug, Clone)]
 pub struct Captures {
     shared: Arc<CaptureState>,
@@ -111,20 +111,20 @@ struct CaptureState {
 #[derive(Debug)]
 struct Session {
     spec: CaptureSpec,
-    /// What each worker needs; it takes it once.
+    /// The end of each worker, which takes it once.
     ends: Mutex<Vec<Option<End>>>,
-    /// Frames that were not copied since no buffer was left.
+    /// Frames that were not copied for lack of a buffer.
     dropped: AtomicU64,
 }
 
-/// The data path's end: buffers come empty and leave full.
+/// The data path's end: receives empty buffers and returns full ones.
 #[derive(Debug)]
 struct End {
     empty: Receiver<Vec<u8>>,
     full: SyncSender<Copied>,
 }
 
-/// The other end.
+/// The reader's end.
 #[derive(Debug)]
 struct Outlet {
     empty: SyncSender<Vec<u8>>,
@@ -134,14 +134,14 @@ struct Outlet {
 #[derive(Debug)]
 struct Copied {
     at: Instant,
-    /// 0: what came in or was queued, 1: what went out.
+    /// 0: frames received or queued, 1: frames sent.
     interface: usize,
     length: u32,
     bytes: Vec<u8>,
 }
 
 impl Captures {
-    /// For a switch with so many workers, whose clock started `epoch_ns` nanoseconds after 1970.
+    /// Makes the captures of a switch with this number of workers, whose clock started `epoch_ns` nanoseconds after 1970.
     pub fn new(workers: usize, epoch_ns: u64) -> Self {
         let shared = CaptureState {
             workers,
@@ -154,10 +154,10 @@ impl Captures {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Begins a capture; it ends when the stream is dropped, or says so.
+    /// Starts a capture; it ends when the stream ends or is dropped.
     ///
     /// # Errors
-    /// If there are too many.
+    /// If [`CAPTURES_MAX`] captures are running.
     pub fn start(&self, mut spec: CaptureSpec) -> Result<Stream, TooManyCaptures> {
         spec.seconds = spec.seconds.min(SECONDS_MAX);
         spec.bytes = spec.bytes.min(BYTES_MAX);
@@ -189,12 +189,12 @@ impl Captures {
         Tap { shared: Arc::clone(&self.shared), worker, seen: 0, active: Vec::new() }
     }
 
-    /// Captures under way.
+    /// Number of running captures.
     pub fn len(&self) -> usize {
         self.shared.sessions.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Whether nobody captures.
+    /// Returns true if no capture runs.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -204,7 +204,7 @@ impl Captures {
         self.shared.copied.load(Ordering::Relaxed)
     }
 
-    /// Frames that should have been copied and were not, since they came faster than somebody took them.
+    /// Copies dropped because the reader was too slow.
     pub fn dropped(&self) -> u64 {
         self.shared.dropped.load(Ordering::Relaxed)
     }
@@ -223,22 +223,22 @@ pub(crate) struct Tap {
 struct Active {
     session: Arc<Session>,
     end: End,
-    /// Where it copies; nothing where its port or ring does not exist, or belongs to another worker.
+    /// The place where it copies; `None` if its port or ring does not exist, or belongs to another worker.
     place: Option<TapPlace>,
-    /// Buffers that were not needed after all.
+    /// Unused buffers.
     spare: Vec<Vec<u8>>,
     /// Copies of frames that the driver has not taken yet.
     leaving: Vec<Option<Copied>>,
 }
 
 impl Tap {
-    /// Whether somebody captures.
+    /// Returns true if a capture runs.
     #[inline]
     pub(crate) const fn is_active(&self) -> bool {
         !self.active.is_empty()
     }
 
-    /// Called once a round; where it says so, [`Self::find`] is due. Costs one load where nothing has changed.
+    /// Updates the captures once a round. If it returns true, [`Self::find`] must be called. Costs one load if nothing has changed.
     #[inline]
     pub(crate) fn poll(&mut self) -> bool {
         self.shared.generation.load(Ordering::Acquire) != self.seen && self.renew()
@@ -246,7 +246,7 @@ impl Tap {
 
     #[cold]
     fn renew(&mut self) -> bool {
-        // Who holds the lock changes something, and counts it: then the next round looks again.
+        // The holder of the lock changes the sessions and increments the generation: the next round tries again.
         let Ok(sessions) = self.shared.sessions.try_lock() else { return false };
         self.seen = self.shared.generation.load(Ordering::Acquire);
         self.active.retain(|active| sessions.iter().any(|session| Arc::ptr_eq(session, &active.session)));
@@ -263,7 +263,7 @@ impl Tap {
                         });
                     }
                 }
-                // Another worker takes its own at this moment.
+                // Another worker holds the lock: the next round tries again.
                 Err(_) => self.seen = self.seen.wrapping_sub(1),
             }
         }
@@ -277,7 +277,7 @@ impl Tap {
         }
     }
 
-    /// Copies a frame where somebody captures it.
+    /// Copies a frame for each capture of this place.
     #[cold]
     pub(crate) fn copy<D: Driver>(
         &mut self,
@@ -294,7 +294,7 @@ impl Tap {
         }
     }
 
-    /// Copies frames that are about to leave by a port. [`Self::left`] says how many of them did.
+    /// Copies frames that are about to leave by a port. [`Self::left`] then reports how many have left.
     #[cold]
     pub(crate) fn leaving<D: Driver>(
         &mut self,
@@ -311,7 +311,7 @@ impl Tap {
         }
     }
 
-    /// The first so many of the frames that were about to leave have left.
+    /// Keeps the copies of the first `count` frames of [`Self::leaving`]: they have left.
     #[cold]
     pub(crate) fn left(&mut self, count: usize) {
         for active in &mut self.active {
@@ -329,7 +329,7 @@ impl Tap {
 }
 
 impl Active {
-    /// A copy, or nothing where no buffer is left.
+    /// A copy; `None` if no buffer is free.
     fn copy<D: Driver>(
         &mut self,
         at: Instant,
@@ -347,7 +347,7 @@ impl Active {
     fn hand_on(&mut self, copied: Option<Copied>, shared: &CaptureState) {
         match copied {
             Some(copied) => {
-                // As many places as buffers: there is always room, unless the other side has gone.
+                // As many slots as buffers: there is room unless the reader has gone.
                 let _ = self.end.full.try_send(copied);
                 shared.copied.fetch_add(1, Ordering::Relaxed);
             }
@@ -359,7 +359,7 @@ impl Active {
     }
 }
 
-/// A capture while it is made: bytes of a pcapng file.
+/// A running capture as the bytes of a pcapng file.
 #[derive(Debug)]
 pub struct Stream {
     shared: Arc<CaptureState>,
@@ -379,7 +379,7 @@ impl Stream {
             Point::Port(name) => vec![format!("{name} in"), format!("{name} out")],
             Point::Ring(name) => vec![format!("ring {name}")],
         };
-        const IN_MEMORY: &str = "memory takes what is written";
+        const IN_MEMORY: &str = "writing to memory succeeds";
         let application = concat!("fanin switch ", env!("CARGO_PKG_VERSION"));
         let mut file = Capture::new(Vec::new(), application, shared.epoch_ns).expect(IN_MEMORY);
         let snap = Bytes::new(session.spec.snap);
@@ -390,12 +390,12 @@ impl Stream {
         Self { shared, session, outlets, file, interfaces, until, bytes: 0, last, has_ended: false }
     }
 
-    /// What was asked for.
+    /// The settings, within their limits.
     pub fn spec(&self) -> &CaptureSpec {
         &self.session.spec
     }
 
-    /// The next part of the file, empty where nothing has been copied since; `None` once it is complete. Never waits.
+    /// The next part of the file, empty if there is none yet; `None` when the file is complete. Never blocks.
     pub fn poll_bytes(&mut self) -> Option<Vec<u8>> {
         if self.has_ended {
             return None;

@@ -1,4 +1,4 @@
-//! Sizes of the chunks that packet memory is cut into.
+//! Sizes of the chunks of packet memory.
 
 use fanin_units::Bytes;
 

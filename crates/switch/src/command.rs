@@ -1,5 +1,5 @@
-//! Changing a switch that runs. A command travels over a bounded queue to every worker, which carries it out between two
-//! rounds; no frame that is queued is lost by it.
+//! Commands to a running switch. A bounded queue carries a command to every worker, which applies it between two
+//! rounds. No queued frame is lost.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
@@ -14,101 +14,101 @@ use crate::address::{Mac, Vlan};
 use crate::config::{Config, ImpairSpec, MarkSpec, Mistake, RingSpec, RuleSpec, StationSpec, StormSpec};
 use crate::snapshot::Snapshot;
 
-/// Commands that wait for a worker at a time.
+/// Commands that may wait for a worker.
 const QUEUE_LEN: usize = 64;
-/// A worker that has not answered after this is taken for dead.
+/// The longest time to wait for a worker's answer.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What can be asked of a running switch.
+/// A command to a running switch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "command", content = "with")]
 pub enum Command {
-    /// A new ring. No rule sends anything to it yet.
+    /// Adds a ring, which no rule refers to yet.
     AddRing(RingSpec),
-    /// Another capacity, rate, burst, priority, mark or alarm for the ring of this name. What is queued stays.
+    /// Changes capacity, rate, burst, priority, mark or alarm of the ring of this name. Queued frames stay.
     SetRing(RingSpec),
-    /// Takes a ring away once it has drained. No rule may name it any more.
+    /// Removes a ring once it has drained. No rule may refer to it.
     RemoveRing {
         /// Its name.
         name: String,
     },
-    /// A new rule, behind those of its priority.
+    /// Appends a rule, after those of its priority.
     AddRule(RuleSpec),
-    /// Takes a rule away.
+    /// Removes a rule.
     RemoveRule {
         /// Its name.
         name: String,
     },
     /// Changes a port.
     SetPort(PortChange),
-    /// A station that is neither learned nor forgotten.
+    /// Adds a station that is neither learned nor forgotten.
     AddStation(StationSpec),
-    /// Forgets a station.
+    /// Removes a station.
     RemoveStation {
         /// Its address.
         mac: Mac,
-        /// Its VLAN, where VLANs are kept apart.
+        /// Its VLAN, if the switch separates VLANs.
         vlan: Option<Vlan>,
     },
-    /// Forgets all stations that were learned, or those of one port.
+    /// Forgets all learned stations, or those of one port.
     FlushStations {
         /// The port's name.
         port: Option<String>,
     },
-    /// Starts all high-water marks afresh.
+    /// Resets all high-water marks.
     ResetMarks,
-    /// A picture of everything.
+    /// Takes a snapshot.
     Snapshot {
-        /// With every station.
+        /// True to include every station.
         stations: bool,
     },
-    /// The configuration as it is now.
+    /// Returns the current configuration.
     Config,
 }
 
 impl Command {
-    /// Whether it changes anything that it could be refused for.
+    /// Returns true if workers must check it before they apply it.
     const fn changes(&self) -> bool {
         !matches!(self, Self::ResetMarks | Self::Snapshot { .. } | Self::Config)
     }
 }
 
-/// What of a port can change while it runs; what is absent stays.
+/// A change of a port. Absent settings stay.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PortChange {
     /// The port.
     pub name: String,
-    /// Its rate; a rate of zero takes the limit away.
+    /// Its rate; zero removes the limit.
     pub rate: Option<Rate>,
-    /// Whether frames to unknown stations are flooded out of it.
+    /// True to flood frames to unknown stations out of it.
     pub flood: Option<bool>,
     /// Storm control.
     pub storm: Option<StormSpec>,
     /// Marking in its queue of frames that no rule sends to a ring.
     pub mark: Option<MarkSpec>,
-    /// Impairment. Frames on the way keep their times.
+    /// Impairment. Delayed frames keep their departure times.
     pub impair: Option<ImpairSpec>,
 }
 
-/// An answer.
+/// The answer to a command.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
-    /// It is done.
+    /// The command was applied.
     Done,
-    /// What was asked for.
+    /// The requested value.
     Snapshot(Box<Snapshot>),
-    /// What was asked for.
+    /// The requested value.
     Config(Box<Config>),
 }
 
-/// Why a command was not carried out. Nothing has changed then.
+/// Reason for refusing a command. Nothing has changed then.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
-    /// Something in it is wrong.
+    /// Settings are wrong.
     #[error("{}", .0.iter().map(Mistake::with_key).collect::<Vec<_>>().join("; "))]
     Wrong(Vec<Mistake>),
-    /// There is no such thing.
+    /// The name is unknown.
     #[error("there is no {what} `{name}`")]
     Unknown {
         /// A port, ring, rule or station.
@@ -116,7 +116,7 @@ pub enum CommandError {
         /// The name given.
         name: String,
     },
-    /// There is one already.
+    /// The name is taken.
     #[error("there is a {what} `{name}` already")]
     Exists {
         /// A ring or rule.
@@ -124,7 +124,7 @@ pub enum CommandError {
         /// The name given.
         name: String,
     },
-    /// A ring that rules name cannot go.
+    /// Rules refer to the ring.
     #[error("the rule `{rule}` sends frames to the ring `{ring}`: remove it first")]
     InUse {
         /// The ring.
@@ -140,13 +140,13 @@ pub enum CommandError {
         /// Its port.
         port: String,
     },
-    /// Something of the switch is full.
+    /// A table of the switch is full.
     #[error("{what}")]
     Full {
-        /// What is full, and its limit.
+        /// The table and its limit.
         what: String,
     },
-    /// So many commands wait that this one is refused.
+    /// The queue of commands is full.
     #[error("{QUEUE_LEN} commands wait already: try again")]
     Busy,
     /// The switch has stopped, or does not answer.
@@ -154,16 +154,16 @@ pub enum CommandError {
     Stopped,
 }
 
-/// What a worker does with a command.
+/// The two phases of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// It says whether it can carry it out, and changes nothing.
+    /// Checks the command and changes nothing.
     Check,
-    /// It carries it out: all workers said that they can.
+    /// Applies the command, which all workers have accepted.
     Do,
 }
 
-/// A command and who wants to know.
+/// A command and the channel for its answer.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) command: Command,
@@ -171,7 +171,7 @@ pub(crate) struct Request {
     pub(crate) reply: SyncSender<Result<Reply, CommandError>>,
 }
 
-/// Where a worker finds its commands.
+/// A worker's end of the command queue.
 #[derive(Debug)]
 pub(crate) struct Commands {
     queue: Receiver<Request>,
@@ -179,7 +179,7 @@ pub(crate) struct Commands {
 }
 
 impl Commands {
-    /// The next command. Costs one load where there is none.
+    /// The next command. Costs one load if there is none.
     #[inline]
     pub(crate) fn poll(&self) -> Option<Request> {
         if !self.pending.load(Ordering::Acquire) {
@@ -188,7 +188,7 @@ impl Commands {
         self.poll_queue()
     }
 
-    /// Whether there may be one.
+    /// Returns true if a command may wait.
     pub(crate) fn is_pending(&self) -> bool {
         self.pending.load(Ordering::Acquire)
     }
@@ -199,7 +199,7 @@ impl Commands {
             Ok(request) => Some(request),
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => {
                 self.pending.store(false, Ordering::Release);
-                // One may have come between the look and the store.
+                // A command may have arrived between the check and the store.
                 self.queue.try_recv().ok()
             }
         }
@@ -215,7 +215,7 @@ struct Line {
     wake: Wake,
 }
 
-/// What every worker answers.
+/// Sends a request to every worker and collects the answers.
 fn ask(
     lines: &[Line],
     command: &Command,
@@ -225,7 +225,7 @@ fn ask(
     for line in lines {
         let (reply, answer) = sync_channel(1);
         let request = Request { command: command.clone(), stage, reply };
-        // Only one command is under way at a time, so that the queue has room unless its worker is dead.
+        // Commands are sent one at a time, so the queue has room unless its worker has stopped.
         line.queue.try_send(request).map_err(|error| match error {
             std::sync::mpsc::TrySendError::Full(_) => CommandError::Busy,
             std::sync::mpsc::TrySendError::Disconnected(_) => CommandError::Stopped,
@@ -253,7 +253,7 @@ impl std::fmt::Debug for Control {
 }
 
 impl Control {
-    /// One queue for each worker, by how it is woken.
+    /// Makes one queue for each worker; `wakes` wakes the workers.
     pub(crate) fn new(wakes: Vec<Wake>) -> (Self, Vec<Commands>) {
         let (mut lines, mut ends) = (Vec::new(), Vec::new());
         for wake in wakes {
@@ -265,17 +265,17 @@ impl Control {
         (Self { lines: Arc::new(Mutex::new(lines)) }, ends)
     }
 
-    /// Sends a command to every worker and waits for the answers. All workers see all commands in the same order. A change is
-    /// asked of all of them before any carries it out, so that what one refuses none does.
+    /// Sends a command to every worker and waits for the answers. All workers see all commands in the same order. All
+    /// workers check a change before any applies it: it applies to all or to none.
     ///
     /// # Errors
-    /// Where it is wrong, or the switch has stopped. Nothing has changed, unless a worker has died in the middle of it.
+    /// If it is refused, or the switch has stopped. Nothing has changed, unless a worker died while it applied the command.
     pub fn send(&self, command: &Command) -> Result<Reply, CommandError> {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if command.changes() {
             let mut refusals = ask(&lines, command, Stage::Check)?.into_iter().filter_map(Result::err);
             let refusal = match command {
-                // It is enough that one worker knows the station.
+                // One worker that knows the station is enough.
                 Command::RemoveStation { .. } => refusals.nth(lines.len().saturating_sub(1)),
                 _ => refusals.next(),
             };
@@ -294,10 +294,10 @@ impl Control {
         joined.ok_or(CommandError::Stopped)
     }
 
-    /// A picture of everything.
+    /// Takes a snapshot.
     ///
     /// # Errors
-    /// Where the switch has stopped.
+    /// If the switch has stopped.
     pub fn snapshot(&self, stations: bool) -> Result<Snapshot, CommandError> {
         match self.send(&Command::Snapshot { stations })? {
             Reply::Snapshot(snapshot) => Ok(*snapshot),
@@ -310,7 +310,7 @@ impl Control {
 mod tests {
     use super::*;
 
-    /// Workers that answer a check as they are told, and the commands that they carried out.
+    /// Runs workers with given answers to the check; returns the commands that they applied.
     fn sent_to(
         answers: &[Result<(), CommandError>],
         command: &Command,

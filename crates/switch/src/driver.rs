@@ -1,62 +1,62 @@
-//! Ports and the buffers that they share, as the switch sees them.
+//! The interface to ports and their buffers.
 
 use std::fmt;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-/// The most frames taken from a port, and given to one, in a round.
+/// The most frames received from a port, and sent to one, in a round.
 pub const BURST: usize = 64;
-/// Free buffers kept for drivers: with fewer, frames are dropped rather than the drivers starved.
+/// Free buffers that are reserved for drivers: with fewer, arriving frames are dropped.
 pub(crate) const ROOM_MIN: usize = 2 * BURST;
 
-/// A frame that has come in.
+/// A received frame.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received<H> {
-    /// Where it lies; whoever holds this owns the frame.
+    /// Its handle; the holder owns the frame.
     pub handle: H,
-    /// All its bytes, without the check sequence.
+    /// Its length in bytes, without the check sequence.
     pub bytes: u32,
 }
 
-/// A set of ports whose frames can move from any one to any other without being copied.
+/// A set of ports that share buffers: a frame moves between any two of them without a copy.
 ///
 /// Handles are plain values, so that queues can hold them; each stands for one frame, which is freed or transmitted once.
 pub trait Driver {
-    /// Where a frame lies.
+    /// A handle of a frame.
     type Handle: Copy + Default + fmt::Debug + Send + 'static;
 
     /// Number of ports.
     fn ports_len(&self) -> usize;
 
-    /// Takes up to `frames_max` frames that have come in by a port, in their order, and adds them to `into`.
+    /// Appends up to `frames_max` frames received by a port to `into`, in order.
     fn receive(&mut self, port: usize, frames_max: usize, into: &mut Vec<Received<Self::Handle>>);
 
-    /// Sends frames by a port, in their order. Returns how many it took: the first so many. The others stay with the caller.
+    /// Sends frames by a port, in order. Returns how many it took, from the first on. The caller keeps the others.
     fn transmit(&mut self, port: usize, frames: &[Received<Self::Handle>]) -> usize;
 
-    /// Called once a round for every port: what was handed over goes out now, and what was sent is freed.
+    /// Starts the transmission of frames taken so far, and frees sent ones. Called once a round for every port.
     fn flush(&mut self, port: usize);
 
-    /// The start of a frame: at least its headers, where it has them.
+    /// The start of a frame: at least its headers, if it has them.
     fn head(&self, handle: Self::Handle) -> &[u8];
 
-    /// As [`Self::head`], to be changed.
+    /// As [`Self::head`], mutable.
     fn head_mut(&mut self, handle: Self::Handle) -> &mut [u8];
 
-    /// Adds `bytes` bytes of room at the front of a frame; `false` where there are none.
+    /// Adds `bytes` bytes of room at the front of a frame; Returns false if there is no such room.
     fn grow_front(&mut self, handle: &mut Self::Handle, bytes: u16) -> bool;
 
     /// Cuts bytes off the front of a frame.
     fn cut_front(&mut self, handle: &mut Self::Handle, bytes: u16);
 
-    /// A frame with these bytes; `None` where there is no memory.
+    /// Makes a frame with these bytes; `None` without memory.
     fn make(&mut self, frame: &[u8]) -> Option<Self::Handle>;
 
-    /// Adds all bytes of a frame to `into`.
+    /// Appends all bytes of a frame to `into`.
     fn copy_out(&self, frame: Received<Self::Handle>, into: &mut Vec<u8>);
 
-    /// Gives a frame's memory back.
+    /// Frees a frame's memory.
     fn free(&mut self, frame: Received<Self::Handle>);
 
     /// Buffers left for new frames.
@@ -65,28 +65,28 @@ pub trait Driver {
     /// Buffers in all: free, queued, or with the ports.
     fn capacity(&self) -> usize;
 
-    /// A buffer that this worker has freed and that belongs to another, to be sent there.
+    /// The next buffer of another worker that this one has freed; the caller sends it there.
     fn poll_stray(&mut self, worker: usize) -> Option<Self::Handle>;
 
-    /// A buffer of ours that another worker has freed.
+    /// Takes back a buffer of this worker that another has freed.
     fn handle_stray(&mut self, handle: Self::Handle);
 
-    /// Whether a port has a link.
+    /// Returns true if a port has a link.
     fn is_up(&mut self, port: usize) -> bool;
 
-    /// Frames that a port lost before the switch saw them, where it knows.
+    /// Frames that a port lost before the switch received them, if it counts them.
     fn missed(&self, port: usize) -> u64 {
         let _ = port;
         0
     }
 
-    /// Whether frames that a port has taken are not on their way yet.
+    /// Returns true if a port holds frames that it has taken but not started to send.
     fn has_unsent(&self, port: usize) -> bool {
         let _ = port;
         false
     }
 
-    /// Sleeps until a frame comes in by any port, `wake` can be read, or the time is over.
+    /// Sleeps until a frame arrives at any port, `wake` is readable, or the time is over.
     fn wait(&mut self, timeout: Duration, wake: RawFd) {
         crate::sys::poll(&mut [libc::pollfd { fd: wake, events: libc::POLLIN, revents: 0 }], timeout);
     }

@@ -1,4 +1,4 @@
-//! What a switch reads in a frame. Nothing here trusts a length that the frame states.
+//! Parses frames. A length in a header is never trusted.
 
 use crate::address::Mac;
 
@@ -6,7 +6,7 @@ use crate::address::Mac;
 pub const ETHERNET_BYTES: usize = 14;
 /// A VLAN tag.
 pub const TAG_BYTES: usize = 4;
-/// What the wire adds to each frame: check sequence, preamble, gap (IEEE 802.3).
+/// Bytes on the wire in addition to the frame: check sequence, preamble, gap (IEEE 802.3).
 pub const WIRE_BYTES: u32 = 24;
 
 pub(crate) const ETHERTYPE_VLAN: u16 = 0x8100;
@@ -16,18 +16,18 @@ pub(crate) const ETHERTYPE_CONTROL: u16 = 0x8808;
 pub(crate) const TCP: u8 = 6;
 pub(crate) const UDP: u8 = 17;
 
-/// The start of a frame. Addresses are numbers, because the data path only hashes and compares them; see [`Mac::from_u64`].
+/// An Ethernet header. Addresses are numbers, because the data path only hashes and compares them; see [`Mac::from_u64`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ethernet {
-    /// Where it goes: 48 bits.
+    /// Destination address: 48 bits.
     pub destination: u64,
-    /// Where it comes from: 48 bits.
+    /// Source address: 48 bits.
     pub source: u64,
     /// The tag control word of its outermost VLAN tag.
     pub tag: Option<u16>,
-    /// What it carries.
+    /// EtherType of its payload.
     pub ethertype: u16,
-    /// Where that begins.
+    /// Offset of the payload.
     pub payload: usize,
 }
 
@@ -35,7 +35,7 @@ impl Ethernet {
     /// Parses the header; `None` if the frame is too short for it.
     #[inline]
     pub fn parse(frame: &[u8]) -> Option<Self> {
-        // Two overlapping words hold all of the header.
+        // Two overlapping words hold the header.
         let header = frame.first_chunk::<ETHERNET_BYTES>()?;
         let [first, second] =
             [header.first_chunk()?, header.last_chunk()?].map(|&word| u64::from_be_bytes(word));
@@ -55,19 +55,19 @@ impl Ethernet {
         Some(ethernet)
     }
 
-    /// Whether it goes to a group of stations, or to all.
+    /// Returns true if the destination is a multicast or broadcast address.
     #[inline]
     pub const fn is_for_group(&self) -> bool {
         self.destination & Mac::GROUP != 0
     }
 
-    /// Whether it says that it comes from a group, which no frame does.
+    /// Returns true if the source is a group address, which is malformed.
     #[inline]
     pub const fn is_from_group(&self) -> bool {
         self.source & Mac::GROUP != 0
     }
 
-    /// Whether a bridge must not forward it: to 01-80-C2-00-00-00 to -0F (IEEE 802.1Q, table 8-1).
+    /// Returns true if a bridge must not forward it: to 01-80-C2-00-00-00 to -0F (IEEE 802.1Q, table 8-1).
     #[inline]
     pub const fn is_link_local(&self) -> bool {
         self.destination >> 4 == Mac::LINK_LOCAL >> 4
@@ -77,9 +77,9 @@ impl Ethernet {
 /// The IP header of a frame and the ports behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Network {
-    /// 4, 6, or 0 where it is no IP or none that can be read.
+    /// 4, 6, or 0 for anything but a valid IP header.
     pub version: u8,
-    /// What IP carries.
+    /// The IP protocol.
     pub protocol: u8,
     /// The two ECN bits.
     pub ecn: u8,
@@ -87,14 +87,14 @@ pub struct Network {
     pub source: u128,
     /// The destination.
     pub destination: u128,
-    /// Ports of TCP or UDP; 0 where there are none, or in fragments behind the first.
+    /// Ports of TCP or UDP; 0 if there are none, or in a fragment that is not the first.
     pub ports: (u16, u16),
-    /// Where the header of TCP or UDP begins; 0 where there is none.
+    /// Offset of the header of TCP or UDP; 0 if there is none.
     pub transport: usize,
 }
 
 impl Network {
-    /// Reads it; what cannot be read stays at its default.
+    /// Parses the headers; fields that are missing or invalid keep their defaults.
     #[inline]
     pub fn parse(frame: &[u8], ethernet: &Ethernet) -> Self {
         let Some(packet) = frame.get(ethernet.payload..) else { return Self::default() };
@@ -134,7 +134,7 @@ impl Network {
             source: address(12),
             destination: address(16),
             ports: (0, 0),
-            // Only the first fragment has the ports.
+            // Only the first fragment has ports.
             transport: if fragment == 0 { words * 4 } else { 0 },
         }
     }
@@ -150,7 +150,7 @@ impl Network {
         };
         Self {
             version: 6,
-            // Extension headers are not skipped: what follows them has no ports here.
+            // Extension headers are not skipped: a packet with some has no ports here.
             protocol: header[6],
             ecn: (header[1] >> 4) & 3,
             source: address(8),
@@ -161,7 +161,7 @@ impl Network {
     }
 }
 
-/// Sets CE in an IP header (RFC 3168 §5) and mends the checksum of IPv4. Returns whether there was such a header.
+/// Sets CE in an IP header (RFC 3168 §5) and updates the checksum of IPv4. Returns true if there is such a header.
 pub(crate) fn mark_congestion(frame: &mut [u8], ethernet: &Ethernet) -> bool {
     let Some(packet) = frame.get_mut(ethernet.payload..) else { return false };
     match ethernet.ethertype {
@@ -199,7 +199,7 @@ pub fn checksum(bytes: &[u8], sum: u32) -> u32 {
     ((folded & 0xffff) + (folded >> 16)) as u32
 }
 
-/// A PAUSE frame (IEEE 802.3 annex 31B): stop for so many times 512 bit times; 0 is go on.
+/// A PAUSE frame (IEEE 802.3 annex 31B) of `quanta` times 512 bit times; 0 is RESUME.
 pub(crate) fn pause_frame(source: Mac, quanta: u16) -> [u8; 60] {
     let mut frame = [0; 60];
     frame[..6].copy_from_slice(&Mac::PAUSE.0);
@@ -210,7 +210,7 @@ pub(crate) fn pause_frame(source: Mac, quanta: u16) -> [u8; 60] {
     frame
 }
 
-/// The quanta of a PAUSE frame, where this is one.
+/// The quanta of a PAUSE frame; `None` for other frames.
 pub(crate) fn pause_quanta(frame: &[u8], ethernet: &Ethernet) -> Option<u16> {
     let &[o0, o1, q0, q1] = frame.get(ethernet.payload..)?.first_chunk()?;
     let is_pause = ethernet.ethertype == ETHERTYPE_CONTROL && [o0, o1] == [0, 1];
@@ -265,12 +265,12 @@ mod tests {
     }
 
     proptest! {
-        /// No bytes make the reader panic or read outside of them, and whatever it says lies inside.
+        /// Arbitrary bytes neither panic nor give offsets outside of the frame.
         #[test]
         fn any_bytes_can_be_read(
             mut frame in prop_oneof![
                 prop::collection::vec(any::<u8>(), 0..96),
-                // Near misses of real frames say more than noise.
+                // Mutations of real frames reach further than random bytes.
                 (0..54usize, any::<u8>(), 0..54usize).prop_map(|(at, byte, len)| {
                     let mut frame = tcp_v4();
                     frame[at] = byte;
@@ -301,7 +301,7 @@ mod tests {
             let at = at.index(words.len());
             let updated = checksum_update(sum, words[at], new);
             words[at] = new;
-            // Zero has two forms in ones' complement: what counts is that the receiver's test passes.
+            // Zero has two forms in ones' complement; the receiver's test accepts both.
             let total = checksum(&bytes(&words), u32::from(updated));
             prop_assert!(total == 0xffff || words.iter().all(|&word| word == 0));
         }

@@ -2,13 +2,13 @@
 //!
 //! Jereczek, "A lossless switch for data acquisition networks" (LCN 2015), and Jereczek et al., "Approaching incast
 //! congestion with multi-host Ethernet controllers". Queues, buffering schemes, token buckets and markers are those of
-//! `fanin-queueing`, which the simulator uses too; this crate brings ports, forwarding and operation.
+//! `fanin-queueing`, which the simulator uses too; this crate adds ports, forwarding and operation.
 //!
-//! - [`config`]: the TOML file; what is wrong is told with line and column.
+//! - [`config`]: the TOML file; problems name line and column.
 //! - [`Switch`]: the data path of one worker, without threads and clocks: `poll(now)` makes one round over its ports.
 //! - [`Driver`]: a set of ports whose frames move without being copied; [`MemoryPorts`] are in memory.
-//! - [`XdpPorts`]: AF_XDP, straight on the kernel's interfaces. [`Running`]: one thread for each worker.
-//! - [`Command`] and [`Snapshot`]: changing a running switch, and what it counts.
+//! - [`XdpPorts`]: AF_XDP on the kernel's interfaces. [`Running`]: one thread for each worker.
+//! - [`Command`] and [`Snapshot`]: changes of a running switch, and its counters.
 //! - [`control`]: the same over a local socket and HTTP, with metrics; [`capture`]: frames as pcapng.
 
 #![warn(missing_docs)]

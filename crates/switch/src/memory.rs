@@ -1,4 +1,4 @@
-//! Ports in memory: for tests, benchmarks, and programs that bring their own frames.
+//! Ports in memory: for tests, benchmarks, and programs that make their own frames.
 
 use std::collections::VecDeque;
 
@@ -6,12 +6,12 @@ use crate::driver::{Driver, Received};
 use crate::pool::{Buffer, Pool};
 use crate::prefetch::{CACHE_LINE, prefetch};
 
-/// A port in memory. What is put in is received by the switch; what the switch sends can be taken out.
+/// A port in memory. The switch receives injected frames; the test takes sent ones.
 #[derive(Debug)]
 pub struct MemoryPort {
     pub(crate) incoming: VecDeque<Received<Buffer>>,
     pub(crate) outgoing: VecDeque<Received<Buffer>>,
-    /// How many frames it still takes to send, as a full transmit ring does.
+    /// Free slots of its transmit ring.
     pub(crate) room: usize,
     pub(crate) is_up: bool,
 }
@@ -30,12 +30,12 @@ pub struct MemoryPorts {
 }
 
 impl MemoryPorts {
-    /// So many ports over a worker's share of packet memory.
+    /// Makes ports over a worker's share of packet memory.
     pub fn new(pool: Pool, ports: usize) -> Self {
         Self { pool, ports: (0..ports).map(|_| MemoryPort::default()).collect() }
     }
 
-    /// A frame comes in by a port; `false` where there is no memory for it.
+    /// Injects a frame at a port; returns false without packet memory.
     pub fn inject(&mut self, port: usize, frame: &[u8]) -> bool {
         let Some(handle) = self.pool.put(frame) else { return false };
         self.ports[port].incoming.push_back(Received { handle, bytes: frame.len() as u32 });
@@ -51,7 +51,7 @@ impl MemoryPorts {
         Some(bytes)
     }
 
-    /// From now on a port takes only so many frames more to send.
+    /// Limits the frames that a port still sends.
     pub fn set_room(&mut self, port: usize, frames: usize) {
         self.ports[port].room = frames;
     }
@@ -85,7 +85,7 @@ impl MemoryPort {
     }
 }
 
-/// What every driver over a [`Pool`] does the same way.
+/// The methods of [`Driver`] that are the same for every driver over a [`Pool`].
 macro_rules! over_a_pool {
     () => {
         #[inline]
@@ -167,15 +167,15 @@ impl Driver for MemoryPorts {
     over_a_pool!();
 }
 
-/// Ports in memory whose frames go round and round: what the switch sends by any port comes in again by the port that it
-/// came in by at first. For benchmarks: nothing but the switch costs time.
+/// Ports in memory for benchmarks: each frame that the switch sends is received again by its first port, so that only
+/// the switch takes time.
 #[derive(Debug)]
 pub struct CirculatingPorts {
     pool: Pool,
     incoming: Vec<VecDeque<Received<Buffer>>>,
     /// The port of each frame, by its chunk.
     origins: Vec<u16>,
-    /// What every frame's payload is written from when it comes in, as a device would; and read into when it goes.
+    /// Buffers for copies of payloads: written to a frame on receipt, read on transmission, as a device does.
     payload: Option<(Vec<u8>, Vec<u8>)>,
     /// Frames sent.
     pub sent: u64,
@@ -183,13 +183,12 @@ pub struct CirculatingPorts {
     pub sent_bytes: u64,
 }
 
-/// Bytes of a frame that circulating ports leave alone: its headers.
+/// Bytes of a frame that are not copied: its headers.
 const HEADERS: usize = 64;
-/// So many frames ahead of the one that is copied a device asks for the next: it has many lines on their way at a time, where
-/// a core alone would wait for each.
+/// Distance of the prefetch ahead of the copy, in frames: a device has many cache lines in flight.
 const FETCHES_AHEAD: usize = 2;
 
-/// Asks for all of the frame that comes so much later in a burst, where there is one.
+/// Prefetches the frame [`FETCHES_AHEAD`] places later in a burst.
 #[inline]
 fn fetch_ahead(pool: &Pool, frames: &[Received<Buffer>], place: usize) {
     if let Some(frame) = frames.get(place + FETCHES_AHEAD) {
@@ -198,8 +197,8 @@ fn fetch_ahead(pool: &Pool, frames: &[Received<Buffer>], place: usize) {
 }
 
 impl CirculatingPorts {
-    /// So many ports with these frames, each with the port that it comes in by. With `copies`, payloads are written when
-    /// a frame comes in and read when it goes, so that memory is used as devices use it.
+    /// Makes ports with these frames, each with its input port. With `copies`, payloads are written on
+    /// receipt and read on transmission, as devices do.
     ///
     /// # Panics
     /// If the pool is too small for the frames, or a frame is longer than a chunk.
@@ -222,7 +221,7 @@ impl CirculatingPorts {
         Self { pool, incoming, origins, payload, sent: 0, sent_bytes: 0 }
     }
 
-    /// Frames that wait to come in.
+    /// Frames that wait to be received.
     pub fn waiting(&self) -> usize {
         self.incoming.iter().map(VecDeque::len).sum()
     }

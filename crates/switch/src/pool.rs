@@ -1,7 +1,7 @@
-//! Packet memory: one mapping for all ports, cut into chunks. Frames stay where they were received and only their handles move.
+//! Packet memory: one mapping for all ports, divided into chunks. Frames stay in place, and only their handles move.
 //!
 //! The layout is that of AF_XDP's UMEM: each chunk begins with 256 bytes that the kernel keeps free before the frame
-//! ("headroom"). A frame longer than a chunk goes on in others; where is written into that space.
+//! ("headroom"). A frame longer than a chunk continues in others; their addresses are stored in the headroom.
 
 use std::io;
 use std::ptr::NonNull;
@@ -13,14 +13,14 @@ use crate::chunk::{HEADROOM, chunk_bytes};
 use crate::config::Hugepages;
 use crate::prefetch::{CACHE_LINE, prefetch};
 
-/// Places at which frames of our own begin, in turn.
+/// Offsets at which our own frames begin, in turn (cache colouring).
 const COLOURS: u32 = 16;
-/// Chunks of 2048 bytes after which a cache of 16 ways and 1 MB begins anew.
+/// Chunks of 2048 bytes in one way of a cache of 16 ways and 1 MB.
 const CHUNKS_A_WAY: u32 = 32;
 /// Memory is mapped in units of a huge page.
 const HUGE: usize = 2 << 20;
 
-/// Where a frame begins, and how much of it lies there. A frame with more bytes goes on in another chunk.
+/// The first part of a frame: chunk, offset and length. A longer frame continues in another chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Buffer {
     chunk: u32,
@@ -40,7 +40,7 @@ impl Buffer {
     }
 }
 
-/// A mapping that lives as long as anybody uses it.
+/// The mapping, shared by the shares of all workers.
 #[derive(Debug)]
 struct Mapping {
     base: NonNull<u8>,
@@ -48,7 +48,7 @@ struct Mapping {
     huge: bool,
 }
 
-// SAFETY: the mapping is plain memory; who may touch which chunk is settled by handing out each chunk once.
+// SAFETY: the mapping is plain memory, and each chunk has one holder.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -80,9 +80,9 @@ impl Mapping {
             }
         }
         let base = map(0)?;
-        // Miri knows no such wish.
+        // Miri does not support it.
         if !cfg!(miri) {
-            // SAFETY: the range is the mapping just made. Transparent huge pages are a wish that may fail.
+            // SAFETY: the range is the mapping just made. Transparent huge pages are optional.
             unsafe { libc::madvise(base.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
         }
         Ok(Self { base, bytes, huge: false })
@@ -91,32 +91,32 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range is the mapping made in `new`, and nobody holds it any more.
+        // SAFETY: the range is the mapping made in `new`, and has no other user.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }
 
-/// One worker's share of the packet memory: it sees all chunks, and gives out those of its own.
+/// One worker's share of the packet memory: it reaches all chunks, and allocates its own.
 #[derive(Debug)]
 pub struct Pool {
     mapping: Arc<Mapping>,
     shift: u32,
     chunks: u32,
     free: Vec<u32>,
-    /// Chunks that belong to other workers and are on their way back, by worker.
+    /// Freed chunks of other workers, by worker, to be sent back.
     strangers: Vec<Vec<u32>>,
     worker: usize,
     chunks_each: u32,
-    /// In debug builds, whether each chunk is free, to catch a chunk freed twice.
+    /// In debug builds, true for each free chunk, to detect double frees.
     #[cfg(debug_assertions)]
     is_free: Vec<bool>,
 }
 
 impl Pool {
-    /// Memory of this size in chunks for this MTU, as one share for each worker.
+    /// Maps memory of this size with chunks for this MTU, and divides it into one share for each worker.
     ///
     /// # Errors
-    /// Where the system has no such memory.
+    /// If the system has no such memory.
     pub fn new(memory: Bytes, mtu: Bytes, hugepages: Hugepages, workers: usize) -> io::Result<Vec<Self>> {
         let bytes = (memory.get() as usize).next_multiple_of(HUGE);
         let mapping = Arc::new(Mapping::new(bytes, hugepages)?);
@@ -130,7 +130,7 @@ impl Pool {
                     mapping: Arc::clone(&mapping),
                     shift: chunk.ilog2(),
                     chunks,
-                    // The first chunks are given out first.
+                    // The first chunks are allocated first.
                     free: (first..first + each).rev().collect(),
                     strangers: vec![Vec::new(); workers],
                     worker,
@@ -164,7 +164,7 @@ impl Pool {
         self.chunk_bytes() - HEADROOM
     }
 
-    /// Whether huge pages were there for it.
+    /// Returns true if it consists of huge pages.
     pub fn is_huge(&self) -> bool {
         self.mapping.huge
     }
@@ -177,18 +177,18 @@ impl Pool {
         self.mapping.bytes
     }
 
-    /// A free chunk.
+    /// Allocates a chunk.
     #[inline]
     pub(crate) fn take_chunk(&mut self) -> Option<u32> {
         let chunk = self.free.pop()?;
         #[cfg(debug_assertions)]
         {
-            assert!(std::mem::take(&mut self.is_free[chunk as usize]), "chunk {chunk} given out twice");
+            assert!(std::mem::take(&mut self.is_free[chunk as usize]), "chunk {chunk} allocated twice");
         }
         Some(chunk)
     }
 
-    /// Gives a chunk back.
+    /// Frees a chunk.
     #[inline]
     pub(crate) fn give_chunk(&mut self, chunk: u32) {
         let home = (chunk / self.chunks_each) as usize;
@@ -204,13 +204,13 @@ impl Pool {
         }
     }
 
-    /// A chunk of another worker's, to be sent there.
+    /// The next freed chunk of another worker, to be sent there.
     #[inline]
     pub(crate) fn poll_stranger(&mut self, worker: usize) -> Option<Buffer> {
         self.strangers[worker].pop().map(|chunk| Buffer::new(chunk, 0, 0))
     }
 
-    /// A chunk of ours that another worker has freed.
+    /// Takes back a chunk of this share that another worker has freed.
     pub(crate) fn give_back(&mut self, buffer: Buffer) {
         self.give_chunk(buffer.chunk);
     }
@@ -230,11 +230,11 @@ impl Pool {
     pub fn head(&self, buffer: Buffer) -> &[u8] {
         let start = self.at(buffer.chunk, buffer.offset.into(), buffer.len.into());
         // SAFETY: inside the mapping, initialised (anonymous memory is zero), and not written to while `self` is borrowed:
-        // whoever holds a buffer is the only one to use its chunk.
+        // only the holder of a buffer uses its chunk.
         unsafe { std::slice::from_raw_parts(start.as_ptr(), buffer.len.into()) }
     }
 
-    /// As [`Self::head`], to be changed.
+    /// As [`Self::head`], mutable.
     #[inline]
     pub fn head_mut(&mut self, buffer: Buffer) -> &mut [u8] {
         let start = self.at(buffer.chunk, buffer.offset.into(), buffer.len.into());
@@ -242,13 +242,13 @@ impl Pool {
         unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), buffer.len.into()) }
     }
 
-    /// Brings the start of a frame into the cache.
+    /// Prefetches the start of a frame.
     #[inline]
     pub fn prefetch(&self, buffer: Buffer) {
         prefetch(self.at(buffer.chunk, buffer.offset.into(), buffer.len.into()).as_ptr());
     }
 
-    /// Where the rest of a frame lies whose first part is in `buffer`.
+    /// The part of a frame after `buffer`.
     #[inline]
     pub(crate) fn next(&self, buffer: Buffer) -> Buffer {
         let [a, b, c, d, e, f, g, h] = *self.note(buffer);
@@ -275,7 +275,7 @@ impl Pool {
         unsafe { start.cast::<[u8; 8]>().as_ref() }
     }
 
-    /// Where a buffer begins, counted from the start of packet memory.
+    /// Offset of a buffer in packet memory.
     #[inline]
     pub(crate) const fn offset_of(&self, buffer: Buffer) -> u64 {
         ((buffer.chunk as u64) << self.shift) + buffer.offset as u64
@@ -287,7 +287,7 @@ impl Pool {
         buffer.chunk as usize
     }
 
-    /// Every part of a frame of so many bytes.
+    /// The parts of a frame of `bytes` bytes.
     pub(crate) fn parts(&self, buffer: Buffer, bytes: u32) -> impl Iterator<Item = Buffer> + '_ {
         let mut rest = bytes;
         let mut next = Some(buffer);
@@ -299,7 +299,7 @@ impl Pool {
         })
     }
 
-    /// Gives all of a frame of so many bytes back.
+    /// Frees all parts of a frame of `bytes` bytes.
     #[inline]
     pub fn free(&mut self, buffer: Buffer, bytes: u32) {
         let mut part = buffer;
@@ -313,7 +313,7 @@ impl Pool {
         self.give_chunk(part.chunk);
     }
 
-    /// Puts a frame into free chunks; `None`, and nothing taken, where there are too few.
+    /// Copies a frame into free chunks; returns `None` and allocates none if there are too few.
     pub fn put(&mut self, frame: &[u8]) -> Option<Buffer> {
         let room = self.room() as usize;
         if self.free.len() < frame.len().div_ceil(room).max(1) {
@@ -325,8 +325,8 @@ impl Pool {
         while first.is_none() || !rest.is_empty() {
             let (part, more) = rest.split_at(rest.len().min(room));
             let chunk = self.take_chunk()?;
-            // Frames that all began at the same place of their chunks would share a few sets of the cache: neighbours those of
-            // the nearest, and those a way apart those of the next.
+            // Frames at equal offsets of their chunks would share a few sets of the cache: neighbours, and frames a cache way
+            // apart, get different offsets.
             let colours = COLOURS.min((room - part.len()) as u32 / CACHE_LINE as u32 + 1);
             let offset = HEADROOM + CACHE_LINE as u32 * ((chunk + chunk / CHUNKS_A_WAY) % colours);
             let buffer = Buffer::new(chunk, offset as u16, part.len() as u16);
@@ -341,16 +341,16 @@ impl Pool {
         first
     }
 
-    /// Adds all bytes of a frame to `into`.
+    /// Appends all bytes of a frame to `into`.
     pub fn copy_out(&self, buffer: Buffer, bytes: u32, into: &mut Vec<u8>) {
         for part in self.parts(buffer, bytes) {
             into.extend_from_slice(self.head(part));
         }
     }
 
-    /// Makes room for so many bytes at the front of a frame. `false` where the headroom is used up.
+    /// Adds `bytes` bytes at the front of a frame. Returns false if the headroom is used up.
     pub(crate) fn grow_front(&self, buffer: &mut Buffer, bytes: u16) -> bool {
-        // The first eight bytes of the chunk are ours.
+        // The first eight bytes of the chunk hold the address of the next part.
         let fits = buffer.offset >= bytes + 8;
         if fits {
             buffer.offset -= bytes;
@@ -359,7 +359,7 @@ impl Pool {
         fits
     }
 
-    /// Cuts so many bytes off the front of a frame, which must have them in its first chunk.
+    /// Cuts `bytes` bytes off the front of a frame, which must have them in its first chunk.
     pub(crate) fn cut_front(&self, buffer: &mut Buffer, bytes: u16) {
         assert!(buffer.len >= bytes, "a frame of {} bytes loses {bytes}", buffer.len);
         buffer.offset += bytes;

@@ -1,12 +1,12 @@
-//! Telling the processor what will be read soon.
+//! Prefetching of cache lines.
 
-/// Has the cache line at an address fetched, without waiting for it.
+/// Prefetches the cache line at an address.
 #[inline(always)]
 pub(crate) fn prefetch(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch changes nothing that a program could see, and no address makes it fail.
+        // SAFETY: a prefetch has no visible effect, and accepts any address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]

@@ -1,11 +1,11 @@
 //! Random numbers from a seed: the same on every machine.
 
-/// SplitMix64 (Steele, Lea and Flood 2014): small, fast, and good enough to lose frames by.
+/// SplitMix64 (Steele, Lea and Flood 2014): small and fast.
 #[derive(Debug, Clone)]
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// A stream of its own for each seed and number.
+    /// Makes the stream of this number for a seed.
     pub(crate) const fn new(seed: u64, stream: u64) -> Self {
         Self(seed ^ stream.wrapping_add(1).wrapping_mul(0xd1b5_4a32_d192_ed03))
     }
@@ -24,7 +24,7 @@ impl Random {
         (self.next_u64() >> 32) as u32
     }
 
-    /// A whole number below `bound`, or 0 where that is 0.
+    /// A whole number below `bound`, or 0 if `bound` is 0.
     pub(crate) const fn below(&mut self, bound: u64) -> u64 {
         ((self.next_u64() as u128 * bound as u128) >> 64) as u64
     }

@@ -1,4 +1,4 @@
-//! A switch that runs: its ports open, one thread for each worker.
+//! A running switch: open ports, and one thread for each worker.
 
 use std::io;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::worker::{Clock, Outcome, Worker};
 use crate::workers::{Peers, SharedCounts, Wakeup};
 use crate::xdp::{OpenError, XdpPorts};
 
-/// Why a switch does not start.
+/// Error of a switch's start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The configuration is wrong.
@@ -28,28 +28,28 @@ pub enum StartError {
     /// A port cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// Ports of DPDK, and this program is built without it.
+    /// The program is built without DPDK.
     #[error("port `{port}` needs DPDK; this program was built without it (cargo feature `dpdk`)")]
     NoDpdk {
         /// The port.
         port: String,
     },
-    /// A device of DPDK's cannot be opened.
+    /// A DPDK device cannot be opened.
     #[cfg(feature = "dpdk")]
     #[error(transparent)]
     Dpdk(#[from] crate::dpdk::DpdkError),
-    /// The system refuses something else.
+    /// Another system call fails.
     #[error("{what}: {error}")]
     System {
-        /// What was tried.
+        /// The step that failed.
         what: &'static str,
-        /// What it said.
+        /// The system's error.
         error: io::Error,
     },
 }
 
 impl StartError {
-    /// Whether a privilege or a feature of the system is missing, rather than something being wrong with the configuration.
+    /// Returns true if a privilege or a feature of the system is missing; false if the configuration is wrong.
     pub fn is_unsupported(&self) -> bool {
         match self {
             Self::Config(_) => false,
@@ -62,16 +62,16 @@ impl StartError {
     }
 }
 
-/// How a switch ended.
+/// The result of a stopped switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
-    /// What it had done.
+    /// Its last counters.
     pub snapshot: Snapshot,
-    /// Frames that were still queued when the time to drain was over.
+    /// Frames still queued when the time to drain was over.
     pub abandoned: u64,
 }
 
-/// A switch that runs.
+/// A running switch.
 #[derive(Debug)]
 pub struct Running {
     control: Control,
@@ -84,10 +84,10 @@ pub struct Running {
 impl Running {
     /// Opens the ports, gives up all capabilities, and starts.
     ///
-    /// The calling thread's capabilities are gone afterwards: whatever needs them comes first.
+    /// The calling thread has no capabilities afterwards.
     ///
     /// # Errors
-    /// Where a port cannot be opened, or the system refuses a thread.
+    /// If a port cannot be opened, or a thread cannot be started.
     pub fn start(config: &Config) -> Result<Self, StartError> {
         if let Some(_port) = config.port.iter().find(|port| port.dpdk.is_some()) {
             #[cfg(feature = "dpdk")]
@@ -106,10 +106,10 @@ impl Running {
         Self::over(config, ports)
     }
 
-    /// Starts over drivers that are open, one for each worker.
+    /// Starts over open drivers, one for each worker.
     ///
     /// # Errors
-    /// Where the configuration is wrong, or the system refuses a thread.
+    /// If the configuration is wrong, or a thread cannot be started.
     pub fn over<D: Driver + Send + 'static>(config: &Config, drivers: Vec<D>) -> Result<Self, StartError> {
         let clock = Clock::start();
         let captures = Captures::new(drivers.len(), since_1970_ns());
@@ -160,25 +160,25 @@ impl Running {
         Ok(running)
     }
 
-    /// The handle by which it is controlled; it can be cloned.
+    /// The handle that controls it.
     pub const fn control(&self) -> &Control {
         &self.control
     }
 
-    /// What its control server needs.
+    /// The operation for a control server.
     pub fn operation(&self) -> Operation {
         Operation::new(self.control.clone(), self.captures.clone())
     }
 
-    /// Whether a worker has ended by itself, which only happens where it panicked.
+    /// Returns true if a worker has ended by itself, which only a panic does.
     pub fn has_failed(&self) -> bool {
         self.threads.iter().any(JoinHandle::is_finished)
     }
 
-    /// Stops taking frames in, lets the queues drain, and ends.
+    /// Stops receiving, lets the queues drain, and ends.
     ///
     /// # Panics
-    /// Where a worker has panicked.
+    /// If a worker has panicked.
     pub fn stop(mut self) -> Ended {
         self.tell();
         let mut ended = Ended { snapshot: Snapshot::default(), abandoned: 0 };
@@ -204,13 +204,13 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.tell();
         for thread in self.threads.drain(..) {
-            // A worker that panicked has said so already.
+            // The panic has been reported.
             let _ = thread.join();
         }
     }
 }
 
-/// The date, in nanoseconds; 0 where the machine believes that 1970 is still to come.
+/// Nanoseconds since 1970; 0 if the clock is before that.
 fn since_1970_ns() -> u64 {
     std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_nanos() as u64)
 }

@@ -1,4 +1,4 @@
-//! JSON Schemas of what a configuration writes as text.
+//! JSON Schemas of types that a configuration writes as text.
 
 use std::borrow::Cow;
 

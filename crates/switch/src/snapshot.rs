@@ -1,4 +1,4 @@
-//! What the switch has done and holds: one picture of everything that can be counted, as plain values.
+//! Snapshots: state and counters of the switch as plain values.
 
 use fanin_queueing::{Count, Counters, Limit, Occupancy};
 use schemars::JsonSchema;
@@ -6,18 +6,18 @@ use serde::Serialize;
 
 use crate::address::Mac;
 
-/// A station that the switch knows.
+/// A known station.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Station {
     /// Its address.
     pub mac: Mac,
-    /// Its VLAN; 0 if the switch does not keep VLANs apart.
+    /// Its VLAN; 0 if the switch does not separate VLANs.
     pub vlan: u16,
     /// The number of its port.
     pub port: u16,
-    /// Whether it was configured, not learned.
+    /// True if it was configured, not learned.
     pub is_static: bool,
-    /// Whole seconds since it was last heard.
+    /// Whole seconds since its last frame.
     pub silent_s: u32,
 }
 
@@ -50,35 +50,35 @@ impl From<Count> for Tally {
     }
 }
 
-/// Why a frame is not on its way any more. Queues' own reasons are those of [`Limit`].
+/// Reason of a drop outside of queues; those of queues are in [`Limit`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Cause {
-    /// Too short for what it says it is, or a group as its source.
+    /// Too short for its headers, or a group address as its source.
     Malformed,
     /// More bytes than the MTU allows.
     TooLong,
-    /// Its VLAN does not exist on the port.
+    /// The port does not carry its VLAN.
     Vlan,
-    /// Its source was heard on another port a moment ago: in a tree that cannot be.
+    /// Its source was heard on another port within the hold time: a loop.
     Loop,
-    /// Its destination is on the port that it came from, or is for bridges only: nobody misses it.
+    /// Its destination is on its input port, or is reserved for bridges.
     Filtered,
     /// Storm control.
     Storm,
-    /// A rule drops it.
+    /// A rule dropped it.
     Rule,
     /// No packet memory was left for it.
     Memory,
     /// Another worker's queue was full.
     Handover,
-    /// Nobody was there to send it to.
+    /// No port may send it.
     NoPort,
-    /// An impairment lost it, as it was asked to.
+    /// Lost by an impairment.
     Impairment,
-    /// More frames were on an impaired way than it may hold.
+    /// The impairment held as many frames as it may.
     ImpairmentLimit,
-    /// It was still queued when the time to drain was over.
+    /// Still queued when the time to drain was over.
     Stopped,
 }
 
@@ -100,7 +100,7 @@ impl Cause {
         Self::Stopped,
     ];
 
-    /// A short name for a record or a metric's label.
+    /// The name in records and labels of metrics.
     pub const fn name(self) -> &'static str {
         [
             "malformed",
@@ -144,7 +144,7 @@ impl Drops {
 pub struct Dropped {
     /// The cause, by [`Cause::name`] or [`Limit::name`].
     pub cause: &'static str,
-    /// How many.
+    /// Frames and bytes.
     #[serde(flatten)]
     pub tally: Tally,
 }
@@ -155,11 +155,11 @@ impl Dropped {
     }
 }
 
-/// Boundaries between the buckets of an occupancy histogram, in frames: bucket n counts samples below 4^n.
+/// Number of buckets of an occupancy histogram; bucket n counts samples below 4^n frames.
 pub const HISTOGRAM_BUCKETS: usize = 14;
 
-/// Samples of how many frames a queue held, taken every 10 ms: bucket 0 counts those that found it empty, bucket n > 0
-/// those that found 4^(n-1) frames or more, and less than 4^n.
+/// Samples of a queue's length, taken every 10 ms: bucket 0 counts those of an empty queue, bucket n > 0
+/// those of 4^(n-1) frames or more and less than 4^n.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Histogram {
     /// Samples by bucket.
@@ -175,13 +175,13 @@ impl Histogram {
         self.sum += frames;
     }
 
-    /// The frames below which the samples of a bucket lie; `None` for the last, which has no end.
+    /// The exclusive upper bound of a bucket in frames; `None` for the last, which has none.
     pub fn bound(bucket: usize) -> Option<u64> {
         (bucket + 1 < HISTOGRAM_BUCKETS).then(|| 1 << (2 * bucket))
     }
 }
 
-/// A queue: what it holds, and what happened to it.
+/// A queue: occupancy, high-water marks and counters.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct QueueSnapshot {
     /// Frames held now.
@@ -196,15 +196,15 @@ pub struct QueueSnapshot {
     pub frames_max_period: u64,
     /// The most bytes in the last whole period of 10 s.
     pub bytes_max_period: u64,
-    /// Frames taken in.
+    /// Frames accepted.
     pub enqueued: Tally,
     /// Frames that left.
     pub departed: Tally,
-    /// Frames marked here; they are among those taken in.
+    /// Accepted frames that were marked.
     pub marked: Tally,
     /// Frames refused, by limit.
     pub dropped: Vec<Dropped>,
-    /// How long it was over time.
+    /// Histogram of its length.
     pub histogram: Histogram,
 }
 
@@ -237,35 +237,35 @@ pub struct PortSnapshot {
     pub number: u16,
     /// The worker that serves it.
     pub worker: u16,
-    /// Whether it has a link.
+    /// True if it has a link.
     pub is_up: bool,
-    /// Whether the other end has told it to pause.
+    /// True while a PAUSE frame holds it.
     pub is_paused: bool,
-    /// Frames that came in.
+    /// Frames received.
     pub received: Tally,
     /// Frames that the driver took to send.
     pub sent: Tally,
-    /// Frames lost before the switch saw them, as far as the driver knows.
+    /// Frames lost before the switch received them, if the driver counts them.
     pub missed: u64,
-    /// Frames that came in here and went nowhere, or were lost on the way out, by cause. Queues count their own.
+    /// Frames received here and dropped, or lost by the impairment, by cause. Queues count their own drops.
     pub dropped: Vec<Dropped>,
-    /// Frames that came in here and were sent to many.
+    /// Frames received here and flooded.
     pub flooded: Tally,
     /// Stations learned behind it.
     pub stations: u32,
-    /// Frames that came in here and whose source was not learned, since the station table or the port's share of it was full.
+    /// Frames received here whose source was not learned, because the station table or the port's share of it was full.
     /// Frames to such a station are flooded.
     pub unlearned: u64,
-    /// PAUSE frames that came in.
+    /// PAUSE frames received.
     pub pauses_received: u64,
-    /// PAUSE frames sent, those to go on among them.
+    /// PAUSE and RESUME frames sent.
     pub pauses_sent: u64,
     /// Frames held by its impairment.
     pub delayed: u64,
-    /// Flows that its M21TCP stage counts; absent where it has none.
+    /// Flows that its M21TCP stage counts; absent without the stage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub m21_flows: Option<u32>,
-    /// Its queue of frames that no rule sends to a ring.
+    /// Its plain queue: frames that no rule sends to a ring.
     pub queue: QueueSnapshot,
 }
 
@@ -276,9 +276,9 @@ pub struct RingSnapshot {
     pub name: String,
     /// The name of its port.
     pub port: String,
-    /// Whether it is above its alarm.
+    /// True if it is above its alarm level.
     pub alarm: bool,
-    /// How often the alarm was raised.
+    /// Alarms raised.
     pub alarms: u64,
     /// Its queue.
     pub queue: QueueSnapshot,
@@ -289,7 +289,7 @@ pub struct RingSnapshot {
 pub struct RuleSnapshot {
     /// Its name.
     pub name: String,
-    /// Frames that it decided about.
+    /// Frames that it matched.
     pub matched: Tally,
 }
 
@@ -302,18 +302,18 @@ pub struct WorkerSnapshot {
     pub rounds: u64,
     /// Rounds in which a frame moved.
     pub busy_rounds: u64,
-    /// Chunks of packet memory that are its own.
+    /// Chunks in its share of packet memory.
     pub chunks: u64,
     /// Chunks of them that are free: neither queued, nor lent to a driver.
     pub chunks_free: u64,
 }
 
-/// Everything, at one moment.
+/// State and counters of the switch at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Snapshot {
     /// The switch's name.
     pub name: String,
-    /// How long it has been running, in ns.
+    /// Time since its start, in ns.
     pub uptime_ns: u64,
     /// Ports, in the order of their numbers.
     pub ports: Vec<PortSnapshot>,
@@ -323,14 +323,14 @@ pub struct Snapshot {
     pub rules: Vec<RuleSnapshot>,
     /// Number of stations known.
     pub stations_len: u64,
-    /// The stations, where they were asked for.
+    /// The stations, if requested.
     pub stations: Vec<Station>,
     /// Workers, in the order of their numbers.
     pub workers: Vec<WorkerSnapshot>,
 }
 
 impl Snapshot {
-    /// Joins what another worker saw: each speaks for its own ports and rings; rules are added up.
+    /// Merges another worker's snapshot: each has its own ports and rings; rules are added up.
     pub(crate) fn merge(&mut self, other: Self) {
         self.ports.extend(other.ports);
         self.ports.sort_by_key(|port| port.number);
@@ -343,7 +343,7 @@ impl Snapshot {
         self.workers.extend(other.workers);
     }
 
-    /// Frames dropped anywhere, except those that nobody was there for and those that an impairment lost on purpose.
+    /// Dropped frames of all causes, except filtered ones, those without an output, and those lost by an impairment.
     pub fn drops(&self) -> u64 {
         let unmissed = [Cause::Filtered, Cause::NoPort, Cause::Impairment].map(Cause::name);
         let wanted = |dropped: &&Dropped| !unmissed.contains(&dropped.cause);

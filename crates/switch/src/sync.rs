@@ -1,4 +1,4 @@
-//! What threads share, under one name: `tests/interleavings.rs` puts loom's in its place and includes the files that use it.
+//! Shared types under one name; `tests/interleavings.rs` replaces them by loom's and includes the files that use them.
 
 pub(crate) use std::sync::Arc;
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};

@@ -1,21 +1,21 @@
-//! The few calls to the system that the data path makes beside its ports'.
+//! System calls of the data path, except those of ports.
 
 use std::io;
 use std::time::Duration;
 
-/// Waits for any of these files, for so long at most.
+/// Waits for any of these files, up to the time-out.
 pub(crate) fn poll(files: &mut [libc::pollfd], timeout: Duration) {
     let timeout = libc::timespec {
         tv_sec: timeout.as_secs() as libc::time_t,
         tv_nsec: libc::c_long::from(timeout.subsec_nanos()),
     };
-    // SAFETY: the kernel reads and writes the entries of the slice, whose length it is told. A signal ends the wait.
+    // SAFETY: the kernel reads and writes the entries of the slice, whose length is passed. A signal ends the wait.
     unsafe {
         libc::ppoll(files.as_mut_ptr(), files.len() as libc::nfds_t, &raw const timeout, std::ptr::null());
     }
 }
 
-/// Keeps the calling thread on one core. `false` where the system has no such core for us.
+/// Pins the calling thread to one core. Returns false if the thread may not use it.
 pub(crate) fn pin(core: u16) -> bool {
     // SAFETY: a set of bits, for which zero is a value.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -59,16 +59,16 @@ pub(crate) fn interfaces() -> Vec<String> {
     names
 }
 
-/// Lets the calling thread sleep as exactly as the system can.
+/// Sets the smallest timer slack for the calling thread.
 pub(crate) fn sleep_exactly() {
     // SAFETY: sets a number of the calling thread's.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
 }
 
-/// Gives up every capability of the calling thread, and with it of threads that it starts, for good.
+/// Drops every capability of the calling thread, and of threads that it starts, permanently.
 ///
 /// # Errors
-/// Where the system refuses, which it has no reason to.
+/// If the system refuses.
 pub(crate) fn drop_capabilities() -> io::Result<()> {
     const VERSION_3: u32 = 0x2008_0522;
     let header: [u32; 2] = [VERSION_3, 0];

@@ -13,16 +13,16 @@ use crate::snapshot::Snapshot;
 use crate::sys;
 use crate::workers::Wakeup;
 
-/// A worker without anything to do polls on for so long before it sleeps.
+/// Time that an idle worker polls before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);
-/// It sleeps for so long at most, so that ageing, samples and links are looked after.
+/// The longest sleep, so that periodic tasks run.
 const SLEEP_MAX: Duration = Duration::from_millis(10);
-/// While a driver has no room, it is asked again after this.
+/// Interval of tries while a driver has no room.
 const RETRY: Duration = Duration::from_micros(20);
-/// Rounds between two looks for a command.
+/// Rounds between two checks for a command.
 const COMMANDS_EVERY: u32 = 16;
 
-/// The time since the switch began.
+/// Time since the switch started.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock(std::time::Instant);
 
@@ -39,7 +39,7 @@ impl Clock {
     }
 }
 
-/// What a worker leaves behind.
+/// The result of a worker.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) snapshot: Snapshot,
@@ -52,14 +52,14 @@ pub(crate) struct Worker<D: Driver> {
     pub(crate) commands: Commands,
     pub(crate) wakeup: Arc<Wakeup>,
     pub(crate) stop: Arc<AtomicBool>,
-    /// Workers that still take frames in.
+    /// Workers that still receive.
     pub(crate) receiving: Arc<AtomicUsize>,
     pub(crate) clock: Clock,
     pub(crate) core: Option<u16>,
 }
 
 impl<D: Driver> Worker<D> {
-    /// Runs until it is told to stop, and its queues have drained or the time for that is over.
+    /// Runs until it is stopped, and then until its queues have drained or the time to drain is over.
     pub(crate) fn run(mut self) -> Outcome {
         if let Some(core) = self.core
             && !sys::pin(core)
@@ -75,7 +75,7 @@ impl<D: Driver> Worker<D> {
                 rounds = 0;
             }
         }
-        // Once nobody takes frames in, no worker hands any over.
+        // When no worker receives, none hands frames over.
         self.receiving.fetch_sub(1, Ordering::AcqRel);
         let end = self.clock.now() + self.switch.config().switch.drain;
         while self.clock.now() < end {
@@ -89,7 +89,7 @@ impl<D: Driver> Worker<D> {
         Outcome { snapshot: self.switch.snapshot(false), abandoned }
     }
 
-    /// One round, and a sleep where there was nothing to do for a while. Returns whether it slept.
+    /// One round, and a sleep after an idle time. Returns true if it slept.
     #[inline]
     fn round(&mut self, rounds: &mut u32, busy_at: &mut Instant, receives: bool) -> bool {
         let now = self.clock.now();
@@ -129,7 +129,7 @@ impl<D: Driver> Worker<D> {
                 Stage::Check => self.switch.check_command(&request.command).map(|()| Reply::Done),
                 Stage::Do => self.switch.carry_out(request.command),
             };
-            // Whoever asked may have gone away; that is no concern of ours.
+            // The sender may have given up waiting.
             let _ = request.reply.send(answer);
         }
     }

@@ -1,4 +1,4 @@
-//! Captures: each frame that leaves is copied once, when it leaves.
+//! Captures: each sent frame is copied once, when it is sent.
 
 use fanin_switch::capture::{CaptureSpec, Captures, Point};
 use fanin_switch::config::{Hugepages, PortSpec};
@@ -23,7 +23,7 @@ fn a_capture_holds_what_left_and_nothing_else() {
         let frame = [&station(2).0[..], &station(1).0[..], &[0x88, 0xb5], &[number; 50]].concat();
         assert!(switch.driver_mut().inject(0, &frame));
     }
-    // The driver takes four, then nothing for a while, then the rest: each frame is captured once, when it leaves.
+    // The driver takes four frames, then none, then the rest.
     switch.driver_mut().set_room(1, 4);
     let mut held = Vec::new();
     for millis in 0..10 {

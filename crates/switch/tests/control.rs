@@ -1,4 +1,4 @@
-//! Control of a running switch from outside: what it answers, and what it does with hostile clients.
+//! Control of a running switch: its answers, and hostile clients.
 
 #[path = "../examples/busy/traffic.rs"]
 mod traffic;
@@ -77,7 +77,7 @@ impl Busy {
         String::from_utf8_lossy(&answer).into_owned()
     }
 
-    /// Stops everything; no frame may have been lost, whatever was asked.
+    /// Stops everything, and checks that no frame was lost.
     fn stop(self) {
         self.server.stop();
         assert!(!self.socket.exists());
@@ -148,14 +148,14 @@ fn marks_and_alarms() {
     let busy = Busy::new(None);
     let client = busy.client();
     let state = |name: &str| client.read(&format!("/v1/rings/{name}")).unwrap()["state"].clone();
-    // Slower than its traffic for a moment: it fills beyond the share of its alarm.
+    // Slower than its traffic for a moment: it fills beyond its alarm level.
     client.send("PATCH", "/v1/rings/ring-8", Some(&json!({"rate": "100 kb/s", "alarm": 0.001}))).unwrap();
     wait_for("the alarm", || state("ring-8")["alarm"] == true);
     client.send("PATCH", "/v1/rings/ring-8", Some(&json!({"rate": "10 Gb/s"}))).unwrap();
     wait_for("its end", || state("ring-8")["alarm"] == false);
     assert!(state("ring-8")["alarms"].as_u64().unwrap() >= 1);
     assert!(state("ring-8")["queue"]["frames_max"].as_u64().unwrap() > 8);
-    // Again where the machine kept the worker from its core between the two, so that the ring filled once more.
+    // Repeated, because a worker that is preempted in between fills the ring again.
     wait_for("fresh marks", || {
         client.send("POST", "/v1/marks/reset", None).unwrap();
         state("ring-8")["queue"]["frames_max"].as_u64().unwrap() < 8
@@ -171,12 +171,12 @@ fn mistakes_are_answered_with_what_was_wrong() {
         Some(serde_json::from_str::<Value>(&text).unwrap())
     };
     for (method, path, body, status, part) in [
-        ("GET", "/v1/ring", None, 404, "/v1/openapi.json says what there is"),
-        ("GET", "/v1/rings/", None, 404, "there is nothing at /v1/rings/"),
-        ("GET", "/v1/rings/a/b", None, 404, "there is nothing at"),
+        ("GET", "/v1/ring", None, 404, "/v1/openapi.json lists all requests"),
+        ("GET", "/v1/rings/", None, 404, "/v1/rings/ does not exist"),
+        ("GET", "/v1/rings/a/b", None, 404, "/v1/rings/a/b does not exist"),
         ("GET", "/v1/rings/%ff", None, 400, "not percent-encoded"),
         ("GET", "/v1/rings/nine", None, 404, "there is no ring `nine`"),
-        ("PUT", "/v1/rings", None, 405, "can be asked with GET, POST, HEAD"),
+        ("PUT", "/v1/rings", None, 405, "accepts GET, POST, HEAD"),
         ("GET", "/v1/rings?all=1", None, 400, "unknown parameter `all`; known here: none"),
         ("POST", "/v1/rings", Some(json!([])), 422, "the body is not what it should be"),
         (
@@ -239,7 +239,7 @@ fn mistakes_are_answered_with_what_was_wrong() {
             "/v1/stations",
             Some(json!({"mac": "ff:ff:ff:ff:ff:ff", "port": "source-0"})),
             422,
-            "is no station's own address",
+            "is not the address of a single station",
         ),
         ("DELETE", "/v1/rings/ring-8", None, 409, "the rule `rule-8` sends frames to the ring `ring-8`"),
         (
@@ -298,7 +298,7 @@ fn hostile_requests_end_in_an_answer_or_a_closed_connection() {
         assert!(answer.contains(part), "{:?}…: {answer}", String::from_utf8_lossy(&request[..60.min(request.len())]));
         assert!(!answer.contains("500 "), "{answer}");
     }
-    // Who opens connections and says nothing is given no more than his share, and the local socket has its own.
+    // Silent connections use up the limit of their listener only; the local socket has its own.
     let silent: Vec<TcpStream> = (0..32).map(|_| TcpStream::connect(busy.http).unwrap()).collect();
     wait_for("a refusal", || busy.raw(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").contains("503 "));
     assert_eq!(busy.client().read("/healthz").unwrap()["status"], "ok");
@@ -345,7 +345,7 @@ fn places_to_listen_are_checked() {
     assert!(matches!(start(at(&file)), Err(StartError::NoSocket { .. })));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
     std::fs::remove_file(&file).unwrap();
-    // What a switch that was killed left behind is replaced, and is its owner's alone.
+    // The socket of a killed switch is replaced, and only its owner can use the new one.
     drop(std::os::unix::net::UnixListener::bind(&file).unwrap());
     let server = start(at(&file)).unwrap();
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
@@ -354,7 +354,7 @@ fn places_to_listen_are_checked() {
     busy.stop();
 }
 
-/// Families of metrics by name: their type, and their samples without values.
+/// Metric families by name: type, and samples without values.
 fn families(text: &str) -> BTreeMap<String, (String, Vec<String>)> {
     let mut families: BTreeMap<String, (String, Vec<String>)> = BTreeMap::new();
     let mut helped = BTreeSet::new();
@@ -451,10 +451,10 @@ fn metrics_are_what_prometheus_reads() {
     busy.stop();
 }
 
-/// Interface, length, and what is kept.
+/// Interface, length, and captured bytes.
 type Packet = (u32, u32, Vec<u8>);
 
-/// The packet blocks of a capture: interface, length of the frame, and what is kept of it; and the count of missing ones.
+/// The packet blocks of a capture, and its count of dropped frames.
 fn packets(mut file: &[u8]) -> (Vec<Packet>, Option<u64>) {
     let word = |bytes: &[u8], at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     let (mut packets, mut missing) = (Vec::new(), None);
@@ -500,7 +500,7 @@ fn captures_hold_the_frames_of_their_port_or_ring() {
             .iter()
             .all(|(_, length, bytes)| *length as usize == bytes.len() && bytes[..6] == traffic::station(9).0)
     );
-    // The reader of the field agrees, where it is installed.
+    // tshark agrees, if it is installed.
     let path = socket_path().with_extension("pcapng");
     std::fs::write(&path, &file).unwrap();
     let output = std::process::Command::new("tcpdump").args(["-n", "-r"]).arg(&path).output();
@@ -527,7 +527,7 @@ fn captures_hold_the_frames_of_their_port_or_ring() {
 }
 
 #[test]
-fn a_capture_that_nobody_reads_costs_only_itself() {
+fn a_capture_without_a_reader_drops_only_its_copies() {
     let busy = Busy::new(None);
     let operation = busy.running.operation();
     let spec =

@@ -1,4 +1,4 @@
-//! The switch over devices of DPDK, between namespaces, with the kernel's own TCP at both ends.
+//! The switch over DPDK devices between namespaces, with the kernel's TCP at both ends.
 
 #![cfg(feature = "dpdk")]
 

@@ -24,7 +24,7 @@ fn frames_pass_from_one_shared_memory_to_another() {
     let mut config = Config::default();
     config.dpdk.arguments = dpdk::arguments();
     let socket = std::env::temp_dir().join(format!("fanin-memif-test-{}.sock", std::process::id()));
-    // The switch has the first worker's ports; at the other ends stands this test, in the second one's place.
+    // The switch uses the first worker's ports; this test uses the second worker's, at the other ends.
     config.switch.cores = vec![0, 1];
     for (port, (id, role)) in
         [(0, "server"), (1, "server"), (0, "client"), (1, "client")].into_iter().enumerate()
@@ -49,7 +49,7 @@ fn frames_pass_from_one_shared_memory_to_another() {
             "{arrived} of {sent} frames: {:#?}",
             switch.snapshot(false)
         );
-        // Ends find each other by a thread of DPDK's.
+        // A thread of DPDK connects the ends.
         if (2..4).all(|port| ends.is_up(port)) && sent < FRAMES && sent - arrived < BURST {
             let bytes = frame(sent);
             let handle = ends.make(&bytes).expect("memory for a frame");

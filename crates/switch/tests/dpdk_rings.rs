@@ -1,4 +1,4 @@
-//! The switch over DPDK's own rings as ports, in one process and without privileges: what is sent by a port comes in by it.
+//! The switch over DPDK rings as ports, in one process and without privileges: a port receives the frames that it sends.
 
 #![cfg(feature = "dpdk")]
 
@@ -16,7 +16,7 @@ fn frame(number: u32) -> Vec<u8> {
     dpdk::frame(number, 60 + number as usize * 7)
 }
 
-/// Free memory is counted only now and then.
+/// Flushes until the free memory is counted.
 fn count(ports: &mut DpdkPorts) {
     (0..64).for_each(|_| ports.flush(0));
 }
@@ -44,7 +44,7 @@ fn frames_pass_a_ring_between_devices_and_all_memory_comes_home() {
     config.station.push(StationSpec { mac: Mac(COLLECTOR), port: "net_ring1".to_owned(), vlan: None });
     let mut ports = DpdkPorts::open(&config).expect("DPDK starts and has rings").remove(0);
     let mut nothing = Vec::new();
-    // The first call makes this thread known to DPDK.
+    // The first call registers this thread with DPDK.
     ports.receive(0, 1, &mut nothing);
     count(&mut ports);
     let free = ports.room();
@@ -58,7 +58,7 @@ fn frames_pass_a_ring_between_devices_and_all_memory_comes_home() {
     let mut switch = Switch::new(config, ports).expect("a configuration");
     let mut now = Instant::START + Duration::from_micros(1);
     let mut rounds = 0;
-    // A frame comes in by the port that it was sent by, where its source was never heard: there the switch sees a loop.
+    // A port receives its sent frames, whose sources belong to the other port: the switch drops them as a loop.
     while switch.snapshot(false).ports[1].received.frames < FRAMES.into() {
         switch.poll(now, true);
         now = now + Duration::from_micros(2);
@@ -71,7 +71,7 @@ fn frames_pass_a_ring_between_devices_and_all_memory_comes_home() {
     assert_eq!(snapshot.rings[0].queue.departed.frames, u64::from(FRAMES));
     let looped: u64 = snapshot.ports[1].dropped.iter().map(|dropped| dropped.tally.frames).sum();
     assert_eq!(looped, u64::from(FRAMES), "{snapshot:#?}");
-    // At the rate of the ring, the wire's part counted: no sooner.
+    // Not faster than the ring's rate on the wire.
     let least = Rate::new(1_000_000_000).time_to_send(Bytes::new(bytes + 24 * u64::from(FRAMES - 1) - 1500));
     assert!(now >= Instant::START + least, "{now:?} {least:?}");
     count(switch.driver_mut());

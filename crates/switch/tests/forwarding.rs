@@ -1,5 +1,5 @@
-//! What a switch must do, one thing a test, over ports in memory and in simulated time. The first four are what the
-//! prototype of LCN'15 lacked.
+//! Behaviour of a switch, one property a test, over ports in memory and in simulated time. The prototype of LCN'15 lacked the
+//! first four.
 
 use fanin_switch::config::{
     Hugepages, ImpairSpec, MarkMode, MarkSpec, PauseSpec, PortSpec, RingSpec, RuleSpec, StationSpec,
@@ -8,7 +8,7 @@ use fanin_switch::config::{
 use fanin_switch::{Config, Mac, MemoryPorts, Pool, Switch, Vlan, checksum};
 use fanin_units::{Bytes, Duration, Instant, Packets, Rate, Ratio};
 
-/// A switch, its clock, and what it is fed.
+/// A switch with its clock.
 struct Bed {
     switch: Switch<MemoryPorts>,
     now: Instant,
@@ -23,7 +23,7 @@ fn config(ports: usize) -> Config {
     config
 }
 
-/// A ring for everything to a station, and the station's port.
+/// Adds a ring and a rule for all frames to a station.
 fn add_ring(config: &mut Config, name: &str, port: usize, station: u8, change: impl FnOnce(&mut RingSpec)) {
     let mut ring = RingSpec::new(name, &format!("p{port}"));
     ring.frames = Some(Packets::new(4096));
@@ -42,7 +42,7 @@ fn mac(station: u8) -> Mac {
     Mac([2, 0, 0, 0, 0, station])
 }
 
-/// A frame of so many bytes, whose payload is a number.
+/// A frame with a number as its payload.
 fn frame(from: u8, to: u8, number: u32, bytes: usize) -> Vec<u8> {
     let mut frame = Vec::from(mac(to).0);
     frame.extend(mac(from).0);
@@ -68,7 +68,7 @@ impl Bed {
         assert!(self.switch.driver_mut().inject(port, frame), "no packet memory");
     }
 
-    /// Rounds until nothing more happens at this time.
+    /// Makes rounds until no frame moves at this time.
     fn settle(&mut self) {
         while self.switch.poll(self.now, true).frames > 0 {}
     }
@@ -95,7 +95,11 @@ fn stations_are_learned_and_only_strangers_are_flooded() {
     let mut bed = Bed::new(config(3));
     bed.put(0, &frame(10, 11, 1, 60));
     bed.settle();
-    assert_eq!((bed.take(0).len(), bed.take(1).len(), bed.take(2).len()), (0, 1, 1), "a stranger is flooded");
+    assert_eq!(
+        (bed.take(0).len(), bed.take(1).len(), bed.take(2).len()),
+        (0, 1, 1),
+        "a frame to an unknown station is flooded"
+    );
     bed.put(1, &frame(11, 10, 2, 60));
     bed.settle();
     bed.put(0, &frame(10, 11, 3, 60));
@@ -103,7 +107,7 @@ fn stations_are_learned_and_only_strangers_are_flooded() {
     assert_eq!(
         (bed.take(0).len(), bed.take(1).len(), bed.take(2).len()),
         (1, 1, 0),
-        "known stations are not"
+        "a frame to a known station is not"
     );
     // Forgotten after a silence.
     bed.now = bed.now + Duration::from_secs(301);
@@ -131,7 +135,7 @@ fn rates_are_of_bytes_and_not_of_frames() {
                     bed.settle();
                 }
                 bytes += bed.take(1).iter().map(|frame| frame.len() as u64 + 24).sum::<u64>();
-                // A worker that comes at odd times, and late.
+                // A worker with irregular and late rounds.
                 bed.wait(Duration::new(time.get() / 97));
             }
             let wanted = Rate::new(rate).bytes_in(time).get();
@@ -143,7 +147,7 @@ fn rates_are_of_bytes_and_not_of_frames() {
 
 #[test]
 fn bursts_are_had_once_and_the_rate_holds_behind_them() {
-    // What the bucket saved in a silence, and not a frame more, goes at the port's speed; then the rate holds to 1 % in every decade.
+    // After a silence exactly the bucket's tokens leave at the port's rate; then the ring's rate holds within 1 % in every decade.
     for rate in [10_000_000u64, 100_000_000, 1_000_000_000, 10_000_000_000] {
         for burst in [3_000u64, 64_000, 1_000_000] {
             let mut config = config(2);
@@ -212,7 +216,7 @@ fn one_full_output_never_stalls_the_others() {
     add_ring(&mut config, "stuck", 1, 11, |ring| ring.frames = Some(Packets::new(500)));
     add_ring(&mut config, "slow", 2, 12, |ring| ring.rate = Some(Rate::new(10_000)));
     let mut bed = Bed::new(config);
-    // Port 1 takes nothing, port 2 hardly anything; port 3 is well.
+    // Port 1 sends nothing, port 2 little, and port 3 all.
     bed.switch.driver_mut().set_room(1, 0);
     let mut through = 0;
     for n in 0..3_000 {
@@ -223,7 +227,7 @@ fn one_full_output_never_stalls_the_others() {
         let got = bed.take(3);
         through += got.iter().filter(|frame| frame[5] == 13).count();
     }
-    assert_eq!(through, 3_000, "the good output lost time to the bad ones");
+    assert_eq!(through, 3_000, "blocked outputs slowed the free one");
     let snapshot = bed.switch.snapshot(false);
     assert_eq!(snapshot.rings[0].queue.frames_max, 500);
     assert!(snapshot.rings[0].queue.dropped.iter().any(|dropped| dropped.cause == "ring"));
@@ -245,8 +249,8 @@ fn a_loop_costs_its_own_frames_and_no_storm_begins() {
         }
     }
     assert_eq!(bed.dropped(1, "loop") + bed.dropped(2, "loop"), 2);
-    assert_eq!(bed.take(0).len(), 0, "its own frame came back to the station");
-    // The station's place is still known.
+    assert_eq!(bed.take(0).len(), 0, "the station received its own frame");
+    // The station's port is still known.
     bed.put(1, &frame(11, 10, 2, 60));
     bed.settle();
     assert_eq!((bed.take(0).len(), bed.take(2).len()), (1, 0));
@@ -293,7 +297,7 @@ fn vlans_are_kept_apart_and_tags_come_and_go() {
     assert!(bed.take(1).is_empty(), "a frame left its VLAN");
     assert_eq!(bed.take(2), [tagged(7)]);
     assert_eq!(bed.take(3), std::slice::from_ref(&plain));
-    // The other way: with its tag it finds the ports of its VLAN, without.
+    // In reverse: a tagged frame reaches the untagged ports of its VLAN.
     bed.now = bed.now + Duration::from_secs(1);
     bed.put(2, &tagged(8));
     bed.settle();
@@ -345,14 +349,14 @@ fn ways_are_those_of_the_port_that_a_frame_came_in_by() {
     bed.settle();
     // Station 10 belongs to p3, and is heard at p0 and p1 all the same.
     assert_eq!((bed.take(1).len(), bed.take(2).len(), bed.take(3).len()), (1, 1, 0));
-    // Nobody is asked for a station without a way, and nothing was learned where ways are.
+    // A frame to a station without a way is not flooded, and ports with ways learn nothing.
     bed.put(0, &frame(10, 12, 3, 60));
     bed.put(0, &frame(13, 11, 4, 60));
     bed.put(2, &frame(14, 13, 5, 60));
     bed.settle();
     assert_eq!(bed.dropped(0, "no-port"), 1);
     assert_eq!((bed.take(0).len(), bed.take(1).len(), bed.take(3).len()), (1, 2, 1));
-    // The station, and the one that was heard at p2.
+    // The configured station, and the one learned at p2.
     assert_eq!(bed.switch.snapshot(true).stations.len(), 2);
 }
 
@@ -374,17 +378,20 @@ fn pause_frames_stop_one_output_and_say_when_too_much_is_held() {
     bed.wait(Duration::from_micros(50));
     assert!(bed.take(1).is_empty(), "a paused port sent");
     assert_eq!(bed.dropped(0, "filtered") + bed.dropped(1, "filtered"), 1, "a PAUSE frame is not forwarded");
-    let told = bed.take(0);
-    assert_eq!(told.len(), 1, "50 kB are held");
-    assert_eq!((&told[0][..6], &told[0][12..18]), (&Mac::PAUSE.0[..], &[0x88, 8, 0, 1, 0xff, 0xff][..]));
+    let sent_pauses = bed.take(0);
+    assert_eq!(sent_pauses.len(), 1, "50 kB are held");
+    assert_eq!(
+        (&sent_pauses[0][..6], &sent_pauses[0][12..18]),
+        (&Mac::PAUSE.0[..], &[0x88, 8, 0, 1, 0xff, 0xff][..])
+    );
     // 200 quanta of 512 bits at 1 Gb/s are 102.4 us; then 60 frames take 492 us.
     for _ in 0..600 {
         bed.wait(Duration::from_micros(1));
     }
     assert_eq!(bed.take(1).len(), 60);
-    let told = bed.take(0);
-    assert_eq!(told.iter().map(|frame| &frame[16..18]).collect::<Vec<_>>(), [[0, 0]], "go on");
-    // The longest pause lasts 34 ms, unless it is taken back.
+    let sent_pauses = bed.take(0);
+    assert_eq!(sent_pauses.iter().map(|frame| &frame[16..18]).collect::<Vec<_>>(), [[0, 0]], "go on");
+    // The longest PAUSE lasts 34 ms, unless RESUME ends it.
     pause[16..18].copy_from_slice(&[0xff, 0xff]);
     bed.put(1, &pause);
     bed.settle();
@@ -394,7 +401,7 @@ fn pause_frames_stop_one_output_and_say_when_too_much_is_held() {
     pause[16..18].copy_from_slice(&[0, 0]);
     bed.put(1, &pause);
     (0..20).for_each(|_| bed.wait(Duration::from_micros(1)));
-    assert_eq!(bed.take(1).len(), 1, "a pause that was taken back went on");
+    assert_eq!(bed.take(1).len(), 1, "the port stayed paused after RESUME");
 }
 
 #[test]
@@ -405,7 +412,7 @@ fn a_port_with_tagged_vlans_only_obeys_pause() {
     config.port[1].tagged = vec![vlan];
     config.port[1].pause = PauseSpec { react: true, ..PauseSpec::default() };
     let mut bed = Bed::new(config);
-    // PAUSE has no tag, whatever VLANs the port carries.
+    // PAUSE is untagged on any port.
     let mut pause = vec![1, 0x80, 0xc2, 0, 0, 1, 2, 0, 0, 0, 0, 11, 0x88, 8, 0, 1, 0xff, 0xff];
     pause.resize(60, 0);
     bed.put(1, &pause);
@@ -435,14 +442,14 @@ fn a_port_that_floods_the_station_table_leaves_room_for_others() {
     bed.settle();
     let snapshot = bed.switch.snapshot(false);
     let of = |port: usize| (snapshot.ports[port].stations, snapshot.ports[port].unlearned);
-    // Half of the table is the share of a port without a limit of its own.
+    // A port without a limit may learn half of the table.
     assert_eq!((of(0), of(1), of(2)), ((32, 68), (4, 6), (1, 0)));
     assert_eq!(snapshot.drops(), 0, "frames of unknown sources pass");
 }
 
 #[test]
 fn marks_are_set_with_the_checksum_mended() {
-    // The first leaves at once; those that find more than two are marked if they can be.
+    // The first leaves at once. ECN-capable frames that arrive at a queue of more than two are marked.
     assert_eq!(marked(MarkSpec::frames(Packets::new(2))), [0, 2, 0, 3, 0, 3, 0, 3]);
 }
 
@@ -457,13 +464,13 @@ fn early_detection_marks_and_drops() {
         hard_drop: Some(false),
         ..MarkSpec::default()
     };
-    // The average is the queue itself. Of those that find two every second is hit, and of those that find three all are; what
-    // cannot be marked is dropped.
+    // The average is the instantaneous queue. Every second frame that arrives at a queue of two is hit, and every one at
+    // a queue of three. Frames that are not ECN-capable are dropped.
     assert_eq!(marked(red), [0, 2, 3, 3, 3]);
     assert_eq!(marked(MarkSpec { mode: MarkMode::RedDrop, hard_drop: None, ..red }), [0, 2]);
 }
 
-/// The ECN bits of what comes out of eight frames that come at once, every other one of which can be marked.
+/// The ECN bits of the frames that leave after a burst of eight, of which every other one is ECN-capable.
 fn marked(mark: MarkSpec) -> Vec<u8> {
     let mut config = config(2);
     add_ring(&mut config, "r", 1, 11, |ring| {
@@ -474,7 +481,7 @@ fn marked(mark: MarkSpec) -> Vec<u8> {
     for n in 0..8u8 {
         let mut frame = frame(10, 11, 0, 60);
         frame[12..14].copy_from_slice(&[8, 0]);
-        // Every other one can be marked.
+        // Every other one is ECN-capable.
         frame[14..34].copy_from_slice(&[
             0x45,
             n % 2 * 2,

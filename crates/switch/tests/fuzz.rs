@@ -9,7 +9,7 @@ mod hostile_requests;
 #[path = "../../../fuzz/mutate.rs"]
 mod mutate;
 
-/// They share the time.
+/// Number of targets, which share the time.
 const TARGETS: u32 = 2;
 
 #[test]

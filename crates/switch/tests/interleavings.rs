@@ -1,5 +1,4 @@
-//! What workers share, in every interleaving of two or three threads: the same files with loom's atomics in place of the
-//! standard library's.
+//! The shared state of workers in every interleaving of two or three threads: the same source files with loom's atomics.
 
 #[allow(dead_code, reason = "the switch uses what these tests do not")]
 #[path = "../src/workers/shared.rs"]
@@ -63,7 +62,7 @@ fn a_buffer_that_crossed_a_link_comes_back() {
         let (mut there, mut from_here) = spsc(1);
         let (mut back, mut from_there) = spsc(1);
         let other = thread::spawn(move || {
-            // As a worker does: what finds no room waits, and nothing is waited for.
+            // As in a worker, a value without room waits, and the thread does not block.
             let mut waiting = None;
             for _ in 0..2 {
                 waiting = waiting.or_else(|| from_here.take());
@@ -80,12 +79,12 @@ fn a_buffer_that_crossed_a_link_comes_back() {
         mine.extend(theirs);
         mine.extend(from_there.take());
         mine.sort_unstable();
-        // What this side put in after the other looked for the last time is still in the ring.
+        // Values after the last take of the other side are still in the ring.
         assert!(mine.windows(2).all(|pair| pair[0] != pair[1]), "a chunk is there twice: {mine:?}");
     });
 }
 
-/// A worker goes to sleep while another sends it something: it sees that, or it is woken.
+/// A worker goes to sleep while another sends it a message: it sees the message, or is woken.
 #[test]
 fn no_worker_sleeps_through_a_message() {
     loom::model(|| {
@@ -104,7 +103,7 @@ fn no_worker_sleeps_through_a_message() {
     });
 }
 
-/// Two workers want the last of the pool: one gets it at most, and what is given back can be had again.
+/// Two workers reserve the last bytes of the pool: at most one succeeds, and returned bytes are available again.
 #[test]
 fn the_last_of_the_pool_goes_to_one() {
     const SIZE: u64 = 10;
@@ -130,10 +129,10 @@ fn the_last_of_the_pool_goes_to_one() {
     });
 }
 
-/// A port's worker hands frames to another, which lets them go. What the first believes is held is never less than what is, and
-/// never a number below nothing.
+/// A port's worker hands frames to another, which releases them. The computed occupancy is never below the true one, and never
+/// underflows.
 #[test]
-fn what_others_hold_is_never_underestimated() {
+fn occupancy_is_never_underestimated() {
     const FRAME: u64 = 100;
     loom::model(|| {
         let shared = Arc::new(SharedCounts::new(2, 1));
@@ -155,14 +154,14 @@ fn what_others_hold_is_never_underestimated() {
         for sent in 1..=2 {
             sender.put(()).unwrap();
             own = own.wrapping_add(FRAME);
-            assert!(shared.held(0, own, 0) <= sent * FRAME, "more is gone than has come");
+            assert!(shared.held(0, own, 0) <= sent * FRAME, "more bytes released than held");
         }
         let gone = consumer.join().unwrap();
         assert_eq!(shared.held(0, own, 0), (2 - gone) * FRAME);
     });
 }
 
-/// The window on the way back is one that was said, and the last one in the end.
+/// The reverse path reads a published window, and finally the last one.
 #[test]
 fn windows_are_whole() {
     loom::model(|| {

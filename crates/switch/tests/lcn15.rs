@@ -1,7 +1,7 @@
 //! The experiments of "A lossless switch for data acquisition networks" (LCN 2015) on ports in memory, in simulated time.
 //!
-//! Twelve hosts with 10 Gb/s each. A collector asks all sources on other hosts for its next event as soon as it has the
-//! last one; a source answers with a burst of full frames at line rate, as one whose congestion control is off.
+//! Twelve hosts with 10 Gb/s each. A collector requests its next event from all sources on other hosts as soon as it has the
+//! last one. A source answers with a burst of full frames at line rate, without congestion control.
 
 use std::collections::VecDeque;
 
@@ -73,12 +73,12 @@ fn run(experiment: &Experiment) -> Outcome {
 
     let slot = LINE.time_to_send(Bytes::new(WIRE));
     let mut frame = vec![0; FRAME];
-    // What each host's link still has to send: collectors' numbers, burst by burst.
+    // The backlog of each host's link: collector and remaining frames of each burst.
     let mut links: Vec<VecDeque<(usize, usize)>> = vec![VecDeque::new(); HOSTS];
     let mut received = vec![0usize; collectors];
     let (mut frames, mut events) = (0u64, 0u64);
     let ask = |links: &mut Vec<VecDeque<(usize, usize)>>, collector: usize| {
-        // Each collector begins with another host, as requests are spread.
+        // Each collector starts with another host, which spreads the requests.
         for offset in 0..HOSTS {
             let host = (collector + offset) % HOSTS;
             if host != experiment.collectors[collector] {

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration is told with its place, and with what would be right.
+//! Each problem of a configuration names its place and gives advice.
 
 use fanin_switch::config::load_text;
 
@@ -48,7 +48,7 @@ port = "rack"
 vlan = 8
 "#;
 
-/// A change to the good one, and a problem that there is then: text of its line, and words of the message.
+/// A change to the good configuration and its problem: a text of its line, and words of the message.
 const WRONG: &[(&str, &str, &str, &str)] = &[
     ("mtu = \"9000 B\"", "mtu = \"9001 B\"", "mtu", "between 68 B and 9000 B"),
     ("mtu = \"9000 B\"", "mtu = 9000", "mtu", "needs a unit"),
@@ -62,10 +62,10 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
         "interface = \"eth1\"",
         "interface = \"a-name-that-is-too-long\"",
         "interface",
-        "no name of an interface",
+        "not a valid name of an interface",
     ),
     ("name = \"rack\"", "name = \"uplink\"", "uplink", "two ports are named `uplink`"),
-    ("name = \"rack\"", "name = \"the rack\"", "the rack", "is no name of a port"),
+    ("name = \"rack\"", "name = \"the rack\"", "the rack", "is not a valid name of a port"),
     ("rate = \"10 Gb/s\"", "rate = \"10 b/s\"", "rate", "rate lies between"),
     ("xoff = \"1 MB\"", "xoff = \"1 MB\", xon = \"2 MB\"", "pause", "must lie below"),
     ("xoff = \"1 MB\"", "xon = \"2 MB\"", "pause", "does nothing"),
@@ -92,7 +92,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ("protocol = \"tcp\"", "protocol = \"tpc\"", "tpc", "\"tcp\", \"udp\""),
     ("\"5000-5063\"", "\"5063-5000\"", "5063-5000", "a range such as"),
     ("\"10.0.0.7\"", "\"10.0.0.7/24\"", "10.0.0.7/24", "is no IP address or prefix"),
-    ("02:00:00:00:00:07", "ff:ff:ff:ff:ff:ff", "mac", "no station's own address"),
+    ("02:00:00:00:00:07", "ff:ff:ff:ff:ff:ff", "mac", "not the address of a single station"),
     ("vlan = 8", "vlan = 0", "vlan", "from 1 to 4094"),
     ("priority = 10", "priority = 65536", "priority", "a whole number from 0 to 65535"),
     ("priority = 10", "priority = \"high\"", "priority", "a whole number from 0 to 65535"),
@@ -106,11 +106,11 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ),
     ("[buffering]", "[control]\nhttp = \"0.0.0.0:9414\"\n[buffering]", "http", "give a `token_file`"),
     ("[[station]]", "[station]", "[station]", "double brackets"),
-    ("\"dedicated\"", "\"dynamic-threshold\"\nalpha = 0", "alpha", "no queue may hold anything"),
+    ("\"dedicated\"", "\"dynamic-threshold\"\nalpha = 0", "alpha", "no queue may hold a frame"),
     ("size = \"64 kB\"", "size = \"0 B\"", "size", "at least a frame"),
     ("mark = { bytes = \"30 kB\" }", "m21 = { buffer = \"1 kB\" }", "m21", "does not hold one segment"),
     ("mark = { bytes = \"30 kB\" }", "buffer = \"1 B\"", "buffer", "at least a frame"),
-    ("name = \"to-dcm-1\"", "name = \"\"", "name", "is no name of a rule"),
+    ("name = \"to-dcm-1\"", "name = \"\"", "name", "is not a valid name of a rule"),
     ("rate = \"0.78 Gb/s\"", "rate = \"fast\"", "rate", "number"),
     ("rate = \"0.78 Gb/s\"", "rate = \"0.78 Gbit\"", "rate", "expected one of"),
     ("frames = 14000", "frames = -3", "frames", "cannot be negative"),
@@ -128,7 +128,7 @@ fn a_good_configuration_has_no_problems() {
 }
 
 #[test]
-fn every_mistake_is_told_at_its_place() {
+fn every_mistake_is_reported_at_its_place() {
     for &(from, to, at, words) in WRONG {
         assert!(GOOD.contains(from), "{from}");
         let text = GOOD.replacen(from, to, 1);
@@ -142,14 +142,14 @@ fn every_mistake_is_told_at_its_place() {
             let shown = text.lines().nth(line - 1).unwrap_or_default();
             shown.contains(at) && column <= shown.len()
         };
-        assert!(errors.problems().iter().any(is_there), "`{to}` is told elsewhere: {errors}");
+        assert!(errors.problems().iter().any(is_there), "`{to}` is reported elsewhere: {errors}");
         let said = errors.render(false);
         assert!(said.contains(words), "`{to}`: {said}");
     }
 }
 
 #[test]
-fn several_mistakes_are_told_at_once() {
+fn several_mistakes_are_reported_at_once() {
     let text = GOOD.replace("\"eth0\"", "0").replace("frames = 14000", "frames = \"many\"");
     assert_eq!(load_text("switch.toml", &text).unwrap_err().problems().len(), 2);
 }

@@ -1,7 +1,7 @@
 //! The switch against a naive reference: random frames, rules and reconfigurations.
 //!
-//! What is checked after every step: no frame is lost while its queue is below capacity, none is reordered within a flow,
-//! none comes out of a wrong port, none is modified, the books balance, and a frame passes queues exactly where it may.
+//! Checks after every step: no frame is lost while its queue is below capacity, reordered within a flow, misdelivered or
+//! modified; the counters balance; and a frame cuts through exactly if it may.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -18,7 +18,7 @@ fn station(number: u8) -> [u8; 6] {
     [2, 0, 0, 0, 0, number]
 }
 
-/// A frame of UDP over IPv4 whose payload says which it is.
+/// A frame of UDP over IPv4 with its number in the payload.
 fn frame(from: u8, to: u8, port: u16, number: u32, bytes: usize) -> Vec<u8> {
     let mut frame = Vec::with_capacity(bytes);
     frame.extend(station(to));
@@ -48,7 +48,7 @@ enum Step {
     Poll,
     /// Time passes.
     Wait(u64),
-    /// A port takes only so many frames more, or all it gets.
+    /// Limits the frames that a port still sends; `None` is no limit.
     Room {
         port: usize,
         frames: Option<usize>,
@@ -102,13 +102,13 @@ fn step() -> impl Strategy<Value = Step> {
 /// A port and a ring; the plain queue has no name.
 type Name = (usize, String);
 
-/// What the reference knows of a queue.
+/// A queue of the reference.
 #[derive(Debug, Default)]
 struct Queue {
     frames: VecDeque<Vec<u8>>,
 }
 
-/// What the switch says of a queue.
+/// A queue in the switch's snapshot.
 #[derive(Debug, Clone, Copy, Default)]
 struct Seen {
     frames: u64,
@@ -116,7 +116,7 @@ struct Seen {
     refused: u64,
 }
 
-/// The switch as one would explain it: a map of stations, lists of rules, lists of frames.
+/// The reference switch: a map of stations, lists of rules, lists of frames.
 #[derive(Debug, Default)]
 struct Naive {
     stations: HashMap<u8, usize>,
@@ -127,16 +127,16 @@ struct Naive {
     drains: Vec<(usize, Queue)>,
     dropped_by_rule: u64,
     plain_max: u64,
-    /// How many frames each port still takes; absent where it takes all.
+    /// Frames that each port still sends; absent without a limit.
     room: HashMap<usize, usize>,
 }
 
 thread_local! {
-    /// Frames that passed queues, that were queued, and that passed and found their port without room.
+    /// Frames that cut through, that were queued, and that cut through and found their port without room.
     static WAYS: Cell<[usize; 3]> = const { Cell::new([0; 3]) };
 }
 
-/// What the switch holds in its queues: what has left them and found no room at its port is not among it.
+/// The queues of the switch, without dequeued frames that wait for their port.
 fn seen(switch: &Switch<MemoryPorts>) -> HashMap<Name, Seen> {
     let snapshot = switch.snapshot(false);
     let plain = snapshot.ports.iter().enumerate().map(|(port, of)| ((port, String::new()), &of.queue));
@@ -186,7 +186,7 @@ impl Naive {
         drains.chain(queues).map(|queue| queue.frames.len()).sum()
     }
 
-    /// Where a frame goes: to the queues of outputs.
+    /// The queues that receive a frame.
     fn receive(&mut self, input: usize, frame: &[u8]) -> Vec<Name> {
         self.stations.insert(frame[11], input);
         let outputs: Vec<usize> = match self.stations.get(&frame[5]) {
@@ -203,7 +203,7 @@ impl Naive {
         names
     }
 
-    /// Whether a queue that holds so much is full.
+    /// Returns true if a queue with this occupancy refuses a frame.
     fn is_full(&self, name: &Name, held: Seen, frame: &[u8]) -> bool {
         match self.rings.iter().find(|ring| ring.name == name.1) {
             Some(ring) => held.frames >= ring.frames.map_or(u64::MAX, |most| most.get()),
@@ -211,9 +211,9 @@ impl Naive {
         }
     }
 
-    /// Frames came in one round for one queue, in this order; of those that came out of its port in the same round `passed` are the
-    /// first. What the switch said of the queue `before` and says `after` tells how many it holds and refused: then the rest passed too
-    /// and found their port without room. Returns how many passed.
+    /// Checks the frames of one queue that arrived in one round, in order; the first `passed` left its port in the same round. The
+    /// snapshots `before` and `after` give how many are held and refused: the rest cut through and found their port without
+    /// room. Returns how many cut through.
     fn take_in(
         &mut self,
         name: &Name,
@@ -225,7 +225,7 @@ impl Naive {
         let (queued, refused) = (after.frames - before.frames, after.refused - before.refused);
         let left = frames.len() - passed - queued as usize - refused as usize;
         prop_assert!(left == 0 || self.room.get(&name.0) == Some(&0), "{:?}: {} went nowhere", name, left);
-        prop_assert!(passed + left == 0 || before.frames == 0, "{:?}: something was overtaken", name);
+        prop_assert!(passed + left == 0 || before.frames == 0, "{:?}: a queued frame was overtaken", name);
         let mut held = before;
         for (number, frame) in frames.into_iter().enumerate().skip(passed) {
             let waits = number < passed + left;
@@ -248,7 +248,7 @@ impl Naive {
         Ok(passed + left)
     }
 
-    /// All that came in in one round goes where it should. `out` is what came out in the same round, by port.
+    /// Checks all frames that arrived in one round. `out` holds the frames that left in the same round, by port.
     fn take_in_all(
         &mut self,
         came: Vec<(usize, Vec<u8>)>,
@@ -262,7 +262,7 @@ impl Naive {
                 bound.entry(name).or_default().push_back(frame.clone());
             }
         }
-        // What waits for nothing but its turn, or has left a queue and waits for its port, lets nothing pass.
+        // A frame that may leave now, or that waits for its port, blocks cut-through.
         let is_blocked = |naive: &Self, output: usize| {
             before.iter().any(|(name, seen)| {
                 name.0 == output
@@ -280,11 +280,17 @@ impl Naive {
             passed_at[output] += passed;
             let len = frames.len();
             let all = self.take_in(&name, frames, passed, before[&name], after[&name])?;
-            prop_assert!(all == 0 || !blocked[output], "{:?}: what waits was overtaken", name);
-            // With nothing in the way nothing is queued.
+            prop_assert!(all == 0 || !blocked[output], "{:?}: a waiting frame was overtaken", name);
+            // Without an obstacle every frame cuts through.
             let has_room = self.room.get(&output).is_none_or(|&room| room > 0);
             let must = empty[output] && has_room && self.rate_of(&name).is_none();
-            prop_assert!(!must || all == len, "{:?}: {} of {} were queued for nothing", name, len - all, len);
+            prop_assert!(
+                !must || all == len,
+                "{:?}: {} of {} were queued without need",
+                name,
+                len - all,
+                len
+            );
         }
         for (output, frames) in out.iter().enumerate() {
             prop_assert_eq!(frames.len(), passed_at[output], "port {} sent what did not come in", output);
@@ -292,7 +298,7 @@ impl Naive {
         Ok(())
     }
 
-    /// A frame came out of a port: it must be the first of one of that port's queues.
+    /// Checks that a sent frame is the first of one of its port's queues.
     fn sent(&mut self, output: usize, frame: &[u8]) -> bool {
         let drains = self.drains.iter_mut().filter(|(port, _)| *port == output).map(|(_, queue)| queue);
         let queues = self.queues.iter_mut().filter(|((port, _), _)| *port == output).map(|(_, queue)| queue);
@@ -374,12 +380,12 @@ fn run(steps: &[Step]) -> Result<(), TestCaseError> {
             }
             Step::Send { .. } => {}
             Step::Poll => {
-                // What leaves in a round leaves before what comes in with it: first all that may go goes.
+                // In a round, departures precede arrivals: all frames that may leave do so first.
                 while switch.poll(now, false).frames > 0 {}
                 collect(&mut switch, &mut naive)?;
                 let before = seen(&switch);
                 switch.poll(now, true);
-                // Nothing is left that could have gone before: this has passed.
+                // No queued frame may leave now: these have cut through.
                 let out: Vec<Vec<Vec<u8>>> = (0..PORTS)
                     .map(|port| std::iter::from_fn(|| take(&mut switch, &mut naive, port)).collect())
                     .collect();
@@ -472,7 +478,7 @@ fn run(steps: &[Step]) -> Result<(), TestCaseError> {
         prop_assert_eq!(by_rule, naive.dropped_by_rule);
         prop_assert_eq!(switch.frames_held() as usize, naive.held(), "frames are held that should not be");
     }
-    // Everything that was let in comes out, once its rate allows.
+    // Every admitted frame leaves in time.
     for port in 0..PORTS {
         switch.driver_mut().set_room(port, usize::MAX);
     }
@@ -488,8 +494,8 @@ fn run(steps: &[Step]) -> Result<(), TestCaseError> {
         rounds += 1;
         prop_assert!(rounds < 100_000, "does not drain");
     }
-    prop_assert_eq!(naive.held(), 0, "frames were lost that had been let in");
-    // What was put in and never polled is still with the ports; nothing else is.
+    prop_assert_eq!(naive.held(), 0, "admitted frames were lost");
+    // Only injected frames that were not polled are still with the ports.
     let snapshot = switch.snapshot(false);
     let unpolled = u64::from(number) - snapshot.ports.iter().map(|port| port.received.frames).sum::<u64>();
     prop_assert_eq!(switch.driver().pool().free_len() as u64, memory as u64 - unpolled, "memory has leaked");

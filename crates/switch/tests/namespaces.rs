@@ -1,4 +1,4 @@
-//! The switch over AF_XDP between namespaces, with the kernel's own TCP at both ends.
+//! The switch over AF_XDP between namespaces, with the kernel's TCP at both ends.
 
 mod common;
 
@@ -11,7 +11,7 @@ use fanin_switch::{Command, Config};
 use fanin_units::{Bytes, Rate};
 
 /// Every host sends to its neighbour at the same time; every byte is checked.
-fn everybody_talks(lab: &Lab, hosts: usize, bytes: u64) {
+fn all_hosts_send(lab: &Lab, hosts: usize, bytes: u64) {
     let mut servers = Vec::new();
     for host in 0..hosts {
         let (ready, listens) = std::sync::mpsc::channel();
@@ -61,7 +61,7 @@ fn with_ring(mut config: Config, port: usize, rate: u64) -> Config {
 fn four_hosts_talk_and_every_byte_is_right() {
     let Some(lab) = Lab::new("four", 4, 1500) else { return };
     let running = lab.start(&lab.config()).expect("the switch starts");
-    everybody_talks(&lab, 4, 400_000);
+    all_hosts_send(&lab, 4, 400_000);
     let snapshot = running.control().snapshot(true).unwrap();
     assert_eq!(snapshot.stations.iter().filter(|station| station.port < 4).count(), 4);
     let ended = running.stop();
@@ -69,9 +69,9 @@ fn four_hosts_talk_and_every_byte_is_right() {
     for port in &ended.snapshot.ports {
         assert!(port.sent.bytes > 400_000 && port.received.bytes > 400_000, "{port:#?}");
     }
-    // The program has gone with the switch, and the next one starts at once: nothing is left behind.
+    // The kernel removed the program with the switch, and the next switch starts at once.
     let again = lab.start(&lab.config()).expect("a second switch starts where the first was");
-    everybody_talks(&lab, 4, 20_000);
+    all_hosts_send(&lab, 4, 20_000);
     assert_eq!(again.stop().snapshot.drops(), 0);
 }
 
@@ -80,12 +80,12 @@ fn two_workers_share_the_ports() {
     let Some(lab) = Lab::new("workers", 4, 1500) else { return };
     let mut config = lab.config();
     config.switch.cores = vec![0, 1];
-    // One pool and PAUSE frames need to know what the other worker holds.
+    // A shared pool and PAUSE depend on the other worker's occupancy.
     config.buffering.scheme = Scheme::Shared;
     config.buffering.size = Bytes::new(8_000_000);
     config.port[1].pause.xoff = Some(Bytes::new(4_000_000));
     let running = lab.start(&config).expect("the switch starts");
-    everybody_talks(&lab, 4, 300_000);
+    all_hosts_send(&lab, 4, 300_000);
     let ended = running.stop();
     assert_eq!((ended.abandoned, ended.snapshot.drops()), (0, 0), "{:#?}", ended.snapshot);
     assert_eq!(ended.snapshot.workers.len(), 2);
@@ -98,14 +98,14 @@ fn jumbo_frames_pass_in_parts() {
     let mut config = lab.config();
     config.switch.mtu = Bytes::new(9000);
     let running = lab.start(&config).expect("the switch starts");
-    everybody_talks(&lab, 2, 1_000_000);
+    all_hosts_send(&lab, 2, 1_000_000);
     let ended = running.stop();
     assert_eq!(ended.snapshot.drops(), 0, "{:#?}", ended.snapshot);
     let port = &ended.snapshot.ports[0];
     assert!(port.received.bytes / port.received.frames > 2_000, "frames were small: {port:#?}");
 }
 
-/// Flows of one host come in by several queues of its port; a queue that nobody served would take its flows with it.
+/// Flows of one host arrive by several queues of its port; a queue without service would stall its flows.
 #[test]
 fn all_queues_of_a_port_are_served() {
     const FLOWS: u16 = 24;
@@ -125,7 +125,7 @@ fn all_queues_of_a_port_are_served() {
     let client = lab.on(1, || (0..FLOWS).all(|flow| read_pattern(&mut connect(0), flow.into(), BYTES)));
     assert!(client.join().expect("the client finishes"), "wrong bytes arrived");
     server.join().expect("the server finishes");
-    // Each flow's queue is chosen by its addresses and ports: that all of so many fall into one is out of the question.
+    // Each flow's queue is chosen by a hash of addresses and ports: not all flows share one.
     let used = lab.queues_used(0);
     assert!(used > 1, "everything went through one queue");
     let ended = running.stop();
@@ -136,7 +136,7 @@ fn all_queues_of_a_port_are_served() {
 fn a_cable_that_is_pulled_out_and_put_in_again_is_noticed() {
     let Some(lab) = Lab::new("cable", 3, 1500) else { return };
     let running = lab.start(&lab.config()).expect("the switch starts");
-    everybody_talks(&lab, 3, 20_000);
+    all_hosts_send(&lab, 3, 20_000);
     let control = running.control().clone();
     let wait_until = |is_up: bool| {
         let began = std::time::Instant::now();
@@ -157,11 +157,11 @@ fn a_cable_that_is_pulled_out_and_put_in_again_is_noticed() {
     );
     lab.set_link(1, "up");
     wait_until(true);
-    everybody_talks(&lab, 3, 20_000);
+    all_hosts_send(&lab, 3, 20_000);
     assert_eq!(running.stop().abandoned, 0);
 }
 
-/// The load generator of the field, both ways at once over several connections, with full frames and with jumbo frames.
+/// iperf3 in both directions over several connections, with full frames and with jumbo frames.
 #[test]
 fn iperf3_finds_no_fault() {
     if !iperf3(&["--version"]).is_ok_and(|output| output.status.success()) {
@@ -172,7 +172,7 @@ fn iperf3_finds_no_fault() {
         let mut config = lab.config();
         config.switch.mtu = Bytes::new(mtu.into());
         config.switch.memory = Bytes::new(128 << 20);
-        // More than all windows together.
+        // More than the sum of all windows.
         config.buffering.size = Bytes::new(32_000_000);
         let running = lab.start(&config).expect("the switch starts");
         let server = lab.on(0, || iperf3(&["-s", "-1", "-B", &address(0).to_string()]));
@@ -182,7 +182,7 @@ fn iperf3_finds_no_fault() {
                 let words = ["-c", &to, "-t", "2", "-P", "4", "--bidir", "-w", "512K", "-J"];
                 let began = std::time::Instant::now();
                 loop {
-                    // Its exit code is 0 also where it could not connect, as before the server listens.
+                    // Its exit code is 0 even if it could not connect, as before the server listens.
                     let output = iperf3(&words).expect("iperf3 runs");
                     let text = String::from_utf8_lossy(&output.stdout).into_owned();
                     let report: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
@@ -237,7 +237,7 @@ fn rings_change_under_traffic_without_losing_a_frame() {
             std::thread::sleep(Duration::from_millis(5));
         }
     });
-    everybody_talks(&lab, 3, 1_500_000);
+    all_hosts_send(&lab, 3, 1_500_000);
     changes.join().expect("the changes are made");
     let ended = running.stop();
     assert_eq!(ended.snapshot.drops(), 0, "{:#?}", ended.snapshot);

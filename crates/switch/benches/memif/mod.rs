@@ -1,6 +1,6 @@
-//! Plain switching between two ports of shared memory (`net_memif`), beside Open vSwitch over the same. `dpdk-testpmd` stands at the
-//! other end of both: what comes in by one it sends by the other, so that a number of frames goes round and round between it and the
-//! switch. Both switches poll, and wait for frames for a part of their time: what is measured is the time of rounds that found some.
+//! Plain switching between two ports of shared memory (`net_memif`), for this switch and Open vSwitch. `dpdk-testpmd` at the
+//! other end of both ports sends each frame back by the other port, so that a constant number of frames circulates.
+//! Both switches poll, and idle for a part of their time: only rounds with frames are measured.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration as WallTime;
@@ -12,17 +12,17 @@ use fanin_units::{Bytes, Duration, Instant};
 use crate::{PASSES, pages};
 
 const PORTS: usize = 2;
-/// Each pass takes so long, in so many parts of which the best counts.
+/// Time of a measurement, and the number of its parts, of which the best counts.
 const WINDOW: WallTime = WallTime::from_millis(700);
 const WINDOWS: usize = 4;
 /// Frames of ours in each part.
 const FRAMES_A_PASS: u64 = 2_000_000;
-/// Frames that go round in either direction.
+/// Circulating frames in either direction.
 const FRAMES: usize = 256;
 /// The stations behind the two ports, as testpmd names them.
 const STATIONS: [[u8; 6]; PORTS] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
 
-/// Where the ends of a port meet.
+/// The socket that joins the ends of a port.
 fn socket(port: usize) -> String {
     let name = format!("fanin-memif-{}-{port}.sock", std::process::id());
     std::env::temp_dir().join(name).display().to_string()
@@ -67,7 +67,7 @@ impl OtherEnd {
             "--tx-first",
         ]);
         command.args([format!("--burst={FRAMES}"), format!("--rxq={queues}"), format!("--txq={queues}")]);
-        // What goes out by a port is for the station behind the other.
+        // A frame that leaves by a port is addressed to the station behind the other.
         for port in 0..PORTS {
             command.arg(format!("--eth-peer={port},{}", mac(1 - port)));
         }
@@ -91,7 +91,7 @@ fn sent(switch: &Switch<DpdkPorts>) -> u64 {
 /// Our switch, in ns a frame, with the arguments that every DPDK here gets.
 ///
 /// # Errors
-/// What is missing.
+/// If a program is missing or fails.
 pub(crate) fn switch(arguments: Vec<String>) -> Result<f64, String> {
     let mut config = Config::default();
     config.dpdk.arguments = arguments;
@@ -107,7 +107,7 @@ pub(crate) fn switch(arguments: Vec<String>) -> Result<f64, String> {
     let mut switch = Switch::new(config, ports).map_err(|error| error.to_string())?;
     let began = std::time::Instant::now();
     let mut at = began.elapsed();
-    // Frames sent so far, and the time of rounds that found some in the next so many.
+    // Frames sent so far, and the time of rounds with frames among the next `count`.
     let mut rounds = |switch: &mut Switch<DpdkPorts>, count: usize| {
         let (before, mut busy) = (sent(switch), WallTime::ZERO);
         for _ in 0..count {
@@ -145,13 +145,13 @@ pub(crate) fn switch(arguments: Vec<String>) -> Result<f64, String> {
 /// Open vSwitch over the same, in ns a frame.
 ///
 /// # Errors
-/// What is missing.
+/// If a program is missing or fails.
 pub(crate) fn open_vswitch() -> Result<f64, String> {
     let ovs = crate::start_open_vswitch()?;
     let sockets: Vec<String> = (0..PORTS).map(socket).collect();
     for (port, socket) in sockets.iter().enumerate() {
         let device = format!("options:dpdk-devargs=\"{}\"", device(port, "server", socket));
-        // Each of its threads has a queue of its own to send by, and the one that forwards is the second.
+        // Each of its threads has its own transmit queue, and the forwarding one is the second.
         ovs.add_port(
             &format!("p{port}"),
             &["type=dpdk", &device, "options:n_rxq=2", &format!("ofport_request={}", port + 1)],
@@ -166,7 +166,7 @@ pub(crate) fn open_vswitch() -> Result<f64, String> {
         std::thread::sleep(WINDOW / WINDOWS as u32);
         let (ns, after) = (began.elapsed().as_nanos() as f64, ovs.work()?);
         let [frames, idle, busy] = [0, 1, 2].map(|number| (after[number] - before[number]) as f64);
-        // Its cycles are the clock's: all of them are the time that passed.
+        // Its idle and busy cycles add up to the elapsed time.
         best = best.min(busy / (idle + busy) * ns / frames.max(1.0));
     }
     drop(other);

@@ -1,11 +1,11 @@
-//! Open vSwitch on its userspace datapath, to measure beside: a database and a daemon of its own in a directory of its own.
+//! Open vSwitch on its userspace datapath, for comparison: a separate database and daemon in a temporary directory.
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Where Debian's `openvswitch-switch-dpdk` puts the daemon that knows DPDK; FANIN_OVS_DPDK names another.
+/// Path of the daemon with DPDK in Debian's `openvswitch-switch-dpdk`; FANIN_OVS_DPDK names another.
 #[allow(dead_code, reason = "each user takes what it needs")]
 pub(crate) const WITH_DPDK: &str = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk";
 const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
@@ -22,7 +22,7 @@ impl OpenVswitch {
     /// Starts one, in a network namespace if one is named, with these settings of `other_config`.
     ///
     /// # Errors
-    /// What is missing, or what it said.
+    /// If a program is missing or fails.
     pub(crate) fn start(daemon: &str, namespace: Option<&str>, settings: &[String]) -> Result<Self, String> {
         let directory = std::env::temp_dir().join(format!("fanin-ovs-{}", std::process::id()));
         fs::create_dir_all(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
@@ -128,7 +128,7 @@ impl OpenVswitch {
         count.ok_or_else(|| format!("port {port}: {text}"))
     }
 
-    /// What its one thread that forwards has done: frames, cycles of rounds that found none, and of those that found some.
+    /// Counters of its forwarding thread: frames, idle cycles and busy cycles.
     #[allow(dead_code, reason = "each user takes what it needs")]
     pub(crate) fn work(&self) -> Result<[u64; 3], String> {
         let text =

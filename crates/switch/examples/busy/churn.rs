@@ -1,4 +1,4 @@
-//! Changes without end, each answered before the next; beside them somebody scrapes and captures.
+//! A stream of changes, each answered before the next, with concurrent scrapes and captures.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,11 +15,11 @@ use crate::traffic::{COLLECTORS, SOURCES};
 /// A pause between two changes, so that frames meet every state.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// What was done.
+/// Counts of requests.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
     counts: BTreeMap<&'static str, u64>,
-    /// Requests that should have been answered well, and were not.
+    /// Requests that were refused by mistake.
     pub(crate) refused: u64,
     time: Duration,
 }
@@ -34,14 +34,14 @@ impl fmt::Display for Done {
     }
 }
 
-/// Changes the switch at this socket for so long.
+/// Changes the switch at this socket for a time.
 pub(crate) fn run(socket: &Path, time: Duration) -> Done {
     let start = Instant::now();
     let client = || Client::new(Address::Socket(socket.to_owned()));
     let mut done = thread::scope(|scope| {
         let looking = scope.spawn(move || look(&client(), start, time));
         let mut done = change(&client(), start, time);
-        let looked = looking.join().expect("who looks does not panic");
+        let looked = looking.join().expect("the scraper does not panic");
         done.refused += looked.refused;
         done.counts.extend(looked.counts);
         done
@@ -76,7 +76,7 @@ fn change(client: &Client, start: Instant, time: Duration) -> Done {
         round += 1;
         let collector = SOURCES + round as usize % COLLECTORS;
         let ring = format!("/v1/rings/ring-{collector}");
-        // Never less than the traffic, nor less room than it needs while a change is under way.
+        // At least the rate of the traffic, and the room that it needs during a change.
         let rate = format!("{} Mb/s", 2_000 + round % 8 * 1_000);
         let frames = format!("{} packets", 4_096 << (round % 3));
         done.ask("rings changed", client, "PATCH", &ring, Some(&json!({"rate": rate, "frames": frames})));
@@ -84,7 +84,7 @@ fn change(client: &Client, start: Instant, time: Duration) -> Done {
         let port = format!("collector-{collector}");
         let spec = json!({"name": extra, "port": port, "frames": "512 packets", "rate": "1 Gb/s"});
         done.ask("rings added", client, "POST", "/v1/rings", Some(&spec));
-        // It matches nothing that is sent, and is looked up all the same.
+        // It matches no frame, but takes part in classification.
         let rule = json!({"name": extra, "ring": extra, "priority": round % 100, "source_mac": "02:ff:00:00:00:00/24"});
         done.ask("rules added", client, "POST", "/v1/rules", Some(&rule));
         thread::sleep(PAUSE);

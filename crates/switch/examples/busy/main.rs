@@ -1,7 +1,7 @@
-//! A switch that is busy: ports in memory, traffic of their own, control over HTTP and a local socket.
+//! A busy switch: ports in memory with generated traffic, control over HTTP and a local socket.
 //!
 //! `busy serve HTTP_ADDRESS [SOCKET]` serves until its standard input ends. `busy soak SECONDS` changes rings, rules, ports
-//! and marks all the time, captures and scrapes, and then says what became of every frame; it ends with 1 where one was
+//! and marks all the time, captures and scrapes, and then accounts for every frame; it exits with 1 if one was
 //! lost, reordered or changed.
 
 mod churn;
@@ -18,7 +18,7 @@ use fanin_switch::control::{Server, Settings};
 
 use crate::traffic::{Counts, Traffic};
 
-/// Frames a second for those who look at the interface; little, so that it can run beside other things.
+/// Frames a second of `busy serve`, few enough to leave the machine idle.
 const SERVE_FRAMES_PER_S: u64 = 2_000;
 /// Frames a second of the soak.
 const SOAK_FRAMES_PER_S: u64 = 40_000;
@@ -46,7 +46,7 @@ fn wrong() -> ExitCode {
     ExitCode::from(2)
 }
 
-#[expect(clippy::print_stdout, reason = "who starts this waits for the address")]
+#[expect(clippy::print_stdout, reason = "a parent process waits for the address")]
 fn serve(settings: &Settings) -> ExitCode {
     let config = traffic::config();
     let traffic = Traffic::new(&config, SERVE_FRAMES_PER_S, Arc::default());

@@ -1,4 +1,4 @@
-//! Ports in memory that make their own traffic: many sources send to few collectors, and what arrives is checked.
+//! Ports in memory that generate traffic from many sources to few collectors, and check each delivered frame.
 
 #![allow(dead_code, reason = "tests and examples each use a part of this")]
 
@@ -18,9 +18,9 @@ pub(crate) const SOURCES: usize = 8;
 pub(crate) const COLLECTORS: usize = 4;
 /// Sources send nothing while fewer buffers are free.
 const ROOM_MIN: usize = 2048;
-/// Frames that a source may be behind; what it missed beyond them it never sends.
+/// Frames that a late source makes up for; it skips those beyond.
 const BEHIND_MAX: u64 = 128;
-/// Sources look so often whether a frame is due.
+/// Interval at which sources check for due frames.
 const LOOK_EVERY: Duration = Duration::from_micros(200);
 const HEADER_BYTES: usize = 14;
 const FRAME_BYTES_MIN: usize = 64;
@@ -28,16 +28,16 @@ const FRAME_BYTES_MAX: usize = 1500;
 /// An EtherType for experiments (IEEE 802).
 const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 
-/// What happened to the traffic.
+/// Counts of the traffic's frames.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     /// Frames sent by sources.
     pub(crate) sent: AtomicU64,
     /// Frames that arrived.
     pub(crate) arrived: AtomicU64,
-    /// Frames that came behind a later one of their flow.
+    /// Frames that arrived after a later one of their flow.
     pub(crate) reordered: AtomicU64,
-    /// Frames that came out of a wrong port, or changed on their way.
+    /// Frames that arrived at a wrong port or changed.
     pub(crate) wrong: AtomicU64,
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn station(port: usize) -> Mac {
     Mac([2, 0, 0, 0, 0, port as u8])
 }
 
-/// A switch whose every collector has a ring and a rule of its own.
+/// A configuration with a ring and a rule for every collector.
 pub(crate) fn config() -> Config {
     let mut config = Config::default();
     config.switch.name = "busy".to_owned();
@@ -92,7 +92,7 @@ pub(crate) fn config() -> Config {
 }
 
 impl Traffic {
-    /// Ports for [`config`], with so many frames a second from all sources together.
+    /// Makes ports for [`config`], with this number of frames a second from all sources together.
     ///
     /// # Panics
     /// If there is no packet memory.
@@ -111,7 +111,7 @@ impl Traffic {
         }
     }
 
-    /// The frame of this number in its flow. All of it follows from its flow and number.
+    /// Writes the frame of this number in its flow; its bytes follow from both.
     fn fill(&mut self, source: u8, collector: u8, number: u32) {
         let length = FRAME_BYTES_MIN
             + (number as usize * 7919 + usize::from(source)) % (FRAME_BYTES_MAX - FRAME_BYTES_MIN);
@@ -158,14 +158,14 @@ impl Driver for Traffic {
         }
         let due =
             self.start.elapsed().as_nanos() * u128::from(self.frames_per_s) / 1_000_000_000 / SOURCES as u128;
-        // A worker that had no core for a while is not punished with all that it missed.
+        // Limits the burst after a worker was preempted.
         self.sent[port] = self.sent[port].max((due as u64).saturating_sub(BEHIND_MAX));
         for _ in 0..frames_max {
             if u128::from(self.sent[port]) >= due {
                 break;
             }
             if self.ports.room() < ROOM_MIN {
-                // What cannot be sent now is not made up for later.
+                // Frames that cannot be sent now are skipped.
                 self.sent[port] = due as u64;
                 break;
             }

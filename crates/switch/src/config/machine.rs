@@ -1,4 +1,4 @@
-//! What a configuration names and this machine lacks: cores and network interfaces.
+//! Checks that cores and network interfaces of a configuration exist on this machine.
 
 use fanin_scenario::{Document, Problem};
 
@@ -6,7 +6,7 @@ use crate::sys;
 
 use super::switch_spec::Config;
 
-/// Every core and interface that does not exist here.
+/// Problems for every core and interface that does not exist on this machine.
 pub(super) fn problems(config: &Config, document: &Document) -> Vec<Problem> {
     let mut problems = Vec::new();
     let cores = sys::usable_cores();

@@ -1,4 +1,4 @@
-//! What can be wrong with each part of a configuration, whether it stands in a file or comes in a command.
+//! Checks each part of a configuration, from a file or from a command.
 
 use std::collections::HashSet;
 
@@ -16,22 +16,22 @@ use super::switch_spec::*;
 const DELAY_MAX: Duration = Duration::from_secs(10);
 /// Tables of ways; with their number above a VLAN's 12 bits they fit a station's key.
 const TABLE_MAX: u16 = 15;
-/// The least memory: what drivers hold for a few ports.
+/// The smallest packet memory, enough for the drivers of a few ports.
 const MEMORY_MIN: Bytes = Bytes::new(1 << 20);
 /// The shortest frame of Ethernet.
 const FRAME_MIN: Bytes = Bytes::new(64);
 /// The longest name of an interface (IFNAMSIZ without its end).
 const INTERFACE_BYTES_MAX: usize = 15;
 
-/// One thing that is wrong, relative to the part that it is about.
+/// One problem of a part of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}{}", self.help.as_ref().map(|help| format!(": {help}")).unwrap_or_default())]
 pub struct Mistake {
     /// The key; empty for the part as a whole.
     pub key: &'static str,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What would be right.
+    /// Advice.
     pub help: Option<String>,
 }
 
@@ -45,7 +45,7 @@ impl Mistake {
         self
     }
 
-    /// With its key, where nothing else says what it is about.
+    /// The message with its key.
     pub(crate) fn with_key(&self) -> String {
         if self.key.is_empty() { self.to_string() } else { format!("{}: {self}", self.key) }
     }
@@ -60,7 +60,7 @@ impl Mistake {
     }
 }
 
-/// A name that stands nowhere, with what stands there.
+/// A problem with an unknown name, with the nearest known one.
 fn unknown(key: &'static str, what: &str, name: &str, names: &[&str]) -> Mistake {
     let folded = name.to_lowercase();
     let near = names.iter().find(|other| {
@@ -81,7 +81,7 @@ fn check_name(name: &str, what: &str, mistakes: &mut Vec<Mistake>) {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
     if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(is_plain) {
         mistakes.push(
-            Mistake::new("name", format!("`{name}` is no name of a {what}"))
+            Mistake::new("name", format!("`{name}` is not a valid name of a {what}"))
                 .help(format!("use 1 to {NAME_BYTES_MAX} letters, digits and the characters - _ . :")),
         );
     }
@@ -125,7 +125,7 @@ fn check_mark(mark: Option<MarkSpec>, mistakes: &mut Vec<Mistake>) {
         }
         if has_red {
             mistakes.push(
-                Mistake::new("mark", "a threshold has no average, and nothing of random early detection")
+                Mistake::new("mark", "a threshold has no average, and no setting of random early detection")
                     .help("write mark = { mode = \"red-mark\", min = 15, max = 25 } for that"),
             );
         }
@@ -188,8 +188,9 @@ impl BufferingSpec {
         }
         if self.scheme == Scheme::DynamicThreshold && self.alpha.is_zero() {
             mistakes.push(
-                Mistake::new("alpha", "with an alpha of 0 no queue may hold anything")
-                    .help("a queue may grow while it is shorter than alpha times what is free: 1 is usual"),
+                Mistake::new("alpha", "with an alpha of 0 no queue may hold a frame").help(
+                    "a queue may grow while it is shorter than alpha times the free memory: 1 is usual",
+                ),
             );
         }
         mistakes
@@ -200,7 +201,7 @@ impl ControlSpec {
     pub(crate) fn mistakes(&self) -> Vec<Mistake> {
         match self.http {
             Some(http) if !http.ip().is_loopback() && self.token_file.is_none() => {
-                let message = format!("whoever reaches {http} could change the switch");
+                let message = format!("other machines that reach {http} could change the switch");
                 vec![Mistake::new("http", message).help("give a `token_file`, or listen on 127.0.0.1")]
             }
             _ => Vec::new(),
@@ -209,7 +210,7 @@ impl ControlSpec {
 }
 
 impl PortSpec {
-    /// A port in memory, everything else as it is by default.
+    /// A port in memory with default settings.
     pub fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -247,7 +248,10 @@ impl PortSpec {
         if let Some(interface) = &self.interface
             && (interface.is_empty() || interface.len() > INTERFACE_BYTES_MAX)
         {
-            mistakes.push(Mistake::new("interface", format!("`{interface}` is no name of an interface")));
+            mistakes.push(Mistake::new(
+                "interface",
+                format!("`{interface}` is not a valid name of an interface"),
+            ));
         }
         if self.queues == Some(0) {
             mistakes.push(Mistake::new("queues", "a port serves at least one queue"));
@@ -292,7 +296,7 @@ impl PortSpec {
 }
 
 impl PauseSpec {
-    /// The thresholds, where PAUSE frames are to be sent.
+    /// The thresholds, if the port sends PAUSE frames.
     pub(crate) fn thresholds(&self) -> Result<Option<PauseThresholds>, fanin_queueing::PauseError> {
         let Some(xoff) = self.xoff else { return Ok(None) };
         PauseThresholds::new(xoff, self.xon.unwrap_or(Bytes::new(xoff.get() / 2))).map(Some)
@@ -314,7 +318,7 @@ impl M21Spec {
                 .push(Mistake::new("m21", format!("a segment's payload is 1 B to 9000 B; got {}", self.mss)));
         }
         if self.flows == 0 || self.flows > 1 << 20 {
-            mistakes.push(Mistake::new("m21", "1 to 1048576 flows can be counted"));
+            mistakes.push(Mistake::new("m21", "the stage counts 1 to 1048576 flows"));
         }
         if self.age < Duration::from_millis(1) {
             mistakes.push(Mistake::new(
@@ -341,12 +345,12 @@ impl ImpairSpec {
         }
         if !self.reorder.is_zero() && self.delay.is_zero() {
             mistakes.push(
-                Mistake::new("impair", "without a delay there is nothing to overtake")
+                Mistake::new("impair", "`reorder` needs a delay: without it there is nothing to overtake")
                     .help("`reorder` lets frames skip the `delay`: give one"),
             );
         }
         if self.frames == 0 || self.frames > 1 << 22 {
-            mistakes.push(Mistake::new("impair", "1 to 4194304 frames can be on the way"));
+            mistakes.push(Mistake::new("impair", "an impairment delays 1 to 4194304 frames"));
         }
     }
 }
@@ -358,7 +362,7 @@ impl RingSpec {
         self.frames.map_or(u64::MAX, |frames| frames.get()).min(by_bytes)
     }
 
-    /// What is wrong with the ring in a switch with so much packet memory.
+    /// Checks the ring in a switch with this packet memory.
     pub(crate) fn mistakes<'a>(
         &self,
         memory: Bytes,
@@ -401,7 +405,7 @@ impl RingSpec {
 }
 
 impl RuleSpec {
-    /// What it matches, at the output of its ring: rules of which this is equal match the same frames.
+    /// The rule's match and output. Rules that are equal here match the same frames.
     pub(crate) fn matched(&self, port_of_ring: impl Fn(&str) -> Option<String>) -> Self {
         let port = self.ring.as_deref().and_then(port_of_ring);
         Self { name: String::new(), priority: 0, ring: port, ..self.clone() }
@@ -421,7 +425,7 @@ impl RuleSpec {
                     .help("give `ring = \"NAME\"`, or `drop = true`"),
             ),
             (Some(_), true) => {
-                mistakes.push(Mistake::new("drop", "a rule names a ring or drops frames, not both"));
+                mistakes.push(Mistake::new("drop", "a rule sends frames to a ring or drops them, not both"));
             }
             (Some(ring), false) => {
                 if !has_ring(ring) {
@@ -439,7 +443,7 @@ impl RuleSpec {
         if let (Some(source), Some(destination)) = (self.source_ip, self.destination_ip)
             && source.address.is_ipv4() != destination.address.is_ipv4()
         {
-            let message = "no frame goes from IPv4 to IPv6, or back";
+            let message = "source and destination are not both IPv4 or both IPv6";
             mistakes.push(Mistake::new("destination_ip", message));
         }
         let has_ports = matches!(self.protocol, Some(Protocol::TCP | Protocol::UDP));
@@ -459,7 +463,8 @@ impl StationSpec {
     pub(crate) fn mistakes<'a>(&self, ports: impl FnOnce() -> Vec<&'a str>) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
         if self.mac.is_group() || self.mac.to_u64() == 0 {
-            mistakes.push(Mistake::new("mac", format!("{} is no station's own address", self.mac)));
+            mistakes
+                .push(Mistake::new("mac", format!("{} is not the address of a single station", self.mac)));
         }
         let names = ports();
         if !names.contains(&self.port.as_str()) {

@@ -1,4 +1,4 @@
-//! The configuration: a TOML file, read once into types that cannot be wrong. What is wrong is told with line and column.
+//! The configuration: a TOML file, parsed and checked once. Each problem names line and column.
 
 mod aqm;
 mod limits;
@@ -22,22 +22,22 @@ pub use port_spec::*;
 pub use ring_spec::*;
 pub use switch_spec::*;
 
-/// A configuration to begin with.
+/// An example configuration.
 pub const EXAMPLE: &str = include_str!("example.toml");
 
-/// A configuration that passed every check.
+/// A checked configuration.
 #[derive(Debug, Clone)]
 pub struct Loaded {
-    /// It.
+    /// The configuration.
     pub config: Config,
-    /// What is not wrong, but most likely not meant.
+    /// Settings that are valid but probably unintended.
     pub warnings: Warnings,
 }
 
 /// Reads and checks a file.
 ///
 /// # Errors
-/// Everything that is wrong with it, each with line, column and what would be right.
+/// Every problem, with line, column and advice.
 pub fn load(path: &Path) -> Result<Loaded, Errors> {
     check(&Document::load(path)?)
 }
@@ -53,7 +53,7 @@ pub fn load_for_this_machine(path: &Path) -> Result<Loaded, Errors> {
     if problems.is_empty() { Ok(loaded) } else { Err(Errors::from(problems)) }
 }
 
-/// As [`load`], from text that messages call `name`.
+/// As [`load`], from text; messages name it `name`.
 ///
 /// # Errors
 /// As for [`load`].
@@ -67,7 +67,7 @@ fn check(document: &Document) -> Result<Loaded, Errors> {
     if config.port.is_empty() {
         problems.push(
             document
-                .problem("port", "a switch needs ports, and this file names none")
+                .problem("port", "a switch needs ports, and this file has none")
                 .advise("add a section [[port]] with name and interface for each"),
         );
     }
@@ -77,7 +77,7 @@ fn check(document: &Document) -> Result<Loaded, Errors> {
         problems.push(
             document
                 .problem(&format!("port.{dpdk}.dpdk"), "frames cannot move between DPDK's memory and AF_XDP's")
-                .beside(document, &format!("port.{kernel}.interface"), "this port is the kernel's")
+                .secondary(document, &format!("port.{kernel}.interface"), "this port uses the kernel")
                 .advise("use one kind for all ports; DPDK takes an interface of the kernel's as --vdev=net_af_xdp0,iface=eth0"),
         );
     }
@@ -90,7 +90,7 @@ fn check(document: &Document) -> Result<Loaded, Errors> {
                     .advise("give it `interface = \"eth0\"`, or `dpdk = \"0000:03:00.0\"`"),
             ),
             (Some(_), Some(_)) => problems.push(
-                document.problem(&format!("{path}.dpdk"), "a port is one device, not two").beside(
+                document.problem(&format!("{path}.dpdk"), "a port is one device, not two").secondary(
                     document,
                     &format!("{path}.interface"),
                     "the other",
@@ -106,14 +106,14 @@ fn check(document: &Document) -> Result<Loaded, Errors> {
     Ok(Loaded { config, warnings })
 }
 
-/// Where names were first used, by name.
+/// The place of the first use of each name.
 type Names<'a> = HashMap<&'a str, String>;
 
 impl Config {
-    /// Checks a configuration that does not come from a file, as tests and programs make them.
+    /// Checks a configuration that a program made.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// Every problem.
     pub fn checked(self) -> Result<Self, Errors> {
         let nowhere = Document::parse("configuration", "")?;
         let problems = self.problems(&nowhere);
@@ -125,7 +125,7 @@ impl Config {
         self.switch.cores.len().max(1)
     }
 
-    /// The worker that serves a port: what it says, or else in turn.
+    /// The worker that serves a port: the configured one, or else in turn.
     pub fn worker_of(&self, port: usize) -> usize {
         self.port[port].worker.map_or(port % self.workers(), usize::from)
     }
@@ -140,7 +140,7 @@ impl Config {
         self.port.iter().position(|port| port.name == name)
     }
 
-    /// Whether VLANs are kept apart.
+    /// Returns true if the switch separates VLANs.
     pub fn has_vlans(&self) -> bool {
         self.port.iter().any(|port| port.untagged.is_some() || !port.tagged.is_empty())
     }
@@ -214,7 +214,7 @@ impl Config {
                             &format!("port.{index}.m21"),
                             "M21TCP stages of one switch differ in more than `buffer`",
                         )
-                        .beside(document, &format!("port.{first}.m21"), "the first"),
+                        .secondary(document, &format!("port.{first}.m21"), "the first"),
                 );
             }
         }
@@ -223,19 +223,21 @@ impl Config {
     }
 
     fn add_duplicates(&self, document: &Document, problems: &mut Vec<Problem>) {
-        let mut check =
-            |list: &str, key: &str, what: &str, names: &mut dyn Iterator<Item = (usize, &str)>| {
-                let mut seen: HashMap<String, String> = HashMap::new();
-                for (index, name) in names {
-                    let path = format!("{list}.{index}.{key}");
-                    if let Some(first) = seen.get(name) {
-                        let message = format!("two {what} `{name}`");
-                        problems.push(document.problem(&path, message).beside(document, first, "the first"));
-                    } else {
-                        seen.insert(name.to_owned(), path);
-                    }
+        let mut check = |list: &str,
+                         key: &str,
+                         what: &str,
+                         names: &mut dyn Iterator<Item = (usize, &str)>| {
+            let mut seen: HashMap<String, String> = HashMap::new();
+            for (index, name) in names {
+                let path = format!("{list}.{index}.{key}");
+                if let Some(first) = seen.get(name) {
+                    let message = format!("two {what} `{name}`");
+                    problems.push(document.problem(&path, message).secondary(document, first, "the first"));
+                } else {
+                    seen.insert(name.to_owned(), path);
                 }
-            };
+            }
+        };
         let ports = &self.port;
         check("port", "name", "ports are named", &mut named(ports.iter().map(|port| port.name.as_str())));
         check("ring", "name", "rings are named", &mut named(self.ring.iter().map(|ring| ring.name.as_str())));
@@ -255,7 +257,7 @@ impl Config {
             if let Some(first) = stations.get(text.as_str()) {
                 let message = format!("the station {text} has two ports");
                 let path = format!("station.{index}.mac");
-                problems.push(document.problem(&path, message).beside(document, first, "the first"));
+                problems.push(document.problem(&path, message).secondary(document, first, "the first"));
             }
             stations.insert(text, format!("station.{index}.mac"));
         }
@@ -264,7 +266,7 @@ impl Config {
             let path = format!("way.{index}.mac");
             if let Some(first) = ways.insert((way.table, way.mac), path.clone()) {
                 let message = format!("table {} has two ways to {}", way.table, way.mac);
-                problems.push(document.problem(&path, message).beside(document, &first, "the first"));
+                problems.push(document.problem(&path, message).secondary(document, &first, "the first"));
             }
         }
         let ports: HashMap<&str, &str> =
@@ -277,7 +279,7 @@ impl Config {
                 problems.push(
                     document
                         .problem(&format!("rule.{index}"), format!("rule `{}` never gets a frame", rule.name))
-                        .beside(
+                        .secondary(
                             document,
                             &format!("rule.{first}"),
                             "this one matches the same, and goes first",
@@ -301,7 +303,7 @@ impl Config {
                     .advise("frames beyond that are dropped and counted as `memory`: give more, or make rings smaller"),
             );
         }
-        // What no limit on any frame can be meant to do.
+        // A limit below a full frame is probably unintended.
         let full = Bytes::new(self.switch.mtu.get() + crate::frame::ETHERNET_BYTES as u64);
         let mut small = |path: &str, buffer: Option<Bytes>| {
             if let Some(buffer) = buffer.filter(|&buffer| buffer < full) {

@@ -1,4 +1,4 @@
-//! The configuration of a port. The same types travel in [`crate::Command`].
+//! The configuration of a port. [`crate::Command`] uses the same types.
 
 use fanin_units::{Bytes, Duration, Packets, Rate, Ratio};
 use schemars::JsonSchema;
@@ -15,65 +15,65 @@ pub struct PortSpec {
     /// A network interface of the kernel, for an AF_XDP port.
     #[serde(default)]
     pub interface: Option<String>,
-    /// A device of DPDK's by its name, such as `0000:03:00.0` or `net_null0`.
+    /// A DPDK device by its name, such as `0000:03:00.0` or `net_null0`.
     #[serde(default)]
     pub dpdk: Option<String>,
-    /// AF_XDP: how many of the interface's receive queues to serve, from queue 0 on; all of them by default.
+    /// AF_XDP: number of receive queues to serve, from queue 0 on; all of the interface's by default.
     #[serde(default)]
     pub queues: Option<u16>,
-    /// AF_XDP: where the kernel runs the redirect.
+    /// AF_XDP: the hook of the redirect program.
     #[serde(default)]
     pub attach: Attach,
-    /// AF_XDP: whether the driver copies frames.
+    /// AF_XDP: copy mode or zero copy.
     #[serde(default)]
     pub copy: Copying,
-    /// Which of the switch's cores serves it, counted from 0; in turn by default.
+    /// The worker that serves it, an index into `switch.cores`; in turn by default.
     #[serde(default)]
     pub worker: Option<u16>,
-    /// The rate at which it sends, everything on the wire counted; as fast as the driver takes frames by default.
+    /// Its rate on the wire, with preamble, check sequence and gap; by default only the driver limits it.
     #[serde(default)]
     pub rate: Option<Rate>,
-    /// The memory of this output under the `dedicated` scheme.
+    /// The buffer of this output under the `dedicated` scheme.
     #[serde(default)]
     pub buffer: Option<Bytes>,
-    /// Which of its queues goes first.
+    /// The scheduler of its queues.
     #[serde(default)]
     pub discipline: DisciplineSpec,
-    /// Marking in its queue of frames that no rule sends to a ring.
+    /// Marking in its plain queue: frames that no rule sends to a ring.
     #[serde(default)]
     pub mark: Option<MarkSpec>,
-    /// The VLAN of untagged frames; with this or `tagged` on any port, all VLANs of the switch are kept apart.
+    /// The VLAN of untagged frames. If any port has `untagged` or `tagged`, the switch separates VLANs.
     #[serde(default)]
     pub untagged: Option<Vlan>,
-    /// VLANs whose frames carry a tag here.
+    /// VLANs whose frames carry a tag on this port.
     #[serde(default)]
     pub tagged: Vec<Vlan>,
-    /// Whether frames to unknown stations are flooded out of this port too.
+    /// True to flood frames to unknown stations out of this port.
     #[serde(default = "yes")]
     pub flood: bool,
-    /// Whether every frame that comes in goes out again by this port, through its rings: for the hybrid with an OpenFlow
-    /// switch, which decides where frames go.
+    /// True to send every frame back by the port that received it, through its rings: for the hybrid with an OpenFlow
+    /// switch, which forwards.
     #[serde(default)]
     pub reflect: bool,
-    /// Where frames that come in here leave: 0 by what the switch has learned, 1 to 15 by the configured routes of that table alone.
-    /// With such a table nothing is learned here, no source is refused, and no frame to a single station is
-    /// flooded: for networks with several paths between two hosts.
+    /// How frames received here are forwarded: 0 by learned stations, 1 to 15 by the configured ways of that table only.
+    /// With such a table the port learns no station, drops no frame for its source, and floods no frame to a single
+    /// station: for networks with several paths between two hosts.
     #[serde(default)]
     pub table: u16,
     /// The most stations that are learned behind this port; half of the switch's `mac_entries` by default. Frames of further
     /// stations pass, and frames to them are flooded.
     #[serde(default)]
     pub mac_entries: Option<u32>,
-    /// Limits on what this port may have flooded.
+    /// Limits on frames of this port that are flooded.
     #[serde(default)]
     pub storm: StormSpec,
     /// PAUSE frames.
     #[serde(default)]
     pub pause: PauseSpec,
-    /// M21TCP: the stage that tells the senders towards this output their window.
+    /// M21TCP: the stage that sets the window of senders to this output.
     #[serde(default)]
     pub m21: Option<M21Spec>,
-    /// What happens to frames on the way out, to make a test network.
+    /// Link impairment of frames that leave, for test networks.
     #[serde(default)]
     pub impair: ImpairSpec,
 }
@@ -82,63 +82,63 @@ const fn yes() -> bool {
     true
 }
 
-/// Where the kernel runs the redirect program.
+/// The hook of the redirect program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Attach {
-    /// In the driver, or where it has no such place, in the kernel's general one.
+    /// In the driver if it supports XDP, else generic.
     #[default]
     Auto,
     /// In the driver.
     Native,
-    /// In the kernel's general place, which every interface has.
+    /// Generic XDP, which every interface supports.
     Generic,
 }
 
-/// Whether the driver of an interface copies frames.
+/// Copy mode of an interface's driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Copying {
-    /// Only where it must.
+    /// Zero copy if the driver supports it, else copies.
     #[default]
     Auto,
-    /// Always.
+    /// Copies.
     Copy,
-    /// Never; the port does not start where the driver must.
+    /// Zero copy; the port does not start if the driver does not support it.
     ZeroCopy,
 }
 
-/// Which of a port's queues goes first.
+/// The scheduler of a port's queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DisciplineSpec {
-    /// In turn, a frame each.
+    /// Round robin, a frame each.
     #[default]
     RoundRobin,
-    /// The one with the most frames.
+    /// The queue with the most frames first.
     LongestFirst,
-    /// The one with the highest priority; the queue of frames that no rule sends to a ring has priority 0.
+    /// The queue with the highest priority first; the plain queue has priority 0.
     StrictPriority,
 }
 
-/// Signals of congestion before a queue is full: on its length as a frame finds it, or by random early detection (RED) on
+/// Congestion signals of a queue: by a threshold on its instantaneous length, or by random early detection (RED) on
 /// its average. Names and defaults of RED are those of the scenario file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MarkSpec {
-    /// Which of them.
+    /// The kind of signal.
     #[serde(default)]
     pub mode: MarkMode,
-    /// `threshold`: frames that find more bytes than this are marked.
+    /// `threshold`: frames that arrive at a queue of more bytes are marked.
     #[serde(default)]
     pub bytes: Option<Bytes>,
-    /// `threshold`: frames that find more frames than this are marked.
+    /// `threshold`: frames that arrive at a queue of more frames are marked.
     #[serde(default)]
     pub frames: Option<Packets>,
-    /// `threshold`: what becomes of frames whose sender does not know ECN.
+    /// `threshold`: the action on frames that are not ECN-capable.
     #[serde(default)]
     pub others: Unmarkable,
-    /// RED: what `min` and `max` count; packets, unless it says bytes, in steps of a full frame.
+    /// RED: the unit of `min` and `max`; packets by default, or bytes in units of a full frame.
     #[serde(default)]
     pub unit: Option<MarkUnit>,
     /// RED: below this averaged queue nothing is marked; 15 packets.
@@ -147,25 +147,25 @@ pub struct MarkSpec {
     /// RED: above this averaged queue everything is marked; 25 packets.
     #[serde(default)]
     pub max: Option<Packets>,
-    /// RED: weight of a new sample in the average, 1 for the queue as it is; 0.2 %.
+    /// RED: weight of a new sample in the average, 1 for the instantaneous queue; 0.2 %.
     #[serde(default)]
     pub weight: Option<Ratio>,
-    /// RED: share that is marked just below `max`; 10 %.
+    /// RED: probability of a mark just below `max`; 10 %.
     #[serde(default)]
     pub probability_max: Option<Ratio>,
-    /// RED: whether the share rises on from `max` to all at twice `max`, instead of jumping there (Floyd 2000); false.
+    /// RED: true to raise the probability linearly from `max` to 1 at twice `max`, instead of at once (Floyd 2000); false.
     #[serde(default)]
     pub gentle: Option<bool>,
-    /// RED that marks: whether frames are dropped all the same where every one is hit (RFC 3168 §7); true.
+    /// `red-mark`: true to drop frames where the probability is 1 (RFC 3168 §7); true.
     #[serde(default)]
     pub hard_drop: Option<bool>,
 }
 
-/// Which signal a queue gives before it is full.
+/// The kind of congestion signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MarkMode {
-    /// Marks above a threshold of the instantaneous queue, as DCTCP wants it (RFC 8257 §3.1).
+    /// Marks above a threshold of the instantaneous queue, for DCTCP (RFC 8257 §3.1).
     #[default]
     Threshold,
     /// Marks by RED on the averaged queue; frames that cannot be marked are dropped.
@@ -174,36 +174,36 @@ pub enum MarkMode {
     RedDrop,
 }
 
-/// What RED's thresholds count.
+/// The unit of RED's thresholds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MarkUnit {
-    /// Packets, whatever their size.
+    /// Packets of any size.
     #[default]
     Packets,
-    /// Bytes, in steps of a full frame.
+    /// Bytes, in units of a full frame.
     Bytes,
 }
 
 impl MarkSpec {
-    /// Marks frames that find more than so many frames in a queue.
+    /// Marks frames that arrive at a queue of more frames.
     pub fn frames(frames: Packets) -> Self {
         Self { frames: Some(frames), ..Self::default() }
     }
 }
 
-/// What becomes of frames that should be marked and cannot.
+/// The action on frames to be marked that are not ECN-capable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unmarkable {
-    /// They pass.
+    /// Passes them.
     #[default]
     Pass,
-    /// They are dropped (RFC 3168 §5).
+    /// Drops them (RFC 3168 §5).
     Drop,
 }
 
-/// Storm control: what a port may send to many at once. None is no limit.
+/// Storm control: rates of a port's flooded frames. Absent: no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StormSpec {
@@ -211,9 +211,9 @@ pub struct StormSpec {
     pub broadcast: Option<Rate>,
     /// Frames to groups.
     pub multicast: Option<Rate>,
-    /// Frames to stations that are not known.
+    /// Frames to unknown stations.
     pub unknown: Option<Rate>,
-    /// How much of each may come at once.
+    /// Depth of each token bucket.
     pub burst: Option<Bytes>,
 }
 
@@ -221,11 +221,11 @@ pub struct StormSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PauseSpec {
-    /// Whether PAUSE frames that come in hold back what goes out.
+    /// True to obey PAUSE frames.
     pub react: bool,
-    /// Tell the other end to stop once so much of what it sent is queued.
+    /// XOFF: the ingress occupancy at which PAUSE is sent.
     pub xoff: Option<Bytes>,
-    /// Let it go on once so little is; half of `xoff` by default.
+    /// XON: the ingress occupancy at which RESUME is sent; half of `xoff` by default.
     pub xon: Option<Bytes>,
 }
 
@@ -237,9 +237,9 @@ pub struct M21Spec {
     pub buffer: Option<Bytes>,
     /// Payload of a full segment.
     pub mss: Bytes,
-    /// What a full segment's frame takes beside its payload.
+    /// Bytes of a full segment's frame without its payload.
     pub overhead: Bytes,
-    /// After so long without a segment a flow is counted no more.
+    /// Idle time after which a flow is no longer counted.
     pub age: Duration,
     /// The most flows that are counted.
     pub flows: u32,
@@ -257,21 +257,21 @@ impl Default for M21Spec {
     }
 }
 
-/// What happens to frames on the way out of a port, in this order: loss, duplication, then delay with jitter.
+/// Link impairment of a port's outgoing frames, in this order: loss, duplication, delay with jitter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ImpairSpec {
-    /// Every frame comes so much later.
+    /// Delay of every frame.
     pub delay: Duration,
-    /// And by up to so much more, uniformly; order is kept.
+    /// Additional delay, uniform from 0 to this; order is kept.
     pub jitter: Duration,
     /// Share of frames that are lost.
     pub loss: Ratio,
-    /// Share of frames that come twice.
+    /// Share of frames that are duplicated.
     pub duplicate: Ratio,
-    /// Share of frames that skip the delay, and so overtake others.
+    /// Share of frames that skip the delay and overtake others.
     pub reorder: Ratio,
-    /// The most frames on the way at a time; more are lost, and counted as `impairment-limit`.
+    /// The most frames delayed at a time; more are lost, and counted as `impairment-limit`.
     pub frames: u32,
 }
 
@@ -289,7 +289,7 @@ impl Default for ImpairSpec {
 }
 
 impl ImpairSpec {
-    /// Whether anything happens at all.
+    /// Returns true if the settings change no frame.
     pub fn is_none(&self) -> bool {
         self.delay.is_zero() && self.jitter.is_zero() && self.loss.is_zero() && self.duplicate.is_zero()
     }

@@ -1,4 +1,4 @@
-//! The configuration of rings, rules, stations and ways. The same types travel in [`crate::Command`].
+//! The configuration of rings, rules, stations and ways. [`crate::Command`] uses the same types.
 
 use fanin_units::{Bytes, Packets, Rate, Ratio};
 use schemars::JsonSchema;
@@ -8,13 +8,13 @@ use crate::address::{IpPrefix, Mac, MacPrefix, Vlan};
 
 use super::port_spec::MarkSpec;
 
-/// A deep queue ("daqring") of one output, with a rate of its own.
+/// A deep queue ("daqring") of one output, with a token bucket.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RingSpec {
     /// Its name, unique.
     pub name: String,
-    /// The port that it leaves through.
+    /// Its output port.
     pub port: String,
     /// The most frames it holds; no limit of its own by default.
     #[serde(default)]
@@ -22,19 +22,19 @@ pub struct RingSpec {
     /// The most bytes it holds.
     #[serde(default)]
     pub bytes: Option<Bytes>,
-    /// Its token bucket: the rate at which it is emptied, 10 kb/s to 4 Tb/s; only the port's rate by default.
+    /// Rate of its token bucket, 10 kb/s to 4 Tb/s; by default only the port's rate limits it.
     #[serde(default)]
     pub rate: Option<Rate>,
-    /// How much may leave at once after a silence; none by default, which spaces frames evenly.
+    /// Depth of its token bucket; 0 by default, which spaces frames evenly.
     #[serde(default)]
     pub burst: Option<Bytes>,
-    /// For the `strict-priority` discipline; the highest goes first.
+    /// Priority for the `strict-priority` discipline; the highest is served first.
     #[serde(default)]
     pub priority: u8,
     /// Marking.
     #[serde(default)]
     pub mark: Option<MarkSpec>,
-    /// The share of its capacity from which on an alarm is raised.
+    /// The share of its capacity at which an alarm is raised.
     #[serde(default)]
     pub alarm: Option<Ratio>,
 }
@@ -56,32 +56,32 @@ impl RingSpec {
     }
 }
 
-/// Which frames go to a ring. What is not said matches anything; among rules that match, the highest priority wins, and
-/// among equals the first. A rule only chooses among the queues of the port that a frame leaves through anyway.
+/// A rule that sends frames to a ring. An absent field matches anything. Among matching rules the highest priority wins, and
+/// among equals the first. A rule chooses a queue of the frame's output port; it does not change the output port.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RuleSpec {
     /// Its name, unique.
     pub name: String,
-    /// The ring; or else `drop` is set.
+    /// The ring; absent if `drop` is set.
     pub ring: Option<String>,
-    /// Drops the frames, whatever port they would leave through.
+    /// Drops the frames, for every output port.
     pub drop: bool,
-    /// The highest that matches wins.
+    /// Priority; the highest matching rule wins.
     pub priority: u16,
-    /// The port that the frame came in by.
+    /// Input port.
     pub input: Option<String>,
     /// Source station.
     pub source_mac: Option<MacPrefix>,
     /// Destination station.
     pub destination_mac: Option<MacPrefix>,
-    /// VLAN; of untagged frames the port's.
+    /// VLAN; for untagged frames the port's.
     pub vlan: Option<Vlan>,
     /// Source address.
     pub source_ip: Option<IpPrefix>,
     /// Destination address.
     pub destination_ip: Option<IpPrefix>,
-    /// What IP carries.
+    /// The IP protocol.
     pub protocol: Option<Protocol>,
     /// Source port or ports of TCP or UDP.
     pub source_port: Option<PortRange>,
@@ -89,7 +89,7 @@ pub struct RuleSpec {
     pub destination_port: Option<PortRange>,
 }
 
-/// What IP carries: `"tcp"`, `"udp"`, `"icmp"`, or a number of IANA's list.
+/// An IP protocol: `"tcp"`, `"udp"`, `"icmp"`, or a number of IANA's list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Protocol(pub u8);
 
@@ -184,7 +184,7 @@ impl<'de> Deserialize<'de> for PortRange {
     }
 }
 
-/// A station whose port is known: never learned, never forgotten, and refused on any other port.
+/// A station with a configured port: it is neither learned nor forgotten, and its frames are dropped on other ports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StationSpec {
@@ -192,12 +192,12 @@ pub struct StationSpec {
     pub mac: Mac,
     /// Its port.
     pub port: String,
-    /// Its VLAN, where VLANs are kept apart.
+    /// Its VLAN, if the switch separates VLANs.
     #[serde(default)]
     pub vlan: Option<Vlan>,
 }
 
-/// The output port of frames to one station that came in by a port with this `table`.
+/// A way: the output port of frames to one station, for input ports with this `table`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WaySpec {
@@ -205,6 +205,6 @@ pub struct WaySpec {
     pub table: u16,
     /// The station.
     pub mac: Mac,
-    /// The port that frames to it leave by.
+    /// The output port.
     pub port: String,
 }

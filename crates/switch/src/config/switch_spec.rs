@@ -15,21 +15,21 @@ use super::ring_spec::{RingSpec, RuleSpec, StationSpec, WaySpec};
 pub struct Config {
     /// The switch as a whole.
     pub switch: SwitchSpec,
-    /// Who may look and change while it runs, and where.
+    /// Control interfaces of the running switch.
     pub control: ControlSpec,
-    /// How packet memory is divided among frames that no rule sends to a ring.
+    /// The buffering scheme of the plain queues.
     pub buffering: BufferingSpec,
-    /// DPDK, where ports are its devices.
+    /// DPDK, for ports that are DPDK devices.
     pub dpdk: DpdkSpec,
     /// The ports, in the order of their numbers.
     pub port: Vec<PortSpec>,
-    /// The deep queues.
+    /// The rings.
     pub ring: Vec<RingSpec>,
-    /// Which frames go to which ring.
+    /// The rules that send frames to rings.
     pub rule: Vec<RuleSpec>,
-    /// Stations whose port is known and never learned.
+    /// Stations with a configured port.
     pub station: Vec<StationSpec>,
-    /// Where frames leave that came in by ports with a `table`.
+    /// Output ports of frames from ports with a `table`.
     pub way: Vec<WaySpec>,
 }
 
@@ -37,28 +37,28 @@ pub struct Config {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SwitchSpec {
-    /// What it is called in its own output.
+    /// Its name in logs, metrics and snapshots.
     pub name: String,
     /// The most bytes of an Ethernet payload, 68 B to 9000 B; frames with more are dropped and counted.
     pub mtu: Bytes,
-    /// Memory for frames, everything queued and everything that drivers hold. The largest value is 64 GiB.
+    /// Packet memory: all frames that are queued or held by drivers, 1 MiB to 64 GiB.
     pub memory: Bytes,
-    /// Whether that memory consists of huge pages.
+    /// Use of huge pages for packet memory.
     pub hugepages: Hugepages,
     /// Cores to pin the data path to, one worker each; empty: one worker, not pinned.
     pub cores: Vec<u16>,
-    /// What a worker does while there is nothing to do.
+    /// Behaviour of an idle worker.
     pub idle: Idle,
     /// Seed of the random numbers of impairments and early marking.
     pub seed: u64,
     /// The longest time that a stop waits for the queues to drain.
     pub drain: Duration,
-    /// After so long without a frame of its own a learned station is forgotten.
+    /// Ageing time of learned stations.
     pub mac_age: Duration,
-    /// The most stations that are known at a time; frames to others are flooded.
+    /// Size of the station table; frames to unknown stations are flooded.
     pub mac_entries: u32,
-    /// A station that was heard on one port within this time cannot be heard on another, unless there is a loop: such
-    /// frames are dropped and counted. Zero lets stations move at once, and loops be.
+    /// Time after a station's last frame during which frames with its address from another port are dropped and counted as a
+    /// loop. With 0 stations move at once, and loops are not detected.
     pub mac_hold: Duration,
 }
 
@@ -84,7 +84,7 @@ impl Default for SwitchSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DpdkSpec {
-    /// What its environment is started with, such as `["--no-huge", "-m", "512", "--vdev=net_null0"]`.
+    /// Arguments of its environment abstraction layer, such as `["--no-huge", "-m", "512", "--vdev=net_null0"]`.
     pub arguments: Vec<String>,
 }
 
@@ -92,17 +92,17 @@ pub struct DpdkSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ControlSpec {
-    /// The path of a local socket, which only the user that runs the switch can open.
+    /// The path of a local socket; only the user that runs the switch can open it.
     pub socket: Option<String>,
-    /// Address and port of the HTTP interface, metrics among it: `127.0.0.1:9414`. Other than loopback addresses need a
+    /// Address and port of the HTTP interface, which includes metrics: `127.0.0.1:9414`. An address that is not loopback needs a
     /// token.
     #[serde(deserialize_with = "address_to_listen_on")]
     pub http: Option<SocketAddr>,
-    /// A file that holds the token which HTTP clients must show.
+    /// A file with the token of HTTP clients.
     pub token_file: Option<String>,
 }
 
-/// As serde reads it, but what is wrong is told at its place, and with what would be right.
+/// Deserializes a socket address, with an example in the error.
 fn address_to_listen_on<'de, D: Deserializer<'de>>(input: D) -> Result<Option<SocketAddr>, D::Error> {
     struct Read(SocketAddr);
     impl<'de> Deserialize<'de> for Read {
@@ -125,25 +125,25 @@ fn address_to_listen_on<'de, D: Deserializer<'de>>(input: D) -> Result<Option<So
     Ok(Option::<Read>::deserialize(input)?.map(|address| address.0))
 }
 
-/// Whether packet memory consists of huge pages.
+/// Use of huge pages for packet memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Hugepages {
-    /// No.
+    /// No huge pages.
     Off,
-    /// Where the machine has enough of them free.
+    /// Huge pages if enough are free.
     Try,
-    /// Or the switch does not start.
+    /// Huge pages; without them the switch does not start.
     Require,
 }
 
-/// What a worker does while there is nothing to do.
+/// Behaviour of an idle worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Idle {
-    /// Polls on for a moment, then sleeps until a frame comes or a frame may leave.
+    /// Polls for a moment, then sleeps until a frame arrives or may leave.
     Adaptive,
-    /// Polls on: the least latency, at the price of the core.
+    /// Polls: the lowest latency, and uses all of the core.
     Poll,
 }
 
@@ -153,13 +153,13 @@ pub enum Idle {
 pub struct BufferingSpec {
     /// The scheme.
     pub scheme: Scheme,
-    /// `dedicated`: memory of each port; a port's `buffer` overrides it. Otherwise: the pool.
+    /// `dedicated`: the buffer of each port, which a port's `buffer` overrides. Otherwise: the size of the pool.
     pub size: Bytes,
     /// `shared` and `dynamic-threshold`: the most that one output may take of the pool.
     pub output_limit: Option<Bytes>,
-    /// `dynamic-threshold`: how long a queue may grow, in units of the pool's free memory.
+    /// `dynamic-threshold`: the threshold of a queue, as a multiple of the pool's free memory.
     pub alpha: Ratio,
-    /// Bookkeeping that counts with each frame.
+    /// Bytes that are added to each frame.
     pub overhead: Bytes,
     /// The size of a memory cell; each frame takes whole cells.
     pub cell: Bytes,
@@ -182,12 +182,12 @@ impl Default for BufferingSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheme {
-    /// Each output has memory of its own.
+    /// A buffer for each output.
     Dedicated,
     /// One pool for all outputs.
     Shared,
-    /// One pool; a queue may grow while it is shorter than alpha times what is free.
+    /// One pool; a queue may grow while it is shorter than alpha times the free memory.
     DynamicThreshold,
-    /// As long as there is packet memory.
+    /// No limit but packet memory.
     Unlimited,
 }

@@ -1,4 +1,4 @@
-//! What is answered, and how it is said that something was wrong (RFC 9457).
+//! Answers, and problem details of refused requests (RFC 9457).
 
 use std::fmt;
 
@@ -9,16 +9,16 @@ use serde::Serialize;
 use crate::capture::Stream;
 use crate::command::CommandError;
 
-/// A good answer.
+/// An answer without an error.
 #[derive(Debug)]
 pub(crate) enum Answer {
     /// A JSON object.
     Json(StatusCode, String),
-    /// Done, and nothing to say.
+    /// No content.
     Done,
     /// Text of another kind.
     Text(&'static str, String),
-    /// A capture, while it is made.
+    /// A running capture.
     Capture(Stream),
 }
 
@@ -28,19 +28,19 @@ impl Answer {
     }
 
     pub(crate) fn with(status: StatusCode, value: &impl Serialize) -> Self {
-        Self::Json(status, serde_json::to_string(value).expect("what is answered is JSON"))
+        Self::Json(status, serde_json::to_string(value).expect("answers serialize to JSON"))
     }
 }
 
-/// What was wrong with a request, as RFC 9457 writes it.
+/// Problem details of a refused request (RFC 9457).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "Problem")]
 pub(crate) struct Refusal {
     /// The kind of problem in a few words.
     title: &'static str,
-    /// The status of HTTP once more.
+    /// The HTTP status.
     status: u16,
-    /// What was wrong with this request, and what would be right.
+    /// The problem of this request, with advice.
     detail: String,
 }
 

@@ -13,9 +13,9 @@ pub(crate) const BODY_BYTES_MAX: usize = 64 << 10;
 
 /// The body of an answer.
 pub(crate) enum Outgoing {
-    /// Known as a whole.
+    /// All bytes at once.
     Whole(Bytes),
-    /// Comes bit by bit, and ends when nobody sends any more.
+    /// Parts from a channel; ends when the sender is dropped.
     Stream(Receiver<Bytes>),
 }
 
@@ -48,18 +48,18 @@ impl Body for Outgoing {
     }
 }
 
-/// Why a body cannot be had.
+/// An error while a body is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyError {
-    /// More than [`BODY_BYTES_MAX`] bytes, or than was allowed.
+    /// More bytes than allowed.
     TooLarge,
-    /// The connection broke, or what came was no HTTP.
+    /// The connection broke, or the body is not HTTP.
     Broken,
 }
 
-/// All of a body that has at most `bytes_max` bytes.
+/// Reads a body of at most `bytes_max` bytes.
 pub(crate) async fn collect<B: Body<Data = Bytes>>(body: B, bytes_max: usize) -> Result<Vec<u8>, BodyError> {
-    // Whoever says beforehand that it will be too much need not send it.
+    // A body with a declared length above the limit is refused before it is read.
     if body.size_hint().lower() > bytes_max as u64 {
         return Err(BodyError::TooLarge);
     }

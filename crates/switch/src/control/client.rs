@@ -19,17 +19,17 @@ use tokio::time::timeout;
 use crate::control::body::{Outgoing, collect};
 use crate::control::query::encode;
 
-/// A switch that does not answer for so long is not there.
+/// The longest time to wait for an answer.
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// An answer larger than this is none of a switch.
+/// The largest answer; larger ones are refused.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
 
-/// Where a switch listens.
+/// Address of a switch's control interface.
 #[derive(Debug, Clone)]
 pub enum Address {
     /// Its local socket.
     Socket(PathBuf),
-    /// HTTP, with the token where it wants one.
+    /// HTTP, with the token if it needs one.
     Http(SocketAddr, Option<String>),
 }
 
@@ -42,32 +42,32 @@ impl fmt::Display for Address {
     }
 }
 
-/// Why there is no answer.
+/// An error of a request.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Nobody listens there.
+    /// The connection fails.
     #[error("no switch answers at {address}: {error}")]
     Connect {
-        /// Where.
+        /// The address.
         address: String,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// What came is no answer.
-    #[error("what listens at {address} does not answer as a switch does: {reason}")]
+    /// The answer is not that of a switch.
+    #[error("{address} does not answer like a switch: {reason}")]
     Protocol {
-        /// Where.
+        /// The address.
         address: String,
-        /// What was wrong.
+        /// The problem.
         reason: String,
     },
-    /// Nothing came.
+    /// No answer in time.
     #[error("the switch at {address} has not answered for {} s", TIMEOUT.as_secs())]
     Silent {
-        /// Where.
+        /// The address.
         address: String,
     },
-    /// The switch refuses.
+    /// The switch refuses the request.
     #[error("{detail} (status {status})")]
     Refused {
         /// The status of HTTP.
@@ -75,7 +75,7 @@ pub enum ClientError {
         /// Why.
         detail: String,
     },
-    /// What came cannot be written.
+    /// The answer cannot be written.
     #[error("cannot write: {0}")]
     Write(io::Error),
 }
@@ -91,14 +91,14 @@ pub struct Response {
     pub body: Vec<u8>,
 }
 
-/// Asks a switch.
+/// A client of one switch.
 #[derive(Debug, Clone)]
 pub struct Client {
     address: Address,
 }
 
 impl Client {
-    /// For the switch that listens there.
+    /// Makes a client of the switch at an address.
     pub fn new(address: Address) -> Self {
         Self { address }
     }
@@ -108,10 +108,10 @@ impl Client {
         encode(name)
     }
 
-    /// Asks for something and reads the JSON that comes.
+    /// Sends a GET request and reads the JSON of the answer.
     ///
     /// # Errors
-    /// Where there is no answer, or a refusal.
+    /// If there is no answer, or a refusal.
     pub fn read(&self, path: &str) -> Result<Value, ClientError> {
         let response = self.send("GET", path, None)?;
         serde_json::from_slice(&response.body).map_err(|error| self.strange(error))
@@ -120,10 +120,10 @@ impl Client {
     /// Sends a request with or without a body of JSON.
     ///
     /// # Errors
-    /// Where there is no answer, or a refusal.
+    /// If there is no answer, or a refusal.
     ///
     /// # Panics
-    /// If the method or the path is none.
+    /// If the method or the path is invalid.
     pub fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Response, ClientError> {
         let response = self.exchange(method, path, body)?;
         if response.status >= 400 {
@@ -132,13 +132,13 @@ impl Client {
         Ok(response)
     }
 
-    /// As [`Self::send`], but a refusal is an answer as well.
+    /// As [`Self::send`], but returns a refusal as an answer.
     ///
     /// # Errors
-    /// Where there is no answer.
+    /// If there is no answer.
     ///
     /// # Panics
-    /// If the method or the path is none.
+    /// If the method or the path is invalid.
     pub fn exchange(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Response, ClientError> {
         self.wait(async {
             let response = self.request(method, path, body).await?;
@@ -154,13 +154,13 @@ impl Client {
         })
     }
 
-    /// Asks for something that comes bit by bit, and writes it as it comes until it ends. Returns how many bytes there were.
+    /// Sends a GET request and writes the parts of the answer as they arrive. Returns the number of bytes.
     ///
     /// # Errors
-    /// Where there is no answer, or a refusal, or it cannot be written.
+    /// If there is no answer, or a refusal, or writing fails.
     ///
     /// # Panics
-    /// If the path is none.
+    /// If the path is invalid.
     pub fn download(&self, path: &str, mut into: impl Write) -> Result<u64, ClientError> {
         self.wait(async {
             let response = self.request("GET", path, None).await?;
@@ -236,7 +236,7 @@ impl Client {
     {
         let (mut sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(|error| self.strange(error))?;
-        // What goes wrong with the connection is told to whoever waits for the answer.
+        // The request reports errors of the connection.
         tokio::spawn(async move {
             let _ = connection.await;
         });

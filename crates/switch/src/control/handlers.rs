@@ -1,4 +1,4 @@
-//! What is done for each request. Handlers run on threads that may wait for the data path.
+//! Handlers of requests. They run on threads that may wait for the data path.
 
 use std::str::FromStr;
 
@@ -22,27 +22,27 @@ use crate::snapshot::{PortSnapshot, RingSnapshot, RuleSnapshot};
 
 type Result<T> = std::result::Result<T, Refusal>;
 
-/// Whether the switch works.
+/// Health of the switch.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Health {
-    /// `ok`; anything else comes with another status.
+    /// `ok`.
     status: &'static str,
-    /// How long it has been running, in seconds.
+    /// Time since its start, in seconds.
     uptime_s: u64,
 }
 
-/// What runs.
+/// Name and version.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Version {
     /// Always `fanin switch`.
     name: &'static str,
     /// Its version.
     version: &'static str,
-    /// The interface described here.
+    /// The version of this interface.
     api: &'static str,
 }
 
-/// A port: what was asked for, and what happened.
+/// A port: its configuration and its counters.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Port")]
 pub(crate) struct PortItem {
@@ -51,7 +51,7 @@ pub(crate) struct PortItem {
     state: PortSnapshot,
 }
 
-/// A ring: what was asked for, and what happened.
+/// A ring: its configuration and its counters.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Ring")]
 pub(crate) struct RingItem {
@@ -60,7 +60,7 @@ pub(crate) struct RingItem {
     state: RingSnapshot,
 }
 
-/// A rule: what was asked for, and what happened.
+/// A rule: its configuration and its counters.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Rule")]
 pub(crate) struct RuleItem {
@@ -69,23 +69,23 @@ pub(crate) struct RuleItem {
     state: RuleSnapshot,
 }
 
-/// What of a port can change; what is absent stays.
+/// A change of a port. Absent settings stay.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct PortPatch {
-    /// Its rate; a rate of zero takes the limit away.
+    /// Its rate; zero removes the limit.
     rate: Option<Rate>,
-    /// Whether frames to unknown stations are flooded out of it.
+    /// True to flood frames to unknown stations out of it.
     flood: Option<bool>,
     /// Storm control.
     storm: Option<StormSpec>,
-    /// Marking in its queue of frames that no rule sends to a ring.
+    /// Marking in its plain queue: frames that no rule sends to a ring.
     mark: Option<MarkSpec>,
-    /// Impairment. Frames on the way keep their times.
+    /// Impairment. Delayed frames keep their departure times.
     impair: Option<ImpairSpec>,
 }
 
-/// What of a ring can change; what is absent stays, and null is as if it had never been said.
+/// A change of a ring. Absent settings stay; null restores a default.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RingPatch {
@@ -95,23 +95,23 @@ pub(crate) struct RingPatch {
     /// The most bytes it holds.
     #[serde(deserialize_with = "given")]
     bytes: Option<Option<Bytes>>,
-    /// The rate at which it is emptied.
+    /// Rate of its token bucket.
     #[serde(deserialize_with = "given")]
     rate: Option<Option<Rate>>,
-    /// How much may leave at once after a silence.
+    /// Depth of its token bucket.
     #[serde(deserialize_with = "given")]
     burst: Option<Option<Bytes>>,
-    /// For the `strict-priority` discipline; the highest goes first.
+    /// Priority for the `strict-priority` discipline; the highest is served first.
     priority: Option<u8>,
     /// Marking.
     #[serde(deserialize_with = "given")]
     mark: Option<Option<MarkSpec>>,
-    /// The share of its capacity from which on an alarm is raised.
+    /// The share of its capacity at which an alarm is raised.
     #[serde(deserialize_with = "given")]
     alarm: Option<Option<Ratio>>,
 }
 
-/// Tells null from nothing.
+/// Distinguishes null from an absent field.
 fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     input: D,
 ) -> std::result::Result<Option<Option<T>>, D::Error> {
@@ -126,7 +126,7 @@ fn read<T: DeserializeOwned>(call: &Call) -> Result<T> {
             format_args!("the body is not what it should be: {}", in_words(&error.to_string())),
         )
     };
-    // serde would take a list for an object, its values in the order of the fields.
+    // serde accepts a list in place of an object, with the fields in order.
     if has_list(&serde_json::from_slice(&call.body).map_err(wrong)?) {
         let detail = "the body is not what it should be: it is an object, and nothing in it is a list";
         return Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
@@ -134,7 +134,7 @@ fn read<T: DeserializeOwned>(call: &Call) -> Result<T> {
     serde_json::from_slice(&call.body).map_err(wrong)
 }
 
-/// As serde_json tells it, with what was expected in words.
+/// The message of serde_json, with the expected type in words.
 fn in_words(error: &str) -> String {
     let parts = error
         .rsplit_once(", expected ")
@@ -177,7 +177,7 @@ pub(crate) fn snapshot(operation: &Operation, _: &Call) -> Result<Answer> {
     Ok(Answer::json(&*operation.snapshot(false)?))
 }
 
-/// Joins what was asked for with what happened; a change between the two looks leaves out what is only in one.
+/// Joins configuration and counters by name. Entries of only one of them were changed meanwhile and are left out.
 fn join<S, T: Clone, I>(
     specs: Vec<S>,
     states: &[T],

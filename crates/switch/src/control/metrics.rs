@@ -1,4 +1,4 @@
-//! Metrics in the text format of OpenMetrics 1.0, which Prometheus reads. Names are part of the contract: base units, one
+//! Metrics in the text format of OpenMetrics 1.0, which Prometheus reads. Names are a contract: base units, one
 //! line of help each, labels for ports, rings, rules and causes.
 
 use std::fmt::Error;
@@ -15,7 +15,7 @@ use crate::snapshot::{
     Dropped, Histogram, PortSnapshot, QueueSnapshot, RingSnapshot, Snapshot, Tally, WorkerSnapshot,
 };
 
-/// All metrics, as of a moment.
+/// All metrics of one snapshot.
 pub(crate) fn text(snapshot: &Snapshot, config: &Config, captures: &Captures) -> String {
     let picture = Picture {
         snapshot: snapshot.clone(),
@@ -33,21 +33,21 @@ pub(crate) fn text(snapshot: &Snapshot, config: &Config, captures: &Captures) ->
 struct Picture {
     snapshot: Snapshot,
     config: Config,
-    /// Under way, frames copied, copies dropped.
+    /// Running captures, frames copied, copies dropped.
     captures: [u64; 3],
 }
 
 type Result = std::result::Result<(), Error>;
-/// Names and values of labels; an empty value is as good as no label.
+/// Names and values of labels; an empty value means no label.
 type Labels<'a> = &'a [(&'static str, &'a str)];
 
-/// Name, help, and the value.
+/// Name, help and value.
 type Row<T, V> = (&'static str, &'static str, fn(&T) -> V);
 
 const PORT_TALLIES: &[Row<PortSnapshot, Tally>] = &[
-    ("port_received", "that came in by a port", |port| port.received),
+    ("port_received", "received by a port", |port| port.received),
     ("port_sent", "that the driver of a port took to send", |port| port.sent),
-    ("port_flooded", "that came in by a port and were sent to many", |port| port.flooded),
+    ("port_flooded", "received by a port and flooded", |port| port.flooded),
 ];
 
 const PORT_COUNTERS: &[Row<PortSnapshot, u64>] = &[
@@ -56,22 +56,22 @@ const PORT_COUNTERS: &[Row<PortSnapshot, u64>] = &[
     }),
     (
         "port_unlearned_frames",
-        "Frames that came in by a port and whose source found no room in the station table.",
+        "Frames received by a port whose source was not learned, for lack of room in the station table.",
         |port| port.unlearned,
     ),
-    ("port_pauses_received_frames", "PAUSE frames that came in by a port.", |port| port.pauses_received),
+    ("port_pauses_received_frames", "PAUSE frames received by a port.", |port| port.pauses_received),
     ("port_pauses_sent_frames", "PAUSE frames sent by a port.", |port| port.pauses_sent),
 ];
 
 const PORT_GAUGES: &[Row<PortSnapshot, u64>] = &[
-    ("port_up", "Whether a port has a link.", |port| port.is_up.into()),
-    ("port_paused", "Whether the other end has told a port to pause.", |port| port.is_paused.into()),
+    ("port_up", "1 if a port has a link.", |port| port.is_up.into()),
+    ("port_paused", "1 while a PAUSE frame holds a port.", |port| port.is_paused.into()),
     ("port_delayed_frames", "Frames that the impairment of a port holds.", |port| port.delayed),
     ("port_stations", "Stations learned behind a port.", |port| port.stations.into()),
 ];
 
 const QUEUE_TALLIES: &[Row<QueueSnapshot, Tally>] = &[
-    ("queue_enqueued", "that a queue took in", |queue| queue.enqueued),
+    ("queue_enqueued", "that a queue accepted", |queue| queue.enqueued),
     ("queue_departed", "that left a queue", |queue| queue.departed),
     ("queue_marked", "that were marked in a queue", |queue| queue.marked),
 ];
@@ -120,14 +120,14 @@ impl Collector for Picture {
         self.rules(&mut encoder)?;
         self.workers(&mut encoder)?;
         let [under_way, copied, dropped] = self.captures;
-        gauge(&mut encoder, "captures", "Captures under way.", [(&[] as Labels<'_>, under_way as f64)])?;
+        gauge(&mut encoder, "captures", "Running captures.", [(&[] as Labels<'_>, under_way as f64)])?;
         counter(
             &mut encoder,
             "capture_copied_frames",
             "Frames copied for captures.",
             [(&[] as Labels<'_>, copied)],
         )?;
-        let help = "Frames that a capture lacks because nobody took the copies.";
+        let help = "Copies dropped because the reader of a capture was too slow.";
         counter(&mut encoder, "capture_dropped_frames", help, [(&[] as Labels<'_>, dropped)])
     }
 }
@@ -136,22 +136,12 @@ impl Picture {
     fn switch(&self, encoder: &mut DescriptorEncoder<'_>) -> Result {
         let labels: Labels<'_> = &[("name", &self.snapshot.name), ("version", env!("CARGO_PKG_VERSION"))];
         encoder
-            .encode_descriptor(
-                "fanin_switch",
-                "What runs here, and which version of it.",
-                None,
-                MetricType::Info,
-            )?
+            .encode_descriptor("fanin_switch", "Version of the switch.", None, MetricType::Info)?
             .encode_info(&labels)?;
         let uptime = self.snapshot.uptime_ns as f64 / 1e9;
-        gauge(
-            encoder,
-            "uptime_seconds",
-            "How long the switch has been running.",
-            [(&[] as Labels<'_>, uptime)],
-        )?;
+        gauge(encoder, "uptime_seconds", "Time since the switch started.", [(&[] as Labels<'_>, uptime)])?;
         let stations = self.snapshot.stations_len as f64;
-        gauge(encoder, "stations", "Stations whose port is known.", [(&[] as Labels<'_>, stations)])
+        gauge(encoder, "stations", "Known stations.", [(&[] as Labels<'_>, stations)])
     }
 
     fn ports(&self, encoder: &mut DescriptorEncoder<'_>) -> Result {
@@ -183,7 +173,7 @@ impl Picture {
                     .map(move |d| ([("port", port.name.as_str()), ("cause", d.cause)], d.tally))
             })
             .collect();
-        let help = "that came in by a port and went nowhere, or were lost on its way out, by cause";
+        let help = "received by a port and dropped, or lost by its impairment, by cause";
         tally(encoder, "port_dropped", help, rows.iter().map(|(labels, tally)| (labels.as_slice(), *tally)))
     }
 
@@ -232,7 +222,7 @@ impl Picture {
             dropped.iter().map(|(labels, d)| (labels.as_slice(), d.tally)),
         )?;
 
-        let help = "Samples of how many frames a queue held, taken every 10 ms.";
+        let help = "Samples of a queue's length in frames, taken every 10 ms.";
         let mut metric = describe(
             encoder,
             "fanin_switch_queue_occupancy_frames",
@@ -253,14 +243,14 @@ impl Picture {
             .iter()
             .map(|(l, ring)| ([(l[0].0, l[0].1.as_str()), (l[1].0, l[1].1.as_str())], *ring))
             .collect();
-        let help = "Whether a ring is above its alarm.";
+        let help = "1 while a ring is above its alarm level.";
         gauge(
             encoder,
             "ring_alarm",
             help,
             rings.iter().map(|(l, ring)| (l.as_slice(), f64::from(u8::from(ring.alarm)))),
         )?;
-        let help = "How often the alarm of a ring was raised.";
+        let help = "Alarms raised by a ring.";
         counter(encoder, "ring_alarms", help, rings.iter().map(|(l, ring)| (l.as_slice(), ring.alarms)))?;
 
         let specs: Vec<_> = self
@@ -270,28 +260,23 @@ impl Picture {
             .map(|spec| ([("port", spec.port.as_str()), ("ring", spec.name.as_str())], spec))
             .collect();
         let bytes = specs.iter().filter_map(|(l, spec)| Some((l.as_slice(), spec.bytes?.get() as f64)));
-        gauge(
-            encoder,
-            "ring_capacity_bytes",
-            "The most bytes that a ring holds, where it has such a limit.",
-            bytes,
-        )?;
+        gauge(encoder, "ring_capacity_bytes", "Capacity of a ring in bytes, if it has such a limit.", bytes)?;
         let frames = specs.iter().filter_map(|(l, spec)| Some((l.as_slice(), spec.frames?.get() as f64)));
         gauge(
             encoder,
             "ring_capacity_frames",
-            "The most frames that a ring holds, where it has such a limit.",
+            "Capacity of a ring in frames, if it has such a limit.",
             frames,
         )?;
         let rates = specs.iter().filter_map(|(l, spec)| Some((l.as_slice(), spec.rate?.get() as f64 / 8.0)));
-        let help = "The rate at which a ring is emptied, where it has one, in bytes per second.";
+        let help = "Rate of a ring's token bucket, if it has one, in bytes per second.";
         gauge(encoder, "ring_rate_bytes_per_second", help, rates)
     }
 
     fn rules(&self, encoder: &mut DescriptorEncoder<'_>) -> Result {
         let rules: Vec<_> =
             self.snapshot.rules.iter().map(|rule| ([("rule", rule.name.as_str())], rule.matched)).collect();
-        let help = "that a rule decided about";
+        let help = "that matched a rule";
         tally(
             encoder,
             "rule_matched",
@@ -385,7 +370,7 @@ fn histogram(metric: &mut MetricEncoder<'_>, samples: &Histogram) -> Result {
         .buckets
         .iter()
         .enumerate()
-        // A bucket counts what is less than its bound, and frames are whole.
+        // Our bounds are exclusive, and those of OpenMetrics inclusive.
         .map(|(n, count)| (Histogram::bound(n).map_or(f64::INFINITY, |bound| (bound - 1) as f64), *count))
         .collect();
     let count = samples.buckets.iter().sum();

@@ -1,9 +1,9 @@
-//! Control of a switch that runs: HTTP over a local socket, and over TCP on the loopback address or with a token.
+//! Control of a running switch: HTTP over a local socket, and over TCP on the loopback address or with a token.
 //!
-//! Everything here runs on threads of its own. The data path is asked through [`Control`](crate::Control)'s bounded queue, at most
-//! ten times a second for the same picture however many clients ask, and never waits for anybody.
+//! The control threads send commands through [`Control`](crate::Control)'s bounded queue. The data path never waits for them, and makes a
+//! snapshot at most ten times a second for any number of clients.
 //!
-//! What can be asked stands in one table, `routes`; the OpenAPI description is made from it.
+//! All requests are in one table, `routes`; the OpenAPI description is made from it.
 
 mod answer;
 mod body;
@@ -26,7 +26,7 @@ pub use openapi::description;
 pub use operation::Operation;
 pub use settings::{Settings, StartError, TOKEN_BYTES_MIN};
 
-/// The thread that answers. Dropping it stops it.
+/// The server thread. Dropping it stops the server.
 #[derive(Debug)]
 pub struct Server {
     stop: Option<tokio::sync::oneshot::Sender<()>>,
@@ -36,11 +36,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens, and answers from a thread of its own. Start it before the data path is pinned: threads inherit their
-    /// parent's core.
+    /// Opens the sockets, and starts the server thread. Start it before the data path is pinned: a thread inherits its
+    /// parent's affinity.
     ///
     /// # Errors
-    /// Where an address cannot be had or should not be.
+    /// If an address cannot be opened or must not be.
     pub fn start(settings: &Settings, operation: Operation) -> Result<Self, StartError> {
         let (listeners, http) = serve::listen(settings)?;
         let (stop, stopped) = tokio::sync::oneshot::channel();
@@ -56,14 +56,14 @@ impl Server {
         self.http
     }
 
-    /// Answers nobody any more, and waits for the thread to end.
+    /// Stops the server, and waits for its thread to end.
     pub fn stop(mut self) {
         self.end();
     }
 
     fn end(&mut self) {
         if let Some(stop) = self.stop.take() {
-            // The thread may have ended by itself.
+            // The thread may have ended already.
             let _ = stop.send(());
         }
         if let Some(thread) = self.thread.take() {

@@ -9,7 +9,7 @@ use crate::control::answer::Refusal;
 use crate::control::query::Kind;
 use crate::control::routes::{Content, Route, routes};
 
-/// The description of everything that [`super`] answers.
+/// The description of all requests.
 pub fn description() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = "/components/schemas".into();
@@ -67,7 +67,7 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
     }
     responses.insert(route.status.to_string(), good);
     let problem: Schema = generator.subschema_for::<Refusal>();
-    // These can meet any request: a wrong parameter, a missing token, a foreign origin, a switch that has stopped.
+    // Any request may fail with these: a wrong parameter, a missing token, a foreign origin, a stopped switch.
     let mut refusals = vec![400, 401, 403, 503];
     if route.body.is_some() {
         refusals.extend([408, 413, 415]);

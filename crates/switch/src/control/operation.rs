@@ -1,4 +1,4 @@
-//! What the control threads share: the way to the data path, and the picture that it gave last.
+//! State that control threads share: the command handle and the last snapshot.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use crate::command::{Command, CommandError, Control, Reply};
 use crate::config::Config;
 use crate::snapshot::Snapshot;
 
-/// A picture younger than this is shown again, so that many who look do not keep the data path busy.
+/// A younger snapshot is reused, so that many clients do not load the data path.
 const PICTURE_AGE_MAX: Duration = Duration::from_millis(100);
 
-/// A running switch, as its operators see it. Copies are of the same switch.
+/// A running switch for its operators. Clones refer to the same switch.
 #[derive(Debug, Clone)]
 pub struct Operation {
     control: Control,
@@ -22,17 +22,17 @@ pub struct Operation {
 #[derive(Debug, Default)]
 struct Seen {
     picture: Option<(Instant, Arc<Snapshot>)>,
-    /// With every station, which are many and seldom asked for.
+    /// A snapshot with every station: large, and seldom requested.
     stations: Option<(Instant, Arc<Snapshot>)>,
 }
 
 impl Operation {
-    /// A switch that is controlled and captured by these handles.
+    /// Makes the operation of a switch from its handles.
     pub fn new(control: Control, captures: Captures) -> Self {
         Self { control, captures, seen: Arc::default() }
     }
 
-    /// Changes something. Nobody sees a picture from before the change afterwards.
+    /// Sends a command. Snapshots from before it are not reused.
     ///
     /// # Errors
     /// As for [`Control::send`].
@@ -42,10 +42,10 @@ impl Operation {
         result.map(|_| ())
     }
 
-    /// The configuration as it is now.
+    /// The current configuration.
     ///
     /// # Errors
-    /// Where the switch has stopped.
+    /// If the switch has stopped.
     pub fn config(&self) -> Result<Config, CommandError> {
         match self.control.send(&Command::Config)? {
             Reply::Config(config) => Ok(*config),
@@ -53,10 +53,10 @@ impl Operation {
         }
     }
 
-    /// A picture of everything, at most a tenth of a second old.
+    /// A snapshot, at most a tenth of a second old.
     ///
     /// # Errors
-    /// Where the switch has stopped.
+    /// If the switch has stopped.
     pub fn snapshot(&self, stations: bool) -> Result<Arc<Snapshot>, CommandError> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let place = if stations { &mut seen.stations } else { &mut seen.picture };

@@ -1,4 +1,4 @@
-//! What stands behind the question mark of an address, and in it.
+//! Query parameters and percent-encoding.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +15,12 @@ pub(crate) struct Parameter {
     pub(crate) kind: Kind,
 }
 
-/// What a parameter can be.
+/// The type of a parameter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
     /// Any text of 1 to 64 bytes.
     Text,
-    /// A whole number within bounds, and what it is where nothing is said.
+    /// A whole number within bounds, with its default.
     Number { min: u64, max: u64, default: u64 },
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum Kind {
 const TEXT_BYTES_MAX: usize = 64;
 
 impl Kind {
-    /// Its JSON Schema.
+    /// The parameter's JSON Schema.
     pub(crate) fn schema(self) -> Value {
         match self {
             Self::Text => json!({"type": "string", "minLength": 1, "maxLength": TEXT_BYTES_MAX}),
@@ -47,7 +47,7 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    /// Reads what stands behind the question mark. Every mistake is one of the client's.
+    /// Parses the query of a request; every error is the client's.
     pub(crate) fn parse(text: Option<&str>, known: &'static [Parameter]) -> Result<Self, Refusal> {
         let bad = |detail: String| Refusal::new(StatusCode::BAD_REQUEST, detail);
         let mut query = Self::default();
@@ -100,7 +100,7 @@ impl Query {
     }
 }
 
-/// Takes back what RFC 3986 §2.1 escapes; `+` is a space in a query only.
+/// Decodes percent-encoding (RFC 3986 §2.1); `+` is a space in a query only.
 pub(crate) fn decode(text: &str, is_query: bool) -> Result<String, Refusal> {
     let bad = || Refusal::new(StatusCode::BAD_REQUEST, format_args!("`{text}` is not percent-encoded UTF-8"));
     let mut out = Vec::with_capacity(text.len());
@@ -120,7 +120,7 @@ pub(crate) fn decode(text: &str, is_query: bool) -> Result<String, Refusal> {
     String::from_utf8(out).map_err(|_| bad())
 }
 
-/// The reverse: everything is escaped that could mean something in an address.
+/// Percent-encodes all but unreserved characters.
 pub(crate) fn encode(text: &str) -> String {
     use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Everything that can be asked, as one table. Requests are answered from it, and the OpenAPI description is made from it.
+//! The table of all requests. The server and the OpenAPI description use it.
 
 use hyper::Method;
 use schemars::{Schema, SchemaGenerator};
@@ -13,7 +13,7 @@ use crate::control::operation::Operation;
 use crate::control::query::{Kind, Parameter, Query, decode};
 use crate::snapshot::{Snapshot, Station};
 
-/// A request that passed the gate: its route, its parameters and its body.
+/// An admitted request: name, parameters and body.
 #[derive(Debug)]
 pub(crate) struct Call {
     /// The variable part of the path, decoded; empty where it has none.
@@ -22,27 +22,27 @@ pub(crate) struct Call {
     pub(crate) body: Vec<u8>,
 }
 
-/// What can be asked.
+/// A request of the interface.
 pub(crate) struct Route {
     pub(crate) method: Method,
     /// A part in braces stands for a name.
     pub(crate) path: &'static str,
-    /// Its name in clients that are made from the description.
+    /// Its operation ID in the OpenAPI description.
     pub(crate) id: &'static str,
     pub(crate) about: &'static str,
     pub(crate) query: &'static [Parameter],
     pub(crate) body: Option<fn(&mut SchemaGenerator) -> Schema>,
     pub(crate) answer: Content,
-    /// The status of a good answer.
+    /// The status of a successful answer.
     pub(crate) status: u16,
-    /// What may go wrong beside what may go wrong with any request.
+    /// Statuses of refusals, in addition to those of any request.
     pub(crate) refusals: &'static [u16],
-    /// Whether it is answered without a token.
+    /// True if it needs no token.
     pub(crate) is_open: bool,
     pub(crate) handle: fn(&Operation, &Call) -> Result<Answer, Refusal>,
 }
 
-/// What an answer consists of.
+/// The content of an answer.
 #[derive(Clone, Copy)]
 pub(crate) enum Content {
     Nothing,
@@ -57,7 +57,7 @@ pub(crate) const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.
 
 const VLAN: Parameter = Parameter {
     name: "vlan",
-    about: "The station's VLAN, where VLANs are kept apart.",
+    about: "The station's VLAN, if the switch separates VLANs.",
     kind: Kind::Number { min: 0, max: 4094, default: 0 },
 };
 const OF_PORT: Parameter = Parameter { name: "port", about: "Only those of this port.", kind: Kind::Text };
@@ -70,27 +70,27 @@ const CAPTURE: &[Parameter] = &[
     },
     Parameter {
         name: "ring",
-        about: "The ring to capture, frames that it takes in; this or `port`.",
+        about: "The ring to capture, frames that it accepts; this or `port`.",
         kind: Kind::Text,
     },
     Parameter {
         name: "seconds",
-        about: "How long to capture at most.",
+        about: "The longest duration of the capture, in seconds.",
         kind: Kind::Number { min: 1, max: SECONDS_MAX, default: SECONDS_DEFAULT },
     },
     Parameter {
         name: "bytes",
-        about: "How large the capture may become.",
+        about: "The largest size of the capture, in bytes.",
         kind: Kind::Number { min: 1024, max: BYTES_MAX, default: BYTES_DEFAULT },
     },
     Parameter {
         name: "snap",
-        about: "How many bytes of each frame are kept.",
+        about: "Bytes of each frame that are kept.",
         kind: Kind::Number { min: 14, max: SNAP_MAX, default: SNAP_MAX },
     },
 ];
 
-/// A route with what most routes have.
+/// A GET request with defaults.
 fn get(path: &'static str, id: &'static str, about: &'static str, answer: Content, handle: Handler) -> Route {
     Route {
         method: Method::GET,
@@ -118,7 +118,7 @@ pub(crate) fn routes() -> Vec<Route> {
             ..get(
                 "/healthz",
                 "health",
-                "Whether the data path answers.",
+                "Health: the data path answers.",
                 Json(schema::<Health>),
                 handle::health,
             )
@@ -131,18 +131,12 @@ pub(crate) fn routes() -> Vec<Route> {
             handle::metrics,
         ),
         get("/v1/openapi.json", "openapi", "This description.", Json(object), handle::openapi),
-        get("/v1/version", "version", "What runs here.", Json(schema::<Version>), handle::version),
-        get(
-            "/v1/config",
-            "config",
-            "The configuration as it is now.",
-            Json(schema::<Config>),
-            handle::config,
-        ),
+        get("/v1/version", "version", "Name and version.", Json(schema::<Version>), handle::version),
+        get("/v1/config", "config", "The current configuration.", Json(schema::<Config>), handle::config),
         get(
             "/v1/snapshot",
             "snapshot",
-            "All counters and marks at one moment.",
+            "All counters and high-water marks.",
             Json(schema::<Snapshot>),
             handle::snapshot,
         ),
@@ -158,7 +152,7 @@ pub(crate) fn routes() -> Vec<Route> {
             ..get(
                 "/v1/ports/{name}",
                 "change_port",
-                "Changes a port; what is absent stays.",
+                "Changes a port. Absent settings stay.",
                 Json(schema::<PortItem>),
                 handle::change_port,
             )
@@ -182,7 +176,7 @@ pub(crate) fn routes() -> Vec<Route> {
             ..get(
                 "/v1/rings/{name}",
                 "change_ring",
-                "Changes a ring; what is absent stays, null takes a limit away. Nothing that is queued is lost.",
+                "Changes a ring. Absent settings stay, null removes a limit. Queued frames stay.",
                 Json(schema::<RingItem>),
                 handle::change_ring,
             )
@@ -214,7 +208,7 @@ pub(crate) fn routes() -> Vec<Route> {
             ..get(
                 "/v1/rules",
                 "add_rule",
-                "Adds a rule, behind those of its priority.",
+                "Adds a rule, after those of its priority.",
                 Json(schema::<RuleItem>),
                 handle::add_rule,
             )
@@ -235,7 +229,7 @@ pub(crate) fn routes() -> Vec<Route> {
             ..get(
                 "/v1/stations",
                 "stations",
-                "The stations that are known.",
+                "The known stations.",
                 Json(schema::<Vec<Station>>),
                 handle::stations,
             )
@@ -261,7 +255,7 @@ pub(crate) fn routes() -> Vec<Route> {
             ..get(
                 "/v1/stations",
                 "flush_stations",
-                "Forgets the stations that were learned.",
+                "Forgets learned stations.",
                 Nothing,
                 handle::flush_stations,
             )
@@ -285,7 +279,7 @@ pub(crate) fn routes() -> Vec<Route> {
             ..get(
                 "/v1/marks/reset",
                 "reset_marks",
-                "Starts all high-water marks afresh.",
+                "Resets all high-water marks.",
                 Nothing,
                 handle::reset_marks,
             )
@@ -296,7 +290,7 @@ pub(crate) fn routes() -> Vec<Route> {
             ..get(
                 "/v1/capture",
                 "capture",
-                "Captures a port or a ring as pcapng. The data path never waits: copies that find no room are counted in the capture's statistics.",
+                "Captures a port or a ring as pcapng. The data path never waits: copies without room are dropped and counted in the capture's statistics.",
                 Text(PCAPNG),
                 handle::capture,
             )
@@ -312,20 +306,20 @@ fn object(_: &mut SchemaGenerator) -> Schema {
     schemars::json_schema!({"type": "object"})
 }
 
-/// What a path leads to.
+/// The result of a look-up.
 pub(crate) enum Found<'a> {
     /// A route, and the name in its path.
     Route(&'a Route, String),
-    /// The path exists, with these methods only.
+    /// The path exists with these methods only.
     Methods(Vec<&'a Method>),
-    /// Nothing.
+    /// No route has this path.
     Nothing,
 }
 
 /// Finds the route of a request.
 ///
 /// # Errors
-/// Where a name in the path is not percent-encoded.
+/// If a name in the path is not percent-encoded.
 pub(crate) fn find<'a>(routes: &'a [Route], method: &Method, path: &str) -> Result<Found<'a>, Refusal> {
     let mut methods = Vec::new();
     for route in routes {
@@ -380,7 +374,7 @@ mod tests {
         })
     }
 
-    /// Bodies that are right, and the same with something cut out, put in or changed.
+    /// Valid bodies, and mutations of them.
     fn body() -> impl Strategy<Value = Vec<u8>> {
         let right = prop_oneof![
             Just(
@@ -417,7 +411,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 1024, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// A switch that has stopped reads all of a request, and then has nobody to ask.
+        /// A stopped switch reads all of a request, and then has no data path to ask.
         #[test]
         fn whatever_is_asked_gets_an_answer_that_the_table_promises(
             index in any::<proptest::sample::Index>(),

@@ -1,4 +1,4 @@
-//! Connections: who may ask, how many at a time, how much and for how long.
+//! Connections: authorization, and limits on number, size and time.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -30,26 +30,26 @@ use crate::control::query::Query;
 use crate::control::routes::{Call, Found, PCAPNG, Route, find, routes};
 use crate::control::settings::{Settings, StartError};
 
-/// Connections at a time, on each of the two listeners.
+/// Concurrent connections of each listener.
 const CONNECTIONS_MAX: usize = 32;
-/// Requests that wait for the data path at a time.
+/// Requests that may wait for the data path.
 const WAITING_MAX: usize = 4;
-/// How long a request's head may take, and the silence before it.
+/// The longest time for a request's head, with the idle time before it.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a request's body may take.
+/// The longest time for a request's body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a connection lasts, however often it is used; a capture adds its own time.
+/// The longest time of a connection; a capture adds its own.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(120);
 /// The most bytes of a request's head.
 const HEAD_BYTES_MAX: usize = 16 << 10;
-/// A capture looks for copies so often.
+/// The interval at which a capture collects copies.
 const CAPTURE_EVERY: Duration = Duration::from_millis(5);
 /// Parts of a capture that wait for a slow client; beyond them, copies are dropped and counted.
 const CAPTURE_PARTS_MAX: usize = 16;
-/// How long alarms may stay unnoticed.
+/// The interval at which alarms are checked.
 const ALARM_EVERY: Duration = Duration::from_secs(1);
 
-/// The sockets, before anything is answered on them.
+/// The open sockets, before the server starts.
 pub(super) struct Listeners {
     socket: Option<StdUnixListener>,
     http: Option<std::net::TcpListener>,
@@ -63,16 +63,16 @@ struct Shared {
     waiting: Semaphore,
 }
 
-/// Where a request comes from.
+/// The listener of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Via {
-    /// The local socket: whoever may open it may do everything.
+    /// The local socket: file permissions authorize its clients.
     Socket,
     /// HTTP.
     Http,
 }
 
-/// Opens the sockets, and says where HTTP is served.
+/// Opens the sockets. Returns them and the address of HTTP.
 pub(super) fn listen(settings: &Settings) -> Result<(Listeners, Option<SocketAddr>), StartError> {
     settings.check()?;
     let mut listeners = Listeners { socket: None, http: None, token: settings.token.clone() };
@@ -90,7 +90,7 @@ pub(super) fn listen(settings: &Settings) -> Result<(Listeners, Option<SocketAdd
     Ok((listeners, address))
 }
 
-/// Opens a local socket that only its owner can use. One that a switch left behind is replaced, one in use is not.
+/// Opens a local socket that only its owner can use. Replaces a stale socket, but not one in use.
 fn listen_at(path: &Path) -> Result<StdUnixListener, StartError> {
     let fail = |error| StartError::Listen { place: path.display().to_string(), error };
     if let Ok(found) = std::fs::symlink_metadata(path) {
@@ -102,7 +102,7 @@ fn listen_at(path: &Path) -> Result<StdUnixListener, StartError> {
         }
         std::fs::remove_file(path).map_err(fail)?;
     }
-    // It appears under its name only when nobody else can use it any more.
+    // The socket gets its name after its permissions are set.
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}", std::process::id()));
     let hidden = path.with_file_name(name);
@@ -117,7 +117,7 @@ fn listen_at(path: &Path) -> Result<StdUnixListener, StartError> {
     Ok(listener)
 }
 
-/// Answers until it is told to stop.
+/// Serves until `stopped` completes.
 pub(super) fn run(listeners: Listeners, operation: Operation, stopped: oneshot::Receiver<()>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -135,7 +135,7 @@ pub(super) fn run(listeners: Listeners, operation: Operation, stopped: oneshot::
                 loop {
                     match socket.accept().await {
                         Ok((stream, _)) => admit(stream, Via::Socket, &shared, &places),
-                        // No file descriptor is left, for instance: later perhaps.
+                        // For instance, no file descriptor is free: try again later.
                         Err(_) => sleep(CAPTURE_EVERY * 20).await,
                     }
                 }
@@ -154,10 +154,10 @@ pub(super) fn run(listeners: Listeners, operation: Operation, stopped: oneshot::
             });
         }
         tokio::spawn(watch_alarms(Arc::clone(&shared)));
-        // Sent, or dropped with its server: either way it is over.
+        // Sent by `stop`, or dropped with the server.
         let _ = stopped.await;
     });
-    // Handlers wait for the data path for a limited time only; nobody needs their answers any more.
+    // Running handlers are abandoned: their clients' connections are closed.
     runtime.shutdown_background();
 }
 
@@ -204,7 +204,7 @@ where
         if left.is_zero() {
             return;
         }
-        // A client's mistakes end its connection; nobody else has to know.
+        // An error of a client ends its connection only.
         if timeout(left, connection.as_mut()).await.is_ok() {
             return;
         }
@@ -275,14 +275,14 @@ async fn answer(
                 names.push("HEAD");
             }
             let allow = names.join(", ");
-            let detail = format!("{} can be asked with {allow}", request.uri().path());
+            let detail = format!("{} accepts {allow}", request.uri().path());
             let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, detail);
             return Err(Failed { refusal, allow: Some(allow) });
         }
         Found::Nothing => {
             may_ask(&request, via, shared, false)?;
             let detail =
-                format!("there is nothing at {}; /v1/openapi.json says what there is", request.uri().path());
+                format!("{} does not exist; /v1/openapi.json lists all requests", request.uri().path());
             return Err(refuse(StatusCode::NOT_FOUND, detail));
         }
     };
@@ -314,7 +314,7 @@ async fn answer(
     } else {
         Vec::new()
     };
-    // Handlers wait for the data path; so few at a time that the others can still be told so.
+    // Few handlers may wait for the data path, so that threads are left to refuse the other requests.
     let Ok(_place) = timeout(HEAD_TIMEOUT, shared.waiting.acquire()).await else {
         return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, "too many requests wait for the data path"));
     };
@@ -325,26 +325,26 @@ async fn answer(
         tokio::task::spawn_blocking(move || (shared.routes[index].handle)(&shared.operation, &call)).await;
     match handled {
         Ok(answer) => Ok((answer?, status, is_head)),
-        Err(_) => Err(refuse(StatusCode::INTERNAL_SERVER_ERROR, "this request met a mistake of the switch")),
+        Err(_) => Err(refuse(StatusCode::INTERNAL_SERVER_ERROR, "internal error of the switch")),
     }
 }
 
-/// Whether a request may be answered: with the token where there is one, and otherwise from this machine, but not from
-/// pages that a browser on it shows.
+/// Authorizes a request: with the token if there is one, otherwise from this machine, except from
+/// web pages in a browser.
 fn may_ask(request: &Request<Incoming>, via: Via, shared: &Shared, is_open: bool) -> Result<(), Failed> {
     if via == Via::Socket {
         return Ok(());
     }
     let headers = request.headers();
     if headers.contains_key(ORIGIN) {
-        return Err(refuse(StatusCode::FORBIDDEN, "pages of a browser may not control a switch"));
+        return Err(refuse(StatusCode::FORBIDDEN, "web pages may not control a switch"));
     }
     let Some(token) = &shared.token else {
         let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-        // Any name can be made to lead to this machine, an address cannot.
+        // A web page may resolve any name to this machine (DNS rebinding), but not an address.
         if !is_loopback(host) {
             let detail = format!(
-                "without a token a switch answers to 127.0.0.1, [::1] and localhost, not to `{host}`"
+                "without a token the switch accepts the hosts 127.0.0.1, [::1] and localhost, not `{host}`"
             );
             return Err(refuse(StatusCode::FORBIDDEN, detail));
         }
@@ -356,8 +356,8 @@ fn may_ask(request: &Request<Incoming>, via: Via, shared: &Shared, is_open: bool
     let shown = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
     match shown {
         Some(shown) if is_equal(shown, token.as_bytes()) => Ok(()),
-        Some(_) => Err(refuse(StatusCode::UNAUTHORIZED, "this is not the token")),
-        None => Err(refuse(StatusCode::UNAUTHORIZED, "show the token: `Authorization: Bearer …`")),
+        Some(_) => Err(refuse(StatusCode::UNAUTHORIZED, "the token is wrong")),
+        None => Err(refuse(StatusCode::UNAUTHORIZED, "send the token: `Authorization: Bearer …`")),
     }
 }
 
@@ -370,7 +370,7 @@ fn is_loopback(host: &str) -> bool {
         || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Compares in a time that does not tell where two texts differ.
+/// Compares in constant time.
 fn is_equal(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
 }
@@ -389,7 +389,7 @@ fn good(answer: Answer, status: u16, is_head: bool, more: &AtomicU64) -> Respons
             return response;
         }
         Answer::Text(kind, text) => (kind, Outgoing::Whole(Bytes::from(text))),
-        // Nobody would take what a capture gives.
+        // An answer to HEAD has no body.
         Answer::Capture(_) if is_head => (PCAPNG, Outgoing::Whole(Bytes::new())),
         Answer::Capture(stream) => {
             more.fetch_add(stream.spec().seconds * 1000, Ordering::Relaxed);
@@ -403,7 +403,7 @@ fn good(answer: Answer, status: u16, is_head: bool, more: &AtomicU64) -> Respons
     response
 }
 
-/// Hands a capture on, part by part, until it is over or nobody takes it any more.
+/// Sends the parts of a capture until it ends or its client leaves.
 async fn send_capture(mut stream: Stream, parts: mpsc::Sender<Bytes>) {
     while let Some(bytes) = stream.poll_bytes() {
         if bytes.is_empty() {
@@ -417,7 +417,7 @@ async fn send_capture(mut stream: Stream, parts: mpsc::Sender<Bytes>) {
     }
 }
 
-/// Says on standard error which rings have risen above their alarm, and which have fallen below it.
+/// Logs rings that rise above their alarm level or fall below it.
 async fn watch_alarms(shared: Arc<Shared>) {
     let mut raised: Vec<String> = Vec::new();
     loop {
@@ -449,7 +449,7 @@ async fn watch_alarms(shared: Arc<Shared>) {
 
 impl std::fmt::Debug for Listeners {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Not the token.
+        // Without the token.
         out.debug_struct("Listeners")
             .field("socket", &self.socket)
             .field("http", &self.http)

@@ -1,4 +1,4 @@
-//! Where a switch listens for its clients, and why it cannot.
+//! Settings of the control server, and the errors of its start.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,14 +7,14 @@ use std::path::PathBuf;
 /// The fewest characters of a token.
 pub const TOKEN_BYTES_MIN: usize = 16;
 
-/// Where a switch listens for those who control it.
+/// Addresses of the control server.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// A local socket, readable and writable by the owner alone.
     pub socket: Option<PathBuf>,
     /// An address for HTTP; port 0 takes any free one.
     pub http: Option<SocketAddr>,
-    /// What clients over HTTP must show. Without it only a loopback address is allowed.
+    /// The token of HTTP clients. Without it only a loopback address is allowed.
     pub token: Option<String>,
 }
 
@@ -22,7 +22,7 @@ impl Settings {
     /// Checks the token and whether the address may be used with it.
     ///
     /// # Errors
-    /// If the token can be guessed, or other machines could change the switch without one.
+    /// If the token is too short, or other machines could change the switch without one.
     pub fn check(&self) -> Result<(), StartError> {
         if let Some(token) = &self.token
             && (token.len() < TOKEN_BYTES_MIN || !token.bytes().all(|byte| byte.is_ascii_graphic()))
@@ -38,39 +38,39 @@ impl Settings {
     }
 }
 
-/// Why the switch cannot listen there.
+/// Error of the control server's start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Everybody who reaches the address could change the switch.
+    /// Other machines could change the switch without a token.
     #[error("{address} can be reached from other machines: give a token, or listen on 127.0.0.1")]
     Open {
         /// The address.
         address: SocketAddr,
     },
-    /// The token can be guessed.
+    /// The token is too short.
     #[error("the token has {got} characters; at least {TOKEN_BYTES_MIN} are needed, and no spaces")]
     Token {
         /// Its length.
         got: usize,
     },
-    /// Somebody else listens there.
-    #[error("a switch that runs listens on {} already", path.display())]
+    /// A running switch uses the socket.
+    #[error("a running switch already listens on {}", path.display())]
     Taken {
         /// The socket.
         path: PathBuf,
     },
-    /// Something else is there.
-    #[error("{} exists and is no socket", path.display())]
+    /// The path is not a socket.
+    #[error("{} exists and is not a socket", path.display())]
     NoSocket {
         /// The path.
         path: PathBuf,
     },
-    /// The system refuses.
+    /// The system refuses to open it.
     #[error("cannot listen on {place}: {error}")]
     Listen {
-        /// Where.
+        /// The address or path.
         place: String,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }

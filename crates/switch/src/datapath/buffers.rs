@@ -11,8 +11,8 @@ use crate::workers::SharedCounts;
 /// The one pool that outputs may share.
 const POOL: usize = 0;
 
-/// [`Memory`] of one worker. If the outputs of several workers share a pool, a worker takes a frame's bytes of the pool before it
-/// asks its own accounts, which see the part of the pool that the others leave. So the pool is never overdrawn.
+/// [`Memory`] of one worker. If the outputs of several workers share a pool, a worker reserves a frame's bytes in the pool before its own
+/// accounts decide. These see the part of the pool that other workers do not hold. So the pool is never overdrawn.
 #[derive(Debug)]
 pub(super) struct Buffers {
     memory: Memory,

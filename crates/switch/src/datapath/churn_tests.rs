@@ -1,5 +1,5 @@
-//! Several workers whose rings, rules and ports change all the time, each of them a little later than the others, in random orders
-//! of their rounds: what must hold for every frame all the same.
+//! Invariants of every frame while rings, rules and ports change. Workers apply each change at different times, and their rounds run
+//! in random order.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ use crate::workers::{Peers, SharedCounts, Wakeup};
 
 const WORKERS: usize = 3;
 const PORTS: usize = 6;
-/// Flows by their UDP port: those that no rule ever names, those whose rules come and go, and those of a ring that stays.
+/// Classes of flows by UDP port: without a rule, with rules that change, and with a ring that stays.
 const CLASSES: u16 = 4;
 const PLAIN: u16 = 0;
 const STAYS: u16 = 3;
@@ -28,13 +28,13 @@ const STAYS: u16 = 3;
 enum Step {
     /// A frame of one class from the station of one port to that of another.
     Send { from: u8, to: u8, class: u16, bytes: usize },
-    /// One worker makes a round, and before it what it was told to change.
+    /// One worker applies its pending command and makes a round.
     Poll(usize),
     /// Time passes.
     Wait(u64),
-    /// A port takes only so many frames more, or all it gets.
+    /// Limits the frames that a port still sends; `None` is no limit.
     Room { port: usize, frames: Option<usize> },
-    /// All workers are told to change something.
+    /// Sends a change to all workers.
     Change(Change),
 }
 
@@ -84,7 +84,7 @@ fn station(number: u8) -> Mac {
     Mac([2, 0, 0, 0, 0, number])
 }
 
-/// A frame of UDP over IPv4 whose payload says which it is.
+/// A frame of UDP over IPv4 with its number in the payload.
 fn frame(from: u8, to: u8, class: u16, number: u32, bytes: usize) -> Vec<u8> {
     let mut frame = [station(to).0, station(from).0].concat();
     frame.extend([8, 0, 0x45, 0]);
@@ -121,25 +121,25 @@ fn rule_spec(name: String, ring: Option<String>, to: Option<u8>, class: u16, pri
 /// A frame on its way.
 struct Sent {
     frame: Vec<u8>,
-    /// How often rules had changed at the worker of its output when it was put in.
+    /// Changes of rules at the worker of its output until it was injected.
     rules: u64,
     delivered: bool,
 }
 
-/// The switch and what is known of its frames.
+/// The switch and the frames on their way.
 struct Run {
     workers: Vec<Switch<MemoryPorts>>,
-    /// What a worker was told and has not done yet.
-    told: Vec<Option<Command>>,
-    /// How often each worker's rules have changed.
+    /// Commands that workers have not applied yet.
+    pending: Vec<Option<Command>>,
+    /// Changes of rules by worker.
     rules: [u64; WORKERS],
     now: Instant,
     sent: Vec<Sent>,
     /// The last frame of each flow that was delivered.
     last: HashMap<(u8, u8, u16), u32>,
-    /// The least capacity that each ring ever had.
+    /// The smallest capacity of each ring so far.
     least: HashMap<String, u64>,
-    /// Frames that rings refused which are gone.
+    /// Frames refused by rings that were removed.
     refused_before: u64,
     is_roomy: bool,
 }
@@ -162,7 +162,7 @@ impl Run {
             let (to, name) = (port as u8, format!("stays{port}"));
             config.station.push(StationSpec { mac: station(to), port: format!("p{port}"), vlan: None });
             if port == PORTS - 1 {
-                // Nothing but rules that come and go: mostly none, so that frames pass without a look at rules.
+                // Often no rule exists, so that frames skip classification.
                 continue;
             }
             let frames = if is_roomy { 10_000 } else { 5 };
@@ -183,7 +183,7 @@ impl Run {
         });
         Self {
             workers: workers.collect(),
-            told: vec![None; WORKERS],
+            pending: vec![None; WORKERS],
             rules: [0; WORKERS],
             now: Instant::START + Duration::from_micros(1),
             sent: Vec::new(),
@@ -208,7 +208,7 @@ impl Run {
         Ok(())
     }
 
-    /// What came out is what went in, once, where it should, and in its flow's order as long as its rules stay.
+    /// Checks that each delivered frame was sent, once, to this port, and in its flow's order while its rules stay.
     fn collect(&mut self) -> Result<(), TestCaseError> {
         for port in 0..PORTS {
             while let Some(frame) = self.workers[port % WORKERS].driver_mut().take(port) {
@@ -216,7 +216,7 @@ impl Run {
                 let sent = &mut self.sent[number as usize];
                 prop_assert!(sent.frame == frame, "frame {} was changed", number);
                 prop_assert!(!sent.delivered, "frame {} came twice", number);
-                prop_assert_eq!(usize::from(frame[5]), port, "frame {} came out of a wrong port", number);
+                prop_assert_eq!(usize::from(frame[5]), port, "frame {} left by a wrong port", number);
                 sent.delivered = true;
                 let class = u16::from_be_bytes([frame[36], frame[37]]);
                 let has_changed = self.rules[port % WORKERS] > sent.rules && ![PLAIN, STAYS].contains(&class);
@@ -234,9 +234,9 @@ impl Run {
         Ok(())
     }
 
-    /// A worker does what it was told.
-    fn obey(&mut self, worker: usize) -> Result<(), TestCaseError> {
-        let Some(command) = self.told[worker].take() else { return Ok(()) };
+    /// Applies a worker's pending command.
+    fn apply(&mut self, worker: usize) -> Result<(), TestCaseError> {
+        let Some(command) = self.pending[worker].take() else { return Ok(()) };
         match &command {
             Command::AddRule(_) | Command::RemoveRule { .. } => self.rules[worker] += 1,
             Command::RemoveRing { name } => {
@@ -246,22 +246,22 @@ impl Run {
             }
             _ => {}
         }
-        prop_assert!(self.workers[worker].carry_out(command).is_ok(), "it was checked");
+        prop_assert!(self.workers[worker].carry_out(command).is_ok(), "the command was checked");
         Ok(())
     }
 
     fn poll(&mut self, worker: usize) -> Result<crate::Activity, TestCaseError> {
-        self.obey(worker)?;
+        self.apply(worker)?;
         let activity = self.workers[worker].poll(self.now, true);
         self.collect()?;
         Ok(activity)
     }
 
-    /// Tells all workers to change something, if all of them can. What they were told before is done by then, as with a
-    /// running switch; what comes now each does before its next round.
+    /// Sends a change to all workers if all accept it, after they have applied the one before. Each applies it before its
+    /// next round.
     fn change(&mut self, change: Change) -> Result<(), TestCaseError> {
         for worker in 0..WORKERS {
-            self.obey(worker)?;
+            self.apply(worker)?;
         }
         let most = |frames| if self.is_roomy { 10_000 } else { frames };
         let name = |ring: u8| format!("r{ring}");
@@ -304,11 +304,11 @@ impl Run {
             Command::RemoveRing { name } => drop(self.least.remove(name)),
             _ => {}
         }
-        self.told = vec![Some(command); WORKERS];
+        self.pending = vec![Some(command); WORKERS];
         Ok(())
     }
 
-    /// Lets everything out, and adds it up.
+    /// Drains the switch and checks the sums.
     fn finish(mut self) -> Result<(), TestCaseError> {
         for port in 0..PORTS {
             self.workers[port % WORKERS].driver_mut().set_room(port, usize::MAX);
@@ -337,7 +337,7 @@ impl Run {
         let delivered = self.sent.iter().filter(|sent| sent.delivered).count() as u64;
         let dropped = snapshot.drops() + self.refused_before;
         prop_assert_eq!(delivered + dropped, self.sent.len() as u64, "frames are missing");
-        // Who refuses a frame is full.
+        // A ring refuses a frame only if it is full.
         for ring in &snapshot.rings {
             let (got, least) = (refused(&ring.queue.dropped), self.least[&ring.name]);
             prop_assert!(got == 0 || ring.queue.frames_max >= least, "{:?}", ring);
@@ -350,7 +350,7 @@ impl Run {
         prop_assert!(self.refused_before == 0 || !self.is_roomy);
         for worker in &self.workers {
             let pool = worker.driver().pool();
-            prop_assert_eq!(pool.free_len(), pool.share_len(), "memory did not come home");
+            prop_assert_eq!(pool.free_len(), pool.share_len(), "chunks are missing");
         }
         Ok(())
     }
@@ -358,8 +358,8 @@ impl Run {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 96 }))]
-    /// No frame is lost below capacity, none comes twice, changed, or out of a wrong port, and none is reordered within a flow whose
-    /// rules stay, while rings are added, resized, re-rated and removed, rules come and go, and each worker learns of it later.
+    /// Frames are not lost below capacity, duplicated, changed or misdelivered, and flows whose rules stay are not reordered,
+    /// while each worker applies changes of rings and rules at its own time.
     #[test]
     fn workers_that_are_reconfigured_lose_reorder_and_misdeliver_nothing(
         steps in prop::collection::vec(step(), 1..400),

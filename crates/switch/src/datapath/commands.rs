@@ -32,7 +32,7 @@ impl<D: Driver> Switch<D> {
     /// Carries out a command. Frames that are queued stay queued, in their order.
     ///
     /// # Errors
-    /// If it is wrong; then nothing has changed.
+    /// If it is refused; then nothing has changed.
     pub fn handle_command(&mut self, command: Command) -> Result<Reply, CommandError> {
         self.check_command(&command)?;
         self.carry_out(command)
@@ -41,7 +41,7 @@ impl<D: Driver> Switch<D> {
     /// Checks whether a command can be carried out. The answer holds until the next command.
     ///
     /// # Errors
-    /// Why it cannot.
+    /// The reason why it cannot.
     pub(crate) fn check_command(&self, command: &Command) -> Result<(), CommandError> {
         match command {
             Command::AddRing(spec) => self.check_new_ring(spec),
@@ -100,7 +100,7 @@ impl<D: Driver> Switch<D> {
             }
             Command::RemoveStation { mac, vlan } => {
                 self.config.station.retain(|station| station.mac != mac || station.vlan != vlan);
-                // Perhaps only another worker knows it.
+                // A learned station may be known to another worker only.
                 self.forwarding.remove(mac.to_u64(), vlan);
             }
             Command::FlushStations { port } => {

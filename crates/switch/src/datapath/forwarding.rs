@@ -27,14 +27,14 @@ pub(super) enum FrameRoute {
     Control,
 }
 
-/// What the switch has learned or was configured with about stations.
+/// Forwarding state: learned and configured stations, and ways.
 #[derive(Debug)]
 pub(super) struct Forwarding {
     stations: Stations,
     has_vlans: bool,
     /// The most bytes of an Ethernet payload.
     payload_max: u32,
-    /// The source of the previous frame of the burst. Frames come in trains, and a known source is not looked up twice.
+    /// The source of the previous frame of the burst. Frames arrive in trains: a repeated source is not looked up again.
     last_source: u64,
 }
 
@@ -58,7 +58,7 @@ impl Forwarding {
         forwarding
     }
 
-    /// Whether VLANs are kept apart.
+    /// Returns true if the switch separates VLANs.
     #[inline]
     pub(super) const fn has_vlans(&self) -> bool {
         self.has_vlans
@@ -123,7 +123,7 @@ impl Forwarding {
         }
     }
 
-    /// Learns the source of a frame. `false` if the station belongs to another port: the frame came through a loop.
+    /// Learns the source of a frame. Returns false if the station belongs to another port: the frame came through a loop.
     #[inline(always)]
     fn learn<H: Copy + Send>(
         &mut self,
@@ -144,7 +144,7 @@ impl Forwarding {
         true
     }
 
-    /// Another worker has learned a station, or sent one of its frames.
+    /// Learns a station of another worker's port.
     pub(super) fn learn_from_peer(&mut self, now: Instant, station: u64, port: usize) {
         self.stations.set(now, station, port);
     }
@@ -160,7 +160,7 @@ impl Forwarding {
         self.stations.set(now, station_key(ethernet.source, vlan), port);
     }
 
-    /// Another worker has forgotten a station.
+    /// Forgets a station that another worker has forgotten.
     pub(super) fn forget_from_peer(&mut self, station: u64) {
         self.stations.remove(station);
     }
@@ -189,7 +189,7 @@ impl Forwarding {
         self.stations.add_static(now, station_key(spec.mac.to_u64(), way_vlan(spec.table)), port)
     }
 
-    /// Whether a station is known.
+    /// Returns true if a station is known.
     pub(super) fn knows(&self, mac: u64, vlan: Option<Vlan>) -> bool {
         self.stations.find(station_key(mac, self.vlan_key(vlan))).is_some()
     }

@@ -9,7 +9,7 @@ use crate::config::ImpairSpec;
 use crate::driver::Received;
 use crate::random::Random;
 
-/// What an impairment does to a frame.
+/// The decision of an impairment on a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FrameFate {
     /// Sends it at this time, and a copy with it if `twice` is set.
@@ -23,7 +23,7 @@ pub(super) enum FrameFate {
 pub(super) struct Impairment<H> {
     spec: ImpairSpec,
     random: Random,
-    /// When the last frame that keeps its order leaves.
+    /// Departure time of the last frame that keeps its order.
     last: Instant,
     sequence: u64,
     delayed: BinaryHeap<Reverse<(Instant, u64)>>,
@@ -69,7 +69,7 @@ impl<H: Copy> Impairment<H> {
         FrameFate::Delay { until: self.last, twice }
     }
 
-    /// Whether another frame can be delayed.
+    /// Returns true if another frame can be delayed.
     pub(super) fn has_room(&self) -> bool {
         self.frames.len() < self.spec.frames as usize
     }
@@ -81,7 +81,7 @@ impl<H: Copy> Impairment<H> {
         self.sequence += 1;
     }
 
-    /// When the next frame leaves.
+    /// Departure time of the next frame.
     pub(super) fn next_at(&self) -> Option<Instant> {
         self.delayed.peek().map(|Reverse((at, _))| *at)
     }

@@ -1,9 +1,9 @@
 //! The M21TCP stage (Adesanmi and Mhamdi, "M21TCP", §III): counts the flows to each output, and lowers the window in the TCP option
 //! of frames to that output and in its echo on the way back. It changes no other field of TCP.
 //!
-//! The worker of an output counts its flows and publishes their window in [`SharedCounts`]: the way back may be another worker's.
+//! The worker of an output counts its flows and publishes their window in [`SharedCounts`], because another worker may serve the reverse path.
 //!
-//! The option: kind 253 (RFC 4727), length 8, a 16-bit word that says which of the two it is, and 32 bits of window in bytes.
+//! The option: kind 253 (RFC 4727), length 8, a 16-bit identifier (forward or echo), and 32 bits of window in bytes.
 
 use std::sync::Arc;
 
@@ -38,10 +38,10 @@ pub(crate) struct M21 {
 }
 
 impl M21 {
-    /// The stage, where any port asks for it.
+    /// The stage, if any port has it.
     pub(crate) fn new(config: &Config, shared: &Arc<SharedCounts>) -> Option<Self> {
         let first = config.port.iter().find_map(|port| port.m21)?;
-        // What limits flows is each output's buffer; outputs without the stage limit nothing.
+        // An output's buffer limits its flows; an output without the stage limits none.
         let limits = config.port.iter().map(|port| match port.m21 {
             Some(m21) => m21.buffer.or(port.buffer).unwrap_or(config.buffering.size),
             None => Bytes::MAX,
@@ -64,7 +64,7 @@ impl M21 {
         self.segments[port].map(|_| self.switch.flows().to_output(port))
     }
 
-    /// A frame passes from an input to an output. `bytes` is all of it, `head` at least its headers.
+    /// Processes a frame from an input to an output. `bytes` is its length, `head` at least its headers.
     pub(crate) fn handle_frame(
         &mut self,
         now: Instant,
@@ -83,7 +83,7 @@ impl M21 {
             self.switch.handle_frame(now, flow(&network), segment.stage(), input, output);
             segment.lower(head, M21_FORWARD, self.settle(output));
         }
-        // The echo came in where the data leave.
+        // The echo's input is the output of the data.
         if self.segments[input].is_some() {
             segment.lower(head, M21_ECHO, self.shared.window(input));
         }
@@ -97,7 +97,7 @@ impl M21 {
         }
     }
 
-    /// Says what flows to an output may have, which nobody else's counts can change.
+    /// Computes the window of each flow to an output from the count of flows.
     fn settle(&self, output: usize) -> u32 {
         let window = match (self.segments[output], self.switch.window(output, output)) {
             // A sender cannot go below a segment.
@@ -140,7 +140,7 @@ impl SegmentHeader {
         if options_end < start + 20 || options_end > head.len() {
             return None;
         }
-        // Ethernet fills short frames up: what IP says is what counts.
+        // Ethernet pads short frames, so the length comes from IP.
         let packet = &head[ethernet.payload..];
         let ip = match network.version {
             4 => u32::from(u16::from_be_bytes([packet[2], packet[3]])),
@@ -162,7 +162,7 @@ impl SegmentHeader {
         }
     }
 
-    /// Lowers the window of the option with this id, where there is one and it is larger.
+    /// Lowers the window of the option with this identifier, if it is larger.
     fn lower(&self, head: &mut [u8], id: u16, window: u32) {
         let mut at = self.start + 20;
         while at < self.options_end {
@@ -187,7 +187,7 @@ impl SegmentHeader {
         }
     }
 
-    /// Writes four bytes and mends the checksum by the words that they lie in (RFC 1624).
+    /// Writes four bytes and updates the checksum for the words that hold them (RFC 1624).
     fn write(&self, head: &mut [u8], place: usize, value: [u8; 4]) {
         let first = self.start + (place - self.start) / 2 * 2;
         let words = (place + 4 - first).div_ceil(2);
@@ -214,7 +214,7 @@ pub(crate) mod tests {
     use crate::frame::checksum;
     use proptest::prelude::*;
 
-    /// A segment of so much payload, whose option comes after so many bytes of padding.
+    /// A segment with its option behind `padding` bytes.
     pub(crate) fn segment(
         source: u8,
         flags: u8,
@@ -297,10 +297,10 @@ pub(crate) mod tests {
         assert_eq!(pass(&mut stage, 0, 2, &mut data(1, no_limit)), 40 * 1448);
         assert_eq!(pass(&mut stage, 1, 2, &mut data(2, no_limit)), 20 * 1448);
         assert_eq!(pass(&mut stage, 0, 2, &mut data(1, 3 * 1448)), 3 * 1448, "a lower window stays");
-        // On the way back the echo came in by port 2.
+        // On the reverse path the echo arrives by port 2.
         let mut echo = segment(7, 0x10, M21_ECHO, 40 * 1448, 2, 0);
         assert_eq!(pass(&mut stage, 2, 0, &mut echo), 20 * 1448);
-        // Frames between other ports are left alone, and the ways are not mixed up.
+        // Frames between other ports pass unchanged, in both directions.
         assert_eq!(pass(&mut stage, 0, 1, &mut data(3, no_limit)), no_limit);
         assert_eq!(pass(&mut stage, 0, 2, &mut segment(1, 0x10, M21_ECHO, no_limit, 0, 0)), no_limit);
         // A FIN ends a flow; with many, the least window is a segment.
@@ -314,9 +314,9 @@ pub(crate) mod tests {
     }
 
     proptest! {
-        /// Wherever the option stands, only its window and the checksum change, and the checksum is right.
+        /// At any offset of the option, only its window and the checksum change, and the checksum is right.
         #[test]
-        fn checksums_are_mended_at_any_place(padding in 0..24usize, window: u32, payload in 0..300usize) {
+        fn checksums_are_updated_at_any_offset(padding in 0..24usize, window: u32, payload in 0..300usize) {
             let mut stage = stage();
             let mut frame = segment(1, 0x18, M21_FORWARD, window, padding, payload);
             prop_assert_eq!(pass(&mut stage, 0, 2, &mut frame), window.min(40 * 1448));

@@ -1,7 +1,7 @@
 //! The data path of one worker, without threads and clocks.
 //!
 //! `path.rs` is the way of one frame, top to bottom: receive, parse, learn and look up, classify, admit, queue, transmit. Each
-//! step asks one of the parts beside it, which keep their fields to themselves:
+//! step calls one of these parts, whose fields are private:
 //!
 //! - `ports.rs`: a port's VLANs, storm control and counters.
 //! - `forwarding.rs`, `stations.rs`: where stations are, and which output a frame leaves by.

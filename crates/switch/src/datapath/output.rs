@@ -1,4 +1,4 @@
-//! One output: its queues, the frames that have left them and that the driver has not taken, and its link impairment.
+//! One output: its queues, the dequeued frames that the driver has not taken, and its link impairment.
 
 use fanin_queueing::{
     Aqm, BucketError, Count, Discipline, Frame, RING_FRAMES_MAX, RINGS_MAX, Rest, RingError, RingSettings,
@@ -17,7 +17,7 @@ use super::impair::Impairment;
 
 /// The queue of frames that no rule sends to a ring.
 pub(super) const PLAIN: usize = 0;
-/// How far a port catches up when its worker comes late; what it could have sent before that is lost capacity.
+/// The longest delay of a worker that a port makes up for; capacity beyond that is lost.
 const LATE_MAX: Duration = Duration::from_millis(20);
 /// Descriptors reserved for all rings together when they are made; beyond that rings grow as they fill.
 const RESERVED_MAX: u64 = 1 << 22;
@@ -30,12 +30,12 @@ pub(super) struct QueuedFrame<H> {
     pub(super) input: u16,
 }
 
-/// A ring's name and alarm, beside what the queue itself holds.
+/// A ring's configuration and alarm.
 #[derive(Debug, Clone, Default)]
 struct RingState {
     /// Absent for the plain queue and for rings that are being removed.
     spec: Option<RingSpec>,
-    /// Removed and drained: a new ring may take its place.
+    /// Removed and drained: a new ring may reuse it.
     is_free: bool,
     /// Frames and bytes that raise the alarm.
     alarm_level: Option<(u64, u64)>,
@@ -73,20 +73,20 @@ impl QueueWatch {
 pub(super) struct Output<H> {
     queue: Rings<QueuedFrame<H>>,
     rings: Vec<RingState>,
-    /// Whether any queue marks, so that frames' ECN bits must be known.
+    /// True if any queue marks, so that frames' ECN bits must be known.
     marks: bool,
-    /// When the queues were last served.
+    /// The time of the last service of the queues.
     clock: Instant,
-    /// Frames that left the queues and that the driver had no room for, the next one last.
+    /// Dequeued frames that the driver had no room for, the next one last.
     unsent: Vec<Received<H>>,
     impairment: Option<Impairment<H>>,
-    /// Until when a PAUSE frame holds the port.
+    /// End of the PAUSE that holds the port.
     paused_until: Instant,
     /// Frames that passed empty queues in this round.
     cut_through: Vec<Received<H>>,
 }
 
-/// When an output has a frame for the driver again.
+/// The next time at which an output has a frame for the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NextDeparture {
     /// Not before this.
@@ -157,7 +157,7 @@ impl DescriptorReserve {
     }
 }
 
-/// Whether so many frames and bytes reach a level.
+/// Returns true if `held` frames or bytes reach a level.
 const fn reaches(held: (u64, u64), level: (u64, u64)) -> bool {
     held.0 >= level.0 || held.1 >= level.1
 }
@@ -193,7 +193,7 @@ impl<H: Copy + Default> Output<H> {
         Ok(output)
     }
 
-    // The way of a frame.
+    // The path of a frame.
 
     /// Asks for the state of a ring ahead of its use. With many rings it is not in the cache: 4096 rings cost a quarter more
     /// without this (`cargo bench -p fanin-switch --bench datapath`).
@@ -204,13 +204,13 @@ impl<H: Copy + Default> Output<H> {
         prefetch(state.wrapping_add(CACHE_LINE));
     }
 
-    /// Whether any queue here marks.
+    /// Returns true if any queue here marks.
     #[inline]
     pub(super) const fn marks(&self) -> bool {
         self.marks
     }
 
-    /// Whether a frame for an empty queue can leave at once: nothing waits before it, and nothing happens to it here.
+    /// Returns true if a frame for an empty queue can leave at once: nothing waits before it, and nothing happens to it here.
     #[inline]
     pub(super) fn is_clear(&self, now: Instant) -> bool {
         self.queue.is_clear(now)
@@ -220,7 +220,7 @@ impl<H: Copy + Default> Output<H> {
             && !self.marks
     }
 
-    /// Whether a ring is empty and has tokens: if not, no frame passes it.
+    /// Returns true if a ring is empty and has tokens: if not, no frame passes it.
     #[inline]
     pub(super) fn may_pass(&self, now: Instant, ring: usize) -> bool {
         self.queue.may_pass(now, ring)
@@ -291,7 +291,7 @@ impl<H: Copy + Default> Output<H> {
         }
     }
 
-    /// Until when a PAUSE frame holds the port, if it does. Holds the queues' clock at `now`.
+    /// End of the PAUSE that holds the port, if any. Stops the queues' clock at `now`.
     #[inline]
     pub(super) fn paused_at(&mut self, now: Instant) -> Option<Instant> {
         let is_paused = self.paused_until > now;
@@ -301,7 +301,7 @@ impl<H: Copy + Default> Output<H> {
         is_paused.then_some(self.paused_until)
     }
 
-    /// Whether a PAUSE frame holds the port.
+    /// Returns true if a PAUSE frame holds the port.
     pub(super) fn is_paused(&self, now: Instant) -> bool {
         self.paused_until > now
     }
@@ -324,7 +324,7 @@ impl<H: Copy + Default> Output<H> {
         &mut self.impairment
     }
 
-    /// Takes everything out of the queues and the impairment. `released` hears of each frame that leaves a queue.
+    /// Takes everything out of the queues and the impairment. Calls `released` for each frame that leaves a queue.
     pub(super) fn drain(&mut self, mut released: impl FnMut(usize, u32, u16)) -> Vec<Received<H>> {
         let mut rest = std::mem::take(&mut self.unsent);
         for ring in 0..self.queue.rings_len() {
@@ -379,7 +379,7 @@ impl<H: Copy + Default> Output<H> {
         }
     }
 
-    /// Whether another ring can be added.
+    /// Returns true if another ring can be added.
     ///
     /// # Errors
     /// If the port has as many as it can have.
@@ -428,7 +428,7 @@ impl<H: Copy + Default> Output<H> {
         Ok(())
     }
 
-    /// Takes a ring's name away; the ring goes when it has drained.
+    /// Removes a ring's name; the ring is freed when it has drained.
     pub(super) fn remove_ring(&mut self, ring: usize) {
         let state = &mut self.rings[ring];
         (state.spec, state.alarm_level, state.has_alarm) = (None, None, false);
@@ -456,7 +456,7 @@ impl<H: Copy + Default> Output<H> {
             .filter_map(|(ring, state)| Some((state.spec.as_ref()?.name.as_str(), ring)))
     }
 
-    // What the operator sees.
+    // Monitoring.
 
     /// Takes a sample of every queue's length, and raises alarms.
     pub(super) fn sample(&mut self, plain_frames: u64) {
@@ -501,7 +501,7 @@ impl<H: Copy + Default> Output<H> {
         }
     }
 
-    /// A ring as the operator sees it; `None` if there is no ring of this name.
+    /// Counters of a ring; `None` if there is no ring of this name.
     pub(super) fn ring_snapshot(&self, name: &str) -> Option<RingSnapshot> {
         let ring = self.ring(name)?;
         let state = &self.rings[ring];
@@ -517,7 +517,7 @@ impl<H: Copy + Default> Output<H> {
         })
     }
 
-    /// Adds to the snapshot of the plain queue what this output knows of it.
+    /// Fills in this output's part of the plain queue's snapshot.
     pub(super) fn fill_plain(&self, queue: &mut QueueSnapshot) {
         let marked: Count = self.queue.counters(PLAIN).marked;
         queue.marked = marked.into();

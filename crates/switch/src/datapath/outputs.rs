@@ -57,7 +57,7 @@ impl<H: Copy + Default> Outputs<H> {
     /// The outputs of a configuration, with its rings.
     ///
     /// # Errors
-    /// If a rate, a buffer or a ring of it cannot be.
+    /// If a rate, a buffer or a ring is out of range.
     pub(super) fn new(config: &Config, shared: &Arc<SharedCounts>) -> Result<Self, Errors> {
         let wrong = |key: &str, error: &dyn std::fmt::Display| -> Errors {
             match Document::parse("configuration", "") {
@@ -136,7 +136,7 @@ impl<H: Copy + Default> Outputs<H> {
         }
     }
 
-    /// Whether a frame passes its empty queue; if so, it is counted there.
+    /// Returns true if a frame passes its empty queue; if so, it is counted there.
     #[inline(always)]
     fn pass(&mut self, now: Instant, input: usize, output: usize, ring: usize, bytes: u32) -> bool {
         let out = &mut self.outputs[output];
@@ -197,7 +197,7 @@ impl<H: Copy + Default> Outputs<H> {
         self.outputs[port].add_ring(spec, self.mtu, &mut self.reserve)
     }
 
-    /// Removes a ring wherever it is.
+    /// Removes the ring of this name.
     pub(super) fn remove_ring(&mut self, name: &str) {
         for output in &mut self.outputs {
             if let Some(ring) = output.ring(name) {
@@ -237,7 +237,7 @@ impl<H: Copy + Default> Outputs<H> {
         self.outputs.iter_mut().for_each(Output::reset_marks);
     }
 
-    /// The plain queue of a port as the operator sees it.
+    /// Counters of a port's plain queue.
     pub(super) fn plain_snapshot(&self, port: usize) -> QueueSnapshot {
         let mut queue = QueueSnapshot::new(*self.memory.output(port), self.memory.counters(port));
         self.outputs[port].fill_plain(&mut queue);

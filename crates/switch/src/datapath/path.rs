@@ -30,7 +30,7 @@ use super::switch::Switch;
 const MESSAGES_MAX: usize = 4 * BURST;
 
 impl<D: Driver> Switch<D> {
-    /// Takes in what has come by a port, and moves it to the queues of its outputs. Returns how many frames there were.
+    /// Receives a burst from a port, and queues its frames at their outputs. Returns the number of frames.
     pub(super) fn receive(&mut self, now: Instant, port: usize) -> usize {
         let mut burst = std::mem::take(&mut self.burst);
         burst.clear();
@@ -50,7 +50,7 @@ impl<D: Driver> Switch<D> {
         self.burst.len()
     }
 
-    /// Takes in what other workers have sent. Returns how many frames there were.
+    /// Receives the messages of other workers. Returns the number of frames.
     pub(super) fn receive_from_peers(&mut self, now: Instant) -> usize {
         let mut frames = 0;
         for other in self.peers.others() {
@@ -91,7 +91,7 @@ impl<D: Driver> Switch<D> {
         let Some(ethernet) = Ethernet::parse(self.driver.head(frame.handle)) else {
             return self.drop_frame(input, output, frame, Cause::Malformed);
         };
-        // The station is behind that port, whatever a loop brings back here.
+        // The input's worker has checked the source for loops.
         self.forwarding.learn_source_from_peer(now, &ethernet, vlan, input);
         self.stage(now, input, output, vlan, frame, &ethernet);
     }
@@ -279,7 +279,7 @@ impl<D: Driver> Switch<D> {
     /// Admits the staged frames to their queues, in order.
     pub(super) fn admit_staged(&mut self, now: Instant) {
         let mut staged = std::mem::take(&mut self.staged);
-        // The driver comes first: a frame is dropped rather than the driver left without buffers. Admission takes no buffers.
+        // Frames are dropped before drivers run out of buffers. Admission takes no buffers.
         let is_short = self.driver.room() < ROOM_MIN;
         if is_short || self.tap.is_active() || self.pauses.is_sending() {
             for one in &staged {
@@ -342,7 +342,7 @@ impl<D: Driver> Switch<D> {
         }
     }
 
-    /// Transmits what may leave by a port. Returns how many frames the driver took, and when there is more.
+    /// Transmits the frames that may leave by a port. Returns how many the driver took, and the next departure.
     #[inline]
     pub(super) fn transmit(&mut self, now: Instant, port: usize) -> (usize, NextDeparture) {
         let output = self.outputs.output_mut(port);
@@ -351,7 +351,7 @@ impl<D: Driver> Switch<D> {
         }
         self.batch.clear();
         if !output.unsent_mut().is_empty() {
-            // These left their queues before. A driver without room does not say when it has some: the next round tries again.
+            // Dequeued earlier. A driver does not signal room: each round tries again.
             self.batch.extend(output.unsent_mut().drain(..).rev());
             let taken = self.give_batch(port);
             if !self.outputs.output_mut(port).unsent_mut().is_empty() {
@@ -407,7 +407,7 @@ impl<D: Driver> Switch<D> {
         next
     }
 
-    /// Gives the batch to the driver. What the driver has no room for waits, before everything else of the port. Returns how many
+    /// Passes the batch to the driver. Frames that it has no room for wait, before all others of the port. Returns how many
     /// frames the driver took.
     #[inline]
     fn give_batch(&mut self, port: usize) -> usize {

@@ -18,11 +18,11 @@ const RATE_ASSUMED: Rate = Rate::new(10_000_000_000);
 /// While a neighbour is paused, the frames that other workers hold are counted this often: they release them without a message.
 const COUNT_EVERY: Duration = Duration::from_micros(20);
 
-/// PAUSE on all ports of a switch, as one worker sees it.
+/// PAUSE of all ports of a switch, the part of one worker.
 #[derive(Debug)]
 pub(super) struct PauseControl {
     ports: Vec<PortPause>,
-    /// Whether any port sends PAUSE frames.
+    /// True if any port sends PAUSE frames.
     is_sending: bool,
     worker: usize,
     has_others: bool,
@@ -45,7 +45,7 @@ impl PauseControl {
         }
     }
 
-    /// Whether any port sends PAUSE frames.
+    /// Returns true if any port sends PAUSE frames.
     #[inline]
     pub(super) const fn is_sending(&self) -> bool {
         self.is_sending

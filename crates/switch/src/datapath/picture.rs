@@ -1,4 +1,4 @@
-//! What one worker holds and has counted, as a snapshot.
+//! The snapshot of one worker's state and counters.
 
 use crate::driver::Driver;
 use crate::snapshot::{PortSnapshot, RuleSnapshot, Snapshot, WorkerSnapshot};
@@ -6,7 +6,7 @@ use crate::snapshot::{PortSnapshot, RuleSnapshot, Snapshot, WorkerSnapshot};
 use super::switch::Switch;
 
 impl<D: Driver> Switch<D> {
-    /// Everything that this worker owns and counts; with every station if `stations` is set.
+    /// A snapshot of this worker; with every station if `stations` is set.
     pub fn snapshot(&self, stations: bool) -> Snapshot {
         let places = self.outputs.ring_places();
         let rings = self.config.ring.iter().filter_map(|spec| {

@@ -9,7 +9,7 @@ use crate::snapshot::{Cause, Dropped, Drops, Tally};
 
 use super::storm::StormControl;
 
-/// What the switch knows and counts of one port, apart from its queues.
+/// State and counters of one port, without its queues.
 #[derive(Debug)]
 pub(super) struct PortState {
     vlans: PortVlans,
@@ -39,7 +39,7 @@ struct PortCounters {
 }
 
 impl PortState {
-    /// A port with a link. `has_vlans` says whether the switch keeps VLANs apart.
+    /// A port with a link. `has_vlans`: the switch separates VLANs.
     pub(super) fn new(spec: &PortSpec, has_vlans: bool) -> Self {
         let untagged = match (has_vlans, spec.untagged) {
             (true, Some(vlan)) => vlan.get(),
@@ -68,17 +68,17 @@ impl PortState {
         }
     }
 
-    /// Whether the port carries a VLAN.
+    /// Returns true if the port carries a VLAN.
     pub(super) fn carries(&self, vlan: u16) -> bool {
         self.vlans.untagged == vlan || self.vlans.tagged.contains(&vlan)
     }
 
-    /// Whether frames of a VLAN leave this port without a tag.
+    /// Returns true if frames of a VLAN leave this port without a tag.
     pub(super) const fn is_untagged(&self, vlan: u16) -> bool {
         self.vlans.untagged == vlan
     }
 
-    /// Whether every frame leaves by the port that it came in by.
+    /// Returns true if every frame leaves by the port that it came in by.
     #[inline]
     pub(super) const fn reflects(&self) -> bool {
         self.reflects
@@ -90,17 +90,17 @@ impl PortState {
         self.table
     }
 
-    /// Whether a flooded frame leaves by this port: one to a group, or one to an unknown station.
+    /// Returns true if a flooded frame leaves by this port: one to a group, or one to an unknown station.
     pub(super) const fn takes_floods(&self, is_unknown: bool) -> bool {
         self.is_up && !self.reflects && (self.floods_unknown || !is_unknown)
     }
 
-    /// Whether storm control lets a frame be flooded.
+    /// Returns true if storm control lets a frame be flooded.
     pub(super) fn admits_flood(&mut self, now: Instant, destination: u64, bytes: u32) -> bool {
         self.storm.admit(now, destination, bytes)
     }
 
-    /// Whether the port has a link.
+    /// Returns true if the port has a link.
     pub(super) const fn is_up(&self) -> bool {
         self.is_up
     }

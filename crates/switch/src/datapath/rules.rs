@@ -8,7 +8,7 @@ use crate::snapshot::Tally;
 
 use super::classify::{Classifier, RuleAction};
 
-/// What rules say of a frame.
+/// The result of classification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Classified {
     /// No rule matches: the frame waits in the plain queue.
@@ -74,7 +74,7 @@ impl Rules {
         &self.tallies
     }
 
-    /// Whether any rule applies to frames to an output.
+    /// Returns true if any rule applies to frames to an output.
     #[inline]
     pub(super) fn apply_to(&self, output: usize) -> bool {
         !self.classifiers[output].is_empty()

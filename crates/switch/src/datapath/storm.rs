@@ -1,4 +1,4 @@
-//! Storm control: limits on what one port may have flooded.
+//! Storm control: limits on the flooded frames of one port.
 
 use fanin_queueing::TokenBucket;
 use fanin_units::{Instant, Rate};
@@ -15,7 +15,7 @@ pub(super) struct StormControl {
 }
 
 impl StormControl {
-    /// Full buckets. A rate that was not checked before is no limit.
+    /// Makes full buckets. A rate that the checks refuse is no limit.
     pub(super) fn new(spec: &StormSpec) -> Self {
         // Without a burst of its own, a bucket still lets one frame through after a silence and takes the debt.
         let burst = spec.burst.unwrap_or_default();
@@ -27,7 +27,7 @@ impl StormControl {
         }
     }
 
-    /// Whether a frame may be flooded; if so, takes its tokens.
+    /// Returns true if a frame may be flooded; if so, takes its tokens.
     pub(super) fn admit(&mut self, now: Instant, destination: u64, bytes: u32) -> bool {
         let bucket = match Mac::from_u64(destination) {
             Mac::BROADCAST => &mut self.broadcast,

@@ -20,12 +20,12 @@ use super::ports::PortState;
 use super::rules::Rules;
 use super::timers::{DueTasks, WorkerTimers};
 
-/// What a round did.
+/// The result of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Activity {
     /// Frames that came in or went out.
     pub frames: usize,
-    /// When there is work again if no frame comes in; a time in the past means at once.
+    /// The next time with work if no frame arrives; a time in the past means at once.
     pub next: Option<Instant>,
 }
 
@@ -48,7 +48,7 @@ pub struct Switch<D: Driver> {
     pub(super) tap: Tap,
     timers: WorkerTimers,
     pub(super) rounds: RoundCounters,
-    // Frames between two steps of their way; empty between rounds.
+    // Frames between two steps of the path; empty between rounds.
     pub(super) burst: Vec<Received<D::Handle>>,
     pub(super) staged: Vec<StagedFrame<D::Handle>>,
     pub(super) batch: Vec<Received<D::Handle>>,
@@ -131,7 +131,7 @@ impl<D: Driver> Switch<D> {
         &mut self.driver
     }
 
-    /// The configuration as it is now.
+    /// The current configuration.
     pub const fn config(&self) -> &Config {
         &self.config
     }
@@ -146,17 +146,17 @@ impl<D: Driver> Switch<D> {
         self.peers.ports().iter().map(|&port| self.outputs.output(port).frames_held()).sum()
     }
 
-    /// Whether no frame is held.
+    /// Returns true if no frame is held.
     pub fn is_drained(&self) -> bool {
         self.frames_held() == 0
     }
 
-    /// Whether drivers have sent all that they took.
+    /// Returns true if drivers have sent all frames that they took.
     pub(crate) fn is_sent(&self) -> bool {
         !self.peers.ports().iter().any(|&port| self.driver.has_unsent(port))
     }
 
-    /// Whether another worker has sent a message.
+    /// Returns true if another worker has sent a message.
     pub(crate) fn has_messages(&self) -> bool {
         self.peers.has_messages()
     }
@@ -174,7 +174,7 @@ impl<D: Driver> Switch<D> {
         });
     }
 
-    /// One round over all ports of this worker: transmits what may leave, and queues what has come in. `receives` is false while
+    /// One round over all ports of this worker: transmits frames that may leave, and receives new ones. `receives` is false while
     /// the switch drains.
     pub fn poll(&mut self, now: Instant, receives: bool) -> Activity {
         self.now = now;
@@ -270,7 +270,7 @@ impl<D: Driver> Switch<D> {
         }
     }
 
-    /// Drops and counts what is still queued, when the time to drain is over. Returns how many frames.
+    /// Drops and counts the queued frames when the time to drain is over. Returns their number.
     pub fn abandon(&mut self) -> u64 {
         let mut abandoned = 0;
         for place in 0..self.peers.ports().len() {

@@ -1,4 +1,4 @@
-//! What a worker does now and then, beside moving frames.
+//! Periodic tasks of a worker.
 
 use fanin_units::{Duration, Instant};
 

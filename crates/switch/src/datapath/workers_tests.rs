@@ -1,4 +1,4 @@
-//! Several workers, driven one after the other by the test's thread, so that every order of their rounds can be had.
+//! Several workers, driven one after the other by the test's thread, so that a test chooses the order of their rounds.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ fn pair() -> Vec<Switch<MemoryPorts>> {
     pair_with(&config())
 }
 
-/// What a port has sent, whoever serves it.
+/// The frames that a port has sent, by any worker.
 fn take(workers: &mut [Switch<MemoryPorts>], port: usize) -> Vec<Vec<u8>> {
     std::iter::from_fn(|| workers[port % 2].driver_mut().take(port)).collect()
 }
@@ -101,7 +101,7 @@ fn frames_pass_between_workers_in_order_and_memory_comes_home() {
     rounds(&mut workers, 40);
     for worker in &workers {
         let pool = worker.driver().pool();
-        assert_eq!(pool.free_len(), pool.share_len(), "memory did not come home");
+        assert_eq!(pool.free_len(), pool.share_len(), "chunks are missing");
     }
     let mut all = workers[0].snapshot(false);
     all.merge(workers[1].snapshot(false));
@@ -143,7 +143,7 @@ fn window(frame: &[u8]) -> u32 {
 fn flows_to_one_worker_bound_echoes_through_another() {
     let mut config = config();
     config.port[1].m21 = Some(M21Spec { buffer: Some(Bytes::new(40 * 1522)), ..M21Spec::default() });
-    // Those who answer, behind a port of either worker, and the collector behind port 1, of the second.
+    // A sender behind a port of each worker, and the collector behind port 1, of the second.
     config.station = vec![station(1, "p0"), station(2, "p3"), station(7, "p1")];
     let mut workers = pair_with(&config);
     let mut now = Instant::START + Duration::from_millis(1);
@@ -178,7 +178,7 @@ fn flows_to_one_worker_bound_echoes_through_another() {
     let counted: Vec<_> = workers.iter().flat_map(|worker| worker.snapshot(false).ports).collect();
     let flows = |port: u16| counted.iter().find(|of| of.number == port).unwrap().m21_flows;
     assert_eq!((flows(0), flows(1)), (None, Some(2)));
-    // Idle flows are counted out, and that too is known on the way back.
+    // Idle flows expire, and the reverse path sees their number.
     rounds(&mut workers, Duration::from_secs(8));
     workers[1].driver_mut().inject(1, &echo(1));
     rounds(&mut workers, micro);
@@ -213,26 +213,26 @@ fn a_neighbour_is_paused_for_what_another_worker_holds_and_goes_on_when_it_has_s
     assert_eq!(quanta(&take(&mut workers, 0)), [u16::MAX]);
     assert!(
         next.is_some_and(|next| next <= now + Duration::from_micros(20)),
-        "it sleeps while it is waited for"
+        "the worker sleeps with work pending"
     );
     let mut sent = 0;
-    let mut told = Vec::new();
+    let mut sent_pauses = Vec::new();
     for _ in 0..600 {
         now = now + Duration::from_micros(1);
         workers.iter_mut().for_each(|worker| {
             worker.poll(now, true);
         });
         sent += take(&mut workers, 1).len();
-        told.extend(quanta(&take(&mut workers, 0)).into_iter().map(|quanta| (quanta, sent)));
+        sent_pauses.extend(quanta(&take(&mut workers, 0)).into_iter().map(|quanta| (quanta, sent)));
     }
     assert_eq!(sent, 60);
-    // It goes on once half is left, which is 25 frames.
-    assert!(matches!(told[..], [(0, 34..=37)]), "{told:?}");
+    // RESUME at half of XOFF, which is 25 frames.
+    assert!(matches!(sent_pauses[..], [(0, 34..=37)]), "{sent_pauses:?}");
     assert_eq!(workers[0].snapshot(false).ports[0].pauses_sent, 2);
 }
 
 #[test]
-fn a_pause_is_told_again_before_it_ends_although_nothing_comes() {
+fn pause_is_repeated_before_it_ends_without_traffic() {
     let mut config = pausing();
     config.port[1].rate = Some(fanin_units::Rate::new(100_000));
     let mut workers = pair_with(&config);
@@ -241,22 +241,24 @@ fn a_pause_is_told_again_before_it_ends_although_nothing_comes() {
     (0..60).for_each(|_| assert!(workers[0].driver_mut().inject(0, &frame)));
     let mut now = Instant::START + Duration::from_millis(1);
     let end = now + Duration::from_millis(20);
-    let mut told = Vec::new();
+    let mut sent_pauses = Vec::new();
     while now < end {
-        // Each worker sleeps for as long as it says.
+        // Each worker sleeps until its next deadline.
         let next = workers.iter_mut().filter_map(|worker| worker.poll(now, true).next).min();
-        told.extend(quanta(&take(&mut workers, 0)).into_iter().map(|quanta| (quanta, now)));
+        sent_pauses.extend(quanta(&take(&mut workers, 0)).into_iter().map(|quanta| (quanta, now)));
         now = next.unwrap_or(end).max(now + Duration::from_nanos(100));
     }
     // 65 535 quanta of 512 bits last 3.36 ms at the 10 Gb/s that are assumed.
-    assert!(told.len() >= 10, "{told:?}");
-    assert!(told.windows(2).all(|pair| pair[1].1.saturating_since(pair[0].1) < Duration::from_millis(3)));
-    assert!(told.iter().all(|&(quanta, _)| quanta == u16::MAX));
+    assert!(sent_pauses.len() >= 10, "{sent_pauses:?}");
+    assert!(
+        sent_pauses.windows(2).all(|pair| pair[1].1.saturating_since(pair[0].1) < Duration::from_millis(3))
+    );
+    assert!(sent_pauses.iter().all(|&(quanta, _)| quanta == u16::MAX));
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// A frame of so many bytes from a station behind one port to one behind another.
+    /// A frame from a station of one port to one of another, and its bytes.
     Send(u8, u8, usize),
     /// One worker makes a round.
     Poll(usize),
@@ -318,9 +320,9 @@ fn run(steps: &[Step], scheme: Scheme) -> Result<(), TestCaseError> {
             prop_assert_eq!(shared.pool(), 0);
         } else {
             prop_assert!(held <= POOL, "the pool is overdrawn: {} bytes", held);
-            prop_assert_eq!(shared.pool(), held, "what is taken of the pool is what is held");
+            prop_assert_eq!(shared.pool(), held, "the pool's count differs from the bytes held");
         }
-        // What a port's worker believes is held of its frames is never too little.
+        // The occupancy that a port's worker computes is never too small.
         let believed = |port: usize| workers[port % 2].pauses.occupancy(port);
         let sum = (0..4).map(believed).fold(0u64, u64::wrapping_add);
         prop_assert!(sum >= held && sum < 1 << 40, "{} bytes are held, and {} believed", held, sum);
@@ -344,22 +346,18 @@ fn run(steps: &[Step], scheme: Scheme) -> Result<(), TestCaseError> {
     all.merge(workers[1].snapshot(false));
     let pauses: u64 = all.ports.iter().map(|port| port.pauses_sent).sum();
     let [frames, pauses_out] = collect(&mut workers);
-    prop_assert_eq!(
-        (frames + all.drops(), pauses_out),
-        (sent, pauses),
-        "frames are missing, or came from nowhere"
-    );
+    prop_assert_eq!((frames + all.drops(), pauses_out), (sent, pauses), "frames are missing or duplicated");
     for worker in &workers {
         let pool = worker.driver().pool();
-        prop_assert_eq!(pool.free_len(), pool.share_len(), "memory did not come home");
+        prop_assert_eq!(pool.free_len(), pool.share_len(), "chunks are missing");
     }
     Ok(())
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 48 }))]
-    /// In whatever order workers make their rounds: the common pool is never overdrawn and all of it comes back, no neighbour goes
-    /// on too early, and every frame is accounted for.
+    /// In any order of the workers' rounds, the common pool is not overdrawn and all of it is returned, no neighbour resumes
+    /// too early, and every frame is accounted for.
     #[test]
     fn workers_share_what_they_hold(
         steps in prop::collection::vec(step(), 1..400),
@@ -390,7 +388,7 @@ fn one_worker_may_take_all_of_the_pool_and_leaves_nothing_to_the_other() {
     assert_eq!(shared.pool(), 10_000);
 }
 
-/// Threads take and give as fast as they can; what they hold together never exceeds the pool.
+/// Threads take and give concurrently; the sum of what they hold never exceeds the pool.
 #[test]
 fn threads_never_overdraw_the_pool() {
     use std::sync::atomic::{AtomicU64, Ordering};

@@ -6,15 +6,15 @@ use std::ptr::NonNull;
 use crate::config::Config;
 use crate::driver::{Driver, Received};
 
-/// Slots of a device's rings, where it does not want others.
+/// Slots of a device's rings, unless the device limits them.
 const SLOTS: u16 = 2048;
-/// Flushes between two counts of what is free, and with how little there is one each time.
+/// Flushes between two counts of the free mbufs, and the number of free mbufs below which every flush counts.
 const COUNT_EVERY: u32 = 64;
 const ROOM_LOW: usize = 1024;
-/// The most frames that the shim takes or gives in one call.
+/// The most frames of one call to the shim.
 const CALL_MAX: usize = 64;
 
-/// `struct rte_mbuf` and `struct rte_mempool`, which Rust never looks into.
+/// `struct rte_mbuf` and `struct rte_mempool`, opaque to Rust.
 type Mbuf = c_void;
 type Mempool = c_void;
 
@@ -38,19 +38,19 @@ unsafe extern "C" {
     fn fanin_dpdk_missed(port: u16) -> u64;
 }
 
-/// Why DPDK does not start.
+/// Error of the start of DPDK.
 #[derive(Debug, thiserror::Error)]
 #[error("{device}: {what}: {error}")]
 pub struct DpdkError {
-    /// The device, or `dpdk` for the whole.
+    /// The device, or `dpdk` for the environment.
     pub device: String,
-    /// What was tried.
+    /// The step that failed.
     pub what: &'static str,
-    /// What DPDK said.
+    /// DPDK's error.
     pub error: std::io::Error,
 }
 
-/// A frame in an mbuf, with what its headers are read by: `struct fanin_handle` of the shim, as [`Received`] is its `struct fanin_frame`.
+/// A frame in an mbuf, with the address and length of its head: `struct fanin_handle` of the shim; [`Received`] is `struct fanin_frame`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct DpdkFrame {
@@ -65,7 +65,7 @@ impl Default for DpdkFrame {
     }
 }
 
-// SAFETY: an mbuf may be used by any thread, and whoever holds the handle is the only one to use it.
+// SAFETY: any thread may use an mbuf, and only the holder of the handle uses it.
 unsafe impl Send for DpdkFrame {}
 
 impl DpdkFrame {
@@ -85,7 +85,7 @@ pub struct DpdkPorts {
     registered: bool,
 }
 
-// SAFETY: the mempool may be used by any thread; everything else belongs to this worker.
+// SAFETY: any thread may use the mempool; everything else belongs to this worker.
 unsafe impl Send for DpdkPorts {}
 
 fn check(device: &str, what: &'static str, code: c_int) -> Result<(), DpdkError> {
@@ -107,12 +107,12 @@ impl DpdkPorts {
     /// Starts DPDK with the arguments of the configuration, and opens its devices. Each worker gets its own.
     ///
     /// # Errors
-    /// Where DPDK does not start, or a device cannot be opened.
+    /// If DPDK does not start, or a device cannot be opened.
     pub fn open(config: &Config) -> Result<Vec<Self>, DpdkError> {
         let words = std::iter::once("fanin").chain(config.dpdk.arguments.iter().map(String::as_str));
         let words = words.map(text).collect::<Result<Vec<_>, _>>()?;
         let mut arguments: Vec<*mut c_char> = words.iter().map(|word| word.as_ptr().cast_mut()).collect();
-        // SAFETY: as many strings with their ends as it is told; DPDK does not write to them.
+        // SAFETY: `arguments` holds that many terminated strings; DPDK does not write to them.
         let code = unsafe { fanin_dpdk_start(arguments.len() as c_int, arguments.as_mut_ptr()) };
         check("dpdk", "starting it", code)?;
         // DPDK keeps pointers into its arguments.
@@ -154,7 +154,7 @@ impl DpdkPorts {
 impl Drop for DpdkPorts {
     fn drop(&mut self) {
         for port in self.ports.iter().flatten() {
-            // SAFETY: a port that is open, and nobody uses any more.
+            // SAFETY: an open port without other users.
             unsafe { fanin_dpdk_close(*port) };
         }
     }
@@ -170,14 +170,14 @@ impl Driver for DpdkPorts {
     fn receive(&mut self, port: usize, frames_max: usize, into: &mut Vec<Received<DpdkFrame>>) {
         let Some(port) = self.ports[port] else { return };
         if !self.registered {
-            // SAFETY: has no argument. Where there is no room for one thread more, its cache is missing, and nothing else.
+            // SAFETY: has no argument. Without room for another thread, this one has no cache.
             unsafe { fanin_dpdk_thread() };
             self.registered = true;
         }
         let frames_max = frames_max.min(CALL_MAX);
         into.reserve(frames_max);
         let room = into.spare_capacity_mut().as_mut_ptr().cast();
-        // SAFETY: room for as many frames as it is told. As many as it says it has written are whole: no mbuf is without data.
+        // SAFETY: `into` has room for that many frames, and the shim initializes as many as it returns.
         let got = unsafe {
             let got = usize::from(fanin_dpdk_receive(port, room, frames_max as u16));
             into.set_len(into.len() + got);
@@ -190,7 +190,7 @@ impl Driver for DpdkPorts {
         let Some(port) = self.ports[port] else { return 0 };
         let mut taken = 0;
         for frames in frames.chunks(CALL_MAX) {
-            // SAFETY: as many frames as it is told, all ours; those that it takes are its own from now on.
+            // SAFETY: the slice holds that many frames, which we own; the device owns those that it takes.
             let now = unsafe { fanin_dpdk_transmit(port, frames.as_ptr(), frames.len() as u16) };
             taken += usize::from(now);
             if usize::from(now) < frames.len() {
@@ -201,8 +201,8 @@ impl Driver for DpdkPorts {
     }
 
     fn flush(&mut self, _: usize) {
-        // DPDK counts by looking into the caches of all cores that there could be, which is too slow for every round. In
-        // between what was taken and freed is counted here, and not what devices give back.
+        // DPDK counts the caches of all possible cores, which is too slow for every round. In between, frames taken and
+        // freed here are counted, but not those that devices return.
         self.flushes = self.flushes.wrapping_add(1);
         if self.room < ROOM_LOW || self.flushes.is_multiple_of(COUNT_EVERY) {
             // SAFETY: the pool lives as long as DPDK.
@@ -231,18 +231,18 @@ impl Driver for DpdkPorts {
     }
 
     fn cut_front(&mut self, handle: &mut DpdkFrame, bytes: u16) {
-        // SAFETY: an mbuf that we hold; it refuses where there are too few bytes.
+        // SAFETY: an mbuf that we hold; the shim refuses a cut beyond its bytes.
         let data = unsafe { fanin_dpdk_cut(handle.mbuf, bytes) };
         *handle = DpdkFrame::new(handle.mbuf, data.cast(), handle.head.saturating_sub(bytes.into()))
-            .expect("a frame loses no more than it has");
+            .expect("a frame is longer than the cut");
     }
 
     fn make(&mut self, frame: &[u8]) -> Option<DpdkFrame> {
-        // SAFETY: as many bytes as it is told.
+        // SAFETY: the slice holds that many bytes.
         let mbuf = unsafe { fanin_dpdk_make(self.pool, frame.as_ptr(), frame.len() as u32) };
         let mbuf = NonNull::new(mbuf)?.as_ptr();
         self.room = self.room.saturating_sub(1);
-        // SAFETY: an mbuf that we hold; nothing is cut off, and the answer is where it begins.
+        // SAFETY: an mbuf that we hold; a cut of 0 bytes returns its start.
         let data = unsafe { fanin_dpdk_cut(mbuf, 0) };
         DpdkFrame::new(mbuf, data.cast(), frame.len() as u32)
     }
@@ -250,7 +250,7 @@ impl Driver for DpdkPorts {
     fn copy_out(&self, frame: Received<DpdkFrame>, into: &mut Vec<u8>) {
         let start = into.len();
         into.resize(start + frame.bytes as usize, 0);
-        // SAFETY: room for all bytes of the mbuf's parts, whose sum is what the frame says.
+        // SAFETY: room for all bytes of the mbuf's parts, whose sum is the frame's length.
         unsafe { fanin_dpdk_copy(frame.handle.mbuf, into[start..].as_mut_ptr()) };
     }
 
@@ -269,7 +269,7 @@ impl Driver for DpdkPorts {
     }
 
     fn poll_stray(&mut self, _: usize) -> Option<DpdkFrame> {
-        // One pool for all workers: nothing strays.
+        // All workers share one pool, so no buffer strays.
         None
     }
 

@@ -1,6 +1,6 @@
-//! How the workers of one switch work together: links for frames and news, values that all of them read, and waking each other.
+//! Communication of the workers of one switch: links for frames and news, shared values, and wake-ups.
 //!
-//! Each worker owns its ports. A frame for another worker's port crosses a link; nothing else of a worker can be reached by another.
+//! Each worker owns its ports. A frame for another worker's port crosses a link. Workers share nothing else but the values of `shared.rs`.
 
 mod peers;
 mod shared;

@@ -36,7 +36,7 @@ struct PeerLink<H> {
     wakeup: Arc<Wakeup>,
     /// Messages that found the link full.
     backlog: VecDeque<PeerMessage<H>>,
-    /// Whether something was sent since the other worker was last woken.
+    /// True if something was sent since the other worker was last woken.
     has_sent: bool,
 }
 
@@ -101,13 +101,13 @@ impl<H: Copy + Send> Peers<H> {
         &self.ports
     }
 
-    /// Whether a port belongs to this worker.
+    /// Returns true if a port belongs to this worker.
     #[inline]
     pub(crate) fn is_own(&self, port: usize) -> bool {
         usize::from(self.owners[port]) == self.worker
     }
 
-    /// Whether there are other workers.
+    /// Returns true if there are other workers.
     #[inline]
     pub(crate) const fn has_others(&self) -> bool {
         !self.links.is_empty()
@@ -147,7 +147,7 @@ impl<H: Copy + Send> Peers<H> {
         }
     }
 
-    /// Whether a message has come.
+    /// Returns true if a message has come.
     pub(crate) fn has_messages(&self) -> bool {
         self.links.iter().flatten().any(|link| !link.receiver.is_empty())
     }

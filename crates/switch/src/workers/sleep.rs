@@ -1,4 +1,4 @@
-//! The flag of a thread that sleeps: another thread wakes it in time, and hardly ever without need.
+//! The flag of a sleeping thread, which tells other threads to wake it.
 //!
 //! The sleeper sets the flag and then checks once more for work. The other thread leaves work and then reads the flag. With a
 //! fence between the two steps of each, at least one of them sees what the other did ("store buffering";
@@ -6,7 +6,7 @@
 
 use crate::sync::{AtomicBool, Ordering, fence};
 
-/// Whether a thread sleeps, or is about to.
+/// A flag that is set while a thread sleeps or is about to.
 #[derive(Debug)]
 pub(crate) struct SleepFlag {
     is_asleep: AtomicBool,
@@ -29,7 +29,7 @@ impl SleepFlag {
         self.is_asleep.store(false, Ordering::Relaxed);
     }
 
-    /// Whether the caller must wake the thread for the work that it has just left.
+    /// Returns true if the caller, having left work, must wake the thread.
     #[inline]
     pub(crate) fn must_wake(&self) -> bool {
         fence(Ordering::SeqCst);

@@ -81,7 +81,7 @@ impl<T: Copy> SpscSender<T> {
 }
 
 impl<T: Copy> SpscReceiver<T> {
-    /// Whether the ring is empty.
+    /// Returns true if the ring is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.head == self.ring.tail.0.load(Ordering::Acquire)
     }

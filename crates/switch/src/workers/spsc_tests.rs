@@ -1,4 +1,4 @@
-//! The ring between two threads; `tests/interleavings.rs` tries every order of what threads try here.
+//! The ring between two real threads; `tests/interleavings.rs` tries every interleaving.
 
 use super::spsc::spsc;
 

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 
 use super::sleep::SleepFlag;
 
-/// An eventfd that one thread makes readable to wake another, with the flag that says whether that is needed.
+/// An eventfd that one thread makes readable to wake another, and the flag of the sleeping thread.
 #[derive(Debug)]
 pub(crate) struct Wakeup {
     file: File,
@@ -31,7 +31,7 @@ impl Wakeup {
         let _ = (&self.file).write(&1u64.to_ne_bytes());
     }
 
-    /// Wakes the other thread if it sleeps or is about to. The work that it shall find has been written.
+    /// Wakes the other thread if it sleeps or is about to. The caller has written the work before.
     #[inline]
     pub(crate) fn wake_sleeper(&self) {
         if self.sleep.must_wake() {

@@ -1,4 +1,4 @@
-//! The redirect program: six instructions, loaded with bpf(2) and attached by a link that goes with its file descriptor.
+//! The redirect program: six instructions, loaded with bpf(2) and attached by a link that ends with its file descriptor.
 
 use std::ffi::c_long;
 use std::io;
@@ -19,10 +19,10 @@ const FLAG_GENERIC: u32 = 1 << 1;
 const FLAG_NATIVE: u32 = 1 << 2;
 const HELPER_REDIRECT_MAP: i32 = 51;
 const XDP_PASS: i32 = 2;
-/// Where `rx_queue_index` stands in `struct xdp_md`.
+/// Offset of `rx_queue_index` in `struct xdp_md`.
 const RX_QUEUE_INDEX: i16 = 16;
 
-/// The fields of `union bpf_attr` that the calls below use; the kernel takes a shorter one than its own.
+/// The fields of `union bpf_attr` that the calls below use; the kernel accepts a shorter one than its own.
 #[repr(C)]
 #[derive(Default)]
 struct MapCreate {
@@ -83,12 +83,12 @@ fn bpf<T>(command: c_long, attributes: &T) -> io::Result<libc::c_int> {
 
 fn bpf_file<T>(command: c_long, attributes: &T) -> io::Result<OwnedFd> {
     let file = bpf(command, attributes)?;
-    // SAFETY: the kernel has just opened this descriptor for us; nobody else has it.
+    // SAFETY: the kernel has just opened this descriptor, and it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(file) })
 }
 
-/// The program on one interface, and its map from queues to sockets. Both go when this is dropped, or the process ends in
-/// whatever way: nothing stays behind on the interface.
+/// The program on one interface, and its map from queues to sockets. The kernel removes both when this is dropped or the
+/// process ends, even by a crash.
 #[derive(Debug)]
 pub(super) struct Redirect {
     map: OwnedFd,
@@ -108,7 +108,7 @@ impl Redirect {
                 ..MapCreate::default()
             },
         )?;
-        // Frames of queues without a socket go on to the kernel.
+        // Frames of queues without a socket pass to the kernel.
         let program = [
             Instruction(0x61, 0x12, RX_QUEUE_INDEX, 0), // r2 = *(u32 *)(r1 + RX_QUEUE_INDEX)
             Instruction(0x18, 0x11, 0, map.as_raw_fd()), // r1 = map
@@ -144,7 +144,7 @@ impl Redirect {
             Attach::Generic => (link(FLAG_GENERIC)?, false),
             Attach::Auto => match link(FLAG_NATIVE) {
                 Ok(link) => (link, true),
-                // Whoever is on the interface already will not let a second one in by the other way either.
+                // Another program on the interface excludes generic mode too.
                 Err(error) if error.raw_os_error() == Some(libc::EBUSY) => return Err(error),
                 Err(_) => (link(FLAG_GENERIC)?, false),
             },
@@ -152,7 +152,7 @@ impl Redirect {
         Ok(Self { map, _link: link, is_native })
     }
 
-    /// Frames of a queue go to this socket from now on.
+    /// Redirects the frames of a queue to this socket.
     pub(super) fn connect(&self, queue: u32, socket: &OwnedFd) -> io::Result<()> {
         let value = socket.as_raw_fd();
         let update = MapUpdate {

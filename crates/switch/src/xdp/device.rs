@@ -1,4 +1,4 @@
-//! What has to be known of, and done to, a network interface of the kernel.
+//! Network interfaces of the kernel: state and settings.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -20,13 +20,13 @@ struct Channels {
     combined: u32,
 }
 
-/// An interface that the switch uses.
+/// An open interface.
 #[derive(Debug)]
 pub(super) struct Device {
     name: CString,
     pub(super) index: u32,
     socket: OwnedFd,
-    /// While this is open the interface takes in frames to any station.
+    /// Keeps the interface promiscuous while it is open.
     _promiscuous: OwnedFd,
 }
 
@@ -70,13 +70,13 @@ impl Device {
     }
 
     fn ioctl(&self, command: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
-        // SAFETY: these requests read and write a `struct ifreq`, and what its pointer, if any, points to.
+        // SAFETY: these requests read and write a `struct ifreq`, and the target of its pointer, if any.
         let result =
             unsafe { libc::ioctl(self.socket.as_raw_fd(), command as _, std::ptr::from_mut(request)) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Whether it is up and has a link.
+    /// Returns true if it is up and has a link.
     pub(super) fn is_up(&self) -> bool {
         let mut request = request(&self.name);
         if self.ioctl(libc::SIOCGIFFLAGS, &mut request).is_err() {
@@ -95,7 +95,7 @@ impl Device {
         Ok(unsafe { request.ifr_ifru.ifru_mtu } as u32)
     }
 
-    /// How many receive queues it has; one where it does not say.
+    /// Number of its receive queues; 1 if unknown.
     pub(super) fn queues(&self) -> u32 {
         let mut channels = Channels { command: ETHTOOL_GCHANNELS, ..Channels::default() };
         let mut request = request(&self.name);

@@ -1,4 +1,4 @@
-//! AF_XDP ports: frames straight from and to a network interface of the kernel, over one packet memory for all of them.
+//! AF_XDP ports: frames of the kernel's interfaces, with one packet memory for all ports.
 //!
 //! Linux's `Documentation/networking/af_xdp.rst`. Each queue of an interface has a socket with four rings: fill and receive,
 //! transmit and completion. A program of six instructions sends the frames of these queues to the sockets; it is attached by
@@ -26,32 +26,32 @@ use device::Device;
 use ring::Ring;
 use socket::{option, set_option};
 
-/// Slots of a ring, where memory allows.
+/// The most slots of a ring.
 const SLOTS_MAX: u32 = 4096;
 const SLOTS_MIN: u32 = 64;
-/// An interface or queue that another process has just left is busy for some milliseconds.
+/// Time to wait for an interface or queue that an ended process still holds.
 const BUSY_FOR: Duration = Duration::from_secs(2);
-/// Free chunks that are not lent to the kernel: drivers come first, but the switch needs some for copies.
+/// Free chunks that are not lent to the kernel, for copies of frames.
 const KEPT: usize = crate::driver::BURST;
-/// Frames that one call to the kernel sends at least, in copy mode.
+/// The fewest frames that one call to the kernel sends in copy mode.
 const SENT_BY_CALL: u32 = 32;
-/// A frame is in at most so many parts: the kernel's MAX_SKB_FRAGS and one.
+/// The most parts of a frame: the kernel's MAX_SKB_FRAGS and one.
 const PARTS_MAX: usize = 18;
 
-/// Why a port cannot be opened.
+/// Error while a port is opened.
 #[derive(Debug, thiserror::Error)]
 #[error("{interface}: {what}: {error}{}", self.advice())]
 pub struct OpenError {
     /// The interface.
     pub interface: String,
-    /// What was tried.
+    /// The step that failed.
     pub what: &'static str,
-    /// What the system said.
+    /// The system's error.
     pub error: io::Error,
 }
 
 impl OpenError {
-    /// Whether a privilege or a feature of the kernel is missing, rather than something being wrong with the configuration.
+    /// Returns true if a privilege or a feature of the kernel is missing; false if the configuration is wrong.
     pub fn is_unsupported(&self) -> bool {
         matches!(
             self.error.raw_os_error(),
@@ -72,9 +72,9 @@ impl OpenError {
                 " (needs root, or the capabilities CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF)"
             }
             Some(libc::EAFNOSUPPORT) => " (the kernel has no AF_XDP: CONFIG_XDP_SOCKETS)",
-            Some(libc::EBUSY) => " (another program has this queue)",
+            Some(libc::EBUSY) => " (another program uses this queue)",
             Some(libc::EOPNOTSUPP) => {
-                " (the driver cannot do this: try `attach = \"generic\"` or `copy = \"copy\"`)"
+                " (the driver does not support this: try `attach = \"generic\"` or `copy = \"copy\"`)"
             }
             _ => "",
         }
@@ -118,7 +118,7 @@ struct Queue {
     fill: Ring<u64>,
     completion: Ring<u64>,
     socket: Arc<OwnedFd>,
-    /// A frame of several parts whose last has not come yet: its first, its last so far, its bytes.
+    /// An incomplete frame of several parts: its first part, its last so far, its bytes.
     partial: Option<(Buffer, Buffer, u32)>,
 }
 
@@ -130,7 +130,7 @@ struct XdpPort {
     queues: Vec<Queue>,
 }
 
-/// What all sockets of the switch share: the one that brought the packet memory, and how it was opened.
+/// The socket that registered the packet memory, which all others share, and its address.
 #[derive(Debug)]
 struct Umem {
     socket: Arc<OwnedFd>,
@@ -145,10 +145,10 @@ pub struct XdpPorts {
 }
 
 impl XdpPorts {
-    /// Opens all interfaces of a configuration, and gives each worker its own.
+    /// Opens all interfaces of a configuration. Returns the ports of each worker.
     ///
     /// # Errors
-    /// Where a privilege, the interface or something of the kernel's is missing.
+    /// If a privilege, the interface or a feature of the kernel is missing.
     pub fn open(config: &Config) -> Result<Vec<Self>, OpenError> {
         let spec = &config.switch;
         let workers = config.workers();
@@ -272,7 +272,7 @@ impl XdpPorts {
         };
         match umem {
             Some(umem) => {
-                // The first socket's flags hold for all.
+                // The flags of the first socket apply to all.
                 address.sxdp_flags = libc::XDP_SHARED_UMEM;
                 address.sxdp_shared_umem_fd = umem.socket.as_raw_fd() as u32;
             }
@@ -298,13 +298,13 @@ impl XdpPorts {
         &self.pool
     }
 
-    /// Whether the redirect of a port runs in its driver.
+    /// Returns true if the redirect of a port runs in its driver.
     pub fn is_native(&self, port: usize) -> Option<bool> {
         self.ports[port].as_ref().map(|port| port.redirect.is_native)
     }
 }
 
-/// Tries until it is not busy any more, for as long as a process that has just left may keep an interface.
+/// Repeats an attempt while it fails with EBUSY, for at most [`BUSY_FOR`].
 fn unless_busy<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let began = Instant::now();
     loop {
@@ -331,10 +331,10 @@ fn bind(socket: &OwnedFd, address: &libc::sockaddr_xdp) -> io::Result<()> {
     })
 }
 
-/// Packet memory is locked; where we may, we lift the limit on that.
+/// Raises the limit on locked memory, for packet memory, if permitted.
 fn raise_memory_lock() {
     let limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: reads a plain value. Where it is refused, registering the memory says so.
+    // SAFETY: reads a plain value. If it is refused, registering the memory fails.
     unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const limit) };
 }
 
@@ -392,7 +392,7 @@ impl Queue {
                 let mut parts = [Buffer::default(); PARTS_MAX];
                 let mut len = 0;
                 for part in pool.parts(frame.handle, frame.bytes) {
-                    assert!(len < PARTS_MAX, "a frame in more parts than the kernel takes");
+                    assert!(len < PARTS_MAX, "a frame with more parts than the kernel accepts");
                     parts[len] = part;
                     len += 1;
                 }
@@ -411,7 +411,7 @@ impl Queue {
         taken
     }
 
-    /// Sends what was put, takes back what was sent, and lends the kernel what is free.
+    /// Starts transmission, takes back sent chunks, and lends free chunks to the kernel.
     #[inline]
     fn flush(&mut self, pool: &mut Pool, shift: u32, slots: usize) {
         let waiting = self.transmit.waiting();
@@ -444,9 +444,9 @@ impl Queue {
 
     #[cold]
     fn kick(&self, waiting: u32) {
-        // In copy mode the kernel sends a few frames a call and says EAGAIN while there are more.
+        // In copy mode the kernel sends a few frames a call and returns EAGAIN while there are more.
         for _ in 0..=waiting / SENT_BY_CALL {
-            // SAFETY: sends nothing of ours; it makes the kernel look at the ring.
+            // SAFETY: passes no data; it makes the kernel read the ring.
             let result = unsafe {
                 libc::sendto(
                     self.socket.as_raw_fd(),
@@ -458,7 +458,7 @@ impl Queue {
                 )
             };
             if result >= 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EAGAIN) {
-                // What it could not send now (ENOBUFS, EBUSY, ENETDOWN) stays in the ring for the next round.
+                // Frames that it could not send (ENOBUFS, EBUSY, ENETDOWN) stay in the ring for the next round.
                 break;
             }
         }
@@ -494,7 +494,7 @@ impl Driver for XdpPorts {
     }
 
     fn transmit(&mut self, port: usize, frames: &[Received<Buffer>]) -> usize {
-        // All by one queue, so that the order is kept.
+        // One queue for all frames keeps their order.
         let Some(queue) = self.ports[port].as_mut().and_then(|port| port.queues.first_mut()) else {
             return 0;
         };

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The kernel wants to be woken (XDP_RING_NEED_WAKEUP).
 const NEED_WAKEUP: u32 = 1;
 
-/// One of them, with our side's position kept here and shown to the kernel in batches.
+/// A ring, with our position, which is published to the kernel in batches.
 #[derive(Debug)]
 pub(super) struct Ring<T> {
     base: NonNull<u8>,
@@ -18,7 +18,7 @@ pub(super) struct Ring<T> {
     flags: NonNull<AtomicU32>,
     slots: NonNull<T>,
     mask: u32,
-    /// Our position, and the other side's as we last saw it.
+    /// Our position, and the last known one of the other side.
     mine: u32,
     theirs: u32,
 }
@@ -35,7 +35,7 @@ impl<T: Copy> Ring<T> {
         len: u32,
     ) -> io::Result<Self> {
         let bytes = offsets.desc as usize + len as usize * size_of::<T>();
-        // SAFETY: a shared mapping of the socket's own ring at an address of the kernel's choice.
+        // SAFETY: a shared mapping of the socket's own ring at an address that the kernel chooses.
         let base = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -51,7 +51,7 @@ impl<T: Copy> Ring<T> {
         else {
             return Err(io::Error::last_os_error());
         };
-        // SAFETY: the kernel gave these offsets for the mapping just made, aligned for what lies there.
+        // SAFETY: the kernel gave these offsets for the mapping just made, aligned for their types.
         let at = |offset: u64| unsafe { base.add(offset as usize) };
         Ok(Self {
             base,
@@ -78,15 +78,15 @@ impl<T: Copy> Ring<T> {
         unsafe { self.slots.add((position & self.mask) as usize) }
     }
 
-    /// Whether the kernel sleeps until it is called.
+    /// Returns true if the kernel must be called for progress.
     #[inline]
     pub(super) fn needs_wakeup(&self) -> bool {
         Self::atomic(&self.flags).load(Ordering::Relaxed) & NEED_WAKEUP != 0
     }
 
-    // What we produce: fill and transmit.
+    // The producer's side: fill and transmit.
 
-    /// How many slots are free.
+    /// Number of free slots.
     #[inline]
     pub(super) fn room(&mut self) -> u32 {
         let room = |ring: &Self| ring.mask + 1 - ring.mine.wrapping_sub(ring.theirs);
@@ -104,21 +104,21 @@ impl<T: Copy> Ring<T> {
         self.mine = self.mine.wrapping_add(1);
     }
 
-    /// Shows the kernel what has been put.
+    /// Publishes the filled slots to the kernel.
     #[inline]
     pub(super) fn submit(&self) {
         Self::atomic(&self.producer).store(self.mine, Ordering::Release);
     }
 
-    /// What the kernel has not consumed yet.
+    /// Slots that the kernel has not consumed yet.
     #[inline]
     pub(super) fn waiting(&self) -> u32 {
         self.mine.wrapping_sub(Self::atomic(&self.consumer).load(Ordering::Relaxed))
     }
 
-    // What we consume: receive and completion.
+    // The consumer's side: receive and completion.
 
-    /// The next value, where there is one.
+    /// The next value, if any.
     #[inline]
     pub(super) fn take(&mut self) -> Option<T> {
         if self.mine == self.theirs {
@@ -127,13 +127,13 @@ impl<T: Copy> Ring<T> {
                 return None;
             }
         }
-        // SAFETY: a slot that the kernel has filled, as its position said, and leaves alone before `release`.
+        // SAFETY: a slot that the kernel has filled, as its position said, and does not change before `release`.
         let value = unsafe { self.slot(self.mine).read() };
         self.mine = self.mine.wrapping_add(1);
         Some(value)
     }
 
-    /// Gives the slots that were taken back to the kernel.
+    /// Returns the taken slots to the kernel.
     #[inline]
     pub(super) fn release(&self) {
         Self::atomic(&self.consumer).store(self.mine, Ordering::Release);
@@ -142,7 +142,7 @@ impl<T: Copy> Ring<T> {
 
 impl<T> Drop for Ring<T> {
     fn drop(&mut self) {
-        // SAFETY: the mapping made in `map`, which nobody uses any more.
+        // SAFETY: the mapping made in `map`, which has no other user.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }

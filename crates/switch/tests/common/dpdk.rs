@@ -1,4 +1,4 @@
-//! What tests over DPDK's devices have in common: how it is started without huge pages and privileges, and the frames.
+//! Common parts of tests with DPDK devices: arguments to start without huge pages and privileges, and frames.
 
 pub(crate) const SERVER: [u8; 6] = [2, 0, 0, 0, 0, 1];
 pub(crate) const COLLECTOR: [u8; 6] = [2, 0, 0, 0, 0, 2];
@@ -10,7 +10,7 @@ pub(crate) fn arguments() -> Vec<String> {
         .to_vec()
 }
 
-/// A frame of the server's to the collector, so many bytes long, that is known by its number.
+/// A frame from the server to the collector, with its number.
 pub(crate) fn frame(number: u32, bytes: usize) -> Vec<u8> {
     let mut frame = [COLLECTOR, SERVER].concat();
     frame.extend([0x88, 0xb5]);

@@ -1,12 +1,12 @@
-//! Any bytes as frames for a switch with everything on: VLANs, rules as deep as they go, rings, marks, storm control, PAUSE,
-//! M21TCP, an impaired way. Nothing panics, no memory is lost, and no frame comes out of nothing.
+//! Arbitrary bytes as frames for a switch with all features: VLANs, rules on all fields, rings, marks, storm control, PAUSE,
+//! M21TCP, impairment. Nothing panics, no memory leaks, and no frame appears from nowhere.
 
 use fanin_switch::config::{Hugepages, load_text};
 use fanin_switch::{MemoryPorts, Pool, Switch};
 use fanin_units::{Duration, Instant};
 
 const PORTS: usize = 4;
-/// The longest frame that is put in: longer than the MTU lets pass.
+/// The longest injected frame, above the MTU.
 const FRAME_MAX: usize = 1600;
 
 const CONFIG: &str = r#"
@@ -69,7 +69,7 @@ protocol = "tcp"
 source_port = 1
 "#;
 
-/// Each step is a byte that says what: below 200 a frame, whose port, length (two bytes) and bytes follow; otherwise time.
+/// Each step is one byte: below 200 a frame, whose port, length (two bytes) and bytes follow; otherwise time passes.
 pub fn check(mut input: &[u8]) {
     let config = load_text("hostile.toml", CONFIG).unwrap_or_else(|errors| panic!("{errors}")).config;
     let pool = Pool::new(config.switch.memory, config.switch.mtu, Hugepages::Off, 1).unwrap().remove(0);
@@ -111,7 +111,7 @@ pub fn check(mut input: &[u8]) {
     let snapshot = switch.snapshot(true);
     assert_eq!(snapshot.ports.iter().map(|port| port.received.frames).sum::<u64>(), put);
     let pauses: u64 = snapshot.ports.iter().map(|port| port.pauses_sent).sum();
-    // Flooded to three ports at most, and each of those copies doubled once.
+    // A frame is flooded to at most three ports, and each copy duplicated once.
     assert!(got <= put * 6 + pauses, "{got} frames out of {put}");
     assert_eq!(switch.driver().pool().free_len(), before, "memory has leaked");
 }

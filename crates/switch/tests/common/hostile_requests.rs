@@ -1,5 +1,5 @@
-//! Any bytes as requests to a switch that runs, over its local socket: each is answered or ends in a closed connection, nothing inside
-//! fails, and afterwards the switch works on.
+//! Arbitrary bytes as requests to a running switch, over its local socket: each is answered or its connection closed, and the switch
+//! continues to work.
 
 use std::cell::RefCell;
 use std::io::{ErrorKind, Read, Write};
@@ -15,8 +15,8 @@ use fanin_switch::control::{Server, Settings};
 #[path = "../../examples/busy/traffic.rs"]
 mod traffic;
 
-/// What mutations are made of.
-#[allow(dead_code, reason = "a fuzzer finds its own")]
+/// Words that mutations insert.
+#[allow(dead_code, reason = "a fuzzer has its own corpus")]
 pub const WORDS: &[&str] = &[
     "GET ",
     "POST ",
@@ -73,9 +73,9 @@ pub const WORDS: &[&str] = &[
     "RAW\n",
 ];
 
-/// Nobody waits longer for an answer: the server's own limits are 10 s.
+/// The longest time to wait for an answer; the server's limits are 10 s.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
-/// A switch that so many inputs have changed makes room for a fresh one.
+/// Inputs after which a new switch is started.
 const INPUTS_MAX: u32 = 2_000;
 /// Frames a second, so that changes meet frames.
 const FRAMES_PER_S: u64 = 2_000;
@@ -120,7 +120,7 @@ impl Bed {
                     panic!("no answer and no end: {error}; so far: {}", String::from_utf8_lossy(&answer))
                 }
             }
-            // A capture lasts as long as it was asked to.
+            // A capture continues for its duration: its head is enough.
             if find(&answer, b"x-pcapng").is_some() && find(&answer, b"\r\n\r\n").is_some() {
                 return answer;
             }
@@ -132,7 +132,7 @@ fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
     bytes.windows(part.len()).position(|window| window == part)
 }
 
-/// What an answer must be, whatever the question was; `is_one` where it is the whole answer to one question.
+/// Checks an answer to any request; `is_one` if it is the complete answer to one request.
 fn is_answer(answer: &[u8], is_one: bool) {
     if answer.is_empty() {
         return;
@@ -158,7 +158,7 @@ fn is_answer(answer: &[u8], is_one: bool) {
     }
 }
 
-/// The first line is a method and an address, and the rest a body of JSON; behind a line `RAW`, everything is sent as it is.
+/// The first line is a method and a path, and the rest a body of JSON; after a line `RAW`, the bytes are sent unchanged.
 pub fn check(input: &[u8]) {
     thread_local! {
         static BED: RefCell<Option<Bed>> = const { RefCell::new(None) };

@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 use fanin_switch::config::PortSpec;
 use fanin_switch::{Config, Running, StartError};
 
-/// Where a host listens.
+/// The port on which hosts listen.
 pub(crate) const PORT: u16 = 5000;
 
-/// The namespaces; they go when this is dropped.
+/// The namespaces; dropping this removes them.
 pub(crate) struct Lab {
     prefix: String,
     hosts: usize,
@@ -37,14 +37,14 @@ fn command(words: &str) -> Result<(), String> {
 }
 
 impl Lab {
-    /// So many hosts, 10.77.0.1 and so on, whose other ends in the switch's namespace are called p0 and so on.
+    /// Makes hosts 10.77.0.1 and so on, with the ports p0 and so on in the switch's namespace.
     ///
-    /// Returns `None`, and skips the test, where the namespaces cannot be made.
+    /// Returns `None`, and skips the test, if the namespaces cannot be made.
     pub(crate) fn new(name: &str, hosts: usize, mtu: u32) -> Option<Self> {
         Self::with_queues(name, hosts, mtu, 1)
     }
 
-    /// As [`Self::new`], with so many queues at both ends of every pair.
+    /// As [`Self::new`], with this number of queues at both ends of every pair.
     pub(crate) fn with_queues(name: &str, hosts: usize, mtu: u32, queues: u32) -> Option<Self> {
         let lab = Self { prefix: format!("sw-{name}-{}", std::process::id()), hosts };
         match lab.build(mtu, queues) {
@@ -68,7 +68,7 @@ impl Lab {
             command(&format!(
                 "ip -n {name} link add eth0 mtu {mtu} {queues} type veth peer name p{host} mtu {mtu} {queues} netns {switch}"
             ))?;
-            // Without this frames carry no checksums, and are as long as 64 kB.
+            // With offload frames carry no checksums, and have up to 64 kB.
             command(&format!("ip netns exec {name} ethtool -K eth0 tx off"))?;
             command(&format!("ip -n {name} addr add {}/24 dev eth0", address(host)))?;
             command(&format!("ip -n {name} link set eth0 up"))?;
@@ -87,7 +87,7 @@ impl Lab {
         format!("{}-{host}", self.prefix)
     }
 
-    /// Cuts or mends a host's cable.
+    /// Sets the state of a host's link.
     pub(crate) fn set_link(&self, host: usize, state: &str) {
         command(&format!("ip -n {} link set eth0 {state}", self.host(host))).expect("a link of our own");
     }
@@ -106,7 +106,7 @@ impl Lab {
         text.lines().filter_map(count).filter(|&packets| packets > 0).count()
     }
 
-    /// Packets, segments and datagrams with a wrong checksum that a host has thrown away.
+    /// Packets, segments and datagrams that a host dropped for a wrong checksum.
     pub(crate) fn checksum_errors(&self, host: usize) -> u64 {
         let task = || ["snmp", "netstat"].iter().map(|name| count_of(name, "InCsumErrors")).sum();
         self.on(host, task).join().expect("counters can be read")
@@ -119,7 +119,7 @@ impl Lab {
         Config { port: (0..self.hosts).map(port).collect(), ..Config::default() }
     }
 
-    /// Starts a switch in its namespace. A thread of its own does it, because it loses its capabilities.
+    /// Starts a switch in its namespace. A separate thread does it, because it loses its capabilities.
     pub(crate) fn start(&self, config: &Config) -> Result<Running, StartError> {
         let config = config.clone();
         inside(&self.switch(), move || Running::start(&config))
@@ -127,7 +127,7 @@ impl Lab {
             .expect("the switch starts or says why not")
     }
 
-    /// What a host does, in a thread of its own.
+    /// Runs a task in a thread in a host's namespace.
     pub(crate) fn on<T: Send + 'static>(
         &self,
         host: usize,
@@ -146,7 +146,7 @@ impl Drop for Lab {
 }
 
 fn quiet_namespace(name: &str) -> Result<(), String> {
-    // No address resolution of IPv6 among what the tests count, and no time stamps of TCP, which take 0.8 % of a line.
+    // Tests count frames, without IPv6 neighbour discovery, and TCP payload, without time stamps (0.8 % of a line).
     let quiet = || {
         std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1")?;
         std::fs::write("/proc/sys/net/ipv4/tcp_timestamps", "0")
@@ -165,14 +165,14 @@ pub(crate) fn inside<T: Send + 'static>(
     let path = format!("/run/netns/{name}");
     std::thread::spawn(move || {
         let file = File::open(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-        // SAFETY: moves the calling thread, which is ours alone, into the namespace.
+        // SAFETY: moves the calling thread, which was started for this, into the namespace.
         let result = unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) };
         assert_eq!(result, 0, "{path}: {}", std::io::Error::last_os_error());
         task()
     })
 }
 
-/// A counter of the calling thread's namespace, over all protocols of a file of the kernel's.
+/// A counter of the calling thread's namespace, over all protocols of a file of /proc/net.
 fn count_of(file: &str, name: &str) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/thread-self/net/{file}")).expect("counters");
     let lines: Vec<&str> = text.lines().collect();
@@ -210,7 +210,7 @@ pub(crate) fn set_congestion_control(socket: &impl AsRawFd, name: &str) {
     assert_eq!(result, 0, "{name}: {}", std::io::Error::last_os_error());
 }
 
-/// Connects to a host; the first frames may be lost while links come up.
+/// Connects to a host; repeats while links come up.
 pub(crate) fn connect(host: usize) -> TcpStream {
     let to = SocketAddr::from((address(host), PORT));
     let began = Instant::now();
@@ -227,33 +227,33 @@ pub(crate) fn connect(host: usize) -> TcpStream {
     }
 }
 
-/// The byte at a place of a stream that nobody gets right by chance.
+/// The pseudo-random byte at an offset of a stream.
 pub(crate) fn pattern(seed: u64, place: u64) -> u8 {
     ((place ^ seed.wrapping_mul(0x9e37_79b9)).wrapping_mul(0x2545_f491_4f6c_dd1d) >> 56) as u8
 }
 
-/// Sends so many bytes of a pattern to whoever connects first.
+/// Sends bytes of a pattern to the first client.
 pub(crate) fn serve_pattern(listener: &TcpListener, seed: u64, bytes: u64) {
-    let (mut stream, _) = listener.accept().expect("somebody connects");
+    let (mut stream, _) = listener.accept().expect("a client connects");
     let block: Vec<u8> = (0..bytes).map(|place| pattern(seed, place)).collect();
     stream.write_all(&block).expect("the other side reads");
 }
 
-/// Reads so many bytes of a pattern; `false` where any is wrong.
+/// Reads bytes of a pattern; returns false if any is wrong.
 pub(crate) fn read_pattern(stream: &mut TcpStream, seed: u64, bytes: u64) -> bool {
     let mut all = vec![0; bytes as usize];
     stream.read_exact(&mut all).expect("everything arrives");
     all.iter().zip(0..).all(|(&byte, place)| byte == pattern(seed, place))
 }
 
-/// What a barrier-synchronised client has seen.
+/// Figures of a barrier-synchronised client.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Incast {
-    /// Answers' bytes a second, in bit/s.
+    /// Goodput of the answers, in bit/s.
     pub(crate) goodput: u64,
     /// Segments that the senders sent again.
     pub(crate) retransmits: u64,
-    /// Time-outs that they suffered.
+    /// Retransmission time-outs of the senders.
     pub(crate) timeouts: u64,
 }
 
@@ -313,15 +313,15 @@ pub(crate) fn incast(lab: &Lab, senders: usize, bytes: usize, time: Duration) ->
     Incast { goodput, retransmits, timeouts }
 }
 
-/// Where `tcpi_total_retrans` and, since Linux 6.7, `tcpi_total_rto` stand in `struct tcp_info`.
+/// Offsets of `tcpi_total_retrans` and, since Linux 6.7, `tcpi_total_rto` in `struct tcp_info`.
 const TOTAL_RETRANSMITS: usize = 100;
 const TOTAL_TIMEOUTS: usize = 240;
 
-/// Segments that a connection sent again, and its time-outs.
+/// Retransmitted segments of a connection, and its time-outs.
 fn counts(stream: &TcpStream) -> (u64, u64) {
     let mut info = [0u8; 512];
     let mut bytes = info.len() as libc::socklen_t;
-    // SAFETY: the kernel writes at most as many bytes as it is told.
+    // SAFETY: the kernel writes at most the bytes of the buffer.
     let result = unsafe {
         libc::getsockopt(
             stream.as_raw_fd(),

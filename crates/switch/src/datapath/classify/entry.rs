@@ -1,4 +1,4 @@
-//! Entries: what one rule matches, as values and masks of the key's words.
+//! Entries: the match of one rule, as values and masks of the key's words.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use super::key::{
     TO_MIDDLE, VERSION_SHIFT, WORDS, Words,
 };
 
-/// What a rule does with a frame.
+/// The action of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RuleAction {
     /// Puts it into this ring.
@@ -19,7 +19,7 @@ pub(crate) enum RuleAction {
     Drop,
 }
 
-/// A rule that matched, in one word of which the greatest wins: its priority, then its number (of equal priorities the rule
+/// A matched rule as one word, of which the greatest wins: its priority, then its number (of equal priorities the rule
 /// written first wins), then its action. The word is never zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RuleMatch(pub(super) u64);
@@ -49,7 +49,7 @@ impl RuleMatch {
         (RULES - (self.0 >> ACTION_BITS & RULES)) as usize
     }
 
-    /// What the rule does.
+    /// The rule's action.
     #[inline]
     pub(crate) const fn action(self) -> RuleAction {
         match self.0 & DROP {
@@ -68,7 +68,7 @@ pub(super) struct RuleEntry {
 }
 
 impl RuleEntry {
-    /// How much of a frame the entry needs.
+    /// The headers that the entry compares.
     pub(super) fn depth(&self) -> KeyDepth {
         match self.mask[TO..] {
             [0, 0, 0, 0, 0] => KeyDepth::Ethernet,
@@ -78,7 +78,7 @@ impl RuleEntry {
     }
 }
 
-/// Appends the entries of one rule; `input` is the number of the port that it names.
+/// Appends the entries of one rule; `input` is the number of its input port.
 pub(super) fn add_entries(
     entries: &mut Vec<RuleEntry>,
     rule: &RuleSpec,

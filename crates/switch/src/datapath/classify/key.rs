@@ -20,7 +20,7 @@ pub(super) const PROTOCOL_SHIFT: u32 = 40;
 pub(super) const SOURCE_PORT_SHIFT: u32 = 32;
 pub(super) const DESTINATION_PORT_SHIFT: u32 = 48;
 
-/// How far into a frame the rules of an output look.
+/// The headers that the rules of an output compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) enum KeyDepth {
     #[default]

@@ -1,4 +1,4 @@
-//! From a frame to a rule: tuple space search.
+//! Finds the rule of a frame: tuple space search.
 //!
 //! Rules that match the same bits share a hash table ("tuple space search", Srinivasan, Suri and Varghese 1999), so that a
 //! thousand rules for a thousand collectors cost one look-up.
@@ -18,13 +18,13 @@ use table::RuleGroup;
 /// The rules of one output.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Classifier {
-    /// Those with the best rules first.
+    /// The groups with the best rules first.
     groups: Vec<RuleGroup>,
     depth: KeyDepth,
 }
 
 impl Classifier {
-    /// Makes the tables from rules, in the order in which they were written: number, rule, action, and the port that it names.
+    /// Makes the tables from rules, in the order in which they were written: number, rule, action, and the number of its input port.
     pub(super) fn new<'a>(
         rules: impl IntoIterator<Item = (u32, &'a RuleSpec, RuleAction, Option<usize>)>,
     ) -> Self {
@@ -44,7 +44,7 @@ impl Classifier {
         Self { groups, depth }
     }
 
-    /// Whether there is no rule.
+    /// Returns true if there is no rule.
     #[inline]
     pub(super) const fn is_empty(&self) -> bool {
         self.groups.is_empty()
@@ -115,7 +115,7 @@ mod tests {
         }
     }
 
-    /// What a rule says, spelled out.
+    /// Matches one rule, field by field.
     fn naive(rule: &RuleSpec, input: Option<usize>, packet: &Packet) -> bool {
         let mac = |prefix: Option<crate::address::MacPrefix>, mac: Mac| {
             prefix.is_none_or(|prefix| (mac.to_u64() ^ prefix.address.to_u64()) >> (48 - prefix.bits) == 0)
@@ -194,7 +194,7 @@ mod tests {
                     (source_mac, destination_mac, source_ip, destination_ip, source_port, destination_port),
                     (vlan, input, protocol, priority),
                 )| {
-                    // No frame goes from one family to the other, and no rule may ask for it.
+                    // A rule's prefixes are of one family.
                     let is_v4 = |prefix: crate::address::IpPrefix| prefix.address.is_ipv4();
                     let source_ip = source_ip
                         .filter(|&source| destination_ip.is_none_or(|other| is_v4(source) == is_v4(other)));
@@ -258,7 +258,7 @@ mod tests {
     }
 
     proptest! {
-        /// The tables give what trying one rule after the other gives.
+        /// The tables agree with a linear search.
         #[test]
         fn the_right_rule_wins(rules in prop::collection::vec(rule(), 0..12), packets in prop::collection::vec(packet(), 1..40)) {
             let classifier = Classifier::new(
