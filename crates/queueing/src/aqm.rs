@@ -31,13 +31,13 @@ impl Depth {
     }
 }
 
-/// What happens to a frame that should be marked and must not be, because its sender does not know ECN.
+/// The treatment of a frame that is due for a mark but is not ECN-capable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NotCapable {
-    /// It is dropped (RFC 3168 §5).
+    /// Drops it (RFC 3168 §5).
     #[default]
     Drop,
-    /// It passes as it is.
+    /// Admits it unmarked.
     Pass,
 }
 
@@ -59,7 +59,7 @@ pub enum Aqm {
 pub struct Threshold {
     /// K.
     pub depth: Depth,
-    /// What becomes of frames that may not be marked.
+    /// The treatment of frames that are not ECN-capable.
     pub not_capable: NotCapable,
 }
 
@@ -75,10 +75,10 @@ impl Threshold {
     }
 }
 
-/// What active queue management wants done.
+/// The decision of active queue management about one frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// Nothing.
+    /// Admit it unchanged.
     Pass,
     /// Set CE.
     Mark,
@@ -124,11 +124,12 @@ pub struct RedSettings {
     pub weight: Ratio,
     /// Probability at the upper threshold, at most 1; 0.02 in the paper.
     pub probability_max: Ratio,
-    /// Whether the probability rises on to 1 at twice the upper threshold, instead of jumping to 1 there.
+    /// Raises the probability linearly to 1 at twice the upper threshold (Floyd's "gentle"). If false, it jumps to 1 at the
+    /// upper threshold.
     pub gentle: bool,
-    /// Whether frames are marked rather than dropped while the average is below where every frame is hit.
+    /// Marks ECN-capable frames instead of dropping them while the average is below the point where the probability is 1.
     pub ecn: bool,
-    /// Above that, whether ECN-capable frames are dropped all the same (RFC 3168 §7 and ns-3's UseHardDrop).
+    /// Drops ECN-capable frames above that point (RFC 3168 §7 and ns-3's UseHardDrop).
     pub hard_drop: bool,
     /// In byte mode, the frame size to which the probability applies; others in proportion.
     pub packet_mean: Bytes,
@@ -152,9 +153,9 @@ pub enum RedError {
     /// A ratio above 1, or a weight of zero.
     #[error("the {what} must be above 0 and at most 1; got {got}")]
     Ratio {
-        /// Which.
+        /// The setting.
         what: &'static str,
-        /// What was given.
+        /// The value given.
         got: Ratio,
     },
     /// A frame without size or time.

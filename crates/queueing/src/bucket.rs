@@ -7,9 +7,9 @@ const PS_BITS: u128 = 8_000_000_000_000;
 
 /// A token bucket: on average `rate`, and at once at most `burst`.
 ///
-/// It is kept as the time at which the bucket will be full again (the "virtual scheduling" of ITU-T I.371), so that nothing is
-/// refilled and nothing drifts: the rate is exact to a part in 10^9 from 1 kb/s to 400 Gb/s, however often it is asked.
-/// A frame larger than the burst passes when the bucket is full and leaves a debt, so that no frame waits for ever.
+/// It keeps the time at which the bucket will be full again (the "virtual scheduling" of ITU-T I.371). So nothing is
+/// refilled and nothing drifts: the rate is exact to a part in 10^9 from 1 kb/s to 400 Gb/s, at any number of calls.
+/// A frame larger than the burst passes when the bucket is full and leaves a debt; so no frame waits for ever.
 /// A burst of zero spaces frames as a link of this rate would.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenBucket {
@@ -29,7 +29,7 @@ pub enum BucketError {
     /// Too slow or too fast.
     #[error("a token bucket's rate lies between {min} and {max}; got {got}")]
     Rate {
-        /// What was given.
+        /// The rate given.
         got: Rate,
         /// The least.
         min: Rate,
@@ -76,7 +76,7 @@ impl TokenBucket {
         self.byte_time as u128 * bytes as u128
     }
 
-    /// The earliest time at which a frame of so many bytes may go.
+    /// The earliest time at which a frame of `bytes` bytes may depart.
     #[inline]
     pub const fn ready_at(&self, bytes: u32) -> Instant {
         let cost = (self.cost(bytes) >> 32) as u64;
@@ -84,7 +84,8 @@ impl TokenBucket {
         Instant::new((self.full_at + needed).saturating_sub(self.burst_time))
     }
 
-    /// A frame of so many bytes goes at `now`. Ask [`Self::ready_at`] first: an early frame is charged all the same.
+    /// A frame of `bytes` bytes departs at `now`. Call [`Self::ready_at`] first: a frame that departs too early is charged
+    /// too.
     #[inline]
     pub const fn take(&mut self, now: Instant, bytes: u32) {
         if self.full_at < now.get() {
@@ -96,13 +97,13 @@ impl TokenBucket {
         self.full_at_fraction = cost as u32;
     }
 
-    /// As [`Self::ready_at`] for a frame of unknown size: when anything at all may go, where the burst counts as a credit.
+    /// As [`Self::ready_at`] for a frame of unknown size: a lower bound for any size. A positive burst counts as credit.
     #[inline]
     pub(crate) const fn open_at(&self) -> Instant {
         Instant::new(self.full_at.saturating_sub(self.burst_time))
     }
 
-    /// The same debt at another rate and burst: what was sent already is not forgiven, nor charged twice.
+    /// Sets another rate and burst. The debt stays the same in bytes.
     pub const fn set(&mut self, now: Instant, rate: Rate, burst: Bytes) -> Result<(), BucketError> {
         match Self::new(rate, burst) {
             Ok(mut bucket) => {

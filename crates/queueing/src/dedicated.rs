@@ -144,7 +144,7 @@ impl Dedicated {
         }
     }
 
-    /// Takes in a frame that stays below all limits and high-water marks, as [`Self::depends_on_departures`] tells.
+    /// Takes in a frame that stays below all limits and high-water marks ([`Self::depends_on_departures`] is false).
     #[inline(always)]
     pub(crate) fn admit_below_marks(&mut self, charge: u64, bytes: u32) {
         debug_assert!(!self.depends_on_departures(charge), "a frame may set a high-water mark");
@@ -167,8 +167,8 @@ impl Dedicated {
         self.counters.count_drop(limit, bytes);
     }
 
-    /// Frames that there was room for left at `at` without being stored: they count as enqueued and departed, and show in no
-    /// high-water mark.
+    /// Frames left at `at` without being stored, because there was room for them. They count as enqueued and departed and
+    /// leave the high-water marks unchanged.
     #[inline]
     pub(crate) fn pass(&mut self, at: Instant, passed: Count) {
         for count in [&mut self.counters.enqueued, &mut self.counters.departed] {
@@ -178,8 +178,8 @@ impl Dedicated {
         self.emptied_at = at;
     }
 
-    /// Whether the verdict on a frame that takes `charge` bytes, a mark or a high-water mark could change if departures were
-    /// settled first.
+    /// Returns true if settling departures first could change the verdict on a frame that takes `charge` bytes, a mark or a
+    /// high-water mark.
     #[inline(always)]
     pub(crate) fn depends_on_departures(&self, charge: u64) -> bool {
         let Occupancy { bytes, frames, bytes_max, frames_max } = self.occupancy;
@@ -199,18 +199,18 @@ impl Dedicated {
         u32::try_from(in_cells).unwrap_or(u32::MAX).saturating_sub(self.overhead)
     }
 
-    /// What is queued.
+    /// The occupancy of the queue.
     #[inline]
     pub const fn occupancy(&self) -> &Occupancy {
         &self.occupancy
     }
 
-    /// What has happened.
+    /// The counters since the buffer was made.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Whether it marks or drops early.
+    /// Returns true if frames may be marked or dropped early.
     pub const fn marks(&self) -> bool {
         self.aqm.is_some()
     }

@@ -19,7 +19,7 @@ impl DynamicThreshold {
         Self { alpha: alpha.get() }
     }
 
-    /// Whether a queue of `queued` bytes may not grow while `free` bytes of its pool are free.
+    /// Returns true if a queue of `queued` bytes may not grow while `free` bytes of its pool are free.
     #[inline]
     pub(crate) const fn refuses(self, queued: u64, free: u64) -> bool {
         queued as u128 * 1_000_000 >= free as u128 * self.alpha as u128

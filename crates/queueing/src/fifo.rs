@@ -3,31 +3,31 @@
 use alloc::boxed::Box;
 use alloc::vec;
 
-/// First-in first-out; its slots double when they run out and are never given back.
+/// A first-in first-out queue. Its slots double when they run out and are never given back.
 #[derive(Debug, Clone, Default)]
 pub struct Fifo<T> {
-    /// A power of two of them, or none yet.
+    /// The slots: a power of two, or none yet.
     slots: Box<[T]>,
     head: u32,
     len: u32,
 }
 
 impl<T: Copy + Default> Fifo<T> {
-    /// The most a ring can be asked to hold.
+    /// The largest number of values.
     pub const LEN_MAX: u32 = 1 << 26;
 
-    /// An empty one, which has no memory yet.
+    /// An empty queue without memory.
     pub fn new() -> Self {
         Self { slots: Box::default(), head: 0, len: 0 }
     }
 
-    /// How many values it holds.
+    /// The number of values.
     #[inline]
     pub const fn len(&self) -> u32 {
         self.len
     }
 
-    /// Whether it holds none.
+    /// Returns true if the queue is empty.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
@@ -88,7 +88,7 @@ impl<T: Copy + Default> Fifo<T> {
         (self.head, self.len) = (0, 0);
     }
 
-    /// Takes out the first values as long as `takes` says so of each.
+    /// Takes out values from the front while `takes` returns true.
     #[inline(always)]
     pub(crate) fn pop_while(&mut self, mut takes: impl FnMut(&T) -> bool) {
         let (mut head, mut left) = (self.head as usize, self.len);
@@ -100,19 +100,19 @@ impl<T: Copy + Default> Fifo<T> {
         self.head = if left == 0 { 0 } else { head as u32 };
     }
 
-    /// Where the next value to come out lies: to be asked for ahead of time, not to be read.
+    /// The address of the next value to come out, for a prefetch.
     #[inline]
     pub(crate) const fn head_address(&self) -> *const T {
         self.slots.as_ptr().wrapping_add(self.head as usize)
     }
 
-    /// Where the next value to come in goes.
+    /// The address at which the next value is stored.
     #[inline]
     pub(crate) fn tail_address(&self) -> *const T {
         self.slots.as_ptr().wrapping_add(self.index(self.len))
     }
 
-    /// The values that come out next, so many at most, as far as they lie side by side.
+    /// Up to the given number of values that come out next and lie side by side in memory.
     #[inline(always)]
     pub(crate) fn first(&self, count: u32) -> core::slice::Iter<'_, T> {
         let head = self.head as usize;
@@ -120,7 +120,7 @@ impl<T: Copy + Default> Fifo<T> {
         self.slots[head..end].iter()
     }
 
-    /// Takes the first value out that is wanted, wherever it is; those behind it move up. Looks at all of them.
+    /// Takes out the first value that `wanted` accepts, wherever it is; those behind it move up. Searches the whole queue.
     #[cold]
     pub(crate) fn remove(&mut self, wanted: impl Fn(&T) -> bool) {
         let Some(found) = (0..self.len).find(|&offset| wanted(&self.slots[self.index(offset)])) else {

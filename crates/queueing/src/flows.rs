@@ -5,19 +5,19 @@ use alloc::vec::Vec;
 
 use fanin_units::{Duration, Instant};
 
-/// The most flows that one switch can follow.
+/// The largest number of flows that one switch follows.
 pub const FLOWS_MAX: u32 = 1 << 24;
 
-/// What a frame says about its flow: one direction of a connection.
+/// The stage of a flow (one direction of a connection) that a frame shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlowStage {
-    /// It opens it (SYN).
+    /// The frame opens the flow (SYN).
     Opens,
-    /// It carries data. A flow that was forgotten, or opened before the switch started, counts again.
+    /// The frame carries data. A flow that was forgotten, or opened before the switch started, counts again.
     Carries,
-    /// It only acknowledges: a flow that is known is not idle, but none begins.
+    /// The frame only acknowledges: a known flow is not idle, and an unknown one does not start.
     Acknowledges,
-    /// It closes it (FIN or RST).
+    /// The frame closes the flow (FIN or RST).
     Closes,
 }
 
@@ -30,16 +30,16 @@ struct Entry {
     seen: Instant,
     output: u32,
     pool: u32,
-    /// The next one in the same bucket; of unused entries, the next unused one.
+    /// The next entry in the same bucket; for an unused entry, the next unused one.
     chained: u32,
-    /// Neighbours by age.
+    /// Neighbours in the list ordered by age.
     older: u32,
     younger: u32,
 }
 
 /// The flows of one switch. Each frame costs the same, however many flows there are.
 ///
-/// Where more flows come than it can follow, the one that was idle longest is forgotten and counted in [`Self::evicted`].
+/// A new flow beyond the limit replaces the one that was idle longest, which is counted in [`Self::evicted`].
 #[derive(Debug, Clone)]
 pub struct FlowCounter {
     entries: Vec<Entry>,
@@ -58,8 +58,8 @@ pub struct FlowCounter {
 }
 
 impl FlowCounter {
-    /// Follows up to `flows_max` flows (at most [`FLOWS_MAX`]) to `outputs` ports out of `pools` pools. One that shows
-    /// no frame for longer than `idle_max` is forgotten; with [`Duration::MAX`] only a FIN ends a flow, as in M21TCP §III.C.
+    /// Follows up to `flows_max` flows (at most [`FLOWS_MAX`]) to `outputs` ports and `pools` pools. A flow without a frame
+    /// for longer than `idle_max` is forgotten; with [`Duration::MAX`] only a FIN ends a flow, as in M21TCP §III.C.
     pub fn new(outputs: usize, pools: usize, flows_max: u32, idle_max: Duration) -> Self {
         Self {
             entries: Vec::new(),
@@ -77,7 +77,7 @@ impl FlowCounter {
         }
     }
 
-    /// A frame of a flow, named by a number of the caller's, goes to an output out of a pool.
+    /// A frame of a flow goes from a pool to an output. `flow` is a number that the caller gives each flow.
     ///
     /// # Panics
     /// If there is no such output or pool.
@@ -93,34 +93,34 @@ impl FlowCounter {
         }
     }
 
-    /// Flows to an output.
+    /// Number of flows to an output.
     #[inline]
     pub fn to_output(&self, output: usize) -> u32 {
         self.by_output[output]
     }
 
-    /// Flows that share a pool; 0 where there is none.
+    /// Number of flows in a pool; 0 if there is no such pool.
     #[inline]
     pub fn in_pool(&self, pool: usize) -> u32 {
         self.by_pool.get(pool).copied().unwrap_or(0)
     }
 
-    /// All flows.
+    /// Number of all flows.
     pub const fn flows(&self) -> u32 {
         self.flows
     }
 
-    /// Flows that were forgotten because they were idle.
+    /// Number of flows that were forgotten because they were idle.
     pub const fn aged(&self) -> u64 {
         self.aged
     }
 
-    /// Flows that were forgotten because there were too many.
+    /// Number of flows that were forgotten because `flows_max` was reached.
     pub const fn evicted(&self) -> u64 {
         self.evicted
     }
 
-    /// Forgets what has been idle for too long.
+    /// Forgets every flow that has been idle for longer than `idle_max`.
     #[inline]
     pub fn expire(&mut self, now: Instant) {
         while self.oldest != NIL {
@@ -140,7 +140,7 @@ impl FlowCounter {
         (mixed >> 40) as usize & (self.buckets.len() - 1)
     }
 
-    /// The entry before the flow's own in its bucket, and its own.
+    /// The entry before the flow's entry in its bucket, and the flow's entry.
     #[inline]
     fn find(&self, flow: u64) -> (u32, u32) {
         let (mut before, mut found) = (NIL, self.buckets[self.bucket(flow)]);

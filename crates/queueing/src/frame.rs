@@ -1,14 +1,14 @@
 //! A frame's descriptor, the verdict on it, and counters.
 
-/// The two ECN bits of an IP header (RFC 3168 §5), as far as a queue cares.
+/// The two ECN bits of an IP header (RFC 3168 §5), reduced to the cases that a queue distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ecn {
-    /// Not-ECT, or no IP at all: may not be marked.
+    /// Not-ECT, or not an IP packet: must not be marked.
     #[default]
     NotCapable,
     /// ECT(0) or ECT(1): may be marked.
     Capable,
-    /// CE: a queue on the way has marked it already.
+    /// CE: already marked by an earlier queue.
     Congestion,
 }
 
@@ -22,20 +22,20 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// A frame of so many bytes that may not be marked.
+    /// A frame of `bytes` bytes that must not be marked.
     #[inline]
     pub const fn new(bytes: u32) -> Self {
         Self { bytes, ecn: Ecn::NotCapable }
     }
 
-    /// A frame of so many bytes that may be marked.
+    /// A frame of `bytes` bytes that may be marked.
     #[inline]
     pub const fn ecn_capable(bytes: u32) -> Self {
         Self { bytes, ecn: Ecn::Capable }
     }
 }
 
-/// The limit that refused a frame. Limits are tried in this order; the first that refuses is named.
+/// The limit that refused a frame. Limits are tried in this order, and the first one that refuses is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Limit {
@@ -79,17 +79,17 @@ impl Limit {
 /// The verdict on an arriving frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is in the queue.
+    /// The frame is queued.
     Accepted {
-        /// Whether the caller must set its ECN bits to CE.
+        /// The caller must set its ECN bits to CE.
         marked: bool,
     },
-    /// It is not: the caller frees it.
+    /// The frame is dropped: the caller frees it.
     Dropped(Limit),
 }
 
 impl Verdict {
-    /// Whether the frame is in the queue.
+    /// Returns true if the frame is queued.
     #[inline]
     pub const fn is_accepted(self) -> bool {
         matches!(self, Self::Accepted { .. })
@@ -106,14 +106,14 @@ pub struct Count {
 }
 
 impl Count {
-    /// One frame more.
+    /// Adds a frame.
     #[inline]
     pub const fn add(&mut self, bytes: u32) {
         self.frames += 1;
         self.bytes += bytes as u64;
     }
 
-    /// One frame less.
+    /// Removes a frame.
     #[inline]
     pub(crate) const fn remove(&mut self, bytes: u32) {
         self.frames -= 1;
@@ -121,14 +121,14 @@ impl Count {
     }
 }
 
-/// What happened at one port or ring since it was made.
+/// The counters of one port or ring since it was made.
 ///
-/// Always: offered = enqueued + dropped, and enqueued = departed + still queued.
+/// These always hold: offered = enqueued + dropped, and enqueued = departed + queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Frames taken in.
+    /// Frames admitted.
     pub enqueued: Count,
-    /// Frames that left.
+    /// Frames departed.
     pub departed: Count,
     /// Frames that were marked CE here; they are among the enqueued.
     pub marked: Count,
@@ -163,7 +163,7 @@ pub struct Occupancy {
     pub bytes: u64,
     /// Frames held.
     pub frames: u64,
-    /// The largest [`Self::bytes`], each frame counted from the moment it was let in.
+    /// The largest [`Self::bytes`]; a frame counts from its admission.
     pub bytes_max: u64,
     /// The largest [`Self::frames`].
     pub frames_max: u64,
@@ -196,7 +196,7 @@ impl Occupancy {
 pub struct Level {
     /// Bytes in use, bookkeeping and cell rounding included.
     pub bytes: u64,
-    /// The largest [`Self::bytes`], each frame counted from the moment it was let in.
+    /// The largest [`Self::bytes`]; a frame counts from its admission.
     pub bytes_max: u64,
 }
 

@@ -34,9 +34,9 @@ pub struct Layout {
     pub input_limits: Vec<Bytes>,
     /// The sizes of the pools.
     pub pools: Vec<Bytes>,
-    /// Who is charged to which pool.
+    /// The rule that assigns a frame to a pool.
     pub pool_by: PoolBy,
-    /// Whether the pools are the memories of input modules; only the name of a refusal changes.
+    /// The pools are the memories of input modules. This changes only the name of the limit in a refusal.
     pub pools_are_modules: bool,
     /// Alpha of the dynamic threshold: an output's queue may grow while it is shorter than alpha times its
     /// pool's free memory (Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998).
@@ -47,7 +47,7 @@ pub struct Layout {
     pub overhead: Bytes,
     /// The size of a memory cell; each frame with its bookkeeping takes whole cells. One byte: no rounding.
     pub cell: Bytes,
-    /// Whether to account by input port even where no input limit asks for it, as PAUSE thresholds do.
+    /// Accounts by input port even without input limits, as PAUSE thresholds need.
     pub watch_inputs: bool,
 }
 
@@ -100,7 +100,7 @@ pub enum LayoutError {
     /// Bookkeeping or cells too large for a frame.
     #[error("bookkeeping and cells are at most {max} each; got {got}")]
     Overhead {
-        /// What was given.
+        /// The value given.
         got: Bytes,
         /// The most.
         max: Bytes,
@@ -116,7 +116,7 @@ pub enum LayoutError {
 }
 
 impl Layout {
-    /// No limit at all: every one of `ports` ports, in and out, holds what comes.
+    /// No limit at all: each of the `ports` ports, in and out, admits every frame.
     pub fn unlimited(ports: usize) -> Self {
         Self {
             output_limits: vec![Bytes::MAX; ports],
@@ -132,17 +132,17 @@ impl Layout {
         }
     }
 
-    /// Whether frames of one output port weigh on what another may take in.
+    /// Returns true if the frames of one output port affect the admission at another.
     pub fn couples_outputs(&self) -> bool {
         !self.pools.is_empty() || self.counts_inputs()
     }
 
-    /// Whether memory is accounted by input port.
+    /// Returns true if memory is accounted by input port.
     pub(crate) fn counts_inputs(&self) -> bool {
         self.watch_inputs || self.input_limits.iter().any(|&limit| limit != Bytes::MAX)
     }
 
-    /// Refuses what cannot be a switch.
+    /// Refuses impossible layouts.
     pub fn check(&self) -> Result<(), LayoutError> {
         let (outputs, inputs) = (self.output_limits.len(), self.input_limits.len());
         if outputs == 0 || inputs == 0 {

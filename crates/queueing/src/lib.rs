@@ -1,7 +1,7 @@
 //! Queueing disciplines, buffering schemes and markers of switches, without I/O.
 //!
-//! The packet simulator and the live switch both call this crate, so that what is predicted and what is run obey
-//! one set of rules. Time and randomness are arguments; nothing here reads a clock, a socket, a file or the environment.
+//! The packet simulator and the live switch both call this crate, so that prediction and measurement obey one set of rules.
+//! Time and randomness are arguments; nothing here reads a clock, a socket, a file or the environment.
 //!
 //! # Where to find a discipline
 //!
@@ -18,22 +18,23 @@
 //! | PAUSE thresholds (XOFF, XON) | `pause.rs` | [`PauseThresholds`] |
 //! | token bucket | `bucket.rs` | [`TokenBucket`] |
 //!
-//! A buffer ([`Dedicated`], [`Memory`]) says which frames are admitted, in byte counts only. A queue ([`Rings`],
-//! [`PausableQueue`]) holds frames by opaque handles and says which one goes next. A port that is not plainly first in,
-//! first out has both.
+//! A buffer ([`Dedicated`], [`Memory`]) decides which frames are admitted, in byte counts only. A queue ([`Rings`],
+//! [`PausableQueue`]) holds frames by opaque handles and decides which one departs next. A port that is not first in, first
+//! out has both.
 //!
 //! # Verbs
 //!
-//! *arrive*: a frame comes, and is admitted, marked or dropped. *depart*: a frame leaves. *settle*: the memory of all frames
-//! that have departed by now is given back. *pause*, *resume*: a class or a ring may not depart, or may again. *occupancy*: what
-//! is queued now, and the most there was.
+//! *arrive*: a frame comes, and is admitted, marked or dropped. *depart*: a frame leaves. *settle*: the memory of all
+//! frames that have departed by now is given back. *pause*, *resume*: stop and restart the departures of a class or a ring.
+//! *occupancy*: the bytes and frames queued now, with their high-water marks.
 //!
 //! # Two drivers
 //!
 //! Where every output is first in, first out on a link of fixed rate, departures are booked when frames arrive:
-//! [`BookedDedicated`], [`BookedMemory`]. Nothing has to happen when a frame leaves; memory is given back when the output is next settled. Any
-//! other queue is driven naively: when the link is free, its driver asks for the next frame. [`NaiveMemory`] does so
-//! for the queues that can be booked, and `tests/drive.rs` shows that both drivers give the same.
+//! [`BookedDedicated`], [`BookedMemory`]. A departure then needs no step of its own; memory is given back when the output
+//! is next settled. Any other queue is driven naively: when the link is free, its driver asks for the next frame.
+//! [`NaiveMemory`] does so for the queues that can be booked, and `tests/drive.rs` shows that both drivers give the same
+//! results.
 //!
 //! ```
 //! use fanin_queueing::{BookedDedicated, Dedicated, Frame, InService, Link, Passage};
@@ -49,9 +50,10 @@
 //!
 //! # Adding a buffering scheme
 //!
-//! 1. Say in one sentence when a frame is refused. Write one file for the scheme here: its rule as a small type, and a constructor
-//!    of [`Layout`] (models: `dynamic_threshold.rs`, `voq.rs`). Where the rule is a limit on something that [`Memory`] adds up
-//!    already, the constructor is all.
+//! 1. State in one sentence when a frame is refused. Write one file for the scheme here: its rule as a small type, and a
+//! constructor
+//!    of [`Layout`] (models: `dynamic_threshold.rs`, `voq.rs`). If the rule limits a sum that [`Memory`] keeps already, the
+//!    constructor is enough.
 //! 2. Give a new limit a name in [`Limit`], at its place in the order in which limits are tried, in [`Limit::ALL`] and in
 //!    [`Limit::name`]. Add its setting to [`Layout`] with a neutral default in [`Layout::unlimited`]; refuse impossible
 //!    values in [`Layout::check`].
@@ -63,8 +65,8 @@
 //!    (`crates/sim/src/fabric/build.rs`), and an arm to the live switch's `Scheme` and its `Config::layout`.
 //! 6. Add a row to the table above and a case to `benches/queueing.rs`.
 //!
-//! A discipline that is no set of limits, with an order of its own, is a queue beside [`Rings`]: it gets an arm in the
-//! simulator's `OutputQueue` too.
+//! A discipline with an order of its own, which limits alone cannot express, is a queue like [`Rings`]: it gets an arm in
+//! the simulator's `OutputQueue` too.
 
 #![no_std]
 #![forbid(unsafe_code)]

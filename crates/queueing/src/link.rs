@@ -7,7 +7,7 @@ use crate::frame::Limit;
 /// Picoseconds in a second times bits in a byte.
 const PS_BITS: u64 = 8_000_000_000_000;
 
-/// The link behind an output port, as far as its queue has to know it.
+/// The link behind an output port: its rate and the overhead on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Link {
     rate: Rate,
@@ -17,8 +17,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// A link of this rate that carries `overhead` bytes beside each frame's own: 20 for Ethernet's preamble and
-    /// gap where frames are counted with their check sequence.
+    /// A link of this rate that carries `overhead` bytes in addition to each frame's own: 20 for Ethernet's preamble and
+    /// gap if frame lengths include the check sequence.
     ///
     /// # Panics
     /// If the rate is zero.
@@ -28,7 +28,7 @@ impl Link {
         Self { rate, byte_ps, overhead: overhead.get() }
     }
 
-    /// The rate given.
+    /// The rate.
     pub const fn rate(&self) -> Rate {
         self.rate
     }
@@ -47,7 +47,7 @@ impl Link {
     }
 }
 
-/// Whether the frame that is being sent takes memory.
+/// The time for which the frame in service occupies memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum InService {
     /// Until its last bit has left, as in a store-and-forward switch.
@@ -58,7 +58,7 @@ pub enum InService {
     Free,
 }
 
-/// What becomes of a frame that was handed to a first-in first-out port.
+/// The result of handing a frame to a first-in first-out port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Passage {
     /// It is queued, and its departure is known.
@@ -67,7 +67,7 @@ pub enum Passage {
         start: Instant,
         /// When its last bit has left.
         end: Instant,
-        /// Whether the caller must set its ECN bits to CE.
+        /// The caller must set its ECN bits to CE.
         marked: bool,
     },
     /// A limit refused it.

@@ -1,4 +1,4 @@
-//! What an M21TCP switch does (Adesanmi and Mhamdi, "M21TCP", §III.C): count flows, and grant each of them a window.
+//! The switch's part of M21TCP (Adesanmi and Mhamdi, "M21TCP", §III.C): counts flows, and grants a window to each.
 
 use alloc::vec::Vec;
 
@@ -7,29 +7,29 @@ use fanin_units::{Bytes, Duration, Instant};
 use crate::flows::{FlowCounter, FlowStage};
 use crate::layout::{Layout, PoolBy};
 
-/// What is set aside for headers.
+/// The memory that is reserved for headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum M21Accounting {
-    /// One header a flow, as equation (1) has it: `(B - header * N) / N`. The paper uses 42 bytes.
-    /// With more than one packet a window the headers of the others are not covered, so that a full buffer can still overflow.
+    /// One header a flow, as in equation (1): `(B - header * N) / N`. The paper uses 42 bytes.
+    /// The headers of a window's second and later packets are not covered, so that a full buffer can still overflow.
     HeaderPerFlow {
         /// Header bytes.
         header: Bytes,
     },
-    /// Whole segments, each with everything it takes in the buffer beside its payload: `floor(B / N / (mss + overhead)) * mss`.
-    /// Ethernet, IPv4, TCP with timestamps, the option of 8 bytes and bookkeeping: see `overhead`.
+    /// Whole segments, each with its headers and bookkeeping in the buffer: `floor(B / N / (mss + overhead)) * mss`. The
+    /// headers are Ethernet, IPv4, TCP with timestamps and the option of 8 bytes.
     FramePerPacket {
         /// Payload of a full segment.
         mss: Bytes,
-        /// What a full segment's frame takes beyond that.
+        /// The bytes that a full segment's frame takes in addition to its payload.
         overhead: Bytes,
     },
 }
 
-/// The largest window, in payload bytes, such that `flows` flows sending it at once fit `buffer`.
+/// The largest window, in payload bytes, with which `flows` flows that send it at once fit `buffer`.
 ///
-/// Zero where not even that fits: senders cannot go below a segment, so the caller decides what then.
-/// Without flows, the window of a single one.
+/// Zero if not even one segment each fits: senders cannot go below a segment, so the caller decides. With no flows, the
+/// window of a single one.
 pub const fn m21tcp_window(buffer: Bytes, flows: u32, accounting: M21Accounting) -> Bytes {
     let flows = if flows == 0 { 1 } else { flows as u64 };
     match accounting {
@@ -48,7 +48,7 @@ pub const fn m21tcp_window(buffer: Bytes, flows: u32, accounting: M21Accounting)
     }
 }
 
-/// How many flows get at least one segment of `mss`; beyond that the technique cannot prevent loss.
+/// The largest number of flows that each get at least one segment of `mss`; with more, the technique cannot prevent loss.
 pub const fn m21tcp_flows_max(buffer: Bytes, mss: Bytes, accounting: M21Accounting) -> u64 {
     let frame = match accounting {
         M21Accounting::HeaderPerFlow { header } => mss.saturating_add(header).get(),
@@ -60,12 +60,12 @@ pub const fn m21tcp_flows_max(buffer: Bytes, mss: Bytes, accounting: M21Accounti
     }
 }
 
-/// The M21TCP side of one switch: which flows go where, and what each may have in flight.
+/// The M21TCP part of one switch: follows the flows, and computes the bytes that each may have in flight.
 ///
-/// A flow is granted the least of what its output's own limit and its pool allow, each shared by the flows that fill it.
-/// The caller lowers the window in the option of a passing frame to [`Self::window`] and never raises it, so that over several
-/// switches the least one arrives (§III.B). The echo on its way back may be lowered in the same way, to what holds by then:
-/// to [`Self::window`] of the port that the data leave by, which is where the echo came in.
+/// A flow is granted the smaller one of two shares: of its output's own limit and of its pool, each divided by the flows
+/// that use it. The caller lowers the window in the option of a passing frame to [`Self::window`] and never raises it. So
+/// over several switches the smallest window arrives (§III.B). The caller may lower the echo on its way back too, to the
+/// present [`Self::window`] of the port by which the data leave. The echo enters by that port.
 #[derive(Debug, Clone)]
 pub struct M21Switch {
     flows: FlowCounter,
@@ -77,7 +77,7 @@ pub struct M21Switch {
 }
 
 impl M21Switch {
-    /// For a switch whose memory is divided so; flows are followed as in [`FlowCounter::new`].
+    /// The M21TCP part of a switch with this memory; flows are followed as in [`FlowCounter::new`].
     pub fn new(layout: &Layout, accounting: M21Accounting, flows_max: u32, idle_max: Duration) -> Self {
         let pooled = layout.pool_by != PoolBy::Nothing;
         let bytes = |limits: &[Bytes]| limits.iter().map(|limit| limit.get()).collect::<Vec<u64>>();
@@ -111,12 +111,12 @@ impl M21Switch {
         self.flows_most = self.flows_most.max(self.flows.to_output(output));
     }
 
-    /// Forgets flows that have been idle for too long, where no frame comes that would have it done.
+    /// Forgets flows that have been idle for too long, for switches without traffic (a frame does the same).
     pub fn expire(&mut self, now: Instant) {
         self.flows.expire(now);
     }
 
-    /// The window of each flow from an input to an output; `None` where nothing limits them.
+    /// The window of each flow from an input to an output; `None` if no limit applies.
     ///
     /// # Panics
     /// If there is no such port.
@@ -139,7 +139,7 @@ impl M21Switch {
         &self.flows
     }
 
-    /// The most flows that any output ever had.
+    /// The largest number of flows that any output has had.
     pub const fn flows_most(&self) -> u32 {
         self.flows_most
     }

@@ -17,7 +17,7 @@ use crate::shared::SharedAccounts;
 pub struct Memory {
     outputs: Vec<Dedicated>,
     inputs_len: usize,
-    /// Absent where an output's own limit is all there is.
+    /// Absent if there is no limit except each output's own.
     shared: Option<SharedAccounts>,
 }
 
@@ -104,8 +104,8 @@ impl Memory {
         own.frame_in(own.free().min(shared))
     }
 
-    /// Frames that [`Self::room`] had room for left at `at` without being stored: they count as enqueued and departed, and show
-    /// in no high-water mark.
+    /// Frames left at `at` without being stored, because [`Self::room`] had room for them. They count as enqueued and
+    /// departed and leave the high-water marks unchanged.
     ///
     /// # Panics
     /// If there is no such port.
@@ -123,7 +123,8 @@ impl Memory {
         }
     }
 
-    /// Another size for a pool, for instance because others outside of this memory take of it. What is queued stays.
+    /// Sets another size for a pool, for instance because memory outside of this accounting is taken from it. Queued frames
+    /// stay.
     ///
     /// # Panics
     /// If there is no such pool.
@@ -132,8 +133,8 @@ impl Memory {
         self.shared.as_mut().expect("a memory with pools").set_pool_size(pool, size);
     }
 
-    /// Whether the verdict on a frame that takes `charge` bytes, or a high-water mark, could change if departures of other
-    /// outputs were settled first.
+    /// Returns true if settling the departures of other outputs first could change the verdict on a frame that takes
+    /// `charge` bytes, or a high-water mark.
     ///
     /// # Panics
     /// If there is no such port.
@@ -143,7 +144,8 @@ impl Memory {
         self.shared.as_ref().is_some_and(|shared| shared.depends_on_others(input, output, queued, charge))
     }
 
-    /// Takes in a frame if no departure could change its verdict, a mark or a high-water mark: it stays below all of them.
+    /// Takes in a frame if it stays below all limits and high-water marks, so that no departure could change its verdict or
+    /// a mark.
     #[inline(always)]
     pub(crate) fn admit_below_marks(&mut self, input: usize, output: usize, bytes: u32) -> bool {
         let own = &mut self.outputs[output];
@@ -166,7 +168,7 @@ impl Memory {
         (&mut self.outputs[output], self.shared.as_mut())
     }
 
-    /// Whether any output marks or drops early.
+    /// Returns true if any output marks or drops early.
     pub fn marks(&self) -> bool {
         self.outputs.iter().any(Dedicated::marks)
     }
@@ -191,24 +193,24 @@ impl Memory {
         &self.outputs
     }
 
-    /// What happened at an output port.
+    /// The counters of an output port.
     pub fn counters(&self, output: usize) -> &Counters {
         self.outputs[output].counters()
     }
 
-    /// What is queued for an output port.
+    /// The occupancy of an output port.
     #[inline]
     pub fn output(&self, output: usize) -> &Occupancy {
         self.outputs[output].occupancy()
     }
 
-    /// What an input port has in memory; `None` unless input limits or [`Layout::watch_inputs`] ask for this account.
+    /// The occupancy of an input port; `None` unless input limits or [`Layout::watch_inputs`] ask for this account.
     #[inline]
     pub fn input(&self, input: usize) -> Option<&Level> {
         self.shared.as_ref()?.input(input)
     }
 
-    /// What a pool or module holds.
+    /// The occupancy of a pool or module.
     ///
     /// # Panics
     /// If there is no such pool.
@@ -225,8 +227,8 @@ impl Memory {
         }
     }
 
-    /// Asserts that every frame that was accepted has departed or is queued, and that inputs, pools and virtual output queues add
-    /// up to what is queued.
+    /// Asserts that every accepted frame has departed or is queued, and that inputs, pools and virtual output queues add up
+    /// to the queued bytes.
     ///
     /// # Panics
     /// If they do not.

@@ -49,7 +49,7 @@ impl<H: Copy + Default> PausableQueue<H> {
         next.frames.pop()
     }
 
-    /// Whether [`Self::depart`] has a frame.
+    /// Returns true if [`Self::depart`] has a frame.
     #[inline]
     pub fn has_ready(&self) -> bool {
         self.classes.iter().any(|class| !class.is_paused && !class.frames.is_empty())
@@ -65,7 +65,7 @@ impl<H: Copy + Default> PausableQueue<H> {
         self.classes[class as usize].is_paused = false;
     }
 
-    /// Whether a class is paused.
+    /// Returns true if a class is paused.
     #[inline]
     pub const fn is_paused(&self, class: Class) -> bool {
         self.classes[class as usize].is_paused
@@ -77,7 +77,7 @@ impl<H: Copy + Default> PausableQueue<H> {
         self.classes[0].frames.len() + self.classes[1].frames.len()
     }
 
-    /// Whether no frame waits.
+    /// Returns true if no frame waits.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0

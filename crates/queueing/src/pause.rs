@@ -14,14 +14,15 @@ pub enum PauseSignal {
 /// A PAUSE frame on the wire: 64 bytes, preamble and gap.
 const SIGNAL_BYTES: Bytes = Bytes::new(84);
 
-/// What may still come in over a link after its upper threshold was passed: the memory above [`PauseThresholds`]' `xoff` that
-/// each input needs so that nothing is lost (IEEE 802.1Q annex N).
+/// The headroom of an input: the memory above the `xoff` of [`PauseThresholds`] that it needs to lose no frame after
+/// sending PAUSE (IEEE 802.1Q annex N).
 ///
-/// The signal waits for a frame of up to `frame_max` bytes on the wire that is being sent, takes its own time, travels for
-/// `delay`, and works after `reaction`; the neighbour then ends a frame, which travels back.
+/// The PAUSE frame waits for a frame in service of up to `frame_max` bytes on the wire, takes its own time on the wire,
+/// travels for `delay`, and takes effect after `reaction`. The neighbour then ends the frame in service, which travels
+/// back.
 pub fn pause_headroom(rate: Rate, delay: Duration, reaction: Duration, frame_max: Bytes) -> Bytes {
     let signal = rate.time_to_send(frame_max) + rate.time_to_send(SIGNAL_BYTES) + delay * 2 + reaction;
-    // The frame that passed the threshold, the one that is being sent when the signal works, and rounding.
+    // The frame that reached XOFF, the neighbour's frame in service when PAUSE takes effect, and rounding.
     rate.bytes_in(signal).saturating_add(frame_max * 2).saturating_add(Bytes::new(1))
 }
 
@@ -46,8 +47,8 @@ pub struct PauseError {
 impl PauseThresholds {
     /// Pauses at an occupancy of `xoff` or more, and resumes at `xon` or less.
     ///
-    /// What arrives after the signal until it takes effect (a round trip of the link, a frame being sent at either end, the
-    /// reaction time) must fit above `xoff`: that headroom is the caller's to plan.
+    /// Frames that arrive before the signal takes effect must fit above `xoff`. The caller plans that headroom
+    /// ([`pause_headroom`]).
     pub const fn new(xoff: Bytes, xon: Bytes) -> Result<Self, PauseError> {
         if xon.get() >= xoff.get() {
             return Err(PauseError { xoff, xon });
@@ -79,7 +80,7 @@ impl PauseThresholds {
         Bytes::new(self.xon)
     }
 
-    /// Whether the last signal was to pause.
+    /// Returns true if the last signal was PAUSE.
     pub const fn is_paused(&self) -> bool {
         self.paused
     }

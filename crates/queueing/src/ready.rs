@@ -13,7 +13,7 @@ pub(crate) const KEY_MAX: u32 = 64 * 64 * 64 - 1;
 /// Rings that may send now.
 #[derive(Debug, Clone)]
 pub(crate) enum Ready {
-    /// In turn: their numbers one behind the other, sixteen in a cache line.
+    /// By turn: ring numbers one behind the other, sixteen in a cache line.
     InTurn(Fifo<u32>),
     /// By key.
     ByKey(Keyed),
@@ -42,7 +42,7 @@ impl Ready {
         }
     }
 
-    /// A ring that is not in yet joins.
+    /// Adds a ring that is not ready yet.
     #[inline(always)]
     pub(crate) fn insert(&mut self, ring: u32, key: impl FnOnce() -> u32) {
         match self {
@@ -51,7 +51,7 @@ impl Ready {
         }
     }
 
-    /// Takes a ring out. In turn this searches all of them, which only changes of settings need.
+    /// Removes a ring. With turns this searches all of them, which only changes of settings need.
     pub(crate) fn remove(&mut self, ring: u32) {
         match self {
             Self::InTurn(turn) => turn.remove(|&other| other == ring),
@@ -68,7 +68,7 @@ impl Ready {
         }
     }
 
-    /// The rings whose turn is next, so many at most, where that is known.
+    /// Up to the given number of rings whose turns are next, if known.
     #[inline(always)]
     pub(crate) fn upcoming(&self, count: u32) -> impl Iterator<Item = u32> + '_ {
         let turn = match self {
@@ -124,7 +124,7 @@ impl Keyed {
         self.root == 0
     }
 
-    /// A ring that is not in yet joins the end of its key's turn.
+    /// Adds a ring that is not ready yet, behind the others of its key.
     #[inline]
     pub(crate) fn insert(&mut self, ring: u32, key: u32) {
         let head = self.heads[key as usize];
@@ -142,7 +142,7 @@ impl Keyed {
         }
     }
 
-    /// Takes a ring out.
+    /// Removes a ring.
     #[inline]
     pub(crate) fn remove(&mut self, ring: u32) {
         let Node { next, previous, key } = self.nodes[ring as usize];

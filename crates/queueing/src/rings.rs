@@ -20,38 +20,39 @@ mod state;
 use packed::Packed;
 pub use settings::{Discipline, RING_FRAMES_MAX, RINGS_MAX, RingError, RingSettings};
 
-/// What a port does next.
+/// The result of asking a port for its next departure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Departure<H> {
-    /// This frame goes now. Its ECN bits are as the port left them.
+    /// This frame departs now, with its ECN bits as stored.
     Frame {
-        /// The ring it was in.
+        /// Its ring.
         ring: usize,
         /// Its descriptor.
         frame: Frame,
-        /// What the caller handed in with it.
+        /// The caller's handle.
         handle: H,
     },
-    /// Nothing may go before this time, exactly, unless something changes.
+    /// No frame may depart before this time, exactly, unless an arrival or a change of settings comes first.
     NotBefore(Instant),
-    /// Nothing is queued, or all that is belongs to paused rings.
+    /// No frame is queued, except in paused rings.
     Empty,
 }
 
-/// Why [`Rings::serve`] came back.
+/// The reason for which [`Rings::serve`] returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rest {
-    /// So many frames as it was asked for have gone; there may be more.
+    /// The requested number of frames departed; there may be more.
     More,
-    /// Nothing may go before this time, exactly, unless something changes.
+    /// No frame may depart before this time, exactly, unless an arrival or a change of settings comes first.
     NotBefore(Instant),
-    /// Nothing is queued, or all that is belongs to paused rings.
+    /// No frame is queued, except in paused rings.
     Empty,
 }
 
-/// So many rings are served before those after them are asked for: their states, and their first frames' descriptors.
+/// Rings served between two prefetches of the next rings' states and first descriptors.
 const FETCHED: u32 = 16;
-/// So many rings' states are in the cache anyway, the second one at least, and asking for them costs more than it gives.
+/// With at most this many rings, their states stay in the second-level cache, and prefetching them costs more than it
+/// gains.
 const RINGS_NEAR: usize = 512;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -60,7 +61,7 @@ struct Slot<H> {
     handle: H,
 }
 
-/// Where a ring waits.
+/// The list in which a ring waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// Empty or paused.
@@ -71,37 +72,37 @@ enum State {
     Parked,
 }
 
-/// Two cache lines, side by side, for all that a frame touches: an arrival at a ring that waits already only the first, and a ring that
-/// holds one frame at a time nothing else.
+/// The state of a ring that frames touch: two adjacent cache lines. An arrival at a backlogged ring touches only the first;
+/// a ring with at most one frame touches no other memory.
 #[derive(Debug, Clone)]
 #[repr(C, align(128))]
 struct RingState<H> {
-    /// All frames but the first.
+    /// All frames except the first.
     others: Fifo<Slot<H>>,
     bytes: u64,
-    /// The lesser of limit and high-water mark: up to here an arrival touches neither.
+    /// The lesser of limit and high-water mark: an arrival that stays below touches neither.
     bytes_easy: u64,
     enqueued: Count,
     frames_easy: u32,
     state: State,
-    /// Whether there is a first frame.
+    /// There is a first frame.
     holds: bool,
     shaped: bool,
     /// [`PAUSED`], [`HAS_AQM`].
     bars: u8,
     bucket: TokenBucket,
-    /// Since when its first frame could go, as far as it and its rate are concerned.
+    /// The earliest time at which its first frame could depart, by its arrival and its rate.
     due: Instant,
     bytes_limit: u64,
     first: Slot<H>,
 }
 
-/// Nothing leaves the ring.
+/// The ring is paused.
 const PAUSED: u8 = 1;
-/// Something marks or drops early.
+/// The ring marks or drops early.
 const HAS_AQM: u8 = 2;
 
-/// What only drops, marks and readers touch.
+/// The part of a ring's state that only drops, marks and readers of counters touch.
 #[derive(Debug, Clone)]
 struct Rare {
     bytes_max: u64,
@@ -117,9 +118,9 @@ struct Rare {
 /// An output port with one or more rings of frames, generic over an opaque handle: a packet's index in the simulator, a
 /// frame buffer's address in the switch. It stores descriptors and handles only.
 ///
-/// Rings are independent: one that is full refuses its own frames, one that is paused or out of tokens keeps only its own
-/// back. The cost of a frame does not depend on the number of rings, and no frame allocates beyond a ring's doubling up to
-/// its capacity. Time must not run backwards from call to call.
+/// Rings are independent: a full ring refuses only its own frames, and a ring that is paused or lacks tokens delays only
+/// its own. The cost of a frame does not depend on the number of rings. No frame allocates, except when a ring doubles on
+/// the way to its capacity. Time must not run backwards from call to call.
 #[derive(Debug, Clone)]
 pub struct Rings<H> {
     rings: Vec<RingState<H>>,
@@ -128,19 +129,18 @@ pub struct Rings<H> {
     wheel: Wheel,
     discipline: Discipline,
     shaper: Option<TokenBucket>,
-    /// What the wire adds to each frame, for token buckets only.
+    /// Bytes that the wire adds to each frame, for token buckets only.
     overhead: u32,
-    /// How far back a departure may count that is polled late.
+    /// The largest lateness of a poll that is made good.
     late_max: Duration,
-    /// Nothing counts as sent before this.
+    /// The earliest time at which a departure may count.
     held_until: Instant,
     frames: u64,
 }
 
 impl<H: Copy + Default> Rings<H> {
-    /// A port without rings. `shaping` limits the port as a whole; with a burst of zero it is sent from as from a link
-    /// of this rate, and [`Frame::bytes`] must then include what the wire adds. Where the caller knows by itself when the
-    /// link is free, `None`.
+    /// A port without rings. `shaping` limits the port as a whole. A burst of zero spaces frames as a link of this rate
+    /// does, and [`Frame::bytes`] must then include what the wire adds. `None` if the caller knows when the link is free.
     pub fn new(discipline: Discipline, shaping: Option<(Rate, Bytes)>) -> Result<Self, BucketError> {
         let shaper = match shaping {
             Some((rate, burst)) => Some(TokenBucket::new(rate, burst)?),
@@ -167,22 +167,24 @@ impl<H: Copy + Default> Rings<H> {
         })
     }
 
-    /// The same port, whose token buckets charge so many bytes more for each frame than it stores: what the wire adds.
+    /// The same port, with token buckets that charge `bytes` bytes more for each frame than it stores: those that the wire
+    /// adds.
     #[must_use]
     pub const fn with_overhead(mut self, bytes: u32) -> Self {
         self.overhead = bytes;
         self
     }
 
-    /// The same port for a caller who may come late: a frame that could have gone before [`Self::depart`] is called
-    /// counts as sent when it could, up to `late_max` back, so that rates are kept. At zero it counts as sent when it is.
+    /// The same port for a caller that may poll late. A frame that could have departed before the call of [`Self::depart`]
+    /// counts as sent at that earlier time, at most `late_max` back, so that rates are kept. At zero, it counts as sent at
+    /// the call.
     #[must_use]
     pub const fn with_lateness(mut self, late_max: Duration) -> Self {
         self.late_max = late_max;
         self
     }
 
-    /// The link may not send until then, as after a PAUSE: no frame counts as sent before, and the time is lost.
+    /// Blocks the link until then, as after a PAUSE: no frame counts as sent before, and the time is not made good.
     pub const fn set_held_until(&mut self, until: Instant) {
         self.held_until = until;
     }
@@ -253,7 +255,7 @@ impl<H: Copy + Default> Rings<H> {
             .expect("a frame passes only where the caller asks for it")
     }
 
-    /// As [`Self::arrive`]; with `PASSES`, `None` and nothing done where the frame may pass the ring.
+    /// As [`Self::arrive`]. With `PASSES`, returns `None` and does nothing if the frame may pass the ring.
     #[inline(always)]
     fn arrive_or_pass<const PASSES: bool>(
         &mut self,
@@ -304,14 +306,14 @@ impl<H: Copy + Default> Rings<H> {
         Some(Verdict::Accepted { marked })
     }
 
-    /// Where what an arrival at a ring reads first lies, in two cache lines side by side: for a prefetch, which this crate
-    /// does not do itself because it is free of `unsafe`.
+    /// The address of the state that an arrival at a ring reads first (two adjacent cache lines), for a prefetch. This
+    /// crate does not prefetch by itself, because it is free of `unsafe`.
     #[inline]
     pub fn address(&self, ring: usize) -> *const u8 {
         core::ptr::from_ref(&self.rings[ring]).cast()
     }
 
-    /// Where the descriptor of the next arrival at a ring goes: for a prefetch, once [`Self::address`] has come.
+    /// The address at which the next arrival's descriptor is stored, for a prefetch after that of [`Self::address`].
     #[inline]
     pub fn arrival_address(&self, ring: usize) -> *const u8 {
         self.rings[ring].others.tail_address().cast()
@@ -332,7 +334,7 @@ impl<H: Copy + Default> Rings<H> {
         }
     }
 
-    /// What a ring would say to one frame more, markers aside: the limit that would refuse it.
+    /// The limit that would refuse one more frame at a ring, markers aside.
     #[inline]
     pub fn would_refuse(&self, ring: usize, bytes: u32) -> Option<Limit> {
         let state = &self.rings[ring];
@@ -353,13 +355,13 @@ impl<H: Copy + Default> Rings<H> {
         }
     }
 
-    /// A time before which no queued frame has its tokens.
+    /// A lower bound of the times at which queued frames have their tokens.
     #[inline]
     pub fn none_before(&self) -> Instant {
         if self.ready.is_empty() { self.wheel.earliest().unwrap_or(Instant::START) } else { Instant::START }
     }
 
-    /// Up to `frames_max` frames that may go at `now`, each handed to `send`, and why it were not more.
+    /// Hands up to `frames_max` frames that may depart at `now` to `send`, and returns why it stopped.
     /// `fetch` is called with addresses that will soon be read, for a prefetch.
     #[inline(always)]
     pub fn serve(
@@ -370,7 +372,7 @@ impl<H: Copy + Default> Rings<H> {
         mut send: impl FnMut(usize, Frame, H),
     ) -> Rest {
         let Self { wheel, ready, rings, rare, discipline, .. } = self;
-        // What is parked from here on is parked for later than `now`.
+        // A ring that is parked from here on waits for a time later than `now`.
         wheel.expire(now, |ring| {
             let place = ring as usize;
             let state = &mut rings[place];
@@ -410,7 +412,7 @@ impl<H: Copy + Default> Rings<H> {
         Rest::More
     }
 
-    /// Asks for what the next rings in turn will need: all states first, through which their descriptors are found.
+    /// Prefetches the next rings in turn: all states first, because they hold the addresses of the descriptors.
     #[inline(always)]
     fn fetch_ahead(&self, fetch: &impl Fn(*const u8)) {
         for ring in self.ready.upcoming(FETCHED) {
@@ -423,7 +425,7 @@ impl<H: Copy + Default> Rings<H> {
         }
     }
 
-    /// The first frame of a ring whose turn it is goes. It counts as sent when it could have been, but not before `earliest`.
+    /// The first frame of the ring departs. It counts as sent at the earliest time possible, but not before `earliest`.
     #[inline(always)]
     fn depart_from(&mut self, now: Instant, ring: usize, earliest: Instant) -> (Frame, H) {
         let state = &mut self.rings[ring];
@@ -456,7 +458,7 @@ impl<H: Copy + Default> Rings<H> {
         (frame.frame(), handle)
     }
 
-    /// Up to `frames_max` frames that may go at `now`, each handed to `send`. Returns how many went; with fewer than
+    /// Hands up to `frames_max` frames that may depart at `now` to `send`. Returns their number; if it is below
     /// `frames_max`, [`Self::depart`] says when to come back.
     #[inline]
     pub fn depart_many(
@@ -478,7 +480,7 @@ impl<H: Copy + Default> Rings<H> {
         sent
     }
 
-    /// Takes a frame out of one ring whatever its rate, pause or turn: to empty a ring that goes away.
+    /// Takes a frame out of one ring regardless of rate, pause or turn: to empty a ring before its removal.
     pub fn take(&mut self, now: Instant, ring: usize) -> Option<(Frame, H)> {
         if !self.rings[ring].holds {
             return None;
@@ -514,7 +516,7 @@ impl<H: Copy + Default> Rings<H> {
         self.frames
     }
 
-    /// What a ring holds; bytes are the frames' own.
+    /// The occupancy of a ring; bytes are the frames' own.
     pub fn occupancy(&self, ring: usize) -> Occupancy {
         let (state, rare) = (&self.rings[ring], &self.rare[ring]);
         Occupancy {
@@ -525,7 +527,7 @@ impl<H: Copy + Default> Rings<H> {
         }
     }
 
-    /// What happened at a ring.
+    /// The counters of a ring.
     pub fn counters(&self, ring: usize) -> Counters {
         let (state, rare) = (&self.rings[ring], &self.rare[ring]);
         Counters {
@@ -552,7 +554,7 @@ impl<H: Copy + Default> Rings<H> {
         Verdict::Dropped(limit)
     }
 
-    /// A ring that did not send just now and that is not empty goes where it belongs, unless it is paused.
+    /// Puts a ring that is not empty into the list in which it now waits, unless it is paused.
     #[inline(never)]
     fn awaken(&mut self, now: Instant, ring: usize) {
         let state = &mut self.rings[ring];
@@ -564,7 +566,7 @@ impl<H: Copy + Default> Rings<H> {
         self.join(now, ring, waits, opens_at);
     }
 
-    /// A ring waits for tokens until then, or for its turn.
+    /// Makes a ring wait for tokens until `opens_at`, or for its turn.
     #[inline(always)]
     fn join(&mut self, now: Instant, ring: usize, waits: bool, opens_at: Instant) {
         if waits {
@@ -589,7 +591,7 @@ impl<H: Copy + Default> Rings<H> {
     }
 }
 
-/// Where a ring stands among those that may send.
+/// The key of a ring among those that may send.
 #[inline]
 fn key<H: Copy + Default>(state: &RingState<H>, rare: &Rare, discipline: Discipline) -> u32 {
     match discipline {

@@ -1,4 +1,4 @@
-//! Shared memory: pools that several ports take from, and limits on what comes in by one port.
+//! Shared memory: pools that several ports use, and limits on each input port.
 //!
 //! Switch B of thesis §4.2.1 has several pools, each charged by the input port; figure 5.2b of the thesis has one for all ports.
 
@@ -48,7 +48,7 @@ impl Account {
         self.limit.saturating_sub(self.level.bytes)
     }
 
-    /// Whether `charge` bytes more would break the limit or set a high-water mark.
+    /// Returns true if `charge` bytes more would break the limit or set a high-water mark.
     #[inline]
     fn would_rise(&self, charge: u64) -> bool {
         self.level.bytes + charge > self.level.bytes_max.min(self.limit)
@@ -56,7 +56,7 @@ impl Account {
 }
 
 impl SharedAccounts {
-    /// The accounts of a layout that was checked; `None` where each output's own limit is all there is.
+    /// The shared accounts of a checked layout; `None` if there is no limit except each output's own.
     pub(crate) fn new(layout: &Layout) -> Option<Self> {
         if !layout.couples_outputs() {
             return None;
@@ -115,8 +115,9 @@ impl SharedAccounts {
         free.min(in_pool).min(in_voq)
     }
 
-    /// Whether the verdict on a frame, or a high-water mark, could change if departures of other outputs were settled first.
-    /// Every limit only loosens when memory is freed, so that a frame which passes now passes then.
+    /// Returns true if settling the departures of other outputs first could change the verdict on a frame, or a high-water
+    /// mark.
+    /// Freed memory only loosens a limit, so a frame that passes now would pass then.
     #[inline]
     pub(crate) fn depends_on_others(&self, input: usize, output: usize, queued: u64, charge: u64) -> bool {
         if self.counts_inputs && self.inputs[input].would_rise(charge) {
@@ -128,7 +129,7 @@ impl SharedAccounts {
             || self.threshold.is_some_and(|threshold| threshold.refuses(queued, account.free()))
     }
 
-    /// Charges a frame if that breaks no limit and sets no high-water mark.
+    /// Charges a frame if it breaks no limit and sets no high-water mark.
     #[inline(always)]
     pub(crate) fn admit_below_marks(
         &mut self,
@@ -173,7 +174,7 @@ impl SharedAccounts {
         }
     }
 
-    /// Gives back what a frame was charged.
+    /// Gives back the memory of a frame.
     #[inline(always)]
     pub(crate) fn depart(&mut self, input: usize, output: usize, charge: u64) {
         if self.counts_inputs {

@@ -28,7 +28,7 @@ impl VirtualOutputQueues {
         pool * self.outputs + output
     }
 
-    /// Whether the queue of a pool towards an output has no room for `charge` bytes.
+    /// Returns true if the queue of a pool towards an output has no room for `charge` bytes.
     #[inline]
     pub(crate) fn refuses(&self, pool: usize, output: usize, charge: u64) -> bool {
         self.bytes[self.place(pool, output)] + charge > self.limit
@@ -73,7 +73,7 @@ impl VirtualOutputQueues {
 impl Layout {
     /// Input modules with a packet memory each and one virtual output queue for every output.
     ///
-    /// Only the memory is modelled: what a module sends to an output is never delayed by another output.
+    /// Only the memory is modelled: traffic to one output never delays a module's traffic to another.
     pub fn modules(ports: usize, ports_per_module: usize, module: Bytes, voq_limit: Bytes) -> Self {
         let modules = ports.div_ceil(ports_per_module.max(1));
         Self {

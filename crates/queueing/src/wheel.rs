@@ -1,4 +1,4 @@
-//! Rings that wait for tokens, found when their time comes at a cost that does not grow with their number.
+//! Rings that wait for tokens, in a timing wheel: the cost of an expiry does not grow with their number.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -58,13 +58,13 @@ impl Wheel {
         self.timers.push(Timer { at: NEVER, next: NIL, slot: 0 });
     }
 
-    /// When the first ring's time comes.
+    /// The earliest time for which a ring waits.
     #[inline]
     pub(crate) const fn earliest(&self) -> Option<Instant> {
         if self.earliest == NEVER { None } else { Some(Instant::new(self.earliest)) }
     }
 
-    /// A ring that does not wait yet waits until `at`, which is not before `now`.
+    /// Adds a ring that does not wait yet, until `at`, which is not before `now`.
     #[inline(always)]
     pub(crate) fn park(&mut self, now: Instant, ring: u32, at: Instant) {
         if self.earliest == NEVER {
@@ -80,7 +80,7 @@ impl Wheel {
         self.insert(ring, at.get());
     }
 
-    /// The ring that waited alone does not any more.
+    /// Moves the ring that waited alone into the slots.
     #[inline(never)]
     fn join_first(&mut self) {
         if self.heads.is_empty() {
@@ -100,7 +100,7 @@ impl Wheel {
         self.summary |= 1 << (slot / 64);
     }
 
-    /// Hands every ring whose time has come to `due`.
+    /// Hands every ring whose time is at or before `now` to `due`.
     #[inline(always)]
     pub(crate) fn expire(&mut self, now: Instant, due: impl FnMut(u32)) {
         if self.earliest <= now.get() {
@@ -138,7 +138,7 @@ impl Wheel {
         self.find_earliest();
     }
 
-    /// Takes a waiting ring out.
+    /// Removes a waiting ring.
     pub(crate) fn remove(&mut self, ring: u32) {
         if self.alone != NIL {
             self.alone = NIL;
@@ -202,7 +202,7 @@ impl Wheel {
                 self.earliest = earliest;
                 return;
             }
-            // All of them were beyond the wheel's span when they came: they go where they belong now.
+            // All of them were beyond the wheel's span when added: they move to their slots now.
             let mut ring = self.take(slot);
             while ring != NIL {
                 let Timer { at, next, .. } = self.timers[ring as usize];

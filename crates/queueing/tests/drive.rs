@@ -306,7 +306,7 @@ proptest! {
     }
 }
 
-/// What became of each arrival: when it began and ended to leave and whether it is marked, or the limit that refused it.
+/// The result of each arrival: start and end of its departure and whether it is marked, or the limit that refused it.
 type Fates = Vec<Result<(Instant, Instant, bool), Limit>>;
 
 /// Plays arrivals at a memory whose departures are found when their links are free; also the occupancy of the frame's output

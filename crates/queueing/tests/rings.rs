@@ -246,7 +246,7 @@ proptest! {
 
 type Shaper = Option<TokenBucket>;
 
-/// Whether a departure is one that the naive port allows, and does it there too.
+/// Returns true if the naive port allows a departure, and does it there too.
 fn check(
     naive: &mut [NaiveRing],
     shaper: &mut Shaper,
@@ -277,7 +277,7 @@ fn check(
                 naive.iter().zip(&ready).filter(|&(_, &ready)| ready).map(|(ring, _)| key(ring)).max();
             prop_assert_eq!(Some(key(&naive[ring])), highest);
             for (other, reference) in naive.iter_mut().enumerate() {
-                // In turn: nobody is served twice while another of the same standing waits.
+                // Round-robin: no ring is served twice while another of the same rank waits.
                 if other != ring && ready[other] && discipline == Discipline::RoundRobin {
                     reference.passed_over[ring] += 1;
                     prop_assert!(reference.passed_over[ring] <= 1, "ring {ring} twice before ring {other}");
@@ -302,7 +302,7 @@ fn check(
 }
 
 #[test]
-fn a_full_or_paused_ring_holds_nobody_else_up() {
+fn a_full_or_paused_ring_delays_no_other() {
     let mut port = Rings::<u32>::new(Discipline::RoundRobin, None).unwrap();
     for _ in 0..3 {
         port.add_ring(&RingSettings::new(2)).unwrap();
@@ -395,7 +395,7 @@ fn a_caller_who_comes_late_keeps_the_rates() {
         (0..1_000).for_each(|n| {
             port.arrive(at(0), 0, Frame::new(1_226), n, || 0);
         });
-        // A frame takes 100 us. Whoever comes every 3.33 ms sends as many as whoever comes every time.
+        // A frame takes 100 us. A port polled every 3.33 ms sends as much as one polled all the time.
         let sent = |port: &mut Rings<u32>, now| port.depart_many(now, 10_000, |_, _, _| ());
         assert_eq!((0..10).map(|n| sent(&mut port, at(3_330 * n))).sum::<usize>(), 300);
         // More than 5 ms are not made good; and none of what the link was held up.

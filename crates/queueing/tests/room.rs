@@ -1,4 +1,4 @@
-//! What a memory says it has room for is what it lets in.
+//! A memory admits exactly the frames that it says it has room for.
 
 use std::collections::VecDeque;
 
@@ -59,7 +59,7 @@ proptest! {
             let lets_in = |bytes: u32| memory.clone().arrive(now, input, output, Frame::new(bytes), || 0).is_accepted();
             prop_assert!(room == 0 || lets_in(room), "{room} bytes are too many");
             prop_assert!(!lets_in(room + 1), "{room} bytes are too few");
-            // What passes is counted, and takes nothing.
+            // A frame that passes is counted, and takes no memory.
             let (occupancy, enqueued) = (*memory.output(output), memory.counters(output).enqueued);
             memory.pass(now, output, Count { frames: 2, bytes: 128 });
             prop_assert_eq!(*memory.output(output), occupancy);

@@ -1,9 +1,9 @@
 //! Books departures ahead of time, for first-in first-out ports on links of fixed rate.
 //!
-//! A frame's departure is known when it arrives: the link is free again after `max(now, free) + wire time`. So nothing has
-//! to happen at departures. Each output keeps a list of its booked departures; memory is given back when the output is next
-//! settled. An arrival settles outputs only where their departures could change the verdict, a mark or a high-water mark: what
-//! is not settled yet only makes the occupancy larger. A departure at the instant of an arrival comes first.
+//! A frame's departure is known when it arrives: the link is free again after `max(now, free) + wire time`. So departures
+//! need no step of their own. Each output keeps a list of its booked departures; memory is given back when the output is
+//! next settled. An arrival settles an output only if its departures could change the verdict, a mark or a high-water mark.
+//! Until then the recorded occupancy is an upper bound. A departure at the instant of an arrival comes first.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -21,7 +21,7 @@ use crate::memory::Memory;
 /// The most frames that one output holds at a time, whatever its memory allows.
 pub const FIFO_FRAMES_MAX: u32 = 1 << 24;
 
-/// Outputs whose earliest departure is kept together, so that a search skips them all at once.
+/// Outputs per group. A group keeps its earliest departure, so that a search can skip all of its outputs at once.
 const GROUP: usize = 16;
 /// No departure is booked.
 const NEVER: u64 = u64::MAX;
@@ -123,7 +123,7 @@ impl BookedDedicated {
         Passage::Queued { start, end, marked: false }
     }
 
-    /// Whether a frame that takes `charge` bytes could be refused or marked, or set a high-water mark.
+    /// Returns true if a frame that takes `charge` bytes could be refused or marked, or could set a high-water mark.
     #[inline(always)]
     fn matters(&self, charge: u64) -> bool {
         self.buffer.depends_on_departures(charge) || self.departures.ring.len() >= FIFO_FRAMES_MAX
@@ -183,14 +183,14 @@ impl BookedDedicated {
     }
 }
 
-/// The memory of a switch all of whose outputs are first-in first-out on links of fixed rate.
+/// The memory of a switch whose outputs are all first-in first-out, on links of fixed rate.
 ///
 /// Time must not run backwards from call to call.
 #[derive(Debug, Clone)]
 pub struct BookedMemory {
     memory: Memory,
     departures: Vec<Departures>,
-    /// Whether one output's frames weigh on another's.
+    /// An output's admissions depend on the frames queued for other outputs.
     is_coupled: bool,
     /// The earliest departure of each output; kept only where outputs are coupled.
     fronts: Vec<u64>,
@@ -202,7 +202,7 @@ impl BookedMemory {
     /// An empty memory; `links` has the link of each output port.
     ///
     /// # Panics
-    /// If there are not as many links as output ports.
+    /// If the number of links differs from the number of output ports.
     pub fn new(layout: &Layout, links: &[Link], in_service: InService) -> Result<Self, LayoutError> {
         let memory = Memory::new(layout)?;
         let outputs = memory.outputs_len();
@@ -335,7 +335,7 @@ impl BookedMemory {
         debug_assert_eq!(own.occupancy().frames, u64::from(departures.ring.len()));
     }
 
-    /// What is queued for an output port at `now`.
+    /// The occupancy of an output port at `now`.
     #[inline]
     pub fn occupancy(&mut self, now: Instant, output: usize) -> &Occupancy {
         self.settle_output(now, output);

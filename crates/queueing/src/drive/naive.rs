@@ -1,8 +1,8 @@
 //! Asks for the next departure when a link is free: one step for each departure.
 //!
-//! Any discipline can be driven so, and ports that PAUSE can stop or that hold rings have to be: a later arrival or a RESUME
-//! changes which frame goes next. For first-in first-out ports it is the oracle that [`BookedMemory`](super::BookedMemory) is
-//! tested against.
+//! This drives any discipline. Ports that PAUSE can stop, and ports with rings, need it: a later arrival or a RESUME
+//! changes which frame departs next. For first-in first-out ports it is the oracle in the tests of
+//! [`BookedMemory`](super::BookedMemory).
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -18,13 +18,13 @@ use crate::memory::Memory;
 /// A frame that departed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Departed<H> {
-    /// The output that it left by.
+    /// The output port.
     pub output: usize,
     /// When its first bit left.
     pub start: Instant,
     /// When its last bit has left.
     pub end: Instant,
-    /// What the caller handed in with it.
+    /// The caller's handle.
     pub handle: H,
 }
 
@@ -46,7 +46,7 @@ struct NaiveOutput<H> {
     link: Link,
 }
 
-/// As [`BookedMemory`](super::BookedMemory), with a step for each departure and nothing known ahead.
+/// As [`BookedMemory`](super::BookedMemory), with a step for each departure and no departure known in advance.
 ///
 /// Time must not run backwards from call to call.
 #[derive(Debug, Clone)]
@@ -60,7 +60,7 @@ impl<H: Copy> NaiveMemory<H> {
     /// An empty memory; `links` has the link of each output port.
     ///
     /// # Panics
-    /// If there are not as many links as output ports.
+    /// If the number of links differs from the number of output ports.
     pub fn new(layout: &Layout, links: &[Link], in_service: InService) -> Result<Self, LayoutError> {
         let memory = Memory::new(layout)?;
         assert_eq!(links.len(), memory.outputs_len(), "one link for each output port");
@@ -81,7 +81,7 @@ impl<H: Copy> NaiveMemory<H> {
     /// A frame arrives for `output`, and begins to leave at once where the link is idle.
     ///
     /// # Panics
-    /// If a departure is due that [`Self::depart`] was not called for.
+    /// If a departure is due and [`Self::depart`] was not called for it.
     pub fn arrive(
         &mut self,
         now: Instant,
@@ -102,14 +102,14 @@ impl<H: Copy> NaiveMemory<H> {
         (verdict, if is_idle { self.begin(now, output) } else { None })
     }
 
-    /// When the next link is free that has sent a frame, or has one to send.
+    /// The earliest time at which a link becomes free that is sending a frame or has one to send.
     pub fn next_departure(&self) -> Option<Instant> {
         let is_busy = |out: &&NaiveOutput<H>| out.in_service.is_some() || !out.waiting.is_empty();
         self.outputs.iter().filter(is_busy).map(|out| out.free_at).min()
     }
 
-    /// The links that are free at `now`, which is [`Self::next_departure`], give back their frames' memory, and then send on.
-    /// Returns the frames that begin to leave.
+    /// Ends the frames in service on all links that are free at `now`, gives back their memory, and starts the next frames.
+    /// `now` must be [`Self::next_departure`]. Returns the frames that begin to leave.
     pub fn depart(&mut self, now: Instant) -> Vec<Departed<H>> {
         for (output, out) in self.outputs.iter_mut().enumerate().filter(|(_, out)| out.free_at <= now) {
             if let Some(sent) = out.in_service.take() {

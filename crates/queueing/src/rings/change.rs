@@ -28,7 +28,7 @@ impl<H: Copy + Default> Rings<H> {
         }
     }
 
-    /// Whether a ring is kept from sending.
+    /// Returns true if a ring is paused.
     pub fn is_paused(&self, ring: usize) -> bool {
         self.rings[ring].bars & PAUSED != 0
     }
@@ -87,8 +87,8 @@ impl<H: Copy + Default> Rings<H> {
         }
     }
 
-    /// Makes a new ring of an empty one, with counters that start at zero: indices are never given back, so that who adds
-    /// and removes rings for a living uses them again.
+    /// Makes a new ring of an empty one, with counters that start at zero. Indices are never freed, so a caller that adds
+    /// and removes rings for a long time uses them again.
     ///
     /// # Panics
     /// If the ring holds a frame.

@@ -1,4 +1,4 @@
-//! Cut-through for an empty ring: a frame that finds no other before it is counted, and never stored.
+//! Cut-through for an empty ring: a frame that finds an empty ring and an idle port is counted and never stored.
 
 use fanin_units::Instant;
 
@@ -6,8 +6,9 @@ use super::{RingState, Rings};
 use crate::frame::{Count, Frame, Verdict};
 
 impl<H: Copy + Default> Rings<H> {
-    /// Whether no ring waits for its turn at `now` and the port as a whole may send, so that a frame that may [`Self::pass`] its
-    /// ring overtakes no other. Rings that lack tokens or are paused do not count. Never for a port with a rate of its own.
+    /// Returns true if no ring waits for its turn at `now` and the port as a whole may send. Then a frame that may
+    /// [`Self::pass`] its ring overtakes no other. Rings that lack tokens or are paused do not count. False for a port with
+    /// a rate of its own.
     ///
     /// The answer holds until a frame arrives, if [`Self::serve`] was called at `now`.
     #[inline]
@@ -18,8 +19,8 @@ impl<H: Copy + Default> Rings<H> {
             && self.wheel.earliest().is_none_or(|earliest| earliest > now)
     }
 
-    /// Whether a ring is empty, is not paused, does not mark, and its bucket is not in debt at `now`. If not, no frame may
-    /// [`Self::pass`] it.
+    /// Returns true if a ring is empty, is not paused, does not mark, and its bucket is not in debt at `now`. If false, no
+    /// frame may [`Self::pass`] it.
     ///
     /// # Panics
     /// If there is no such ring.
@@ -28,7 +29,8 @@ impl<H: Copy + Default> Rings<H> {
         self.rings[ring].may_pass(now)
     }
 
-    /// As [`Self::arrive`] for a frame that may not be marked; `None`, and nothing done, where [`Self::may_pass`] holds.
+    /// As [`Self::arrive`] for a frame that must not be marked. Returns `None` and does nothing if [`Self::may_pass`]
+    /// holds.
     ///
     /// # Panics
     /// If there is no such ring.
@@ -43,9 +45,9 @@ impl<H: Copy + Default> Rings<H> {
         self.arrive_or_pass::<true>(now, ring, Frame::new(bytes), handle, || 0)
     }
 
-    /// A frame passes a ring without being stored, where the port [`Self::is_clear`]: it counts as enqueued and departed, takes
-    /// its tokens, and shows in no high-water mark. `false`, and nothing done, where the ring holds frames, lacks tokens, is paused,
-    /// marks, or would refuse the frame.
+    /// A frame passes a ring without being stored, at a port that [`Self::is_clear`]. It counts as enqueued and departed,
+    /// takes its tokens, and leaves the high-water marks unchanged. Returns `false` and does nothing if the ring holds
+    /// frames, lacks tokens, is paused, marks, or would refuse the frame.
     ///
     /// # Panics
     /// If there is no such ring.
@@ -66,8 +68,8 @@ impl<H: Copy + Default> Rings<H> {
         true
     }
 
-    /// The longest frame that may [`Self::pass`] a ring now, and any number of which may; 0 where none may. A ring with a token bucket
-    /// says 0: how many may pass it depends on their lengths.
+    /// The longest frame of which any number may [`Self::pass`] a ring now; 0 if none may. It is 0 for a ring with a token
+    /// bucket: the number of frames that may pass it depends on their lengths.
     ///
     /// # Panics
     /// If there is no such ring.
@@ -91,13 +93,13 @@ impl<H: Copy + Default> Rings<H> {
 }
 
 impl<H: Copy + Default> RingState<H> {
-    /// Whether a frame may pass, its length aside, and its tokens unless there are none at all.
+    /// Returns true if a frame may pass, regardless of its length. A ring in debt of tokens returns false.
     #[inline(always)]
     pub(super) fn may_pass(&self, now: Instant) -> bool {
         self.is_open() && (!self.shaped || self.bucket.open_at() <= now)
     }
 
-    /// Whether a frame may pass, tokens and its length aside.
+    /// Returns true if a frame may pass, regardless of tokens and length.
     #[inline(always)]
     fn is_open(&self) -> bool {
         !self.holds && self.bars == 0

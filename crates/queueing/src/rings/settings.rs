@@ -12,15 +12,15 @@ pub const RINGS_MAX: usize = 1 << 16;
 /// The largest capacity of one ring, in frames.
 pub const RING_FRAMES_MAX: u32 = 1 << 24;
 
-/// Which of the rings that may send goes first.
+/// The order in which rings that may send are served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Discipline {
-    /// In turn, a frame each.
+    /// Round-robin, a frame each.
     #[default]
     RoundRobin,
-    /// The one with the most frames; in turn among equals. Lengths from 262 143 frames on count as equal.
+    /// The ring with the most frames; round-robin among equals. Lengths from 262 143 frames on count as equal.
     LongestFirst,
-    /// The one with the highest [`RingSettings::priority`]; in turn among equals.
+    /// The ring with the highest [`RingSettings::priority`]; round-robin among equals.
     StrictPriority,
 }
 
@@ -42,7 +42,7 @@ pub struct RingSettings {
 }
 
 impl RingSettings {
-    /// A ring for so many frames, not shaped.
+    /// A ring for `frames_max` frames, not shaped.
     pub const fn new(frames_max: u32) -> Self {
         Self {
             frames_max,

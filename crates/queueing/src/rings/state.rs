@@ -21,7 +21,7 @@ impl<H: Copy + Default> RingState<H> {
         }
     }
 
-    /// The first frame is gone. Returns the next one, which is the first now.
+    /// Removes the first frame. Returns the next one, which becomes the first.
     #[inline(always)]
     pub(super) fn pop(&mut self) -> Option<Packed> {
         let next = self.others.pop();
@@ -32,7 +32,7 @@ impl<H: Copy + Default> RingState<H> {
         next.map(|slot| slot.frame)
     }
 
-    /// An arrival would rise above a high-water mark or a limit. Returns whether it may; then the marks are set.
+    /// Decides an arrival that exceeds a high-water mark or a limit. Returns true if it may enter, and then sets the marks.
     #[inline(never)]
     pub(super) fn rises_to(&mut self, bytes: u64, rare: &mut Rare) -> bool {
         let frames = self.len() + 1;
@@ -58,7 +58,8 @@ impl<H: Copy + Default> RingState<H> {
         waits
     }
 
-    /// When there are tokens for the ring's first frame, which has so many bytes and is the first since `since`.
+    /// The time at which there are tokens for the ring's first frame, of the given bytes. It has been the first since
+    /// `since`.
     #[inline(always)]
     pub(super) fn opens_at(&mut self, since: Instant, bytes: u32) -> Instant {
         let at = if self.shaped { self.bucket.ready_at(bytes) } else { Instant::START };
