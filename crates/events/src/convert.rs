@@ -1,4 +1,4 @@
-//! From one format to another, and the proof that nothing changed on the way.
+//! Conversion from one format to another, and a comparison that proves that the fragments are unchanged.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -35,7 +35,7 @@ pub enum ConvertError {
     },
 }
 
-/// What was converted.
+/// The totals of a conversion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Converted {
     /// Events.
@@ -80,7 +80,7 @@ pub fn to_atlas(bytes: &[u8], file: &FileHeader, out: impl Write) -> Result<Conv
         error => ConvertError::Event { offset: 0, error },
     };
     let mut events = Events::open(bytes)?.peekable();
-    // The run stands in the file's first records as well, before any event.
+    // The first records hold the run too, before any event.
     let run = match events.peek() {
         Some(Ok(event)) => event.id.run.unwrap_or(file.run),
         _ => file.run,
@@ -109,12 +109,12 @@ pub fn to_atlas(bytes: &[u8], file: &FileHeader, out: impl Write) -> Result<Conv
     Ok(converted)
 }
 
-/// Which event of the input an event of the output must be.
+/// The rule that pairs an event of the output with an event of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pairing {
-    /// The one with the same L1 ID.
+    /// The same L1 ID.
     SameL1Id,
-    /// The input was replayed over and over: event n is input event n modulo their number.
+    /// The input was replayed repeatedly: event n is input event n modulo their number.
     Cycle,
 }
 
@@ -143,14 +143,14 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Whether every event of the output is, fragment by fragment, one of the input; fragments that are marked missing may
-    /// be lacking.
+    /// Returns true if every event of the output is, fragment by fragment, one of the input. Fragments that are marked
+    /// missing do not count.
     pub const fn is_same(&self) -> bool {
         self.different == 0 && self.added == 0 && self.absent == 0 && self.unknown_events == 0
     }
 }
 
-/// Compares what was stored with what it was made from. The two may have different formats.
+/// Compares a stored file with its input. The two may have different formats.
 ///
 /// # Errors
 /// If one of them contradicts its format.
@@ -186,7 +186,7 @@ pub fn compare(output: &[u8], input: &[u8], pairing: Pairing) -> Result<Comparis
                     found.same_bytes += fragment.bytes.len() as u64;
                     continue;
                 }
-                // It says itself that it never came: that is no other content.
+                // The fragment itself says that it never arrived, so this is not different content.
                 Some(_) if fragment.status == status::MISSING && fragment.bytes.is_empty() => {
                     found.missing += 1;
                     continue;

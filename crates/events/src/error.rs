@@ -1,14 +1,14 @@
-//! What can be wrong with a file, and where.
+//! The ways in which a file can contradict its format, with the offset.
 
 use serde::Serialize;
 
-/// Where a file contradicts its format, and how.
+/// The offset at which a file contradicts its format, and the fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize)]
 #[error("at byte {offset}: {fault}")]
 pub struct ReadError {
     /// Bytes from the start of the file (of the uncompressed file, where it is compressed) to the field at fault.
     pub offset: u64,
-    /// What is wrong there.
+    /// The fault.
     pub fault: Fault,
 }
 
@@ -35,9 +35,9 @@ pub enum Fault {
     /// A marker is not there.
     #[error("{got:#010x} where {needed} begins with its marker")]
     Marker {
-        /// What stands there.
+        /// The word found.
         got: u32,
-        /// What should begin there.
+        /// The part that should begin there.
         needed: &'static str,
     },
     /// A field has not the value that follows from the rest.
@@ -50,7 +50,7 @@ pub enum Fault {
         /// The value that follows from the rest.
         needed: u64,
     },
-    /// A field lies outside the range that is left for it.
+    /// A field lies outside its possible range.
     #[error("{field} is {got}, and should be {min} to {max}")]
     Range {
         /// The field.
@@ -62,7 +62,7 @@ pub enum Fault {
         /// The most that is possible.
         max: u64,
     },
-    /// A version of the format that this crate has no definition of.
+    /// A version that this crate does not read.
     #[error("{what} has version {got:#x}, which is not known here")]
     Version {
         /// The part with the version.
@@ -81,9 +81,9 @@ pub enum Fault {
     Checksum {
         /// The part that is covered.
         what: &'static str,
-        /// What the file says.
+        /// The checksum in the file.
         got: u32,
-        /// What the bytes give.
+        /// The checksum of the bytes.
         needed: u32,
     },
     /// A part of an event carries another L1 ID than the event.
@@ -121,7 +121,7 @@ pub enum Fault {
     },
 }
 
-/// What is said of a file that begins with these four bytes.
+/// The message for a file that begins with these four bytes.
 fn begins_with(got: u32) -> String {
     let known = "ATLAS bytestream, LHCb MDF, ALICE pages (RDH 7) and plain fragment containers are read";
     match &got.to_le_bytes() {

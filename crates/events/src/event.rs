@@ -1,12 +1,12 @@
-//! What all formats have in common: an event with an identity, and a fragment from each source.
+//! The common part of all formats: an event with an identity, and a fragment from each source.
 
 use fanin_units::Bytes;
 use serde::Serialize;
 
-/// What identifies an event.
+/// The identity of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
 pub struct EventId {
-    /// The L1 ID; in formats without one, what stands for it: the orbit of a heartbeat frame, or a plain number.
+    /// The L1 ID. Formats without one use another number: the orbit of a heartbeat frame, or a plain count.
     pub l1_id: u64,
     /// The bunch crossing, where the format has it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -16,7 +16,7 @@ pub struct EventId {
     pub run: Option<u32>,
 }
 
-/// What one source contributed to an event: bytes lent from the file.
+/// One source's part of an event: bytes lent from the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fragment<'a> {
     /// The source, as the format identifies it.
@@ -25,35 +25,35 @@ pub struct Fragment<'a> {
     pub status: u32,
     /// Bytes from the start of the file to the first byte of `bytes`.
     pub offset: u64,
-    /// What a readout held, headers of its own included.
+    /// The bytes that the readout held, with its own headers.
     pub bytes: &'a [u8],
 }
 
 /// One physics event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event<'a> {
-    /// What identifies it.
+    /// The identity of the event.
     pub id: EventId,
     /// Bytes from the start of the file to the first byte of the event.
     pub offset: u64,
     /// Bytes that the event takes in the file, headers included.
     pub size: u64,
-    /// What the sources contributed, in the file's order.
+    /// The fragments, in the file's order.
     pub fragments: Vec<Fragment<'a>>,
 }
 
 impl Event<'_> {
-    /// The sizes of all fragments together.
+    /// The sum of all fragments' sizes.
     pub fn fragment_bytes(&self) -> Bytes {
         Bytes::new(self.fragments.iter().map(|fragment| fragment.bytes.len() as u64).sum())
     }
 }
 
-/// Where a reader stands in its file.
+/// The position of a reader in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Position {
     /// Before an event or record, or at the end of the file.
     At(usize),
-    /// Behind an error; the place from which to look for the next event.
+    /// Behind an error; the offset from which to search for the next event.
     Lost(usize),
 }

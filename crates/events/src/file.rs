@@ -7,7 +7,7 @@ use std::path::Path;
 use fanin_units::Bytes;
 use flate2::read::MultiGzDecoder;
 
-/// What is read without being asked for more: enough for any sample, and no harm to a desktop computer.
+/// The limit used by default: enough for any sample, and harmless to a desktop computer.
 pub const LIMIT: Bytes = Bytes::new(4_000_000_000);
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -15,10 +15,10 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// Why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The system does not give it, or its compression is broken.
+    /// The system cannot read it, or its compression is broken.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It is larger than what may be read.
+    /// It is larger than the limit.
     #[error("the file holds more than {limit}")]
     TooLarge {
         /// The most that may be read.
@@ -36,7 +36,7 @@ pub fn read(path: &Path, limit: Bytes) -> Result<Vec<u8>, FileError> {
     if size > limit.get() {
         return Err(FileError::TooLarge { limit });
     }
-    // The size is a hint only: what is read counts, also where the file grows or has no size.
+    // The size is a hint only: bytes read are counted, so that a file may grow or have no size.
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
     read_limited(&mut file, limit, &mut bytes)?;
     if bytes.starts_with(&GZIP) { uncompress(&bytes, limit) } else { Ok(bytes) }

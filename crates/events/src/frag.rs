@@ -10,15 +10,15 @@ use crate::event::Position;
 use crate::words::{index, slice_at, u32_at, u64_at};
 use crate::{Event, EventId, Fault, Fragment, ReadError};
 
-/// `DAQFRAG1`, what such a file begins with, as a little-endian number.
+/// `DAQFRAG1`, the first bytes of a container, as a little-endian number.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"DAQFRAG1");
-/// `1TVE`, what an event begins with.
+/// `1TVE`, the first bytes of an event.
 pub const EVENT: u32 = 0x4556_5431;
 
 const EVENT_HEADER_BYTES: usize = 16;
 const TABLE_ENTRY_BYTES: usize = 8;
 
-/// The events of such a file.
+/// The events of a fragment container.
 #[derive(Debug, Clone)]
 pub struct Events<'a> {
     bytes: &'a [u8],
@@ -84,7 +84,7 @@ impl<'a> Iterator for Events<'a> {
         let Position::At(mut at) = self.position else { return None };
         if at == 0 {
             if u64_at(self.bytes, 0) != Some(MAGIC) {
-                // An event at the very beginning would be taken for the magic again.
+                // A marker of an event at offset 0 would be mistaken for the magic again.
                 self.position = Position::Lost(1);
                 let got = u32_at(self.bytes, 0).unwrap_or_default();
                 return Some(Err(Fault::Marker { got, needed: "a fragment container" }.at(0)));
@@ -97,14 +97,14 @@ impl<'a> Iterator for Events<'a> {
         let result = self.read(at);
         self.position = match &result {
             Ok((_, next)) => Position::At(*next),
-            // What was understood is not looked through again, nor is the marker of the event at fault.
+            // Parts that were read are not searched again, nor is the marker of the faulty event.
             Err(error) => Position::Lost((error.offset as usize).max(at + 1)),
         };
         Some(result.map(|(event, _)| event))
     }
 }
 
-/// Writes such a file.
+/// Writes a fragment container.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
@@ -147,7 +147,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Ends the file, and gives back where it was written to.
+    /// Ends the file, and returns the output.
     ///
     /// # Errors
     /// If the rest cannot be written.

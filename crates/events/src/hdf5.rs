@@ -1,4 +1,4 @@
-//! Events as columns in an HDF5 file, for h5py, awkward and everything else that reads HDF5.
+//! Events as columns in an HDF5 file, for h5py, awkward and every other reader of HDF5.
 //!
 //! The file is written without the HDF5 library, which is C: superblock version 2, object headers version 2, and one
 //! contiguous dataset a column ("HDF5 File Format Specification", version 3.0). Event i has the fragments
@@ -30,7 +30,7 @@ struct Column {
     name: &'static str,
     width: u64,
     count: u64,
-    /// The numbers; those of `bytes` are written from the input and do not stand here.
+    /// The numbers; those of `bytes` are written directly from the input.
     data: Vec<u8>,
 }
 
@@ -114,7 +114,7 @@ fn columns(bytes: &[u8]) -> Result<(Vec<Column>, Converted), ReadError> {
     }
     let payload = Column { name: "bytes", width: 1, count: converted.fragment_bytes, data: Vec::new() };
     let mut columns = vec![l1_id];
-    // A column with holes would need numbers that stand for nothing.
+    // A missing value would need a placeholder number, so an incomplete column is left out.
     columns.extend([run, bc_id].into_iter().filter(|column| column.count == converted.events));
     columns.extend([fragment_start, source, status, byte_start, payload]);
     Ok((columns, converted))

@@ -1,6 +1,6 @@
 //! Event and fragment formats: real files in, real files out.
 //!
-//! A raw-data file is read from a byte slice; what it holds is lent from that slice, never copied:
+//! A raw-data file is read from a byte slice; events and fragments are lent from that slice, never copied:
 //!
 //! ```
 //! use fanin_events::{Events, sample};
@@ -13,9 +13,9 @@
 //! # Ok::<(), fanin_events::ReadError>(())
 //! ```
 //!
-//! Readers stop at the first place where a file contradicts its format, and say at which byte. [`verify()`] goes on
-//! behind it, and checks what reading does not need: trailers, checksums, L1 IDs. Whatever a file claims, no more
-//! memory is taken than its own size warrants.
+//! Readers stop at the first byte that contradicts the format, and report its offset. [`verify()`] continues behind it, and
+//! checks more than reading needs: trailers, checksums, L1 IDs. No claim in a file makes a reader take more memory than the
+//! file's size justifies.
 
 #![forbid(unsafe_code)]
 

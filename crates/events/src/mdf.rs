@@ -8,7 +8,7 @@ use crate::event::Position;
 use crate::words::{index, slice_at, u16_at, u32_at};
 use crate::{Event, EventId, Fault, Fragment, ReadError};
 
-/// What every bank begins with.
+/// The magic word at the start of every bank.
 pub const BANK: u16 = 0xcbcb;
 
 const HEADER_BYTES: usize = 20;
@@ -29,7 +29,7 @@ pub(crate) fn is_header(bytes: &[u8]) -> bool {
         && size.map(index).is_some_and(|size| size >= HEADER_BYTES)
 }
 
-/// The events of such a file.
+/// The events of an MDF file.
 #[derive(Debug, Clone)]
 pub struct Events<'a> {
     bytes: &'a [u8],
@@ -153,7 +153,7 @@ impl<'a> Iterator for Events<'a> {
         self.number += 1;
         self.position = match &result {
             Ok((_, next)) => Position::At(*next),
-            // Where the three sizes agree, the next event begins behind this one, whatever is wrong inside.
+            // If the three sizes agree, the next event begins behind this one, even if its content is faulty.
             Err(_) => {
                 let size = u32_at(self.bytes, at).map_or(0, index);
                 let whole = is_header(&self.bytes[at..]) && size <= self.bytes.len() - at;

@@ -44,8 +44,8 @@ pub fn relative_event_size(sigma: f64, normal: f64) -> f64 {
 
 /// Fits a model to each source of a file, in ascending order of sources.
 ///
-/// A straight line takes events of two different sizes, a parabola takes eight; with fewer, a source's size is taken
-/// to be in proportion to the event's. Events in which a source has no fragment count as 0 bytes.
+/// A straight line needs events of two different sizes, a parabola eight events. With fewer, a source's size is taken to be
+/// proportional to the event's. Events without a fragment of the source count as 0 bytes.
 ///
 /// # Errors
 /// If the file contradicts its format.
@@ -100,7 +100,7 @@ fn fit_one(source: u32, x: &[f64], y: &[f64]) -> SourceModel {
     model
 }
 
-/// The polynomial of `terms` terms nearest to the points; `None` where the x do not determine it.
+/// The least-squares polynomial of `terms` terms; `None` if the points do not determine it.
 fn least_squares(x: &[f64], y: &[f64], terms: usize) -> Option<[f64; 3]> {
     // About x = 1, where the points are, the equations are well conditioned.
     let mut rows = [[0.0; 4]; 3];
@@ -144,25 +144,25 @@ fn least_squares(x: &[f64], y: &[f64], terms: usize) -> Option<[f64; 3]> {
 pub struct TableError {
     /// The number of the line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The fault.
     pub fault: TableFault,
 }
 
-/// What can be wrong with a line of a table of size models.
+/// The ways in which a line of a table of size models can be wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TableFault {
     /// There are not enough columns.
     #[error("{got} columns, and source, offset, slope, square and rms are needed")]
     Columns {
-        /// How many there are.
+        /// Number of columns.
         got: usize,
     },
-    /// A column is no number that can stand there.
-    #[error("{column} is {got:?}, which is no number that can stand there")]
+    /// A value is not a number in its column's range.
+    #[error("{column} is {got:?}, which is not a number in range")]
     Number {
         /// The column.
         column: &'static str,
-        /// What stands in it.
+        /// The text found.
         got: String,
     },
 }
@@ -171,7 +171,7 @@ pub enum TableFault {
 /// tables of the CMS front-end drivers are public.
 ///
 /// # Errors
-/// With the number of the first line that is not like this.
+/// With the number of the first line that does not have this form.
 pub fn from_csv(text: &str) -> Result<Vec<SourceModel>, TableError> {
     let mut models = Vec::new();
     for (number, line) in text.lines().enumerate().skip(1) {
@@ -258,11 +258,8 @@ mod tests {
         );
         assert_eq!(
             message("h\n1,2,3,4,5\n1,nan,3,4,5"),
-            "line 3: offset is \"nan\", which is no number that can stand there"
+            "line 3: offset is \"nan\", which is not a number in range"
         );
-        assert_eq!(
-            message("h\n1,2,3,4,-5"),
-            "line 2: rms is \"-5\", which is no number that can stand there"
-        );
+        assert_eq!(message("h\n1,2,3,4,-5"), "line 2: rms is \"-5\", which is not a number in range");
     }
 }

@@ -1,8 +1,8 @@
 //! ALICE pages with raw data headers (RDH) of version 7.
 //!
 //! An event is a heartbeat frame: all pages with one orbit, wherever they lie in the file. A source is the system and
-//! front-end identifier, `system << 16 | fee`; a fragment is a run of consecutive pages of one source with their
-//! headers. Where pages of several sources alternate, a source has a fragment for each run of its own.
+//! front-end identifier, `system << 16 | fee`; a fragment is a run of consecutive pages of one source with their headers.
+//! If the pages of several sources alternate, a source has one fragment for each of its runs.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::{Event, EventId, Fault, Fragment, ReadError};
 
 /// Bytes of a header.
 pub const HEADER_BYTES: usize = 64;
-/// The version that is read.
+/// The supported version.
 pub const VERSION: u8 = 7;
 const VERSION_MIN: u8 = 3;
 
@@ -38,7 +38,7 @@ pub struct Page {
     pub bc_id: u32,
     /// The number of the page within its source and heartbeat frame, from 0.
     pub counter: u16,
-    /// Whether it is the last of its source and heartbeat frame.
+    /// It is the last page of its source and heartbeat frame.
     pub stop: bool,
 }
 
@@ -85,15 +85,15 @@ pub fn page(bytes: &[u8], at: usize) -> Result<Page, ReadError> {
     })
 }
 
-/// The heartbeat frames of such a file, in the order of their first pages.
+/// The heartbeat frames of a file, in the order of their first pages.
 #[derive(Debug, Clone)]
 pub struct Events<'a> {
     bytes: &'a [u8],
-    /// The pages of each frame that is still to come, the next frame last.
+    /// The pages of the frames that are not returned yet, the next frame last.
     frames: Vec<Vec<Page>>,
-    /// The first fault, told behind the frames before it.
+    /// The first fault, reported behind the frames before it.
     fault: Option<ReadError>,
-    /// The place from which to look for pages after the fault.
+    /// The offset from which to search for pages after the fault.
     lost: Option<usize>,
 }
 
@@ -127,7 +127,7 @@ impl<'a> Events<'a> {
         self.frames.reverse();
     }
 
-    /// See [`crate::Events::resync`]. Frames behind a fault count as new ones, also where an orbit continues.
+    /// See [`crate::Events::resync`]. Frames behind a fault count as new ones, even if an orbit continues.
     pub(crate) fn resync(&mut self) -> bool {
         if !self.frames.is_empty() || self.fault.is_some() {
             return true;

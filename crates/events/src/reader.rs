@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::words::{u32_at, u64_at};
 use crate::{Event, Fault, ReadError, atlas, frag, mdf, rdh};
 
-/// The formats that are read.
+/// The supported formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Format {
@@ -36,7 +36,7 @@ impl Format {
         }
     }
 
-    /// The format that a file begins like, whatever its name.
+    /// Detects the format from a file's first bytes.
     pub fn detect(bytes: &[u8]) -> Option<Self> {
         let first = u32_at(bytes, 0)?;
         if u64_at(bytes, 0) == Some(frag::MAGIC) {
@@ -89,10 +89,10 @@ enum Reader<'a> {
 }
 
 impl<'a> Events<'a> {
-    /// The events in the bytes of a file, whose format is found from its content.
+    /// The events of a file whose format is detected from its content.
     ///
     /// # Errors
-    /// If no format begins like this.
+    /// If no format begins with these bytes.
     pub fn open(bytes: &'a [u8]) -> Result<Self, ReadError> {
         match Format::detect(bytes) {
             Some(format) => Ok(Self::with_format(bytes, format)),
@@ -103,7 +103,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// The events in the bytes of a file of a known format.
+    /// The events of a file of a known format.
     pub fn with_format(bytes: &'a [u8], format: Format) -> Self {
         let reader = match format {
             Format::Atlas => Reader::Atlas(atlas::Events::new(bytes)),
@@ -124,9 +124,9 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Looks for the next place behind an error where an event may begin; false where there is none.
+    /// Searches for the next offset behind an error at which an event may begin; false if there is none.
     ///
-    /// A whole file is searched once at most, however many faults it has.
+    /// However many faults a file has, it is searched only once.
     pub fn resync(&mut self) -> bool {
         match &mut self.reader {
             Reader::Atlas(events) => events.resync(),

@@ -1,4 +1,4 @@
-//! What the fragments of real events weigh, for those who simulate or plan with them.
+//! Fragment sizes of real events, for simulation and planning.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,10 +9,10 @@ use crate::file::{self, FileError};
 use crate::models::{self, SourceModel, TableError};
 use crate::{Events, ReadError, sample};
 
-/// A name, and what makes the bytes.
+/// A name, and the function that returns the bytes.
 type Sample = (&'static str, fn() -> Vec<u8>);
 
-/// The samples that come with the crate, by name; a file of such a name goes first.
+/// The samples that come with the crate, by name; a file with the same name has precedence.
 const SAMPLES: [Sample; 2] = [("km3net", sample::km3net), ("bes3", sample::bes3)];
 
 /// Tables of models are small.
@@ -23,14 +23,14 @@ const TABLE_LIMIT: Bytes = Bytes::new(64_000_000);
 pub struct EventSizes {
     /// The sources, in ascending order.
     pub sources: Vec<u32>,
-    /// Of each event, the bytes of each source's fragments, in the order of `sources`; 0 where it has none.
+    /// For each event, the bytes of each source's fragments, in the order of `sources`; 0 if it has none.
     pub events: Vec<Vec<u64>>,
 }
 
-/// Why sizes cannot be taken from a file.
+/// Why fragment sizes cannot be read from a file.
 #[derive(Debug, thiserror::Error)]
 pub enum SizesError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{path}: {error}; the samples that need no file are \"km3net\" and \"bes3\"")]
     File {
         /// The file.
@@ -59,7 +59,7 @@ pub enum SizesError {
     Empty {
         /// The file.
         path: String,
-        /// What it should hold.
+        /// The missing content.
         what: &'static str,
     },
     /// There are more sources than places for their fragments.

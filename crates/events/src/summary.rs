@@ -1,4 +1,4 @@
-//! What a file holds, in numbers: events, sources, sizes.
+//! A summary of a file: events, sources, sizes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,9 +11,9 @@ use crate::{Event, Events, Format, ReadError};
 /// Count, mean, spread and extremes of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Moments {
-    /// How many values.
+    /// Number of values.
     pub count: u64,
-    /// Their mean; 0 where there are none.
+    /// Their mean; 0 without values.
     pub mean: f64,
     /// Their standard deviation, over all of them (not a sample's estimate).
     pub sd: f64,
@@ -28,7 +28,7 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// Takes one more value into account (Welford's method).
+    /// Adds a value (Welford's method).
     pub fn add(&mut self, value: u64) {
         self.min = if self.count == 0 { value } else { self.min.min(value) };
         self.max = self.max.max(value);
@@ -49,7 +49,7 @@ impl FromIterator<u64> for Moments {
     }
 }
 
-/// What one source contributes.
+/// The summary of one source.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SourceSummary {
     /// The source.
@@ -59,7 +59,7 @@ pub struct SourceSummary {
     pub bytes: Moments,
 }
 
-/// What a file holds.
+/// The summary of a file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
     /// The format of the file.
@@ -68,12 +68,12 @@ pub struct Summary {
     pub events: u64,
     /// The runs that events name, in ascending order.
     pub runs: Vec<u32>,
-    /// Smallest and largest L1 ID; absent where there is no event.
+    /// Smallest and largest L1 ID; absent without events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub l1_ids: Option<(u64, u64)>,
     /// Fragments in an event.
     pub fragments_per_event: Moments,
-    /// Bytes of all fragments of an event, without what the file puts around them.
+    /// Bytes of all fragments of an event, without the headers that the file adds.
     pub event_bytes: Moments,
     /// Bytes of a fragment, over all sources and events.
     pub fragment_bytes: Moments,
@@ -83,7 +83,7 @@ pub struct Summary {
     pub spread: Spread,
 }
 
-/// How much of the spread of sizes is common to an event, and how much is a fragment's own (thesis §6.2).
+/// The shares of the size spread: common to an event, and each fragment's own (thesis §6.2).
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Spread {
     /// Standard deviation of the logarithm of the event size.
@@ -92,7 +92,7 @@ pub struct Spread {
     pub fragment_sd: f64,
 }
 
-/// The distributions that a scenario has for fragment sizes, as far as a file can be put into them.
+/// The distributions of a scenario's fragment sizes that can be fitted to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// Log-normal event sizes, and fragments normal about their event's mean.
@@ -116,7 +116,7 @@ impl Summary {
 
     /// The line of a scenario's `[readout]` that makes fragments of this size: `fragment_size = { … }`.
     ///
-    /// The mean and the spread are the file's own; sources are not told apart. [`crate::models::fit`] does that.
+    /// Mean and spread are those of the file, over all sources together. [`crate::models::fit`] fits each source by itself.
     pub fn size_line(&self, shape: Shape) -> String {
         let bytes = |value: f64| Bytes::new(value.round().max(0.0) as u64);
         let mean = bytes(self.fragment_bytes.mean);
@@ -187,7 +187,7 @@ pub struct SummaryBuilder {
 }
 
 impl SummaryBuilder {
-    /// Takes one more event into account.
+    /// Adds an event.
     pub fn add(&mut self, event: &Event<'_>) {
         let l1_id = event.id.l1_id;
         self.l1_ids = Some(self.l1_ids.map_or((l1_id, l1_id), |(min, max)| (min.min(l1_id), max.max(l1_id))));
@@ -197,7 +197,7 @@ impl SummaryBuilder {
         for fragment in &event.fragments {
             let size = fragment.bytes.len() as u64;
             self.fragment_bytes.add(size);
-            // A source with several fragments in an event counts once, with all of them.
+            // A source with several fragments in an event counts once, with their sum.
             *self.of_event.entry(fragment.source).or_default() += size;
         }
         for (&source, &size) in &self.of_event {
@@ -214,7 +214,7 @@ impl SummaryBuilder {
         }
     }
 
-    /// What was gathered.
+    /// The summary of all events added.
     pub fn finish(self, format: Format) -> Summary {
         let log_mean = self.log_sum / self.log_count.max(1.0);
         let log_variance = (self.log_squares / self.log_count.max(1.0) - log_mean * log_mean).max(0.0);

@@ -1,4 +1,4 @@
-//! All that can be checked of a file: every size, marker, checksum and L1 ID.
+//! Complete check of a file: every size, marker, checksum and L1 ID.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,7 +12,7 @@ use crate::{Event, EventId, Events, Fault, Format, ReadError, rdh};
 /// Faults that a report keeps; all are counted.
 pub const FAULTS_KEPT: usize = 1000;
 
-/// What [`verify`] found.
+/// The report of [`verify`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// The format of the file.
@@ -27,24 +27,24 @@ pub struct Report {
     pub fault_count: u64,
     /// The first of them, by their place in the file.
     pub faults: Vec<ReadError>,
-    /// Checksums that were made again; those that differ are among the faults.
+    /// Checksums that were recomputed; those that differ are among the faults.
     pub checksums_checked: u64,
-    /// Checksums of kinds that cannot be made here: CRC-16 of ATLAS fragments.
+    /// Checksums that this crate cannot compute: CRC-16 of ATLAS fragments.
     pub checksums_unchecked: u64,
-    /// Events that are there again with the same fragments. That is no fault: a logger may store an event again whose
+    /// Events that appear again with the same fragments. That is no fault: a logger may store an event twice if the
     /// acknowledgement was lost.
     pub duplicates: u64,
     /// Events with a smaller L1 ID than one before them. That is no fault: events are stored when they are complete.
     pub out_of_order: u64,
-    /// L1 IDs between the smallest and the largest that no event has. That is no fault: others were rejected.
+    /// L1 IDs between the smallest and the largest that no event has. That is no fault: events are rejected.
     pub l1_ids_absent: u64,
     /// Fragments with neither L1 ID nor run in their headers.
     pub fragments_without_l1_id: u64,
-    /// Sources that count from elsewhere. That is no fault as long as the distance stays the same.
+    /// Sources whose L1 IDs differ from the events' by a constant. That is no fault.
     pub l1_id_offsets: Vec<L1IdOffset>,
 }
 
-/// A source whose L1 IDs differ from those of the events always by the same.
+/// A source whose L1 IDs differ from those of the events by a constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct L1IdOffset {
     /// The source.
@@ -55,10 +55,10 @@ pub struct L1IdOffset {
     pub fragments: u64,
 }
 
-/// Checks a whole file. What a fault makes unreadable is passed over, and counts as one fault.
+/// Checks a whole file. A part that a fault makes unreadable is skipped, and counts as one fault.
 ///
 /// # Errors
-/// If no format begins like the file does.
+/// If no format begins with the file's first bytes.
 pub fn verify(bytes: &[u8]) -> Result<Report, ReadError> {
     let events = Events::open(bytes)?;
     let mut check = Check::new(bytes, events.format());
@@ -73,10 +73,10 @@ pub fn verify(bytes: &[u8]) -> Result<Report, ReadError> {
 struct Check<'a> {
     bytes: &'a [u8],
     report: Report,
-    /// Where the event with this run and L1 ID begins.
+    /// The offset of the event with this run and L1 ID.
     seen: HashMap<(Option<u32>, u64), u64>,
     l1_id_max: Option<u64>,
-    /// For each source and level: how often, and where first, its L1 ID differs from the event's by how much.
+    /// For each source and level: the differences of its L1 ID from the event's, with their counts and first offsets.
     distances: BTreeMap<(u32, &'static str), BTreeMap<i64, Distance>>,
     sources: Vec<u32>,
 }
@@ -145,7 +145,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Whether an event has the fragments of the one at `first`, apart from those that either marks as missing.
+    /// Returns true if an event has the fragments of the one at `first`, except those that either of them marks as missing.
     fn is_repetition(&self, first: u64, event: &Event<'_>) -> bool {
         let Some(bytes) = self.bytes.get(first as usize..) else { return false };
         let Some(Ok(earlier)) = Events::with_format(bytes, self.report.format).next() else { return false };
@@ -194,7 +194,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// The fourth word of an MDF header covers what is behind it; zero says that there is none.
+    /// The fourth word of an MDF header covers the bytes behind it; zero means no checksum.
     fn record_checksum(&mut self, event: &Event<'a>) {
         let at = event.offset as usize + 12;
         let end = event.offset as usize + event.size as usize;
@@ -229,7 +229,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// The pages of each source in a heartbeat frame count from 0, and the last one says so.
+    /// The pages of each source in a heartbeat frame are numbered from 0, and the last one is marked.
     fn pages(&mut self, event: &Event<'_>) {
         let mut next: BTreeMap<u32, (u16, bool, u64)> = BTreeMap::new();
         for fragment in &event.fragments {
@@ -266,7 +266,7 @@ impl<'a> Check<'a> {
             let record = atlas::record(self.bytes, at);
             let next = match record {
                 Err(error) => {
-                    // Bytes behind the end are one fault, whatever they look like.
+                    // Bytes behind the end are one fault, regardless of their content.
                     if ended {
                         let got = (self.bytes.len() - at) as u64;
                         self.fault(Fault::Trailing { got }.at(at));
@@ -312,7 +312,7 @@ impl<'a> Check<'a> {
     }
 
     fn full_event(&mut self, at: usize, end: usize) {
-        // Reading tells whether the headers fit; only then are the insides worth looking at.
+        // Reading checks that the headers fit; only then are the contents checked.
         let event = match atlas::event(self.bytes, at, end) {
             Ok(event) => event,
             Err(error) => return self.fault(error),
@@ -337,7 +337,7 @@ impl<'a> Check<'a> {
                         let what = "a ROD fragment";
                         self.l1_id(header, what, header.payload + 20, (rod.l1_id, rod.run), id);
                     }
-                    // A fragment that never came has no ROD inside.
+                    // A fragment that never arrived has no ROD inside.
                     Err(_) if header.payload == header.payload_end && header.status != 0 => {}
                     Err(error) => self.fault(error),
                 },
@@ -376,14 +376,14 @@ impl<'a> Check<'a> {
         of_source.entry(distance).or_insert(Distance { count: 0, first }).count += 1;
     }
 
-    /// The distance that most fragments of a source have is its own; the others are faults.
+    /// The distance of most fragments of a source is its own; the others are faults.
     fn l1_id_distances(&mut self) {
         for ((source, what), of_source) in std::mem::take(&mut self.distances) {
             let fragments: u64 = of_source.values().map(|distance| distance.count).sum();
             let usual = of_source
                 .iter()
                 .max_by_key(|&(&distance, entry)| (entry.count, distance == 0))
-                // A single fragment cannot show that its distance is a constant one.
+                // A single fragment cannot show that its distance is constant.
                 .filter(|&(_, entry)| entry.count > 1)
                 .map_or(0, |(&distance, _)| distance);
             if usual != 0 && what == "a ROD fragment" {

@@ -1,4 +1,4 @@
-//! Little-endian fields at an offset of a slice; what lies outside is an error, never a panic.
+//! Little-endian fields at an offset of a slice; a field outside of the slice is an error, never a panic.
 
 use crate::{Fault, ReadError};
 
@@ -47,7 +47,7 @@ pub(crate) fn words_at<'a>(
     slice_at(bytes, at, count.saturating_mul(4), end, what).map(Words)
 }
 
-/// A run of little-endian 32-bit words that is known to be there.
+/// A run of little-endian 32-bit words within the slice.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Words<'a>(pub(crate) &'a [u8]);
 
@@ -55,13 +55,13 @@ impl Words<'_> {
     /// The word with this index.
     ///
     /// # Panics
-    /// If there are not so many words.
+    /// If the index is out of range.
     pub(crate) fn word(self, index: usize) -> u32 {
         u32_at(self.0, index * 4).expect("the index lies inside the checked words")
     }
 }
 
-/// A size or count of a file as an index; on a machine where it cannot be one, it is larger than any file.
+/// A size or count of a file as an index; on a machine with shorter indices it saturates, which is larger than any file.
 pub(crate) fn index(value: u32) -> usize {
     usize::try_from(value).unwrap_or(usize::MAX)
 }

@@ -7,7 +7,7 @@ use fanin_events::convert::{Pairing, compare, to_atlas, to_frag};
 use fanin_events::{Events, Format, Summary, atlas, frag, models, verify};
 use proptest::prelude::*;
 
-/// Does everything that this crate can do with a file; returns how many events were read before the first fault.
+/// Calls every function of this crate on a file; returns the number of events read before the first fault.
 fn use_all(bytes: &[u8]) -> Option<usize> {
     let mut events = Events::open(bytes).ok()?;
     let mut before_fault = 0;
@@ -64,7 +64,7 @@ fn samples_cut_off_anywhere() {
         for len in (0..bytes.len()).step_by(step) {
             let whole = use_all(&bytes[..len]);
             assert!(whole.is_none_or(|events| events <= 2), "{name} cut to {len}");
-            // A container without an end record may end behind any event; of the others, no part is whole.
+            // A container without an end record may end behind any event; a part of any other file is not valid.
             if name.starts_with("atlas") && len >= 8 {
                 assert!(verify(&bytes[..len]).unwrap().fault_count > 0, "{name} cut to {len}");
             }

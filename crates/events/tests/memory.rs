@@ -1,4 +1,4 @@
-//! Whatever a file claims, no more memory is taken than its size warrants.
+//! No claim in a file makes a reader take more memory than the file's size justifies.
 
 mod common;
 
@@ -36,7 +36,7 @@ static ALLOCATOR: Counting = Counting;
 /// Bytes of memory for each byte of a file: an empty fragment takes 8 bytes in a file, and its description 40, twice
 /// while a vector grows.
 const TIMES_MAX: usize = 24;
-/// For what does not depend on the file.
+/// Memory that does not depend on the file.
 const FIXED_MAX: usize = 64 << 10;
 
 // One test only: others would allocate at the same time.

@@ -25,7 +25,7 @@ fn sizes(events: &[Event<'_>]) -> (usize, usize, usize) {
     (*all.iter().min().unwrap(), *all.iter().max().unwrap(), all.iter().sum())
 }
 
-/// Each fragment lies in the file where it says it does, and the events follow one another.
+/// Each fragment lies at its offset in the file, and the events follow one another.
 fn check_places(bytes: &[u8], events: &[Event<'_>]) {
     for event in events {
         assert!(event.offset + event.size <= bytes.len() as u64);

@@ -1,4 +1,4 @@
-//! What is written is what is read, to the bit.
+//! Reading gives back exactly the bytes that were written.
 
 mod common;
 

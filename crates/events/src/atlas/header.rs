@@ -9,16 +9,16 @@ const V4: u32 = 0x0400;
 /// Marker, total size, header size, version, source, number of status words, and one more behind the status words.
 const HEADER_WORDS_MIN: usize = 7;
 
-/// What a fragment is a fragment of.
+/// The level of a fragment in the event's hierarchy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// All of an event.
+    /// A full event.
     FullEvent,
-    /// All that a sub-detector has of it.
+    /// A sub-detector's part of the event.
     SubDetector,
-    /// All that a readout has of it.
+    /// A readout's part of the event.
     Ros,
-    /// What came over one link.
+    /// The part that one link carried.
     Rob,
 }
 
@@ -30,7 +30,7 @@ impl Level {
         (ROB, Self::Rob),
     ];
 
-    /// In words.
+    /// The level's name in messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::FullEvent => "a full event",
@@ -68,18 +68,18 @@ impl ChecksumType {
     }
 }
 
-/// A fragment's header, whose sizes are known to fit what they describe.
+/// A fragment's header. Its sizes are checked against the enclosing part.
 #[derive(Debug, Clone, Copy)]
 pub struct Header<'a> {
-    /// What it is the header of.
+    /// The level of the fragment.
     pub level: Level,
-    /// Where the fragment begins, in bytes of the slice it was read from.
+    /// Offset of the fragment's first byte in the slice it was read from.
     pub at: usize,
-    /// Where the fragment ends.
+    /// Offset behind the fragment.
     pub end: usize,
-    /// Where the payload begins: everything between header and trailer.
+    /// Offset of the payload: everything between header and trailer.
     pub payload: usize,
-    /// Where the payload ends.
+    /// Offset behind the payload.
     pub payload_end: usize,
     /// Major version, such as 0x0400.
     pub version_major: u32,
@@ -91,7 +91,7 @@ pub struct Header<'a> {
     pub status: u32,
     /// How the checksum is made.
     pub checksum_type: ChecksumType,
-    /// Where the words begin that only this level has.
+    /// Offset of the words that only this level has.
     pub specific: usize,
     words: Words<'a>,
 }
@@ -123,7 +123,7 @@ impl Header<'_> {
 /// The fragment header at `at` of a slice whose enclosing part ends at `end`.
 ///
 /// # Errors
-/// If the marker is none of a fragment above the ROD, a size does not fit, or the version is not 3.0 or 4.0.
+/// If the marker is not that of a fragment above the ROD, a size does not fit, or the version is not 3.0 or 4.0.
 pub fn header(bytes: &[u8], at: usize, end: usize) -> Result<Header<'_>, ReadError> {
     let start = slice_at(bytes, at, HEADER_WORDS_MIN * 4, end, "a fragment's header").map(Words)?;
     let marker = start.word(0);
@@ -191,7 +191,7 @@ pub fn header(bytes: &[u8], at: usize, end: usize) -> Result<Header<'_>, ReadErr
     })
 }
 
-/// What a full event's header says of the event.
+/// The event's identity and time in a full event's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FullEvent {
     /// L1 ID, bunch crossing (version 4 only) and run.

@@ -5,8 +5,8 @@
 //! writes, version 4 is defined by `eformat` of the ATLAS software ("Raw event format", v4.0); version 5 is refused.
 //! `docs/events.md` has the headers as tables.
 //!
-//! **What is lent.** The fragment of a source is its whole ROB fragment. Where a ROB fragment was made by [`Writer`]
-//! around bytes that were no ROB fragment, it is those bytes: what is written is what is read.
+//! **Fragments that are lent.** The fragment of a source is its whole ROB fragment. If [`Writer`] made a ROB fragment
+//! around other bytes, the fragment is those bytes, so that reading gives back exactly the bytes that were written.
 
 mod header;
 mod marker;

@@ -14,31 +14,31 @@ const EVENT_RECORD_WORDS: usize = 4;
 const FILE_END_WORDS: usize = 10;
 /// With a detector mask of one word, as BESIII has it, and of two, as ATLAS has it.
 const RUN_PARAMETERS_WORDS: [usize; 2] = [9, 10];
-/// More texts than any file has: a limit to what a lying count can make this crate walk through.
+/// More texts than any file has: limits the work that a false count can cause.
 const STRINGS_MAX: usize = 65_536;
 
-/// What stands at one place of a file.
+/// One record or event of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Record {
-    /// A record that says nothing of an event, up to here.
+    /// A record without an event.
     Other {
-        /// Where the next one begins.
+        /// Offset of the next record.
         next: usize,
     },
-    /// An event, from here to there; the number in its event record, where it has one.
+    /// An event.
     Event {
-        /// Where it begins.
+        /// Offset of its first byte.
         at: usize,
-        /// Where it ends.
+        /// Offset behind it.
         end: usize,
-        /// The number of the data block.
+        /// The number of the data block in its event record, if it has one.
         block: Option<u32>,
     },
     /// The record that ends a file.
     End {
-        /// Behind it.
+        /// Offset behind it.
         next: usize,
-        /// Events that the file says it has.
+        /// Number of events, as the record says.
         events: u32,
     },
 }
@@ -94,7 +94,8 @@ pub(crate) fn record(bytes: &[u8], at: usize) -> Result<Record, ReadError> {
     })
 }
 
-/// Behind `count` texts, each with its length in bytes before it and padded to whole words; and the last of them.
+/// Skips `count` texts, each padded to whole words and preceded by its length in bytes. Returns the offset behind them and
+/// the last text.
 fn strings(bytes: &[u8], mut at: usize, count: usize) -> Result<(usize, &[u8]), ReadError> {
     let mut last: &[u8] = &[];
     for _ in 0..count {
@@ -129,7 +130,7 @@ fn free_strings(bytes: &[u8], at: usize, count: usize) -> Result<usize, ReadErro
 /// Calls `visit` for a full event's header and the headers of all fragments inside it, in the file's order.
 ///
 /// # Errors
-/// What a header has at fault, and what `visit` returns.
+/// The fault of a header, or the error that `visit` returns.
 pub(crate) fn walk<'a>(
     bytes: &'a [u8],
     at: usize,
@@ -149,7 +150,7 @@ pub(crate) fn walk<'a>(
     children(bytes, &event, visit)
 }
 
-/// Each level holds only lower ones, so that this goes three levels deep at most.
+/// Each level holds only lower ones, so the recursion is at most three levels deep.
 fn children<'a>(
     bytes: &'a [u8],
     parent: &Header<'a>,
@@ -171,7 +172,7 @@ fn children<'a>(
     Ok(())
 }
 
-/// What the source of a ROB fragment gave: all of it, or the bytes that a writer put inside.
+/// The source's bytes in a ROB fragment: the whole fragment, or the bytes that a writer wrapped in it.
 pub(crate) fn fragment<'a>(bytes: &'a [u8], rob: &Header<'a>) -> Fragment<'a> {
     let inside = rod(bytes, rob.payload, rob.payload_end).ok();
     let (offset, bytes) = match inside.and_then(|rod| Some((rod.data_at, rod.wrapped()?))) {
@@ -181,7 +182,7 @@ pub(crate) fn fragment<'a>(bytes: &'a [u8], rob: &Header<'a>) -> Fragment<'a> {
     Fragment { source: rob.source, status: rob.status, offset: offset as u64, bytes }
 }
 
-/// The events of such a file.
+/// The events of an ATLAS-style file.
 #[derive(Debug, Clone)]
 pub struct Events<'a> {
     bytes: &'a [u8],

@@ -19,7 +19,7 @@ const ROB_HEADER_WORDS: usize = 8;
 /// Why an event cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The system does not take it.
+    /// The system call failed.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// A size or count of the event does not fit its 32-bit field.
@@ -27,15 +27,15 @@ pub enum WriteError {
     TooLarge {
         /// The field.
         field: &'static str,
-        /// What it should hold.
+        /// The value to store.
         got: u64,
     },
-    /// CRC-16 is asked for, of whose variant this crate has no definition.
+    /// CRC-16 is requested; this crate has no definition of its variant.
     #[error("checksums of this type are not written; Adler-32 is")]
     ChecksumType,
 }
 
-/// What a full event's header says (`eformat` v4.0, `FullEventFragment`).
+/// The fields of a full event's header (`eformat` v4.0, `FullEventFragment`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventHeader<'a> {
     /// The L1 ID.
@@ -46,7 +46,7 @@ pub struct EventHeader<'a> {
     pub run: u32,
     /// The number of the event within the run.
     pub global_id: u32,
-    /// When it happened, in seconds since 1970 …
+    /// Time of the event, in seconds since 1970 …
     pub time_seconds: u32,
     /// … and nanoseconds.
     pub time_nanoseconds: u32,
@@ -56,7 +56,7 @@ pub struct EventHeader<'a> {
     pub lumi_block: u16,
     /// The type of the level-1 trigger.
     pub trigger_type: u8,
-    /// Who built the event.
+    /// The source of the full event: the builder.
     pub source: u32,
     /// The event's status word; see [`super::status`].
     pub status: u32,
@@ -101,11 +101,11 @@ impl Default for EventHeader<'_> {
 
 /// Appends an event to `out`.
 ///
-/// A fragment that is a ROB fragment of its source goes in as it is. Around any other bytes a ROB and a ROD fragment
-/// are made, from which the reader gives back exactly these bytes. The offsets of the fragments have no meaning here.
+/// A fragment that is a ROB fragment of its source is written unchanged. Any other bytes are wrapped in a ROB and a ROD
+/// fragment, and the reader gives back exactly these bytes. The fragments' `offset` fields are ignored.
 ///
 /// # Errors
-/// If a size takes more than 32 bits, or CRC-16 is asked for; `out` is then as it was.
+/// If a size takes more than 32 bits, or CRC-16 is requested; `out` is then unchanged.
 pub fn encode_event<'b>(
     event: &EventHeader<'_>,
     fragments: impl IntoIterator<Item = Fragment<'b>>,
@@ -172,8 +172,8 @@ fn append_fragment(
     close(out, start, header_words, event.rob_checksum)
 }
 
-/// Whether the fragment is a whole ROB fragment of its source. One that wraps up foreign bytes is itself wrapped up
-/// again, so that the reader, which takes off one layer, gives back what was written.
+/// Returns true if the fragment is a whole ROB fragment of its source. A ROB fragment that wraps other bytes is wrapped
+/// again: the reader removes one layer and so gives back the bytes that were written.
 fn is_rob(fragment: &Fragment<'_>) -> bool {
     let bytes = fragment.bytes;
     header(bytes, 0, bytes.len()).is_ok_and(|header| {
@@ -184,7 +184,7 @@ fn is_rob(fragment: &Fragment<'_>) -> bool {
     })
 }
 
-/// Adds the trailer, and sets the total size of what began at `start`.
+/// Adds the trailer, and sets the total size of the part that begins at `start`.
 fn close(
     out: &mut Vec<u8>,
     start: usize,
@@ -227,12 +227,12 @@ fn pad(out: &mut Vec<u8>, start: usize) {
     out.resize(start + len, 0);
 }
 
-/// What stands in the first records of a file.
+/// The fields of the first records of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FileHeader {
     /// The application that writes, such as `"fanin-logger-1"`.
     pub application: String,
-    /// What all files of the run have in their names.
+    /// The common part of the names of the run's files.
     pub file_name: String,
     /// The number of the file within the run.
     pub file_number: u32,
@@ -252,7 +252,7 @@ pub struct FileHeader {
     pub beam_energy: u32,
 }
 
-/// What stands in the last record of a file.
+/// The fields of the last record of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FileEnd {
     /// The date of the end as decimal digits, `ddmmyyyy`.
@@ -263,11 +263,11 @@ pub struct FileEnd {
     pub earlier_events: u32,
     /// Megabytes in the earlier files of the run.
     pub earlier_megabytes: u32,
-    /// Whether the run ends with this file.
+    /// The run ends with this file.
     pub last_of_run: bool,
 }
 
-/// Writes a file with its records. A file that was never finished can be read as far as it was written.
+/// Writes a file with its records. A file without its end can be read up to the last complete event.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
@@ -319,28 +319,28 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Goes on with a file that has so many events and bytes already: one that an earlier process began, or one whose
-    /// last events could not be brought to disk and were cut off again. Nothing is written.
+    /// Continues a file that has `events` events and `bytes` bytes already. Writes nothing. For a file that an earlier
+    /// process began, or one that was truncated behind its last events because they could not be written to disk.
     pub const fn resume(out: W, events: u32, bytes: u64) -> Self {
         Self { out, event: Vec::new(), events, bytes }
     }
 
-    /// Events in the file so far.
+    /// Number of events in the file so far.
     pub const fn written_events(&self) -> u32 {
         self.events
     }
 
-    /// Bytes written so far: what a logger needs to know when to begin the next file.
+    /// Bytes written so far, by which a logger decides when to begin the next file.
     pub const fn written_bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Where it is written to.
+    /// The output.
     pub const fn output(&mut self) -> &mut W {
         &mut self.out
     }
 
-    /// Ends the file, and gives back where it was written to.
+    /// Ends the file, and returns the output.
     ///
     /// # Errors
     /// If the rest cannot be written.

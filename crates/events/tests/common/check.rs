@@ -1,8 +1,8 @@
-//! What every target does with a file.
+//! The check that every fuzz target does with a file.
 
 use fanin_events::{Events, Format, Summary, verify};
 
-/// Reads, verifies and sums up; panics where the crate promises what does not hold.
+/// Reads, verifies and summarises; panics if a promise of the crate does not hold.
 pub fn check(bytes: &[u8], format: Format) {
     let mut events = Events::with_format(bytes, format);
     let mut rounds = 0;
