@@ -1,4 +1,4 @@
-//! Reads typed values out of a [`Table`], so that every error knows its place.
+//! Reads typed values out of a [`Table`]; every error keeps its place.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use serde::de::{self, DeserializeSeed, Deserializer, IntoDeserializer, Visitor};
 use crate::errors::Problem;
 use crate::tree::{Node, Place, Table, Value};
 
-/// An error of serde's with the place it belongs to; the innermost place wins.
+/// An error of serde with its place; the innermost place wins.
 #[derive(Debug)]
 pub(crate) struct Error {
     message: String,
     place: Option<Place>,
-    /// The unknown key or value and what could stand there instead.
+    /// The unknown key or value, and the names that are possible.
     near: Option<(String, &'static [&'static str])>,
 }
 
@@ -39,7 +39,7 @@ impl Error {
     }
 }
 
-/// What serde says that it expected, as those say it who write files: `u16` is a whole number from 0 to 65535. Other words stay.
+/// Serde's expectation in the words of a user: `u16` becomes "a whole number from 0 to 65535". Other words stay.
 pub fn expected_in_words(expected: &str) -> &str {
     match expected {
         "u8" => "a whole number from 0 to 255",
@@ -54,7 +54,7 @@ pub fn expected_in_words(expected: &str) -> &str {
     }
 }
 
-/// The name most like a wrong one, where one is like it at all.
+/// The name most similar to a wrong one, if any is similar.
 pub(crate) fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let folded = wrong.replace('-', "_").to_lowercase();
     names

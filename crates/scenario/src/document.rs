@@ -1,4 +1,5 @@
-//! Other files of the house, read with the same errors: every problem with its line, column and what would be right.
+//! Configuration files other than scenarios, read with the same errors: every problem with its line, column and a correct
+//! value.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,10 +9,10 @@ use serde::de::DeserializeOwned;
 use crate::errors::{Errors, Problem};
 use crate::tree::{self, Node, Place, Source, Table, Value};
 
-/// A file larger than this is no configuration.
+/// The largest file that is read.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// A TOML file whose every key and value knows its place.
+/// A TOML file that keeps the place of every key and value.
 #[derive(Debug, Clone)]
 pub struct Document {
     tree: Table,
@@ -21,7 +22,7 @@ impl Document {
     /// Reads a file.
     ///
     /// # Errors
-    /// Where it cannot be read, is too large or is not TOML.
+    /// If it cannot be read, is too large or is not TOML.
     pub fn load(path: &Path) -> Result<Self, Errors> {
         let name = path.display().to_string();
         let fail = |error: &dyn std::fmt::Display| {
@@ -46,7 +47,7 @@ impl Document {
     }
 
     /// The typed content. Each section, and each element of a list of sections, is read by itself first, so that one
-    /// mistake does not hide another; `T` therefore has a default for every key of the top level.
+    /// mistake does not hide another. Therefore `T` must have a default for every key of the top level.
     ///
     /// # Errors
     /// Everything that does not fit `T`: unknown keys with the near miss, wrong kinds and values.
@@ -74,12 +75,12 @@ impl Document {
         T::deserialize(&self.tree).map_err(|error| Errors(vec![error.into_problem()]))
     }
 
-    /// Whether something is written at a dotted path; elements of lists go by their number, as in `port.2.rate`.
+    /// Returns true if a dotted path has a value; elements of lists are numbered, as in `port.2.rate`.
     pub fn has(&self, path: &str) -> bool {
         self.tree.find(path).is_some()
     }
 
-    /// A problem with what is written at a dotted path. Where nothing is, with what is written closest around it.
+    /// A problem at a dotted path, or at the nearest section around it if the path has no value.
     pub fn problem(&self, path: &str, message: impl Into<String>) -> Problem {
         match self.place(path) {
             Some(place) => Problem::at(place.clone(), message.into()),
@@ -90,7 +91,7 @@ impl Document {
     fn place(&self, mut path: &str) -> Option<&Place> {
         loop {
             if let Some(node) = self.tree.find(path) {
-                // The header of a section says more than the section's first value.
+                // The header of a section is a better place than the section's first value.
                 let of_table = matches!(node.value, Value::Table(_)).then_some(node.key.as_ref()).flatten();
                 return of_table.or_else(|| node.place());
             }
@@ -100,14 +101,14 @@ impl Document {
 }
 
 impl Problem {
-    /// With words beside the caret.
+    /// Adds a label to the caret.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = label.into();
         self
     }
 
-    /// With what would be right, or what to do.
+    /// Adds a correct value or a remedy.
     #[must_use]
     pub fn advise(mut self, help: impl Into<String>) -> Self {
         self.help.push(help.into());
@@ -123,7 +124,7 @@ impl Problem {
         self
     }
 
-    /// With the name most like a wrong one, where one is like it at all.
+    /// Adds the name most similar to a wrong one, if any is similar.
     #[must_use]
     pub fn near<'a>(self, wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Self {
         match crate::de::nearest(wrong, names.into_iter()) {

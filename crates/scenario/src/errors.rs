@@ -1,4 +1,4 @@
-//! What was wrong, where, and what would be right.
+//! Problems of a file: the fault, its place, and a remedy.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
 use crate::tree::Place;
 
-/// One thing that is wrong with a scenario.
+/// One problem of a scenario.
 #[derive(Debug, Clone)]
 pub struct Problem {
     pub(crate) message: String,
-    /// What the caret says beside the message.
+    /// The caret's label.
     pub(crate) label: String,
     pub(crate) place: Option<Place>,
-    /// A second place that plays a part, and what it says there.
+    /// A second place that is part of the problem, and its label.
     pub(crate) other: Option<(Place, String)>,
     pub(crate) help: Vec<String>,
 }
@@ -27,12 +27,12 @@ impl Problem {
         Self { message, label: String::new(), place: None, other: None, help: Vec::new() }
     }
 
-    /// What is wrong, in one sentence.
+    /// The fault, in one sentence.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The file, line and column it stands at, each counted from 1; `None` where no file is to blame.
+    /// File, line and column, each counted from 1; `None` if no file is at fault.
     pub fn location(&self) -> Option<(&str, usize, usize)> {
         let place = self.place.as_ref()?;
         let before = &place.source.text[..place.span.start.min(place.source.text.len())];
@@ -40,7 +40,7 @@ impl Problem {
         Some((&place.source.name, place.line(), column))
     }
 
-    /// What would be right.
+    /// Correct values or remedies.
     pub fn help(&self) -> &[String] {
         &self.help
     }
@@ -80,7 +80,7 @@ fn snippet(place: &Place) -> Snippet<'_, annotate_snippets::Annotation<'_>> {
     Snippet::source(place.source.text.as_str()).path(place.source.name.as_str())
 }
 
-/// Points at the first line only where a value spans several, and never past the end.
+/// Marks only the first line of a value that spans several, and never beyond its end.
 fn shown(place: &Place) -> std::ops::Range<usize> {
     let text = &place.source.text;
     let start = place.span.start.min(text.len());
@@ -89,7 +89,7 @@ fn shown(place: &Place) -> std::ops::Range<usize> {
     start..line
 }
 
-/// Everything that is wrong with a scenario, at least one thing.
+/// All problems of a scenario, at least one.
 #[derive(Debug, Clone)]
 pub struct Errors(pub(crate) Vec<Problem>);
 
@@ -105,7 +105,7 @@ impl Errors {
     }
 }
 
-/// Things that are not wrong, but most likely not meant.
+/// Settings that are valid but most likely not intended.
 #[derive(Debug, Clone)]
 pub struct Warnings(pub(crate) Vec<Problem>);
 

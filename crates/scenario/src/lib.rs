@@ -1,7 +1,7 @@
-//! The scenario file: what a system is and how it is used, read once into types that cannot be wrong.
+//! The scenario file: describes a system and its use. Read once into types that hold valid values only.
 //!
-//! A scenario is TOML. It says only what differs from the defaults or from the file that it `extends`;
-//! [`load`] merges, fills in and checks it, and reports everything that is wrong with line and caret.
+//! A scenario is TOML. It contains only the differences from the defaults or from the file that it `extends`; [`load`]
+//! merges, completes and checks it, and reports every problem with line and caret.
 //!
 //! ```
 //! let loaded = fanin_scenario::load("thesis-a-1000hz", &["shaping.credits=480".to_owned()])?;

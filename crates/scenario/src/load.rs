@@ -1,4 +1,4 @@
-//! From a file or preset name and some `--set` to a checked scenario.
+//! Reads a file or preset and some `--set` into a checked scenario.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,25 +14,25 @@ use crate::presets::{Preset, preset, presets};
 use crate::tree::{self, Node, Origin, Place, Source, Table, Value};
 use crate::types::{Scenario, profile_defaults};
 
-/// Files that extend one another further than this are taken for a circle.
+/// The longest chain of files that extend one another; a longer one is taken for a circle.
 const EXTENDS_MAX: usize = 16;
-/// A scenario larger than this is no scenario.
+/// The largest scenario that is read.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// A scenario that has passed every check, and where each of its settings comes from.
+/// A scenario that has passed every check, with the origin of each setting.
 #[derive(Debug, Clone)]
 pub struct Loaded {
-    /// The scenario, every default filled in.
+    /// The scenario, complete with defaults.
     pub scenario: Scenario,
-    /// What it is called: the preset's name, or the file's without its ending.
+    /// Its name: the preset's, or the file's without its ending.
     pub name: String,
-    /// Settings of the user's own that nothing reads, given the others.
+    /// Settings of the user that have no effect in combination with the others.
     pub warnings: Warnings,
     pub(crate) tree: Table,
 }
 
 impl Loaded {
-    /// A fingerprint of everything that the scenario says: equal for equal settings, whatever the files.
+    /// A fingerprint of all settings: equal for equal settings, regardless of the files.
     pub fn hash(&self) -> String {
         let text = toml::to_string(&self.scenario).unwrap_or_default();
         let digest = Sha256::digest(text.as_bytes());
@@ -46,7 +46,7 @@ impl Loaded {
 /// file, with or without its quotes.
 ///
 /// # Errors
-/// Everything that is wrong, each with its file, line and column.
+/// Every problem, with its file, line and column.
 pub fn load(source: &str, sets: &[String]) -> Result<Loaded, Errors> {
     let base = outermost(source)?;
     let name = match &base {
@@ -54,7 +54,7 @@ pub fn load(source: &str, sets: &[String]) -> Result<Loaded, Errors> {
         Base::File(path) => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
     };
     let mut chain = Vec::new();
-    // What a preset has lost its use for by the user's settings is nobody's mistake.
+    // A preset's settings that lose their effect by the user's settings are no mistake.
     let is_own = matches!(base, Base::File(_));
     let tree = read(&base, is_own, &mut chain).map_err(Errors)?;
     finish(name, tree, sets)
@@ -98,8 +98,8 @@ fn finish(name: String, mut tree: Table, sets: &[String]) -> Result<Loaded, Erro
     }
 }
 
-/// A file of fragment sizes lies beside the scenario file that names it; one that `--set` names, where it says. What is
-/// not there is left as it is: the name of a sample, or a mistake.
+/// Finds a file of fragment sizes: relative to the scenario file that names it; relative to the working directory if
+/// `--set` names it. A name without such a file stays unchanged: it is a sample or a mistake.
 fn find_sizes(scenario: &mut Scenario, tree: &Table) {
     let Some(path) = scenario.readout.fragment_size.path_mut() else { return };
     let place = tree.find("readout.fragment_size").and_then(Node::place);
@@ -156,7 +156,7 @@ fn read(base: &Base, is_outermost: bool, chain: &mut Vec<String>) -> Result<Tabl
     extend(tree::parse(&source)?, folder.as_deref(), chain)
 }
 
-/// Lays a document over the one that it extends.
+/// Merges a document over the one that it extends.
 fn extend(mut tree: Table, folder: Option<&Path>, chain: &mut Vec<String>) -> Result<Table, Vec<Problem>> {
     let Some(index) = tree.0.iter().position(|(key, _)| key == "extends") else {
         return Ok(tree);
@@ -200,7 +200,7 @@ fn extend(mut tree: Table, folder: Option<&Path>, chain: &mut Vec<String>) -> Re
     Ok(below)
 }
 
-/// `KEY=VALUE` as a document of one key; a value that is no TOML is taken as text.
+/// `KEY=VALUE` as a document of one key; a value that is not TOML is taken as text.
 fn parse_set(set: &str) -> Result<Table, Box<Problem>> {
     let source = Arc::new(Source { name: "--set".to_owned(), text: set.to_owned(), is_outermost: true });
     let whole = |message: &str| {
@@ -244,7 +244,7 @@ fn parse_set(set: &str) -> Result<Table, Box<Problem>> {
     Err(whole("this --set has no key"))
 }
 
-/// Settings whose default is another setting, and the words for it.
+/// Settings whose default is another setting, with the words for it.
 const FOLLOWS: &[(&str, &str, &str)] = &[
     ("readout.link.rate", "link.rate", "as link.rate"),
     ("readout.link.delay", "link.delay", "as link.delay"),
@@ -261,9 +261,10 @@ const FOLLOWS: &[(&str, &str, &str)] = &[
 /// Bytes of an IPv4 and a TCP header without options.
 const IP_TCP_HEADERS: u64 = 40;
 
-/// Fills in everything that was left open: what depends on other settings first, then the defaults.
+/// Fills in all missing settings: first those that depend on other settings, then the defaults.
 ///
-/// The defaults go in key by key: the switches share one type, but a core router's defaults are not a rack switch's.
+/// The defaults are filled in key by key: the switches share one type, but a core router's defaults differ from a rack
+/// switch's.
 fn derive(tree: &mut Table) {
     let profile = match tree.find("transport.profile").map(|node| &node.value) {
         Some(Value::String(name)) => name.clone(),
@@ -297,7 +298,7 @@ fn derive(tree: &mut Table) {
     fill_defaults(tree, "", &defaults);
 }
 
-/// A text of ours, which parses: tests read every one of them.
+/// Parses a text of this crate, which is valid: tests parse every one.
 fn own_text(text: &str) -> Table {
     let source = Arc::new(Source { name: String::new(), text: text.to_owned(), is_outermost: false });
     tree::parse(&source).unwrap_or_default()
@@ -322,7 +323,7 @@ fn deserialise(tree: &Table, problems: &mut Vec<Problem>) -> Option<Scenario> {
         match (Scenario::deserialize(&one), &node.value) {
             (Ok(_), _) => sound.0.push((key.clone(), node.clone())),
             (Err(first), Value::Table(section)) => {
-                // Again key by key: each of them is wrong for itself.
+                // Key by key again, so that each mistake in a section is reported.
                 let mut found = false;
                 for (inner, value) in &section.0 {
                     let section = Table(vec![(inner.clone(), value.clone())]);
@@ -341,9 +342,9 @@ fn deserialise(tree: &Table, problems: &mut Vec<Problem>) -> Option<Scenario> {
         }
     }
     if problems.len() > before {
-        // A setting that follows a wrong one is wrong with it, but nobody wrote it.
+        // A default that is derived from a wrong setting is wrong too, but is not the user's mistake.
         problems.retain(|problem| problem.place.is_some());
-        // An unknown section is found again with each of its keys.
+        // An unknown section would be reported again with each of its keys.
         let mut seen = BTreeSet::new();
         problems.retain(|problem| {
             let place = problem.location().map(|(file, line, column)| (file.to_owned(), line, column));

@@ -1,5 +1,5 @@
-//! Settings of the state machines (`fanin-dataflow`) that are computed from several keys of a scenario. A simulated system
-//! and a live one take them from here; every other setting is the value of the key of the same name.
+//! Settings of the state machines (`fanin-dataflow`) that are computed from several keys of a scenario. Both the simulated
+//! and the live system use them. Every other setting is the value of the key of the same name.
 
 use fanin_dataflow::{AnswerSize, Delay, Selection, Step};
 use fanin_units::{Duration, Ratio};
@@ -11,7 +11,7 @@ pub fn delay(mean: Duration, sd: Duration) -> Delay {
     if sd.is_zero() { Delay::Constant(mean) } else { Delay::Normal { mean, sd } }
 }
 
-/// The readout that collector `place` of `collectors` begins with under `shaping.request_order = "rotated"`.
+/// The first readout of collector `place` out of `collectors` under `shaping.request_order = "rotated"`.
 ///
 /// # Panics
 /// If there are no collectors.

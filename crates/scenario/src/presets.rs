@@ -3,7 +3,7 @@
 /// A ready scenario.
 #[derive(Debug)]
 pub struct Preset {
-    /// Its name, as commands take it.
+    /// Its name in commands.
     pub name: &'static str,
     /// The file's text.
     pub text: &'static str,
@@ -44,7 +44,7 @@ pub fn presets() -> &'static [Preset] {
     PRESETS
 }
 
-/// The ready scenario of a name.
+/// The ready scenario with this name.
 pub fn preset(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }

@@ -1,4 +1,4 @@
-//! The JSON Schema that editors complete from, and the reference page: both from the types themselves.
+//! The JSON Schema for editors and the reference page, both generated from the types.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ pub fn json_schema() -> Value {
     let mut schema = schemars::schema_for!(Scenario).to_value();
     if let Some(object) = schema.as_object_mut() {
         object.insert("title".to_owned(), Value::from("Fanin scenario"));
-        // `extends` is gone before the types are read, so the schema has to be told of it.
+        // `extends` is resolved before the types are read, so the schema needs it added.
         if let Some(properties) = object.get_mut("properties").and_then(Value::as_object_mut) {
             let extends = serde_json::json!({
                 "type": "string",
@@ -34,16 +34,16 @@ pub fn reference_markdown() -> String {
          `\"1.1 kB\"` (powers of 1000), `\"64 KiB\"` (powers of 1024), `\"10 Gb/s\"`, `\"2 kHz\"`. \
          `fanin scenario show NAME` prints any scenario with all defaults and where each setting comes from.\n",
     );
-    let mut page = Page { root: &schema, told: Vec::new(), out };
+    let mut page = Page { root: &schema, written: Vec::new(), out };
     page.section(&schema, "");
     page.out
 }
 
-/// The page as it grows.
+/// The page under construction.
 struct Page<'a> {
     root: &'a Value,
-    /// Types that have a table already, where it is, and with which defaults.
-    told: Vec<(String, String, Value)>,
+    /// Types that have a table already, with the table's place and its defaults.
+    written: Vec<(String, String, Value)>,
     out: String,
 }
 
@@ -95,9 +95,9 @@ impl Page<'_> {
         let about = description(self.root, value);
         let _ = writeln!(self.out, "\n## {open}{path}{close}\n\n{about}\n");
         let name = inner.get("$ref").and_then(Value::as_str).unwrap_or_default().to_owned();
-        if let Some((_, first, told)) = self.told.iter().find(|(told, ..)| *told == name) {
+        if let Some((_, first, written)) = self.written.iter().find(|(written, ..)| *written == name) {
             let mut differing = Vec::new();
-            differences("", told, default, &mut differing);
+            differences("", written, default, &mut differing);
             let same = if differing.is_empty() { "." } else { ", with other defaults:\n" };
             let _ = writeln!(self.out, "The keys of `[{first}]`{same}");
             if !differing.is_empty() {
@@ -109,7 +109,7 @@ impl Page<'_> {
         if let (false, Some(object)) = (default.is_null(), inner.as_object_mut()) {
             object.insert("default".to_owned(), default.clone());
         }
-        self.told.push((name, path.to_owned(), default.clone()));
+        self.written.push((name, path.to_owned(), default.clone()));
         self.section(&inner, path);
     }
 }
@@ -121,13 +121,13 @@ fn is_table(root: &Value, value: &Value) -> bool {
 }
 
 /// The settings in which two defaults of one type differ.
-fn differences(path: &str, told: &Value, other: &Value, out: &mut Vec<String>) {
-    if let (Some(told), Some(other)) = (told.as_object(), other.as_object()) {
+fn differences(path: &str, written: &Value, other: &Value, out: &mut Vec<String>) {
+    if let (Some(written), Some(other)) = (written.as_object(), other.as_object()) {
         for (key, value) in other {
             let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-            differences(&path, told.get(key).unwrap_or(&Value::Null), value, out);
+            differences(&path, written.get(key).unwrap_or(&Value::Null), value, out);
         }
-    } else if told != other {
+    } else if written != other {
         out.push(format!("`{path} = {other}`"));
     }
 }
@@ -137,7 +137,7 @@ fn description(root: &Value, value: &Value) -> String {
     own.and_then(Value::as_str).unwrap_or_default().replace('\n', " ").replace('|', "\\|")
 }
 
-/// The choices of a setting and what each means.
+/// The choices of a setting, with their meanings.
 fn variants(value: &Value, out: &mut String) {
     let Some(choices) = value.get("oneOf").and_then(Value::as_array) else { return };
     let named: Vec<_> = choices

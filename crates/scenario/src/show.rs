@@ -1,15 +1,15 @@
-//! A resolved scenario as a file: every setting written out, with where it comes from.
+//! A resolved scenario as a file: every setting with its origin.
 
 use std::fmt::Write;
 
 use crate::load::Loaded;
 use crate::tree::Origin;
 
-/// Column at which the origins begin, where the setting is short enough.
+/// The column of the origins, if the setting is short enough.
 const ORIGIN_COLUMN: usize = 48;
 
 impl Loaded {
-    /// The scenario as a file that needs no other: every default written out, each line with its origin.
+    /// The scenario as a complete file with every default; each line has its origin.
     pub fn to_toml_with_origins(&self) -> String {
         let mut out = String::new();
         let _ = writeln!(out, "# {} as resolved; {}", self.name, self.hash());
@@ -51,7 +51,7 @@ impl Loaded {
         }
     }
 
-    /// Where a setting comes from: a file and line, `--set`, another setting, or the default.
+    /// The origin of a setting: a file and line, `--set`, another setting, or the default.
     pub fn origin(&self, path: &str) -> String {
         let written = |node: &crate::tree::Node| match &node.origin {
             Origin::Written(place) if place.source.name == "--set" => "--set".to_owned(),

@@ -8,18 +8,18 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// How large the fragments of an event are.
+/// The model of the fragments' sizes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SizeModel {
-    /// All fragments are equally large.
+    /// All fragments have the same size.
     Fixed(Bytes),
-    /// Event sizes are log-normal, their fragments vary about the event's mean (thesis §6.2).
+    /// Event sizes are log-normal; the fragments vary about their event's mean (thesis §6.2).
     LogNormal {
         /// Mean size of a fragment.
         mean: Bytes,
         /// Scale parameter σ of the event size; its location is such that `mean` is the mean.
         sigma: Ratio,
-        /// Standard deviation of a fragment's own part, normal about zero.
+        /// Standard deviation of a fragment about its event's mean; normal.
         fragment_sd: Bytes,
     },
     /// Each source's size is a polynomial of the event's relative size (as CMS models its front-end drivers).
@@ -35,12 +35,12 @@ pub enum SizeModel {
         /// Standard deviation of one fragment, as a share of its mean.
         rms: Ratio,
     },
-    /// The fragments of the events in a raw-data file, over and over, the sources dealt out in ascending order.
+    /// The fragments of the events in a raw-data file, replayed repeatedly. Sources are assigned in ascending order.
     File {
         /// The file, relative to the scenario file; or a sample, `km3net` or `bes3`.
         path: String,
     },
-    /// Each source by a size model of its own (as CMS has them of its front-end drivers), in ascending order.
+    /// A size model for each source (as CMS models its front-end drivers), in ascending order.
     PerSource {
         /// A table of models, relative to the scenario file; or a sample, to which models are fitted.
         path: String,
@@ -49,7 +49,7 @@ pub enum SizeModel {
     },
 }
 
-/// The table form, as it stands in a file.
+/// The table form in a file.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "distribution", rename_all = "kebab-case", deny_unknown_fields)]
 enum Table {
@@ -59,9 +59,9 @@ enum Table {
     PerSource { path: String, sigma: Ratio },
 }
 
-/// All keys of all table forms: what is read before it is known which form it is.
+/// All keys of all table forms, read before the form is known.
 ///
-/// serde's own tagged enums forget where a key stood; reading them flat keeps the place for the message.
+/// serde's own tagged enums lose the place of a key; flat reading keeps it for the message.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Flat {
@@ -189,7 +189,7 @@ impl JsonSchema for SizeModel {
 }
 
 impl SizeModel {
-    /// The file that sizes are taken from, if they are.
+    /// The file of the sizes, if there is one.
     pub fn path(&self) -> Option<&str> {
         match self {
             Self::File { path } | Self::PerSource { path, .. } => Some(path),
@@ -197,7 +197,7 @@ impl SizeModel {
         }
     }
 
-    /// The file that sizes are taken from, to be found elsewhere.
+    /// The file of the sizes, for a change of its path.
     pub(crate) fn path_mut(&mut self) -> Option<&mut String> {
         match self {
             Self::File { path } | Self::PerSource { path, .. } => Some(path),
@@ -205,8 +205,8 @@ impl SizeModel {
         }
     }
 
-    /// The size of a fragment, for two numbers from the standard normal distribution: one for its event, one of its
-    /// own. At least one byte, for its header; `None` where a file has to be read for it.
+    /// The size of a fragment, for two numbers from the standard normal distribution: one for its event, and one of its
+    /// own. At least one byte, for its header; `None` if the sizes are in a file.
     pub fn draw(&self, event: f64, own: f64) -> Option<Bytes> {
         // The event's relative size is log-normal with mean 1.
         let relative = |sigma: Ratio| (sigma.as_f64() * event - sigma.as_f64() * sigma.as_f64() / 2.0).exp();
@@ -225,7 +225,7 @@ impl SizeModel {
         Some(Bytes::new(size.round().max(1.0) as u64))
     }
 
-    /// The mean size of a fragment; `None` where a file has to be read for it.
+    /// The mean size of a fragment; `None` if the sizes are in a file.
     pub fn mean(&self) -> Option<Bytes> {
         match *self {
             Self::Fixed(bytes) => Some(bytes),

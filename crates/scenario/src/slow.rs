@@ -1,4 +1,4 @@
-//! The same system, slower: what a machine can carry that cannot carry the original.
+//! The same system at lower rates, for a machine that cannot run the original.
 
 use fanin_units::{Duration, Frequency, Rate, Ratio};
 
@@ -8,11 +8,10 @@ use crate::{Link, Scenario};
 const WHOLE: u64 = 1_000_000;
 
 impl Scenario {
-    /// The scenario with every rate multiplied by `scale` and every time divided by it; sizes and buffers stay. Whatever
-    /// happens in it happens `1 / scale` times as late, and nothing else changes: each link carries the same bytes in the
-    /// same order.
+    /// The scenario with every rate multiplied by `scale` and every time divided by it; sizes and buffers stay. Every step
+    /// then happens `1 / scale` times as late, and each link carries the same bytes in the same order.
     ///
-    /// Left alone are times that belong to a kernel (`delayed_ack_timeout`, `timer_granularity`) and `run.stall_limit`.
+    /// Times of a kernel (`delayed_ack_timeout`, `timer_granularity`) and `run.stall_limit` stay unchanged.
     ///
     /// # Panics
     /// If `scale` is zero or above 1.
@@ -71,7 +70,7 @@ impl Scenario {
         for switch in [&mut s.tor, &mut s.core, &mut s.aggregation, &mut s.leaf, &mut s.spine] {
             stretch(&mut switch.latency, scale);
             stretch(&mut switch.pause.reaction, scale);
-            // Zero stands for no rate of its own.
+            // Zero means no rate of its own.
             if !switch.daqring.rate.is_zero() {
                 slow_rate(&mut switch.daqring.rate, scale);
             }
@@ -114,14 +113,14 @@ mod tests {
             (&slow.tor.buffer, &slow.readout.fragment_size),
             (&scenario.tor.buffer, &scenario.readout.fragment_size)
         );
-        // The product of bandwidth and delay, and a link's share of the load, are what they were.
+        // The product of bandwidth and delay, and a link's share of the load, stay unchanged.
         let product = |scenario: &Scenario| scenario.link.rate.bytes_in(scenario.readout.response_delay);
         assert_eq!(product(&slow), product(&scenario));
-        // What is slow already is not slowed again.
+        // A scale that is given already is not applied twice.
         assert_eq!(slow.run.scale, Ratio::ONE);
     }
 
-    // Whoever adds a time or a rate to the scenario has to say here what becomes of it.
+    // A new time or rate of the scenario must be added here, scaled or not.
     #[test]
     fn every_time_and_rate_is_scaled_or_known_not_to_be() {
         let sets = ["tor.daqring.rate=1 Gb/s", "workload.deadline=1 s", "readout.response_delay_sd=1 us"];
@@ -144,7 +143,7 @@ mod tests {
         );
     }
 
-    /// Keys of times and rates other than zero that stayed as they were.
+    /// Keys of times and rates other than zero that stayed unchanged.
     fn unchanged(path: &str, before: &toml::Value, after: &toml::Value, same: &mut Vec<String>) {
         match (before, after) {
             (toml::Value::Table(before), toml::Value::Table(after)) => {

@@ -1,4 +1,4 @@
-//! A TOML document whose every key and value remembers where it came from.
+//! A TOML document that keeps the place of every key and value.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use toml::de::{DeTable, DeValue};
 
 use crate::errors::Problem;
 
-/// A text that settings were read from: a file, a preset, or a `--set`.
+/// A source of settings: a file, a preset, or a `--set`.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Source {
-    /// What messages call it.
+    /// Its name in messages.
     pub(crate) name: String,
-    /// All of it.
+    /// Its whole text.
     pub(crate) text: String,
-    /// Whether it is the file or argument that the user gave, rather than one that it extends.
+    /// The user gave this file or argument; it is not one that another file extends.
     pub(crate) is_outermost: bool,
 }
 
@@ -36,14 +36,14 @@ impl Place {
     }
 }
 
-/// Where a setting comes from.
+/// The origin of a setting.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Origin {
-    /// It was written down.
+    /// A line of a source.
     Written(Place),
-    /// It follows from another setting.
+    /// Derived from another setting.
     Derived(&'static str),
-    /// It was left open, and has the default of its section.
+    /// The default of its section.
     Default,
 }
 
@@ -89,7 +89,7 @@ impl Table {
         }
     }
 
-    /// Lays `over` on top: tables merge, everything else is replaced.
+    /// Merges `over` on top: tables merge, every other value is replaced.
     pub(crate) fn merge(&mut self, over: Self) {
         for (key, node) in over.0 {
             match self.child_mut(&key) {
@@ -104,7 +104,7 @@ impl Table {
         }
     }
 
-    /// Puts a value at a dotted path where nothing stands yet.
+    /// Sets a value at a dotted path if the path has none.
     pub(crate) fn fill(&mut self, path: &str, value: Value, origin: &Origin) {
         let (first, rest) = path.split_once('.').map_or((path, None), |(a, b)| (a, Some(b)));
         match (self.child_mut(first), rest) {
@@ -120,7 +120,7 @@ impl Table {
             (Some(Node { value: Value::Table(table), .. }), Some(rest)) => {
                 table.fill(rest, value, origin);
             }
-            // Something stands there; whether it fits is for the reader of the tree to say.
+            // The path leads through a value; the reader of the tree reports it if it does not fit.
             (Some(_), _) => {}
         }
     }
@@ -139,7 +139,7 @@ impl Node {
         }
     }
 
-    /// The place that a message about this node's value points at.
+    /// The place of this node's value in a message.
     pub(crate) fn place(&self) -> Option<&Place> {
         match &self.origin {
             Origin::Written(place) => Some(place),
@@ -168,7 +168,7 @@ pub(crate) fn parse(source: &Arc<Source>) -> Result<Table, Vec<Problem>> {
     table(document.into_inner(), source, 0).map_err(|problem| vec![*problem])
 }
 
-/// Nesting deeper than any scenario has; the parser has a limit of its own as well.
+/// The largest depth of nesting; the parser has a limit of its own as well.
 const DEPTH_MAX: usize = 16;
 
 fn table(from: DeTable<'_>, source: &Arc<Source>, depth: usize) -> Result<Table, Box<Problem>> {

@@ -2,7 +2,7 @@
 
 use fanin_scenario::{load, load_text};
 
-/// What is wrong with a file: for each problem its line, column and the whole rendered text.
+/// The problems of a file: for each its line, column and the whole rendered text.
 fn wrong(text: &str) -> Vec<(usize, usize, String)> {
     match load_text("mine.toml", text, &[]) {
         Ok(_) => Vec::new(),
@@ -154,7 +154,7 @@ fn impossible_combinations_point_at_the_setting_to_blame() {
     one(&ringed("pause.mode = 'pause'\n"), 3, 14, &["PAUSE is not simulated in a network with rings"]);
     one(&ringed("[core]\npause.mode = 'pause'\n"), 4, 14, &["set core.pause.mode = \"off\""]);
     let flows = |rule: &str| ringed(&format!("daqring.flows = ['{rule}']\n"));
-    one(&flows("readout->nobody"), 3, 17, &["names no flow"]);
+    one(&flows("readout->none"), 3, 17, &["names no flow"]);
     one(&flows("readout:160->collector:*"), 3, 17, &["readout 160", "give a number from 0 to 159"]);
     one(&flows("readout->collector:39"), 3, 17, &["collector 39", "there are 39"]);
     one(

@@ -31,14 +31,14 @@ quantity!(
 );
 
 impl Packets {
-    /// Bytes in so many packets of one size.
+    /// The size of `packets` packets of one size.
     pub const fn checked_times(self, size: Bytes) -> Option<Bytes> {
         size.checked_mul(self.get())
     }
 }
 
 impl Bytes {
-    /// How many pieces of at most `size` this takes: the quotient rounded up.
+    /// The number of pieces of at most `size`: the quotient rounded up.
     ///
     /// # Panics
     /// If `size` is zero.

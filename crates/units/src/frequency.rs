@@ -7,7 +7,7 @@ use crate::{Instant, Unit};
 const PS_MILLI: u128 = 1_000_000_000_000_000;
 
 quantity!(
-    /// How often something happens, in millihertz: `"2 kHz"`, `"0.2 Hz"`, `"40.079 MHz"`.
+    /// A frequency in millihertz: `"2 kHz"`, `"0.2 Hz"`, `"40.079 MHz"`.
     Frequency,
     "millihertz",
     "a frequency",
@@ -21,10 +21,10 @@ quantity!(
 );
 
 impl Frequency {
-    /// When occurrence `index` falls, the first at the start, each rounded down to a picosecond.
+    /// The instant of occurrence `index`, the first at the start, each rounded down to a picosecond.
     ///
-    /// Counting from the start keeps a rate whose period is no whole number of picoseconds free of drift.
-    /// `None` where the frequency is zero or the time lies past the end of time.
+    /// Counting from the start avoids drift for a rate whose period is not a whole number of picoseconds.
+    /// `None` if the frequency is zero or the instant lies beyond [`Instant::FAR_FUTURE`].
     #[inline]
     pub const fn nth(self, index: u64) -> Option<Instant> {
         if self.get() == 0 {

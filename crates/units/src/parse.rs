@@ -2,14 +2,14 @@
 
 use core::fmt::{self, Write};
 
-/// One unit that text may use: its name and how many base units it stands for.
+/// A unit in text: its name and the number of base units in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unit {
     /// The name as written, for example `kB`.
     pub name: &'static str,
     /// Base units in one of these.
     pub factor: u64,
-    /// Whether printing may choose it; aliases are only read.
+    /// Printing may choose it; aliases are only read.
     pub printed: bool,
 }
 
@@ -25,7 +25,7 @@ impl Unit {
     }
 }
 
-/// Why a text is no quantity.
+/// Why a text is not a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
     /// The text does not start with a decimal number.
@@ -33,7 +33,7 @@ pub enum ParseError {
     Number {
         /// The quantity that was expected.
         what: &'static str,
-        /// A text that would be right.
+        /// A correct text.
         example: Example,
     },
     /// The number has no unit.
@@ -51,7 +51,7 @@ pub enum ParseError {
         what: &'static str,
         /// The units it has.
         units: Names,
-        /// The same letters in another case, where such a unit exists.
+        /// The same letters in another case, if such a unit exists.
         near: Near,
     },
     /// The value is finer than the smallest unit.
@@ -72,7 +72,7 @@ pub enum ParseError {
     },
 }
 
-/// Prints a text that would be right for a quantity.
+/// Prints a correct text for a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Example(&'static [Unit]);
 
@@ -175,7 +175,7 @@ impl Decimal {
         }
         let mut mantissa: u128 = 0;
         let mut scale = 0;
-        // Zeros at the end of a fraction carry nothing, and would only use up the range.
+        // Zeros at the end of a fraction carry no value and would only use up the range.
         let fraction = fraction.trim_end_matches(['0', '_']);
         for (digits, step) in [(whole, 0), (fraction, 1)] {
             for digit in digits.bytes().filter(|&b| b != b'_') {
@@ -206,11 +206,11 @@ impl Decimal {
     }
 }
 
-/// Prints the shortest exact text; where two are equally short, the one with the larger unit.
+/// Prints the shortest exact text; of two equally short ones, the one with the larger unit.
 pub(crate) fn print(value: u64, units: &[Unit], out: &mut fmt::Formatter<'_>) -> fmt::Result {
     let mut best: Option<Text> = None;
     for (index, unit) in units.iter().filter(|unit| unit.printed).enumerate() {
-        // Below 0.01 of a unit nobody reads a number easily; zero prints in the smallest unit.
+        // A value below 0.01 of a unit is hard to read in that unit; zero prints in the smallest unit.
         if index > 0 && value < unit.factor / 100 {
             continue;
         }
@@ -233,7 +233,8 @@ pub(crate) fn print(value: u64, units: &[Unit], out: &mut fmt::Formatter<'_>) ->
 struct Text {
     buffer: [u8; 48],
     length: usize,
-    /// Characters, and some more for what is hard to read: many digits before the point, or a leading zero.
+    /// The number of characters, with a penalty for text that is hard to read: many digits before the point, or a leading
+    /// zero.
     cost: usize,
 }
 

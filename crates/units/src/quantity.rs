@@ -1,4 +1,4 @@
-//! What every quantity has in common, written once.
+//! The common part of every quantity, written once.
 
 /// Declares a quantity: a `u64` newtype with checked arithmetic, parsing and printing by a table of units.
 ///
@@ -11,13 +11,13 @@ macro_rules! quantity {
         pub struct $name(u64);
 
         impl $name {
-            /// Nothing at all.
+            /// The value zero.
             pub const ZERO: Self = Self(0);
-            /// The largest value that can be held.
+            /// The largest value.
             pub const MAX: Self = Self(u64::MAX);
-            /// The units that text may use, smallest first.
+            /// The units in text, smallest first.
             pub const UNITS: &'static [$crate::Unit] = $units;
-            /// What this quantity is called in messages.
+            /// The name of this quantity in messages.
             pub const WHAT: &'static str = $what;
 
             #[doc = concat!("A value of so many ", $base, ".")]
@@ -32,7 +32,7 @@ macro_rules! quantity {
                 self.0
             }
 
-            /// The sum, or `None` where it does not fit.
+            /// The sum, or `None` if it does not fit.
             #[inline]
             pub const fn checked_add(self, other: Self) -> Option<Self> {
                 match self.0.checked_add(other.0) {
@@ -41,7 +41,7 @@ macro_rules! quantity {
                 }
             }
 
-            /// The difference, or `None` where it would be negative.
+            /// The difference, or `None` if it would be negative.
             #[inline]
             pub const fn checked_sub(self, other: Self) -> Option<Self> {
                 match self.0.checked_sub(other.0) {
@@ -50,7 +50,7 @@ macro_rules! quantity {
                 }
             }
 
-            /// The product with a plain number, or `None` where it does not fit.
+            /// The product with a plain number, or `None` if it does not fit.
             #[inline]
             pub const fn checked_mul(self, times: u64) -> Option<Self> {
                 match self.0.checked_mul(times) {
@@ -59,19 +59,19 @@ macro_rules! quantity {
                 }
             }
 
-            /// The difference, or zero where it would be negative.
+            /// The difference, or zero if it would be negative.
             #[inline]
             pub const fn saturating_sub(self, other: Self) -> Self {
                 Self(self.0.saturating_sub(other.0))
             }
 
-            /// The sum, or [`Self::MAX`] where it does not fit.
+            /// The sum, or [`Self::MAX`] if it does not fit.
             #[inline]
             pub const fn saturating_add(self, other: Self) -> Self {
                 Self(self.0.saturating_add(other.0))
             }
 
-            /// Whether there is nothing at all.
+            /// Returns true if the value is zero.
             #[inline]
             pub const fn is_zero(self) -> bool {
                 self.0 == 0

@@ -49,7 +49,7 @@ impl Rate {
         }
     }
 
-    /// As [`Self::time_to_send`], or `None` where that would panic.
+    /// As [`Self::time_to_send`], or `None` instead of a panic.
     #[inline]
     pub const fn checked_time_to_send(self, bytes: Bytes) -> Option<Duration> {
         if self.get() == 0 {
@@ -67,7 +67,7 @@ impl Rate {
         Bytes::new(if bytes > u64::MAX as u128 { u64::MAX } else { bytes as u64 })
     }
 
-    /// The rate that carries `bytes` in `time`, rounded down; `None` where `time` is zero or the rate does not fit.
+    /// The rate that carries `bytes` in `time`, rounded down; `None` if `time` is zero or the rate does not fit.
     pub const fn checked_from(bytes: Bytes, time: Duration) -> Option<Self> {
         if time.get() == 0 {
             return None;

@@ -19,7 +19,7 @@ impl Ratio {
     /// The whole.
     pub const ONE: Self = Self::new(1_000_000);
 
-    /// This share of a plain number, rounded down; `None` where it does not fit.
+    /// This share of a plain number, rounded down; `None` if it does not fit.
     pub const fn checked_of(self, whole: u64) -> Option<u64> {
         let share = whole as u128 * self.get() as u128 / 1_000_000;
         if share > u64::MAX as u128 { None } else { Some(share as u64) }

@@ -11,7 +11,7 @@ use crate::{Bytes, Duration, Frequency, Packets, ParseError, Rate, Ratio};
 
 struct Text<T> {
     what: &'static str,
-    /// Whether a bare number is a value too, as for packets and ratios.
+    /// A bare number is a value too, as for packets and ratios.
     bare: bool,
     of: PhantomData<T>,
 }
@@ -46,7 +46,7 @@ impl<T: FromStr<Err = ParseError>> Visitor<'_> for Text<T> {
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<T, E> {
         if self.bare {
-            // Shortest decimal text of the float is what stood in the file.
+            // The shortest decimal text of the float is the text in the file.
             return bare(number);
         }
         Err(E::custom(format_args!(
@@ -56,7 +56,7 @@ impl<T: FromStr<Err = ParseError>> Visitor<'_> for Text<T> {
     }
 }
 
-/// Parses what a number prints as, without allocating.
+/// Parses the printed form of a number, without allocating.
 fn bare<T: FromStr<Err = ParseError>, E: Error>(number: impl fmt::Display) -> Result<T, E> {
     use fmt::Write;
 
@@ -101,7 +101,7 @@ macro_rules! as_text {
             }
 
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                // Names hold no character that a pattern gives a meaning to.
+                // Names contain no special character of patterns.
                 let names = $name::UNITS
                     .iter()
                     .map(|unit| unit.name)
@@ -116,7 +116,7 @@ macro_rules! as_text {
                         "examples": [$example],
                     })
                 } else {
-                    // Nothing needs no unit.
+                    // Zero needs no unit.
                     schemars::json_schema!({
                         "type": ["string", "integer"],
                         "pattern": alloc::format!("^0$|{pattern}"),

@@ -22,28 +22,28 @@ quantity!(
 );
 
 impl Duration {
-    /// So many nanoseconds.
+    /// A duration in nanoseconds.
     ///
     /// # Panics
-    /// Where the result does not fit, as for the other constructors.
+    /// If the result does not fit, as for the other constructors.
     #[inline]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self::scaled(nanos, 1_000)
     }
 
-    /// So many microseconds.
+    /// A duration in microseconds.
     #[inline]
     pub const fn from_micros(micros: u64) -> Self {
         Self::scaled(micros, 1_000_000)
     }
 
-    /// So many milliseconds.
+    /// A duration in milliseconds.
     #[inline]
     pub const fn from_millis(millis: u64) -> Self {
         Self::scaled(millis, 1_000_000_000)
     }
 
-    /// So many seconds.
+    /// A duration in seconds.
     #[inline]
     pub const fn from_secs(secs: u64) -> Self {
         Self::scaled(secs, 1_000_000_000_000)
@@ -56,13 +56,13 @@ impl Duration {
         }
     }
 
-    /// Whole nanoseconds, the rest cut off.
+    /// Whole nanoseconds, rounded down.
     #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.get() / 1_000
     }
 
-    /// The time multiplied by `numerator / denominator`, rounded down; `None` where it does not fit.
+    /// The time multiplied by `numerator / denominator`, rounded down; `None` if it does not fit.
     pub const fn checked_mul_ratio(self, numerator: u64, denominator: u64) -> Option<Self> {
         if denominator == 0 {
             return None;
@@ -89,10 +89,10 @@ pub struct Instant(u64);
 impl Instant {
     /// The start of the run.
     pub const START: Self = Self(0);
-    /// Later than anything that happens.
+    /// The latest instant.
     pub const FAR_FUTURE: Self = Self(u64::MAX);
 
-    /// The point so many picoseconds after the start.
+    /// The instant that is the given number of picoseconds after the start.
     #[inline]
     pub const fn new(ps: u64) -> Self {
         Self(ps)
@@ -104,7 +104,7 @@ impl Instant {
         self.0
     }
 
-    /// The time since `earlier`, or `None` where that is later.
+    /// The time since `earlier`, or `None` if that is later.
     #[inline]
     pub const fn checked_since(self, earlier: Self) -> Option<Duration> {
         match self.0.checked_sub(earlier.0) {
@@ -113,13 +113,13 @@ impl Instant {
         }
     }
 
-    /// The time since `earlier`, or zero where that is later.
+    /// The time since `earlier`, or zero if that is later.
     #[inline]
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration::new(self.0.saturating_sub(earlier.0))
     }
 
-    /// The point `duration` later, or `None` where it lies past the end of time.
+    /// The instant `duration` later, or `None` if it lies beyond [`Self::FAR_FUTURE`].
     #[inline]
     pub const fn checked_add(self, duration: Duration) -> Option<Self> {
         match self.0.checked_add(duration.get()) {

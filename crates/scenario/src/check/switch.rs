@@ -70,10 +70,10 @@ impl Check<'_> {
             );
         }
         self.signals(name, switch);
-        let beside = name == "core"
+        let has_software_switch = name == "core"
             && self.scenario.network.topology == Topology::Hybrid
             && self.scenario.network.hybrid.host_ports > 0;
-        if switch.buffering == Buffering::Daqring || beside {
+        if switch.buffering == Buffering::Daqring || has_software_switch {
             self.daqring(name, switch, frame);
         }
     }

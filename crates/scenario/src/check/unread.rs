@@ -35,7 +35,7 @@ pub(crate) fn without_effect(scenario: &Scenario, tree: &Table) -> Vec<Problem> 
     problems
 }
 
-/// Whether the user set everything in a value.
+/// Returns true if the user set every key of a value.
 fn sets_all(value: &toml::Value, tree: &Table, path: &str) -> bool {
     match value {
         toml::Value::Table(table) => table.iter().all(|(key, value)| {
@@ -163,7 +163,7 @@ fn shaping(s: &Scenario) -> Vec<Row> {
     let by_clock = is_shifted && shifter.barrier == Barrier::Clock;
     let no_credits = "shaping.method is not \"credits\"";
     let lives = "shaping.fastpass.fail_at is zero: the arbiter never fails";
-    let nobody_fails = shifter.failed_readouts.is_empty() && shifter.failed_collectors.is_empty();
+    let no_host_fails = shifter.failed_readouts.is_empty() && shifter.failed_collectors.is_empty();
     vec![
         row("shaping.credits", has_credits, no_credits),
         row("shaping.discipline", has_credits, no_credits),
@@ -188,7 +188,7 @@ fn shaping(s: &Scenario) -> Vec<Row> {
         ),
         row(
             "shaping.barrel_shifter.fail_at",
-            !is_shifted || !nobody_fails,
+            !is_shifted || !no_host_fails,
             "neither failed_readouts nor failed_collectors names a host",
         ),
     ]
@@ -234,7 +234,8 @@ fn memory(s: &Scenario, name: &str, switch: &Switch) -> Vec<Row> {
     };
     use Buffering::{Daqring, Dedicated, DynamicThreshold, Shared, Voq};
     let limited = [Dedicated, Shared, DynamicThreshold, Voq];
-    let beside = name == "core" && s.network.topology == Topology::Hybrid && s.network.hybrid.host_ports > 0;
+    let has_software_switch =
+        name == "core" && s.network.topology == Topology::Hybrid && s.network.hybrid.host_ports > 0;
     let mut rows = vec![
         of("buffer", &limited, "a scheme with a limit in bytes"),
         of("uplink_buffer", &[Dedicated], "\"dedicated\""),
@@ -248,7 +249,7 @@ fn memory(s: &Scenario, name: &str, switch: &Switch) -> Vec<Row> {
     for key in ["frames", "slot", "rate", "burst", "service", "flows"] {
         rows.push(row(
             &format!("{name}.daqring.{key}"),
-            switch.buffering == Daqring || beside,
+            switch.buffering == Daqring || has_software_switch,
             &format!("{name}.buffering is not \"daqring\", and no software switch is joined to it"),
         ));
     }

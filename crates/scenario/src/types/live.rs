@@ -44,8 +44,8 @@ pub struct Live {
     pub shipping_max: u32,
     /// Size at which a logger closes a file and begins the next.
     pub file_size: Bytes,
-    /// Whether assignments are written to disk before they are sent, so that they survive a failure of the supervisor's
-    /// machine, and not of its process alone.
+    /// Writes assignments to disk before they are sent, so that they survive a failure of the supervisor's machine. If
+    /// false, they survive a failure of its process only.
     pub journal_sync: bool,
     /// Size at which a process closes its journal and begins a new one; zero: never.
     pub journal_size: Bytes,

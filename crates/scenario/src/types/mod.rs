@@ -1,4 +1,4 @@
-//! What a scenario file can say, one file a section, each key with its unit, range, default and source.
+//! The types of a scenario file: one file for each section, each key with its unit, range, default and source.
 
 mod live;
 mod network;
@@ -104,14 +104,14 @@ impl Default for Scenario {
 }
 
 impl Scenario {
-    /// All collectors of all racks.
+    /// The number of collectors in all racks together.
     pub fn collectors_total(&self) -> u64 {
         u64::from(self.collectors.racks) * u64::from(self.collectors.hosts_per_rack)
     }
 
-    /// All connections, by whose numbers tables and `record.windows` know them: of a barrier workload one for each sender; else
-    /// one of each collector with each readout, with the supervisor and with each logger, and one of each readout with the
-    /// supervisor.
+    /// The number of connections, by which tables and `record.windows` number them. A barrier workload has one for each
+    /// sender. Event building has one of each collector with each readout, with the supervisor and with each logger, and
+    /// one of each readout with the supervisor.
     pub fn connections_total(&self) -> u64 {
         if self.is_barrier() {
             return self.workload.senders.into();
@@ -120,22 +120,22 @@ impl Scenario {
         self.collectors_total() * (readouts + 1 + u64::from(self.logger.hosts)) + readouts
     }
 
-    /// All processing units of all collectors.
+    /// The number of processing units of all collectors together.
     pub fn units_total(&self) -> u64 {
         self.collectors_total() * u64::from(self.collectors.units_per_host)
     }
 
-    /// All fragments of an event, over all readouts.
+    /// The number of fragments of an event, over all readouts.
     pub fn fragments_total(&self) -> u64 {
         u64::from(self.readout.hosts) * u64::from(self.readout.fragments_per_host)
     }
 
-    /// Whether the workload is one of the barrier-synchronised ones of the datacentre papers.
+    /// Returns true if the workload is one of the barrier-synchronised ones of the data-centre papers.
     pub fn is_barrier(&self) -> bool {
         matches!(self.workload.kind, WorkloadKind::FixedFragment | WorkloadKind::FixedBlock)
     }
 
-    /// How many hosts answer a collector: `workload.senders` for the barrier workloads, else the readouts.
+    /// The number of hosts that answer a collector: `workload.senders` for barrier workloads, else the readouts.
     pub fn senders(&self) -> u32 {
         if self.is_barrier() { self.workload.senders } else { self.readout.hosts }
     }

@@ -33,15 +33,15 @@ pub struct Fastpass {
     pub delay_sd: Duration,
     /// Largest difference between the clocks of two hosts.
     pub clock_error: Duration,
-    /// Whether only data of readouts wait for timeslots; requests and acknowledgements are then sent at once.
+    /// Only data of readouts wait for timeslots; requests and acknowledgements are sent at once.
     pub answers_only: bool,
-    /// Whether the arbiter's messages have priority in hosts and switches; if not, they wait in the hosts' queues.
+    /// The arbiter's messages have priority in hosts and switches; if not, they wait in the hosts' queues.
     pub priority: bool,
     /// Time at which the arbiter fails; zero: never.
     pub fail_at: Duration,
     /// Time from the arbiter's failure until the hosts react to it.
     pub failover: Duration,
-    /// Whether a second arbiter then takes over; without one, hosts send without timeslots from then on.
+    /// A second arbiter takes over after a failure; without one, hosts send without timeslots from then on.
     pub standby: bool,
 }
 
@@ -131,7 +131,7 @@ pub struct Shaping {
 }
 
 impl Shaping {
-    /// Fragments that may be on order at a collector; `None` unless `credits` is the method.
+    /// The credits of a collector; `None` unless `credits` is the method.
     #[must_use]
     pub fn credit_limit(&self) -> Option<u32> {
         (self.method == ShapingMethod::Credits).then_some(self.credits)

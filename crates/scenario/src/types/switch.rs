@@ -102,9 +102,9 @@ pub enum EcnMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotCapable {
-    /// It is dropped (RFC 3168 §5).
+    /// Drops it (RFC 3168 §5).
     Drop,
-    /// It passes unmarked.
+    /// Admits it unmarked.
     Pass,
 }
 
@@ -136,9 +136,9 @@ pub struct Ecn {
     pub weight: Ratio,
     /// RED: probability of a mark just below `max`, 0 to 1.
     pub probability_max: Ratio,
-    /// RED: whether the probability rises from `max` to 1 at twice `max`, instead of jumping to 1 (Floyd 2000).
+    /// RED: the probability rises from `max` to 1 at twice `max` (Floyd 2000). If false, it jumps to 1 at `max`.
     pub gentle: bool,
-    /// `red-mark`: whether packets are dropped, not marked, where the probability is 1 (RFC 3168 §7).
+    /// `red-mark`: packets are dropped, not marked, if the probability is 1 (RFC 3168 §7).
     pub hard_drop: bool,
     /// `threshold`: the treatment of packets whose sender does not support ECN.
     pub not_capable: NotCapable,
@@ -229,7 +229,7 @@ pub struct Daqrings {
 }
 
 impl Daqrings {
-    /// Whether a rule of `flows` names the connection of these two ends, such as `readout` 3 and `collector` 0.
+    /// Returns true if a rule of `flows` names the connection of these two ends, such as `readout` 3 and `collector` 0.
     pub fn names(&self, from: (&str, u32), to: (&str, u32)) -> bool {
         let fits = |pattern: &str, (kind, number): (&str, u32)| match pattern.trim().split_once(':') {
             None => pattern.trim() == kind,
@@ -279,11 +279,11 @@ pub struct Switch {
     pub module_ports: u32,
     /// Memory that each frame takes in addition to its bytes.
     pub frame_overhead: Bytes,
-    /// Whether a frame occupies memory while it is being sent.
+    /// A frame occupies memory until its last bit has left. If false, until its first bit leaves.
     pub count_in_service: bool,
     /// Time from a frame's last bit until it is queued at the output.
     pub latency: Duration,
-    /// Whether the switch writes the M21TCP option.
+    /// The switch writes the M21TCP option.
     pub m21: bool,
     /// Congestion signals of the output queues.
     pub ecn: Ecn,
@@ -297,7 +297,7 @@ impl Switch {
     /// Packet memory of a core router's module (Brocade MLXe-32; thesis §4.2.1).
     pub const MODULE: Bytes = Bytes::new(1_500_000_000);
 
-    /// A switch that never drops in the scenarios it is the default of.
+    /// A switch that never drops, in the scenarios that use it by default.
     pub(crate) fn deep() -> Self {
         Self { buffering: Buffering::Unlimited, ..Self::default() }
     }

@@ -96,7 +96,7 @@ pub struct M21tcp {
     pub header: Bytes,
     /// Time without a frame after which a flow no longer counts; zero: until its FIN.
     pub idle: Duration,
-    /// Whether switches also lower the window in the echo on its way back, so that it is at most half a round trip old.
+    /// Switches also lower the window in the echo on its way back, so that it is at most half a round trip old.
     pub rewrite_echo: bool,
 }
 
@@ -187,7 +187,7 @@ impl Default for Sird {
 pub struct Diatcp {
     /// The window that a collector divides among all its senders.
     pub global_window: Packets,
-    /// Whether a connection with a nearer deadline gets a larger share.
+    /// A connection with a nearer deadline gets a larger share.
     pub deadline_aware: bool,
 }
 
@@ -219,7 +219,7 @@ pub struct Transport {
     pub initial_window: Packets,
     /// The congestion window of persistent connections at the start of the run.
     pub window_state: WindowState,
-    /// Whether an idle connection restarts from the initial window (RFC 2861).
+    /// An idle connection restarts from the initial window (RFC 2861).
     pub slow_start_after_idle: bool,
     /// Largest window that a receiver offers.
     pub receive_window: Bytes,
@@ -231,17 +231,17 @@ pub struct Transport {
     pub rto_spread: Ratio,
     /// Granularity of the stack's timers: 1 ms for HZ = 1000, 4 ms for HZ = 250; above 0.
     pub timer_granularity: Duration,
-    /// Whether a receiver delays acknowledgements.
+    /// A receiver delays acknowledgements.
     pub delayed_ack: bool,
     /// Longest delay of an acknowledgement; at 40 ms Linux profiles follow the kernel's rule, from 40 ms to 200 ms.
     pub delayed_ack_timeout: Duration,
-    /// Whether short segments are sent at once, without Nagle's algorithm (`TCP_NODELAY`).
+    /// Short segments are sent at once, without Nagle's algorithm (`TCP_NODELAY`).
     pub nodelay: bool,
     /// Largest burst that a host passes to its network card at once (TSO); zero: one segment.
     pub offload_burst: Bytes,
-    /// Whether a receiver treats a burst as one segment and acknowledges it once (GRO, LRO).
+    /// A receiver treats a burst as one segment and acknowledges it once (GRO, LRO).
     pub receive_offload: bool,
-    /// Whether connections negotiate ECN (RFC 3168); with `congestion_control = "dctcp"` they always do.
+    /// Connections negotiate ECN (RFC 3168); with `congestion_control = "dctcp"` they always do.
     pub ecn: bool,
     /// DCTCP's parameters.
     pub dctcp: Dctcp,
@@ -301,7 +301,7 @@ impl Default for Transport {
     }
 }
 
-/// The keys that a profile sets if the file does not, as TOML.
+/// The defaults that a profile sets, as TOML.
 pub(crate) fn profile_defaults(profile: &str) -> Option<&'static str> {
     Some(match profile {
         "linux-2.6.32" => "",
