@@ -1,7 +1,7 @@
 //! Techniques that this kernel does not have, loaded into it as BPF programs (`bpf/`): congestion controls, and M21TCP.
 //!
-//! A congestion control is there for every namespace while its [`CongestionControl`] lives; connections that use it
-//! when it goes keep it until they end. They choose it by `TCP_CONGESTION`, by a route's `congctl`, or by
+//! A congestion control is available to every namespace while its [`CongestionControl`] lives. Connections keep it until
+//! they end, even after it is dropped. They choose it by `TCP_CONGESTION`, by a route's `congctl`, or by
 //! `net.ipv4.tcp_congestion_control` of their namespace. Loading needs CAP_BPF and CAP_PERFMON.
 
 mod m21;
@@ -16,7 +16,7 @@ pub use m21::{M21, M21Error, M21Figures, M21Parts};
 const STATIC_WINDOW: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/static_window.bpf.o"));
 const DCTCP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/dctcp.bpf.o"));
 
-/// A congestion control that is loaded; dropping it takes it out of the kernel.
+/// A loaded congestion control; dropping it removes it from the kernel.
 #[derive(Debug)]
 pub struct CongestionControl {
     name: &'static str,
@@ -33,12 +33,12 @@ pub enum LoadError {
     Refused {
         /// The congestion control.
         name: &'static str,
-        /// At which step.
+        /// The failed step.
         doing: &'static str,
-        /// What was said.
+        /// The error of the kernel or libbpf.
         source: libbpf_rs::Error,
     },
-    /// Another process has one of this name loaded: names are the whole machine's.
+    /// Another process has loaded one of this name: names are unique on the machine.
     #[error("another run on this machine has {name} loaded: wait for it, or end it")]
     Taken {
         /// The congestion control.
@@ -47,7 +47,7 @@ pub enum LoadError {
     /// A window of no segments, or more than a connection can have in flight.
     #[error("a static window of {got} segments cannot be: 1 to {WINDOW_MAX}")]
     Window {
-        /// What was asked for.
+        /// The window requested.
         got: u32,
     },
 }
@@ -74,7 +74,7 @@ impl CongestionControl {
         Self::load("fanin_dctcp", DCTCP)
     }
 
-    /// What sockets and routes call it.
+    /// The name for sockets and routes.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
@@ -83,7 +83,7 @@ impl CongestionControl {
     /// Changes a static window; every connection follows with its next acknowledgement.
     ///
     /// # Errors
-    /// [`LoadError`], also where this is no static window.
+    /// [`LoadError`], also if this is not a static window.
     pub fn set_window(&mut self, segments: u32) -> Result<(), LoadError> {
         if !(1..=WINDOW_MAX).contains(&segments) {
             return Err(LoadError::Window { got: segments });

@@ -1,4 +1,4 @@
-//! What this machine's kernel offers for a live run.
+//! The features of this machine's kernel that a live run can use.
 
 use std::fs;
 use std::path::Path;
@@ -7,35 +7,35 @@ use std::process::{Command, Stdio};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::thread::{CapabilitySet, capabilities};
 
-/// One thing that a live run may need.
+/// A feature that a live run may need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Feature {
-    /// What it is.
+    /// Its name.
     pub name: &'static str,
-    /// Which of Fanin's means need it.
+    /// The parts of Fanin that need it.
     pub needed_for: &'static str,
-    /// How it was found.
+    /// The result of the check.
     pub how: &'static str,
 }
 
-/// What was found.
+/// The result of the check for a feature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is there; the text says more, such as a version.
+    /// Present, with more in the text, such as a version.
     There(String),
-    /// It is not; the text says what would bring it.
+    /// Absent, with a remedy in the text.
     Missing(String),
 }
 
 impl Verdict {
-    /// Whether it is there.
+    /// Returns true if the feature is present.
     #[must_use]
     pub const fn is_there(&self) -> bool {
         matches!(self, Self::There(_))
     }
 }
 
-/// A feature, and the function that looks for it.
+/// A feature, and the function that checks for it.
 type Row = (Feature, fn() -> Verdict);
 
 const fn row(name: &'static str, needed_for: &'static str, how: &'static str, look: fn() -> Verdict) -> Row {
@@ -86,7 +86,7 @@ const ROWS: [Row; 15] = [
     }),
 ];
 
-/// Looks for each feature; nothing is changed, and nothing needs root.
+/// Checks for each feature; changes nothing and needs no root.
 #[must_use]
 pub fn check() -> Vec<(Feature, Verdict)> {
     ROWS.iter().map(|(feature, look)| (*feature, look())).collect()

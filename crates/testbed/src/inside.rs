@@ -9,10 +9,10 @@ use std::thread;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use thiserror::Error;
 
-/// Where `ip netns` keeps the namespaces that have a name.
+/// The directory in which `ip netns` keeps named namespaces.
 pub(crate) const DIRECTORY: &str = "/run/netns";
 
-/// A namespace that is held open: it lives at least as long as this.
+/// A namespace that is held open; it lives at least as long as this value.
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
@@ -22,20 +22,20 @@ pub struct Namespace {
 /// Why a namespace could not be entered.
 #[derive(Debug, Error)]
 pub enum InsideError {
-    /// There is none of this name.
+    /// There is no namespace of this name.
     #[error("the network namespace {name} cannot be opened: {source}")]
     Open {
-        /// As `ip netns` lists it.
+        /// The name in `ip netns`.
         name: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// Entering takes CAP_SYS_ADMIN.
     #[error("the network namespace {name} cannot be entered: {source}")]
     Enter {
-        /// As `ip netns` lists it.
+        /// The name in `ip netns`.
         name: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }
@@ -51,30 +51,30 @@ impl Namespace {
         Ok(Self { name: name.into(), file })
     }
 
-    /// As `ip netns` lists it.
+    /// The name in `ip netns`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Moves the calling thread inside, for good. In a child between fork and exec this takes the whole process
-    /// there: `setns` is one system call and allocates nothing.
+    /// Moves the calling thread inside, permanently. In a child between fork and exec this moves the whole process: `setns`
+    /// is one system call and allocates nothing.
     ///
     /// # Errors
-    /// What the kernel said; EPERM without CAP_SYS_ADMIN.
+    /// The kernel's error; EPERM without CAP_SYS_ADMIN.
     pub fn enter(&self) -> io::Result<()> {
         move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network))
             .map_err(io::Error::from)
     }
 
-    /// Does `work` inside, on a thread of its own: a namespace belongs to a thread, and this one stays where it is.
-    /// Sockets that are made inside stay there, wherever they are used.
+    /// Does `work` inside, on a thread of its own: a namespace belongs to a thread, and the calling thread stays outside. A
+    /// socket made inside stays in the namespace, even if it is used outside.
     ///
     /// # Errors
     /// [`InsideError::Enter`], before anything was done.
     ///
     /// # Panics
-    /// Where `work` does.
+    /// If `work` panics.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, InsideError> {
         thread::scope(|scope| {
             let inside = scope.spawn(|| {

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::BuildError;
 
-/// Runs `lines` of `ip` inside `namespace`, or in this process's own where it is `None`. It stops at the first that fails.
+/// Runs `lines` of `ip` inside `namespace`, or in this process's own if it is `None`. Stops at the first line that fails.
 pub(crate) fn batch(namespace: Option<&str>, lines: &[String]) -> Result<(), BuildError> {
     run("ip", namespace, lines)
 }
@@ -32,8 +32,7 @@ fn run(program: &'static str, namespace: Option<&str>, lines: &[String]) -> Resu
         .spawn()
         .map_err(missing)?;
     let text = lines.join("\n") + "\n";
-    // A batch is far smaller than what `ip` may say of it before it reads on, so that nobody waits for the other:
-    // it says nothing until a line fails, and then it ends.
+    // No deadlock: `ip` prints nothing until a line fails, and then it ends, so that its output never fills the pipe.
     let written = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(text.as_bytes()));
     let output = child.wait_with_output().map_err(missing)?;
     if output.status.success() {

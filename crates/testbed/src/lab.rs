@@ -1,4 +1,4 @@
-//! Building a plan, and removing it.
+//! Builds a plan as a network, and removes it.
 
 use std::collections::HashSet;
 use std::fs;
@@ -12,10 +12,10 @@ use crate::ip;
 use crate::offload::transmit_checksum_off;
 use crate::{Ledger, LedgerError, Namespace, Neighbour, Node, Plan, Port, RunName, Setting};
 
-/// Namespaces that are set up at a time: most of it is waiting for `ip` and `tc` to start and end.
+/// Namespaces that are set up at the same time: most of the time is spent waiting for `ip` and `tc` to start and end.
 const WORKERS: usize = 4;
 
-/// A network that stands; dropping it removes all of it.
+/// A network of namespaces; dropping it removes all of it.
 #[derive(Debug)]
 pub struct Lab {
     ledger: Ledger,
@@ -23,7 +23,7 @@ pub struct Lab {
     removed: bool,
 }
 
-/// Why a network could not be built; what was built of it is removed again.
+/// Why a network could not be built; the part that was built is removed again.
 #[derive(Debug, Error)]
 pub enum BuildError {
     /// Namespaces take CAP_SYS_ADMIN and CAP_NET_ADMIN.
@@ -32,59 +32,59 @@ pub enum BuildError {
     /// The plan itself is wrong.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// A command that is not there, or does not run.
+    /// A command is missing or does not run.
     #[error("the command {name} (Debian package {package}) cannot be run: {source}")]
     Command {
-        /// Which.
+        /// The command.
         name: &'static str,
-        /// What brings it.
+        /// Its Debian package.
         package: &'static str,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
     /// `ip` or `tc` refused a line.
     #[error("{program} refused `{line}`{}: {said}", namespace.as_ref().map(|name| format!(" in {name}")).unwrap_or_default())]
     Refused {
-        /// Which of the two.
+        /// `ip` or `tc`.
         program: &'static str,
-        /// Where; absent outside of all namespaces.
+        /// The namespace; absent outside of all namespaces.
         namespace: Option<String>,
-        /// What it was asked.
+        /// The line.
         line: String,
-        /// What it said.
+        /// Its message.
         said: String,
     },
     /// A kernel setting.
     #[error("{namespace}: {key} = {value} is refused: {source}")]
     Setting {
-        /// Where.
+        /// The namespace.
         namespace: String,
-        /// As `sysctl` has it.
+        /// The key, as `sysctl` writes it.
         key: String,
-        /// What was to be set.
+        /// The value.
         value: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// A device's offloads.
     #[error("{namespace}: the checksum offload of {device} cannot be switched off: {source}")]
     Offload {
-        /// Where.
+        /// The namespace.
         namespace: String,
-        /// Which.
+        /// The device.
         device: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// A namespace that was just made.
+    /// A new namespace cannot be opened or entered.
     #[error(transparent)]
     Inside(#[from] InsideError),
-    /// What is written down about the run.
+    /// The ledger of the run.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
 }
 
-/// What is wrong with a plan.
+/// The ways in which a plan can be wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PlanError {
     /// Two nodes of one name.
@@ -96,17 +96,17 @@ pub enum PlanError {
     /// A link's end at no node.
     #[error("a link ends at node {got}, and the plan has {nodes}")]
     NoNode {
-        /// Its place.
+        /// The index given.
         got: usize,
-        /// How many there are.
+        /// The number of nodes.
         nodes: usize,
     },
-    /// A device's name that the kernel would refuse, or that a node has twice.
+    /// A device name that the kernel would refuse, or that a node has twice.
     #[error(
         "{node}: no device can be called {got:?} there: 1 to 15 of a-z, 0-9, - and ., once a node, not lo"
     )]
     BadDevice {
-        /// Where.
+        /// The node.
         node: String,
         /// The name.
         got: String,
@@ -114,13 +114,13 @@ pub enum PlanError {
     /// Ethernet carries 68 to 9000 bytes here.
     #[error("a link cannot have an MTU of {got}: 68 to 9000 bytes")]
     BadMtu {
-        /// What was asked for.
+        /// The MTU given.
         got: u32,
     },
     /// A word of a route that `ip` would read as more than one.
     #[error("{node}: {got:?} is not one word of a route")]
     BadWord {
-        /// Where.
+        /// The node.
         node: String,
         /// The word.
         got: String,
@@ -134,11 +134,11 @@ pub enum PlanError {
 }
 
 impl Lab {
-    /// Builds all of `plan`: namespaces, links, addresses, kernel settings, routes; every device up, loopback too,
+    /// Builds all of `plan`: namespaces, links, addresses, kernel settings, routes. Every device is up, loopback too, with
     /// its transmit checksum offload off.
     ///
     /// # Errors
-    /// [`BuildError`]; nothing is left of it then.
+    /// [`BuildError`]; the network is then removed.
     pub fn build(plan: &Plan) -> Result<Self, BuildError> {
         check_plan(plan)?;
         if !rustix::process::geteuid().is_root() {
@@ -148,14 +148,14 @@ impl Lab {
         let names: Vec<_> = plan.nodes.iter().map(|node| run.namespace(&node.name)).collect();
         let ledger = Ledger::new(run, names)?;
         ledger.write()?;
-        // From here on a failure drops the lab, which removes what there is.
+        // From here on a failure drops the lab, which removes the parts built so far.
         let mut lab = Self { ledger, namespaces: Vec::new(), removed: false };
         lab.create(plan)?;
         lab.furnish(plan)?;
         Ok(lab)
     }
 
-    /// What the run is called.
+    /// The name of the run.
     #[must_use]
     pub const fn run(&self) -> &RunName {
         &self.ledger.run
@@ -170,7 +170,7 @@ impl Lab {
     /// Ends every process inside, and removes the network.
     ///
     /// # Errors
-    /// [`LedgerError`]: what is left then is found by [`crate::leftovers`] once this process is gone.
+    /// [`LedgerError`]: [`crate::leftovers`] finds the remaining parts after the end of this process.
     pub fn remove(mut self) -> Result<(), LedgerError> {
         self.removed = true;
         self.namespaces.clear();
@@ -180,7 +180,7 @@ impl Lab {
     fn create(&mut self, plan: &Plan) -> Result<(), BuildError> {
         let names = &self.ledger.namespaces;
         let mut lines: Vec<_> = names.iter().map(|name| format!("netns add {name}")).collect();
-        // Both ends are born inside: no device of ours ever stands in the machine's own namespace.
+        // Both ends are created inside: no device is ever in the machine's own namespace.
         lines.extend(plan.links.iter().map(|link| {
             let end = |port: &Port| format!("name {} netns {}", port.device, names[port.node]);
             let (a, b, mtu) = (end(&link.a), end(&link.b), link.mtu);
@@ -205,7 +205,7 @@ impl Lab {
                 let Some(node) = plan.nodes.get(place) else { return Ok(()) };
                 let done = furnish_one(node, &ports[place], &self.namespaces[place]);
                 if done.is_err() {
-                    // The others end with what they are at.
+                    // The other threads finish their current namespace.
                     next.store(plan.nodes.len(), Ordering::Relaxed);
                     return done;
                 }
@@ -219,11 +219,11 @@ impl Lab {
     }
 }
 
-/// What stands in one namespace: its devices, addresses, settings, routes.
+/// Sets up one namespace: its devices, addresses, settings, routes.
 fn furnish_one(node: &Node, ports: &[(&Port, u32)], namespace: &Namespace) -> Result<(), BuildError> {
     let name = namespace.name();
-    // Settings come first, so that devices and sockets are born with them; ports without an address need no
-    // neighbour discovery of their own.
+    // Settings come first, because new devices and sockets inherit them. Ports without an address need no neighbour
+    // discovery of their own.
     namespace.run(|| write_settings(name, &node.settings))??;
     let mut lines = vec!["link set lo up".to_owned()];
     for (port, _) in ports {
@@ -261,16 +261,16 @@ impl Drop for Lab {
     fn drop(&mut self) {
         if !self.removed {
             self.namespaces.clear();
-            // Nobody can be told here; what stays is in the ledger.
+            // A drop cannot report an error; the ledger keeps what remains.
             let _ = self.ledger.work_off();
         }
     }
 }
 
-/// What an Ethernet wire carries beside a frame as the kernel counts it: check sequence, preamble, gap.
+/// Bytes of an Ethernet frame on the wire that the kernel does not count: check sequence, preamble, gap.
 const WIRE_BYTES: u32 = 24;
 
-/// Two full frames of burst, so that the bucket spaces frames as a wire would.
+/// A burst of two full frames, so that the bucket spaces frames as a wire would.
 fn bucket(device: &str, rate: u64, mtu: u32) -> String {
     let burst = 2 * (mtu + 14 + WIRE_BYTES);
     format!(
@@ -323,7 +323,7 @@ fn check_plan(plan: &Plan) -> Result<(), PlanError> {
     }
 }
 
-/// On a thread that is inside: `/proc/sys/net` shows the namespace of whoever opens it.
+/// Runs on a thread that is inside: `/proc/sys/net` shows the namespace of the thread that opens it.
 fn write_settings(namespace: &str, settings: &[Setting]) -> Result<(), BuildError> {
     for Setting { key, value } in settings {
         let path = format!("/proc/sys/{}", key.replace('.', "/"));

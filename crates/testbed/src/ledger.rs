@@ -1,4 +1,4 @@
-//! What a run created, written down before it is created, so that a killed run can be cleaned up after.
+//! The namespaces of a run, written down before they are created, so that a killed run can be cleaned up.
 
 use std::fs;
 use std::io;
@@ -12,59 +12,59 @@ use crate::RunName;
 use crate::inside::DIRECTORY;
 use crate::name::PREFIX;
 
-/// Where the ledgers lie: on a file system that a reboot empties, as it does the namespaces.
+/// The directory of the ledgers: on a file system that a reboot empties, as it removes the namespaces.
 const LEDGERS: &str = "/run/fanin";
 
-/// What one run may have created.
+/// The list of everything that a run may have created.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
     /// The run.
     pub run: RunName,
     /// The process that runs it.
     pub pid: u32,
-    /// When that process started, in clock ticks since boot (`/proc/PID/stat`, field 22): ids are used again.
+    /// Start time of that process, in clock ticks since boot (`/proc/PID/stat`, field 22): process numbers are used again.
     pub started: u64,
-    /// All its namespaces; devices, addresses and routes live and die with them.
+    /// All its namespaces; devices, addresses and routes are removed with them.
     pub namespaces: Vec<String>,
 }
 
-/// Why a ledger could not be written, read or worked off.
+/// Why a ledger could not be written, read or processed.
 #[derive(Debug, Error)]
 pub enum LedgerError {
     /// A file.
     #[error("{path}: {source}")]
     File {
-        /// Which.
+        /// Its path.
         path: PathBuf,
-        /// What the kernel said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It does not hold what a ledger holds, so that nothing of it can be trusted.
+    /// Its content is not that of a ledger, so none of it is used.
     #[error("{path} is not a ledger of a run ({source}): look into it, and delete it by hand")]
     Garbled {
-        /// Which.
+        /// Its path.
         path: PathBuf,
-        /// What is wrong.
+        /// The parser's error.
         source: serde_json::Error,
     },
     /// `ip netns del` refused.
     #[error("the network namespace {namespace} cannot be removed: {said}")]
     Stuck {
-        /// Which.
+        /// The namespace.
         namespace: String,
-        /// What was said.
+        /// The message of `ip`.
         said: String,
     },
 }
 
-/// What [`clean`] removed.
+/// The result of [`clean`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
     /// Dead runs.
     pub runs: usize,
     /// Their namespaces.
     pub namespaces: usize,
-    /// Processes that were still inside, and were ended.
+    /// Processes that were still inside, and were killed.
     pub processes: usize,
 }
 
@@ -89,16 +89,16 @@ impl Ledger {
         fs::write(&draft, text).and_then(|()| fs::rename(&draft, &path)).map_err(error)
     }
 
-    /// Whether the run's process is still alive.
+    /// Returns true if the run's process is still alive.
     #[must_use]
     pub fn alive(&self) -> bool {
         start_time(self.pid) == Some(self.started)
     }
 
-    /// Ends what still runs inside, removes the namespaces, then the ledger itself.
+    /// Kills the processes inside, removes the namespaces, then the ledger itself.
     pub(crate) fn work_off(&self) -> Result<Cleaned, LedgerError> {
         let mut cleaned = Cleaned { runs: 1, ..Cleaned::default() };
-        // A ledger that names what no run creates is not followed.
+        // A ledger with names that no run creates is not followed.
         let is_ours = |namespace: &&String| {
             namespace.starts_with(PREFIX)
                 && !namespace.contains(|c: char| c == '/' || c.is_whitespace())
@@ -135,7 +135,7 @@ impl Ledger {
 /// The ledgers of runs whose process is gone, oldest name first.
 ///
 /// # Errors
-/// [`LedgerError`]: a directory or file that cannot be read, or holds something else.
+/// [`LedgerError`]: a directory or file that cannot be read, or is not a ledger.
 pub fn leftovers() -> Result<Vec<Ledger>, LedgerError> {
     let directory = PathBuf::from(LEDGERS);
     let entries = match fs::read_dir(&directory) {
@@ -150,7 +150,7 @@ pub fn leftovers() -> Result<Vec<Ledger>, LedgerError> {
             continue;
         }
         let text = match fs::read(&path) {
-            // Its run ended while we looked.
+            // Its run ended in the meantime.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(source) => return Err(LedgerError::File { path, source }),
             Ok(text) => text,
@@ -165,10 +165,10 @@ pub fn leftovers() -> Result<Vec<Ledger>, LedgerError> {
     Ok(found)
 }
 
-/// Removes what dead runs left behind; runs that are alive are not touched.
+/// Removes the remains of dead runs; runs that are alive are not touched.
 ///
 /// # Errors
-/// [`LedgerError`]; what was removed before stays removed, and another call goes on.
+/// [`LedgerError`]; parts removed before it stay removed, and another call continues.
 pub fn clean() -> Result<Cleaned, LedgerError> {
     let mut total = Cleaned::default();
     for ledger in leftovers()? {
@@ -180,7 +180,7 @@ pub fn clean() -> Result<Cleaned, LedgerError> {
     Ok(total)
 }
 
-/// Ends the processes inside namespaces of ours: whoever is inside was started by the run.
+/// Kills the processes inside this run's namespaces: only the run can have started them.
 fn end_processes(namespaces: &[&String]) -> usize {
     let number = |path: &Path| fs::metadata(path).ok().map(|found| found.ino());
     let numbers: Vec<u64> =

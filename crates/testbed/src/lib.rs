@@ -1,9 +1,9 @@
 //! A network on one machine: each host a network namespace, each link a veth pair.
 //!
-//! [`Lab::build`] makes the namespaces, links, addresses and kernel settings that a [`Plan`] names, and removes them
-//! when it is dropped. Everything is named after the run and written into a [`Ledger`] before it is created, so that
-//! what a killed run left behind is found by [`leftovers`] and removed by [`clean`]; nothing else is ever touched.
-//! [`check`] says what this machine's kernel can do, and what each missing part would be needed for.
+//! [`Lab::build`] makes the namespaces, links, addresses and kernel settings of a [`Plan`], and removes them when it is
+//! dropped. Every namespace is named after the run and written into a [`Ledger`] before it is created. So [`leftovers`]
+//! finds the remains of a killed run, and [`clean`] removes them; nothing else is ever touched. [`check`] reports the
+//! features of this machine's kernel, and which parts of Fanin need each missing one.
 //!
 //! Linux only; all but [`check`] and [`leftovers`] need root (CAP_NET_ADMIN and CAP_SYS_ADMIN).
 

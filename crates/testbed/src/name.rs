@@ -1,4 +1,4 @@
-//! What a run and its nodes are called.
+//! Names of runs and their nodes.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -8,9 +8,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// What everything that a run creates begins with.
+/// The prefix of every name that a run creates.
 pub(crate) const PREFIX: &str = "fanin-";
-/// The longest name of a node: `/run/netns/` holds files, and a longer name serves nobody.
+/// The longest name of a node. Namespaces are files in `/run/netns/`.
 const NODE_NAME_MAX: usize = 40;
 
 /// The name of one run: `fanin-` and eight letters and digits that no other live run on this machine has.
@@ -18,8 +18,8 @@ const NODE_NAME_MAX: usize = 40;
 pub struct RunName(String);
 
 impl RunName {
-    /// A new name: what the standard library's randomly keyed hash makes of this process, the moment and a count.
-    /// Threads may ask in the same microsecond.
+    /// A new name: the standard library's randomly keyed hash of this process, the time and a count. Threads may call it in
+    /// the same microsecond.
     #[must_use]
     pub fn new() -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -61,7 +61,7 @@ pub struct NodeName(String);
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("a node cannot be named {got:?}: 1 to {NODE_NAME_MAX} of a-z, 0-9 and -, not beginning with -")]
 pub struct BadName {
-    /// The name that was given.
+    /// The name given.
     pub got: String,
 }
 
@@ -69,7 +69,7 @@ impl NodeName {
     /// Checks a name.
     ///
     /// # Errors
-    /// [`BadName`], for what a file name or a shell would read otherwise.
+    /// [`BadName`], for names that a file name or a shell would interpret.
     pub fn new(name: &str) -> Result<Self, BadName> {
         let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         let good =

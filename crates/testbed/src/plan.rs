@@ -1,4 +1,4 @@
-//! What is to be built.
+//! The plan of a network to build.
 
 use std::net::Ipv4Addr;
 
@@ -22,7 +22,7 @@ pub struct Node {
     pub settings: Vec<Setting>,
     /// Routes inside, in order; they are set after all links are up.
     pub routes: Vec<Route>,
-    /// Stations whose link address never has to be asked for.
+    /// Stations whose link address is set in advance, so that no request for it is sent.
     pub neighbours: Vec<Neighbour>,
 }
 
@@ -37,9 +37,9 @@ impl Node {
 /// One file below `/proc/sys` of a namespace, such as `net.ipv4.tcp_rto_min_us`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// With dots, as `sysctl` has it.
+    /// The key with dots, as `sysctl` writes it.
     pub key: String,
-    /// What is written.
+    /// The value.
     pub value: String,
 }
 
@@ -48,7 +48,7 @@ pub struct Setting {
 pub struct Route {
     /// `default` or a network.
     pub to: String,
-    /// The device inside the node, and whatever `ip route` takes after it.
+    /// The device inside the node, with further words of `ip route` after it.
     pub device: String,
     /// Further words, such as `["quickack", "1"]`.
     pub options: Vec<String>,
@@ -61,7 +61,7 @@ pub struct Neighbour {
     pub address: Ipv4Addr,
     /// Its link address.
     pub mac: [u8; 6],
-    /// The device inside the node that it is reached by.
+    /// The device inside the node by which it is reached.
     pub device: String,
 }
 
@@ -81,14 +81,14 @@ pub struct Link {
 pub struct Port {
     /// The node's place in [`Plan::nodes`].
     pub node: usize,
-    /// What the device is called inside (1 to 15 bytes).
+    /// The name of the device inside (1 to 15 bytes).
     pub device: String,
-    /// Absent on a switch's port.
+    /// The address; absent on a switch's port.
     pub address: Option<Address>,
     /// The link address; the kernel chooses one by default.
     pub mac: Option<[u8; 6]>,
-    /// The rate at which it sends, bit/s, everything on an Ethernet wire counted (`tc-tbf`, two full frames of burst);
-    /// as fast as the other end takes frames by default.
+    /// The rate at which it sends, bit/s, with every byte on an Ethernet wire counted (`tc-tbf`, two full frames of burst).
+    /// By default it sends as fast as the other end takes frames.
     pub rate: Option<u64>,
 }
 
@@ -103,7 +103,7 @@ impl Port {
 /// An address, and the length of its network's prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// The host's.
+    /// The host's address.
     pub address: Ipv4Addr,
     /// 0 to 32.
     pub prefix: u8,

@@ -1,4 +1,4 @@
-//! What passes on a device, for whoever wants to look: a capture by AF_PACKET, cut to headers.
+//! Captures the frames on a device by AF_PACKET, cut to headers.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -20,27 +20,27 @@ use thiserror::Error;
 
 /// Ethernet, IPv4 and TCP with all options, and a bit of the message's header.
 pub const SNAP_BYTES: usize = 128;
-/// Frames that are kept until it is known whose they are.
+/// Frames that are kept until the ports to keep are known.
 const EARLY_FRAMES_MAX: usize = 20_000;
-/// What the kernel keeps for this process to read.
+/// The kernel's buffer for frames that were not read yet.
 const BUFFER_BYTES: usize = 64 << 20;
-/// How soon a capture notices that it ends.
+/// The interval at which a capture checks whether it should end.
 const TURN: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 const ETHERTYPE_IPV4: u16 = 0x0800;
 const TCP: u8 = 6;
 
-/// Why there is no capture.
+/// Why a capture cannot run.
 #[derive(Debug, Error)]
 pub enum TapError {
     /// AF_PACKET takes CAP_NET_RAW.
     #[error("capturing frames needs CAP_NET_RAW: run as root, or leave --pcap out")]
     NotPermitted,
-    /// There is no such device here.
+    /// There is no such device in this namespace.
     #[error("no device {device} to capture on: {source}")]
     Device {
         /// Its name.
         device: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The socket failed.
@@ -49,24 +49,24 @@ pub enum TapError {
     /// The file cannot be written.
     #[error("cannot write the capture {}: {source}", path.display())]
     File {
-        /// Which.
+        /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
 }
 
-/// What was captured.
+/// The totals of a capture.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tapped {
     /// Frames in the file.
     pub frames: u64,
-    /// Frames that came faster than they were read, of whatever connections; the file says so, too.
+    /// Frames of any connection that arrived faster than they were read; the file's statistics hold them too.
     pub dropped: u64,
 }
 
-/// A capture that runs: TCP segments over IPv4 that come in by one device of the calling thread's namespace, all or those of
-/// ports that are named later, cut to [`SNAP_BYTES`]. Stamps are those of the moment at which a frame is read.
+/// A running capture: TCP segments over IPv4 that arrive by one device of the calling thread's namespace, all of them or
+/// those of ports named later, cut to [`SNAP_BYTES`]. A stamp is the time at which the frame was read.
 #[derive(Debug)]
 pub struct Tap {
     chosen: Arc<OnceLock<Ports>>,
@@ -99,7 +99,7 @@ impl Tap {
             let mut tapped = Tapped::default();
             let mut head = [0_u8; SNAP_BYTES];
             loop {
-                // What came before the end is read before the end.
+                // Frames before the end are read before the end.
                 let is_last = stopping.load(Ordering::Relaxed);
                 while let Some((kept, length)) = receive(&socket, &mut head).map_err(TapError::Socket)? {
                     let (at, frame) = (now(), &head[..kept]);
@@ -126,7 +126,7 @@ impl Tap {
                 if is_last {
                     break;
                 }
-                // It was woken, or a turn is over: both are looked into.
+                // Either was it woken, or the interval is over: check both.
                 let _ = poll(&mut [PollFd::new(&socket, PollFlags::IN)], Some(&TURN));
             }
             tapped.dropped += dropped(&socket).map_err(TapError::Socket)?;
@@ -139,9 +139,9 @@ impl Tap {
         Ok(Self { chosen, stop, thread })
     }
 
-    /// Says whose frames are kept: those from or to these ports. Frames before that are looked at again.
+    /// Keeps only frames from or to these ports, also among those captured before.
     pub fn choose(&self, ports: impl IntoIterator<Item = u16>) {
-        // A second choice would leave the file with two meanings.
+        // A second choice would give the file two meanings.
         let _ = self.chosen.set(Ports::These(ports.into_iter().collect()));
     }
 
@@ -156,14 +156,14 @@ impl Tap {
     /// [`TapError`], also of an earlier moment.
     ///
     /// # Panics
-    /// If the capture's thread did.
+    /// If the capture's thread panicked.
     pub fn stop(self) -> Result<Tapped, TapError> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-/// Whose frames are kept.
+/// The frames that are kept.
 #[derive(Debug)]
 enum Ports {
     All,
@@ -194,7 +194,7 @@ fn open(device: &str) -> Result<OwnedFd, TapError> {
     Ok(socket)
 }
 
-/// The next frame's first bytes, and how long it was.
+/// The next frame's first bytes, and its length.
 fn receive(socket: &OwnedFd, head: &mut [u8]) -> io::Result<Option<(usize, u32)>> {
     match recv(socket, head, RecvFlags::TRUNC | RecvFlags::DONTWAIT) {
         Ok((kept, length)) => Ok(Some((kept, u32::try_from(length).unwrap_or(u32::MAX)))),
@@ -228,7 +228,7 @@ fn bind(socket: &OwnedFd, device: &str) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Frames that found the socket's buffer full.
+/// Frames that arrived while the socket's buffer was full.
 fn dropped(socket: &OwnedFd) -> io::Result<u64> {
     // struct tpacket_stats: frames, drops (include/uapi/linux/if_packet.h).
     let mut statistics = [0_u32; 2];
@@ -289,7 +289,7 @@ mod tests {
         // SYN, its answer, and the acknowledgement; data and its acknowledgement; at least one end.
         assert!(tapped.frames >= 6, "{tapped:?}");
         assert_eq!(tapped.dropped, 0);
-        // Cut to headers: of the payload less than a frame's head is there.
+        // Cut to headers: less of the payload is kept than a frame's headers take.
         let longest = bytes.split(|&byte| byte != 0x5a).map(<[u8]>::len).max();
         assert!((1..SNAP_BYTES).contains(&longest.unwrap()), "{longest:?}");
         assert!(matches!(Tap::start("sock-none", &path), Err(TapError::Device { .. })));

@@ -53,7 +53,7 @@ fn bottleneck() -> Lab {
     lab
 }
 
-/// Sends `bytes` from the source to the sink under `control`, and returns what `ss` says of the sender meanwhile.
+/// Sends `bytes` from the source to the sink under `control`, and returns the output of `ss` about the sender meanwhile.
 fn transfer(lab: &Lab, control: &str, bytes: usize) -> String {
     let [source, _, sink] = lab.namespaces() else { panic!("three namespaces") };
     let at = SocketAddr::from(([10, 79, 2, 1], 4000));
@@ -96,7 +96,7 @@ fn inspect(namespace: &Namespace) -> String {
     String::from_utf8(namespace.run(ss).unwrap().stdout).unwrap()
 }
 
-/// The number after `key` in what `ss` said.
+/// The number after `key` in the output of `ss`.
 fn figure(said: &str, key: &str) -> Option<f64> {
     said.split_whitespace().find_map(|word| word.strip_prefix(key)).map(|word| word.parse().unwrap())
 }
@@ -130,6 +130,6 @@ fn dctcp_asks_for_ecn_and_carries_data_past_a_port_that_marks_nothing() {
     let lab = bottleneck();
     let control = CongestionControl::dctcp().unwrap();
     let said = transfer(&lab, control.name(), 4_000_000);
-    // Without marks it is a Reno that fills the port and loses: what is left to see is ECN, and that data arrive.
+    // Without marks DCTCP is a Reno that fills the port and loses: the test sees ECN, and that data arrive.
     assert!(said.contains("fanin_dctcp") && said.split_whitespace().any(|word| word == "ecn"), "{said}");
 }

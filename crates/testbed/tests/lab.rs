@@ -132,7 +132,7 @@ fn what_a_killed_run_leaves_is_found_and_removed_with_its_processes() {
     // This test, run again by itself in a child that is killed.
     if std::env::var_os("FANIN_TEST_LEAVE").is_some() {
         let lab = Lab::build(&two_hosts()).unwrap();
-        // Nobody waits for it: this process is to be killed, and the clean-up is to find it.
+        // The parent does not wait for it: this process is killed, and the clean-up must find it.
         #[allow(clippy::zombie_processes)]
         let inside = lab.namespaces()[0].run(|| Command::new("sleep").arg("60").spawn()).unwrap().unwrap();
         eprintln!("ready {} {}", lab.run(), inside.id());

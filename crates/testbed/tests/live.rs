@@ -1,5 +1,5 @@
-//! Scenarios in namespaces through the software switch, for real: these need root, and the program `fanin`, which the
-//! tests of `fanin-cli` run as a whole. Here the network itself is looked at.
+//! Scenarios in namespaces through the software switch: these need root and the program `fanin`. They test the network
+//! itself; the tests of `fanin-cli` test the program as a whole.
 
 #[path = "../../../tests/skip.rs"]
 mod skip;
@@ -62,7 +62,7 @@ fn scenario(preset: &str, sets: &[&str]) -> fanin_scenario::Scenario {
     fanin_scenario::load(preset, &sets).unwrap().scenario
 }
 
-/// A byte there and back between two hosts; returns what the client's socket is.
+/// Sends a byte in both directions between two hosts; returns the state of the client's socket.
 fn talk(bench: &Bench, client: Part, server: Part, port: u16) -> TcpStream {
     let address = SocketAddr::from((bench.network().host_of(server).unwrap().address, port));
     let listener = bench.namespace(server).run(|| TcpListener::bind(address)).unwrap().unwrap();
@@ -81,7 +81,7 @@ fn congestion_control(socket: &TcpStream) -> String {
     use std::os::fd::AsRawFd;
     let mut name = [0_u8; 16];
     let mut bytes = name.len() as libc::socklen_t;
-    // SAFETY: the kernel writes at most as many bytes as it is told there are.
+    // SAFETY: the kernel writes at most as many bytes as the length that it is given.
     let result = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -174,7 +174,7 @@ fn planes_and_a_hybrid_carry_everybody() {
             let part = |role, index| Part::Role(role, index);
             talk(&bench, part(Role::Collector, collector), part(Role::Readout, readout), 5000 + collector);
         }
-        // Whoever has links into several planes or to several leaves is reached as well.
+        // A host with links into several planes or to several leaves is reached as well.
         let supervisor = Part::Role(Role::Supervisor, 0);
         talk(&bench, Part::Role(Role::Collector, collectors - 1), supervisor, 6000);
         talk(&bench, Part::Role(Role::Readout, readouts - 1), supervisor, 6001);

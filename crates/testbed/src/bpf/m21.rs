@@ -17,14 +17,14 @@ const NAME: &str = "fanin_m21";
 const HOSTS: &str = "fanin_m21_hosts";
 const FIGURES: &str = "fanin_m21_figures";
 
-/// M21TCP's mechanism, of which parts can be taken away to see what each is for.
+/// The parts of M21TCP's mechanism, each of which can be left out to measure its effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct M21Parts {
-    /// SYN and SYN-ACK carry the option, so that switches count a flow, and its sender has a window, before the first data.
+    /// SYN and SYN-ACK carry the option, so that switches count a flow and grant its sender a window before the first data.
     pub opening: bool,
-    /// That window bounds the first burst, too.
+    /// That window limits the first burst too.
     pub first_window: bool,
-    /// Switches lower the echo on its way back, to what holds by then.
+    /// Switches lower the echo on its way back, to the present window.
     pub fresh_echo: bool,
 }
 
@@ -34,24 +34,23 @@ impl Default for M21Parts {
     }
 }
 
-/// What the hosts' side has done, all hosts together.
+/// The counters of the hosts' part, over all hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct M21Figures {
-    /// Windows that came by an echo.
+    /// Windows received by an echo.
     pub echoes: u64,
-    /// Times that the bound of a connection changed.
+    /// Changes of a connection's bound.
     pub changes: u64,
-    /// Windows below a segment; senders go on with one.
+    /// Windows below a segment; the sender then uses one segment.
     pub below_segment: u64,
     /// Bounds that the kernel refused.
     pub refused: u64,
 }
 
-/// M21TCP on the hosts of a run; dropping it takes it out of the kernel, and so does the end of this process, however
-/// it comes.
+/// M21TCP on the hosts of a run. Dropping it, or the end of this process, removes it from the kernel.
 ///
-/// Connections and listening sockets take part that are made inside one of its namespaces afterwards, by this process
-/// or one that it starts.
+/// It applies to connections and listening sockets that are made afterwards inside one of its namespaces, by this process
+/// or its children.
 #[derive(Debug)]
 pub struct M21 {
     // Detaching comes before the object that the link belongs to.
@@ -59,7 +58,7 @@ pub struct M21 {
     object: Object,
 }
 
-/// Why M21TCP is not there.
+/// Why M21TCP cannot be used.
 #[derive(Debug, Error)]
 pub enum M21Error {
     /// Socket-operation programs are attached to control groups of the second version.
@@ -70,9 +69,9 @@ pub enum M21Error {
     /// The control group cannot be opened.
     #[error("the control group {} cannot be opened: {source}", path.display())]
     Cgroup {
-        /// Which.
+        /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The kernel or libbpf refused.
@@ -82,17 +81,17 @@ pub enum M21Error {
     #[error(transparent)]
     Inside(#[from] InsideError),
     /// A namespace has no cookie.
-    #[error("the network namespace {namespace} cannot be told from others (SO_NETNS_COOKIE): {source}")]
+    #[error("the kernel gives no number for the network namespace {namespace} (SO_NETNS_COOKIE): {source}")]
     Cookie {
-        /// Which.
+        /// Its name.
         namespace: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }
 
 impl M21 {
-    /// Loads and attaches the program; so far nobody takes part.
+    /// Loads and attaches the program, for no namespace yet.
     ///
     /// # Errors
     /// [`M21Error`].
@@ -114,7 +113,7 @@ impl M21 {
         Ok(Self { _link: link, object })
     }
 
-    /// Connections of a namespace take part from now on.
+    /// Applies M21TCP to new connections of a namespace.
     ///
     /// # Errors
     /// [`M21Error`].
@@ -130,7 +129,7 @@ impl M21 {
         Ok(())
     }
 
-    /// What has happened so far.
+    /// The counters so far.
     ///
     /// # Errors
     /// [`M21Error::Load`].
@@ -156,7 +155,7 @@ impl M21 {
     }
 }
 
-/// Writes the program's one constant.
+/// Writes the program's only constant.
 fn choose(open: &mut OpenObject, parts: M21Parts) -> Result<(), libbpf_rs::Error> {
     let missing = || libbpf_rs::Error::from_raw_os_error(libc::ENOENT);
     let mut maps = open.maps_mut();
@@ -168,7 +167,7 @@ fn choose(open: &mut OpenObject, parts: M21Parts) -> Result<(), libbpf_rs::Error
     Ok(())
 }
 
-/// The control group of this process, whose children inherit it; where that cannot be seen, the root that can.
+/// The control group of this process, which its children inherit; if that one is not visible, the visible root.
 fn own_cgroup() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     let root = mounts.lines().find_map(|line| {
@@ -185,7 +184,7 @@ fn is_inside(path: &Path) -> bool {
     !path.components().any(|part| part.as_os_str() == "..") && path.is_dir()
 }
 
-/// The number that the kernel tells the calling thread's namespace from others by, as long as it runs.
+/// The kernel's number for the calling thread's namespace (its cookie), unique while the kernel runs.
 fn cookie() -> io::Result<u64> {
     /// Linux 5.14 (include/uapi/asm-generic/socket.h); younger than some headers.
     const SO_NETNS_COOKIE: libc::c_int = 71;

@@ -1,4 +1,4 @@
-//! A scenario's network, standing: namespaces, links, switches that run.
+//! A scenario's network on this machine: namespaces, links, running switches.
 
 use std::fs;
 use std::io;
@@ -22,17 +22,17 @@ use crate::{
 
 /// All hosts are in one network; no router stands between them.
 const PREFIX: u8 = 16;
-/// Where a host with several links has its address, and what is captured.
+/// The first device of a host: it has the address of a host with several links, and is captured.
 const DEVICE: &str = "eth0";
 
-/// Hosts of this machine do not reach such a rate, and need nothing that keeps them below it.
+/// A rate that hosts of this machine do not reach, so that such a link needs no shaping.
 const UNPACED_FROM: Rate = Rate::new(10_000_000_000);
 /// Real-time priorities (sched(7)): a switch runs before hosts, and both before all other processes. The kernel leaves
 /// other processes a twentieth of the time even then.
 const SWITCH_PRIORITY: i32 = 2;
 const HOST_PRIORITY: i32 = 1;
 
-/// A network that stands. Dropping it ends the switches and removes everything.
+/// A running network. Dropping it ends the switches and removes everything.
 #[derive(Debug)]
 pub struct Bench {
     network: LiveNetwork,
@@ -43,16 +43,16 @@ pub struct Bench {
     built_in: Duration,
 }
 
-/// Why a network does not stand; nothing is left of it.
+/// Why a network cannot be built; all parts of it are then removed.
 #[derive(Debug, Error)]
 pub enum BenchError {
-    /// The scenario asks for what cannot be built.
+    /// The scenario has a setting that cannot be built.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The network cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// What an earlier run left cannot be removed.
+    /// The remains of an earlier run cannot be removed.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
     /// A switch does not run.
@@ -62,17 +62,17 @@ pub enum BenchError {
     #[cfg(feature = "bpf")]
     #[error(transparent)]
     Load(#[from] crate::bpf::LoadError),
-    /// The stream that tells what this machine carries.
+    /// The stream that measures this machine's capacity.
     #[error("the calibration: {source}")]
     Stream {
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// M21TCP's program does not load.
     #[cfg(feature = "bpf")]
     #[error(transparent)]
     M21(#[from] crate::bpf::M21Error),
-    /// There is no capture.
+    /// The capture cannot start.
     #[error(transparent)]
     Tap(#[from] crate::TapError),
     /// No host is at the end of the link that is to be captured.
@@ -80,7 +80,7 @@ pub enum BenchError {
         "`record.capture` is {got:?}; a live run captures what arrives at a host, such as \"tor->{host}\""
     )]
     NoLink {
-        /// What was asked for.
+        /// The link given.
         got: String,
         /// A host of this network.
         host: String,
@@ -91,9 +91,9 @@ pub enum BenchError {
     /// A file.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -106,9 +106,9 @@ impl BenchError {
 }
 
 impl Bench {
-    /// Builds the network of `scenario` and starts its switches, `program` being `fanin`; their files go into `folder`.
-    /// `own` is what a way through a switch of this machine takes by itself ([`super::Capacity::one_way`]): ports delay so
-    /// much less than the scenario says. What dead runs left behind is removed first.
+    /// Builds the network of `scenario` and starts its switches, as processes of `program` (`fanin`); their files go into
+    /// `folder`. `own` is the delay of a switch of this machine ([`super::Capacity::one_way`]): the delays of ports are
+    /// reduced by it. The remains of dead runs are removed first.
     ///
     /// # Errors
     /// [`BenchError`].
@@ -141,7 +141,7 @@ impl Bench {
             files.push((path, socket));
         }
         crate::clean()?;
-        // Routes name what is loaded, so that it comes before them.
+        // Routes name the congestion control, so it is loaded before them.
         let techniques = Techniques::load(&scenario.transport)?;
         let lab = Lab::build(&plan)?;
         let mut bench = Self { network, switches: Vec::new(), lab, techniques, built_in: Duration::ZERO };
@@ -171,13 +171,13 @@ impl Bench {
         self.lab.run()
     }
 
-    /// The figures of the hosts' side of M21TCP by name, where it is in force.
+    /// The counters of M21TCP on the hosts, by name, if it is in force.
     #[must_use]
     pub fn m21_figures(&self) -> Vec<(&'static str, u64)> {
         self.techniques.m21_figures()
     }
 
-    /// Captures what arrives by `link` (`tor->collector:0`, as the simulator has it) at the host at its end.
+    /// Captures the frames that arrive by `link` (a name as in the simulator, `tor->collector:0`) at the host at its end.
     ///
     /// # Errors
     /// If there is no such host, or no capture.
@@ -196,12 +196,12 @@ impl Bench {
         Ok(tap)
     }
 
-    /// How long it took to build.
+    /// The time that building took.
     pub const fn built_in(&self) -> Duration {
         self.built_in
     }
 
-    /// Looks after the switches from now on.
+    /// Watches the switches from now on.
     ///
     /// # Errors
     /// If one does not answer.
@@ -225,7 +225,7 @@ impl Bench {
     /// If the network has no host with this part.
     pub fn place(&self, part: Part, command: Command) -> Command {
         let place = self.network.hosts.iter().position(|host| host.part == part);
-        // Senders and aggregators do next to nothing but wait for the network; the roles of event building work.
+        // Senders and aggregators mostly wait for the network; the roles of event building also compute.
         let priority = matches!(part, Part::Sender(_) | Part::Aggregator).then_some(HOST_PRIORITY);
         self.inside(place.expect("a host of this network"), command, priority)
     }
@@ -240,11 +240,11 @@ impl Bench {
                     namespace.as_fd(),
                     Some(rustix::thread::LinkNameSpaceType::Network),
                 )?;
-                // Nothing inside outlives the run, even where that is killed.
+                // No process inside outlives the run, even if the run is killed.
                 rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
                 if let Some(priority) = priority {
                     let parameters = libc::sched_param { sched_priority: priority };
-                    // Without the privilege it is as good as any other process, and its lateness shows.
+                    // Without the privilege it has an ordinary priority, and its lateness shows in the measurement.
                     libc::sched_setscheduler(0, libc::SCHED_RR, &raw const parameters);
                 }
                 Ok(())
@@ -281,7 +281,7 @@ fn plan(scenario: &Scenario, network: &LiveNetwork) -> Result<Plan, BenchError> 
         let out = |peer: usize| network.paths.paths[&(place, peer)].out;
         let neighbours = peers.iter().map(|&peer| Neighbour {
             address: network.hosts[peer].address,
-            // Frames to it arrive by this device of its.
+            // Frames to this host arrive by this device.
             mac: network.hosts[peer].mac(network.paths.paths[&(place, peer)].into),
             device: device(out(peer)),
         });
@@ -294,7 +294,7 @@ fn plan(scenario: &Scenario, network: &LiveNetwork) -> Result<Plan, BenchError> 
         let routes = if host.links.len() == 1 {
             vec![route(format!("10.91.0.0/{PREFIX}"), 0)]
         } else {
-            // What comes in by one device may leave by another (rp_filter, RFC 3704).
+            // Frames that arrive by one device may leave by another (rp_filter, RFC 3704).
             settings.extend(["all", "default"].map(|which| Setting {
                 key: format!("net.ipv4.conf.{which}.rp_filter"),
                 value: "0".to_owned(),

@@ -1,4 +1,4 @@
-//! How much of a system this machine can carry: measured just before, and never believed beyond.
+//! Measures the capacity of this machine before a run, and limits the run's scale to it.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -12,55 +12,55 @@ use fanin_units::{Rate, Ratio};
 
 use super::{Bench, BenchError, LiveNetwork, Part};
 
-/// How long the stream is measured.
+/// Length of the measured stream.
 const MEASURE: Duration = Duration::from_millis(400);
 const BLOCK_BYTES: usize = 64 << 10;
 const SENDERS: u16 = 2;
-/// Connections of which the median tells how long a round trip takes.
+/// The number of connections whose median gives the round-trip time.
 const TRIPS: usize = 21;
 const PORT: u16 = 6000;
-/// No machine of this kind comes near it: neither host nor port paces the stream.
+/// A rate far above this machine's: neither host nor port paces the stream.
 const UNPACED: Rate = Rate::new(40_000_000_000);
-/// A collector's link at more than this is paced by two cores, not by the switch: nothing collapses that should.
+/// The largest rate of a collector's link that two cores do not pace; above it no incast collapse can be measured.
 const LAST_HOP_MAX: u64 = 200_000_000;
-/// The share of what was measured that a system is given where the scale is chosen for it: its bursts, and its roles'
-/// own work, need the rest. Barrier workloads do no work of their own.
+/// The share of the measured capacity that an automatically chosen scale uses. The rest is for bursts and the roles' own
+/// work. Barrier workloads have no such work.
 const SHARE_BUILDING: f64 = 0.20;
 const SHARE_BARRIER: f64 = 0.40;
-/// Beyond this share nothing is left for bursts, whatever was asked for.
+/// The largest share that a run may ask for: above it nothing is left for bursts.
 const SHARE_MAX: f64 = 0.80;
-/// Smaller scales would run for ever.
+/// The smallest scale; a smaller one would take too long.
 const SCALE_MIN: Ratio = Ratio::new(1_000);
 
-/// What this machine carries.
+/// The capacity of this machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Capacity {
     /// Payload of TCP through one switch between hosts, bit/s, both ends' work included.
     pub bits_per_s: f64,
-    /// What a way from host to host through one switch takes by itself: half the median time of a connection's first
-    /// round trip, the wake-up of who waits for it included.
+    /// Delay from host to host through one switch of this machine: half the median time of a connection's first round trip,
+    /// with the wake-up of the waiting process.
     pub one_way: fanin_units::Duration,
 }
 
-/// What was chosen, or allowed.
+/// The chosen scale, or the one that the scenario gives.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Chosen {
     /// The scale.
     pub scale: Ratio,
-    /// What the system asks of the machine at this scale, bit/s.
+    /// Rate that the system needs from the machine at this scale, bit/s.
     pub demand_bits_per_s: f64,
-    /// Whether the scenario asked for it.
+    /// The scenario gives the scale.
     pub is_given: bool,
 }
 
-/// A scale that this machine does not hold.
+/// A scale that exceeds this machine's capacity.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error(
     "`run.scale` is {scale}: at that scale the system moves {demand:.0} Mb/s through {switches} switches, and this machine \
      carries {capacity:.0} Mb/s through one just now; {advice}"
 )]
 pub struct TooFast {
-    /// What was asked for.
+    /// The scale given.
     pub scale: Ratio,
     /// Mb/s.
     pub demand: f64,
@@ -68,11 +68,11 @@ pub struct TooFast {
     pub capacity: f64,
     /// Switches on the way.
     pub switches: u64,
-    /// What would be right.
+    /// The largest scale possible.
     pub advice: String,
 }
 
-/// Measures for less than a second what a stream from two hosts to a third gets through a switch without limits.
+/// Measures for less than a second the rate of a stream from two hosts to a third through a switch without limits.
 ///
 /// # Errors
 /// If the network cannot be built.
@@ -139,7 +139,7 @@ pub fn measure(folder: &Path, program: &Path) -> Result<Capacity, BenchError> {
     Ok(Capacity { bits_per_s, one_way })
 }
 
-/// Half the median time that connections to `to` take, one after the other while nothing else moves.
+/// Half the median time of connecting to `to`, one connection after the other on an idle network.
 fn one_way(to: &SocketAddr) -> std::io::Result<fanin_units::Duration> {
     let mut times = Vec::new();
     for _ in 0..TRIPS {
@@ -161,7 +161,7 @@ fn flat<T>(result: Result<std::io::Result<T>, crate::InsideError>) -> Result<T, 
     result.map_err(crate::BuildError::from)?.map_err(network)
 }
 
-/// What a system asks of the machine at its own rates: payload a second, bit/s, in each switch once.
+/// The rate that a system needs from the machine at its own rates: payload in bit/s, counted once in each switch.
 pub fn demand(scenario: &Scenario) -> f64 {
     let link = scenario.link.rate.get() as f64;
     let switches = switches(scenario) as f64;
@@ -179,7 +179,7 @@ pub fn demand(scenario: &Scenario) -> f64 {
     events.min(most) * switches
 }
 
-/// The least time that a collection takes, in seconds: its data on the collector's link, headers left out.
+/// The smallest time of a collection, in seconds: its data on the collector's link, without headers.
 pub fn least_collection_s(scenario: &Scenario) -> f64 {
     let bytes = if scenario.is_barrier() {
         machines::request_size(scenario).block(scenario.workload.senders).get() as f64
@@ -189,7 +189,7 @@ pub fn least_collection_s(scenario: &Scenario) -> f64 {
     8.0 * bytes / scenario.link.rate.get() as f64
 }
 
-/// A fragment of mean size; more than anything where that cannot be known, so that links are taken as full.
+/// The mean fragment size. Without a known mean it returns a very large one, so that links are taken as full.
 fn fragment_bytes(scenario: &Scenario) -> f64 {
     let (hosts, fragments) = (scenario.readout.hosts, scenario.readout.fragments_per_host);
     let places = scenario.fragments_total();
@@ -205,19 +205,19 @@ fn fragment_bytes(scenario: &Scenario) -> f64 {
     mean.map_or(f64::MAX, |bytes| bytes.get() as f64)
 }
 
-/// Switches that an answer passes; of a network that cannot be built, one.
+/// The number of switches on an answer's path; one if the network cannot be built.
 fn switches(scenario: &Scenario) -> u64 {
     LiveNetwork::of(scenario).map_or(1, |network| network.switches_passed() as u64)
 }
 
 impl Capacity {
-    /// The largest scale at which `scenario` keeps below what this machine holds with head-room.
+    /// The largest scale at which `scenario` stays below this machine's capacity with head-room.
     pub fn largest(self, scenario: &Scenario) -> Ratio {
         let share = if scenario.is_barrier() { SHARE_BARRIER } else { SHARE_BUILDING };
         let by_load = share * self.bits_per_s / demand(scenario);
         let by_link = LAST_HOP_MAX as f64 / scenario.link.rate.get() as f64;
         let scale = by_load.min(by_link).min(1.0);
-        // Two digits: the next run is likely to get the same.
+        // Rounded to two digits, so that the next run is likely to get the same scale.
         let digits = 10_f64.powf(scale.log10().floor() - 1.0);
         let ppm = ((scale / digits).floor() * digits * 1e6).round() as u64;
         Ratio::new(ppm).clamp(SCALE_MIN, Ratio::ONE)
@@ -226,7 +226,7 @@ impl Capacity {
     /// The scale that the scenario gives, or else the largest.
     ///
     /// # Errors
-    /// If it gives one that this machine does not hold.
+    /// If it gives a scale that exceeds this machine's capacity.
     pub fn choose(self, scenario: &Scenario) -> Result<Chosen, TooFast> {
         let whole = demand(scenario);
         let given = scenario.run.scale;
@@ -260,10 +260,10 @@ mod tests {
     #[test]
     fn the_largest_scale_leaves_room() {
         let capacity = Capacity { bits_per_s: 2e9, one_way: fanin_units::Duration::ZERO };
-        // A link of 1 Gb/s: 200 Mb/s is the most that two cores do not pace.
+        // A link of 1 Gb/s: two cores do not pace up to 200 Mb/s.
         assert_eq!(capacity.largest(&scenario("incast", &[])), Ratio::new(200_000));
         assert_eq!(capacity.largest(&scenario("incast", &["link.rate=100 Mb/s"])), Ratio::ONE);
-        // A fifth of 2 Gb/s for 1.03 MB × 200 Hz, as the sample's own sizes have it.
+        // A fifth of 2 Gb/s for 1.03 MB × 200 Hz, from the sample's own sizes.
         let replay = scenario("replay", &[]);
         assert!((1.5e9..1.8e9).contains(&demand(&replay)), "{}", demand(&replay));
         let scale = capacity.largest(&replay);
@@ -277,7 +277,7 @@ mod tests {
     fn the_least_time_is_that_of_the_data_on_the_last_link() {
         let sets = ["link.rate=100 Mb/s", "workload.senders=10", "workload.request_size=10 kB"];
         assert_eq!(least_collection_s(&scenario("incast", &sets)), 8e-3);
-        // 1.03 MB at 1 Gb/s, as the sample's own sizes have it.
+        // 1.03 MB at 1 Gb/s, from the sample's own sizes.
         let replay = least_collection_s(&scenario("replay", &["link.rate=1 Gb/s"]));
         assert!((7.5e-3..9e-3).contains(&replay), "{replay}");
     }

@@ -1,4 +1,4 @@
-//! How long the hosts' processes were ready to work and waited for a core: what a host of its own would not have done.
+//! The time that the hosts' processes were ready to run and waited for a core, which separate hosts would not have waited.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,30 +8,30 @@ use std::os::unix::fs::MetadataExt;
 use super::watch::{Work, work};
 use crate::Namespace;
 
-/// Processes that had fewer turns than this say nothing about waiting.
+/// The smallest number of turns of a process that is used; fewer say nothing about waiting.
 const TURNS_MIN: u64 = 10;
 
-/// What hosts waited in a measurement.
+/// The waits of the hosts' processes in a measurement.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct HostWait {
     /// The mean wait of a turn, in seconds: all hosts' processes together.
     pub mean_s: f64,
-    /// The same of the process that waited longest.
+    /// The same of the process with the longest mean wait.
     pub worst_s: f64,
 }
 
-/// The processes of a network's hosts, by what they have worked and waited.
+/// The processes of a network's hosts, with the times that they ran and waited.
 #[derive(Debug, Clone, Default)]
 pub(super) struct HostWork(BTreeMap<u32, Work>);
 
-/// What `/proc/PID/ns/net` of a process inside says of each namespace.
+/// The target of `/proc/PID/ns/net` of a process inside, for each namespace.
 pub(super) fn numbers(namespaces: &[Namespace]) -> Vec<u64> {
     let number = |namespace: &Namespace| rustix::fs::fstat(namespace.as_fd()).ok().map(|stat| stat.st_ino);
     namespaces.iter().filter_map(number).collect()
 }
 
 impl HostWork {
-    /// Whoever runs inside one of these namespaces now.
+    /// The processes that run inside one of these namespaces now.
     pub(super) fn of(namespaces: &[u64]) -> Self {
         let Ok(entries) = fs::read_dir("/proc") else { return Self::default() };
         let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -41,12 +41,12 @@ impl HostWork {
         Self(inside.map(|pid| (pid, work(pid))).collect())
     }
 
-    /// Takes what is newer of each process.
+    /// Takes the newer times of each process.
     pub(super) fn update(&mut self, newer: Self) {
         self.0.extend(newer.0);
     }
 
-    /// What they waited since; processes that came or went in between do not count. `None` where nobody worked.
+    /// The waits since an earlier state; processes that started or ended in between do not count. `None` if no process ran.
     pub(super) fn since(&self, before: &Self) -> Option<HostWait> {
         let (mut sum, mut worst) = (Work::default(), 0.0_f64);
         for (pid, now) in &self.0 {
@@ -81,7 +81,7 @@ mod tests {
         // 4 ms in 20 turns, and 2 ms in 80.
         assert_eq!(after.since(&before), Some(HostWait { mean_s: 60e-6, worst_s: 200e-6 }));
         assert_eq!(before.since(&before), None);
-        // Who is gone keeps what it was last seen with.
+        // A process that has ended keeps the times last read.
         let mut seen = after.clone();
         seen.update(HostWork([(8, one(1, 2_000_000, 80))].into()));
         assert_eq!(seen.since(&before), after.since(&before));

@@ -43,10 +43,10 @@ pub enum Refusal {
         /// Values that run.
         needed: String,
     },
-    /// The network of the scenario cannot be.
+    /// The network of the scenario is impossible.
     #[error(transparent)]
     Network(#[from] fanin_network::NetworkError),
-    /// This program was built without what it takes.
+    /// This program was built without a part that the setting needs.
     #[error(
         "{what} needs this program's BPF programs; it was built without them (cargo feature `bpf`, which takes clang)"
     )]

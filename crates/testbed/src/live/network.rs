@@ -1,7 +1,7 @@
 //! The network of a scenario, mapped onto this machine: hosts and switches become namespaces, links become veth pairs.
 //!
-//! Hosts, switches, links and paths are those of [`fanin_network`]. This module adds addresses and devices, and leaves
-//! out what needs no process.
+//! Hosts, switches, links and paths are those of [`fanin_network`]. This module adds addresses and devices, and leaves out
+//! nodes that need no process.
 
 use std::net::Ipv4Addr;
 
@@ -20,9 +20,9 @@ use super::{LivePaths, Refusal};
 pub enum Part {
     /// A process of an event-building system; processors live with their collector.
     Role(Role, u16),
-    /// Answers an aggregator.
+    /// Answers the requests of an aggregator.
     Sender(u16),
-    /// Asks all senders at once.
+    /// Requests from all senders at once.
     Aggregator,
 }
 
@@ -92,10 +92,10 @@ pub struct LiveLink {
     pub delay: Duration,
 }
 
-/// The network of a scenario as it stands on this machine.
+/// The network of a scenario, mapped onto this machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LiveNetwork {
-    /// The graph of what stands. Its links have the indices of [`Self::links`].
+    /// The graph of the mapped network. Its links have the indices of [`Self::links`].
     pub graph: Network,
     /// The nodes of the graph by role.
     pub roles: Roles,
@@ -109,11 +109,11 @@ pub struct LiveNetwork {
     pub software: Option<usize>,
     /// The core that has the software switch on its host ports.
     pub hardware: Option<usize>,
-    /// The paths between hosts, and what switches know of them.
+    /// The paths between hosts, and the forwarding tables of the switches.
     pub paths: LivePaths,
     /// Differences from the scenario, in sentences.
     pub notes: Vec<String>,
-    /// The time that a frame takes through a switch of this machine by itself: ports delay so much less.
+    /// The delay of a switch of this machine: the delays of ports are reduced by it.
     pub own: Duration,
 }
 
@@ -121,7 +121,7 @@ impl LiveNetwork {
     /// Maps the network of a scenario.
     ///
     /// # Errors
-    /// The setting that this machine cannot do, and what it could do instead.
+    /// The setting that this machine does not support, and a value that it supports.
     pub fn of(scenario: &Scenario) -> Result<Self, Refusal> {
         Self::check_work(scenario)?;
         let (whole, whole_roles) = topology::build(scenario)?;
@@ -141,7 +141,7 @@ impl LiveNetwork {
         Ok(live)
     }
 
-    /// Gives each node of the graph its host or switch, and each link its ends.
+    /// Assigns a host or switch to each node of the graph, and ends to each link.
     fn map(scenario: &Scenario, graph: Network, roles: Roles) -> Self {
         let (mut hosts, mut switches, mut ends) = (Vec::new(), Vec::new(), Vec::new());
         for (node, name) in (0..).zip(graph.nodes.iter().map(|node| node.name.clone())) {
@@ -187,7 +187,7 @@ impl LiveNetwork {
         Self { graph, roles, hosts, switches, links, software, hardware, paths, notes, own }
     }
 
-    /// Finds the paths of all connections; refuses those that the switches of this machine cannot take.
+    /// Finds the paths of all connections; refuses paths that the switches of this machine do not support.
     fn find_paths(&mut self, scenario: &Scenario, connections: &[Connection]) -> Result<(), Refusal> {
         let paths = LivePaths::of(scenario, self, connections)?;
         if let Some((from, to)) = paths.torn(self) {
@@ -209,7 +209,7 @@ impl LiveNetwork {
         Ok(())
     }
 
-    /// Notes that PAUSE frames stop switches only: the kernel's virtual links do not obey them, so that hosts go on.
+    /// Notes that PAUSE frames stop only switches: the kernel's virtual links ignore them, so hosts keep sending.
     fn note_pauses(&mut self) {
         let stops = |link: &LiveLink| {
             let settings = &self.switches[link.b].settings;
@@ -225,7 +225,7 @@ impl LiveNetwork {
     /// The ideal time of collections in this network; see [`Ideal::new`].
     ///
     /// # Errors
-    /// Those of [`Ideal::new`], which no network that stands has.
+    /// Those of [`Ideal::new`], which do not occur for a network that was mapped.
     pub fn ideal(
         &self,
         scenario: &Scenario,
@@ -277,8 +277,8 @@ impl LiveNetwork {
         if sends(first) { first } else { first + 1 }
     }
 
-    /// The names of a switch's ports, in order: the node that each leads to, and a number from the second of several
-    /// links to one node on.
+    /// The names of a switch's ports, in order: the node that each leads to, with a number from the second of several
+    /// parallel links on.
     pub fn port_names(&self, switch: usize) -> Vec<String> {
         let ports = self.ports_of(switch);
         let same = |place: usize| ports[..place].iter().filter(|port| port.1 == ports[place].1).count();
@@ -290,8 +290,8 @@ impl LiveNetwork {
             .collect()
     }
 
-    /// How many switches the answer of the first source to the first collector passes; one that it passes twice counts
-    /// twice.
+    /// The number of switches on the path of the first source's answer to the first collector; a switch that it passes
+    /// twice counts twice.
     pub fn switches_passed(&self) -> usize {
         let first =
             |is: fn(Part) -> bool| self.hosts.iter().position(|host| is(host.part)).unwrap_or_default();
@@ -341,17 +341,17 @@ fn part(scenario: &Scenario, roles: &Roles, node: NodeIndex) -> Part {
 struct Reduced {
     graph: Network,
     roles: Roles,
-    /// True if aggregation switches have become part of their core.
+    /// True if aggregation switches were merged into their core.
     has_absorbed: bool,
 }
 
 impl Reduced {
-    /// Leaves out hosts without a connection, and aggregation switches that can neither drop nor hold up a frame: the
-    /// core takes over their hosts, whose links get the delay of the whole way.
+    /// Leaves out hosts without a connection, and aggregation switches that can neither drop nor delay a frame: the core
+    /// takes over their hosts, and these links get the delay of the whole path.
     fn of(scenario: &Scenario, whole: &Network, roles: &Roles) -> Self {
         let mut roles = roles.clone();
         if scenario.is_barrier() {
-            // One aggregator asks.
+            // One aggregator requests.
             roles.collectors.truncate(1);
             roles.racks.truncate(1);
         }
@@ -362,7 +362,7 @@ impl Reduced {
         let uplink_of: Vec<Option<usize>> =
             (0..whole.nodes.len() as NodeIndex).map(|node| absorbing_uplink(whole, node)).collect();
         let mut graph = Network { nodes: Vec::new(), links: Vec::new(), ..whole.clone() };
-        // Virtual links carry Ethernet, whatever the scenario compares itself with.
+        // Virtual links carry Ethernet, also if the scenario has another framing.
         graph.framing = Framing::ETHERNET;
         let mut place = vec![None; whole.nodes.len()];
         for (node, described) in (0..).zip(&whole.nodes) {
@@ -398,7 +398,7 @@ impl Reduced {
     }
 }
 
-/// The one uplink of an aggregation switch that has unlimited buffers, sends no PAUSE, and cannot get more from its hosts
+/// The only uplink of an aggregation switch that has unlimited buffers, sends no PAUSE, and cannot get more from its hosts
 /// than the uplink carries.
 fn absorbing_uplink(network: &Network, node: NodeIndex) -> Option<usize> {
     let kind = network.switch(node)?;
@@ -439,7 +439,7 @@ mod tests {
             (collector.name.as_str(), collector.address),
             ("collector:3", Ipv4Addr::new(10, 91, 0, 4))
         );
-        // Collectors talk to everybody but each other; loggers to collectors only.
+        // Collectors exchange frames with all hosts except each other; loggers with collectors only.
         assert_eq!(network.peers_of(0).len(), 27);
         assert_eq!(network.peers_of(network.hosts.len() - 1), [0, 1, 2, 3]);
     }
@@ -472,7 +472,7 @@ mod tests {
         assert!(
             refused("leaf-spine", &["network.flow_distribution=ecmp"]).contains("network.flow_distribution")
         );
-        // Where every pair has one path, nothing is there to hash.
+        // With one path for every pair, no hash is needed.
         assert!(network("thesis-a-1000hz", &["network.flow_distribution=ecmp", "logger.hosts=0"]).is_ok());
     }
 

@@ -28,15 +28,15 @@ pub struct LivePaths {
     pub paths: BTreeMap<(usize, usize), LivePath>,
     /// By switch and receiving host: the link that its frames leave by.
     pub next: BTreeMap<(usize, usize), usize>,
-    /// True if event data have several shortest paths, among which ECMP would choose by a hash.
+    /// True if event data have several shortest paths, so that ECMP would choose by a hash.
     pub has_choice: bool,
 }
 
 impl LivePaths {
     /// The paths of all connections, both ways.
     ///
-    /// A switch has one entry for each destination, and routes of the graph may differ by their source. Routes of event
-    /// data make the entries; others follow those they meet.
+    /// A switch has one entry for each destination, but routes of the graph may differ by source. Routes of event data
+    /// define the entries; other routes follow existing entries.
     ///
     /// # Errors
     /// If two hosts of a connection are not joined.
@@ -77,7 +77,7 @@ impl LivePaths {
         Ok(paths)
     }
 
-    /// Walks a route of the graph along the tables, and adds the entries that they lack.
+    /// Walks a route of the graph along the tables, and adds the missing entries.
     fn walk(&mut self, network: &LiveNetwork, ends: &[End], to: usize, route: &[PortIndex]) -> LivePath {
         let graph = &network.graph;
         let link = |port: PortIndex| port as usize / 2;
@@ -107,7 +107,7 @@ impl LivePaths {
         LivePath { out: device(from, links[0]), into: device(to, last), links, is_redirected }
     }
 
-    /// Follows the tables from a switch to a host. Where one switch has an entry, so have the later ones: entries are made
+    /// Follows the tables from a switch to a host. If one switch has an entry, the later ones have it too: entries are made
     /// for whole paths.
     fn follow(&self, network: &LiveNetwork, mut switch: usize, to: usize, links: &mut Vec<usize>) {
         for _ in 0..=network.switches.len() {
@@ -162,7 +162,7 @@ impl LivePaths {
         (tables, table_of)
     }
 
-    /// A pair of hosts whose frames are not redirected, but share a port and a destination with those that are.
+    /// A pair of hosts whose frames are not redirected, but share a port and a destination with redirected ones.
     pub(super) fn torn(&self, network: &LiveNetwork) -> Option<(usize, usize)> {
         let (_, table_of) = self.tables(network, network.hardware?);
         let passes = |path: &LivePath| {
@@ -202,7 +202,7 @@ mod tests {
         LiveNetwork::of(&fanin_scenario::load(preset, &sets).unwrap().scenario).unwrap()
     }
 
-    /// The switches that frames pass from a readout to a collector.
+    /// The switches on the path from a readout to a collector.
     fn through(network: &LiveNetwork, readout: u16, collector: u16) -> Vec<String> {
         let place =
             |role, index| network.hosts.iter().position(|host| host.part == Part::Role(role, index)).unwrap();
@@ -218,7 +218,7 @@ mod tests {
         names
     }
 
-    /// Follows every pair's frames as the switches' tables send them; nothing else is known to a switch.
+    /// Follows every pair's frames along the switches' tables alone.
     fn arrives(network: &LiveNetwork) {
         for (&(from, to), path) in &network.paths.paths {
             let mut link = path.links[0];

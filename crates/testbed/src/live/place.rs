@@ -14,11 +14,11 @@ use super::{Bench, Part};
 /// The first port that a process listens at.
 const PORT_FIRST: u16 = 7000;
 
-/// The hosts of a network that stands.
+/// The hosts of a running network.
 #[derive(Debug)]
 pub struct Placed<'a> {
     bench: &'a Bench,
-    /// Addresses given out, by host.
+    /// The next free port of each host.
     given: HashMap<Part, u16>,
 }
 

@@ -1,4 +1,4 @@
-//! A software switch as a process: `fanin switch CONFIG` in its namespace, asked through its local socket.
+//! A software switch as a process: `fanin switch CONFIG` in its namespace, queried through its local socket.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,29 +10,29 @@ use fanin_switch::control::{Address, Client, ClientError};
 use serde_json::Value;
 use thiserror::Error;
 
-/// From its start until it answers.
+/// The longest time from its start to its first answer.
 const READY_MAX: Duration = Duration::from_secs(20);
 const TURN: Duration = Duration::from_millis(10);
-/// From the request to end until it is ended by force; its queues drain for a fifth of a second.
+/// The time from the request to end until it is killed; its queues drain for a fifth of a second.
 const END_MAX: Duration = Duration::from_secs(2);
 
-/// Why a switch does not do what it should.
+/// Why a switch failed.
 #[derive(Debug, Error)]
 pub enum SwitchError {
     /// It cannot be started.
     #[error("the switch {name} cannot be started: {source}")]
     Spawn {
-        /// As the scenario's network calls it.
+        /// Its name in the scenario's network.
         name: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// It ended.
     #[error("the switch {name} ended ({status}); it said:\n{said}")]
     Ended {
-        /// As the scenario's network calls it.
+        /// Its name in the scenario's network.
         name: String,
-        /// How.
+        /// Its exit status.
         status: String,
         /// The end of its log.
         said: String,
@@ -40,20 +40,20 @@ pub enum SwitchError {
     /// It ended while the run needed it.
     #[error("the switch {name} ended during the run; its log is in the folder `network` of --out")]
     Died {
-        /// As the scenario's network calls it.
+        /// Its name in the scenario's network.
         name: String,
     },
     /// It does not answer.
     #[error("the switch {name}: {source}")]
     Silent {
-        /// As the scenario's network calls it.
+        /// Its name in the scenario's network.
         name: String,
-        /// Why.
+        /// The error.
         source: ClientError,
     },
 }
 
-/// A switch that runs.
+/// A running switch.
 #[derive(Debug)]
 pub(super) struct SwitchProcess {
     pub(super) name: String,
@@ -75,7 +75,7 @@ impl SwitchProcess {
         let file = File::create(&log).map_err(fail)?;
         command.arg("switch").arg(config).arg("--quiet");
         command.stdin(Stdio::null()).stdout(file.try_clone().map_err(fail)?).stderr(file);
-        // Ctrl-C is for the parent alone.
+        // Ctrl-C reaches the parent only.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let child = command.spawn().map_err(fail)?;
         Ok(Self { name, child, socket, log })
@@ -86,12 +86,12 @@ impl SwitchProcess {
         self.child.id()
     }
 
-    /// A client of its own, for a thread that asks.
+    /// A separate client, for another thread.
     pub(super) fn client(&self) -> Client {
         Client::new(Address::Socket(self.socket.clone()))
     }
 
-    /// Waits until it answers.
+    /// Waits for its first answer.
     pub(super) fn wait_ready(&mut self) -> Result<(), SwitchError> {
         let until = Instant::now() + READY_MAX;
         loop {
@@ -121,7 +121,7 @@ impl SwitchProcess {
 impl Drop for SwitchProcess {
     fn drop(&mut self) {
         if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw) {
-            // Not waited for yet, its number is still its own.
+            // It was not waited for yet, so its process number is still its own.
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }
         let until = Instant::now() + END_MAX;
@@ -133,12 +133,12 @@ impl Drop for SwitchProcess {
     }
 }
 
-/// Everything that a switch counts.
+/// All counters of a switch.
 pub(super) fn snapshot(name: &str, client: &Client) -> Result<Value, SwitchError> {
     client.read("/v1/snapshot").map_err(|source| SwitchError::Silent { name: name.to_owned(), source })
 }
 
-/// Starts its high-water marks afresh.
+/// Resets its high-water marks to the present occupancy.
 pub(super) fn reset_marks(name: &str, client: &Client) -> Result<(), SwitchError> {
     let sent = client.send("POST", "/v1/marks/reset", None);
     sent.map(|_| ()).map_err(|source| SwitchError::Silent { name: name.to_owned(), source })

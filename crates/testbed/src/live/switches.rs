@@ -17,20 +17,20 @@ use fanin_units::{Bytes, Duration, Packets};
 use super::{End, LiveNetwork, LivePath, LiveSwitch};
 use super::{Part, Refusal};
 
-/// The check sequence, which the scenario's buffers hold and frames between namespaces do not have.
+/// The check sequence, which the scenario's buffers hold and frames between namespaces lack.
 const CHECK_SEQUENCE: Bytes = Bytes::new(4);
 /// Header and check sequence of a frame.
 const FRAME_BYTES: u64 = 18;
-/// Bytes that a segment's frame takes of a buffer, without its payload: Ethernet with check sequence, IP, TCP, timestamps, and
+/// Bytes of a segment's frame in a buffer, without its payload: Ethernet with check sequence, IP, TCP, timestamps, and
 /// M21TCP's own option.
 const SEGMENT_BYTES: u64 = 18 + 20 + 20 + 12 + 8;
-/// Chunks of 2048 bytes that a port's driver keeps in hand.
+/// Chunks of 2048 bytes that a port's driver keeps ready.
 const DRIVER_BYTES: u64 = 2 * 128 * 2048;
 /// Packet memory of a switch without limits, or with rings in deep memory.
 const DEEP_BYTES: u64 = 256 << 20;
 const MEMORY_MIN: u64 = 32 << 20;
 const MEMORY_MAX: u64 = 2 << 30;
-/// A shared memory that is as large as this is one without limits: connections cannot have as much in flight.
+/// A shared memory of this size counts as unlimited: connections cannot have as much in flight.
 const AMPLE: Bytes = Bytes::new(256_000_000);
 
 /// The configuration of one switch; its ports' interfaces are `p0`, `p1`, … in the order of [`LiveNetwork::ports_of`].
@@ -54,7 +54,7 @@ pub fn configure(
             hugepages: Hugepages::Off,
             seed: scenario.run.seed,
             drain: Duration::from_millis(200),
-            // Everybody's place is known beforehand.
+            // The place of every host is known in advance.
             mac_hold: Duration::ZERO,
             ..SwitchSpec::default()
         },
@@ -74,7 +74,7 @@ pub fn configure(
     for (place, (link, end)) in ports.iter().enumerate() {
         let name = names[place].as_str();
         let rate = network.links[*link].rate;
-        // The software switch of a hybrid sends every frame back over the port it came in by.
+        // The software switch of a hybrid sends every frame back by the port where it arrived.
         let is_software = network.software == Some(number);
         let own_buffer = own_buffer(scenario, network, network.graph_port(number, *link));
         let mut port = PortSpec {
@@ -94,7 +94,7 @@ pub fn configure(
             ..PortSpec::new(name)
         };
         port.impair.delay = delay(network, number, *link, *end).saturating_sub(network.own);
-        // As many as the rate brings in that time, and some more.
+        // The number of frames in that time, with a margin.
         let flying = rate.bytes_in(port.impair.delay).get() / 60 + 1024;
         port.impair.frames = u32::try_from(flying).unwrap_or(u32::MAX);
         if port.impair.delay.is_zero() {
@@ -115,12 +115,12 @@ pub fn configure(
     Ok(config)
 }
 
-/// The delay of the way into the switch and of the way out, both put on the way out: within a tree of switches each
-/// link's delay then counts once, there and back.
+/// The delay of the link into the switch and of the link out of it, both applied on the way out: within a tree of switches
+/// each link's delay then counts once in each direction.
 fn delay(network: &LiveNetwork, number: usize, link: usize, end: End) -> Duration {
     let own = network.links[link].delay + network.switches[number].settings.latency;
-    // What came from a host has not been delayed on its first link. All hosts of a kind have one kind of link: what
-    // leaves towards a collector comes from the readouts, and what leaves towards another host from the collectors.
+    // A frame from a host has not been delayed on its first link. All hosts of a kind have one kind of link: frames to a
+    // collector come from the readouts, and frames to another host from the collectors.
     let delay_of = |wanted: fn(Part) -> bool| {
         let host = network.hosts.iter().find(|host| wanted(host.part));
         host.and_then(|host| host.links.first()).map_or(Duration::ZERO, |&link| network.links[link].delay)
@@ -172,8 +172,8 @@ fn buffering(switch: &LiveSwitch) -> Result<BufferingSpec, Refusal> {
     }
 }
 
-/// The buffer of one output, less the frame that is being sent where the scenario's switch counts it: the software switch
-/// has taken it out of its queue by then.
+/// The buffer of one output. If the scenario's switch counts the frame in service, its size is subtracted: the software
+/// switch has removed it from its queue by then.
 fn own_buffer(scenario: &Scenario, network: &LiveNetwork, port: PortIndex) -> Option<Bytes> {
     let buffer = network.graph.output_buffer(port)?;
     let settings = &network.graph.switch(network.graph.source(port))?.settings;
@@ -184,7 +184,7 @@ fn own_buffer(scenario: &Scenario, network: &LiveNetwork, port: PortIndex) -> Op
 fn memory(switch: &LiveSwitch, ports: usize) -> Bytes {
     let Switch { buffering, buffer, uplink_buffer, .. } = &switch.settings;
     let held = match buffering {
-        // Frames may be far smaller than the chunks that hold them.
+        // Frames may be far smaller than their chunks.
         Buffering::Dedicated => 4 * (buffer.get() + uplink_buffer.get() / 4).saturating_mul(4),
         Buffering::Shared | Buffering::DynamicThreshold => buffer.get().saturating_mul(4),
         Buffering::Voq | Buffering::Daqring | Buffering::Unlimited => DEEP_BYTES,
@@ -226,7 +226,7 @@ fn mark(switch: &LiveSwitch) -> Result<Option<MarkSpec>, Refusal> {
     }
 }
 
-/// PAUSE between switches of ours; hosts' ends of a veth pair do not know it.
+/// PAUSE between switches; hosts' ends of a veth pair ignore it.
 fn pause(network: &LiveNetwork, switch: &LiveSwitch, end: End) -> Result<PauseSpec, Refusal> {
     let End::Switch(other) = end else {
         if switch.settings.pause.mode != PauseMode::Off && network.switches.len() == 1 {

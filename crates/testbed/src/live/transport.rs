@@ -1,4 +1,4 @@
-//! TCP as the scenario has it: kernel settings of each namespace, options of its routes, programs for the run.
+//! TCP with the scenario's settings: kernel settings of each namespace, options of its routes, programs for the run.
 
 use std::path::Path;
 
@@ -8,12 +8,12 @@ use fanin_units::Duration;
 use super::Refusal;
 use crate::Setting;
 
-/// The kernel's largest minimum of the retransmission time-out (`tcp_rto_min_us`), and the least that its clock can tell.
+/// The kernel's range of the minimum retransmission time-out (`tcp_rto_min_us`); the lower end is its clock's resolution.
 const RTO_MIN: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(60));
-/// The kernel's own delayed acknowledgement (TCP_DELACK_MIN), which nothing makes longer.
+/// The kernel's own delayed acknowledgement (TCP_DELACK_MIN), which no setting makes longer.
 const DELAYED_ACK: Duration = Duration::from_millis(40);
 
-/// What is loaded into the kernel for the run; it goes with this.
+/// The BPF programs loaded for the run; dropping it unloads them.
 #[derive(Debug, Default)]
 pub struct Techniques {
     #[cfg(feature = "bpf")]
@@ -23,10 +23,10 @@ pub struct Techniques {
 }
 
 impl Techniques {
-    /// Loads what the scenario's congestion control needs.
+    /// Loads the programs that the scenario's congestion control needs.
     ///
     /// # Errors
-    /// If this program has no such program, or the kernel refuses it.
+    /// If this program was built without them, or the kernel refuses.
     pub fn load(transport: &Transport) -> Result<Self, super::BenchError> {
         #[cfg(feature = "bpf")]
         {
@@ -58,7 +58,7 @@ impl Techniques {
 }
 
 impl Techniques {
-    /// Lets the connections of a host take part, those that are made from now on.
+    /// Applies them to new connections of a host.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -71,7 +71,7 @@ impl Techniques {
         Ok(())
     }
 
-    /// What the hosts' side of M21TCP has done, where it is in force: figures by name.
+    /// The counters of M21TCP on the hosts, by name, if it is in force.
     #[must_use]
     pub fn m21_figures(&self) -> Vec<(&'static str, u64)> {
         #[cfg(feature = "bpf")]
@@ -97,14 +97,14 @@ const fn word(control: CongestionControl) -> &'static str {
     }
 }
 
-/// What the kernel calls a scenario's congestion control.
+/// The kernel's name of a scenario's congestion control.
 ///
 /// # Errors
-/// For those that no kernel has.
+/// If no kernel has it.
 pub(super) fn congestion_control(transport: &Transport) -> Result<&'static str, Refusal> {
     match transport.congestion_control {
         CongestionControl::Newreno => Ok("reno"),
-        // Both bound the window of whatever control there is.
+        // Both limit the window of any congestion control.
         CongestionControl::Cubic | CongestionControl::M21tcp | CongestionControl::Diatcp => Ok("cubic"),
         CongestionControl::Bbr => Ok("bbr"),
         CongestionControl::Static => Ok("fanin_static"),
@@ -139,7 +139,7 @@ pub(super) fn settings(transport: &Transport) -> Vec<Setting> {
         ipv4("ip_local_port_range", "32768 60999".to_owned()),
     ];
     if transport.congestion_control == CongestionControl::Diatcp {
-        // A smaller share takes effect at once, instead of when the larger one is used up.
+        // A smaller window takes effect at once, not after the larger one is used up.
         settings.push(ipv4("tcp_shrink_window", flag(true)));
     }
     if Path::new("/proc/sys/net/ipv4/tcp_rto_max_ms").exists() {
@@ -152,14 +152,14 @@ pub(super) fn settings(transport: &Transport) -> Vec<Setting> {
 /// Words of every host's route to the others.
 ///
 /// # Errors
-/// For a congestion control that no kernel has.
+/// If no kernel has the congestion control.
 pub(super) fn route_options(transport: &Transport) -> Result<Vec<String>, Refusal> {
     let mut words = vec!["congctl".to_owned(), congestion_control(transport)?.to_owned()];
     let mut add = |key: &str, value: u64| words.extend([key.to_owned(), value.to_string()]);
     if transport.mss.get() + 40 < transport.mtu.get() {
         add("advmss", transport.mss.get());
     }
-    // The kernel's own is 10 as well; a static window opens at once.
+    // The kernel's own initial window is 10 as well; a static window opens at once.
     if transport.initial_window.get() != 10 {
         add("initcwnd", transport.initial_window.get());
     }
@@ -169,7 +169,7 @@ pub(super) fn route_options(transport: &Transport) -> Result<Vec<String>, Refusa
     Ok(words)
 }
 
-/// In which ways this kernel's TCP is not what the scenario says, in sentences.
+/// Differences of this kernel's TCP from the scenario, in sentences.
 pub(super) fn notes(scenario: &Scenario) -> Vec<String> {
     let transport = &scenario.transport;
     let mut notes = Vec::new();

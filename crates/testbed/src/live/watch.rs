@@ -1,4 +1,4 @@
-//! What the switches and the machine did while a system ran.
+//! Measurements of the switches and the machine while a system runs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,17 +16,17 @@ use super::hosts::{HostWait, HostWork};
 use super::switch_process::{SwitchError, SwitchProcess, reset_marks, snapshot};
 use super::{End, LiveNetwork};
 
-/// One picture serves all who ask within this time, so that asking more often shows nothing new.
+/// The switch answers all requests within this time with one snapshot, so more frequent requests show nothing new.
 const EVERY: Duration = Duration::from_millis(100);
-/// The hosts' processes are looked at in every so many rounds: it takes a look at every process of the machine.
+/// The hosts' processes are read in one of this many rounds, because each reads every process of the machine.
 const HOSTS_EVERY: u64 = 5;
-/// What an Ethernet link carries beside a frame as the switch counts it.
+/// Bytes of a frame on an Ethernet link that the switch does not count.
 const WIRE_BYTES: u64 = 24;
-/// The check sequence, which the scenario's buffers count and the switch does not see.
+/// The check sequence, which the scenario's buffers count and the switch does not.
 const CHECK_SEQUENCE: u64 = 4;
-/// Drops that are the machine's fault, not the network's.
+/// Causes of drops that are the machine's fault, not the network's.
 const MACHINES: [&str; 3] = ["memory", "handover", "impairment-limit"];
-/// Drops that nobody misses.
+/// Causes of drops that do not concern the system's traffic.
 const UNMISSED: [&str; 3] = ["filtered", "no-port", "impairment"];
 
 /// The counters of all switches at one moment.
@@ -46,16 +46,16 @@ pub struct Totals {
     pub missed: u64,
 }
 
-/// What the switches' processes took of the machine, and what was left of it.
+/// The load of the switches' processes on the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Effort {
-    /// Processor time of the busiest switch, as a share of one core. It polls on for a moment after each frame, and so
-    /// takes most of a core long before it needs it.
+    /// Processor time of the busiest switch, as a share of one core. It polls for a moment after each frame, and so takes
+    /// most of a core long before it needs it.
     pub switch_cpu: f64,
-    /// The share of the busiest switch's rounds over its ports that moved frames: near 1, every round finds work, and
-    /// there is none to spare.
+    /// The share of the busiest switch's rounds over its ports that moved frames. Near 1, every round finds work, and no
+    /// capacity is left.
     pub switch_busy: f64,
-    /// Time that a switch was ready to work and waited for a core, as a share of all.
+    /// Time that a switch was ready to run and waited for a core, as a share of all.
     pub switch_wait: f64,
     /// The longest of the mean waits in one interval of [`Watch`], in seconds: how late its shaper was.
     pub switch_late_s: f64,
@@ -63,20 +63,20 @@ pub struct Effort {
     pub machine_cpu: f64,
     /// Share of all cores that a hypervisor gave to others (`steal` of proc_stat(5)).
     pub steal: f64,
-    /// What the hosts' processes waited for a core; `None` where none worked.
+    /// The waits of the hosts' processes for a core; `None` if none ran.
     pub hosts: Option<HostWait>,
 }
 
-/// What was seen in the measured time.
+/// The measurements of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Observed {
-    /// Figures of the network, as the simulator has them.
+    /// Figures of the network, named as in the simulator.
     pub network: Network,
-    /// Watched queues; times are picoseconds since 1970 began less the base given to [`Watch::finish`].
+    /// Watched queues; times are picoseconds since 1970 minus the base given to [`Watch::finish`].
     pub queues: Vec<QueueRow>,
-    /// Frames lost because this machine did not keep up.
+    /// Frames lost because this machine was too slow.
     pub missed: u64,
-    /// What it took.
+    /// The load on the machine.
     pub effort: Effort,
     /// Busiest last hop into a collector, and busiest link between switches, as shares of the rate.
     pub load: (Option<f64>, Option<f64>),
@@ -92,7 +92,7 @@ struct Sample {
     marks: u64,
 }
 
-/// A moment of the measurement: counters and processor times.
+/// The state at one moment of the measurement: counters and processor times.
 #[derive(Debug, Clone, Default)]
 struct Mark {
     at: Option<Instant>,
@@ -124,14 +124,14 @@ pub(super) struct Work {
 #[derive(Debug, Default)]
 struct Seen {
     samples: Vec<Sample>,
-    /// By switch, and the place of the queue in its picture: the most bytes seen so far.
+    /// By switch and index of the queue in its snapshot: the largest occupancy so far.
     deepest: BTreeMap<(usize, usize), u64>,
     late_s: f64,
     hosts: HostWork,
     failed: Option<SwitchError>,
 }
 
-/// Looks after the switches in a thread of its own.
+/// Watches the switches in a thread of its own.
 #[derive(Debug)]
 pub struct Watch {
     network: LiveNetwork,
@@ -147,7 +147,7 @@ pub struct Watch {
     until: Mark,
 }
 
-/// Tells whether the switches of a run still work.
+/// Checks that the switches of a run still run.
 #[derive(Debug, Clone)]
 pub struct SwitchHealth {
     /// The name and process of each.
@@ -155,7 +155,7 @@ pub struct SwitchHealth {
 }
 
 impl SwitchHealth {
-    /// Whether every switch still runs.
+    /// Returns true if every switch still runs.
     ///
     /// # Errors
     /// The first one that has ended.
@@ -173,7 +173,7 @@ impl SwitchHealth {
 }
 
 impl Watch {
-    /// A look at the switches' processes alone, which costs next to nothing.
+    /// A check of the switches' processes alone, which costs very little.
     pub fn health(&self) -> SwitchHealth {
         SwitchHealth { switches: self.clients.iter().map(|(name, _, pid)| (name.clone(), *pid)).collect() }
     }
@@ -235,7 +235,7 @@ impl Watch {
         Ok(watch)
     }
 
-    /// The measurement begins: what was before does not count.
+    /// Begins the measurement: earlier traffic does not count.
     ///
     /// # Errors
     /// If a switch does not answer.
@@ -251,8 +251,8 @@ impl Watch {
         Ok(())
     }
 
-    /// The measurement is over. Counters are up to a tenth of a second old, here and in [`Self::begin`]: a picture of
-    /// the switch's serves for so long.
+    /// Ends the measurement. Counters are up to a tenth of a second old, here and in [`Self::begin`], because a switch's
+    /// snapshot serves for that time.
     ///
     /// # Errors
     /// If a switch does not answer.
@@ -261,7 +261,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Stops looking. Times of rows count from `base_unix_us`.
+    /// Stops watching. Times of rows count from `base_unix_us`.
     ///
     /// # Errors
     /// If a switch did not answer at some time.
@@ -279,7 +279,7 @@ impl Watch {
             (Some(from), Some(until)) => (until - from).as_secs_f64(),
             _ => 0.0,
         };
-        // Processes that have ended count until they were last seen.
+        // Processes that have ended count with the times last read.
         let mut hosts = std::mem::take(&mut seen.hosts);
         hosts.update(self.until.hosts.clone());
         let waited = hosts.since(&from.hosts);
@@ -383,7 +383,7 @@ impl Watch {
     fn halt(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A panic in there has been printed; what it saw until then counts.
+            // A panic of the thread has been printed; its samples up to then count.
             let _ = thread.join();
         }
     }
@@ -399,7 +399,7 @@ fn lock(seen: &Mutex<Seen>) -> std::sync::MutexGuard<'_, Seen> {
     seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Whether a pattern of `record.queues` names a port; without any, the ports to collectors are watched.
+/// Returns true if a pattern of `record.queues` names a port; without any pattern, ports to collectors are watched.
 fn is_watched(patterns: &[String], from: &str, to: &str) -> bool {
     let fits = |wanted: &str, name: &str| {
         let kind = name.split_once(':').map_or(name, |(kind, _)| kind);
@@ -433,7 +433,7 @@ fn look(
         for (place, (port, queue)) in ports.chain(rings).enumerate() {
             let most = count(queue, "bytes_max") + CHECK_SEQUENCE * count(queue, "frames_max");
             let deepest = seen.deepest.entry((number, place)).or_default();
-            // Looks are much further apart than a burst lasts: a new high-water mark is what was there since the last one.
+            // Samples are much further apart than a burst lasts: a new high-water mark is the peak since the last sample.
             let is_deeper = most > *deepest;
             *deepest = most.max(*deepest);
             let sum = sums.entry(port.as_str().unwrap_or_default()).or_default();
