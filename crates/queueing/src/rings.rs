@@ -118,9 +118,8 @@ struct Rare {
 /// An output port with one or more rings of frames, generic over an opaque handle: a packet's index in the simulator, a
 /// frame buffer's address in the switch. It stores descriptors and handles only.
 ///
-/// Rings are independent: a full ring refuses only its own frames, and a ring that is paused or lacks tokens delays only
-/// its own. The cost of a frame does not depend on the number of rings. No frame allocates, except when a ring doubles on
-/// the way to its capacity. Time must not run backwards from call to call.
+/// Rings are independent: a full ring refuses, and a paused ring or one without tokens delays, only its own frames. A
+/// frame's cost does not depend on the number of rings. Only the doubling of a ring allocates. Time must not run backwards.
 #[derive(Debug, Clone)]
 pub struct Rings<H> {
     rings: Vec<RingState<H>>,
@@ -175,9 +174,8 @@ impl<H: Copy + Default> Rings<H> {
         self
     }
 
-    /// The same port for a caller that may poll late. A frame that could have departed before the call of [`Self::depart`]
-    /// counts as sent at that earlier time, at most `late_max` back, so that rates are kept. At zero, it counts as sent at
-    /// the call.
+    /// The same port for a caller that may poll late. To keep rates, a frame counts as sent when it could first depart, at
+    /// most `late_max` before the call of [`Self::depart`].
     #[must_use]
     pub const fn with_lateness(mut self, late_max: Duration) -> Self {
         self.late_max = late_max;
