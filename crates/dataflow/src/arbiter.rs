@@ -1,12 +1,12 @@
 //! The central arbiter of Fastpass: which pairs of hosts may send in which timeslot.
 //!
-//! J. Perry et al., "Fastpass: A Centralized 'Zero-Queue' Datacenter Network", SIGCOMM 2014; thesis §6.4. Senders say
-//! how many timeslots of data they have for each destination. For every timeslot the arbiter picks pairs such that no
-//! link on their ways carries more than it can, the pair that was scheduled longest ago first.
+//! J. Perry et al., "Fastpass: A Centralized 'Zero-Queue' Datacenter Network", SIGCOMM 2014; thesis §6.4. A sender reports
+//! its demand in timeslots for each destination. In every timeslot the arbiter allocates pairs, the least recently served
+//! first, such that no link of their paths carries more than its rate.
 //!
-//! Thousands of pairs wait and few dozens get a timeslot. So nobody is looked at whose lane is taken: pairs stand in lanes,
-//! one for each host at the busier end of their way and the link beside it, and lanes in the order of their first pairs,
-//! which is kept from one timeslot to the next.
+//! Thousands of pairs wait and a few dozen get a timeslot. Pairs that share the link of one host and the adjacent link form a
+//! group, and a group whose links are allocated is skipped as a whole. Groups are sorted by their first pair; the order is
+//! kept from one timeslot to the next.
 
 use alloc::collections::{BTreeMap, BinaryHeap, VecDeque};
 use alloc::vec::Vec;
@@ -15,11 +15,11 @@ use core::{mem, slice};
 
 use fanin_units::{Duration, Instant};
 
-/// No lane.
-const NIL: u32 = u32::MAX;
+/// The pair has not joined a group yet.
+const NO_GROUP: u32 = u32::MAX;
 
-/// The rank of nobody.
-const NOBODY: u64 = u64::MAX;
+/// A rank above that of every pair: the list is empty.
+const RANK_NONE: u64 = u64::MAX;
 
 /// The rank of the first turn, above those of pairs that never had one.
 const RANK_FIRST: u64 = 1 << 32;
@@ -27,13 +27,13 @@ const RANK_FIRST: u64 = 1 << 32;
 /// One direction of a link.
 #[derive(Debug, Clone, Copy)]
 struct Link {
-    /// How long a timeslot's bytes take on it.
+    /// Transmission time of a timeslot's bytes, ps.
     time: u64,
-    /// What is left of a timeslot then.
+    /// Rest of a timeslot after that time, ps.
     spare: u64,
-    /// Until when it is taken.
+    /// End of its last allocation, ps.
     busy_until: u64,
-    /// On how many pairs' ways it is.
+    /// Number of pairs whose path uses it.
     pairs: u32,
 }
 
@@ -41,7 +41,7 @@ struct Link {
 #[derive(Debug, Clone, Default)]
 struct Links {
     links: Vec<Link>,
-    /// From which timeslot on each takes one more pair: all that has to be looked at of most, close together.
+    /// Earliest timeslot in which each link takes another pair. In a vector of its own, since most checks read nothing else.
     opens_at: Vec<u64>,
 }
 
@@ -66,72 +66,72 @@ impl Links {
 
 #[derive(Debug, Clone)]
 struct Pair {
-    /// Its last turn; its number where it had none.
+    /// The order of its last turn; its own number before the first.
     rank: u64,
     /// Timeslots that it waits for.
     demand: u32,
-    /// [`NIL`] until it first asks.
-    lane: u32,
-    /// Where its way stands among those of all pairs; once it has a lane, where what comes before the lane does.
-    way: u32,
+    /// [`NO_GROUP`] until its first demand.
+    group: u32,
+    /// Index of its whole path in `paths`; once it has a group, of its inner path in `inner_paths`.
+    path: u32,
 }
 
-/// Links, one way behind the other, and before each how many they are.
+/// Paths in one vector: the number of links of each, then the links.
 #[derive(Debug, Clone, Default)]
-struct Ways(Vec<u32>);
+struct PathTable(Vec<u32>);
 
-impl Ways {
+impl PathTable {
     fn add(&mut self, links: &[u32]) -> u32 {
-        let way = u32::try_from(self.0.len()).expect("ways have less than 2^32 links in all");
+        let path = u32::try_from(self.0.len()).expect("paths have less than 2^32 links in all");
         self.0.push(links.len() as u32);
         self.0.extend_from_slice(links);
-        way
+        path
     }
 
     #[inline(always)]
-    fn links(&self, way: u32) -> &[u32] {
-        let links = &self.0[way as usize..];
+    fn links(&self, path: u32) -> &[u32] {
+        let links = &self.0[path as usize..];
         &links[1..][..links[0] as usize]
     }
 }
 
-/// A pair in its lane.
+/// A pair that waits in its group.
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     rank: u64,
     pair: u32,
-    way: u32,
+    path: u32,
 }
 
-/// Pairs that wait for the link of one host, and for the same link beside it: once either is taken, nobody in the lane has
-/// to be looked at.
+/// Pairs that wait for the link of one host and for the same adjacent link. Once either is allocated, the whole group is
+/// skipped.
 #[derive(Debug, Clone)]
 #[repr(align(64))]
-struct Lane {
-    /// The host's link, and the one beside it; the same twice where that is no one else's.
+struct PairGroup {
+    /// The host's link and the adjacent link; the same link twice where a path has only two.
     links: [u32; 2],
-    /// The rank of the first that waits.
+    /// The rank of the first pair in `waiting`.
     front: u64,
-    /// The timeslot in which it was last looked at in its turn.
-    looked_at: u64,
-    /// In order. Who had a turn goes to the end and who is next stands near the front, so that little is moved.
+    /// The last timeslot in which its first pair had its turn.
+    tried_at: u64,
+    /// Sorted by rank. A served pair moves to the end and the next one stands near the front, so that little is moved.
     waiting: VecDeque<Waiting>,
 }
 
-impl Lane {
+impl PairGroup {
     #[inline(always)]
     fn is_open(&self, links: &Links, start: u64) -> bool {
         links.is_open(self.links[0], start) & links.is_open(self.links[1], start)
     }
 
-    /// The first from a place on whose whole way is open, of those that have not had a turn in the present timeslot. Who finds a
-    /// link taken finds it so in all this timeslot.
+    /// The first pair from `place` on that has not had a turn in this timeslot and whose whole path is open. A link that is
+    /// taken stays taken until the timeslot's end.
     #[inline(always)]
     fn find(
         &self,
         place: usize,
         links: &Links,
-        ways: &Ways,
+        paths: &PathTable,
         start: u64,
         rank_before: u64,
     ) -> Option<(u64, usize)> {
@@ -140,21 +140,21 @@ impl Lane {
         }
         (self.waiting.iter().enumerate().skip(place))
             .take_while(|(_, waiting)| waiting.rank <= rank_before)
-            .find(|(_, waiting)| links.are_open(ways.links(waiting.way), start))
+            .find(|(_, waiting)| links.are_open(paths.links(waiting.path), start))
             .map(|(place, waiting)| (waiting.rank, place))
     }
 }
 
-/// A lane, by the first in it.
+/// A group with the rank and path of its first pair.
 #[derive(Debug, Clone, Copy)]
 struct Front {
     rank: u64,
-    lane: u32,
-    way: u32,
+    group: u32,
+    path: u32,
 }
 
 impl Front {
-    const END: Self = Self { rank: NOBODY, lane: NIL, way: 0 };
+    const END: Self = Self { rank: RANK_NONE, group: NO_GROUP, path: 0 };
 }
 
 /// The arbiter's memory: links, pairs of hosts and their demands.
@@ -163,41 +163,41 @@ pub struct Arbiter {
     slot: u64,
     links: Links,
     pairs: Vec<Pair>,
-    /// The whole ways of pairs.
-    paths: Ways,
-    /// What comes before lanes: once for all pairs that share it, so that all of it stays in the near cache.
-    ways: Ways,
-    way_of: BTreeMap<Vec<u32>, u32>,
-    lanes: Vec<Lane>,
-    /// The lane of each two links that are last on some way.
-    lane_of: BTreeMap<[u32; 2], u32>,
+    /// The whole paths of pairs.
+    paths: PathTable,
+    /// Paths without their group's links. Pairs with equal links share one entry, which keeps the table in the cache.
+    inner_paths: PathTable,
+    inner_path_of: BTreeMap<Vec<u32>, u32>,
+    groups: Vec<PairGroup>,
+    /// The group of each pair of links at a path's busier end.
+    group_of: BTreeMap<[u32; 2], u32>,
     /// Pairs that wait.
     waiting: usize,
-    /// Lanes by their first pairs, as they were after the last timeslot.
+    /// Groups by the rank of their first pair, as of the last timeslot.
     order: Vec<Front>,
-    /// Lanes that have got another first pair since; what it was before is found out by its rank.
+    /// Groups whose first pair changed since. Their entry in `order` is out of date: it has another rank.
     fresh: Vec<Front>,
     /// The order for the next timeslot.
     kept: Vec<Front>,
     /// Empty; kept for their memory.
     unused: [Vec<Front>; 2],
-    /// Those behind others in their lane that may have a turn after all: rank, lane, place.
+    /// Pairs behind the first of their group whose path was open: rank, group, place.
     behind: BinaryHeap<Reverse<(u64, u32, usize)>>,
     rank: u64,
 }
 
 impl Arbiter {
-    /// An arbiter of timeslots that last so long.
+    /// An arbiter whose timeslots last `slot`.
     pub fn new(slot: Duration) -> Self {
         Self {
             slot: slot.get(),
             links: Links::default(),
             pairs: Vec::new(),
-            paths: Ways::default(),
-            ways: Ways::default(),
-            way_of: BTreeMap::new(),
-            lanes: Vec::new(),
-            lane_of: BTreeMap::new(),
+            paths: PathTable::default(),
+            inner_paths: PathTable::default(),
+            inner_path_of: BTreeMap::new(),
+            groups: Vec::new(),
+            group_of: BTreeMap::new(),
             waiting: 0,
             order: Vec::new(),
             fresh: Vec::new(),
@@ -208,9 +208,8 @@ impl Arbiter {
         }
     }
 
-    /// Adds a link, one direction of it, on which the data of one timeslot take so long; returns its number. A link
-    /// that takes less than a timeslot for them has room for several pairs, one that takes more is left alone for as
-    /// long as it needs.
+    /// Adds one direction of a link and returns its number. `time` is the transmission time of one timeslot's bytes: below a
+    /// timeslot the link takes several pairs, above it the link is busy for several timeslots.
     pub fn add_link(&mut self, time: Duration) -> u32 {
         let time = time.get();
         let spare = self.slot - time.min(self.slot);
@@ -219,66 +218,66 @@ impl Arbiter {
         (self.links.links.len() - 1) as u32
     }
 
-    /// Adds a pair of hosts with the links on its way, the destination's own last; returns its number.
+    /// Adds a pair of hosts with the links of its path, the destination's own last; returns its number.
     ///
     /// # Panics
-    /// If the way is empty or names a link that was not added.
+    /// If the path is empty or names a link that was not added.
     pub fn add_pair(&mut self, path: &[u32]) -> u32 {
-        assert!(!path.is_empty(), "a way has a link");
-        let way = self.paths.add(path);
+        assert!(!path.is_empty(), "a path has a link");
+        let place = self.paths.add(path);
         for &link in path {
-            self.links.links.get_mut(link as usize).expect("a way has links that were added").pairs += 1;
+            self.links.links.get_mut(link as usize).expect("a path has links that were added").pairs += 1;
         }
         let pair = self.pairs.len() as u32;
-        self.pairs.push(Pair { rank: u64::from(pair), demand: 0, lane: NIL, way });
+        self.pairs.push(Pair { rank: u64::from(pair), demand: 0, group: NO_GROUP, path: place });
         pair
     }
 
-    /// Puts a pair into a lane at that end of its way at which more pairs meet: there it waits longest.
+    /// Puts a pair into the group at the end of its path that more pairs share: there it waits longest.
     #[cold]
-    fn enter_lane(&mut self, number: u32) {
-        let mut path = self.paths.links(self.pairs[number as usize].way).to_vec();
+    fn enter_group(&mut self, number: u32) {
+        let mut path = self.paths.links(self.pairs[number as usize].path).to_vec();
         let pairs_on = |link: u32| self.links.links[link as usize].pairs;
         if pairs_on(path[0]) > pairs_on(path[path.len() - 1]) {
             path.reverse();
         }
-        let last = path.pop().expect("a way has a link");
-        // The link beside is the other host's own where there are only two: then it is nobody else's.
+        let last = path.pop().expect("a path has a link");
+        // A path of two links has no link between its ends: the second is the other host's own.
         let before = if path.len() > 1 { path.pop().unwrap_or(last) } else { last };
-        self.pairs[number as usize].way = match self.way_of.get(&path) {
-            Some(&way) => way,
+        self.pairs[number as usize].path = match self.inner_path_of.get(&path) {
+            Some(&place) => place,
             None => {
-                let way = self.ways.add(&path);
-                self.way_of.insert(path, way);
-                way
+                let place = self.inner_paths.add(&path);
+                self.inner_path_of.insert(path, place);
+                place
             }
         };
-        let lanes = &mut self.lanes;
+        let groups = &mut self.groups;
         let links = [last, before];
-        self.pairs[number as usize].lane = *self.lane_of.entry(links).or_insert_with(|| {
-            lanes.push(Lane { links, front: NOBODY, looked_at: NOBODY, waiting: VecDeque::new() });
-            (lanes.len() - 1) as u32
+        self.pairs[number as usize].group = *self.group_of.entry(links).or_insert_with(|| {
+            groups.push(PairGroup { links, front: RANK_NONE, tried_at: RANK_NONE, waiting: VecDeque::new() });
+            (groups.len() - 1) as u32
         });
     }
 
-    /// A pair has so many timeslots more to send.
+    /// Adds `slots` timeslots to the demand of a pair.
     pub fn handle_demand(&mut self, pair: u32, slots: u32) {
-        if self.pairs[pair as usize].lane == NIL {
-            self.enter_lane(pair);
+        if self.pairs[pair as usize].group == NO_GROUP {
+            self.enter_group(pair);
         }
         let asking = &mut self.pairs[pair as usize];
         if asking.demand == 0 && slots > 0 {
             self.waiting += 1;
-            let &mut Pair { rank, way, lane: number, .. } = asking;
-            let lane = &mut self.lanes[number as usize];
-            let waiting = Waiting { rank, pair, way };
-            if rank < lane.front {
-                lane.front = rank;
-                lane.waiting.push_front(waiting);
-                self.fresh.push(Front { rank, lane: number, way });
+            let &mut Pair { rank, path, group: number, .. } = asking;
+            let group = &mut self.groups[number as usize];
+            let waiting = Waiting { rank, pair, path };
+            if rank < group.front {
+                group.front = rank;
+                group.waiting.push_front(waiting);
+                self.fresh.push(Front { rank, group: number, path });
             } else {
-                let place = lane.waiting.partition_point(|before| before.rank < rank);
-                lane.waiting.insert(place, waiting);
+                let place = group.waiting.partition_point(|before| before.rank < rank);
+                group.waiting.insert(place, waiting);
             }
         }
         asking.demand += slots;
@@ -289,73 +288,74 @@ impl Arbiter {
         self.pairs[pair as usize].demand
     }
 
-    /// Whether nobody waits.
+    /// Returns true if no pair waits.
     pub fn is_idle(&self) -> bool {
         self.waiting == 0
     }
 
-    /// Forgets all demands, as an arbiter that takes over knows none.
+    /// Forgets all demands: a standby arbiter that takes over knows none.
     pub fn forget(&mut self) {
         for pair in &mut self.pairs {
             pair.demand = 0;
         }
-        for lane in &mut self.lanes {
-            lane.waiting.clear();
-            lane.front = NOBODY;
+        for group in &mut self.groups {
+            group.waiting.clear();
+            group.front = RANK_NONE;
         }
         self.waiting = 0;
         self.order.clear();
         self.fresh.clear();
     }
 
-    /// Gives out the timeslot that begins at `start`: each pair that `allocated` is told of may send for a timeslot.
+    /// Allocates the timeslot that begins at `start`; calls `allocated` with each pair that may send in it.
     ///
-    /// The result is a greedy matching in the order of least recent turns: a pair is left out only where a link on its way is taken.
+    /// The result is a greedy matching in the order of least recent turns. A pair is left out only if a link of its path is
+    /// taken.
     pub fn allocate(&mut self, start: Instant, mut allocated: impl FnMut(u32)) {
         let start = start.get();
-        // A pair has one turn in a timeslot: what had one stands behind this.
+        // A pair has one turn in a timeslot: a served pair has a rank above this.
         let rank_before = self.rank;
-        // Of each lane the first that waits, and what stands behind it only when that has had its chance: this is the order of
-        // all pairs.
+        // Visits the first pair of each group, and the pairs behind it only after it had its turn: the order of all pairs.
         self.fresh.sort_unstable_by_key(|front| front.rank);
         let (mut order, mut fresh_before) = (mem::take(&mut self.order), mem::take(&mut self.fresh));
         [self.kept, self.fresh] = mem::take(&mut self.unused);
         let (mut in_order, mut in_fresh) = (order.iter(), fresh_before.iter());
         let next = |fronts: &mut slice::Iter<'_, Front>| fronts.next().copied().unwrap_or(Front::END);
         let (mut old, mut fresh) = (next(&mut in_order), next(&mut in_fresh));
-        let mut behind = NOBODY;
+        let mut behind = RANK_NONE;
         loop {
             let front = if old.rank <= fresh.rank { old } else { fresh };
             while behind < front.rank {
-                behind = self.look_behind(start, rank_before, &mut allocated);
+                behind = self.try_behind(start, rank_before, &mut allocated);
             }
             if old.rank <= fresh.rank {
-                if front.rank == NOBODY {
+                if front.rank == RANK_NONE {
                     break;
                 }
                 old = next(&mut in_order);
             } else {
                 fresh = next(&mut in_fresh);
             }
-            let lane = &mut self.lanes[front.lane as usize];
-            if lane.front != front.rank || lane.looked_at == start {
-                // Another one was first when the timeslot began, and stands elsewhere.
+            let group = &mut self.groups[front.group as usize];
+            if group.front != front.rank || group.tried_at == start {
+                // Out of date: the group has an entry for another first pair, or had its turn.
                 continue;
             }
-            lane.looked_at = start;
-            let is_lane_open = lane.is_open(&self.links, start);
+            group.tried_at = start;
+            let is_group_open = group.is_open(&self.links, start);
             let mut following = 0;
-            if is_lane_open && self.links.are_open(self.ways.links(front.way), start) {
-                self.grant(start, front.lane, 0, &mut allocated);
+            if is_group_open && self.links.are_open(self.inner_paths.links(front.path), start) {
+                self.grant(start, front.group, 0, &mut allocated);
             } else {
                 self.kept.push(front);
                 following = 1;
             }
-            if is_lane_open
-                && let lane = &self.lanes[front.lane as usize]
-                && let Some((rank, place)) = lane.find(following, &self.links, &self.ways, start, rank_before)
+            if is_group_open
+                && let group = &self.groups[front.group as usize]
+                && let Some((rank, place)) =
+                    group.find(following, &self.links, &self.inner_paths, start, rank_before)
             {
-                self.behind.push(Reverse((rank, front.lane, place)));
+                self.behind.push(Reverse((rank, front.group, place)));
                 behind = behind.min(rank);
             }
         }
@@ -365,22 +365,23 @@ impl Arbiter {
         self.unused = [order, fresh_before];
     }
 
-    /// Gives the first of those behind others its chance. Returns the rank of the next.
+    /// Tries the lowest rank in `behind`. Returns the next rank there.
     #[cold]
-    fn look_behind(&mut self, start: u64, rank_before: u64, allocated: &mut impl FnMut(u32)) -> u64 {
+    fn try_behind(&mut self, start: u64, rank_before: u64, allocated: &mut impl FnMut(u32)) -> u64 {
         let next = |behind: &BinaryHeap<Reverse<(u64, u32, usize)>>| {
-            behind.peek().map_or(NOBODY, |&Reverse((rank, ..))| rank)
+            behind.peek().map_or(RANK_NONE, |&Reverse((rank, ..))| rank)
         };
-        let Some(Reverse((_, number, place))) = self.behind.pop() else { return NOBODY };
-        let (links, ways) = (&self.links, &self.ways);
-        // What was open may be taken by now.
-        let found = self.lanes[number as usize].find(place, links, ways, start, rank_before);
+        let Some(Reverse((_, number, place))) = self.behind.pop() else { return RANK_NONE };
+        let (links, paths) = (&self.links, &self.inner_paths);
+        // A link that was open may be taken by now.
+        let found = self.groups[number as usize].find(place, links, paths, start, rank_before);
         let mut following = found;
         if let Some((_, found)) = found
             && found == place
         {
             self.grant(start, number, place, allocated);
-            following = self.lanes[number as usize].find(place, &self.links, &self.ways, start, rank_before);
+            following =
+                self.groups[number as usize].find(place, &self.links, &self.inner_paths, start, rank_before);
         }
         if let Some((rank, place)) = following {
             self.behind.push(Reverse((rank, number, place)));
@@ -388,34 +389,34 @@ impl Arbiter {
         next(&self.behind)
     }
 
-    /// Gives the timeslot to one in a lane whose way is open.
+    /// Allocates the timeslot to the pair at `place` of a group.
     #[inline(always)]
     fn grant(&mut self, start: u64, number: u32, place: usize, allocated: &mut impl FnMut(u32)) {
-        let lane = &mut self.lanes[number as usize];
-        let taken = if place == 0 { lane.waiting.pop_front() } else { lane.waiting.remove(place) };
-        let Some(Waiting { pair: granted, way, .. }) = taken else { return };
+        let group = &mut self.groups[number as usize];
+        let taken = if place == 0 { group.waiting.pop_front() } else { group.waiting.remove(place) };
+        let Some(Waiting { pair: granted, path, .. }) = taken else { return };
         let pair = &mut self.pairs[granted as usize];
         self.rank += 1;
         pair.rank = self.rank;
         pair.demand -= 1;
         if pair.demand > 0 {
-            lane.waiting.push_back(Waiting { rank: pair.rank, pair: granted, way });
+            group.waiting.push_back(Waiting { rank: pair.rank, pair: granted, path });
         } else {
             self.waiting -= 1;
         }
-        for &link in self.ways.links(way) {
+        for &link in self.inner_paths.links(path) {
             self.links.take(link, start);
         }
-        let [last, before] = lane.links;
+        let [last, before] = group.links;
         self.links.take(last, start);
         if before != last {
             self.links.take(before, start);
         }
         if place == 0 {
-            lane.front = NOBODY;
-            if let Some(&Waiting { rank, way, .. }) = lane.waiting.front() {
-                lane.front = rank;
-                self.fresh.push(Front { rank, lane: number, way });
+            group.front = RANK_NONE;
+            if let Some(&Waiting { rank, path, .. }) = group.waiting.front() {
+                group.front = rank;
+                self.fresh.push(Front { rank, group: number, path });
             }
         }
         allocated(granted);

@@ -24,7 +24,7 @@ struct Life {
     outcome: Option<Outcome>,
 }
 
-/// What became of the events.
+/// The number of events by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
     /// Events that were assigned.
@@ -44,10 +44,10 @@ pub struct Totals {
 /// The first event, by L1 ID, that breaks the rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AuditError {
-    /// Something happened to an event that nobody assigned.
+    /// Records name an event that was never assigned.
     #[error("event {0} was never assigned")]
     NeverAssigned(L1Id),
-    /// Assigned again, although it was not taken from anybody.
+    /// Assigned again without having been taken from a collector.
     #[error("event {event} was assigned {assigned} times, but taken back {reassigned} times")]
     AssignedTwice {
         /// The event.
@@ -119,7 +119,7 @@ impl Auditor {
         self.events.remove(&event);
     }
 
-    /// Whether the rule holds now, when everything should be finished.
+    /// Checks the rule, at a time when every event should be finished.
     ///
     /// # Errors
     /// The first event that breaks it. Without loggers, an event in the debug stream is on no disk.

@@ -10,20 +10,20 @@ use crate::L1Id;
 /// How finished events are cleared from the readouts. The message goes to every readout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClearConfig {
-    /// How many events one message names, at most; at least 1.
-    pub group: u16,
-    /// How long an event waits for the group to fill, at most.
+    /// The most events that one message names; at least 1.
+    pub clear_group: u16,
+    /// The longest wait of an event for its group to fill.
     pub delay_max: Duration,
 }
 
 impl Default for ClearConfig {
     /// 100 events, or what there is after 100 ms.
     fn default() -> Self {
-        Self { group: 100, delay_max: Duration::from_millis(100) }
+        Self { clear_group: 100, delay_max: Duration::from_millis(100) }
     }
 }
 
-/// Collects events until a message is worth its while.
+/// Collects events until a group is full or has waited long enough.
 #[derive(Debug)]
 pub(crate) struct ClearBatch {
     config: ClearConfig,
@@ -50,14 +50,14 @@ impl ClearBatch {
         }
     }
 
-    /// When the events in it have waited long enough.
+    /// The time at which its events have waited long enough.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.flush_at
     }
 
-    /// The events, if there are enough of them or they have waited long enough.
+    /// Returns the events if the group is full or has waited long enough.
     pub(crate) fn take_due(&mut self, now: Instant) -> Option<Arc<[L1Id]>> {
-        let full = self.events.len() >= usize::from(self.config.group);
+        let full = self.events.len() >= usize::from(self.config.clear_group);
         let late = self.flush_at.is_some_and(|at| at <= now);
         if self.events.is_empty() || !(full || late) {
             return None;

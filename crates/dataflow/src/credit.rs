@@ -48,25 +48,37 @@ struct Entry<T> {
 #[derive(Debug)]
 enum Queue<T> {
     Fifo(VecDeque<Entry<T>>),
-    RoundRobin { lanes: Vec<VecDeque<Entry<T>>>, turns: VecDeque<u32> },
-    Smallest { lanes: Vec<Lane<T>>, active: Vec<u32>, best: Option<u32> },
-    FirstFit { by_cost: Vec<VecDeque<(u64, Entry<T>)>>, order: u64 },
+    /// One queue a slot, and the slots in the order of their turns.
+    RoundRobin {
+        queues: Vec<VecDeque<Entry<T>>>,
+        turns: VecDeque<u32>,
+    },
+    /// One queue a slot, the slots with requests, and the one with the fewest fragments left, where it is known.
+    Smallest {
+        queues: Vec<SlotQueue<T>>,
+        active: Vec<u32>,
+        best: Option<u32>,
+    },
+    FirstFit {
+        by_cost: Vec<VecDeque<(u64, Entry<T>)>>,
+        order: u64,
+    },
 }
 
 #[derive(Debug)]
-struct Lane<T> {
-    queue: VecDeque<Entry<T>>,
+struct SlotQueue<T> {
+    requests: VecDeque<Entry<T>>,
     remaining: u64,
 }
 
 impl<T> CreditPool<T> {
-    /// A pool with so many credits; `None` means that nothing ever waits.
+    /// A pool with `limit` credits; with `None` no request waits.
     pub fn new(limit: Option<u32>, discipline: CreditDiscipline) -> Self {
         let queue = match discipline {
             CreditDiscipline::Fifo => Queue::Fifo(VecDeque::new()),
-            CreditDiscipline::RoundRobin => Queue::RoundRobin { lanes: Vec::new(), turns: VecDeque::new() },
+            CreditDiscipline::RoundRobin => Queue::RoundRobin { queues: Vec::new(), turns: VecDeque::new() },
             CreditDiscipline::SmallestRemaining => {
-                Queue::Smallest { lanes: Vec::new(), active: Vec::new(), best: None }
+                Queue::Smallest { queues: Vec::new(), active: Vec::new(), best: None }
             }
             CreditDiscipline::FirstFit => Queue::FirstFit { by_cost: Vec::new(), order: 0 },
         };
@@ -93,28 +105,28 @@ impl<T> CreditPool<T> {
         self.waiting
     }
 
-    /// Adds a request of a slot that costs so many credits.
+    /// Adds a request of a slot, which costs `cost` credits.
     pub fn push(&mut self, slot: u32, cost: u16, request: T) {
         self.waiting += 1;
         let entry = Entry { request, slot, cost };
         match &mut self.queue {
             Queue::Fifo(queue) => queue.push_back(entry),
-            Queue::RoundRobin { lanes, turns } => {
-                grow(lanes, slot as usize, VecDeque::new);
-                let lane = &mut lanes[slot as usize];
-                if lane.is_empty() {
+            Queue::RoundRobin { queues, turns } => {
+                grow(queues, slot as usize, VecDeque::new);
+                let queue = &mut queues[slot as usize];
+                if queue.is_empty() {
                     turns.push_back(slot);
                 }
-                lane.push_back(entry);
+                queue.push_back(entry);
             }
-            Queue::Smallest { lanes, active, best } => {
-                grow(lanes, slot as usize, || Lane { queue: VecDeque::new(), remaining: 0 });
-                let lane = &mut lanes[slot as usize];
-                if lane.queue.is_empty() {
+            Queue::Smallest { queues, active, best } => {
+                grow(queues, slot as usize, || SlotQueue { requests: VecDeque::new(), remaining: 0 });
+                let queue = &mut queues[slot as usize];
+                if queue.requests.is_empty() {
                     active.push(slot);
                 }
-                lane.remaining += u64::from(cost);
-                lane.queue.push_back(entry);
+                queue.remaining += u64::from(cost);
+                queue.requests.push_back(entry);
                 *best = None;
             }
             Queue::FirstFit { by_cost, order } => {
@@ -137,28 +149,29 @@ impl<T> CreditPool<T> {
                 queue.front().filter(|entry| fits(entry))?;
                 queue.pop_front()?
             }
-            Queue::RoundRobin { lanes, turns } => {
+            Queue::RoundRobin { queues, turns } => {
                 let slot = *turns.front()?;
-                let lane = &mut lanes[slot as usize];
-                lane.front().filter(|entry| fits(entry))?;
+                let queue = &mut queues[slot as usize];
+                queue.front().filter(|entry| fits(entry))?;
                 turns.pop_front();
-                let entry = lane.pop_front()?;
-                if !lane.is_empty() {
+                let entry = queue.pop_front()?;
+                if !queue.is_empty() {
                     turns.push_back(slot);
                 }
                 entry
             }
-            Queue::Smallest { lanes, active, best } => {
+            Queue::Smallest { queues, active, best } => {
                 if best.is_none() {
-                    *best = active.iter().copied().min_by_key(|&slot| (lanes[slot as usize].remaining, slot));
+                    *best =
+                        active.iter().copied().min_by_key(|&slot| (queues[slot as usize].remaining, slot));
                 }
                 let slot = (*best)?;
-                let lane = &mut lanes[slot as usize];
-                lane.queue.front().filter(|entry| fits(entry))?;
-                let entry = lane.queue.pop_front()?;
-                lane.remaining -= u64::from(entry.cost);
-                // The best only gets better by being served, so no other has to be looked at until it is empty.
-                if lane.queue.is_empty() {
+                let queue = &mut queues[slot as usize];
+                queue.requests.front().filter(|entry| fits(entry))?;
+                let entry = queue.requests.pop_front()?;
+                queue.remaining -= u64::from(entry.cost);
+                // Serving the best slot lowers its remainder: it stays the best until it is empty.
+                if queue.requests.is_empty() {
                     active.retain(|&other| other != slot);
                     *best = None;
                 }
@@ -197,16 +210,16 @@ impl<T> CreditPool<T> {
         let keep = |entry: &Entry<T>| entry.slot != slot;
         match &mut self.queue {
             Queue::Fifo(queue) => queue.retain(keep),
-            Queue::RoundRobin { lanes, turns } => {
-                if let Some(lane) = lanes.get_mut(slot as usize) {
-                    lane.clear();
+            Queue::RoundRobin { queues, turns } => {
+                if let Some(queue) = queues.get_mut(slot as usize) {
+                    queue.clear();
                 }
                 turns.retain(|&other| other != slot);
             }
-            Queue::Smallest { lanes, active, best } => {
-                if let Some(lane) = lanes.get_mut(slot as usize) {
-                    lane.queue.clear();
-                    lane.remaining = 0;
+            Queue::Smallest { queues, active, best } => {
+                if let Some(queue) = queues.get_mut(slot as usize) {
+                    queue.requests.clear();
+                    queue.remaining = 0;
                 }
                 active.retain(|&other| other != slot);
                 *best = None;
@@ -217,8 +230,8 @@ impl<T> CreditPool<T> {
         }
         self.waiting = match &self.queue {
             Queue::Fifo(queue) => queue.len(),
-            Queue::RoundRobin { lanes, .. } => lanes.iter().map(VecDeque::len).sum(),
-            Queue::Smallest { lanes, .. } => lanes.iter().map(|lane| lane.queue.len()).sum(),
+            Queue::RoundRobin { queues, .. } => queues.iter().map(VecDeque::len).sum(),
+            Queue::Smallest { queues, .. } => queues.iter().map(|queue| queue.requests.len()).sum(),
             Queue::FirstFit { by_cost, .. } => by_cost.iter().map(VecDeque::len).sum(),
         };
     }

@@ -1,4 +1,4 @@
-//! What a data-acquisition system decides, as state machines without I/O.
+//! The decisions of a data-acquisition system, as state machines without I/O.
 //!
 //! Five roles: [`Supervisor`], [`Readout`], [`Collector`] with its [`ProcessingUnit`]s, and [`Logger`]
 //! (thesis §3.7). Each is one struct that is fed and drained by a driver: the simulator through simulated

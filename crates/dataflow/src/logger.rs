@@ -10,47 +10,47 @@ use crate::{L1Id, Message, Payload, Peer, Record, Stream, Unexpected, What};
 /// The largest event that may be offered; the counts of bytes cannot overflow with it.
 const OFFER_BYTES_MAX: Bytes = Bytes::new(1 << 40);
 
-/// How events come to the disk.
+/// The model of the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteModel {
     /// The driver takes [`WriteJob`]s and reports on them.
     External,
-    /// One after the other at this rate, and this much later they are safe.
+    /// Events are written one after the other at `rate`, and acknowledged `latency` later.
     Timed {
-        /// Of the disk.
+        /// The disk's rate.
         rate: Rate,
-        /// From the last byte to the acknowledgement.
+        /// Time from the last byte to the acknowledgement.
         latency: Duration,
     },
 }
 
-/// What a logger is told.
+/// Settings of a logger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoggerConfig {
-    /// How events come to the disk.
+    /// The model of the disk.
     pub write: WriteModel,
-    /// How many bytes may be granted or in memory. One event is taken even if it is larger.
-    pub memory: Bytes,
-    /// How many offers may wait for room; more are refused.
+    /// The most bytes that may be granted or in memory. One event is taken even if it is larger.
+    pub logger_memory: Bytes,
+    /// The most offers that may wait for memory; further ones are refused.
     pub offers_max: u32,
 }
 
 impl Default for LoggerConfig {
     /// Written by the driver; 256 MB of memory, and 100 000 offers.
     fn default() -> Self {
-        Self { write: WriteModel::External, memory: Bytes::new(256_000_000), offers_max: 100_000 }
+        Self { write: WriteModel::External, logger_memory: Bytes::new(256_000_000), offers_max: 100_000 }
     }
 }
 
-/// Why a logger cannot work as it was told.
+/// Settings that a logger refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LoggerError {
-    /// Nothing would ever be written.
+    /// The disk's rate is zero.
     #[error("the disk's rate is zero")]
     NoRate,
 }
 
-/// What a logger has counted.
+/// Counters of a logger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LoggerCounters {
     /// Events on disk.
@@ -59,13 +59,13 @@ pub struct LoggerCounters {
     pub debug: u64,
     /// Payload bytes on disk.
     pub bytes: u64,
-    /// Offers turned down.
+    /// Offers refused.
     pub refused: u64,
     /// Events that could not be written.
     pub failed: u64,
     /// Bytes granted or in memory now.
     pub held: u64,
-    /// The most that were ever.
+    /// The largest value of `held`.
     pub held_max: u64,
 }
 
@@ -82,7 +82,7 @@ pub struct WriteJob<P> {
     pub event: L1Id,
     /// The collector that sent it.
     pub collector: u16,
-    /// Where it goes.
+    /// The stream of files that it belongs to.
     pub stream: Stream,
     /// Fragments that are missing from it.
     pub missing: u32,
@@ -103,7 +103,7 @@ struct Writing {
 #[derive(Debug)]
 pub struct Logger<P> {
     config: LoggerConfig,
-    /// Offers that wait for room, in their order, and the place of each.
+    /// Offers that wait for memory, in the order of arrival, and the place of each.
     offers: BTreeMap<u64, (u16, L1Id, u64)>,
     places: BTreeMap<(u16, L1Id), u64>,
     next_place: u64,
@@ -124,7 +124,7 @@ impl<P: Payload> Logger<P> {
     /// A logger with nothing to write.
     ///
     /// # Errors
-    /// If it could not work as it is told.
+    /// The first setting that it refuses.
     pub fn new(config: LoggerConfig) -> Result<Self, LoggerError> {
         if let WriteModel::Timed { rate, .. } = config.write
             && rate.is_zero()
@@ -149,10 +149,10 @@ impl<P: Payload> Logger<P> {
         })
     }
 
-    /// A connection stands.
+    /// Handles a new connection.
     pub fn handle_connected(&mut self, _now: Instant, _peer: Peer) {}
 
-    /// A connection is lost; saying so twice does no harm. What was received is still written.
+    /// Handles the loss of a connection. A second call does no harm. Events that were received are still written.
     pub fn handle_closed(&mut self, _now: Instant, peer: Peer) {
         let Peer::Collector(collector) = peer else { return };
         self.offers.retain(|_, (from, ..)| *from != collector);
@@ -166,10 +166,10 @@ impl<P: Payload> Logger<P> {
         self.grant();
     }
 
-    /// A message arrived.
+    /// Handles a message.
     ///
     /// # Errors
-    /// If the message makes no sense here; nothing has changed then.
+    /// If the message is not expected in this state. The state is unchanged then.
     pub fn handle_message(
         &mut self,
         now: Instant,
@@ -205,8 +205,8 @@ impl<P: Payload> Logger<P> {
                 }
             }
             Message::Event { event, stream, missing, payload } => {
-                // A grant and a withdrawal may cross, and the event be offered again: then it comes by the earlier
-                // grant, while its offer still waits or was turned down.
+                // If a grant and a withdrawal cross and the event is offered again, it arrives by the earlier grant, while its
+                // second offer waits or was refused.
                 let offered = self.forget_offer(collector, event);
                 let granted = match self.granted.remove(&(collector, event)) {
                     Some(granted) => granted,
@@ -228,14 +228,14 @@ impl<P: Payload> Logger<P> {
         Ok(())
     }
 
-    /// A time that [`Self::poll_deadline`] named has come.
+    /// Handles the deadline that [`Self::poll_deadline`] returned.
     pub fn handle_deadline(&mut self, now: Instant) {
         while let Some(id) = self.timers.pop_due(now) {
             self.handle_stored(now, id);
         }
     }
 
-    /// An event is safely on disk: only now its collector hears of it.
+    /// Handles the end of a write: the event is on disk, and its collector is notified now.
     pub fn handle_stored(&mut self, now: Instant, id: StoreId) {
         let Some(Writing { event, collector, stream, missing, size }) = self.writing.remove(&id) else {
             return;
@@ -249,7 +249,7 @@ impl<P: Payload> Logger<P> {
         self.grant();
     }
 
-    /// An event could not be written, and nothing of it is on disk. Its collector still has it.
+    /// Handles a failed write: nothing of the event is on disk. Its collector still has it.
     pub fn handle_store_failed(&mut self, id: StoreId) {
         let Some(Writing { event, collector, size, .. }) = self.writing.remove(&id) else { return };
         self.counters.failed += 1;
@@ -258,7 +258,8 @@ impl<P: Payload> Logger<P> {
         self.grant();
     }
 
-    /// The disk is full, or is not any more. While it is, offers are refused, so that others are asked.
+    /// Handles a full disk, or one that has space again. While it is full, offers are refused, and collectors ask other
+    /// loggers.
     pub fn handle_disk_full(&mut self, full: bool) {
         self.refusing = full;
         if full {
@@ -280,12 +281,12 @@ impl<P: Payload> Logger<P> {
         self.out.pop_front()
     }
 
-    /// The next thing that happened.
+    /// The next record.
     pub fn poll_record(&mut self) -> Option<Record> {
         self.records.pop_front()
     }
 
-    /// When [`Self::handle_deadline`] has to be called, if nothing else happens before.
+    /// The next time at which [`Self::handle_deadline`] must be called.
     pub fn poll_deadline(&self) -> Option<Instant> {
         self.timers.first().map(|(at, _)| at)
     }
@@ -306,7 +307,7 @@ impl<P: Payload> Logger<P> {
         assert!(self.counters.held_max >= self.counters.held);
     }
 
-    /// What it counted so far.
+    /// The counters.
     pub fn counters(&self) -> &LoggerCounters {
         &self.counters
     }
@@ -337,11 +338,11 @@ impl<P: Payload> Logger<P> {
         self.places.remove(&(collector, event)).is_some_and(|place| self.offers.remove(&place).is_some())
     }
 
-    /// Grants offers in their order as long as there is room.
+    /// Grants offers in their order while `logger_memory` has room.
     fn grant(&mut self) {
         while let Some((_, &(collector, event, size))) = self.offers.first_key_value() {
             let empty = self.counters.held == 0;
-            if !empty && self.counters.held.saturating_add(size) > self.config.memory.get() {
+            if !empty && self.counters.held.saturating_add(size) > self.config.logger_memory.get() {
                 break;
             }
             self.forget_offer(collector, event);

@@ -18,7 +18,7 @@ const STATUS: u64 = 2;
 /// Bytes that name one fragment in a message, as ATLAS' 32-bit source identifiers.
 const FRAGMENT: u64 = 4;
 
-/// What becomes of an event in the end.
+/// The final state of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// A processing unit decided against it.
@@ -45,11 +45,11 @@ pub enum Stream {
 pub struct Done {
     /// The event.
     pub event: L1Id,
-    /// What became of it.
+    /// Its final state.
     pub outcome: Outcome,
 }
 
-/// Fragments of one readout that somebody wants.
+/// Fragments of one readout, to be collected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
     /// The readout.
@@ -69,7 +69,7 @@ pub enum Selection {
     Readouts(Ratio),
     /// So large a share of the fragments of every readout (rounded up), the lowest numbers first.
     Fragments(Ratio),
-    /// What the L1 result of the event says; in an L1 result itself it means everything.
+    /// The region that the event's L1 result names; within an L1 result, all fragments.
     Region,
     /// These: the regions of interest of a Level-1 trigger.
     List(Arc<[Wanted]>),
@@ -109,9 +109,9 @@ pub enum Message<P> {
         event: L1Id,
         /// The unit.
         unit: u16,
-        /// Whether it is to be stored without processing: another collector was lost with it (thesis §3.7.4).
+        /// True: store it without processing, because it was lost with another collector (thesis §3.7.4).
         direct: bool,
-        /// What the Level-1 trigger found interesting.
+        /// The region of interest of the Level-1 trigger.
         region: Selection,
         /// The L1 result itself.
         result: P,
@@ -140,7 +140,7 @@ pub enum Message<P> {
     Clear(Arc<[L1Id]>),
     /// Readout to supervisor: memory is full, or no longer (XOFF, XON).
     Flow {
-        /// Whether the trigger has to stop.
+        /// True: the trigger stops.
         stop: bool,
     },
     /// Collector to logger: may I send this event? (thesis §3.8.1)

@@ -1,4 +1,4 @@
-//! What messages carry: never looked into, only measured, joined and cut by fragment.
+//! Payloads of messages, which are measured, joined and cut by fragment, but never read.
 
 use core::fmt;
 
@@ -6,15 +6,15 @@ use fanin_units::Bytes;
 
 use crate::L1Id;
 
-/// What a message carries. Its inside is the driver's business; here only its size counts.
+/// The payload of a message. Its content is the driver's business; here only its size counts.
 pub trait Payload: Clone + Default {
-    /// How many bytes it takes on the wire.
+    /// Its bytes on the wire.
     fn size(&self) -> Bytes;
 
-    /// Adds what one readout answered to the event that this payload builds up.
+    /// Appends the answer of one readout to the event that this payload builds up.
     fn append(&mut self, readout: u16, part: Self);
 
-    /// Notes in the event that these fragments of a readout will never come.
+    /// Marks fragments of a readout as missing for good.
     fn mark_missing(&mut self, readout: u16, fragments: FragmentSet) {
         let _ = (readout, fragments);
     }
@@ -40,10 +40,10 @@ pub struct FragmentSet([u64; 2]);
 impl FragmentSet {
     /// No fragment.
     pub const EMPTY: Self = Self([0; 2]);
-    /// How many fragments one readout may serve at most.
+    /// The most fragments that one readout may serve.
     pub const FRAGMENTS_MAX: u16 = 128;
 
-    /// The fragments from zero up to, and without, `count`.
+    /// The fragments 0 to `count` − 1.
     ///
     /// # Panics
     /// If `count` exceeds [`Self::FRAGMENTS_MAX`].
@@ -66,19 +66,19 @@ impl FragmentSet {
         self.0[0] as u128 | (self.0[1] as u128) << 64
     }
 
-    /// How many fragments there are.
+    /// The number of fragments.
     #[inline]
     pub const fn len(self) -> u16 {
         (self.0[0].count_ones() + self.0[1].count_ones()) as u16
     }
 
-    /// Whether there is none.
+    /// Returns true if the set is empty.
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.0[0] | self.0[1] == 0
     }
 
-    /// Whether a fragment is in the set.
+    /// Returns true if a fragment is in the set.
     pub const fn contains(self, fragment: u16) -> bool {
         fragment < Self::FRAGMENTS_MAX && self.bits() >> fragment & 1 == 1
     }
@@ -137,9 +137,9 @@ impl fmt::Debug for FragmentSet {
     }
 }
 
-/// Where a readout takes its fragments from: memory in a live process, a distribution of sizes in the simulator.
+/// The source of a readout's fragments: memory in a live process, a distribution of sizes in the simulator.
 pub trait FragmentSource<P> {
-    /// The wanted fragments of an event, and which of them do not exist here.
+    /// Returns the wanted fragments of an event, and the set of those that do not exist here.
     fn read(&mut self, event: L1Id, wanted: FragmentSet) -> (P, FragmentSet);
 
     /// Forgets an event: all its fragments may be deleted.

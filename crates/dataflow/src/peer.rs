@@ -1,4 +1,4 @@
-//! Who talks, and about which event.
+//! The partners of a connection, and the number of an event.
 
 use core::fmt;
 
@@ -14,7 +14,7 @@ impl fmt::Display for L1Id {
 
 /// The other end of a connection: a role and its number, counted from zero within the role.
 ///
-/// Which host, address or connection that is, is the driver's business.
+/// The driver maps it to a host, address and connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Peer {
     /// The one supervisor.
@@ -38,16 +38,16 @@ impl fmt::Display for Peer {
     }
 }
 
-/// A message that its receiver cannot make sense of: a faulty peer, or a driver that mixes connections up.
+/// A message that is invalid in the receiver's state: a faulty peer, or a driver that mixes connections up.
 ///
 /// The receiver's state is unchanged. A live process closes the connection; in a simulation it is a mistake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("unexpected {message} from {peer}: {why}")]
 pub struct Unexpected {
-    /// Who sent it.
+    /// The sender.
     pub peer: Peer,
     /// The name of the message.
     pub message: &'static str,
-    /// What is wrong with it.
+    /// The error in it.
     pub why: &'static str,
 }

@@ -1,4 +1,4 @@
-//! Which free processing unit gets the next event (thesis §6.1).
+//! Assignment policies: the choice of the free processing unit for the next event (thesis §6.1).
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -28,12 +28,12 @@ impl Layout {
         Self { firsts, collector_of }
     }
 
-    /// How many collectors there are.
+    /// The number of collectors.
     pub fn collectors(&self) -> usize {
         self.firsts.len() - 1
     }
 
-    /// How many units there are in all.
+    /// The number of units.
     pub fn units(&self) -> usize {
         self.collector_of.len()
     }
@@ -50,7 +50,7 @@ impl Layout {
         self.firsts[usize::from(collector)]..self.firsts[usize::from(collector) + 1]
     }
 
-    /// The collector and the unit on it behind a number.
+    /// The collector of a unit, and the unit's number on it.
     #[inline]
     pub fn place(&self, number: u32) -> (u16, u16) {
         let collector = self.collector_of[number as usize];
@@ -180,7 +180,7 @@ impl Assignment for Dense {
     }
 }
 
-/// The free units of each collector; the one that became free last is taken first, which no network can tell.
+/// The free units of each collector. The unit that became free last is taken first: the network sees no difference.
 struct Nodes {
     layout: Layout,
     free: Vec<Vec<u32>>,
@@ -236,11 +236,11 @@ impl Assignment for NodeRoundRobin {
     }
 }
 
-/// Collectors in buckets by their number of free units: choosing costs the same for 39 and for 2000.
+/// Collectors in buckets by their number of free units: the choice costs the same for 39 and for 2000.
 struct NodeLoadBalancing {
     nodes: Nodes,
     tie_break: TieBreak,
-    /// Collectors by number of free units; of bucket 0 nobody asks.
+    /// Collectors by number of free units; bucket 0 is never searched.
     buckets: Vec<Bucket>,
     /// No bucket above this one has a member.
     most: usize,

@@ -11,7 +11,7 @@ pub struct Random {
 }
 
 impl Random {
-    /// A generator; each host and purpose is given a seed of its own.
+    /// A generator. Each host and purpose has a seed of its own.
     pub fn new(seed: u64) -> Self {
         let mut counter = seed;
         let state = core::array::from_fn(|_| {
@@ -50,7 +50,7 @@ impl Random {
         ((self.bits() >> 11) + 1) as f64 * (1.0 / (1_u64 << 53) as f64)
     }
 
-    /// Whether something of this probability happens.
+    /// Returns true with this probability.
     #[inline]
     pub fn chance(&mut self, probability: Ratio) -> bool {
         if probability >= Ratio::ONE {

@@ -1,4 +1,4 @@
-//! The readout (ROS): keeps the fragments of its readout links until told to delete them, and answers requests.
+//! The readout (ROS): keeps the fragments of its readout links until they are cleared, and answers requests.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -10,27 +10,26 @@ use crate::{
     Delay, FragmentSet, FragmentSource, L1Id, Message, Payload, Peer, Random, Record, Unexpected, What,
 };
 
-/// What a readout is told.
+/// Settings of a readout.
 #[derive(Debug, Clone)]
 pub struct ReadoutConfig {
-    /// How long it takes from a request to its answer; requests do not wait for each other.
+    /// Time from a request to its answer; requests do not wait for each other.
     pub response_delay: Delay,
-    /// How many bytes of fragments may be kept. `None` is the simple server of thesis §5.1.2: nothing is kept, and the
+    /// The most bytes of fragments that are kept. `None` is the simple server of thesis §5.1.2: nothing is kept, and the
     /// source answers for any event at any time.
     pub memory: Option<Bytes>,
-    /// How many events may be kept, and lie between the oldest and the newest that is kept; at least 1.
+    /// The most events that are kept, and the largest distance between the oldest and the newest of them; at least 1.
     pub events_max: u32,
-    /// How long a request may wait for fragments that have not arrived from the detector yet.
+    /// The longest time for which a request waits for fragments that have not arrived from the detector.
     pub fragment_wait: Duration,
-    /// How many answers may be in preparation; more requests than that are a fault of the peers. At least 1.
+    /// The most answers in preparation; a request beyond that is an error of its sender. At least 1.
     pub answers_max: u32,
     /// The seed of its random numbers.
     pub seed: u64,
 }
 
 impl Default for ReadoutConfig {
-    /// Answers at once and keeps nothing; at most a million events and a million answers; 100 ms for fragments
-    /// that are late.
+    /// Answers at once and keeps nothing; at most a million events and a million answers; 100 ms for late fragments.
     fn default() -> Self {
         Self {
             response_delay: Delay::ZERO,
@@ -43,18 +42,18 @@ impl Default for ReadoutConfig {
     }
 }
 
-/// Why a readout cannot work as it was told.
+/// Settings that a readout refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReadoutError {
-    /// No event would fit.
+    /// Memory for no event.
     #[error("a readout's memory has to take at least one event")]
     NoMemory,
-    /// No request could ever be answered.
+    /// `answers_max` is zero.
     #[error("a readout has to be allowed at least one answer in preparation")]
     NoAnswers,
 }
 
-/// What a readout has counted.
+/// Counters of a readout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReadoutCounters {
     /// Requests received.
@@ -63,7 +62,7 @@ pub struct ReadoutCounters {
     pub answers: u64,
     /// Payload bytes in them.
     pub bytes: u64,
-    /// Fragments that were asked for and are not here.
+    /// Fragments that were requested and do not exist here.
     pub missing: u64,
     /// Answers not sent because their collector was gone.
     pub undeliverable: u64,
@@ -77,7 +76,7 @@ pub struct ReadoutCounters {
     pub deleted: u64,
     /// Times that memory was full.
     pub xoffs: u64,
-    /// How long in all, up to the latest XON.
+    /// Time for which memory was full, up to the latest XON.
     pub xoff_time: Duration,
 }
 
@@ -85,12 +84,12 @@ pub struct ReadoutCounters {
 #[derive(Debug, Clone, Copy)]
 struct Answer {
     to: Peer,
-    /// Of the connection that the request came by.
+    /// The connection of the request.
     connection: u32,
     tag: u32,
     event: L1Id,
     fragments: FragmentSet,
-    /// When it is sent even if the fragments have not arrived.
+    /// It is sent at this time, even without the fragments.
     until: Instant,
 }
 
@@ -106,7 +105,7 @@ pub struct Readout<P, S> {
     base: L1Id,
     /// The bytes of each kept event from `base` on.
     kept: VecDeque<Option<u64>>,
-    /// How often each collector's connection was lost.
+    /// The number of lost connections of each collector.
     connections: Vec<u32>,
     supervisor_up: bool,
     full_since: Option<Instant>,
@@ -119,7 +118,7 @@ impl<P: Payload, S: FragmentSource<P>> Readout<P, S> {
     /// A readout with an empty memory.
     ///
     /// # Errors
-    /// If it could not work as it is told.
+    /// The first setting that it refuses.
     pub fn new(config: ReadoutConfig, source: S) -> Result<Self, ReadoutError> {
         if config.memory.is_some_and(Bytes::is_zero) || config.events_max == 0 {
             return Err(ReadoutError::NoMemory);
@@ -144,16 +143,16 @@ impl<P: Payload, S: FragmentSource<P>> Readout<P, S> {
         })
     }
 
-    /// Fragments of an event arrived from the detector; the source has them. False means that they cannot be kept:
-    /// the event is known already, or further from the oldest one kept than may be.
+    /// Handles fragments of an event from the detector, which the source has. Returns false if they cannot be kept: the event
+    /// is known, or more than `events_max` from the oldest event.
     ///
-    /// After XOFF the driver should not deliver more, but what is on its way is taken.
+    /// After XOFF the driver should deliver no more; fragments in flight are still taken.
     pub fn handle_fragments(&mut self, now: Instant, event: L1Id, bytes: Bytes) -> bool {
         if self.kept.is_empty() {
             self.base = event;
         }
         if event < self.base {
-            // Fragments may overtake each other; there is room in front as there is behind.
+            // Fragments may overtake each other: the window opens to either side.
             let more = self.base.0 - event.0;
             if more.saturating_add(self.kept.len() as u64) > u64::from(self.config.events_max) {
                 return false;
@@ -180,7 +179,7 @@ impl<P: Payload, S: FragmentSource<P>> Readout<P, S> {
         true
     }
 
-    /// A connection stands.
+    /// Handles a new connection.
     pub fn handle_connected(&mut self, _now: Instant, peer: Peer) {
         if peer == Peer::Supervisor {
             self.supervisor_up = true;
@@ -190,7 +189,7 @@ impl<P: Payload, S: FragmentSource<P>> Readout<P, S> {
         }
     }
 
-    /// A connection is lost; saying so twice does no harm. Answers that were meant for it are not sent.
+    /// Handles the loss of a connection. A second call does no harm. Its answers in preparation are dropped.
     pub fn handle_closed(&mut self, _now: Instant, peer: Peer) {
         match peer {
             Peer::Supervisor => self.supervisor_up = false,
@@ -205,10 +204,10 @@ impl<P: Payload, S: FragmentSource<P>> Readout<P, S> {
         }
     }
 
-    /// A message arrived.
+    /// Handles a message.
     ///
     /// # Errors
-    /// If the message makes no sense here; nothing has changed then.
+    /// If the message is not expected in this state. The state is unchanged then.
     pub fn handle_message(
         &mut self,
         now: Instant,
@@ -245,14 +244,14 @@ impl<P: Payload, S: FragmentSource<P>> Readout<P, S> {
         Ok(())
     }
 
-    /// A time that [`Self::poll_deadline`] named has come.
+    /// Handles the deadline that [`Self::poll_deadline`] returned.
     pub fn handle_deadline(&mut self, now: Instant) {
         while let Some(answer) = self.answers.pop_due(now) {
             self.answer(now, answer);
         }
     }
 
-    /// Whether memory is full, so that the detector has to stop.
+    /// Returns true if memory is full: the detector stops.
     pub fn is_full(&self) -> bool {
         self.full_since.is_some()
     }
@@ -263,23 +262,23 @@ impl<P: Payload, S: FragmentSource<P>> Readout<P, S> {
         self.out.pop_front()
     }
 
-    /// The next thing that happened.
+    /// The next record.
     pub fn poll_record(&mut self) -> Option<Record> {
         self.records.pop_front()
     }
 
-    /// When [`Self::handle_deadline`] has to be called, if nothing else happens before.
+    /// The next time at which [`Self::handle_deadline`] must be called.
     #[inline]
     pub fn poll_deadline(&self) -> Option<Instant> {
         self.answers.first().map(|(at, _)| at)
     }
 
-    /// Where its fragments come from.
+    /// The source of its fragments.
     pub fn source(&mut self) -> &mut S {
         &mut self.source
     }
 
-    /// What it counted so far.
+    /// The counters.
     pub fn counters(&self) -> &ReadoutCounters {
         &self.counters
     }
@@ -311,7 +310,7 @@ impl<P: Payload, S: FragmentSource<P>> Readout<P, S> {
             return;
         }
         let here = self.config.memory.is_none() || self.keeps(event);
-        // An event from before the newest one is lost, or deleted; a later one may still come.
+        // An event older than the newest one is lost or deleted; a later one may still arrive.
         if !here && now < until && event.0 >= self.base.0.saturating_add(self.kept.len() as u64) {
             let again = later(now, Duration::from_millis(1)).min(until);
             self.answers.set(again, answer);
@@ -352,7 +351,7 @@ impl<P: Payload, S: FragmentSource<P>> Readout<P, S> {
         }
     }
 
-    /// XOFF when memory is full, XON when it is no longer.
+    /// Sends XOFF when memory is full, and XON when it is no longer.
     fn check_memory(&mut self, now: Instant) {
         let Some(memory) = self.config.memory else { return };
         let full =

@@ -1,21 +1,21 @@
-//! What happened: the same records in the simulator and in a live system.
+//! Records of events, the same in the simulator and in a live system.
 
 use fanin_units::{Bytes, Instant};
 
 use crate::{L1Id, Outcome, Stream};
 
-/// Something that happened to an event.
+/// One step in the life of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
-    /// When.
+    /// The time of the step.
     pub at: Instant,
-    /// To which event. For [`What::Xoff`] and [`What::Xon`], the next one to be assigned.
+    /// The event. For [`What::Xoff`] and [`What::Xon`], the next one to be assigned.
     pub event: L1Id,
-    /// What.
+    /// The step.
     pub what: What,
 }
 
-/// What happened.
+/// A step in the life of an event. Each names the role that records it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     /// Supervisor: given to a processing unit.
@@ -24,9 +24,9 @@ pub enum What {
         collector: u16,
         /// The unit.
         unit: u16,
-        /// When it fell due; earlier than now where it was held.
+        /// The time at which it fell due: earlier than the record where it was held.
         due: Instant,
-        /// Whether this is an event of a lost collector, to be stored without processing.
+        /// True for an event of a lost collector, to be stored without processing.
         direct: bool,
     },
     /// Supervisor: taken from a collector that was lost; it will be assigned again.
@@ -38,17 +38,17 @@ pub enum What {
     Completed {
         /// The collector that finished it.
         collector: u16,
-        /// What became of it.
+        /// Its final state.
         outcome: Outcome,
     },
     /// Supervisor: a collector that was thought lost finished it too.
     Duplicated {
         /// That collector.
         collector: u16,
-        /// What it did with it.
+        /// The final state that this collector reported.
         outcome: Outcome,
     },
-    /// Supervisor: no unit is free or a readout is full, and the trigger was told to stop.
+    /// Supervisor: no unit is free or a readout is full, and the trigger stops.
     Xoff,
     /// Supervisor: the trigger may go on.
     Xon,
@@ -82,7 +82,7 @@ pub enum What {
     Collected {
         /// The step, from zero.
         step: u16,
-        /// Whether this completes the event for storage, after the decision.
+        /// True if this completes the event for storage, after the decision.
         building: bool,
         /// When the step's requests were made, before they waited for credits.
         began: Instant,
@@ -99,7 +99,7 @@ pub enum What {
     Decided {
         /// The unit.
         unit: u16,
-        /// What will become of the event if storing succeeds.
+        /// The final state of the event if storing succeeds.
         outcome: Outcome,
     },
     /// Collector: sent to a logger.
@@ -122,7 +122,7 @@ pub enum What {
     },
     /// Collector: forgotten, because the supervisor gave it to another collector.
     Abandoned,
-    /// Collector or supervisor: the readouts were told to delete it.
+    /// Collector or supervisor: a clear was sent to the readouts.
     Cleared,
     /// Logger: on disk.
     Stored {

@@ -21,7 +21,7 @@ struct Debtor {
     share: Option<u32>,
 }
 
-/// What sharing out has come to.
+/// Counters of a receiver's window shares.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct ShareCounters {
     /// The most that was granted at once, segments.
@@ -101,20 +101,20 @@ impl WindowShares {
         }
     }
 
-    /// Whether a sender owes an answer.
+    /// Returns true if a sender owes an answer.
     #[must_use]
     pub fn is_debtor(&self, sender: u32) -> bool {
         self.debtors.iter().any(|debtor| debtor.sender == sender)
     }
 
-    /// Whether [`Self::share_out`] has something to do.
+    /// Returns true if [`Self::share_out`] has something to do.
     #[must_use]
     pub fn has_changed(&self) -> bool {
         self.has_changed
     }
 
-    /// Shares the window out anew where something changed; `tell` is handed each sender whose share did, the share in
-    /// segments, and whether it grew.
+    /// Shares the window out anew where something changed; `tell` is called with each sender whose share
+    /// changed, the share in segments, and true if it grew.
     pub fn share_out(&mut self, now: Instant, mut tell: impl FnMut(u32, u32, bool)) {
         if !core::mem::take(&mut self.has_changed) {
             return;
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn nearer_deadlines_get_more() {
         assert_eq!(by_deadline(at(0), 13, [at(40), at(10)].into_iter()), [3, 10]);
-        // Nobody is left out while there are segments; where there are not, the latest wait.
+        // Every debtor gets a segment while there are any; then the latest deadlines wait.
         assert_eq!(by_deadline(at(0), 3, [at(1_000), at(1), at(1)].into_iter()), [1; 3]);
         assert_eq!(by_deadline(at(0), 2, [at(1_000), at(1), at(1)].into_iter()), [0, 1, 1]);
         // Without deadlines, equal shares.
@@ -201,23 +201,23 @@ mod tests {
     #[test]
     fn tells_whose_share_changed() {
         let mut shares = WindowShares::new(12, Duration::from_millis(5), false);
-        let told = |shares: &mut WindowShares| {
-            let mut told = Vec::new();
-            shares.share_out(at(0), |sender, segments, grew| told.push((sender, segments, grew)));
-            told
+        let changed = |shares: &mut WindowShares| {
+            let mut changed = Vec::new();
+            shares.share_out(at(0), |sender, segments, grew| changed.push((sender, segments, grew)));
+            changed
         };
         (0..3).for_each(|sender| assert!(shares.open(at(0), sender)));
-        assert_eq!(told(&mut shares), [(0, 4, true), (1, 4, true), (2, 4, true)]);
+        assert_eq!(changed(&mut shares), [(0, 4, true), (1, 4, true), (2, 4, true)]);
         assert!(!shares.open(at(0), 1));
-        assert_eq!(told(&mut shares), [], "a second answer of the same sender changes nothing");
+        assert_eq!(changed(&mut shares), [], "a second answer of the same sender changes nothing");
         assert!(!shares.close(at(1), 1) && shares.close(at(1), 0));
-        assert_eq!(told(&mut shares), [(1, 6, true), (2, 6, true)]);
+        assert_eq!(changed(&mut shares), [(1, 6, true), (2, 6, true)]);
         shares.open(at(2), 3);
-        assert_eq!(told(&mut shares), [(1, 4, false), (2, 4, false), (3, 4, true)]);
+        assert_eq!(changed(&mut shares), [(1, 4, false), (2, 4, false), (3, 4, true)]);
         shares.close(at(6), 1);
         assert!(shares.is_debtor(2) && !shares.is_debtor(1));
         assert_eq!((shares.counters.late, shares.counters.granted_max), (1, 12));
         shares.forget(2);
-        assert_eq!(told(&mut shares), [(3, 12, true)]);
+        assert_eq!(changed(&mut shares), [(3, 12, true)]);
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! The event builders of CMS ("barrel shifter"; G. Antchev et al., "The CMS event builder demonstrator and results with
 //! Myrinet", Comput. Phys. Commun. 140, 2001) and LHCb ("linear shift"; F. Pisani et al., "Design and commissioning of
-//! the first 32-Tbit/s event-builder", IEEE Trans. Nucl. Sci. 70, 2023) work like this: in phase `k` source `i` sends to destination `(i + k) mod N`, so that no two sources ever share a destination's link. Where there are fewer
-//! hosts on one side, or some have died, their places in the turn stay empty ("ghost nodes"): the bandwidth of these
-//! phases is lost, and nobody else's turn moves.
+//! the first 32-Tbit/s event-builder", IEEE Trans. Nucl. Sci. 70, 2023) work like this: in phase `k` source `i` sends to
+//! destination `(i + k) mod N`, so that no two sources ever share a destination's link. Where one side has fewer hosts, or
+//! some have died, their places stay empty ("ghost nodes"): the bandwidth of these phases is lost, and the turns of all
+//! other hosts stay as they are.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -14,7 +15,7 @@ use fanin_units::{Duration, Instant};
 
 use crate::timers::later;
 
-/// Who sends to whom in which phase.
+/// The source-destination pairs of each phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinearShift {
     sources: u32,
@@ -22,7 +23,7 @@ pub struct LinearShift {
 }
 
 impl LinearShift {
-    /// A turn in which each of so many sources sends to each of so many destinations once.
+    /// A turn in which each of `sources` sends to each of `destinations` once.
     ///
     /// # Panics
     /// Without a source or without a destination.
@@ -36,14 +37,14 @@ impl LinearShift {
         self.sources.max(self.destinations)
     }
 
-    /// Where a source sends to in a phase, counted on and on; `None` where its place is empty.
+    /// The destination of a source in a phase, counted from the start; `None` where its place is empty.
     pub fn destination(&self, phase: u64, source: u32) -> Option<u32> {
         let phases = u64::from(self.phases());
         let destination = ((u64::from(source) + phase) % phases) as u32;
         (source < self.sources && destination < self.destinations).then_some(destination)
     }
 
-    /// Who sends to a destination in a phase.
+    /// The source that sends to a destination in a phase.
     pub fn source(&self, phase: u64, destination: u32) -> Option<u32> {
         let phases = u64::from(self.phases());
         let source = ((u64::from(destination) + phases - phase % phases) % phases) as u32;
@@ -60,18 +61,18 @@ pub enum ShiftHost {
     Destination(u32),
 }
 
-/// What the barrier still waits for from a source's pair.
+/// The report that the barrier still waits for from a source's pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pending {
-    /// Word that the source has sent all it had for its destination.
+    /// The source's report that it has sent all data for its destination.
     Sending,
-    /// Word that the destination has it.
+    /// The destination's report that it has received them.
     Receiving,
     /// Nothing.
     Nothing,
 }
 
-/// What a barrier counted.
+/// Counters of a barrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BarrierCounters {
     /// Phases completed.
@@ -86,7 +87,7 @@ pub struct BarrierCounters {
 
 /// The barrier between phases: lets all sources go on when every transfer of a phase is reported complete.
 ///
-/// Sources say when they have sent, destinations when they have received. A host that says nothing for the time-out is
+/// Sources report when they have sent, destinations when they have received. A host without a report for the time-out is
 /// taken for dead, and the shift goes on without it.
 #[derive(Debug, Clone)]
 pub struct PhaseBarrier {
@@ -104,7 +105,7 @@ pub struct PhaseBarrier {
 }
 
 impl PhaseBarrier {
-    /// A barrier before the first phase; a host may be silent for as long as `timeout`.
+    /// A barrier before the first phase. A host without a report for `timeout` is excluded.
     pub fn new(now: Instant, shift: LinearShift, timeout: Duration) -> Self {
         let mut barrier = Self {
             shift,
@@ -128,12 +129,12 @@ impl PhaseBarrier {
         self.phase
     }
 
-    /// When the present phase began, and all those before it were completed.
+    /// The start of the present phase, and the end of all phases before it.
     pub fn began(&self) -> Instant {
         self.began
     }
 
-    /// What it counted so far.
+    /// The counters.
     pub fn counters(&self) -> &BarrierCounters {
         &self.counters
     }
@@ -143,22 +144,23 @@ impl PhaseBarrier {
         (0..self.shift.sources).filter_map(|source| Some((source, self.partner(source)?)))
     }
 
-    /// Whether a phase has begun since this was last asked: its sources may send.
+    /// Returns true once after each start of a phase: its sources may send.
     pub fn poll_begun(&mut self) -> bool {
         core::mem::take(&mut self.begun)
     }
 
-    /// A host that is to be taken for dead.
+    /// The next host that is to be taken for dead.
     pub fn poll_excluded(&mut self) -> Option<ShiftHost> {
         self.excluded.pop_front()
     }
 
-    /// When [`Self::handle_deadline`] has to be called, if nothing else happens before.
+    /// The next time at which [`Self::handle_deadline`] must be called.
     pub fn poll_deadline(&self) -> Option<Instant> {
         (self.pending_count > 0).then(|| later(self.began, self.timeout))
     }
 
-    /// A source has sent what it had in a phase; whether that was anything. Late words do no harm.
+    /// Handles a source's report that it has sent its data of a phase; `anything` is false if it had none. Late reports do no
+    /// harm.
     pub fn handle_sent(&mut self, now: Instant, phase: u64, source: u32, anything: bool) {
         if phase != self.phase || self.pending.get(source as usize) != Some(&Pending::Sending) {
             return;
@@ -173,12 +175,12 @@ impl PhaseBarrier {
         self.advance(now);
     }
 
-    /// A destination has received all that its source had in a phase.
+    /// Handles a destination's report that it has received all data of a phase.
     pub fn handle_received(&mut self, now: Instant, phase: u64, destination: u32) {
         if phase != self.phase {
             return;
         }
-        // It may be quicker than the word of the source; then nothing was empty.
+        // It may overtake the source's report; then the transfer was not empty.
         if let Some(source) = self.shift.source(phase, destination) {
             if self.pending[source as usize] == Pending::Sending {
                 self.counters.transfers += 1;
@@ -188,7 +190,7 @@ impl PhaseBarrier {
         self.advance(now);
     }
 
-    /// A time that [`Self::poll_deadline`] named has come: who has been silent is taken for dead.
+    /// Handles the deadline that [`Self::poll_deadline`] returned: hosts without a report are excluded.
     pub fn handle_deadline(&mut self, now: Instant) {
         if self.poll_deadline().is_none_or(|deadline| deadline > now) {
             return;
@@ -238,7 +240,7 @@ impl PhaseBarrier {
         self.begin(now, self.phase + 1);
     }
 
-    /// Begins a phase, or the next one in which a pair is alive; where none is left, nothing begins any more.
+    /// Begins a phase, or the next one with a live pair; without any, the shift ends.
     fn begin(&mut self, now: Instant, phase: u64) {
         for phase in phase..phase + u64::from(self.shift.phases()) {
             self.phase = phase;
@@ -307,7 +309,7 @@ mod tests {
         assert_eq!((barrier.phase(), barrier.poll_begun()), (0, false));
         barrier.handle_received(at(3), 0, 0);
         assert_eq!((barrier.phase(), barrier.poll_begun()), (1, true));
-        // A word of the phase before changes nothing.
+        // A report of the phase before changes nothing.
         barrier.handle_received(at(4), 0, 1);
         assert_eq!(barrier.pairs().collect::<Vec<_>>(), [(0, 1), (1, 0)]);
         assert_eq!((barrier.counters().transfers, barrier.counters().empty), (1, 1));
@@ -316,7 +318,7 @@ mod tests {
     #[test]
     fn the_silent_are_left_behind() {
         let mut barrier = PhaseBarrier::new(at(0), LinearShift::new(3, 2), Duration::from_millis(1));
-        // Source 0 says nothing; destination 1 does not receive; source 2 has no partner in phase 0.
+        // Source 0 does not report; destination 1 does not receive; source 2 has no partner in phase 0.
         barrier.handle_sent(at(5), 0, 1, true);
         assert_eq!(barrier.poll_deadline(), Some(at(1000)));
         barrier.handle_deadline(at(999));

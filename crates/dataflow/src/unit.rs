@@ -1,6 +1,6 @@
 //! The processing unit (HLTPU): one event at a time, from idle over collecting and processing to a decision.
 
-/// What a processing unit is doing.
+/// The state of a processing unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum UnitState {
     /// Not there: not started yet, crashed, or killed.
@@ -28,7 +28,7 @@ impl ProcessingUnit {
         Self { state: if up { UnitState::Idle } else { UnitState::Down }, slot: 0 }
     }
 
-    /// What it is doing.
+    /// Its state.
     pub fn state(&self) -> UnitState {
         self.state
     }

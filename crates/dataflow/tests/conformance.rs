@@ -56,7 +56,7 @@ fn world(events: u64) -> World {
             units_awaited: u32::from(COLLECTORS) * 2,
             events_max: Some(events),
             reassign_delay: MS(400),
-            clear: Some(ClearConfig { group: 20, ..ClearConfig::default() }),
+            clear: Some(ClearConfig { clear_group: 20, ..ClearConfig::default() }),
             ..SupervisorConfig::default()
         },
         collectors: (0..COLLECTORS).map(collector).collect(),
@@ -104,7 +104,7 @@ fn every_script_ends_well() {
 }
 
 #[test]
-fn a_supervisor_that_is_told_to_stop_finishes_what_it_has() {
+fn a_supervisor_that_stops_finishes_its_events() {
     let mut world = world(1_000_000);
     world.run(Instant::START + MS(500));
     let assigned = world.supervisor.counters().assigned;
@@ -124,6 +124,6 @@ fn clears_come_again_to_a_readout_that_was_away() {
     world.run(Instant::START + Duration::from_secs(20));
     assert_eq!(world.audit().unwrap().assigned, 200);
     let deleted = world.readouts.iter().map(|readout| readout.counters().deleted).collect::<Vec<_>>();
-    // Readouts without a memory count what they are told, twice where they are told twice.
+    // Readouts without a memory count every clear, repetitions too.
     assert!(deleted.iter().all(|&count| count >= 200), "{deleted:?}");
 }

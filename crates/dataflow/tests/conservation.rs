@@ -99,7 +99,7 @@ fn world(choice: &Choice) -> World {
         processing_time: Delay::Exponential { mean: ms(1) },
         accept: Ratio::new(600_000),
     };
-    let clear = ClearConfig { group: 7, delay_max: ms(5) };
+    let clear = ClearConfig { clear_group: 7, delay_max: ms(5) };
     let collector = |index: usize| CollectorConfig {
         units: units[index],
         readouts: fragments.clone(),
@@ -132,7 +132,7 @@ fn world(choice: &Choice) -> World {
     };
     let logger = LoggerConfig {
         write: WriteModel::Timed { rate: Rate::new(800_000_000), latency: ms(1) },
-        memory: Bytes::new(100_000),
+        logger_memory: Bytes::new(100_000),
         ..LoggerConfig::default()
     };
     let parts = Parts {

@@ -154,7 +154,7 @@ fn supervisor(seed: u64) {
         readouts: 3,
         arrivals: if seed.is_multiple_of(2) { Arrivals::OnDemand } else { Arrivals::Periodic },
         units_awaited: 2,
-        clear: Some(ClearConfig { group: 3, ..ClearConfig::default() }),
+        clear: Some(ClearConfig { clear_group: 3, ..ClearConfig::default() }),
         reassign_delay: Duration::from_millis(seed % 3),
         seed,
         ..SupervisorConfig::default()
@@ -232,7 +232,7 @@ fn readout(seed: u64) {
 }
 
 fn logger(seed: u64) {
-    let config = LoggerConfig { memory: Bytes::new(50_000), offers_max: 5, ..LoggerConfig::default() };
+    let config = LoggerConfig { logger_memory: Bytes::new(50_000), offers_max: 5, ..LoggerConfig::default() };
     torment!(
         Logger::<Bytes>::new(config).unwrap(),
         seed,

@@ -1,7 +1,7 @@
 //! The order of the assignment policies, from a queue model of the thesis' rack without any network effects.
 //!
 //! Collectors are servers of 2112 kB events on 1 Gb/s; a unit then processes for 100 ms (thesis §4.2.1, §6.1). No
-//! TCP, no switch, no response delay: what differs between policies is only who waits for whom.
+//! TCP, no switch, no response delay: policies differ only in the order of waits.
 
 mod common;
 

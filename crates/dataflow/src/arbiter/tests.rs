@@ -1,4 +1,4 @@
-//! What the arbiter gives to whom.
+//! The arbiter allocates the right pairs, in the right order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::vec;
@@ -108,7 +108,7 @@ proptest! {
     }
 }
 
-/// The same, by looking at all pairs in the order of their last turns, one after the other.
+/// The naive search: tries all pairs in the order of their last turns.
 struct Naive {
     busy_until: Vec<u64>,
     /// Last turn, timeslots waited for.
@@ -117,9 +117,9 @@ struct Naive {
 }
 
 impl Naive {
-    fn allocate(&mut self, start: u64, times: &[u64], ways: &[Vec<u32>]) -> Vec<u32> {
+    fn allocate(&mut self, start: u64, times: &[u64], paths: &[Vec<u32>]) -> Vec<u32> {
         let end = start + SLOT.get();
-        let mut order: Vec<usize> = (0..ways.len()).filter(|&pair| self.pairs[pair].1 > 0).collect();
+        let mut order: Vec<usize> = (0..paths.len()).filter(|&pair| self.pairs[pair].1 > 0).collect();
         order.sort_by_key(|&pair| (self.pairs[pair].0, pair));
         let mut given = Vec::new();
         for pair in order {
@@ -127,8 +127,8 @@ impl Naive {
                 let time = times[link as usize].min(SLOT.get());
                 self.busy_until[link as usize].max(start) + time <= end
             };
-            if ways[pair].iter().all(is_free) {
-                for &link in &ways[pair] {
+            if paths[pair].iter().all(is_free) {
+                for &link in &paths[pair] {
                     let busy_until = &mut self.busy_until[link as usize];
                     *busy_until = (*busy_until).max(start) + times[link as usize];
                 }
@@ -142,36 +142,36 @@ impl Naive {
 }
 
 proptest! {
-    /// Lanes and their order change nothing: whatever the ways, the links' rates and when demands come, the same pairs get
-    /// the same timeslots in the same order as by looking at everybody.
+    /// Groups change no result: for any paths, rates and demands, the same pairs get the same timeslots in the same order as
+    /// from the naive search.
     #[test]
-    fn nobody_is_passed_over(
+    fn groups_change_no_result(
         times in prop::collection::vec(prop::sample::select(vec![1_230_u64, 4_000, 6_152, 12_304, 30_000]), 6..14),
-        ways in prop::collection::vec(prop::collection::vec(0_u32..14, 1..6), 1..40),
+        paths in prop::collection::vec(prop::collection::vec(0_u32..14, 1..6), 1..40),
         steps in prop::collection::vec(prop::collection::vec((0_usize..40, 0_u32..4), 0..12), 1..40),
         forgets_at in 0_usize..60,
     ) {
         let times: Vec<u64> = times.iter().map(|time| time * 1000).collect();
-        let ways: Vec<Vec<u32>> = (ways.into_iter())
-            .map(|way| {
-                let mut way: Vec<u32> = way.into_iter().map(|link| link % times.len() as u32).collect();
-                // No way passes a link twice.
+        let paths: Vec<Vec<u32>> = (paths.into_iter())
+            .map(|path| {
+                let mut path: Vec<u32> = path.into_iter().map(|link| link % times.len() as u32).collect();
+                // No path uses a link twice.
                 let mut seen = BTreeSet::new();
-                way.retain(|&link| seen.insert(link));
-                way
+                path.retain(|&link| seen.insert(link));
+                path
             })
             .collect();
         let mut arbiter = Arbiter::new(SLOT);
         times.iter().for_each(|&time| _ = arbiter.add_link(Duration::new(time)));
-        ways.iter().for_each(|way| _ = arbiter.add_pair(way));
+        paths.iter().for_each(|path| _ = arbiter.add_pair(path));
         let mut naive =
-            Naive { busy_until: vec![0; times.len()], pairs: vec![(0, 0); ways.len()], turns: 0 };
+            Naive { busy_until: vec![0; times.len()], pairs: vec![(0, 0); paths.len()], turns: 0 };
         let mut number = 0;
         let mut steps = steps.into_iter();
         loop {
             let step = steps.next();
             for &(pair, slots) in step.iter().flatten() {
-                let pair = pair % ways.len();
+                let pair = pair % paths.len();
                 arbiter.handle_demand(pair as u32, slots);
                 naive.pairs[pair].1 += slots;
             }
@@ -185,7 +185,7 @@ proptest! {
                 break;
             }
             number += 1;
-            let expected = naive.allocate(number * SLOT.get(), &times, &ways);
+            let expected = naive.allocate(number * SLOT.get(), &times, &paths);
             prop_assert_eq!(slot(&mut arbiter, number), expected, "timeslot {}", number);
         }
     }

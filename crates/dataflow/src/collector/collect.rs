@@ -200,7 +200,7 @@ impl<P: Payload> Collector<P> {
         }
     }
 
-    /// A request has to be made again, or given up if it was repeated often enough.
+    /// Repeats a request, or gives it up after `request_retries` repetitions.
     pub(super) fn repeat(&mut self, now: Instant, tag: u32) {
         let Some(pending) = self.pending.remove(tag) else { return };
         self.credits.give_back(pending.cost);
@@ -251,7 +251,7 @@ impl<P: Payload> Collector<P> {
         }
     }
 
-    /// A request will never be answered: its fragments are missing from the event.
+    /// Marks the fragments of a request that is given up as missing from the event.
     fn lose_fragments(&mut self, now: Instant, blocked: Blocked) {
         let Blocked { slot: key, readout, fragments, .. } = blocked;
         if self.slots.find(key).is_none() {

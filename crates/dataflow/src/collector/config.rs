@@ -1,4 +1,4 @@
-//! What a collector is told at the start, and what it counts.
+//! Settings and counters of a collector.
 
 use alloc::vec::Vec;
 
@@ -27,74 +27,74 @@ pub enum RequestOrder {
 /// One round of collecting and processing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// What is collected.
+    /// The fragments that this step collects.
     pub collect: Selection,
-    /// How long the unit then processes it.
+    /// Processing time of the unit after them.
     pub processing_time: Delay,
     /// The probability that the event goes on to the next step, or, in the last one, that it is accepted. Otherwise
     /// it is rejected.
     pub accept: Ratio,
 }
 
-/// What the processing units do.
+/// The behaviour of the processing units.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UnitModel {
     /// They go through these steps; times and decisions are drawn. One step that collects everything is full event
     /// building (thesis §4.3.2), two are the L2 and EB phases of ICC'15 §IV.C.
     Steps(Vec<Step>),
     /// They are real: the driver passes [`crate::UnitCommand`]s on to them and their decisions to
-    /// [`crate::Collector::handle_decision`]. This is what is collected before they are asked for the first time.
+    /// [`crate::Collector::handle_decision`]. The selection is collected before the first [`crate::UnitCommand::Process`].
     External(Selection),
 }
 
-/// What a collector is told.
+/// Settings of a collector.
 #[derive(Debug, Clone)]
 pub struct CollectorConfig {
-    /// How many processing units it has.
+    /// The number of its processing units.
     pub units: u16,
-    /// How many fragments each readout serves; zero is allowed.
+    /// The number of fragments that each readout serves; zero is allowed.
     pub readouts: Vec<u16>,
-    /// How many data loggers there are. Without any, accepted events leave the system as soon as they are complete.
+    /// The number of data loggers. Without any, accepted events leave the system as soon as they are complete.
     pub loggers: u16,
-    /// Credits that its units share: a request costs as many as it has fragments. `None` does without shaping.
+    /// Credits that its units share: a request costs one for each fragment. `None`: no shaping.
     pub credits: Option<u32>,
-    /// Who goes first where requests wait for credits.
+    /// The order in which requests that wait for credits are sent.
     pub discipline: CreditDiscipline,
     /// The order of the requests of one step.
     pub request_order: RequestOrder,
     /// The readout that [`RequestOrder::Rotated`] begins with.
     pub first_readout: u16,
-    /// What the units do.
+    /// The behaviour of the units.
     pub model: UnitModel,
-    /// Whether an accepted event is completed before it is shipped (`true`), or shipped with what was collected.
+    /// True: an accepted event is completed before it is shipped. False: it is shipped with the fragments collected so far.
     pub build_accepted: bool,
-    /// How long an answer may take before the request is repeated, or given up. `None`: for ever.
+    /// The longest time until an answer; then the request is repeated or given up. `None`: no limit.
     pub request_timeout: Option<Duration>,
-    /// How often a request is repeated before its fragments are taken as missing.
+    /// The number of repetitions of a request before its fragments are taken as missing.
     pub request_retries: u8,
-    /// How long a readout may be away, from the start or from when its connection was lost, before its fragments are
+    /// The longest absence of a readout, from the start or from the loss of its connection, before its fragments are
     /// taken as missing.
     pub readout_wait: Duration,
-    /// How long a unit may have an event for processing, one step, before it is taken for dead. `None`: for ever.
+    /// The longest time for which a unit may process one step before it is taken for dead. `None`: no limit.
     pub processor_timeout: Option<Duration>,
-    /// How long a logger may take to grant and to store an event before another is asked. `None`: for ever.
+    /// The longest time in which a logger grants or stores an event before another is asked. `None`: no limit.
     pub logger_timeout: Option<Duration>,
-    /// While so many decided events wait for storage, units that become free are not announced; at least 1.
+    /// The number of decided events that may wait for storage before free units are no longer announced; at least 1.
     pub shipping_max: u16,
-    /// How readouts are told to delete events. `None` where the supervisor does it, or nothing is kept.
+    /// The grouping of clears to the readouts. `None`: the supervisor sends them, or the readouts keep nothing.
     pub clear: Option<ClearConfig>,
-    /// Whether an accepted event is deleted from the readouts when it was sent to a logger, rather than when it is
-    /// on disk: faster, but a logger that is lost takes events with it (thesis §3.7.4).
+    /// True: an accepted event is cleared from the readouts when it was sent to a logger, rather than when it is on disk.
+    /// Faster, but events are lost with a lost logger (thesis §3.7.4).
     pub clear_before_stored: bool,
-    /// Whether each answer gets a record of its own.
+    /// True: each answer gets a record of its own.
     pub trace_requests: bool,
     /// The seed of its random numbers.
     pub seed: u64,
 }
 
 impl Default for CollectorConfig {
-    /// One unit that collects everything, decides at once and rejects; no readout yet, no credits, no time-outs but 5 s for a
-    /// readout to come back; at most 64 events in storage; clears as [`ClearConfig`] has them, once stored.
+    /// One unit that collects everything, decides at once and rejects; no readout yet, no credits; no time-outs except 5 s for
+    /// a readout to come back; at most 64 events in storage; clears as in [`ClearConfig::default`], once stored.
     fn default() -> Self {
         let step = Step { collect: Selection::Rest, processing_time: Delay::ZERO, accept: Ratio::ZERO };
         Self {
@@ -121,7 +121,7 @@ impl Default for CollectorConfig {
     }
 }
 
-/// Why a collector cannot work as it was told.
+/// Settings that a collector refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CollectorError {
     /// There is no unit.
@@ -156,7 +156,7 @@ pub enum CollectorError {
         /// Needed.
         fragments: u16,
     },
-    /// A share of more than all.
+    /// A share exceeds 1.
     #[error("a share or probability exceeds 1")]
     ShareAboveOne,
     /// The request order starts at a readout that does not exist.
@@ -167,19 +167,19 @@ pub enum CollectorError {
         /// There are.
         readouts: usize,
     },
-    /// No event could ever be shipped.
+    /// `shipping_max` is zero.
     #[error("at least one event has to be allowed to wait for storage")]
     NoShipping,
-    /// A group of no event would never be sent.
+    /// `clear_group` is zero.
     #[error("a clear message has to name at least one event")]
     EmptyClear,
 }
 
 impl CollectorConfig {
-    /// Whether a collector can work like this.
+    /// Checks the settings.
     ///
     /// # Errors
-    /// The first thing that it cannot work with.
+    /// The first setting that a collector refuses.
     pub fn validate(&self) -> Result<(), CollectorError> {
         if self.units == 0 {
             return Err(CollectorError::NoUnits);
@@ -192,7 +192,7 @@ impl CollectorConfig {
             if fragments > max {
                 return Err(CollectorError::TooManyFragments { readout, fragments, max });
             }
-            // Whatever the steps say, an event of a lost collector is collected as a whole.
+            // An event of a lost collector is collected as a whole, whatever the steps select.
             if let Some(credits) = self.credits.filter(|&credits| credits < u32::from(fragments)) {
                 return Err(CollectorError::CreditsBelowRequest { credits, readout, fragments });
             }
@@ -218,14 +218,14 @@ impl CollectorConfig {
         if self.shipping_max == 0 {
             return Err(CollectorError::NoShipping);
         }
-        if self.clear.is_some_and(|clear| clear.group == 0) {
+        if self.clear.is_some_and(|clear| clear.clear_group == 0) {
             return Err(CollectorError::EmptyClear);
         }
         Ok(())
     }
 }
 
-/// What a collector has counted.
+/// Counters of a collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CollectorCounters {
     /// Events received.
@@ -246,12 +246,12 @@ pub struct CollectorCounters {
     pub missing: u64,
     /// Requests that had to wait for credits.
     pub waited: u64,
-    /// How long all requests waited for credits together.
+    /// The sum of all requests' waits for credits.
     pub wait_time: Duration,
     /// Units that were lost or took too long.
     pub units_lost: u64,
     /// Events sent to another logger after one failed.
     pub reshipped: u64,
-    /// Events forgotten at the supervisor's word.
+    /// Events forgotten because the supervisor gave them to another collector.
     pub abandoned: u64,
 }

@@ -1,4 +1,4 @@
-//! The collector (DCM): collects events for its processing units, and sees them to storage.
+//! The collector (DCM): collects events for its processing units and ships accepted events to the loggers.
 
 mod collect;
 mod config;
@@ -27,18 +27,18 @@ use crate::{
     Selection, Unexpected, UnitState, What,
 };
 
-/// What a processing unit decides about its event.
+/// A processing unit's decision on its event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// Not interesting: delete it.
     Reject,
     /// Interesting: store it.
     Accept,
-    /// Not sure yet: collect these and ask again.
+    /// Undecided: collect these fragments and ask again.
     Collect(Selection),
 }
 
-/// What a driver has to tell one of its real processing units ([`UnitModel::External`]).
+/// A command to a real processing unit ([`UnitModel::External`]), which the driver passes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnitCommand {
     /// Process what was collected; the answer goes to [`Collector::handle_decision`].
@@ -50,7 +50,7 @@ pub enum UnitCommand {
         /// Which step of it, from zero.
         step: u16,
     },
-    /// It took too long, or its event was taken away: end the process, start another, and call
+    /// The unit took too long, or its event was taken away: end the process, start another, and call
     /// [`Collector::handle_unit_up`].
     Kill {
         /// The unit.
@@ -58,7 +58,7 @@ pub enum UnitCommand {
     },
 }
 
-/// What an event in a collector waits for; who waits for whom when nothing moves.
+/// The resource that an event in a collector waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitsFor {
     /// Credits, or the answers to requests.
@@ -81,9 +81,9 @@ pub struct Collector<P> {
     config: CollectorConfig,
     random: Random,
     units: Vec<ProcessingUnit>,
-    /// Whether the supervisor counts on a unit.
+    /// True for units that were announced to the supervisor as idle.
     announced: Vec<bool>,
-    /// Idle units that are not announced because too much waits for storage.
+    /// Idle units that are not announced because `shipping_max` events wait for storage.
     withheld: Vec<u16>,
     link: Link,
     readouts: Vec<ReadoutLink>,
@@ -97,13 +97,13 @@ pub struct Collector<P> {
     unshipped: VecDeque<SlotKey>,
     credits: CreditPool<Blocked>,
     pending: PendingTable,
-    /// Request time-outs, which are all equally long and so in order.
+    /// Request time-outs in order: all are equally long.
     timeouts: VecDeque<(Instant, u32)>,
     timers: Timers<Timer>,
     /// Events whose last open request was just closed.
     completed: VecDeque<SlotKey>,
     clear: Option<ClearBatch>,
-    /// What was finished lately, for a supervisor that may not know.
+    /// Events finished lately, for a supervisor that may have missed the news.
     done: VecDeque<Done>,
     out: VecDeque<(Peer, Message<P>)>,
     commands: VecDeque<UnitCommand>,
@@ -116,7 +116,7 @@ impl<P: Payload> Collector<P> {
     /// [`Self::handle_unit_up`] where they are real.
     ///
     /// # Errors
-    /// If it could not work as it is told.
+    /// The first setting that it refuses.
     pub fn new(config: CollectorConfig) -> Result<Self, CollectorError> {
         config.validate()?;
         let readouts = config.readouts.len();
@@ -158,7 +158,7 @@ impl<P: Payload> Collector<P> {
         })
     }
 
-    /// A connection stands.
+    /// Handles a new connection.
     pub fn handle_connected(&mut self, now: Instant, peer: Peer) {
         match peer {
             Peer::Supervisor => {
@@ -188,10 +188,10 @@ impl<P: Payload> Collector<P> {
         self.settle(now);
     }
 
-    /// A connection is lost; saying so twice does no harm.
+    /// Handles the loss of a connection. A second call does no harm.
     pub fn handle_closed(&mut self, now: Instant, peer: Peer) {
         match peer {
-            // It goes on with what it has, and tells the supervisor when that is back.
+            // It continues with the events it has, and reports them in its next hello.
             Peer::Supervisor => self.link = Link::Down,
             Peer::Readout(readout) => self.readout_closed(now, readout),
             Peer::Logger(logger) => self.logger_closed(now, logger),
@@ -200,10 +200,10 @@ impl<P: Payload> Collector<P> {
         self.settle(now);
     }
 
-    /// A message arrived.
+    /// Handles a message.
     ///
     /// # Errors
-    /// If the message makes no sense here; nothing has changed then.
+    /// If the message is not expected in this state. The state is unchanged then.
     pub fn handle_message(
         &mut self,
         now: Instant,
@@ -233,7 +233,7 @@ impl<P: Payload> Collector<P> {
         Ok(())
     }
 
-    /// A time that [`Self::poll_deadline`] named has come.
+    /// Handles the deadline that [`Self::poll_deadline`] returned.
     pub fn handle_deadline(&mut self, now: Instant) {
         while let Some(timer) = self.timers.pop_due(now) {
             if !self.is_stale(&timer) {
@@ -245,8 +245,8 @@ impl<P: Payload> Collector<P> {
         self.settle(now);
     }
 
-    /// An answer arrived that the driver found corrupted and threw away: its checksum is wrong. The request is
-    /// repeated, or its fragments are taken as missing after as many repetitions as are allowed.
+    /// Handles an answer with a wrong checksum, which the driver dropped. The request is repeated, or its fragments are
+    /// taken as missing after `request_retries` repetitions.
     pub fn handle_corrupted(&mut self, now: Instant, readout: u16, tag: u32) {
         if self.pending.find(tag).is_some_and(|pending| pending.readout == readout) {
             self.counters.corrupted += 1;
@@ -255,7 +255,7 @@ impl<P: Payload> Collector<P> {
         }
     }
 
-    /// A real processing unit decided; false means that it no longer has this event, and nothing happened.
+    /// Handles the decision of a real processing unit. Returns false, and does nothing, if the unit no longer has this event.
     pub fn handle_decision(&mut self, now: Instant, unit: u16, event: L1Id, decision: Decision) -> bool {
         let state = self.units.get(usize::from(unit));
         let slot = state.filter(|unit| unit.state() == UnitState::Processing).and_then(ProcessingUnit::slot);
@@ -265,13 +265,13 @@ impl<P: Payload> Collector<P> {
         true
     }
 
-    /// A real processing unit is there, for the first time or again.
+    /// Handles the start of a real processing unit, its first or a later one.
     pub fn handle_unit_up(&mut self, now: Instant, unit: u16) {
         if let Some(state) = self.units.get_mut(usize::from(unit))
             && state.state() == UnitState::Down
         {
             state.release();
-            // Where it was idle when it was lost, the supervisor never knew.
+            // A unit that was idle when it was lost is still announced.
             if !self.announced[usize::from(unit)] {
                 self.announce(unit, None);
             }
@@ -279,7 +279,7 @@ impl<P: Payload> Collector<P> {
         }
     }
 
-    /// A processing unit crashed. Its event goes to the debug stream, untouched (thesis §3.7.4).
+    /// Handles the crash of a processing unit. Its event goes to the debug stream, untouched (thesis §3.7.4).
     pub fn handle_unit_lost(&mut self, now: Instant, unit: u16) {
         if usize::from(unit) < self.units.len() {
             self.lose_unit(now, unit);
@@ -298,13 +298,13 @@ impl<P: Payload> Collector<P> {
         self.commands.pop_front()
     }
 
-    /// The next thing that happened.
+    /// The next record.
     #[inline]
     pub fn poll_record(&mut self) -> Option<Record> {
         self.records.pop_front()
     }
 
-    /// When [`Self::handle_deadline`] has to be called, if nothing else happens before.
+    /// The next time at which [`Self::handle_deadline`] must be called.
     pub fn poll_deadline(&mut self) -> Option<Instant> {
         while let Some((_, timer)) = self.timers.first()
             && self.is_stale(timer)
@@ -322,17 +322,17 @@ impl<P: Payload> Collector<P> {
         [timer, request, clear].into_iter().flatten().min()
     }
 
-    /// What it counted so far.
+    /// The counters.
     pub fn counters(&self) -> &CollectorCounters {
         &self.counters
     }
 
-    /// Its credits: how many are out, and how many requests wait.
+    /// Credits that requests hold now.
     pub fn credits_used(&self) -> u32 {
         self.credits.used()
     }
 
-    /// The most credits that were ever out.
+    /// The most credits that requests ever held.
     pub fn credits_used_max(&self) -> u32 {
         self.credits.used_max()
     }
@@ -342,12 +342,12 @@ impl<P: Payload> Collector<P> {
         self.credits.waiting()
     }
 
-    /// Requests that were sent and are neither answered nor given up.
+    /// Requests that are outstanding: neither answered nor given up.
     pub fn requests_pending(&self) -> usize {
         self.pending.len()
     }
 
-    /// What each of its events waits for.
+    /// The resource that each of its events waits for.
     pub fn waits(&self) -> impl Iterator<Item = (L1Id, WaitsFor)> {
         self.slots.iter().map(|(_, slot)| {
             let waits = match (slot.phase, slot.unit) {
@@ -360,14 +360,14 @@ impl<P: Payload> Collector<P> {
         })
     }
 
-    /// The event that a unit has: its L1 result, and what was collected so far.
+    /// The event of a unit: its L1 result and the fragments collected so far.
     pub fn event_of(&self, unit: u16) -> Option<(L1Id, &P, &P)> {
         let index = self.units.get(usize::from(unit))?.slot()?;
         let slot = &self.slots[index];
         Some((slot.event, &slot.result, &slot.payload))
     }
 
-    /// What a unit is doing.
+    /// The state of a unit.
     pub fn unit(&self, unit: u16) -> Option<&ProcessingUnit> {
         self.units.get(usize::from(unit))
     }
@@ -400,7 +400,7 @@ impl<P: Payload> Collector<P> {
         }
     }
 
-    /// Goes through everything that has become possible.
+    /// Sends the requests that credits allow and completes events, until nothing changes.
     #[inline]
     fn settle(&mut self, now: Instant) {
         loop {

@@ -12,7 +12,7 @@ use crate::{L1Id, Message, Outcome, Payload, Peer, Stream, What};
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
 impl<P: Payload> Collector<P> {
-    /// An event is complete. Without loggers, that is all.
+    /// Offers a complete event to a logger. Without loggers, it is finished.
     pub(super) fn offer_first(&mut self, now: Instant, index: u32) {
         if self.loggers.is_empty() {
             let outcome = if self.slots[index].debug { Outcome::Debug } else { Outcome::Accepted };
@@ -22,7 +22,7 @@ impl<P: Payload> Collector<P> {
         }
     }
 
-    /// Offers an event to the next logger in turn; where there is none, it waits for one.
+    /// Offers an event to the next connected logger in turn; without one, the event waits.
     pub(super) fn offer(&mut self, now: Instant, index: u32, except: Option<u16>) {
         let count = self.loggers.len() as u16;
         let turns = (0..count).map(|turn| (self.next_logger + turn) % count);
@@ -98,7 +98,7 @@ impl<P: Payload> Collector<P> {
 
     pub(super) fn stored(&mut self, now: Instant, logger: u16, event: L1Id) -> Result<(), &'static str> {
         self.check_logger(logger)?;
-        // Also from a logger that was thought too slow: on disk is on disk.
+        // Also from a logger that was taken for too slow: the event is on disk.
         let sent = self.slots.index_of(event).filter(|&index| self.slots[index].sends > 0);
         let Some(index) = sent else { return Ok(()) };
         if let Phase::Offered(other) = self.slots[index].phase {
@@ -124,7 +124,7 @@ impl<P: Payload> Collector<P> {
         }
     }
 
-    /// A logger took too long. An offer goes to whoever is next; an event that was sent, only to somebody else.
+    /// A logger took too long. An offer goes to the next logger, an event that was sent only to another one.
     pub(super) fn logger_late(&mut self, now: Instant, index: u32) {
         match self.slots[index].phase {
             Phase::Offered(logger) => {
@@ -150,15 +150,14 @@ impl<P: Payload> Collector<P> {
         if logger < self.config.loggers { Ok(()) } else { Err("there is no such logger") }
     }
 
-    /// The readouts may delete an event, with the next message that tells them so.
+    /// Adds an event to the next clear message to the readouts.
     pub(super) fn clear_later(&mut self, now: Instant, event: L1Id) {
         if let Some(clear) = &mut self.clear {
             clear.add(now, event);
         }
     }
 
-    /// Sends clears that are due. Without the supervisor nobody knows whether the events are still this
-    /// collector's to delete, so they wait for it.
+    /// Sends clears that are due. They wait for a supervisor's connection: it may have given the events to another collector.
     #[inline]
     pub(super) fn flush_clear(&mut self, now: Instant) {
         if self.link != Link::Up {

@@ -6,16 +6,16 @@ use fanin_units::{Bytes, Instant};
 
 use crate::{FragmentSet, L1Id, Selection};
 
-/// Where an event stands.
+/// The phase of an event in a collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Nobody's.
+    /// No event.
     Vacant,
-    /// A unit's, in so many steps from zero.
+    /// With a unit, in this step, from zero.
     Step(u16),
-    /// Decided, or nobody's to decide; its rest is being collected.
+    /// Decided, or without a unit; the rest of its fragments is being collected.
     Building,
-    /// Complete; waits for a logger to be there.
+    /// Complete; waits for a connected logger.
     Unshipped,
     /// Offered to a logger.
     Offered(u16),
@@ -27,16 +27,16 @@ pub(crate) enum Phase {
 #[derive(Debug)]
 pub(crate) struct Slot<P> {
     pub(crate) phase: Phase,
-    /// Rises with each event, so that what is late finds another number.
+    /// Rises with each event, so that a late answer or timer names an older generation.
     pub(crate) generation: u32,
     pub(crate) event: L1Id,
     pub(crate) unit: Option<u16>,
-    /// Goes to storage undecided.
+    /// Goes to the debug stream undecided.
     pub(crate) debug: bool,
     pub(crate) region: Selection,
     pub(crate) result: P,
     pub(crate) payload: P,
-    /// What was requested so far, by readout.
+    /// The fragments requested so far, by readout.
     pub(crate) requested: Vec<FragmentSet>,
     /// Requests of the step that are neither answered nor given up.
     pub(crate) open: u32,
@@ -45,11 +45,11 @@ pub(crate) struct Slot<P> {
     pub(crate) requests: u32,
     pub(crate) bytes: Bytes,
     pub(crate) missing: u32,
-    /// How often it was offered to a logger.
+    /// Number of offers to loggers.
     pub(crate) offers: u16,
-    /// How often it was sent to one.
+    /// Number of times it was sent to a logger.
     pub(crate) sends: u16,
-    /// Whether it is on its way to being cleared from the readouts.
+    /// True once it is to be cleared from the readouts.
     pub(crate) cleared: bool,
 }
 
@@ -132,7 +132,7 @@ impl<P: Default> Slots<P> {
         SlotKey { index, generation: self.slots[index as usize].generation }
     }
 
-    /// The event behind a name, if it is still there.
+    /// The event of a key, if it is still there.
     #[inline]
     pub(crate) fn find(&self, key: SlotKey) -> Option<&Slot<P>> {
         let slot = &self.slots[key.index as usize];

@@ -1,4 +1,4 @@
-//! The events of the processing units: assigned, processed, decided, given up; and the news of them to the supervisor.
+//! The events of the processing units: assigned, processed, decided, given up; and the reports on them to the supervisor.
 
 use fanin_units::Instant;
 
@@ -23,8 +23,8 @@ impl<P: Payload> Collector<P> {
         if !core::mem::replace(&mut self.announced[usize::from(unit)], false) {
             return Err("the unit was not announced");
         }
-        // A unit may go down while an event is on its way to it. It has not seen the event, which still is
-        // nobody's to decide now; the debug stream takes it.
+        // A unit may go down while an event is on its way to it. The event has no unit to decide on it: it goes to the debug
+        // stream.
         let lost = state.state() == UnitState::Down;
         self.counters.events += 1;
         self.record(now, event, What::Received { unit });
@@ -55,7 +55,7 @@ impl<P: Payload> Collector<P> {
     /// All fragments of a step are here, or given up.
     pub(super) fn complete(&mut self, now: Instant, key: SlotKey) {
         let Some(slot) = self.slots.find(key).filter(|slot| slot.open == 0) else { return };
-        // Where requests are given up as they are made, an event may be announced here more than once.
+        // If requests are given up as they are made, an event may complete here more than once.
         let collecting = |unit: u16| self.units[usize::from(unit)].state() == UnitState::Collecting;
         let (step, building) = match (slot.phase, slot.unit) {
             (Phase::Step(step), Some(unit)) if collecting(unit) => (step, false),
@@ -140,7 +140,7 @@ impl<P: Payload> Collector<P> {
         }
     }
 
-    /// Nobody decides about this event any more: it is collected and stored as it is.
+    /// Sends an event without a unit to the debug stream: its fragments are collected and stored undecided.
     fn send_undecided(&mut self, now: Instant, index: u32, unit: u16) {
         let slot = &mut self.slots[index];
         slot.unit = None;

@@ -7,7 +7,7 @@ use super::{CLEARS_KEPT_MAX, Outstanding, Supervisor};
 use crate::{Delay, L1Id, Message, Payload, Peer, Selection, What};
 
 impl<P: Payload> Supervisor<P> {
-    /// Assigns what can be assigned, and tells the trigger and the readouts what they have to know.
+    /// Assigns events as far as possible, and sends XOFF, XON and clears.
     pub(super) fn pump(&mut self, now: Instant) {
         loop {
             self.set_due(now);
@@ -33,7 +33,7 @@ impl<P: Payload> Supervisor<P> {
         self.flush_clear(now);
     }
 
-    /// When the next new event falls due, as far as it is known.
+    /// Sets the time at which the next new event falls due, as far as it is known.
     fn set_due(&mut self, now: Instant) {
         if self.is_stopping
             || self.due.is_some()
@@ -74,12 +74,12 @@ impl<P: Payload> Supervisor<P> {
         self.assign(now, event, due, false, region, result);
     }
 
-    /// An occurrence that fell due is dealt with; the next one is yet to be determined.
+    /// Moves on from an event that fell due to the next.
     fn advance(&mut self, due: Instant) {
         self.ticks += 1;
         self.due = None;
         if self.config.arrivals == Arrivals::Poisson {
-            // The next one is drawn from here on.
+            // The next one is drawn from here.
             self.origin = Some(due);
         }
     }
@@ -104,7 +104,7 @@ impl<P: Payload> Supervisor<P> {
         self.out.push_back((Peer::Collector(collector), message));
     }
 
-    /// Before the first event, the announcements so far are put into their order.
+    /// Before the first event, puts the announcements so far into their order.
     fn begin(&mut self) {
         if core::mem::replace(&mut self.started, true) {
             return;

@@ -1,4 +1,4 @@
-//! What a supervisor is told at the start, and what it counts.
+//! Settings and counters of a supervisor.
 
 use fanin_units::{Duration, Frequency, Instant};
 
@@ -25,7 +25,7 @@ pub enum Arrivals {
     External,
 }
 
-/// What happens to events that fall due while no unit is free or a readout is full (XOFF).
+/// The treatment of events that fall due while no unit is free or a readout is full (XOFF).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Backpressure {
     /// They are held, and assigned one after the other as soon as units become free: none is lost, and the rate
@@ -58,45 +58,45 @@ pub enum StartOrder {
     Random,
 }
 
-/// What a supervisor is told.
+/// Settings of a supervisor.
 #[derive(Debug, Clone)]
 pub struct SupervisorConfig<P> {
     /// The number of units on each collector.
     pub units: Vec<u16>,
     /// The number of readouts; they may send XOFF, and are sent clears if `clear` says so.
     pub readouts: u16,
-    /// When events fall due.
+    /// The process by which events fall due.
     pub arrivals: Arrivals,
     /// Events per second, for [`Arrivals::Periodic`] (event n falls due at the start plus [`Frequency::nth`] of n) and
     /// [`Arrivals::Poisson`].
     pub rate: Frequency,
-    /// Before this time no event falls due.
+    /// No event falls due before this time.
     pub start: Instant,
-    /// The first event falls due no earlier than when so many units have announced themselves.
+    /// The first event falls due no earlier than the announcement of this many units.
     pub units_awaited: u32,
     /// The L1 ID of the first event.
     pub first_event: L1Id,
-    /// After so many events there is no other.
+    /// The number of events; `None` without a limit.
     pub events_max: Option<u64>,
-    /// Which unit gets an event.
+    /// The rule that chooses the unit of an event.
     pub policy: Policy,
     /// Which collector wins a tie of [`Policy::NodeLoadBalancing`].
     pub tie_break: TieBreak,
     /// The order of the first announcements.
     pub start_order: StartOrder,
-    /// What happens to events that fall due while no unit is free.
+    /// The treatment of events that fall due while no unit is free.
     pub backpressure: Backpressure,
-    /// How many triggers are held at most with [`Arrivals::External`]; at least 1.
+    /// The most triggers that are held with [`Arrivals::External`]; at least 1.
     pub triggers_max: u32,
-    /// What an event's L1 result carries where the supervisor makes it itself.
+    /// The payload of an event's L1 result where the supervisor makes it itself.
     pub result: P,
-    /// Which fragments the L1 result names where the supervisor makes it itself.
+    /// The fragments that the L1 result names where the supervisor makes it itself.
     pub region: Selection,
-    /// How long a lost collector may take to come back before its events are assigned again. One that comes
-    /// back in time keeps them.
+    /// The time in which a lost collector may come back; then its events are assigned again. A collector that is back in
+    /// time keeps them.
     pub reassign_delay: Duration,
-    /// Clears are sent from here: then none gets lost with a collector. `None` where collectors send them, as in
-    /// thesis §3.7.4, or nobody does.
+    /// The grouping of clears, if the supervisor sends them: then none is lost with a collector. `None`: collectors send
+    /// them, as in thesis §3.7.4, or readouts keep nothing.
     pub clear: Option<ClearConfig>,
     /// The seed of its random numbers.
     pub seed: u64,
@@ -129,7 +129,7 @@ impl<P: Default> Default for SupervisorConfig<P> {
     }
 }
 
-/// Why a supervisor cannot work as it was told.
+/// Settings that a supervisor refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SupervisorError {
     /// There is no unit at all.
@@ -152,19 +152,19 @@ pub enum SupervisorError {
         /// There are.
         collectors: usize,
     },
-    /// A group of no event would never be sent.
+    /// `clear_group` is zero.
     #[error("a clear message has to name at least one event")]
     EmptyClear,
-    /// No trigger could ever be held.
+    /// `triggers_max` is zero.
     #[error("at least one trigger has to be held")]
     NoTriggers,
 }
 
 impl<P> SupervisorConfig<P> {
-    /// Whether a supervisor can work like this.
+    /// Checks the settings.
     ///
     /// # Errors
-    /// The first thing that it cannot work with.
+    /// The first setting that a supervisor refuses.
     pub fn validate(&self) -> Result<(), SupervisorError> {
         let units: u32 = self.units.iter().map(|&units| u32::from(units)).sum();
         if self.units.len() > usize::from(u16::MAX) {
@@ -179,7 +179,7 @@ impl<P> SupervisorConfig<P> {
         if matches!(self.arrivals, Arrivals::Periodic | Arrivals::Poisson) && self.rate.is_zero() {
             return Err(SupervisorError::NoRate);
         }
-        if self.clear.is_some_and(|clear| clear.group == 0) {
+        if self.clear.is_some_and(|clear| clear.clear_group == 0) {
             return Err(SupervisorError::EmptyClear);
         }
         if self.triggers_max == 0 {
@@ -189,7 +189,7 @@ impl<P> SupervisorConfig<P> {
     }
 }
 
-/// What a supervisor has counted.
+/// Counters of a supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SupervisorCounters {
     /// Events that were assigned, each counted once.
@@ -206,16 +206,16 @@ pub struct SupervisorCounters {
     pub debug: u64,
     /// Times that an event was taken from a lost collector.
     pub reassigned: u64,
-    /// Times that an event was finished by a collector that it had been taken from.
+    /// Times that a collector finished an event that had been taken from it.
     pub duplicated: u64,
     /// Events that were assigned later than they fell due.
     pub held: u64,
     /// The sum of these delays.
     pub held_time: Duration,
-    /// Events that never came to be because the trigger was stopped.
+    /// Events that never existed because the trigger was stopped.
     pub inhibited: u64,
     /// Times that the trigger was stopped.
     pub xoffs: u64,
-    /// How long in all, up to the latest XON.
+    /// Time for which the trigger was stopped, up to the latest XON.
     pub xoff_time: Duration,
 }

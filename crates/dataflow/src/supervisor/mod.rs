@@ -1,4 +1,4 @@
-//! The supervisor (HLTSV): gives each event to a processing unit, and keeps account of it until it is finished.
+//! The supervisor (HLTSV): assigns each event to a processing unit, and keeps account of it until it is finished.
 
 mod assign;
 mod config;
@@ -20,7 +20,7 @@ use crate::{
     Unexpected, What,
 };
 
-/// How many clear messages are sent again to a readout that connects: those that it may have missed.
+/// The number of the latest clear messages that a readout receives when it connects: it may have missed them.
 const CLEARS_KEPT_MAX: usize = 256;
 
 /// The supervisor of one data-acquisition system.
@@ -29,33 +29,33 @@ pub struct Supervisor<P> {
     layout: Layout,
     random: Random,
     pool: Box<dyn Assignment>,
-    /// Whether a unit, by its number, is in the pool or in `announced`.
+    /// True, by unit number, for units in the pool or in `announced`.
     free: Vec<bool>,
     free_count: u32,
     /// Units that announced themselves before the first event.
     announced: Vec<u32>,
     started: bool,
     collectors: Vec<CollectorState<P>>,
-    /// No collector has to be given up before this time, if any.
+    /// The earliest time at which a lost collector is given up, if any is lost.
     give_up: Option<Instant>,
     readouts: Vec<ReadoutState>,
     readouts_full: u32,
-    /// Events of lost collectors.
+    /// Events of lost collectors, to be assigned again.
     returned: VecDeque<(L1Id, Selection, P)>,
     triggers: VecDeque<(Instant, Selection, P)>,
     next_event: L1Id,
     /// Events that an earlier supervisor had assigned ([`Self::restore`]).
     restored: u64,
-    /// The start of the clock that events fall due by, once enough units are there.
+    /// The origin of the times at which events fall due, once enough units are there.
     origin: Option<Instant>,
-    /// How many times events fell due, including those that were inhibited.
+    /// The number of events that fell due, with those that were inhibited.
     ticks: u64,
     due: Option<Instant>,
     xoff_since: Option<Instant>,
     clear: Option<ClearBatch>,
     /// The latest clears, for readouts that were away.
     cleared: VecDeque<Arc<[L1Id]>>,
-    /// No new event is assigned any more.
+    /// True once no new event is assigned.
     is_stopping: bool,
     out: VecDeque<(Peer, Message<P>)>,
     records: VecDeque<Record>,
@@ -63,12 +63,12 @@ pub struct Supervisor<P> {
 }
 
 struct CollectorState<P> {
-    /// Said hello, and is connected.
+    /// It is connected and has sent its hello.
     up: bool,
     outstanding: Vec<Outstanding<P>>,
     /// Events that were taken from it and that it may still finish.
     taken: Vec<L1Id>,
-    /// When its events are taken, if it is not back.
+    /// The time at which its events are taken, unless it is back.
     give_up: Option<Instant>,
 }
 
@@ -88,7 +88,7 @@ impl<P: Payload> Supervisor<P> {
     /// A supervisor that knows its collectors by number and waits for them to connect.
     ///
     /// # Errors
-    /// If it could not work as it is told.
+    /// The first setting that it refuses.
     pub fn new(config: SupervisorConfig<P>) -> Result<Self, SupervisorError> {
         config.validate()?;
         let layout = Layout::new(&config.units);
@@ -123,13 +123,13 @@ impl<P: Payload> Supervisor<P> {
         })
     }
 
-    /// Takes up the work of a supervisor that died: `next` is the next event to assign, `outstanding` are the events
-    /// that collectors had and that were not known to be finished, from the journal of its records.
+    /// Takes over from a supervisor that died, as its journal says: `next` is the next event to assign, `outstanding` are the
+    /// events that collectors had and that were not known to be finished.
     ///
     /// Collectors that say hello within the re-assignment delay keep what they still have.
     ///
     /// # Errors
-    /// The first event that is said to be with a collector that does not exist.
+    /// The first event of a collector that does not exist.
     pub fn restore(
         &mut self,
         now: Instant,
@@ -148,15 +148,15 @@ impl<P: Payload> Supervisor<P> {
         Ok(())
     }
 
-    /// These events were finished with in an earlier life, and the readouts may not have heard of it: they are told.
-    /// For after [`Self::restore`].
+    /// Sends clears for events that were finished before the restart, since the readouts may have missed them. To be called
+    /// after [`Self::restore`].
     pub fn restore_clears(&mut self, now: Instant, events: impl IntoIterator<Item = L1Id>) {
         if let Some(clear) = &mut self.clear {
             events.into_iter().for_each(|event| clear.add(now, event));
         }
     }
 
-    /// No new event is assigned from now on; those of lost collectors still are.
+    /// Stops assigning new events; events of lost collectors are still assigned again.
     pub fn handle_stop(&mut self, now: Instant) {
         self.is_stopping = true;
         self.due = None;
@@ -164,24 +164,24 @@ impl<P: Payload> Supervisor<P> {
         self.pump(now);
     }
 
-    /// A connection stands. A collector is counted on only after its [`Message::Hello`].
+    /// Handles a new connection. A collector's units count only after its [`Message::Hello`].
     pub fn handle_connected(&mut self, now: Instant, peer: Peer) {
         match peer {
             Peer::Readout(readout) => {
                 if let Some(state) = self.readouts.get_mut(usize::from(readout)) {
                     state.up = true;
-                    // Deleting twice does no harm; not deleting fills its memory.
+                    // Clearing twice does no harm; not clearing fills its memory.
                     let missed = self.cleared.iter().cloned();
                     self.out.extend(missed.map(|events| (peer, Message::Clear(events))));
                 }
             }
-            // A new connection while the old one seems to stand: the old one is dead.
+            // A new connection means that the old one is dead, even if it seems to stand.
             Peer::Collector(_) => self.handle_closed(now, peer),
             Peer::Supervisor | Peer::Logger(_) => {}
         }
     }
 
-    /// A connection is lost; saying so twice does no harm.
+    /// Handles the loss of a connection. A second call does no harm.
     pub fn handle_closed(&mut self, now: Instant, peer: Peer) {
         match peer {
             Peer::Readout(readout) => {
@@ -208,10 +208,10 @@ impl<P: Payload> Supervisor<P> {
         self.pump(now);
     }
 
-    /// A message arrived.
+    /// Handles a message.
     ///
     /// # Errors
-    /// If the message makes no sense here; nothing has changed then.
+    /// If the message is not expected in this state. The state is unchanged then.
     pub fn handle_message(
         &mut self,
         now: Instant,
@@ -266,14 +266,14 @@ impl<P: Payload> Supervisor<P> {
         Ok(())
     }
 
-    /// A time that [`Self::poll_deadline`] named has come.
+    /// Handles the deadline that [`Self::poll_deadline`] returned.
     pub fn handle_deadline(&mut self, now: Instant) {
         self.take_from_lost(now);
         self.pump(now);
     }
 
-    /// The Level-1 trigger accepted an event ([`Arrivals::External`]); false means that it was not taken, because
-    /// as many are held as may be.
+    /// Handles an event that the Level-1 trigger accepted ([`Arrivals::External`]). Returns false if it is not taken, because
+    /// `triggers_max` are held.
     pub fn handle_trigger(&mut self, now: Instant, region: Selection, result: P) -> bool {
         if self.is_stopping {
             return false;
@@ -288,7 +288,7 @@ impl<P: Payload> Supervisor<P> {
         true
     }
 
-    /// Whether the trigger has to stop: no unit is free for an event that is due, or a readout is full.
+    /// Returns true if the trigger is stopped: no unit is free for an event that is due, or a readout is full.
     pub fn is_stopped(&self) -> bool {
         self.xoff_since.is_some()
     }
@@ -298,12 +298,12 @@ impl<P: Payload> Supervisor<P> {
         self.out.pop_front()
     }
 
-    /// The next thing that happened.
+    /// The next record.
     pub fn poll_record(&mut self) -> Option<Record> {
         self.records.pop_front()
     }
 
-    /// When [`Self::handle_deadline`] has to be called, if nothing else happens before.
+    /// The next time at which [`Self::handle_deadline`] must be called.
     pub fn poll_deadline(&self) -> Option<Instant> {
         // While the trigger is stopped, only a message can change that.
         let due = if self.xoff_since.is_some() { None } else { self.due };
@@ -311,7 +311,7 @@ impl<P: Payload> Supervisor<P> {
         [due, self.give_up, clear].into_iter().flatten().min()
     }
 
-    /// What it counted so far.
+    /// The counters.
     pub fn counters(&self) -> &SupervisorCounters {
         &self.counters
     }
@@ -321,7 +321,7 @@ impl<P: Payload> Supervisor<P> {
         self.free_count
     }
 
-    /// Events that collectors have now, with the collector; and, with `None`, those that wait for another one.
+    /// Unfinished events with their collector; `None` for those that wait to be assigned again.
     pub fn outstanding(&self) -> impl Iterator<Item = (L1Id, Option<u16>)> {
         let with = self.collectors.iter().enumerate().flat_map(|(collector, state)| {
             state.outstanding.iter().map(move |one| (one.event, Some(collector as u16)))
@@ -329,7 +329,7 @@ impl<P: Payload> Supervisor<P> {
         with.chain(self.returned.iter().map(|(event, ..)| (*event, None)))
     }
 
-    /// Whether all events there will be are finished with.
+    /// Returns true if all `events_max` events are finished.
     pub fn is_finished(&self) -> bool {
         let all = self.config.events_max.is_some_and(|max| self.counters.assigned >= max);
         all && self.outstanding().next().is_none()
@@ -388,7 +388,7 @@ impl<P: Payload> Supervisor<P> {
         unknown.extend(
             hello.busy.iter().filter(|&event| state.outstanding.iter().all(|one| one.event != *event)),
         );
-        // What it may still finish; the rest of what was taken from it, it has forgotten.
+        // Events that it may still finish. It has forgotten the others that were taken from it.
         state.taken = unknown.iter().copied().filter(|event| hello.busy.contains(event)).collect();
         let gone = state.outstanding.extract_if(.., |one| !hello.busy.contains(&one.event));
         let gone: Vec<_> = gone.collect();
@@ -426,7 +426,7 @@ impl<P: Payload> Supervisor<P> {
             self.counters.duplicated += 1;
             self.record(now, event, What::Duplicated { collector, outcome });
         }
-        // Anything else was reported before the connection was lost, and is known.
+        // Any other event was reported before the connection was lost.
     }
 
     /// Takes the events of collectors that did not come back in time.

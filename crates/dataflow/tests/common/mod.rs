@@ -10,10 +10,10 @@ use fanin_dataflow::{
 };
 use fanin_units::{Bytes, Duration, Instant};
 
-/// When a message arrives that is sent now.
+/// The arrival time of a message that is sent now.
 pub type Network = Box<dyn FnMut(Peer, Peer, Bytes, Instant) -> Instant>;
 
-/// What a system is made of.
+/// The settings of a system's roles.
 pub struct Parts {
     pub supervisor: SupervisorConfig<Bytes>,
     pub collectors: Vec<CollectorConfig>,
@@ -28,12 +28,12 @@ enum Happening {
     Fault(Fault),
 }
 
-/// What may go wrong.
+/// A fault.
 #[derive(Debug, Clone, Copy)]
 pub enum Fault {
-    /// A connection is lost, messages under way with it, and comes back after a while.
+    /// A connection is lost with all messages in flight, and comes back after a while.
     Cut(Peer, Peer, Duration),
-    /// A process dies with all it knows, and another takes its place after a while.
+    /// A process dies with its state, and is restarted after a while.
     Crash(Peer, Duration),
     /// A processing unit crashes and comes back at once.
     UnitLost(u16, u16),
@@ -42,7 +42,7 @@ pub enum Fault {
 #[derive(Default, Clone, Copy)]
 struct Line {
     up: bool,
-    /// Rises with each loss: what was sent before does not arrive after.
+    /// Rises with each loss: messages of an earlier connection are dropped.
     connection: u32,
     /// TCP keeps the order.
     last: Instant,
@@ -66,7 +66,7 @@ pub struct World {
     last_assigned: Option<L1Id>,
     pub messages: u64,
     pub credits_peak: Vec<u32>,
-    /// Whether each closed connection is reported twice.
+    /// True: each closed connection is reported twice.
     pub close_twice: bool,
 }
 

@@ -20,12 +20,12 @@ pub enum Who {
     Logger(u16),
 }
 
-/// What happens next.
+/// One step of a script.
 #[derive(Debug, Clone, Copy)]
 pub enum Step {
-    /// So many milliseconds go by.
+    /// The system runs for this many milliseconds.
     Run(u64),
-    /// A process dies; another takes its place within a second.
+    /// A process dies and is restarted within a second.
     Crash(Who),
     /// One of a collector's processing units dies.
     UnitLost(u16),
@@ -33,14 +33,14 @@ pub enum Step {
     Cut { collector: u16, readout: u16 },
 }
 
-/// What must be true at the end, besides what is always true: no event lost, none doubled without a reason.
+/// The expected end. In every case no event is lost, and none is stored twice without a reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
-    /// Everything was decided, and nothing missing.
+    /// Every event was decided, and no fragment is missing.
     Clean,
     /// Some events went to the debug stream.
     Debug,
-    /// No more than what is always true.
+    /// Nothing beyond the rule for every case.
     Sound,
 }
 
@@ -56,7 +56,7 @@ use Step::{Crash, Cut, Run, UnitLost};
 
 /// All scripts: each starts a system, lets it run, hurts it, and stops it in order.
 pub const SCRIPTS: &[Script] = &[
-    Script { name: "calm", steps: &[Run(700)], expect: Expect::Clean },
+    Script { name: "undisturbed", steps: &[Run(700)], expect: Expect::Clean },
     Script {
         name: "units",
         steps: &[Run(300), UnitLost(0), Run(200), UnitLost(1), Run(200), UnitLost(0), Run(600)],

@@ -68,7 +68,7 @@ fn requests(collector: &mut Collector<Bytes>) -> Vec<Request> {
         .collect()
 }
 
-/// What requests ask for: readout and how many fragments.
+/// The readout and number of fragments of each request.
 fn asked(requests: &[Request]) -> Vec<(u16, u16)> {
     requests.iter().map(|request| (request.0, request.3.len())).collect()
 }
@@ -92,7 +92,7 @@ fn answer_all(collector: &mut Collector<Bytes>, now: Instant) -> Vec<Request> {
     }
 }
 
-/// Messages to anybody but readouts: peer, name, event.
+/// The peer and name of each message that goes to another role than a readout.
 fn said(collector: &mut Collector<Bytes>) -> Vec<(Peer, &'static str)> {
     drain!(collector.poll_transmit()).into_iter().map(|(peer, message)| (peer, message.name())).collect()
 }
@@ -316,7 +316,7 @@ fn a_lost_readout_is_waited_for_and_then_given_up() {
         records.iter().any(|record| matches!(record.what, What::Collected { missing: 12, .. })),
         "{records:?}"
     );
-    // From now on nobody waits for it.
+    // From now on no request waits for it.
     assign(&mut collector, ms(170), 2, 1);
     assert_eq!(asked(&requests(&mut collector)), [(1, 4), (3, 8)]);
 }
@@ -333,7 +333,7 @@ fn requests_are_repeated_and_then_given_up() {
     assert_eq!(collector.poll_deadline(), Some(ms(10)));
     collector.handle_deadline(ms(10));
     assert_eq!(asked(&requests(&mut collector)), [(3, 8)]);
-    // The first answer comes too late to be told from a forged one; the second never comes.
+    // The first answer comes after its request was given up; the second never comes.
     answer(&mut collector, ms(11), round[2]);
     collector.handle_deadline(ms(20));
     let counters = collector.counters();
@@ -370,7 +370,7 @@ fn fragments_that_a_readout_does_not_have_are_counted() {
 #[test]
 fn loggers_take_turns_and_stand_in_for_each_other() {
     let model = UnitModel::Steps(vec![step(Selection::Rest, Ratio::ONE)]);
-    let clear = Some(ClearConfig { group: 1, delay_max: Duration::ZERO });
+    let clear = Some(ClearConfig { clear_group: 1, delay_max: Duration::ZERO });
     let mut collector = connected(CollectorConfig { model, loggers: 2, clear, ..config() });
     let accept = |collector: &mut Collector<Bytes>, now: u64, event| {
         assign(collector, ms(now), event, 0);
@@ -449,14 +449,14 @@ fn storage_that_is_behind_holds_units_back() {
 
 #[test]
 fn readouts_hear_of_what_was_cleared_while_they_were_away() {
-    let clear = Some(ClearConfig { group: 10, delay_max: Duration::from_millis(5) });
+    let clear = Some(ClearConfig { clear_group: 10, delay_max: Duration::from_millis(5) });
     let mut collector = connected(CollectorConfig { clear, readout_wait: Duration::ZERO, ..config() });
     collector.handle_closed(ms(0), Peer::Readout(3));
     assign(&mut collector, ms(0), 1, 0);
     answer_all(&mut collector, ms(1));
     collector.handle_deadline(ms(1));
     drain!(collector.poll_transmit());
-    // While the supervisor is away, nobody knows whose the event is.
+    // Without the supervisor, the event may belong to another collector by now.
     collector.handle_closed(ms(2), Peer::Supervisor);
     assert_eq!(collector.poll_deadline(), None);
     collector.handle_connected(ms(20), Peer::Supervisor);
@@ -539,6 +539,6 @@ fn impossible_settings_are_refused() {
         Some(first)
     );
     assert_eq!(error(CollectorConfig { shipping_max: 0, ..config() }), Some(CollectorError::NoShipping));
-    let clear = Some(ClearConfig { group: 0, delay_max: Duration::ZERO });
+    let clear = Some(ClearConfig { clear_group: 0, delay_max: Duration::ZERO });
     assert_eq!(error(CollectorConfig { clear, ..config() }), Some(CollectorError::EmptyClear));
 }

@@ -27,7 +27,7 @@ fn said(logger: &mut Logger<Bytes>) -> Vec<(u16, &'static str)> {
 
 #[test]
 fn events_are_granted_as_memory_allows_and_answered_when_stored() {
-    let config = LoggerConfig { memory: Bytes::new(25_000), ..LoggerConfig::default() };
+    let config = LoggerConfig { logger_memory: Bytes::new(25_000), ..LoggerConfig::default() };
     let mut logger = Logger::new(config).unwrap();
     for (collector, event) in [(0, 1), (1, 2), (2, 3)] {
         tell(&mut logger, ms(0), collector, offer(event, 10_000));
@@ -70,7 +70,7 @@ fn a_disk_takes_its_time() {
 #[test]
 fn a_full_disk_turns_events_away() {
     let mut logger =
-        Logger::new(LoggerConfig { memory: Bytes::new(10_000), ..LoggerConfig::default() }).unwrap();
+        Logger::new(LoggerConfig { logger_memory: Bytes::new(10_000), ..LoggerConfig::default() }).unwrap();
     tell(&mut logger, ms(0), 0, offer(1, 10_000));
     tell(&mut logger, ms(0), 0, full(1, 10_000));
     tell(&mut logger, ms(0), 1, offer(2, 10_000));
@@ -93,7 +93,7 @@ fn nonsense_is_refused() {
     assert!(logger.handle_message(ms(0), Peer::Collector(0), offer(1, 10)).is_err());
     assert!(logger.handle_message(ms(0), Peer::Readout(0), offer(2, 10)).is_err());
     said(&mut logger);
-    // An event that nobody granted goes back.
+    // An event without a grant is refused.
     tell(&mut logger, ms(0), 0, full(7, 10));
     assert_eq!(said(&mut logger), [(0, "refuse")]);
     assert!(logger.poll_write().is_none());

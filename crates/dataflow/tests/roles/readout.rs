@@ -126,7 +126,7 @@ fn a_full_memory_stops_the_trigger() {
     }
     assert!(readout.is_full());
     assert_eq!(flow(&mut readout), [(Peer::Supervisor, Message::Flow { stop: true })]);
-    // A supervisor that is new has to be told.
+    // A new supervisor receives XOFF.
     readout.handle_closed(ms(3), Peer::Supervisor);
     readout.handle_connected(ms(4), Peer::Supervisor);
     assert_eq!(flow(&mut readout), [(Peer::Supervisor, Message::Flow { stop: true })]);
@@ -151,7 +151,7 @@ fn too_long_a_history_is_full_too() {
 }
 
 #[test]
-fn nobody_gets_the_answers_of_a_lost_connection() {
+fn no_collector_gets_the_answers_of_a_lost_connection() {
     let response_delay = Delay::Constant(Duration::from_micros(200));
     let mut readout =
         Readout::new(ReadoutConfig { response_delay, ..ReadoutConfig::default() }, KILOBYTE).unwrap();

@@ -55,7 +55,7 @@ fn events_fall_due_at_the_rate_and_are_held_at_xoff() {
     hello(&mut supervisor, ms(0), 0, &[0, 1]);
     run(&mut supervisor, ms(10));
     assert_eq!(assigned(&mut supervisor), [(0, 0, 0, false), (1, 0, 1, false)]);
-    // Event 2 fell due at 2 ms, and nobody was there.
+    // Event 2 fell due at 2 ms, when no unit was free.
     assert!(supervisor.is_stopped());
     let records = drain!(supervisor.poll_record());
     assert_eq!(records.last().map(|record| (record.at, record.what)), Some((ms(2), What::Xoff)));
@@ -243,7 +243,7 @@ fn real_triggers_are_held_up_to_a_limit() {
 
 #[test]
 fn clears_go_out_in_groups() {
-    let clear = ClearConfig { group: 2, delay_max: Duration::from_millis(10) };
+    let clear = ClearConfig { clear_group: 2, delay_max: Duration::from_millis(10) };
     let config = Config { readouts: 2, clear: Some(clear), ..config() };
     let mut supervisor = Supervisor::new(config).unwrap();
     supervisor.handle_connected(ms(0), Peer::Readout(0));
@@ -293,7 +293,7 @@ fn impossible_settings_are_refused() {
     assert_eq!(error(Config { units_awaited: 5, ..config() }), Some(awaited));
     let rate = Frequency::ZERO;
     assert_eq!(error(Config { rate, ..config() }), Some(SupervisorError::NoRate));
-    let clear = Some(ClearConfig { group: 0, delay_max: Duration::ZERO });
+    let clear = Some(ClearConfig { clear_group: 0, delay_max: Duration::ZERO });
     assert_eq!(error(Config { clear, ..config() }), Some(SupervisorError::EmptyClear));
     assert_eq!(error(Config { triggers_max: 0, ..config() }), Some(SupervisorError::NoTriggers));
 }

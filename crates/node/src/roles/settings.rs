@@ -68,7 +68,7 @@ pub fn supervisor(
         tie_break: supervisor.tie_break,
         start_order: supervisor.start_order,
         clear: Some(ClearConfig {
-            group: small("supervisor.clear_group", u64::from(supervisor.clear_group))?,
+            clear_group: small("supervisor.clear_group", u64::from(supervisor.clear_group))?,
             ..ClearConfig::default()
         }),
         reassign_delay: scenario.live.reassign_delay,
@@ -134,7 +134,7 @@ pub fn collector(
 pub fn logger(scenario: &Scenario) -> LoggerConfig {
     LoggerConfig {
         write: WriteModel::External,
-        memory: scenario.live.logger_memory,
+        logger_memory: scenario.live.logger_memory,
         ..LoggerConfig::default()
     }
 }

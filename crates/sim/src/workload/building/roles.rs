@@ -40,7 +40,7 @@ impl RoleMachines {
             tie_break: scenario.supervisor.tie_break,
             start_order: scenario.supervisor.start_order,
             clear: Some(ClearConfig {
-                group: small("supervisor.clear_group", u64::from(scenario.supervisor.clear_group))?,
+                clear_group: small("supervisor.clear_group", u64::from(scenario.supervisor.clear_group))?,
                 ..ClearConfig::default()
             }),
             seed: seed(Kind::Supervisor, 0),
