@@ -17,6 +17,13 @@ const BACKLOG: i32 = 4096;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct OsError(pub i32);
 
+impl OsError {
+    /// The error's number; `EIO` where it has none.
+    pub(crate) fn of(error: &std::io::Error) -> Self {
+        Self(error.raw_os_error().unwrap_or(libc::EIO))
+    }
+}
+
 impl fmt::Display for OsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         std::io::Error::from_raw_os_error(self.0).fmt(f)

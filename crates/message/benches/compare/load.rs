@@ -9,7 +9,7 @@ use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SendFlags, SocketType, sockopt};
 
-/// What is sent and what is expected, as bytes on the wire.
+/// The request and the expected reply, as bytes on the wire.
 pub(crate) struct Dialogue {
     pub(crate) request: Vec<u8>,
     pub(crate) reply_bytes: usize,

@@ -1,4 +1,4 @@
-//! What a request costs the server, beside a bare epoll loop in C, Boost.ASIO and ZeroMQ, in one run.
+//! The server's processor time per request, compared with a bare epoll loop in C, Boost.ASIO and ZeroMQ in one run.
 //!
 //! The servers answer requests over loopback from the first core; the load comes from the second. Each server takes
 //! turns with the bare loop, many short ones, with all connections of both in place: so a machine that does something
@@ -113,9 +113,9 @@ impl Setting {
 }
 
 impl Pair {
-    /// Goes on for so long; processor time of the server a request, ns.
+    /// Runs for `time`; returns the processor time of the server per request, ns.
     fn turn(&mut self, time: Duration) -> io::Result<f64> {
-        // What was under way when the last turn ended was answered while nobody measured.
+        // Requests in flight at the end of the last turn were answered between turns, unmeasured.
         let fresh = self.load.replies + self.under_way;
         let until = Instant::now() + CARRIED_MAX;
         while self.load.replies < fresh && Instant::now() < until {
@@ -135,7 +135,7 @@ fn quantile(values: &mut [f64], share: f64) -> f64 {
     values.get(place.round() as usize).copied().unwrap_or(f64::NAN)
 }
 
-/// What else the machine does, as the kernel's average of the last minute says.
+/// The machine's load average of the last minute.
 fn machine_load() -> String {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().unwrap_or_default().to_owned()

@@ -1,4 +1,4 @@
-//! The servers: ours, and the peers that are built here and run beside it.
+//! The servers under comparison: ours, and the peers that are built here.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

@@ -4,6 +4,7 @@ use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
 
 use super::Endpoint;
+use super::parts::Fed;
 use super::slot::{Carrier, State};
 use crate::event::Closed;
 use crate::outbox::Piece;
@@ -15,21 +16,6 @@ const DIRECT_BYTES_MIN: u64 = 64 << 10;
 pub(super) const SMALL_READS_MIN: u8 = 2;
 /// The size of a small read.
 const SMALL_READ_BYTES_MAX: usize = 16 << 10;
-
-/// Received bytes that are being taken apart.
-pub(super) struct Fed {
-    index: u32,
-    /// Where they lie; those of an encrypted connection lie in its own layer.
-    chunk: Option<Chunk>,
-    len: usize,
-    used: usize,
-}
-
-impl Fed {
-    pub(super) fn decrypted(index: u32, len: usize) -> Self {
-        Self { index, chunk: None, len, used: 0 }
-    }
-}
 
 impl Endpoint {
     pub(super) fn handle_done(&mut self, done: Done) {

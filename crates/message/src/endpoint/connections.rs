@@ -1,6 +1,5 @@
 //! Connections come and go.
 
-use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -9,8 +8,9 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with, sockopt};
 
+use super::Endpoint;
+use super::parts::{Listening, Resolved, TOKEN_BELL, TOKEN_LISTENER, TOKEN_WAKER};
 use super::slot::{Carrier, Origin, State, WATCH_EDGE, WATCH_READ, WATCH_WRITE, token};
-use super::{Endpoint, Listening, Resolved, TOKEN_BELL, TOKEN_LISTENER, TOKEN_WAKER};
 use crate::epoll::{EDGE, READ, Ready, WRITE};
 use crate::event::{Closed, Event, Listener, NotAccepting, Peer};
 use crate::options::Address;
@@ -19,10 +19,6 @@ use crate::tcp_info::TcpInfo;
 
 /// Connections that are accepted in one go; the others wait for the next.
 const ACCEPTS_MAX: usize = 64;
-
-pub(super) fn os_error(error: &io::Error) -> OsError {
-    OsError(error.raw_os_error().unwrap_or(libc::EIO))
-}
 
 impl Endpoint {
     pub(super) fn handle_ready(&mut self, ready: Ready) {
@@ -206,7 +202,7 @@ impl Endpoint {
         match self.epoll.add(&fd, token(index, slot.generation), interest) {
             Ok(()) => slot.fd = Some(fd),
             Err(error) => {
-                self.end(index, Closed::Broken(os_error(&error)));
+                self.end(index, Closed::Broken(OsError::of(&error)));
             }
         }
     }
@@ -251,7 +247,7 @@ impl Endpoint {
         };
         slot.watch = wanted;
         if let Err(error) = result {
-            self.end(index, Closed::Broken(os_error(&error)));
+            self.end(index, Closed::Broken(OsError::of(&error)));
         }
     }
 

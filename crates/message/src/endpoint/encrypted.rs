@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 
 use super::Endpoint;
-use super::completion::Fed;
+use super::parts::Fed;
 use super::slot::Origin;
 use crate::event::Closed;
 use crate::socket::OsError;
@@ -39,7 +39,7 @@ impl Endpoint {
             Ok(arrived) => arrived,
             Err(SessionError::Tls(words)) => return self.end(index, Closed::Tls(words.into())),
             Err(SessionError::Socket(error)) => {
-                let error = OsError(error.raw_os_error().unwrap_or(libc::EIO));
+                let error = OsError::of(&error);
                 let reason = self.how_broken(index, Closed::Broken(error));
                 return self.end(index, reason);
             }

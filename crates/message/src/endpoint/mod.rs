@@ -4,6 +4,7 @@ mod completion;
 mod connections;
 mod encrypted;
 mod greeting;
+mod parts;
 mod slot;
 mod timers;
 mod transfer;
@@ -11,7 +12,6 @@ mod transfer;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
@@ -25,18 +25,14 @@ use crate::limits::Limits;
 use crate::options::{Address, Backend, Greeting, Options, SameName, Settings};
 use crate::outbox::Spare;
 use crate::pool::{Payload, Pool};
-use crate::socket::{self, OptionError, SocketError, SocketOptions};
+use crate::socket::{self, OptionError, OsError, SocketError, SocketOptions};
 use crate::sys::uring::Uring;
 use crate::tcp_info::TcpInfo;
 use crate::wake::Waker;
 
+use parts::{Fed, Listening, Resolved, TOKEN_BELL, TOKEN_LISTENER, TOKEN_WAKER, Timer};
 use slot::{Closing, Origin, Outgoing, Slots, State};
-use timers::Timer;
 
-/// Tokens of what is no connection; the slots' numbers stay below.
-const TOKEN_WAKER: u64 = u64::MAX;
-const TOKEN_BELL: u64 = u64::MAX - 1;
-const TOKEN_LISTENER: u64 = u64::MAX - (1 << 20);
 const LISTENERS_MAX: usize = 1 << 16;
 /// Pools and blocks smaller than this hold nothing useful.
 const BLOCK_BYTES_MIN: usize = 4096;
@@ -57,15 +53,15 @@ pub struct Endpoint {
     // Before epoll, which it watches.
     uring: Option<Uring>,
     epoll: Epoll,
-    /// Bytes that io_uring received, and that are being taken apart.
-    fed: Option<completion::Fed>,
+    /// Bytes that io_uring received and that are being parsed.
+    fed: Option<Fed>,
     waker: Waker,
     bell: Waker,
     assembler: Assembler,
     pool: Pool,
     spare: Spare,
     events: VecDeque<Event>,
-    /// The connection whose bytes are being taken apart.
+    /// The connection that received bytes are parsed for.
     reading: Option<u32>,
     /// The last read filled all the space that it was given.
     more: bool,
@@ -87,23 +83,10 @@ const _: fn(Endpoint) = |endpoint| {
     may_move(endpoint);
 };
 
-struct Listening {
-    fd: Option<OwnedFd>,
-    options: Arc<Options>,
-    /// When to go on accepting, after the system or a limit refused.
-    resume: Option<Instant>,
-}
-
-struct Resolved {
-    index: u32,
-    generation: u32,
-    result: Result<Vec<SocketAddr>, String>,
-}
-
-/// Settings that cannot be, or a system that does not play along.
+/// Invalid settings, or a missing feature of the system.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// The system refuses what every endpoint needs.
+    /// The system refuses a descriptor that every endpoint needs.
     #[error("no endpoint: {0}")]
     System(#[from] io::Error),
     /// There is no io_uring that is new enough, or the system forbids it.
@@ -198,7 +181,7 @@ impl Endpoint {
         let fd = socket::listening(address, &options.socket)?;
         let listener = Listener(self.listeners.len() as u32);
         let token = TOKEN_LISTENER + u64::from(listener.0);
-        self.epoll.add(&fd, token, READ).map_err(|error| connections::os_error(&error))?;
+        self.epoll.add(&fd, token, READ).map_err(|error| OsError::of(&error))?;
         self.listeners.push(Listening { fd: Some(fd), options: Arc::new(options), resume: None });
         Ok(listener)
     }

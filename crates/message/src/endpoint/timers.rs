@@ -1,36 +1,17 @@
 //! Waiting, and what is due by time alone.
 
-use std::cmp::Ordering;
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use super::Endpoint;
+use super::parts::Timer;
 use super::slot::{Closing, Slot, State};
-use super::{Endpoint, Listening};
 use crate::event::{Closed, Listener};
 use crate::frame::Header;
 use crate::hello::HEARTBEAT;
 
 /// Heartbeats of its own that a peer may miss before it counts as silent.
 const HEARTBEATS_MISSED_MAX: u32 = 3;
-
-/// When a slot is to be looked at; the earliest is the greatest.
-#[derive(PartialEq, Eq)]
-pub(super) struct Timer {
-    at: Instant,
-    index: u32,
-}
-
-impl Ord for Timer {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.index).cmp(&(self.at, self.index))
-    }
-}
-
-impl PartialOrd for Timer {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
 
 /// Handles what is due at a connection, and returns the next deadline.
 #[derive(Debug, PartialEq, Eq)]
@@ -147,11 +128,6 @@ impl Endpoint {
             self.end(worst, Closed::NoMemory { needed });
         }
     }
-}
-
-impl Listening {
-    /// How long accepting stops where nothing else ends the shortage.
-    pub(super) const PAUSE: Duration = Duration::from_secs(1);
 }
 
 /// The next deadline of a connection, from its arguments alone.

@@ -1,4 +1,4 @@
-//! Frames as the plainest reader finds them, beside those of the assembler.
+//! A naive reader of frames, compared with the assembler.
 
 use fanin_message::{Assembler, Frame, Header, Limits, Oversize, Partial};
 
@@ -83,7 +83,7 @@ pub fn compare(bytes: &[u8], pieces: &[usize]) {
     assert_eq!(feed(&mut assembler, &limits, bytes, pieces), expected);
 }
 
-/// What a fuzzer does with an input: its first four bytes are the sizes of the pieces, the rest is cut into them.
+/// Checks one input of a fuzzer: its first four bytes are the sizes of the pieces into which the rest is cut.
 pub fn check(input: &[u8]) {
     let (sizes, bytes) = input.split_at(input.len().min(4));
     let pieces: Vec<usize> = sizes.iter().map(|size| usize::from(*size) * usize::from(*size)).collect();

@@ -26,7 +26,7 @@ impl Authority {
         Self { issuer: Issuer::new(params, key), pem }
     }
 
-    /// Options of somebody with a certificate for `name` from this authority, who believes `other`.
+    /// Options of a peer with a certificate for `name` from this authority, which trusts `other`.
     fn options(&self, name: &str, other: &Self) -> Options {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
@@ -89,10 +89,10 @@ fn certificates_are_checked_on_both_sides() {
     let cases = [
         (ours.options("server", &ours), theirs.options("client", &ours), [Some("UnknownIssuer"), None]),
         (theirs.options("server", &ours), ours.options("client", &ours), [None, Some("UnknownIssuer")]),
-        (ours.options("somebody", &ours), ours.options("client", &ours), [None, Some("not valid for name")]),
+        (ours.options("stranger", &ours), ours.options("client", &ours), [None, Some("not valid for name")]),
         (
             ours.options("server", &ours),
-            ours.options("somebody", &ours),
+            ours.options("stranger", &ours),
             [Some("\"client\" of its greeting"), None],
         ),
     ];
@@ -140,7 +140,7 @@ fn an_end_without_farewell_is_named() {
     let authority = Authority::new();
     let (mut server, mut client) = (endpoint("server"), endpoint("client"));
     let (_, address) = listen(&mut server, authority.options("server", &authority));
-    // Between the two stands somebody who cuts the connection.
+    // A proxy between the two cuts the connection.
     let between = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let front = between.local_addr().unwrap();
     let thread = std::thread::spawn(move || {

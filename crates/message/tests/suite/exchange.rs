@@ -254,7 +254,7 @@ fn hosts_are_found_by_name() {
     let (mut server, mut client) = (endpoint("server"), endpoint("client"));
     let (_, address) = listen(&mut server, Options::default());
     let host = format!("localhost:{}", address.port());
-    // Where the name has an address of version 6 as well, nobody listens there, and the next attempt takes the other.
+    // If the name has an IPv6 address as well, no server listens there, and the next attempt takes the other.
     client.connect("server", host.as_str(), quick());
     until(&mut [&mut server, &mut client], |number, _, event| {
         number == 1 && matches!(event, Event::Connected { .. })

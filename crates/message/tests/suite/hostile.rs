@@ -93,7 +93,7 @@ fn sizes_that_lie_end_the_connection() {
 }
 
 #[test]
-fn reserved_types_that_nobody_knows_end_the_connection() {
+fn unknown_reserved_types_end_the_connection() {
     let mut bytes = hello("peer", "", 0);
     bytes.extend(frame(0xFFFF_FFFF, 0, b""));
     let (reason, _) = reaction(&bytes, quick(), Limits::default());
@@ -128,7 +128,7 @@ fn names_are_checked_on_both_sides() {
     let (_, address) = listen(&mut server, only);
     let once = Options { backoff: None, ..quick() };
     for (own, expected, words) in [
-        ("dcm-1", "somebody else", "\"somebody else\" is not served here; server is"),
+        ("dcm-1", "another server", "\"another server\" is not served here; server is"),
         ("dcm-2", "server", "\"dcm-2\" is not served here; dcm-1 is"),
     ] {
         let mut client = endpoint(own);
@@ -153,7 +153,7 @@ fn names_are_checked_on_both_sides() {
     impostor.write_all(&hello("impostor", "", 0)).unwrap();
     let reason = wait_for(&mut client, end_of);
     assert_eq!(reason, Closed::WrongName { expected: "server".into(), got: "impostor".into() });
-    assert_eq!(read_frame(&mut impostor).0, 0xFFFF_FF03, "and is told so");
+    assert_eq!(read_frame(&mut impostor).0, 0xFFFF_FF03, "the impostor receives the reason");
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn silence_is_noticed_and_heartbeats_prevent_it() {
 fn a_process_that_slept_does_not_take_its_peers_for_dead() {
     let (mut server, mut client) = (endpoint("server"), endpoint("client"));
     crate::common::connected(&mut server, &mut client, &quick());
-    // The server sleeps longer than anybody may be silent, while the client's heartbeats pile up.
+    // The server sleeps longer than its silence limit, while the client's heartbeats pile up.
     let start = Instant::now();
     while start.elapsed() < Duration::from_millis(150) {
         step(&mut client);

@@ -1,0 +1,69 @@
+//! The parts of an endpoint that several of its files share.
+
+use std::cmp::Ordering;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::options::Options;
+use crate::sys::uring::Chunk;
+
+/// Epoll tokens other than connections'; those of slots stay below.
+pub(super) const TOKEN_WAKER: u64 = u64::MAX;
+pub(super) const TOKEN_BELL: u64 = u64::MAX - 1;
+pub(super) const TOKEN_LISTENER: u64 = u64::MAX - (1 << 20);
+
+/// A listening socket.
+pub(super) struct Listening {
+    pub(super) fd: Option<OwnedFd>,
+    pub(super) options: Arc<Options>,
+    /// The time to accept again, after the system or a limit refused.
+    pub(super) resume: Option<Instant>,
+}
+
+/// The addresses of a name, from the thread that looked them up.
+pub(super) struct Resolved {
+    pub(super) index: u32,
+    pub(super) generation: u32,
+    pub(super) result: Result<Vec<SocketAddr>, String>,
+}
+
+impl Listening {
+    /// How long accepting stops where nothing else ends the shortage.
+    pub(super) const PAUSE: Duration = Duration::from_secs(1);
+}
+
+/// Received bytes that are being taken apart.
+pub(super) struct Fed {
+    pub(super) index: u32,
+    /// Their memory; decrypted bytes are in the layer of their connection.
+    pub(super) chunk: Option<Chunk>,
+    pub(super) len: usize,
+    pub(super) used: usize,
+}
+
+impl Fed {
+    pub(super) fn decrypted(index: u32, len: usize) -> Self {
+        Self { index, chunk: None, len, used: 0 }
+    }
+}
+
+/// The next deadline of a slot; the earliest is the greatest.
+#[derive(PartialEq, Eq)]
+pub(super) struct Timer {
+    pub(super) at: Instant,
+    pub(super) index: u32,
+}
+
+impl Ord for Timer {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.index).cmp(&(self.at, self.index))
+    }
+}
+
+impl PartialOrd for Timer {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
