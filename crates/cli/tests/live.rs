@@ -96,7 +96,7 @@ fn a_replay_is_built_stored_and_identical() {
     assert!(!folder.join("windows.parquet").exists());
     assert!(folder.join("live.1/data").is_dir() && !folder.join("live.2").exists());
     assert!(text(&output.stdout).contains(" in the debug stream + 0 lost; "), "{}", text(&output.stdout));
-    // A folder of somebody else's is not.
+    // A folder with other files is kept.
     std::fs::write(folder.join("live/system.toml"), "mine").unwrap();
     let output = run(&[]);
     assert_eq!(output.status.code(), Some(2));
@@ -233,7 +233,7 @@ fn processes_in_role(file: &Path, role: &str) -> Vec<String> {
 fn events_that_frozen_loggers_cost_are_counted_and_named() {
     let folder = folder("frozen");
     let out = folder.to_str().unwrap();
-    let json = folder.join("told.json");
+    let json = folder.join("summary.json");
     let mut command = Command::new(env!("CARGO_BIN_EXE_fanin"));
     command.args(["run", "replay", "--loopback", "--out", out, "--json", json.to_str().unwrap()]).args(SMALL);
     command.args(["--set", "logger.hosts=2", "--set", "live.drain=1 s", "--set", "run.duration=3 s"]);
@@ -273,7 +273,7 @@ fn events_that_frozen_loggers_cost_are_counted_and_named() {
 }
 
 #[test]
-fn the_verdict_is_told_even_where_the_tables_cannot_be_written() {
+fn the_verdict_is_printed_even_if_the_tables_cannot_be_written() {
     let folder = folder("verdict");
     std::fs::create_dir_all(folder.join("events.parquet")).unwrap();
     let out = folder.to_str().unwrap();

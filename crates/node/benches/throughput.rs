@@ -1,4 +1,4 @@
-//! How fast events are built on the loopback, beside iperf3 on the same loopback in the same run.
+//! Throughput of event building on the loopback, compared with iperf3 on the same loopback in the same run.
 //!
 //! 8 readouts, 4 collectors, events of 2.07 MB: two KM3NeT slices each, 906 fragments. Every fragment's checksum is
 //! checked by its collector; units decide at once and reject, so that nothing is stored. `cargo bench -p fanin-node`.

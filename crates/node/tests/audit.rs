@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use common::System;
 use fanin_node::audit::{AuditScope, audit};
 
-/// What a spoiler is given: the folder of the journals, and that of the stored events.
+/// Damages files, given the folder of the journals and that of the stored events.
 type Spoil = fn(&Path, &Path);
 
 fn files(folder: &Path, part: &str) -> Vec<PathBuf> {

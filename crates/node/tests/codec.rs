@@ -83,7 +83,7 @@ fn message() -> impl Strategy<Value = Message<Data>> {
     ]
 }
 
-/// What stands behind the frame header.
+/// The bytes after the frame header.
 fn body(message: Message<Data>) -> Vec<u8> {
     let mut bytes = Vec::new();
     let payload = encode(message, &mut bytes);

@@ -79,7 +79,9 @@ fn attempt(address: SocketAddr, tls: Option<Tls>) -> Closed {
     loop {
         match endpoint.poll(Some(until)).unwrap() {
             Some(Event::Failed { reason, .. } | Event::Closed { reason, .. }) => return reason,
-            Some(Event::Message { .. } | Event::Connected { .. }) | None => panic!("somebody else got in"),
+            Some(Event::Message { .. } | Event::Connected { .. }) | None => {
+                panic!("an unauthenticated peer got in")
+            }
             Some(_) => {}
         }
     }
@@ -146,7 +148,7 @@ fn an_encrypted_system_works_survives_a_crash_and_shuts_out_strangers() {
     };
     wait(&mut live, 20);
 
-    // Without a certificate, and with one that nobody signed whom they believe.
+    // Without a certificate, and with one from an authority that the processes do not trust.
     let readout: SocketAddr = live.system().readouts[0].parse().unwrap();
     attempt(readout, None);
     let (certificate, key) = Authority::new().sign("collector-0");

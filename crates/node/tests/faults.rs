@@ -1,4 +1,4 @@
-//! What is promised under faults, on real processes that are really killed. Times are random; the seed is printed.
+//! The promises under faults, on real processes that are killed and frozen. Times are random; the seed is printed.
 
 mod common;
 #[path = "../../../tests/skip.rs"]
@@ -17,7 +17,7 @@ use rustix::process::Signal;
 
 #[test]
 fn without_faults_everything_ends_as_it_should() {
-    let mut system = System::start("calm", &[]);
+    let mut system = System::start("undisturbed", &[]);
     system.work(1500);
     let finished = system.finish();
     let totals = finished.audit.totals;
@@ -55,7 +55,7 @@ fn processors_that_crash_or_hang_cost_no_event() {
 }
 
 /// Kills and freezes processes of a role at random times: each of the two at least once, and a freeze for longer than
-/// anybody waits for a process.
+/// every time-out on a process.
 fn campaign(name: &str, role: Role, count: u16, rounds: u32, place: Limited) -> common::Finished {
     let mut system = System::start_in(name, &[], None, place);
     let mut random = random(name);
@@ -302,7 +302,7 @@ fn a_disk_that_has_room_again_is_used_again() {
         assert!(finished.count(|what| matches!(what, What::Xoff)) > 0);
         finished.remove();
     });
-    // The test's processes are gone, so that nobody uses it any more.
+    // The test's processes are gone: the disk is not in use.
     assert!(works("umount", &[path]));
     std::fs::remove_dir(&disk).unwrap();
     if let Err(panic) = tested {

@@ -1,4 +1,4 @@
-//! What is written to a journal comes back, whatever the end of the process that wrote it.
+//! Records written to a journal are read back, however the writing process ended.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What a live system tells Prometheus, and the dashboard that asks for it.
+//! The metrics of a live system, and the dashboard and rules that use them.
 
 mod common;
 

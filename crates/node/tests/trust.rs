@@ -1,4 +1,4 @@
-//! What an operator relies on: a run has its folder for itself, no process is missed that hangs or dies at the wrong moment,
+//! An operator's guarantees: a run has its folder for itself, no process is missed that hangs or dies at the wrong moment,
 //! and the audit says so when it cannot prove anything.
 
 mod common;
@@ -63,7 +63,7 @@ fn a_second_run_leaves_the_first_alone_and_a_later_one_its_events() {
 fn an_audit_of_nothing_or_of_too_little_fails() {
     let mut system = System::start("nothing", &[]);
     system.work(300);
-    // Somebody cleans up in the middle of the run.
+    // The folder is removed in the middle of the run.
     std::fs::remove_dir_all(&system.folder).unwrap();
     system.work(300);
     system.live.stop();

@@ -81,12 +81,12 @@ fn events_are_seen_and_decided_whatever_their_size() {
 }
 
 #[test]
-fn a_unit_without_sense_is_lost_and_harms_nobody() {
+fn an_invalid_unit_is_lost_and_does_no_harm() {
     let (server, path) = start("bad", 2);
     let good_path = path.clone();
     let good = std::thread::spawn(move || serve(&good_path, Some(1), decide));
     assert!(matches!(next(&server), Happening::Up { unit: 1, .. }));
-    // Not a hello, a hello of another version, a unit that does not exist: nobody hears of them.
+    // Not a hello, a hello of another version, a unit that does not exist: none is reported.
     for (kind, version, unit) in [(9_u32, 1_u32, 0_u64), (1, 7, 0), (1, 1, 5)] {
         let mut stream = UnixStream::connect(&path).unwrap();
         stream.write_all(&message(kind, version, 0, unit)).unwrap();

@@ -13,7 +13,7 @@ use super::error::BarrierError;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct BarrierFile {
-    /// A preset, or a file beside this one.
+    /// A preset, or a file in the folder of this one.
     scenario: String,
     /// Overrides, as with `--set`.
     #[serde(default)]
@@ -45,8 +45,8 @@ impl BarrierSystem {
         let text = fs::read_to_string(path).map_err(|source| BarrierError::file(path, source))?;
         let garbled = |text: String| BarrierError::Garbled { path: path.to_owned(), text };
         let file: BarrierFile = toml::from_str(&text).map_err(|error| garbled(error.to_string()))?;
-        let beside = path.parent().unwrap_or(Path::new(""));
-        let scenario_path = beside.join(&file.scenario);
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let scenario_path = folder.join(&file.scenario);
         let source = if scenario_path.is_file() {
             scenario_path.to_string_lossy().into_owned()
         } else {
@@ -65,7 +65,7 @@ impl BarrierSystem {
                 "`senders` names {got}, and the scenario has {wanted}: name {wanted}, or set `workload.senders`"
             )));
         }
-        Ok(Self { scenario, folder: beside.join(&file.folder), senders: file.senders })
+        Ok(Self { scenario, folder: folder.join(&file.folder), senders: file.senders })
     }
 
     /// The text of a file that [`Self::load`] reads; `scenario` is in the same folder.

@@ -44,7 +44,7 @@ pub enum BarrierError {
     /// A connection cannot be made or used.
     #[error("{action} {address}: {source}")]
     Network {
-        /// What failed.
+        /// The action that failed.
         action: &'static str,
         /// The other end.
         address: String,
@@ -102,7 +102,7 @@ pub enum BarrierError {
 }
 
 impl BarrierError {
-    /// Whether the same command fails again: a setting or a file is wrong.
+    /// Returns true if the same command fails again: a setting or a file is wrong.
     pub const fn is_permanent(&self) -> bool {
         matches!(
             self,

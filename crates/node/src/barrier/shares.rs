@@ -63,7 +63,7 @@ impl AdvertisedWindows {
         self.share_out(now, streams)
     }
 
-    /// Whether the request to this sender carries a smaller window than the last one.
+    /// Returns true if the request to this sender carries a smaller window than the last one.
     pub(super) fn is_smaller(&self, sender: u16) -> bool {
         self.clamps[usize::from(sender)] < self.requested_with[usize::from(sender)]
     }

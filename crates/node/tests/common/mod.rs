@@ -101,7 +101,7 @@ pub struct System {
     stop: AtomicBool,
 }
 
-/// The program that the tests' processes run: the example of this crate, built beside the tests.
+/// The program that the tests' processes run: the example of this crate, built with the tests.
 pub fn program() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let debug = test.parent().and_then(|deps| deps.parent()).unwrap();

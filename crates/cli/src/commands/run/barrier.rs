@@ -10,8 +10,9 @@ use fanin_scenario::machines;
 use fanin_testbed::live::LiveNetwork;
 use fanin_units::{Bytes, Instant as Moment};
 
+use super::job::{Job, end_capture, finish, start_capture, summary_of, unrecorded};
 use super::measured::measured;
-use super::{Job, end_capture, finish, network, start_capture, summary_of, unrecorded};
+use super::network;
 use crate::failure::Failure;
 use crate::{interrupt, summary};
 

@@ -19,15 +19,16 @@ use fanin_scenario::Loaded;
 use fanin_testbed::live::{Bench, LiveNetwork, Part, Placed, Watch};
 use fanin_units::{Bytes, Instant as Moment};
 
+use super::job::{Job, end_capture, finish, start_capture, summary_of, unrecorded};
 use super::measured::measured;
-use super::{Job, end_capture, finish, network, prints, start_capture, summary_of, unrecorded};
+use super::network;
 use crate::failure::Failure;
 use crate::{interrupt, output, summary};
 
-/// How often the run asks whether the switches still work.
+/// Time between two checks that the switches work.
 const CHECK_EVERY: Duration = Duration::from_millis(100);
 
-/// Whether the roles can do what the scenario asks for; nothing is made, and nothing measured.
+/// Checks that the roles support the scenario, without starting anything.
 pub(super) fn check(loaded: &Loaded, scenario_folder: &Path) -> Result<(), Failure> {
     let launch = SystemLaunch {
         loaded,
@@ -89,7 +90,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
             (work(job, live, None, stop)?, None)
         }
     };
-    // The verdict comes first: whatever fails below, it is known what became of the events.
+    // The audit comes first: its verdict stands whatever fails below.
     let scope = AuditScope {
         folder: &folder,
         data: &folder.join("data"),
@@ -98,7 +99,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     };
     let audited = audit(&scope);
     let verdict = ended.notes(loaded) + &verdict(&audited);
-    if prints(job.arguments) {
+    if job.arguments.prints() {
         output::print(&verdict)?;
     }
     let captured = end_capture(job, tap);
@@ -112,7 +113,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     if let Some(bench) = bench {
         bench.remove()?;
     }
-    // What the system did to the events matters more than what could not be written about it.
+    // A loss of events is the more important failure than one to write tables.
     ended.judge(stop, audited)?;
     let reported = written?;
     ended.judge_fragments(&reported)?;
@@ -126,9 +127,9 @@ struct Fit<'a> {
     speed: Speed,
 }
 
-/// What the report of a run found beside the figures.
+/// The findings of a run's report other than figures.
 struct Reported {
-    /// Fragments that never came.
+    /// Fragments that never arrived.
     missing: u64,
     /// Why the machine, not the network, made the result.
     invalid: Option<String>,
@@ -200,14 +201,14 @@ fn report(
     Ok(Reported { missing: tables.missing, invalid })
 }
 
-/// How the processes ended, and what was seen of them before.
+/// The end of the processes, and their restarts before.
 struct Ended {
     assigned: u64,
     restarts: u64,
     killed: Vec<String>,
     hung: BTreeMap<String, u64>,
     without: BTreeMap<String, u32>,
-    /// Why the run ended before its time.
+    /// The reason of an early end.
     early: Option<Failure>,
 }
 
@@ -300,7 +301,7 @@ fn verdict(audited: &Result<Audit, AuditFailure>) -> String {
 }
 
 fn tell_metrics<P: Placement>(job: &Job<'_>, live: &LiveSystem<P>) -> Result<(), Failure> {
-    if job.arguments.metrics && prints(job.arguments) {
+    if job.arguments.metrics && job.arguments.prints() {
         for (process, address) in live.all_metrics() {
             output::print(&format!("{process:<18}http://{address}/metrics\n"))?;
         }
@@ -329,7 +330,7 @@ fn work<P: Placement>(
             }
             Ok(())
         });
-        // Whatever ended it, the events that were assigned are brought to their end and accounted for.
+        // Events that were assigned are finished and accounted for even after a failure.
         early = worked.err();
     }
     live.stop();

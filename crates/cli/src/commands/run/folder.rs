@@ -1,13 +1,17 @@
-//! Where the processes of a run keep what they work with.
+//! The folders of a run.
 
 use std::path::{Path, PathBuf};
 
 use fanin_node::launch::FolderLock;
 
-use super::{LIVE_FOLDER, NETWORK_FOLDER};
 use crate::failure::Failure;
 
-/// How the names of folders begin that nobody keeps; the number of the run's process follows.
+/// The subfolder of the live system's files.
+pub(super) const LIVE_FOLDER: &str = "live";
+/// The subfolder of the switches' files.
+const NETWORK_FOLDER: &str = "network";
+
+/// Prefix of temporary folders' names; the run's process number follows.
 const TEMPORARY: &str = "fanin-run-";
 
 /// The folders of a run, removed at the end unless they were asked for.
@@ -45,7 +49,7 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if !self.is_kept {
-            // What is left in the folder for temporary files harms nobody.
+            // A rest in the folder for temporary files does no harm.
             let _ = std::fs::remove_dir_all(&self.path);
         }
     }

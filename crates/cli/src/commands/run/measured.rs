@@ -5,12 +5,12 @@ use std::time::Duration;
 use fanin_node::clock::std_duration;
 use fanin_testbed::live::Watch;
 
-use super::Job;
+use super::job::Job;
 use crate::failure::Failure;
 use crate::output;
 
-/// Lets `work` go on for the warm-up and then for the measured time, in which the network is watched. `work` is told for
-/// how long, and whom to tell how long it has been at it.
+/// Runs `work` for the warm-up and then for the measured time, in which the network is observed. `work` is called with
+/// the time to run and a function to report the elapsed time to.
 pub(super) fn measured(
     job: &Job<'_>,
     mut watch: Option<&mut Watch>,

@@ -1,15 +1,12 @@
-//! The network that a run stands in, and what it did.
+//! A run's network: building it, and its figures.
 
-use std::path::Path;
-
-use fanin_report::{Machine, Records, Summary};
-use fanin_scenario::{Loaded, Scenario};
-use fanin_testbed::live::{
-    Bench, Capacity, Chosen, LiveNetwork, Observed, configure, least_collection_s, measure,
-};
+use fanin_report::{Machine, Summary};
+use fanin_scenario::Scenario;
+use fanin_testbed::live::{Bench, Capacity, Chosen, Observed, least_collection_s};
 use fanin_units::Ratio;
 
-use super::{Arguments, Folder, Job};
+use super::carried::Carried;
+use super::job::Job;
 use crate::failure::Failure;
 use crate::output;
 
@@ -25,45 +22,6 @@ const HOST_LATE_SHARE: f64 = 0.10;
 /// Below this a wait is one that a kernel with nothing else to do shows as well.
 const HOST_LATE_MIN_S: f64 = 0.5e-3;
 
-/// What the machine carries, and what it is given to carry.
-pub(super) struct Carried {
-    pub(super) capacity: Capacity,
-    pub(super) chosen: Chosen,
-}
-
-impl Carried {
-    /// Measures the machine, and chooses the scale that the scenario leaves open.
-    pub(super) fn find(arguments: &Arguments, loaded: &Loaded, folder: &Folder) -> Result<Self, Failure> {
-        // What cannot be built is refused before anything is measured.
-        let network = LiveNetwork::of(&loaded.scenario)?;
-        for number in 0..network.switches.len() {
-            configure(&loaded.scenario, &network, number, Path::new("unused"))?;
-        }
-        let bar = output::bar(arguments.quiet, "{spinner} measuring what this machine carries");
-        let capacity = measure(&folder.network().join("calibration"), &std::env::current_exe()?);
-        bar.finish_and_clear();
-        let capacity = capacity?;
-        let chosen = capacity.choose(&loaded.scenario)?;
-        Ok(Self { capacity, chosen })
-    }
-
-    /// Times by the clock become the scenario's.
-    pub(super) fn rescale(&self, records: &mut Records) {
-        let scale = self.chosen.scale;
-        let back = |time: &mut u64| *time = scale.checked_of(*time).unwrap_or(*time);
-        for row in &mut records.events {
-            back(&mut row.assigned_ps);
-            let times = [&mut row.first_request_ps, &mut row.last_byte_ps, &mut row.collection_time_ps];
-            times.into_iter().flatten().for_each(back);
-        }
-        records.queues.iter_mut().for_each(|row| back(&mut row.time_ps));
-        records.windows.iter_mut().for_each(|row| back(&mut row.time_ps));
-        for row in &mut records.flows {
-            [&mut row.rtt_min_ps, &mut row.rtt_smoothed_ps].into_iter().flatten().for_each(back);
-        }
-    }
-}
-
 /// Builds the network, if the run has one.
 pub(super) fn build(job: &Job<'_>) -> Result<Option<Bench>, Failure> {
     let Some(carried) = &job.carried else { return Ok(None) };
@@ -74,7 +32,7 @@ pub(super) fn build(job: &Job<'_>) -> Result<Option<Bench>, Failure> {
     Ok(Some(bench?))
 }
 
-/// What the network and the machine did, for the summary.
+/// Adds the figures of network and machine to the summary.
 pub(super) fn fill(job: &Job<'_>, summary: &mut Summary, observed: &Observed) {
     summary.network = Some(observed.network.clone());
     let (last_hop, uplink) = observed.load;
@@ -102,7 +60,7 @@ pub(super) fn fill(job: &Job<'_>, summary: &mut Summary, observed: &Observed) {
     });
 }
 
-/// What techniques that live in the kernel have done.
+/// Adds the figures of techniques that act in the kernel.
 pub(super) fn fill_techniques(summary: &mut Summary, bench: &Bench) {
     let figures: serde_json::Map<String, serde_json::Value> =
         bench.m21_figures().into_iter().map(|(name, figure)| (name.to_owned(), figure.into())).collect();

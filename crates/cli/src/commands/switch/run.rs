@@ -17,7 +17,7 @@ use crate::{interrupt, output};
 /// How often a stop is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What stands below the help.
+/// The text below the help.
 pub(super) const AFTER_HELP: &str = "Example: fanin switch --example > switch.toml
 
 Ctrl-C or SIGTERM stops it: it takes nothing in any more, and ends when its queues have drained. The exit code is 0 then,

@@ -1,0 +1,85 @@
+//! The arguments of `fanin run`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+
+use crate::output::Json;
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Every role is a process of its own. With root, each host is a network namespace, each link a pair of virtual
+devices into a software switch that has the scenario's buffers and rates; without, all processes meet on 127.0.0.1. The
+journals, logs and stored events lie in the folder `live` of --out.
+
+Example: fanin run replay --loopback --set \"run.duration=1 s\" --out out/run
+
+The exit code is 1 where events were lost, doubled or damaged, 3 where a privilege or a feature of the kernel is missing,
+4 where this machine was the bottleneck, 130 after Ctrl-C; what was measured is written all the same."
+)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(super) source: OptionalSource,
+    /// Seed of all random streams, in place of the scenario's `run.seed`.
+    #[arg(long, value_name = "N")]
+    pub(super) seed: Option<u64>,
+    /// Write summary, tables, resolved scenario and page into a folder, and keep what the live system wrote.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(super) out: Option<PathBuf>,
+    /// Delete the stored events of an earlier run in the folder of --out, rather than moving them aside.
+    #[arg(long, requires = "out")]
+    pub(super) overwrite: bool,
+    /// Write the summary as JSON to a file; `-` is standard output, which then holds nothing else.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) json: Option<Json>,
+    /// Where the processes run.
+    #[arg(long, value_enum, default_value_t = Place::Auto)]
+    pub(super) place: Place,
+    /// The same as `--place loopback`.
+    #[arg(long, conflicts_with = "place")]
+    pub(super) loopback: bool,
+    /// Capture segments, cut to headers, as pcapng: what arrives at the host of `record.capture`, or, on 127.0.0.1, what
+    /// passes between the processes. Needs CAP_NET_RAW.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) pcap: Option<PathBuf>,
+    /// Serve the metrics of every process, each at a free port of its host that is printed.
+    #[arg(long)]
+    pub(super) metrics: bool,
+    /// Show no progress and no summary.
+    #[arg(long, short)]
+    pub(super) quiet: bool,
+    /// Only say what this machine's kernel can do for a live run, and what is missing for what.
+    #[arg(long, conflicts_with_all = ["clean", "source", "out", "json"])]
+    pub(super) check: bool,
+    /// Only remove what runs that were killed have left behind; runs that are alive are not touched.
+    #[arg(long, conflicts_with_all = ["source", "out", "json"])]
+    pub(super) clean: bool,
+}
+
+/// As [`Source`], but absent with `--check` and `--clean`.
+#[derive(Debug, Args)]
+pub(super) struct OptionalSource {
+    /// A scenario file, or the name of a preset (`fanin scenario list`).
+    #[arg(value_name = "SCENARIO", value_hint = ValueHint::FilePath, required_unless_present_any = ["check", "clean"])]
+    pub(super) source: Option<String>,
+    /// Override one setting, checked like the file itself; may be given several times.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(super) sets: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Place {
+    /// Namespaces where this user may make them, otherwise the loopback.
+    Auto,
+    /// All on 127.0.0.1: the applications for real, without a network to measure.
+    Loopback,
+    /// Each host a network namespace, joined by the software switch; needs root.
+    Namespaces,
+}
+
+impl Arguments {
+    /// Returns true if text for people is printed.
+    pub(super) fn prints(&self) -> bool {
+        !self.quiet && !self.json.as_ref().is_some_and(Json::is_stdout)
+    }
+}

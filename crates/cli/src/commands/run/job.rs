@@ -1,0 +1,89 @@
+//! A run's inputs and outputs, for both kinds of workload.
+
+use std::path::PathBuf;
+
+use fanin_report::{RunResult, Summary};
+use fanin_scenario::Loaded;
+use fanin_testbed::live::Bench;
+use fanin_testbed::{Tap, Tapped};
+
+use super::arguments::Arguments;
+use super::carried::Carried;
+use super::folder::{Folder, LIVE_FOLDER};
+use crate::failure::Failure;
+use crate::output;
+
+/// The inputs of a run.
+pub(super) struct Job<'a> {
+    pub(super) arguments: &'a Arguments,
+    /// The scenario as requested; figures refer to it.
+    pub(super) loaded: Loaded,
+    /// The scenario that runs: the same, slowed down by the scale of [`Self::carried`].
+    pub(super) slow: Loaded,
+    /// The machine's capacity and the chosen scale, where the run has a network of its own.
+    pub(super) carried: Option<Carried>,
+    pub(super) folder: Folder,
+    /// The folder of relative paths in the scenario.
+    pub(super) scenario_folder: PathBuf,
+}
+
+/// A line for each record that the scenario asks for and a loopback cannot write.
+pub(super) fn unrecorded(job: &Job<'_>) -> String {
+    let queues = &job.loaded.scenario.record.queues;
+    if job.carried.is_some() || queues.is_empty() {
+        return String::new();
+    }
+    format!("{:<18}`record.queues` is not written: a loopback has no switch\n", "record")
+}
+
+/// Prints the text for people, and writes the result where the arguments ask for it.
+pub(super) fn finish(job: &Job<'_>, result: &RunResult, text: &str) -> Result<(), Failure> {
+    let arguments = job.arguments;
+    // A disk that takes no tables has room on the terminal.
+    if arguments.prints() {
+        output::print(text)?;
+    }
+    if let Some(out) = &arguments.out {
+        fanin_report::write(out, result, &fanin_report::page(std::slice::from_ref(result)))?;
+    }
+    if let Some(json) = &arguments.json {
+        json.write(&result.summary)?;
+    }
+    if arguments.prints()
+        && let Some(out) = &arguments.out
+    {
+        let page = out.join(fanin_report::PAGE_FILE);
+        let data = out.join(LIVE_FOLDER).join("data");
+        let stored =
+            if data.is_dir() { format!("; stored events: {}", data.display()) } else { String::new() };
+        output::print(&format!("\nThe page: {}{stored}\n", page.display()))?;
+    }
+    Ok(())
+}
+
+/// Starts the capture of `--pcap`, if given; its ports on the loopback are chosen later.
+pub(super) fn start_capture(job: &Job<'_>, bench: Option<&Bench>) -> Result<Option<Tap>, Failure> {
+    let Some(file) = &job.arguments.pcap else { return Ok(None) };
+    Ok(Some(match bench {
+        Some(bench) => bench.capture(&job.loaded.scenario.record.capture, file)?,
+        None => Tap::start("lo", file)?,
+    }))
+}
+
+/// Ends the capture, and returns a line on its content.
+pub(super) fn end_capture(job: &Job<'_>, tap: Option<Tap>) -> Result<String, Failure> {
+    let (Some(file), Some(tap)) = (&job.arguments.pcap, tap) else { return Ok(String::new()) };
+    let Tapped { frames, dropped } = tap.stop()?;
+    let lacks =
+        if dropped > 0 { format!("; {dropped} came too fast and are lacking") } else { String::new() };
+    Ok(format!("{:<18}{frames} frames in {}{lacks}\n", "capture", file.display()))
+}
+
+/// A summary with the scenario's name, version and seed.
+pub(super) fn summary_of(loaded: &Loaded) -> Summary {
+    let name = fanin_report::ScenarioName { name: loaded.name.clone(), hash: loaded.hash() };
+    let mut summary = Summary::new(fanin_report::Kind::Run, crate::build_info::VERSION, name);
+    summary.commit = crate::build_info::COMMIT.map(str::to_owned);
+    summary.seed = Some(loaded.scenario.run.seed);
+    summary
+}
