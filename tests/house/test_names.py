@@ -64,7 +64,6 @@ KNOWN: dict[str, int] = {
     "Idle": 2,
     "Judged": 2,
     "Kind": 3,
-    "Lane": 2,
     "Layout": 2,
     "Level": 2,
     "Link": 7,
