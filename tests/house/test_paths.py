@@ -1,0 +1,60 @@
+"""Files that the pages for contributors name exist.
+
+`python tests/house/test_paths.py` prints each name that stands for no file, with its page.
+"""
+
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ("docs/ARCHITECTURE.md", "docs/CONTRIBUTING.md")
+# A path in backticks, or the name of a source file in a figure.
+QUOTED = re.compile(r"`([\w.*/<>-]+)`")
+FILE = re.compile(r"[\w/-]*\w\.(?:rs|py|sh|toml|md|json)\b")
+# A file that the reader of a recipe is to create, or that a build makes.
+TO_CREATE = re.compile(r"NAME|<\w+>|^target/")
+
+
+def tracked() -> frozenset[str]:
+    """Return every file of the repository, and every folder that holds one."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
+    folders = {str(parent) for name in names if name for parent in Path(name).parents}
+    return frozenset(names) | folders
+
+
+def named(text: str) -> set[str]:
+    """Return the paths that a page names: in backticks with a slash or a file's ending, or in a figure."""
+    quoted = {name for name in QUOTED.findall(text) if "/" in name or FILE.fullmatch(name)}
+    figures = {name for block in re.findall(r"(?ms)^```$.*?^```$", text) for name in FILE.findall(block)}
+    return {name.rstrip("/") for name in quoted | figures if not TO_CREATE.search(name)}
+
+
+def missing() -> list[tuple[str, str]]:
+    """Return each page with a path that is neither a path from the root nor the end of one."""
+    files = tracked()
+    ends = {name[at + 1 :] for name in files for at, sign in enumerate(name) if sign == "/"}
+    return [
+        (page, name)
+        for page in PAGES
+        for name in sorted(named((ROOT / page).read_text()))
+        if name not in files and name not in ends
+    ]
+
+
+def test_named_files_exist() -> None:
+    assert not missing(), f"these are named and do not exist: {missing()}"
+
+
+def test_a_missing_file_is_found() -> None:
+    assert named("see `crates/none/src/none.rs`, `a/b` and `none.rs`") == {
+        *("crates/none/src/none.rs", "a/b", "none.rs"),
+    }
+    assert named("```\n  x ──▶ none.rs: text\n```") == {"none.rs"}
+    assert not named("`crates/sim/src/techniques/NAME/`, `x == y`")
+
+
+if __name__ == "__main__":
+    for page, name in missing():
+        print(f"{page}: {name}")
