@@ -17,9 +17,6 @@ ROOT = Path(__file__).resolve().parents[2]
 Module = tuple[str, ...]
 Arrow = tuple[Module, Module]
 
-# Circles that still stand, by crate: each is to be removed, none may be added.
-KNOWN: dict[str, set[str]] = {}
-
 USE = re.compile(r"\b(pub(?:\([^)]*\))?\s+)?use\s+([^;]+);")
 MOD = re.compile(r"\bmod\s+(\w+)\s*;")
 PATH = re.compile(r"(?<![\w:$])(\w+(?:::\w+)+)")
@@ -219,37 +216,9 @@ def all_circles(names: Iterable[str] = ()) -> dict[str, dict[str, list[str]]]:
     return {path.name: circles(Crate(path)) for path in crates if not wanted or path.name in wanted}
 
 
-def members(ring: str) -> tuple[str, set[str]]:
-    """Return the folder of a circle, and who takes part in it."""
-    folder, _, names = ring.partition(" {")
-    return folder, set(names.rstrip("}").split(", "))
-
-
-def is_part(ring: str, of: str) -> bool:
-    """Return whether a circle is all or a part of another."""
-    (folder, inner), (other, outer) = members(ring), members(of)
-    return folder == other and inner <= outer
-
-
 def test_no_import_runs_in_a_circle() -> None:
-    new = [
-        f"{crate}: {ring}"
-        for crate, rings in all_circles().items()
-        for ring in rings
-        if not any(is_part(ring, known) for known in KNOWN.get(crate, ()))
-    ]
-    assert not new, f"circles of imports (run this file with the crate's name to see the arrows): {new}"
-
-
-def test_no_known_circle_outlives_its_imports() -> None:
-    found = all_circles()
-    gone = [
-        f"{crate}: {known}"
-        for crate, rings in KNOWN.items()
-        for known in rings
-        if not any(is_part(ring, known) for ring in found.get(crate, ()))
-    ]
-    assert not gone, f"these circles are no more: remove them from KNOWN: {gone}"
+    found = [f"{crate}: {ring}" for crate, rings in all_circles().items() for ring in rings]
+    assert not found, f"circles of imports (run this file with the crate's name to see the arrows): {found}"
 
 
 def test_the_parser_finds_a_circle(tmp_path: Path) -> None:

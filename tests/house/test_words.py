@@ -1,12 +1,11 @@
-"""Plain words: the phrases that docs/style.md rules out are counted by room, and a count may only fall.
+"""Plain words: no line holds a phrase that docs/style.md rules out.
 
-`python tests/house/test_words.py [ROOM]...` prints the lines; `--record` writes the present counts below.
+`python tests/house/test_words.py [ROOM]...` prints the lines that do.
 """
 
 import re
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,18 +55,6 @@ FIELD_WORDS = {
     "crates/plan/tests/claims.rs": re.compile(r"\blane\b"),
 }
 
-# Lines of each room that break the rule. A room that is not named has none.
-# fmt: off
-RECORD: dict[str, int] = {
-    "crates/events": 48,
-    "crates/queueing": 73,
-    "crates/scenario": 49,
-    "crates/testbed": 78,
-    "crates/units": 10,
-    "docs": 61,
-}
-# fmt: on
-
 
 def room(name: str) -> str:
     """Return the room of a file: a crate, a folder of tests, or a folder at the top."""
@@ -91,28 +78,11 @@ def lines() -> Iterator[tuple[str, str, int, str]]:
 
 
 def test_words_are_plain() -> None:
-    counts = Counter(where for where, *_ in lines())
-    more = {
-        where: f"{count}, on record {RECORD.get(where, 0)}"
-        for where, count in counts.items()
-        if count > RECORD.get(where, 0)
-    }
-    assert not more, f"docs/style.md rules out some new sentences; run this file with the room's name: {more}"
-
-
-def record() -> None:
-    """Write the present counts into this file."""
-    counts = Counter(where for where, *_ in lines())
-    rows = "".join(f'    "{where}": {count},\n' for where, count in sorted(counts.items()))
-    path = Path(__file__)
-    text = re.sub(r"(RECORD: dict\[str, int\] = \{\n)[^}]*\}", rf"\g<1>{rows}}}", path.read_text())
-    path.write_text(text)
+    found = [f"{name}:{number}: {line}" for _, name, number, line in lines()]
+    assert not found, "docs/style.md rules these out:\n" + "\n".join(found)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--record"]:
-        record()
-    else:
-        for where, name, number, line in lines():
-            if where in sys.argv[1:] or len(sys.argv) == 1:
-                print(f"{name}:{number}: {line}")
+    for where, name, number, line in lines():
+        if where in sys.argv[1:] or len(sys.argv) == 1:
+            print(f"{name}:{number}: {line}")
