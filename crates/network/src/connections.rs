@@ -40,6 +40,11 @@ pub fn barrier_connections(roles: &Roles) -> Vec<Connection> {
     (0..).zip(&roles.readouts).map(connect).collect()
 }
 
+/// The number of a collector's host in an event-building system with so many readouts.
+pub(crate) const fn collector_host(readouts: u32, collector: u32) -> u32 {
+    1 + readouts + collector
+}
+
 /// The numbers of hosts and connections in an event-building system.
 ///
 /// Hosts are numbered supervisor, readouts, collectors, loggers. Connections are numbered collector by collector to
@@ -89,7 +94,7 @@ impl Numbering {
         match peer {
             Peer::Supervisor => 0,
             Peer::Readout(index) => 1 + index as u32,
-            Peer::Collector(index) => 1 + self.readouts + index as u32,
+            Peer::Collector(index) => collector_host(self.readouts, index as u32),
             Peer::Logger(index) => 1 + self.readouts + self.collectors + index as u32,
         }
     }

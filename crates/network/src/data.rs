@@ -1,167 +1,418 @@
-//! The paths of event data through a network: classes of links with their share of the data, and the longest path.
+//! The paths of event data through a network: classes of links with their share of the data and the queues before them.
+//!
+//! The data of one collector flow through the graph as a fluid, from all its sources at once. Collectors at alike places
+//! have alike paths, so that one of each kind is enough: the cost grows with the links, not with the pairs of hosts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fanin_scenario::Scenario;
+use fanin_scenario::{Buffering, FlowDistribution, Scenario};
 use fanin_units::{Duration, Rate, Ratio};
 
-use crate::routes::is_redirected;
-use crate::{Network, NetworkError, NodeIndex, Paths, PortIndex, Roles, Spread};
+use crate::alike::{colours, marks};
+use crate::connections::collector_host;
+use crate::routes::{is_redirected, rules};
+use crate::{Network, NetworkError, NodeIndex, NodeKind, Paths, PortIndex, Roles};
+
+/// Mass of the data that one source has for a collector; a power of two, so that equal parts stay whole.
+const SOURCE: u64 = 1 << 20;
 
 /// All links between nodes of two kinds, in the direction of event data.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LinkClass {
     /// The kinds of nodes that they lead from and to: `core->tor`.
     pub name: String,
-    /// How many links there are.
+    /// How many links there are that can carry event data.
     pub count: u64,
     /// Rate of each; of the slowest, where they differ.
     pub rate: Rate,
     /// Share of all event data that crosses these links, where every readout sends as much to every collector.
     pub share: Ratio,
+    /// The queue before each of these links; `None` where hosts send.
+    pub queue: Option<ClassQueue>,
+}
+
+/// The queue before a link of a class, as the data of a collector meet it. Where queues of a class differ, each figure
+/// is that of the worst of them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ClassQueue {
+    /// The index in [`Network::switches`] of the settings of its switch.
+    pub switch: usize,
+    /// True for a port that leads from a rack or a group of readouts up to another switch.
+    pub is_uplink: bool,
+    /// True if each collector has a ring of its own here.
+    pub has_rings: bool,
+    /// The part of one collector's data that passes one queue: `part / whole`.
+    pub part: u64,
+    /// See `part`; never zero.
+    pub whole: u64,
+    /// Collectors whose data pass one queue: their mean number, rounded up.
+    pub sharers: u64,
+    /// Collectors with data in the memory of one switch.
+    pub neighbours: u64,
+    /// The rate at which one collector's data can come in.
+    pub inflow: Rate,
+    /// The rates of all links together that data for this queue come in by.
+    pub inflow_max: Rate,
+    /// Those links by kind.
+    pub inputs: Vec<InputLinks>,
+}
+
+/// Links of one kind that lead to a switch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct InputLinks {
+    /// How many there are.
+    pub count: u64,
+    /// Bits a second of each.
+    pub rate: Rate,
+    /// Propagation delay of each.
+    pub delay: Duration,
 }
 
 /// The paths of event data through a network.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DataPaths {
-    /// Classes of links, from the readouts to the collectors. Both directions of a detour are one class.
+    /// Classes of links, from the readouts to the collectors.
     pub classes: Vec<LinkClass>,
+    /// Sources of one collector: all readouts but one on its own host.
+    pub sources: u64,
     /// Propagation delay of the links of the longest path, a detour left out.
     pub link_delay: Duration,
     /// Latency of the switches of the longest path, a detour left out.
     pub switch_latency: Duration,
-    /// Propagation delay of the links of its detour.
+    /// Delays and latencies of its detour.
     pub detour_delay: Duration,
 }
 
-/// The links of one class while they are collected.
-#[derive(Default)]
-struct LinkSet {
-    /// LinkSet by their port, each with the number of links that it stands for.
-    ports: BTreeMap<PortIndex, u64>,
-    /// Pairs of hosts whose data cross them.
-    pairs: u64,
+/// The time along a path: links, switches, detour.
+#[derive(Clone, Copy, Default)]
+struct Travel([Duration; 3]);
+
+impl Travel {
+    fn total(self) -> Duration {
+        self.0.into_iter().sum()
+    }
+
+    fn raise(&mut self, other: Self) {
+        if other.total() > self.total() {
+            *self = other;
+        }
+    }
+}
+
+/// What has come to a node on the way to one collector.
+#[derive(Clone, Default)]
+struct Inflow {
+    is_reached: bool,
+    /// Data that go straight on, and data that take the detour first.
+    mass: [u64; 2],
+    rate: Rate,
+    links_rate: Rate,
+    inputs: Vec<InputLinks>,
+    travel: Travel,
+    hop: usize,
+    /// What is left of the number that spreads destinations over paths.
+    number: u64,
+}
+
+/// A class of links while it is collected.
+struct ClassSum {
+    /// Kinds of ports that can carry data: the colours of both ends.
+    kinds: BTreeSet<[u64; 2]>,
     /// The latest hop that they are.
     hop: usize,
+    /// Data over all collectors.
+    mass: u128,
+    /// Ports that one collector's data take, summed over all collectors.
+    ports_taken: u64,
+    queue: Option<ClassQueue>,
 }
 
 impl DataPaths {
-    /// Follows all shortest paths from every readout to every collector.
+    /// Follows the data of one collector of each kind from all its readouts.
     ///
     /// # Errors
     /// [`NetworkError::NoPath`].
     pub fn new(scenario: &Scenario, network: &Network, roles: &Roles) -> Result<Self, NetworkError> {
         let asked = if scenario.is_barrier() { &roles.collectors[..1] } else { &roles.collectors[..] };
-        let (sources, collectors) = (groups(network, &roles.readouts), groups(network, asked));
-        let mut paths = Paths::new(network)?;
-        let mut classes: BTreeMap<String, LinkSet> = BTreeMap::new();
-        let mut pairs_total = 0;
-        let mut longest = Self {
-            classes: Vec::new(),
-            link_delay: Duration::ZERO,
-            switch_latency: Duration::ZERO,
-            detour_delay: Duration::ZERO,
+        let colours = colours(network, &marks(scenario, network, &roles.readouts, asked));
+        let mut kinds: BTreeMap<u64, (u32, u64)> = BTreeMap::new();
+        for (index, &collector) in (0..).zip(asked) {
+            kinds.entry(colours[collector as usize]).or_insert((index, 0)).1 += 1;
+        }
+        let mut flow = Flow {
+            scenario,
+            network,
+            roles,
+            colours: &colours,
+            paths: Paths::new(network)?,
+            at: Vec::new(),
+            classes: BTreeMap::new(),
         };
-        for (collector, askers) in &collectors {
-            for (source, members) in &sources {
-                // Where a host is both, it sends nothing to itself.
-                let Some(&from) = members.iter().find(|&&member| member != *collector) else { continue };
-                let both = members.iter().filter(|member| askers.contains(member)).count() as u64;
-                let pairs = members.len() as u64 * askers.len() as u64 - both;
-                pairs_total += pairs;
-                let ends = [index(&roles.readouts, *source), index(&roles.collectors, *collector)];
-                let software = roles.software.filter(|_| is_redirected(scenario, roles, ends));
-                let detour = software.map(|software| network.host_ports(software));
-                let levels = paths.levels(from, *collector)?;
-                let (hops, mut hop) = (levels.len(), 0);
-                for (number, level) in levels.iter().enumerate() {
-                    let mut named: BTreeSet<String> = BTreeSet::new();
-                    for &port in level {
-                        let stands_for = match number {
-                            0 => members.len() as u64,
-                            _ if number + 1 == hops => askers.len() as u64,
-                            _ => 1,
-                        };
-                        let name = format!(
-                            "{}->{}",
-                            if number == 0 { "readout" } else { network.kind_name(network.source(port)) },
-                            if number + 1 == hops {
-                                "collector"
-                            } else {
-                                network.kind_name(network.destination(port))
-                            },
-                        );
-                        let class = classes.entry(name.clone()).or_default();
-                        class.ports.insert(port, stands_for);
-                        class.hop = class.hop.max(hop);
-                        if named.insert(name) {
-                            class.pairs += pairs;
-                        }
-                    }
-                    hop += 1;
-                    // The detour begins at the core that has the software switch on its host ports.
-                    if let Some(ports) = &detour
-                        && let Some(hardware) = ports.first().map(|&port| network.source(port))
-                        && level.iter().any(|&port| network.destination(port) == hardware)
-                    {
-                        let class = classes.entry("core->software".to_owned()).or_default();
-                        class.ports.extend(ports.iter().map(|&port| (port, 1)));
-                        class.hop = class.hop.max(hop);
-                        class.pairs += pairs;
-                        hop += 1;
-                    }
-                }
-                let path: Vec<PortIndex> = paths.find(from, *collector, Spread::Destination(0))?.collect();
-                let link_delay = path.iter().map(|&port| network.link(port).delay).sum();
-                let switch_latency = path.iter().map(|&port| network.latency(port)).sum();
-                let detour_delay = detour
-                    .as_ref()
-                    .and_then(|ports| ports.first())
-                    .map_or(Duration::ZERO, |&port| network.link(port).delay * 2);
-                if link_delay + switch_latency + detour_delay
-                    >= longest.link_delay + longest.switch_latency + longest.detour_delay
-                {
-                    longest = Self { link_delay, switch_latency, detour_delay, ..longest };
+        let (mut travel, mut sources, mut total) = (Travel::default(), 0, 0_u128);
+        for &(index, members) in kinds.values() {
+            let (count, longest) = flow.follow(index, members)?;
+            travel.raise(longest);
+            sources = sources.max(count);
+            total += u128::from(members) * u128::from(count * SOURCE);
+        }
+        let [link_delay, switch_latency, detour_delay] = travel.0;
+        let classes = flow.finish(asked, total.max(1));
+        Ok(Self { classes, sources, link_delay, switch_latency, detour_delay })
+    }
+}
+
+/// The data of one collector on its way through the graph.
+struct Flow<'a> {
+    scenario: &'a Scenario,
+    network: &'a Network,
+    roles: &'a Roles,
+    colours: &'a [u64],
+    paths: Paths<'a>,
+    at: Vec<Inflow>,
+    classes: BTreeMap<String, ClassSum>,
+}
+
+impl Flow<'_> {
+    /// Follows the data of the collector with this index, which stands for `members` like it. Returns how many sources it
+    /// has, and the longest path.
+    fn follow(&mut self, index: u32, members: u64) -> Result<(u64, Travel), NetworkError> {
+        let to = self.roles.collectors[index as usize];
+        let number = match self.scenario.is_barrier() {
+            true => 0,
+            false => u64::from(collector_host(self.roles.readouts.len() as u32, index)),
+        };
+        self.at.clear();
+        self.at.resize(self.network.nodes.len(), Inflow::default());
+        let mut by_distance: Vec<Vec<NodeIndex>> = Vec::new();
+        let mut sources = 0;
+        for (readout, &host) in (0..).zip(&self.roles.readouts) {
+            // Where a host is both, it sends nothing to itself.
+            if host == to {
+                continue;
+            }
+            sources += 1;
+            let distance = self.paths.distance(host, to)? as usize;
+            if by_distance.len() <= distance {
+                by_distance.resize(distance + 1, Vec::new());
+            }
+            let is_redirected = is_redirected(self.scenario, self.roles, [readout, index]);
+            let at = &mut self.at[host as usize];
+            at.mass[usize::from(is_redirected)] = SOURCE;
+            (at.is_reached, at.number, at.rate) = (true, number, Rate::MAX);
+            by_distance[distance].push(host);
+        }
+        let whole = sources * SOURCE;
+        for distance in (1..by_distance.len()).rev() {
+            for node in std::mem::take(&mut by_distance[distance]) {
+                self.detour(node, number, members, whole);
+                self.pass(node, to, members, whole, &mut by_distance[distance - 1])?;
+            }
+        }
+        Ok((sources, self.at[to as usize].travel))
+    }
+
+    /// Sends the data at a node on towards the collector.
+    fn pass(
+        &mut self,
+        node: NodeIndex,
+        to: NodeIndex,
+        members: u64,
+        whole: u64,
+        next: &mut Vec<NodeIndex>,
+    ) -> Result<(), NetworkError> {
+        let from = self.at[node as usize].clone();
+        let ports = self.paths.closer_to(node, to)?.to_vec();
+        let choices = ports.len() as u64;
+        let chosen = match self.scenario.network.flow_distribution {
+            FlowDistribution::Ecmp => None,
+            FlowDistribution::PerDestination => Some((from.number % choices) as usize),
+        };
+        for (place, &port) in ports.iter().enumerate() {
+            let part = |mass: u64| match chosen {
+                Some(chosen) if chosen == place => mass,
+                Some(_) => 0,
+                None => mass / choices + u64::from((place as u64) < mass % choices),
+            };
+            let mass = from.mass.map(part);
+            let name = self.class_name(port, to);
+            let rate = self.enter(&name, port, &from, mass[0] + mass[1], members, whole);
+            let link = self.network.link(port);
+            let destination = self.network.destination(port);
+            let at = &mut self.at[destination as usize];
+            if !at.is_reached {
+                at.is_reached = true;
+                next.push(destination);
+            }
+            at.hop = at.hop.max(from.hop + 1);
+            if mass[0] + mass[1] == 0 {
+                continue;
+            }
+            let mut travel = from.travel;
+            travel.0[0] += link.delay;
+            travel.0[1] += self.network.latency(port);
+            at.receive(mass, rate, *link, travel);
+            at.number = from.number / choices;
+        }
+        Ok(())
+    }
+
+    /// Sends the data that are redirected through the software switch and back to its core.
+    fn detour(&mut self, node: NodeIndex, number: u64, members: u64, whole: u64) {
+        let redirected = self.at[node as usize].mass[1];
+        let Some(software) = self.roles.software.filter(|_| redirected > 0) else { return };
+        let host_ports = self.paths.host_ports(software);
+        let Some(&there) = host_ports.get((number % host_ports.len().max(1) as u64) as usize) else { return };
+        if self.network.source(there) != node {
+            return;
+        }
+        let from = self.at[node as usize].clone();
+        let rate = self.enter("core->software", there, &from, redirected, members, whole);
+        let link = *self.network.link(there);
+        let mut inside = Inflow { hop: from.hop + 1, ..Inflow::default() };
+        inside.receive([redirected, 0], rate, link, from.travel);
+        let rate = self.enter("software->core", there ^ 1, &inside, redirected, members, whole);
+        let at = &mut self.at[node as usize];
+        let straight = at.mass[0] > 0;
+        at.mass = [at.mass[0] + redirected, 0];
+        at.hop = from.hop + 2;
+        at.travel.0[2] += link.delay * 2 + self.network.latency(there) + self.network.latency(there ^ 1);
+        // What goes on comes from the software switch alone, unless some data were not redirected.
+        if !straight {
+            (at.rate, at.links_rate) = (Rate::ZERO, Rate::ZERO);
+        }
+        at.rate = at.rate.saturating_add(rate);
+        at.links_rate = at.links_rate.saturating_add(link.rate);
+        at.inputs.push(InputLinks { count: 1, rate: link.rate, delay: link.delay });
+    }
+
+    /// Counts a port in its class. Returns the rate at which the collector's data leave by it.
+    fn enter(
+        &mut self,
+        name: &str,
+        port: PortIndex,
+        from: &Inflow,
+        mass: u64,
+        members: u64,
+        whole: u64,
+    ) -> Rate {
+        let network = self.network;
+        let source = network.source(port);
+        let has_rings = network.switch(source).is_some_and(|kind| {
+            kind.settings.buffering == Buffering::Daqring && !rules(self.scenario).flows.is_empty()
+        });
+        if !self.classes.contains_key(name) {
+            let fresh = ClassSum { kinds: BTreeSet::new(), hop: 0, mass: 0, ports_taken: 0, queue: None };
+            self.classes.insert(name.to_owned(), fresh);
+        }
+        let class = self.classes.get_mut(name).expect("was inserted");
+        class.kinds.insert(kind(self.colours, network, port));
+        class.hop = class.hop.max(from.hop);
+        if mass == 0 {
+            return Rate::ZERO;
+        }
+        class.mass += u128::from(mass) * u128::from(members);
+        class.ports_taken += members;
+        let mut leaves = network.link(port).rate.min(from.rate);
+        if let NodeKind::Switch { like } = network.nodes[source as usize].kind {
+            let queue = class.queue.get_or_insert_with(|| ClassQueue {
+                switch: like,
+                is_uplink: network.is_uplink(port),
+                has_rings,
+                part: 0,
+                whole,
+                sharers: 0,
+                neighbours: 0,
+                inflow: Rate::ZERO,
+                inflow_max: Rate::ZERO,
+                inputs: Vec::new(),
+            });
+            if u128::from(mass) * u128::from(queue.whole) > u128::from(queue.part) * u128::from(whole) {
+                (queue.part, queue.whole) = (mass, whole);
+            }
+            queue.inflow = queue.inflow.max(from.rate);
+            queue.inflow_max = queue.inflow_max.max(from.links_rate);
+            let links = |inputs: &[InputLinks]| inputs.iter().map(|links| links.count).sum::<u64>();
+            if links(&from.inputs) > links(&queue.inputs) {
+                queue.inputs.clone_from(&from.inputs);
+            }
+            let ring = network.switches[like].settings.daqring.rate;
+            if has_rings && !ring.is_zero() {
+                leaves = leaves.min(ring);
+            }
+        }
+        leaves
+    }
+
+    /// The name of a port's class. Hosts have the name of what they do for this collector.
+    fn class_name(&self, port: PortIndex, to: NodeIndex) -> String {
+        let (source, destination) = (self.network.source(port), self.network.destination(port));
+        let from = if self.network.is_host(source) { "readout" } else { self.network.kind_name(source) };
+        let onto = if destination == to { "collector" } else { self.network.kind_name(destination) };
+        format!("{from}->{onto}")
+    }
+
+    /// The classes in the order of their hops.
+    fn finish(self, asked: &[NodeIndex], total: u128) -> Vec<LinkClass> {
+        let network = self.network;
+        let mut class_of: BTreeMap<[u64; 2], Vec<&str>> = BTreeMap::new();
+        for (name, class) in &self.classes {
+            for &kind in &class.kinds {
+                class_of.entry(kind).or_default().push(name);
+            }
+        }
+        let is_asked: BTreeSet<NodeIndex> = asked.iter().copied().collect();
+        let mut counts: BTreeMap<&str, (u64, Rate)> = BTreeMap::new();
+        let mut switches: BTreeMap<&str, BTreeSet<NodeIndex>> = BTreeMap::new();
+        for port in network.ports() {
+            let Some(names) = class_of.get(&kind(self.colours, network, port)) else { continue };
+            let destination = network.destination(port);
+            if network.is_host(destination) && !is_asked.contains(&destination) {
+                continue;
+            }
+            for &name in names {
+                let (count, rate) = counts.entry(name).or_insert((0, Rate::MAX));
+                *count += 1;
+                *rate = (*rate).min(network.link(port).rate);
+                if !network.is_host(network.source(port)) {
+                    switches.entry(name).or_default().insert(network.source(port));
                 }
             }
         }
-        let mut classes: Vec<(String, LinkSet)> = classes.into_iter().collect();
-        classes.sort_by_key(|(_, links)| links.hop);
-        let class = |(name, links): (String, LinkSet)| LinkClass {
-            name,
-            count: links.ports.values().sum(),
-            rate: links.ports.keys().map(|&port| network.link(port).rate).min().unwrap_or(Rate::MAX),
-            share: Ratio::new(1_000_000 * links.pairs / pairs_total.max(1)),
-        };
-        Ok(Self { classes: classes.into_iter().map(class).collect(), ..longest })
+        let mut classes: Vec<(usize, LinkClass)> = Vec::new();
+        for (name, class) in &self.classes {
+            let (count, rate) = counts.get(&**name).copied().unwrap_or((0, Rate::MAX));
+            let mut queue = class.queue.clone();
+            if let Some(queue) = &mut queue {
+                let memories = switches.get(&**name).map_or(1, |set| set.len() as u64);
+                queue.sharers = class.ports_taken.div_ceil(count.max(1)).max(1);
+                queue.neighbours = (asked.len() as u64).min(class.ports_taken).div_ceil(memories).max(1);
+            }
+            let share = Ratio::new((1_000_000 * class.mass / total) as u64);
+            classes.push((class.hop, LinkClass { name: name.clone(), count, rate, share, queue }));
+        }
+        classes.sort_by_key(|(hop, _)| *hop);
+        classes.into_iter().map(|(_, class)| class).collect()
     }
 }
 
-/// Hosts with links to the same switches, each group by its first host. A host that is named more than once counts once.
-fn groups(network: &Network, hosts: &[NodeIndex]) -> Vec<(NodeIndex, BTreeSet<NodeIndex>)> {
-    let wanted: BTreeSet<NodeIndex> = hosts.iter().copied().collect();
-    let mut switches: BTreeMap<NodeIndex, Vec<NodeIndex>> = BTreeMap::new();
-    for link in &network.links {
-        for (host, switch) in [(link.ends[0], link.ends[1]), (link.ends[1], link.ends[0])] {
-            if wanted.contains(&host) {
-                switches.entry(host).or_default().push(switch);
-            }
+impl Inflow {
+    /// Counts data that come in by a link.
+    fn receive(&mut self, mass: [u64; 2], rate: Rate, link: crate::Link, travel: Travel) {
+        self.mass = [self.mass[0] + mass[0], self.mass[1] + mass[1]];
+        self.rate = self.rate.saturating_add(rate);
+        self.links_rate = self.links_rate.saturating_add(link.rate);
+        self.travel.raise(travel);
+        match self.inputs.iter_mut().find(|links| (links.rate, links.delay) == (link.rate, link.delay)) {
+            Some(links) => links.count += 1,
+            None => self.inputs.push(InputLinks { count: 1, rate: link.rate, delay: link.delay }),
         }
     }
-    let mut by_switches: BTreeMap<Vec<NodeIndex>, BTreeSet<NodeIndex>> = BTreeMap::new();
-    for host in wanted {
-        let mut own = switches.remove(&host).unwrap_or_default();
-        own.sort_unstable();
-        by_switches.entry(own).or_default().insert(host);
-    }
-    by_switches.into_values().filter_map(|members| Some((*members.first()?, members))).collect()
 }
 
-/// The index of a host within its role.
-fn index(hosts: &[NodeIndex], host: NodeIndex) -> u32 {
-    hosts.iter().position(|&other| other == host).expect("a host of the role") as u32
+/// The kind of a port: the colours of its ends.
+fn kind(colours: &[u64], network: &Network, port: PortIndex) -> [u64; 2] {
+    [network.source(port), network.destination(port)].map(|node| colours[node as usize])
 }
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,10 +1,13 @@
 //! The ideal time of a collection: the last link is never idle, and no queue holds up a frame.
 
+use std::collections::BTreeSet;
+
 use fanin_scenario::Scenario;
 use fanin_units::{Bytes, Duration, Rate};
 
+use crate::alike::{colours, marks};
 use crate::topology::Roles;
-use crate::{Framing, Network, NetworkError, Paths, PortIndex, Spread};
+use crate::{Framing, Network, NetworkError, NodeIndex, Paths, PortIndex, Spread};
 
 /// The ideal time of collections: `RTT + bytes on the wire / rate of the last link` (thesis §4.2.2). It counts the exact
 /// bytes of all segments, and takes the round-trip time of the nearest readout's answer.
@@ -72,7 +75,7 @@ impl Answers {
 }
 
 impl Ideal {
-    /// Prepares the calculation for the nearest readout of the first collector of each rack; `response` is the mean
+    /// Prepares the calculation for the nearest readout of the first collector of each kind; `response` is the mean
     /// time from a request's arrival to its answer, of which `answer_bytes` are the mean or the least.
     pub fn new(
         scenario: &Scenario,
@@ -104,8 +107,11 @@ impl Ideal {
             before: Vec::new(),
         };
         let mut shortest = Duration::new(u64::MAX);
-        let is_first = |&index: &usize| index == 0 || roles.racks.get(index) != roles.racks.get(index - 1);
-        for collector in (0..roles.collectors.len()).filter(is_first).map(|index| roles.collectors[index]) {
+        // Collectors at alike places have the same ideal time.
+        let colours = colours(network, &marks(scenario, network, &roles.readouts, &roles.collectors));
+        let mut known = BTreeSet::new();
+        let is_first = |collector: &&NodeIndex| known.insert(colours[**collector as usize]);
+        for &collector in roles.collectors.iter().filter(is_first) {
             // Where every host is both, a collector asks all but its own.
             for &readout in roles.readouts.iter().filter(|&&readout| readout != collector) {
                 let there: Vec<PortIndex> = paths.find(collector, readout, Spread::Flow(0))?.collect();

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alike;
 mod connections;
 mod data;
 mod framing;
@@ -16,7 +17,7 @@ mod switches;
 pub mod topology;
 
 pub use connections::{Connection, Numbering, barrier_connections, connections};
-pub use data::{DataPaths, LinkClass};
+pub use data::{ClassQueue, DataPaths, InputLinks, LinkClass};
 pub use framing::Framing;
 pub use graph::{Link, M21, Network, NetworkError, Node, NodeIndex, NodeKind, PortIndex};
 pub use ideal::{Answers, Ideal};

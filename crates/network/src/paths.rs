@@ -16,12 +16,14 @@ pub enum Spread {
 pub struct Paths<'a> {
     network: &'a Network,
     /// Ports that leave each node, in the order of the links.
-    leaving: Vec<Vec<PortIndex>>,
+    leaving: Adjacency,
     /// Of these, the ones that lead to switches.
-    to_switches: Vec<Vec<PortIndex>>,
+    to_switches: Adjacency,
     /// Hops from each switch, and from `destination` itself, to `destination`; `u32::MAX` where no path leads there.
     distance: Vec<u32>,
     destination: Option<NodeIndex>,
+    /// The switches that `destination` is joined to, in ascending order, where it is a host among switches.
+    attached: Vec<NodeIndex>,
     /// The ports of all nodes asked for that lead closer to `destination`, and the range of each node in them. A core router has
     /// hundreds of ports, and is asked for every connection.
     closer: Vec<PortIndex>,
@@ -35,27 +37,22 @@ impl<'a> Paths<'a> {
     /// As [`Network::check`].
     pub fn new(network: &'a Network) -> Result<Self, NetworkError> {
         network.check()?;
-        let mut leaving = vec![Vec::new(); network.nodes.len()];
-        let mut to_switches = leaving.clone();
-        for port in 0..2 * network.links.len() as PortIndex {
-            leaving[network.source(port) as usize].push(port);
-            if network.nodes[network.destination(port) as usize].kind != NodeKind::Host {
-                to_switches[network.source(port) as usize].push(port);
-            }
-        }
+        let leaving = Adjacency::new(network, |_| true);
+        let to_switches = Adjacency::new(network, |port| !network.is_host(network.destination(port)));
         Ok(Self {
             network,
             leaving,
             to_switches,
             distance: Vec::new(),
             destination: None,
+            attached: Vec::new(),
             closer: Vec::new(),
             closer_of: Vec::new(),
         })
     }
 
-    /// The ports on the path from one host to another. Ask for all paths to one destination in a row: each change of the
-    /// destination costs a search of the whole network.
+    /// The ports on the path from one host to another. Ask for all paths to one destination in a row, and for destinations on
+    /// the same switches: a change of these switches costs a search of the whole network.
     ///
     /// # Errors
     /// [`NetworkError::NoPath`].
@@ -65,20 +62,14 @@ impl<'a> Paths<'a> {
         to: NodeIndex,
         spread: Spread,
     ) -> Result<impl Iterator<Item = PortIndex> + use<'_, 'a>, NetworkError> {
-        if self.destination != Some(to) {
-            self.measure(to);
-        }
-        if from == to || self.distance_of(from) == u32::MAX {
-            let name = |node: NodeIndex| self.network.nodes[node as usize].name.clone();
-            return Err(NetworkError::NoPath { from: name(from), to: name(to) });
-        }
+        self.distance(from, to)?;
         let (mut node, mut spread) = (from, spread);
         Ok(std::iter::from_fn(move || {
             if node == to {
                 return None;
             }
             // A host with one link has no choice.
-            let closer = match &self.leaving[node as usize][..] {
+            let closer = match self.leaving.of(node) {
                 only @ [_] => only,
                 _ => self.closer(node),
             };
@@ -95,25 +86,26 @@ impl<'a> Paths<'a> {
         }))
     }
 
-    /// All ports on any shortest path from one host to another, hop by hop.
-    ///
-    /// # Errors
-    /// [`NetworkError::NoPath`].
-    pub fn levels(&mut self, from: NodeIndex, to: NodeIndex) -> Result<Vec<Vec<PortIndex>>, NetworkError> {
-        let hops = self.find(from, to, Spread::Destination(0))?.count();
-        let (mut levels, mut nodes) = (Vec::with_capacity(hops), vec![from]);
-        for _ in 0..hops {
-            let mut level: Vec<PortIndex> = Vec::new();
-            for &node in &nodes {
-                level.extend(self.closer(node));
-            }
-            nodes = level.iter().map(|&port| self.network.destination(port)).collect();
-            nodes.sort_unstable();
-            nodes.dedup();
-            levels.push(level);
+    /// The number of links between two nodes.
+    pub(crate) fn distance(&mut self, from: NodeIndex, to: NodeIndex) -> Result<u32, NetworkError> {
+        self.turn_to(to);
+        let distance = self.distance_of(from);
+        if from == to || distance == u32::MAX {
+            let name = |node: NodeIndex| self.network.nodes[node as usize].name.clone();
+            return Err(NetworkError::NoPath { from: name(from), to: name(to) });
         }
-        assert_eq!(nodes, [to], "shortest paths end at their destination, all after as many hops");
-        Ok(levels)
+        Ok(distance)
+    }
+
+    /// The ports of a node that lead closer to a destination.
+    pub(crate) fn closer_to(&mut self, node: NodeIndex, to: NodeIndex) -> Result<&[PortIndex], NetworkError> {
+        self.distance(node, to)?;
+        Ok(self.closer(node))
+    }
+
+    /// The ports that lead to a software switch: its host ports.
+    pub(crate) fn host_ports(&self, software: NodeIndex) -> Vec<PortIndex> {
+        self.leaving.of(software).iter().map(|port| port ^ 1).collect()
     }
 
     /// True if one host has just one shortest path to another.
@@ -135,7 +127,7 @@ impl<'a> Paths<'a> {
                 let start = self.closer.len() as u32;
                 let is_closer =
                     |&&port: &&PortIndex| self.distance[self.network.destination(port) as usize] == left - 1;
-                self.closer.extend(self.leaving[node as usize].iter().filter(is_closer));
+                self.closer.extend(self.leaving.of(node).iter().filter(is_closer));
                 let span = (start, self.closer.len() as u32);
                 self.closer_of[node as usize] = Some(span);
                 span
@@ -150,9 +142,51 @@ impl<'a> Paths<'a> {
         if known != u32::MAX || self.network.nodes[node as usize].kind != NodeKind::Host {
             return known;
         }
-        let neighbours =
-            self.leaving[node as usize].iter().map(|&port| self.network.destination(port) as usize);
+        let neighbours = self.leaving.of(node).iter().map(|&port| self.network.destination(port) as usize);
         neighbours.map(|neighbour| self.distance[neighbour]).min().unwrap_or(u32::MAX).saturating_add(1)
+    }
+
+    /// Makes a node the destination. Another host on the same switches changes nothing but the last hop.
+    fn turn_to(&mut self, to: NodeIndex) {
+        let Some(before) = self.destination.filter(|&before| before != to) else {
+            if self.destination.is_none() {
+                self.measure(to);
+            }
+            return;
+        };
+        if !self.network.is_host(to) || self.attached.is_empty() || self.switches_of(to) != self.attached {
+            return self.measure(to);
+        }
+        self.distance[before as usize] = u32::MAX;
+        self.distance[to as usize] = 0;
+        for host in [before, to] {
+            self.closer_of[host as usize] = None;
+        }
+        for &switch in &self.attached {
+            self.closer_of[switch as usize] =
+                Some((self.closer.len() as u32, self.closer.len() as u32 + self.last_hop(switch, to)));
+            let ports = self.leaving.of(to).iter().map(|port| port ^ 1);
+            self.closer.extend(ports.filter(|&port| self.network.source(port) == switch));
+        }
+        self.destination = Some(to);
+    }
+
+    /// How many links lead from a switch to a host.
+    fn last_hop(&self, switch: NodeIndex, host: NodeIndex) -> u32 {
+        let ports = self.leaving.of(host).iter();
+        ports.filter(|&&port| self.network.destination(port) == switch).count() as u32
+    }
+
+    /// The switches that a host is joined to, in ascending order; none if it is joined to another host, too.
+    fn switches_of(&self, host: NodeIndex) -> Vec<NodeIndex> {
+        let ports = self.leaving.of(host).iter();
+        let mut switches: Vec<NodeIndex> = ports.map(|&port| self.network.destination(port)).collect();
+        if switches.iter().any(|&node| self.network.is_host(node)) {
+            return Vec::new();
+        }
+        switches.sort_unstable();
+        switches.dedup();
+        switches
     }
 
     /// Breadth-first search backwards from `to`. Hosts do not forward, so that only switches are searched; a network has
@@ -166,7 +200,7 @@ impl<'a> Paths<'a> {
         self.distance[to as usize] = 0;
         let mut reached = std::collections::VecDeque::from([to]);
         while let Some(node) = reached.pop_front() {
-            for &port in &self.to_switches[node as usize] {
+            for &port in self.to_switches.of(node) {
                 let neighbour = self.network.destination(port) as usize;
                 if self.distance[neighbour] == u32::MAX {
                     self.distance[neighbour] = self.distance[node as usize] + 1;
@@ -174,7 +208,41 @@ impl<'a> Paths<'a> {
                 }
             }
         }
+        self.attached = if self.network.is_host(to) { self.switches_of(to) } else { Vec::new() };
         self.destination = Some(to);
+    }
+}
+
+/// The ports of each node, in the order of the links.
+struct Adjacency {
+    /// Where the ports of each node begin, and where the last ones end.
+    starts: Vec<u32>,
+    ports: Vec<PortIndex>,
+}
+
+impl Adjacency {
+    /// The ports that leave each node and that are `wanted`.
+    fn new(network: &Network, wanted: impl Fn(PortIndex) -> bool) -> Self {
+        let mut starts = vec![0; network.nodes.len() + 1];
+        for port in network.ports().filter(|&port| wanted(port)) {
+            starts[network.source(port) as usize + 1] += 1;
+        }
+        for node in 1..starts.len() {
+            starts[node] += starts[node - 1];
+        }
+        let mut next = starts.clone();
+        let mut ports = vec![0; starts.last().copied().unwrap_or(0) as usize];
+        for port in network.ports().filter(|&port| wanted(port)) {
+            let place = &mut next[network.source(port) as usize];
+            ports[*place as usize] = port;
+            *place += 1;
+        }
+        Self { starts, ports }
+    }
+
+    fn of(&self, node: NodeIndex) -> &[PortIndex] {
+        let [start, end] = [node, node + 1].map(|node| self.starts[node as usize] as usize);
+        &self.ports[start..end]
     }
 }
 

@@ -77,7 +77,7 @@ pub fn find_routes<E: From<NetworkError>>(
 }
 
 /// The rules that name the flows of rings: those of the core in a hybrid, where its software switch has the rings.
-fn rules(scenario: &Scenario) -> &Daqrings {
+pub(crate) fn rules(scenario: &Scenario) -> &Daqrings {
     match scenario.network.topology {
         Topology::Hybrid => &scenario.core.daqring,
         Topology::Star | Topology::Racks | Topology::LeafSpine => &scenario.tor.daqring,
@@ -135,7 +135,7 @@ impl<'a> Detours<'a> {
         let mut path: Vec<PortIndex> = self.there.find(from, software, spread)?.collect();
         let last = path.pop().expect("a path has a link");
         let hardware = self.network.source(last);
-        let host_ports = self.network.host_ports(software);
+        let host_ports = self.on.host_ports(software);
         debug_assert!(host_ports.iter().all(|&port| self.network.source(port) == hardware));
         let ring = match spread {
             Spread::Destination(number) => number,

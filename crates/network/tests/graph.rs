@@ -1,9 +1,9 @@
 //! Properties of the graph of every shipped scenario, and of random ones.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-use fanin_network::{Ideal, Network, NetworkError, PortIndex, connections, find_routes, topology};
+use fanin_network::{DataPaths, Ideal, Network, NetworkError, PortIndex, connections, find_routes, topology};
 use fanin_scenario::{Buffering, Scenario, load};
 use fanin_units::{Bytes, Duration};
 use proptest::prelude::*;
@@ -132,5 +132,75 @@ proptest! {
         }
         let redirected = check(&scenario);
         prop_assert_eq!(redirected > 0, preset == "multihost");
+    }
+}
+
+/// Counts the classes of links again from the paths of all pairs of hosts, one by one.
+fn recount(scenario: &Scenario) {
+    let (network, roles) = topology::build(scenario).unwrap();
+    let connections = connections(scenario, &roles);
+    let mut crossed: BTreeMap<String, (BTreeSet<PortIndex>, f64)> = BTreeMap::new();
+    let mut pairs = 0.0;
+    let _ = find_routes(scenario, &network, &roles, &connections, |route| {
+        let connection = &connections[route.connection];
+        let is_data = connection.roles.map(|(role, _)| role) == ["collector", "readout"] && route.side == 1;
+        if !is_data || route.path.is_empty() {
+            return Ok::<_, NetworkError>(ControlFlow::Continue(()));
+        }
+        pairs += 1.0;
+        for (hop, &port) in route.path.iter().enumerate() {
+            let from = if hop == 0 { "readout" } else { network.kind_name(network.source(port)) };
+            let is_last = hop + 1 == route.path.len();
+            let onto = if is_last { "collector" } else { network.kind_name(network.destination(port)) };
+            let class = crossed.entry(format!("{from}->{onto}")).or_default();
+            class.0.insert(port);
+            class.1 += 1.0;
+        }
+        Ok(ControlFlow::Continue(()))
+    })
+    .unwrap();
+    let data = DataPaths::new(scenario, &network, &roles).unwrap();
+    let names: BTreeSet<&str> = data.classes.iter().map(|class| &*class.name).collect();
+    for name in crossed.keys() {
+        assert!(names.contains(&**name), "{name} is missing");
+    }
+    for class in &data.classes {
+        let Some((ports, share)) = crossed.get(&class.name) else {
+            panic!("{} carries no data", class.name);
+        };
+        // Few connections need not use every link; no other link is used.
+        assert!(ports.len() as u64 <= class.count, "{}: {} of {}", class.name, ports.len(), class.count);
+        let share = share / pairs;
+        assert!((class.share.as_f64() - share).abs() < 2e-6, "{}: {} of {share}", class.name, class.share);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    /// The share of the data that crosses each class of links is that of all paths together, one by one.
+    #[test]
+    fn classes_of_links_are_those_of_all_paths(
+        preset in prop::sample::select(vec!["thesis-a-1000hz", "leaf-spine", "multihost", "incast", "lcn15-all-to-all"]),
+        racks in 1_u32..6, per_rack in 1_u32..5, readouts in 2_u32..30, links in 1_u32..4, group in 0_u32..9,
+        cores in 1_u32..4, uplinks in 1_u32..3, pods in 1_u32..4, planes in 1_u32..3, spines in 1_u32..4, ecmp: bool,
+    ) {
+        let mut scenario = load(preset, &[]).unwrap().scenario;
+        if matches!(preset, "thesis-a-1000hz" | "leaf-spine" | "multihost") {
+            scenario.collectors.racks = racks;
+            scenario.collectors.hosts_per_rack = per_rack;
+        }
+        scenario.readout.hosts = readouts;
+        scenario.workload.senders = readouts;
+        scenario.readout.links_per_host = if preset == "leaf-spine" { 1 } else { links };
+        scenario.network.readouts_per_group = group;
+        scenario.network.cores = if preset == "multihost" { 1 } else { cores };
+        scenario.network.uplinks_per_core = uplinks;
+        let leaf_spine = &mut scenario.network.leaf_spine;
+        (leaf_spine.pods, leaf_spine.planes, leaf_spine.spines) = (pods, planes, spines);
+        if ecmp {
+            scenario.network.flow_distribution = fanin_scenario::FlowDistribution::Ecmp;
+        }
+        recount(&scenario);
     }
 }

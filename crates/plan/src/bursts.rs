@@ -27,7 +27,7 @@ pub(crate) struct Burst {
 /// The burst towards one collector, by the technique in force.
 pub(crate) fn burst(s: &Scenario, system: &System) -> Burst {
     let (answer, answers) = (system.answer, system.answers_at_once());
-    let frame = Bytes::new(system.framing.buffered(system.framing.mss()));
+    let frame = Bytes::new(system.segments.buffered(system.segments.mss()));
     let events = system.overlap;
     let all = answer.buffered * answers * events;
     let all_packets = Packets::new(answer.segments.get() * answers * events);
@@ -51,7 +51,7 @@ pub(crate) fn burst(s: &Scenario, system: &System) -> Burst {
     );
     let first = match t.window_state {
         WindowState::Cold => t.initial_window.get(),
-        WindowState::Warm => t.receive_window.get() / system.framing.mss(),
+        WindowState::Warm => t.receive_window.get() / system.segments.mss(),
     };
     let first = frame.checked_mul(first).unwrap_or(Bytes::MAX).min(answer.buffered * events);
     let first = if grows { first * answers } else { all };
@@ -98,7 +98,7 @@ pub(crate) fn burst(s: &Scenario, system: &System) -> Burst {
         }
         CongestionControl::M21tcp => {
             let buffer = s.tor.buffer;
-            let mss = Bytes::new(system.framing.mss());
+            let mss = Bytes::new(system.segments.mss());
             let (packets, source) = match t.m21tcp.charge {
                 M21Charge::Packet => (
                     m21tcp_packets(buffer, answers, mss, frame.saturating_sub(mss)).value.get(),
@@ -129,7 +129,7 @@ pub(crate) fn burst(s: &Scenario, system: &System) -> Burst {
         CongestionControl::Sird => {
             // Its BDP is that of the network alone, so that this is the most.
             let bdp = s.link.rate.bytes_in(system.rtt.value);
-            let mss = Bytes::new(system.framing.mss());
+            let mss = Bytes::new(system.segments.mss());
             let packets = t.sird.bucket.of_bytes(bdp).max(mss).div_ceil(mss).min(all_packets.get());
             let frames = Derived::new(
                 "burst",
@@ -160,7 +160,7 @@ pub(crate) fn burst(s: &Scenario, system: &System) -> Burst {
         let at_once = frames.value;
         limit(frames, packets, at_once, "what is sent before a signal works", false);
     }
-    let receive = t.receive_window.get().div_ceil(system.framing.mss());
+    let receive = t.receive_window.get().div_ceil(system.segments.mss());
     let (frames, packets, at_once, what) =
         window(receive, "flows × receive window in frames", "RFC 9293 §3.8", "receive windows");
     limit(frames, packets, at_once.min(first), what, false);

@@ -56,8 +56,8 @@ pub struct Ideal {
 /// All links of one kind and what is offered to them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkLoad {
-    /// From where to where the data goes: `tor->collector`.
-    pub name: &'static str,
+    /// The kinds of nodes that they lead from and to: `tor->collector`.
+    pub name: String,
     /// How many links there are.
     pub count: u64,
     /// Rate of one.
@@ -141,8 +141,8 @@ pub fn plan(scenario: &Scenario, options: &Options) -> Result<Plan, PlanError> {
         sections.push(credits(scenario, &system, &queues[0]));
     }
     sections.push(techniques(scenario, &system, &burst));
-    let cost =
-        (options.cost || scenario.network.topology == Topology::LeafSpine).then(|| cost(scenario, options));
+    let cost = (options.cost || scenario.network.topology == Topology::LeafSpine)
+        .then(|| cost(scenario, system.ports, options));
     let mut plan = Plan {
         title: scenario.title.clone(),
         is_barrier: scenario.is_barrier(),
@@ -198,34 +198,16 @@ impl Plan {
     }
 }
 
-fn cost(s: &Scenario, options: &Options) -> Cost {
-    let n = &s.network;
-    let racks = u64::from(s.collectors.racks);
-    let (ports, spines) = match n.topology {
-        // Every host has one link into each plane.
-        Topology::LeafSpine => {
-            let planes = u64::from(n.leaf_spine.planes);
-            (planes * (system_hosts(s) + racks), u64::from(n.leaf_spine.spines))
-        }
-        Topology::Racks | Topology::Hybrid => {
-            let cores = u64::from(n.cores);
-            let sources = match n.readouts_per_group {
-                0 => system_hosts(s) * u64::from(s.readout.links_per_host),
-                group => system_hosts(s).div_ceil(u64::from(group)) * cores,
-            };
-            (sources + racks * cores * u64::from(n.uplinks_per_core), SWEEP_SPINES[1])
-        }
-        Topology::Star => (system_hosts(s) + s.collectors_total(), SWEEP_SPINES[1]),
+fn cost(s: &Scenario, ports: u64, options: &Options) -> Cost {
+    let spines = match s.network.topology {
+        Topology::LeafSpine => u64::from(s.network.leaf_spine.spines),
+        Topology::Star | Topology::Racks | Topology::Hybrid => SWEEP_SPINES[1],
     };
     Cost {
         ports,
         network: compare(ports, spines, &options.catalogue).ok(),
         sweep: if options.cost { sweep(&SWEEP_PORTS, &SWEEP_SPINES, &options.catalogue) } else { Vec::new() },
     }
-}
-
-fn system_hosts(s: &Scenario) -> u64 {
-    u64::from(s.senders())
 }
 
 /// The name that a link or queue has in keys: arrows become dots.

@@ -1,8 +1,8 @@
 //! Every queue on the path to a collector: burst, capacity, loss.
 
-use fanin_network::output_buffer;
+use fanin_network::{InputLinks, output_buffer};
 use fanin_queueing::pause_headroom;
-use fanin_scenario::{Buffering, Link, PauseMode, PoolCharge, Scenario, ShapingMethod, Switch};
+use fanin_scenario::{Buffering, PauseMode, PoolCharge, Scenario, ShapingMethod, Switch};
 use fanin_units::{Bytes, Frequency, Rate, Ratio};
 
 use crate::bounds::{Assignment, EventSize, SharedLoad, overflow_share, peak_occupancy};
@@ -11,8 +11,6 @@ use crate::derived::{Derived, brief, ratio_of};
 use crate::places::{QueuePlace, places};
 use crate::system::{Spread, System};
 
-/// The bytes that Ethernet adds to a packet on the wire.
-const ETHERNET_BYTES: Bytes = Bytes::new(38);
 /// A share of events below this that overflow a buffer counts as none.
 const OVERFLOW_SHARE_MIN: Ratio = Ratio::new(10);
 
@@ -35,7 +33,7 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Queue {
     /// Where it is: `tor->collector`.
-    pub name: &'static str,
+    pub name: String,
     /// Rate at which a burst comes in.
     pub inflow: Rate,
     /// Rate at which it leaves.
@@ -56,33 +54,32 @@ pub struct Queue {
 
 /// Every queue on the way to a collector, the last one first.
 pub(crate) fn queues(s: &Scenario, system: &System, burst: &Burst, quantile: Ratio) -> Vec<Queue> {
-    places(s, system).iter().map(|place| judge(s, system, burst, place, quantile)).collect()
+    let places = places(&system.classes, &system.switches, system.collectors, system.closed_loop);
+    places.iter().map(|place| judge(s, system, burst, place, quantile)).collect()
 }
 
 fn judge(s: &Scenario, system: &System, burst: &Burst, place: &QueuePlace<'_>, quantile: Ratio) -> Queue {
     let switch = place.switch;
-    let ring = place.name == "software->core"
-        || (switch.buffering == Buffering::Daqring && matches!(place.name, "tor->collector" | "core->tor"));
+    let ring = place.has_rings;
     let outflow = if ring && !switch.daqring.rate.is_zero() {
         place.outflow.min(switch.daqring.rate)
     } else {
         place.outflow
     };
     let overhead = switch.frame_overhead.checked_mul(burst.packets.get()).unwrap_or(Bytes::MAX);
-    let each = Bytes::new(burst.frames.value.saturating_add(overhead).get().div_ceil(place.split));
+    let each = part_of(burst.frames.value.saturating_add(overhead), place);
     let bursts = bursts_at_once(system, place, each, outflow);
     let frames = each.checked_mul(bursts).unwrap_or(Bytes::MAX);
-    let at_once =
-        Bytes::new(burst.at_once.get().div_ceil(place.split)).checked_mul(bursts).unwrap_or(Bytes::MAX);
+    let at_once = part_of(burst.at_once, place).checked_mul(bursts).unwrap_or(Bytes::MAX);
     let at_once = at_once.min(frames);
     let peak = peak(frames, at_once, place.inflow, outflow);
     let active = active_collectors(system, place);
     let capacity = capacity(switch, place, burst, ring, active);
     let mut queue = Queue {
-        name: place.name,
+        name: place.name.to_owned(),
         inflow: place.inflow,
         outflow,
-        burst: split(&burst.frames, frames, place.split, bursts),
+        burst: split(&burst.frames, frames, place.ways(), bursts),
         peak,
         capacity,
         overflow_share: None,
@@ -109,7 +106,7 @@ fn judge(s: &Scenario, system: &System, burst: &Burst, place: &QueuePlace<'_>, q
             (Outcome::Fits, "transfers take turns, so that next to nothing waits".to_owned())
         }
         Some(capacity) if queue.peak.value > capacity || share > OVERFLOW_SHARE_MIN => {
-            let what = what_arrives(system, burst, frames, place.split, bursts);
+            let what = what_arrives(system, burst, frames, place.ways(), bursts);
             let mut reason =
                 format!("{what}, of which {waits} wait at once > {} at {}", brief(capacity), place.name);
             if queue.peak.value <= capacity {
@@ -120,10 +117,10 @@ fn judge(s: &Scenario, system: &System, burst: &Burst, place: &QueuePlace<'_>, q
                     brief(share)
                 );
             }
-            stops(s, place, capacity, reason)
+            stops(system, place, capacity, reason)
         }
         Some(capacity) => match pool {
-            Some(pool) => pool.judge(s, system, place),
+            Some(pool) => pool.judge(system, place),
             None if system.spread == Spread::InTurn || system.closed_loop || queue.peak.value.is_zero() => {
                 (Outcome::Fits, format!("{waits} wait at most, {} fit at {}", brief(capacity), place.name))
             }
@@ -131,20 +128,14 @@ fn judge(s: &Scenario, system: &System, burst: &Burst, place: &QueuePlace<'_>, q
                 Outcome::Fits,
                 format!("{waits} wait at most ({}), {} fit at {}", burst.limit, brief(capacity), place.name),
             ),
-            None => collisions(s, system, &queue, capacity, place),
+            None => collisions(system, &queue, capacity, place),
         },
     };
     queue
 }
 
 /// The verdict where an event alone fits, but two may come to one collector at a time.
-fn collisions(
-    s: &Scenario,
-    system: &System,
-    queue: &Queue,
-    capacity: Bytes,
-    place: &QueuePlace<'_>,
-) -> (Outcome, String) {
+fn collisions(system: &System, queue: &Queue, capacity: Bytes, place: &QueuePlace<'_>) -> (Outcome, String) {
     let waits = queue.peak.value;
     if waits.saturating_add(waits) <= capacity {
         return (
@@ -167,7 +158,7 @@ fn collisions(
     match system.spread {
         _ if busy <= OVERFLOW_SHARE_MIN => (Outcome::Fits, text),
         Spread::FirstCome => (Outcome::MayLose, text),
-        Spread::InTurn | Spread::AtRandom => stops(s, place, capacity, text),
+        Spread::InTurn | Spread::AtRandom => stops(system, place, capacity, text),
     }
 }
 
@@ -191,27 +182,33 @@ fn what_arrives(system: &System, burst: &Burst, frames: Bytes, split: u64, burst
 
 /// The outcome of a burst above the capacity: loss, unless the switch sends PAUSE in time. For that each port that leads here
 /// needs room for its threshold and for the bytes then in flight (IEEE 802.1Q annex N).
-fn stops(s: &Scenario, place: &QueuePlace<'_>, capacity: Bytes, reason: String) -> (Outcome, String) {
+fn stops(system: &System, place: &QueuePlace<'_>, capacity: Bytes, reason: String) -> (Outcome, String) {
     let pause = &place.switch.pause;
     if pause.mode == PauseMode::Off {
         return (Outcome::Loses, reason);
     }
-    let frame = s.transport.mtu.saturating_add(ETHERNET_BYTES);
-    let room = |&(ports, link): &(u64, &Link)| {
-        let each = pause.xoff.saturating_add(pause_headroom(link.rate, link.delay, pause.reaction, frame));
-        each.checked_mul(ports).unwrap_or(Bytes::MAX)
+    let frame = system.segments.wire_max();
+    let room = |links: &InputLinks| {
+        let each = pause.xoff.saturating_add(pause_headroom(links.rate, links.delay, pause.reaction, frame));
+        each.checked_mul(links.count).unwrap_or(Bytes::MAX)
     };
     let needed = place.inputs.iter().map(room).fold(Bytes::ZERO, Bytes::saturating_add);
     if needed <= capacity {
         return (Outcome::HoldsBack, reason);
     }
-    let ports: u64 = place.inputs.iter().map(|(ports, _)| ports).sum();
+    let ports: u64 = place.inputs.iter().map(|links| links.count).sum();
     let late = format!(
         "; PAUSE comes too late: {ports} ports may hold {} each and what is still on its way, {} together",
         brief(pause.xoff),
         brief(needed)
     );
     (Outcome::Loses, reason + &late)
+}
+
+/// The part of a collector's bytes that passes one queue, rounded up.
+fn part_of(bytes: Bytes, place: &QueuePlace<'_>) -> Bytes {
+    let part = (u128::from(bytes.get()) * u128::from(place.part)).div_ceil(u128::from(place.whole));
+    Bytes::new(u64::try_from(part).unwrap_or(u64::MAX))
 }
 
 fn split(burst: &Derived<Bytes>, frames: Bytes, ways: u64, bursts: u64) -> Derived<Bytes> {
@@ -323,7 +320,7 @@ impl Pool {
         quantile: Ratio,
     ) -> Option<Self> {
         let switch = place.switch;
-        if switch.buffering != Buffering::Shared || place.neighbours < 2 || place.name == "software->core" {
+        if switch.buffering != Buffering::Shared || place.neighbours < 2 || place.has_rings {
             return None;
         }
         // Charged to the output, a split switch has its collectors in two pools; charged to the input, all that
@@ -360,12 +357,12 @@ impl Pool {
         Some(Self { memory, demand, demand_at_random: demand, who: format!("{active} collectors at once") })
     }
 
-    fn judge(&self, s: &Scenario, system: &System, place: &QueuePlace<'_>) -> (Outcome, String) {
+    fn judge(&self, system: &System, place: &QueuePlace<'_>) -> (Outcome, String) {
         let (Self { who, .. }, name) = (self, place.name);
         let [demand, at_random, memory] = [self.demand, self.demand_at_random, self.memory].map(brief);
         if self.demand > self.memory {
             let reason = format!("{who} take {demand} together > {memory} shared at {name}");
-            return stops(s, place, self.memory, reason);
+            return stops(system, place, self.memory, reason);
         }
         if system.spread == Spread::FirstCome && self.demand_at_random > self.memory {
             let text = format!(

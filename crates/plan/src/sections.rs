@@ -1,6 +1,6 @@
 //! The plan's results, section by section.
 
-use fanin_scenario::{Buffering, CongestionControl, Scenario, ShapingMethod, Topology};
+use fanin_scenario::{CongestionControl, Scenario, ShapingMethod};
 use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
 
 use crate::bounds::*;
@@ -16,38 +16,48 @@ fn segments_per_ack(s: &Scenario) -> u64 {
     if s.transport.delayed_ack { 2 } else { 1 }
 }
 
+/// The name of the class of links to the loggers, which event data take after the collectors.
+const TO_LOGGERS: &str = "collectors->logger";
+
 pub(crate) fn link_loads(s: &Scenario, system: &System) -> Vec<LinkLoad> {
     let forward = system.offered(system.answer.wire);
     let backward = system.offered(system.reverse(segments_per_ack(s)));
-    let classes = system.links.iter();
-    classes
+    let load_of = |name: &str, count: u64, rate: Rate, share: Ratio, carries_answers: bool| {
+        let offered = Derived::new(
+            "offered",
+            Rate::new(share.checked_of(forward.get()).unwrap_or(u64::MAX)),
+            "event rate × mean answers an event × answer on the wire × share of the traffic",
+            format!(
+                "{} × {} × {} × {}",
+                brief(system.rate.value),
+                brief(Factor(system.answers_mean)),
+                brief(system.answer.wire),
+                brief(share)
+            ),
+            "thesis §4.2.1",
+        );
+        let reverse = Rate::new(share.checked_of(backward.get()).unwrap_or(u64::MAX));
+        LinkLoad {
+            name: name.to_owned(),
+            count,
+            rate,
+            load: load(offered.value, rate, count).named(format!("load.{name}")),
+            load_reverse: carries_answers
+                .then(|| load(reverse, rate, count).named(format!("load_reverse.{name}"))),
+            offered: offered.named(format!("offered.{name}")),
+        }
+    };
+    let classes = system.classes.iter();
+    let mut loads: Vec<LinkLoad> = classes
         .map(|class| {
-            let offered = Derived::new(
-                "offered",
-                Rate::new(class.share.checked_of(forward.get()).unwrap_or(u64::MAX)),
-                "event rate × mean answers an event × answer on the wire × share of the traffic",
-                format!(
-                    "{} × {} × {} × {}",
-                    brief(system.rate.value),
-                    brief(Factor(system.answers_mean)),
-                    brief(system.answer.wire),
-                    brief(class.share)
-                ),
-                "thesis §4.2.1",
-            );
-            let reverse = Rate::new(class.share.checked_of(backward.get()).unwrap_or(u64::MAX));
-            LinkLoad {
-                name: class.name,
-                count: class.count,
-                rate: class.rate,
-                load: load(offered.value, class.rate, class.count).named(format!("load.{}", class.name)),
-                load_reverse: class.carries_answers.then(|| {
-                    load(reverse, class.rate, class.count).named(format!("load_reverse.{}", class.name))
-                }),
-                offered: offered.named(format!("offered.{}", class.name)),
-            }
+            load_of(&class.name, class.count, class.rate, class.share, !class.name.contains("software"))
         })
-        .collect()
+        .collect();
+    if !s.logger.accept.is_zero() && s.logger.hosts > 0 && !s.is_barrier() {
+        let (count, rate) = (u64::from(s.logger.hosts), s.logger.link.rate);
+        loads.push(load_of(TO_LOGGERS, count, rate, s.logger.accept, false));
+    }
+    loads
 }
 
 pub(crate) fn workload(s: &Scenario, system: &System) -> Section {
@@ -65,22 +75,22 @@ pub(crate) fn workload(s: &Scenario, system: &System) -> Section {
             "answer_segments",
             answer.segments,
             "⌈payload / segment⌉",
-            format!("⌈{} / {} B⌉", brief(answer.payload), system.framing.mss()),
+            format!("⌈{} / {} B⌉", brief(answer.payload), system.segments.mss()),
             "thesis §2.2.2",
         )
         .erase(),
-        system.framing.wire_bytes(answer.payload, answers).named("event_wire").erase(),
-        system.framing.overhead_share(answer.payload).erase(),
-        system.framing.payload_share_max().erase(),
+        system.segments.wire_bytes(answer.payload, answers).named("event_wire").erase(),
+        system.segments.overhead_share(answer.payload).erase(),
+        system.segments.payload_share_max().erase(),
         system.rtt.erase(),
     ];
     if !system.request.payload.is_zero() {
         rows.push(
-            system.framing.wire_bytes(system.request.payload, answers).named("event_requests_wire").erase(),
+            system.segments.wire_bytes(system.request.payload, answers).named("event_requests_wire").erase(),
         );
     }
     let segments = Packets::new(answer.segments.get() * answers);
-    rows.push(system.framing.ack_bytes(segments, segments_per_ack(s)).named("event_acks_wire").erase());
+    rows.push(system.segments.ack_bytes(segments, segments_per_ack(s)).named("event_acks_wire").erase());
     if system.steps.len() > 1 {
         for step in &system.steps {
             rows.push(
@@ -158,7 +168,7 @@ fn saturating_time(system: &System) -> Duration {
 }
 
 pub(crate) fn windows(s: &Scenario, system: &System, last: &Queue) -> Section {
-    let mtu = Bytes::new(system.framing.mtu);
+    let mtu = Bytes::new(system.segments.mtu);
     let flows = system.answers_at_once();
     let bdp = bandwidth_delay_product(system.last_hop, system.rtt.value);
     let mut rows = vec![bdp.erase()];
@@ -173,12 +183,12 @@ pub(crate) fn windows(s: &Scenario, system: &System, last: &Queue) -> Section {
         rows.push(window_packets_max(bdp.value, buffer, flows, mtu).erase());
         let gwnd = gwnd_range(bdp.value, buffer, 1);
         rows.extend([gwnd.min.erase(), gwnd.max.erase()]);
-        let framing = &system.framing;
-        let (mss, header) = (framing.mss(), framing.ip + framing.tcp + framing.options);
+        let framing = &system.segments;
+        let (mss, header) = (framing.mss(), framing.headers());
         let (mss, header) = (Bytes::new(mss), Bytes::new(header));
         rows.push(m21tcp_window(buffer, flows, header).erase());
         rows.push(m21tcp_senders_max(buffer, mss, header).erase());
-        let frame = Bytes::new(system.framing.buffered(mss.get())).saturating_sub(mss);
+        let frame = Bytes::new(system.segments.buffered(mss.get())).saturating_sub(mss);
         rows.push(m21tcp_packets(buffer, flows, mss, frame).erase());
     }
     if s.transport.congestion_control == CongestionControl::Static {
@@ -279,16 +289,13 @@ pub(crate) fn credits(s: &Scenario, system: &System, last: &Queue) -> Section {
 
 pub(crate) fn techniques(s: &Scenario, system: &System, burst: &Burst) -> Section {
     let mut rows = Vec::new();
-    let frame = system.framing.wire_max();
+    let frame = system.segments.wire_max();
     // Rings wherever the network has them, else what a ring for each collector would take.
-    let (switch, per_port) = match s.network.topology {
-        Topology::Racks | Topology::Hybrid => (&s.core, u64::from(s.collectors.hosts_per_rack)),
-        Topology::Star | Topology::LeafSpine => (&s.tor, 1),
-    };
-    let ring = &switch.daqring;
-    let has_rings = switch.buffering == Buffering::Daqring
-        || (s.network.topology == Topology::Hybrid && s.network.hybrid.host_ports > 0);
-    if has_rings {
+    let rings =
+        system.classes.iter().position(|class| class.queue.as_ref().is_some_and(|queue| queue.has_rings));
+    let ring_at = rings.and_then(|at| system.classes[at].queue.as_ref());
+    let ring = ring_at.map_or(&s.tor.daqring, |queue| &system.switches[queue.switch].settings.daqring);
+    if let Some(at) = rings {
         let slots = Packets::new(u64::from(ring.frames));
         rows.push(ring_memory(system.collectors, slots, ring.slot).erase());
         rows.push(
@@ -302,13 +309,10 @@ pub(crate) fn techniques(s: &Scenario, system: &System, burst: &Burst) -> Sectio
             .erase(),
         );
         if !ring.rate.is_zero() {
-            let port = if s.network.topology == Topology::Star { s.link.rate } else { s.uplink.rate };
-            let ports = if s.network.topology == Topology::Star {
-                1
-            } else {
-                u64::from(s.network.cores * s.network.uplinks_per_core)
-            };
-            let (sum, share) = ring_rate_sum(per_port, ring.rate, port * ports);
+            // The limits add up on a ring's own port, and on those behind it.
+            let behind = system.classes[at..].iter().filter_map(|class| Some((class, class.queue.as_ref()?)));
+            let sums = behind.map(|(class, queue)| ring_rate_sum(queue.sharers, ring.rate, class.rate));
+            let (sum, share) = sums.max_by_key(|(_, share)| share.value).expect("the ring's own port");
             rows.extend([sum.erase(), share.erase()]);
             let packets = Packets::new(system.answer.segments.get() * system.answers);
             if packets.checked_times(frame).and_then(|bytes| ring.rate.checked_time_to_send(bytes)).is_some()

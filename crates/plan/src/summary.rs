@@ -68,7 +68,7 @@ struct Verdict {
 
 #[derive(Clone, Debug, Serialize)]
 struct LinkFigures {
-    name: &'static str,
+    name: String,
     count: u64,
     rate_bps: u64,
     offered_bps: u64,
@@ -79,7 +79,7 @@ struct LinkFigures {
 
 #[derive(Clone, Debug, Serialize)]
 struct QueueFigures {
-    name: &'static str,
+    name: String,
     outcome: &'static str,
     inflow_bps: u64,
     outflow_bps: u64,
@@ -189,7 +189,7 @@ impl Plan {
 
 fn link(link: &LinkLoad) -> LinkFigures {
     LinkFigures {
-        name: link.name,
+        name: link.name.clone(),
         count: link.count,
         rate_bps: link.rate.get(),
         offered_bps: link.offered.value.get(),
@@ -200,7 +200,7 @@ fn link(link: &LinkLoad) -> LinkFigures {
 
 fn queue(queue: &Queue) -> QueueFigures {
     QueueFigures {
-        name: queue.name,
+        name: queue.name.clone(),
         outcome: queue.outcome.name(),
         inflow_bps: queue.inflow.get(),
         outflow_bps: queue.outflow.get(),

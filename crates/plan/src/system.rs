@@ -1,12 +1,15 @@
 //! A scenario as the arithmetic sees it: answers, events, round trip, links and rates.
 
 use fanin_events::sizes::{self, EventSizes};
-use fanin_scenario::{Arrivals, Link, Policy, Scenario, SizeModel, Switch, Topology, WorkloadKind};
+use fanin_network::{
+    DataPaths, Link, LinkClass, Network, NetworkError, NodeIndex, Roles, SwitchKind, topology,
+};
+use fanin_scenario::{Arrivals, Policy, Scenario, SizeModel, WorkloadKind};
 use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
 
 use crate::bounds::Requests;
 use crate::derived::{Derived, brief};
-use crate::wire::{Framing, Message, collection_time_ideal};
+use crate::wire::{Message, Segmentation, collection_time_ideal};
 
 /// Header of a message: three 32-bit fields (thesis §3.8.3).
 const MESSAGE_HEADER: u64 = 12;
@@ -28,6 +31,9 @@ pub enum PlanError {
         /// The quantity that does not fit.
         what: &'static str,
     },
+    /// The network has no path for the data, or a link that is too slow.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
 }
 
 /// One step of a collection: so many hosts answer, and so many of the events get that far.
@@ -38,18 +44,6 @@ pub(crate) struct Collection {
     pub(crate) answers: u64,
     /// Share of the events that reach this step.
     pub(crate) reach: Ratio,
-}
-
-/// All links between two kinds of nodes, in the direction of the data.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct LinkClass {
-    pub(crate) name: &'static str,
-    pub(crate) count: u64,
-    pub(crate) rate: Rate,
-    /// Share of all data that crosses these links.
-    pub(crate) share: Ratio,
-    /// True if requests and acknowledgements cross it the other way.
-    pub(crate) carries_answers: bool,
 }
 
 /// How events are spread over the collectors.
@@ -67,7 +61,7 @@ pub(crate) enum Spread {
 /// The quantities that a scenario implies.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct System {
-    pub(crate) framing: Framing,
+    pub(crate) segments: Segmentation,
     /// The answer of one host, of mean size.
     pub(crate) answer: Message,
     /// The request for it; nothing where sources push.
@@ -91,7 +85,12 @@ pub(crate) struct System {
     pub(crate) ideal: Derived<Duration>,
     pub(crate) processing: Duration,
     pub(crate) rate: Derived<Frequency>,
-    pub(crate) links: Vec<LinkClass>,
+    /// The links that event data cross, from the readouts to the collectors.
+    pub(crate) classes: Vec<LinkClass>,
+    /// The settings of the switches, by role.
+    pub(crate) switches: Vec<SwitchKind>,
+    /// Ports for hosts and racks, by which a network's size is counted.
+    pub(crate) ports: u64,
     /// How events are spread over the collectors.
     pub(crate) spread: Spread,
     /// True if the next request waits for the one before.
@@ -101,8 +100,10 @@ pub(crate) struct System {
 impl System {
     /// Reads what matters from a scenario. `fragment_mean` stands in for sizes that only a file knows.
     pub(crate) fn new(s: &Scenario, fragment_mean: Option<Bytes>) -> Result<Self, PlanError> {
-        let framing = framing(s);
-        let senders = u64::from(s.senders());
+        let (network, roles) = topology::build(s)?;
+        let paths = DataPaths::new(s, &network, &roles)?;
+        let framing = segmentation(s, &network);
+        let senders = paths.sources;
         let (payload, fragments) = answer_payload(s, fragment_mean)?;
         let answer = framing.message(payload);
         let request = match s.workload.kind {
@@ -123,7 +124,7 @@ impl System {
             }
             _ => 0.0,
         };
-        let rtt = round_trip(s);
+        let rtt = round_trip(s, &paths);
         let last_hop = s.link.rate;
         let wire = checked(answer.wire, answers, "the size of an event")?;
         let round_trips = rtt.value.checked_mul(steps.len() as u64);
@@ -142,7 +143,7 @@ impl System {
         let collectors = if s.is_barrier() { 1 } else { s.collectors_total() };
         let units = if s.is_barrier() { 1 } else { s.units_total() };
         let mut system = Self {
-            framing,
+            segments: framing,
             answer,
             request,
             sigma,
@@ -166,7 +167,9 @@ impl System {
                 s.supervisor.rate.to_string(),
                 "scenario",
             ),
-            links: links(s),
+            ports: ports(&network, &roles),
+            classes: paths.classes,
+            switches: network.switches,
             spread: match s.supervisor.policy {
                 Policy::NodeRoundRobin | Policy::NodeLoadBalancing => Spread::InTurn,
                 Policy::Fcfs => Spread::FirstCome,
@@ -208,7 +211,7 @@ impl System {
 
     /// Acknowledgements for one answer, and the request for it: what crosses the links the other way.
     pub(crate) fn reverse(&self, segments_per_ack: u64) -> Bytes {
-        self.request.wire + self.framing.ack_bytes(self.answer.segments, segments_per_ack).value
+        self.request.wire + self.segments.ack_bytes(self.answer.segments, segments_per_ack).value
     }
 
     /// In a closed loop, the most events a second: no unit waits, and no link is more than full.
@@ -220,7 +223,7 @@ impl System {
         let mut why = format!("{} / ({} + {})", self.units, brief(self.ideal.value), brief(self.processing));
         let mut formula = "units / (ideal time + processing)";
         let wire = u128::from(self.answer.wire.get()) * u128::from(self.answers_mean.get());
-        for link in self.links.iter().filter(|link| link.carries_answers && !link.share.is_zero()) {
+        for link in self.classes.iter().filter(|link| !link.share.is_zero()) {
             let bits = u128::from(link.rate.get()) * u128::from(link.count);
             let bound = bits * 1_000 / 8 * 1_000_000 / wire.max(1) * 1_000_000 / u128::from(link.share.get());
             if bound < rate {
@@ -243,10 +246,28 @@ fn checked(bytes: Bytes, times: u64, what: &'static str) -> Result<Bytes, PlanEr
     }
 }
 
-fn framing(s: &Scenario) -> Framing {
-    let framing =
-        Framing::ETHERNET.with_mtu(s.transport.mtu.get()).with_mss(s.transport.segment_payload().get());
-    Framing { options: s.transport.option_bytes().get(), ..framing }
+fn segmentation(s: &Scenario, network: &Network) -> Segmentation {
+    let transport = &s.transport;
+    let plain = Segmentation { framing: network.framing, ..Segmentation::ETHERNET };
+    let plain = plain.with_mtu(transport.mtu.get()).with_mss(transport.segment_payload().get());
+    Segmentation { options: transport.option_bytes().get(), ..plain }
+}
+
+/// Ports that join hosts or racks to the rest of the network: those of the switch that all data pass.
+fn ports(network: &Network, roles: &Roles) -> u64 {
+    let kind = |name: &str| network.nodes.iter().position(|node| node.name == name);
+    // The switches that data meet in the middle: leaves in a leaf-spine network, cores, or the only switch.
+    let middle =
+        ["leaf", "core", "tor"].into_iter().find(|kind_name| kind(&format!("{kind_name}:0")).is_some());
+    let is_service = |node: NodeIndex| roles.supervisor == Some(node) || roles.loggers.contains(&node);
+    let inside = ["leaf", "core", "spine", "software"];
+    let outside = |node: NodeIndex| !is_service(node) && !inside.contains(&network.kind_name(node));
+    let at_middle = |node: NodeIndex| Some(network.kind_name(node)) == middle;
+    let joins = |link: &&Link| {
+        let [a, b] = link.ends;
+        (at_middle(a) && outside(b)) || (at_middle(b) && outside(a))
+    };
+    network.links.iter().filter(joins).count() as u64
 }
 
 /// Payload of one host's answer, and how many fragments that is.
@@ -312,36 +333,10 @@ fn processing_time(s: &Scenario, steps: &[Collection]) -> Duration {
     steps.iter().zip(&s.workload.steps).map(|(step, set)| step.reach.of_duration(set.processing_time)).sum()
 }
 
-/// The links and switches that an answer crosses, first to last.
-fn path(s: &Scenario) -> (Vec<&Link>, Vec<&Switch>) {
-    let (readout, last, uplink) = (&s.readout.link, &s.link, &s.uplink);
-    match s.network.topology {
-        Topology::Star => (vec![readout, last], vec![&s.tor]),
-        Topology::Racks | Topology::Hybrid => {
-            let (mut links, mut switches) = (vec![readout], Vec::new());
-            if s.network.readouts_per_group > 0 {
-                links.push(uplink);
-                switches.push(&s.aggregation);
-            }
-            links.extend([uplink, last]);
-            switches.extend([&s.core, &s.tor]);
-            (links, switches)
-        }
-        Topology::LeafSpine => {
-            (vec![readout, uplink, uplink, uplink, last], vec![&s.leaf, &s.spine, &s.leaf, &s.tor])
-        }
-    }
-}
-
 /// From a request to its answer with nothing in the way (thesis §4.2.2): both ways, and the host's own delay.
-fn round_trip(s: &Scenario) -> Derived<Duration> {
-    let (links, switches) = path(s);
-    let links: Duration = links.iter().map(|link| link.delay).sum();
-    let mut switches: Duration = switches.iter().map(|switch| switch.latency).sum();
-    let hybrid = &s.network.hybrid;
-    if s.network.topology == Topology::Hybrid && hybrid.host_ports > 0 {
-        switches += hybrid.link.delay * 2;
-    }
+fn round_trip(s: &Scenario, paths: &DataPaths) -> Derived<Duration> {
+    let links = paths.link_delay;
+    let switches = paths.switch_latency.saturating_add(paths.detour_delay);
     let response = s.readout.response_delay;
     let (value, formula, numbers) = match s.workload.kind {
         WorkloadKind::Push => (
@@ -356,63 +351,6 @@ fn round_trip(s: &Scenario) -> Derived<Duration> {
         ),
     };
     Derived::new("rtt", value, formula, numbers, "thesis §4.2.2")
-}
-
-/// Every class of links that answers cross, from the readouts to the collectors.
-fn links(s: &Scenario) -> Vec<LinkClass> {
-    let class = |name, count: u64, rate, share| LinkClass { name, count, rate, share, carries_answers: true };
-    let whole = |name, count, rate| class(name, count, rate, Ratio::ONE);
-    let readouts = u64::from(s.senders());
-    let readout_links = readouts * if s.is_barrier() { 1 } else { u64::from(s.readout.links_per_host) };
-    let (n, uplink) = (&s.network, s.uplink.rate);
-    let (racks, collectors) = (u64::from(s.collectors.racks), s.collectors_total());
-    let mut links = match n.topology {
-        Topology::Star => vec![
-            whole("readout->tor", readout_links, s.readout.link.rate),
-            whole("tor->collector", if s.is_barrier() { 1 } else { collectors }, s.link.rate),
-        ],
-        Topology::Racks | Topology::Hybrid => {
-            let cores = u64::from(n.cores);
-            let mut links = Vec::new();
-            if n.readouts_per_group > 0 {
-                let groups = readouts.div_ceil(u64::from(n.readouts_per_group));
-                links.push(whole("readout->aggregation", readout_links, s.readout.link.rate));
-                links.push(whole("aggregation->core", groups * cores, uplink));
-            } else {
-                links.push(whole("readout->core", readout_links, s.readout.link.rate));
-            }
-            if n.topology == Topology::Hybrid && n.hybrid.host_ports > 0 {
-                links.push(whole("core->software", u64::from(n.hybrid.host_ports), n.hybrid.link.rate));
-            }
-            links.push(whole("core->tor", racks * cores * u64::from(n.uplinks_per_core), uplink));
-            links.push(whole("tor->collector", collectors, s.link.rate));
-            links
-        }
-        Topology::LeafSpine => {
-            let l = &n.leaf_spine;
-            let (planes, pods) = (u64::from(l.planes), u64::from(l.pods));
-            let spine_links = planes * pods * u64::from(l.spines);
-            // Readouts and racks are spread over the pods; what stays in its pod crosses no spine.
-            let other_pods = Ratio::new(1_000_000 * (pods - 1) / pods);
-            vec![
-                whole("readout->leaf", readouts * planes, s.readout.link.rate),
-                class("leaf->spine", spine_links, uplink, other_pods),
-                class("spine->leaf", spine_links, uplink, other_pods),
-                whole("leaf->tor", racks * planes, uplink),
-                whole("tor->collector", collectors, s.link.rate),
-            ]
-        }
-    };
-    if !s.logger.accept.is_zero() && s.logger.hosts > 0 && !s.is_barrier() {
-        links.push(LinkClass {
-            name: "collectors->logger",
-            count: u64::from(s.logger.hosts),
-            rate: s.logger.link.rate,
-            share: s.logger.accept,
-            carries_answers: false,
-        });
-    }
-    links
 }
 
 /// Round trips that slow start takes for a message of `segments`, the window doubling from `initial`.

@@ -75,7 +75,7 @@ pub(crate) fn warnings(s: &Scenario, system: &System, plan: &Plan) -> Vec<String
     if t.congestion_control == CongestionControl::Dctcp
         && let Some(capacity) = plan.queues[0].capacity
     {
-        let frame = Bytes::new(system.framing.buffered(system.framing.mss()));
+        let frame = Bytes::new(system.segments.buffered(system.segments.mss()));
         let least = frame.checked_mul(flows.saturating_mul(t.dctcp.window_min.get())).unwrap_or(Bytes::MAX);
         let room = capacity.saturating_add(Bytes::new(base("bdp")));
         warn(

@@ -1,30 +1,17 @@
 //! Exact bytes on the wire: how a message becomes segments and frames, and what these cost.
 
+use fanin_network::Framing;
 use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
 
 use crate::derived::{Derived, brief, ratio_of};
 
-/// The headers and gaps around a TCP segment on a link. All sizes are bytes.
+/// How TCP cuts a message into segments, and the bytes around each of them on a link. All sizes are bytes.
 ///
 /// IEEE 802.3 for the frame, RFC 791 and RFC 9293 for the headers, RFC 7323 for the timestamp option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Framing {
-    /// Preamble and start-of-frame delimiter: 7 + 1 on Ethernet.
-    pub preamble: u64,
-    /// Addresses and type: 14 on Ethernet.
-    pub header: u64,
-    /// VLAN tags: 4 each.
-    pub vlan: u64,
-    /// Frame check sequence: 4 on Ethernet.
-    pub fcs: u64,
-    /// Gap that follows each frame: 12 on Ethernet.
-    pub gap: u64,
-    /// Smallest frame from addresses to check sequence: 64 on Ethernet. Shorter ones are padded.
-    pub frame_min: u64,
-    /// IP header: 20 for version 4.
-    pub ip: u64,
-    /// TCP header without options: 20.
-    pub tcp: u64,
+pub struct Segmentation {
+    /// The bytes that the links add to an IP packet.
+    pub framing: Framing,
     /// TCP options in every segment: 12 with timestamps (10 and 2 of padding). SACK blocks appear only after a
     /// loss, so a lossless ideal has none.
     pub options: u64,
@@ -47,25 +34,12 @@ pub struct Message {
     pub buffered: Bytes,
 }
 
-impl Framing {
+impl Segmentation {
     /// Ethernet with an MTU of 1500, IPv4, TCP without options.
-    pub const ETHERNET: Self = Self {
-        preamble: 8,
-        header: 14,
-        vlan: 0,
-        fcs: 4,
-        gap: 12,
-        frame_min: 64,
-        ip: 20,
-        tcp: 20,
-        options: 0,
-        mtu: 1500,
-        mss_max: u64::MAX,
-    };
+    pub const ETHERNET: Self = Self { framing: Framing::ETHERNET, options: 0, mtu: 1500, mss_max: u64::MAX };
 
     /// The point-to-point framing of ns-3, which the M21TCP paper ran on: two bytes and nothing else.
-    pub const NS3_POINT_TO_POINT: Self =
-        Self { preamble: 0, header: 2, fcs: 0, gap: 0, frame_min: 0, ..Self::ETHERNET };
+    pub const NS3_POINT_TO_POINT: Self = Self { framing: Framing::PPP, ..Self::ETHERNET };
 
     /// The same with TCP timestamps, the default of Linux.
     #[must_use]
@@ -85,20 +59,19 @@ impl Framing {
         Self { mss_max: mss, ..self }
     }
 
-    /// The same with one VLAN tag.
-    #[must_use]
-    pub const fn with_vlan(self) -> Self {
-        Self { vlan: 4, ..self }
+    /// Bytes of IP and TCP headers, options included.
+    pub const fn headers(&self) -> u64 {
+        Framing::HEADER_BYTES as u64 + self.options
     }
 
     /// Bytes of link time a frame costs over its IP datagram: 38 on Ethernet (thesis §2.2.1).
     pub const fn frame_overhead(&self) -> u64 {
-        self.preamble + self.header + self.vlan + self.fcs + self.gap
+        self.framing.link_bytes as u64
     }
 
     /// Bytes of link time a segment costs over its payload: 78 on Ethernet (thesis §2.2.2).
     pub const fn segment_overhead(&self) -> u64 {
-        self.frame_overhead() + self.ip + self.tcp + self.options
+        self.frame_overhead() + self.headers()
     }
 
     /// The largest payload of a segment.
@@ -106,20 +79,19 @@ impl Framing {
     /// # Panics
     /// If the headers leave no room.
     pub const fn mss(&self) -> u64 {
-        let headers = self.ip + self.tcp + self.options;
+        let headers = self.headers();
         assert!(self.mtu > headers && self.mss_max > 0, "the headers leave no room for a payload");
         if self.mtu - headers < self.mss_max { self.mtu - headers } else { self.mss_max }
     }
 
     /// The frame in a switch's memory that carries a segment of so many payload bytes.
     pub const fn buffered(&self, segment: u64) -> u64 {
-        let frame = self.header + self.vlan + self.ip + self.tcp + self.options + segment + self.fcs;
-        if frame < self.frame_min { self.frame_min } else { frame }
+        self.framing.frame_bytes(packet(self.headers() + segment)) as u64
     }
 
     /// The link time in bytes of a segment of so many payload bytes.
     pub const fn wire(&self, segment: u64) -> u64 {
-        self.preamble + self.buffered(segment) + self.gap
+        self.framing.wire_bytes(packet(self.headers() + segment)) as u64
     }
 
     /// The frame that carries a full segment, in link time: 1538 B on Ethernet.
@@ -210,6 +182,12 @@ impl Framing {
     }
 }
 
+/// The length of an IP packet.
+const fn packet(bytes: u64) -> u32 {
+    assert!(bytes <= u32::MAX as u64 >> 1, "an IP packet is shorter");
+    bytes as u32
+}
+
 /// Ideal data-collection time: a round trip, then all answers back to back on the slowest last hop (thesis §4.2.2).
 ///
 /// # Panics
@@ -280,37 +258,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_frames_are_padded_and_tags_counted() {
-        let plain = Framing::ETHERNET;
+    fn short_frames_are_padded() {
+        let plain = Segmentation::ETHERNET;
         assert_eq!(plain.ack(), Bytes::new(84));
         assert_eq!(plain.with_timestamps().ack(), Bytes::new(90));
         assert_eq!(plain.message(Bytes::new(6)).wire, Bytes::new(84));
         assert_eq!(plain.message(Bytes::new(7)).wire, Bytes::new(85));
-        assert_eq!(plain.with_vlan().wire_max(), Bytes::new(1542));
         assert_eq!(plain.message(Bytes::ZERO).wire, Bytes::ZERO);
         assert_eq!(plain.with_mtu(9000).mss(), 8960);
     }
 
     #[test]
     fn the_last_segment_is_short() {
-        let answer = Framing::ETHERNET.message(Bytes::new(13_200));
+        let answer = Segmentation::ETHERNET.message(Bytes::new(13_200));
         assert_eq!(answer.segments, Packets::new(10));
         assert_eq!(answer.wire, Bytes::new(13_980));
         assert_eq!(answer.buffered, Bytes::new(13_780));
-        let exact = Framing::ETHERNET.message(Bytes::new(14_600));
+        let exact = Segmentation::ETHERNET.message(Bytes::new(14_600));
         assert_eq!(exact.segments, Packets::new(10));
         assert_eq!(exact.wire, Bytes::new(15_380));
     }
 
     #[test]
     fn ceilings_for_payload_are_the_known_ones() {
-        assert_eq!(Framing::ETHERNET.payload_share_max().value, Ratio::new(949_285));
-        assert_eq!(Framing::ETHERNET.with_timestamps().payload_share_max().value, Ratio::new(941_482));
+        assert_eq!(Segmentation::ETHERNET.payload_share_max().value, Ratio::new(949_285));
+        assert_eq!(Segmentation::ETHERNET.with_timestamps().payload_share_max().value, Ratio::new(941_482));
     }
 
     #[test]
     fn acknowledgements_are_counted_each_way() {
-        let acks = Framing::ETHERNET.ack_bytes(Packets::new(1601), 2);
+        let acks = Segmentation::ETHERNET.ack_bytes(Packets::new(1601), 2);
         assert_eq!(acks.value, Bytes::new(801 * 84));
         assert_eq!(acks.text().rsplit(" = ").next(), Some("67.284 kB"));
     }

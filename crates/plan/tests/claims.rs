@@ -10,8 +10,8 @@ use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
 const GIGABIT: Rate = Rate::new(1_000_000_000);
 const TEN_GIGABIT: Rate = Rate::new(10_000_000_000);
 const UPLINKS: Rate = Rate::new(20_000_000_000);
-const PLAIN: Framing = Framing::ETHERNET;
-const STAMPED: Framing = Framing::ETHERNET.with_timestamps();
+const PLAIN: Segmentation = Segmentation::ETHERNET;
+const STAMPED: Segmentation = Segmentation::ETHERNET.with_timestamps();
 /// Twelve fragments of 1.1 kB.
 const ANSWER: Bytes = Bytes::new(13_200);
 
@@ -38,6 +38,7 @@ fn near(value: f64, expected: f64, tolerance: f64) {
 
 #[test]
 fn t001_a_frame_costs_38_bytes() {
+    // Preamble, delimiter, header, check sequence, gap.
     let parts = [7, 1, 14, 4, 12];
     assert_eq!(parts.iter().sum::<u64>(), PLAIN.frame_overhead());
     assert_eq!(PLAIN.frame_overhead(), 38);
@@ -436,9 +437,10 @@ mod bounds_of_simulated_claims {
 
     #[test]
     fn m008_error_940_megabit_cannot_be_goodput_on_ethernet() {
-        let share = |framing: Framing| printed(framing.with_mss(576).payload_share_max().value.get(), 1_000);
+        let share =
+            |framing: Segmentation| printed(framing.with_mss(576).payload_share_max().value.get(), 1_000);
         assert_eq!(share(PLAIN), 881);
-        assert_eq!(share(Framing::NS3_POINT_TO_POINT), 932);
+        assert_eq!(share(Segmentation::NS3_POINT_TO_POINT), 932);
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub(crate) fn check(scenario: &Scenario, tree: &Table) -> Vec<Problem> {
         // The checks below divide by these numbers, and would report a count of zero a second time.
         return check.problems;
     }
+    check.size_of_network();
     check.links();
     check.run();
     check.transport();

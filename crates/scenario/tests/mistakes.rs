@@ -308,3 +308,20 @@ fn connections_to_be_traced_are_there() {
         "network.topology = 'star'\nworkload = { kind = 'fixed-block', senders = 3 }\nrecord.windows = [3]\n";
     one(barrier, 3, 19, &["there is no connection 3: the system has 3", "give numbers from 0 to 2"]);
 }
+
+#[test]
+fn networks_that_no_machine_can_build_are_refused() {
+    one(
+        "[collectors]\nracks = 4096\nhosts_per_rack = 4096\n",
+        3,
+        18,
+        &["16777376 hosts", "collectors.racks × collectors.hosts_per_rack = 16777216", "at most 1000000"],
+    );
+    one(
+        "[network]\ncores = 64\nuplinks_per_core = 64\nreadouts_per_group = 64\n[collectors]\nracks = 1024\n",
+        3,
+        20,
+        &["links is too large", "at most 2000000 links"],
+    );
+    assert!(wrong("[collectors]\nracks = 1000\nhosts_per_rack = 900\n").is_empty());
+}

@@ -5,6 +5,11 @@ use fanin_units::{Duration, Rate};
 use super::Check;
 use crate::types::*;
 
+/// The most readouts and collectors of a network. The simulator and the live systems number far fewer.
+pub(crate) const HOSTS_MAX: u64 = 1_000_000;
+/// The most links of a network.
+pub(crate) const LINKS_MAX: u64 = 2_000_000;
+
 impl Check<'_> {
     pub(super) fn links(&mut self) {
         let s = self.scenario;
@@ -35,6 +40,57 @@ impl Check<'_> {
                     "give the delay in one direction, such as \"1 us\"".to_owned(),
                 );
             }
+        }
+    }
+
+    /// A network is built as a graph by every command: it has at most [`HOSTS_MAX`] hosts and [`LINKS_MAX`] links.
+    pub(super) fn size_of_network(&mut self) {
+        let s = self.scenario;
+        let (sources, source_key) = match s.is_barrier() {
+            true => (u64::from(s.workload.senders), "workload.senders"),
+            false => (u64::from(s.readout.hosts), "readout.hosts"),
+        };
+        let (collectors, n) = (s.collectors_total(), &s.network);
+        let hosts = sources + collectors;
+        if hosts > HOSTS_MAX {
+            let (key, what) = if collectors > sources {
+                let what = "collectors.racks × collectors.hosts_per_rack";
+                ("collectors.hosts_per_rack", format!("{what} = {collectors} collectors"))
+            } else {
+                (source_key, format!("{source_key} = {sources}"))
+            };
+            self.fail(
+                key,
+                format!("a network of {hosts} hosts is too large: {what}"),
+                &format!("more than {HOSTS_MAX} hosts"),
+                Some(("collectors.racks", "racks")),
+                format!("give at most {HOSTS_MAX} readouts and collectors together"),
+            );
+            return;
+        }
+        let racks = u64::from(s.collectors.racks);
+        let (cores, planes) = (u64::from(n.cores), u64::from(n.leaf_spine.planes));
+        let to_sources = sources * u64::from(s.readout.links_per_host);
+        let (links, keys) = match n.topology {
+            Topology::Star => (to_sources, "readout.links_per_host"),
+            Topology::Racks | Topology::Hybrid => (
+                to_sources + racks * cores * u64::from(n.uplinks_per_core) + sources,
+                "network.uplinks_per_core",
+            ),
+            Topology::LeafSpine => {
+                let spines = u64::from(n.leaf_spine.pods) * u64::from(n.leaf_spine.spines);
+                (planes * (spines + racks + sources), "network.leaf_spine.planes")
+            }
+        };
+        let links = links + collectors;
+        if links > LINKS_MAX {
+            self.fail(
+                keys,
+                format!("a network of {links} links is too large"),
+                &format!("more than {LINKS_MAX} links"),
+                Some(("collectors.racks", "racks")),
+                format!("give fewer racks, readouts, or links of each: at most {LINKS_MAX} links together"),
+            );
         }
     }
 

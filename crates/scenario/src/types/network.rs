@@ -98,7 +98,7 @@ impl Default for Hybrid {
     }
 }
 
-/// The hosts, switches and links between them.
+/// The hosts, switches and links between them: at most 1 000 000 readouts and collectors, and 2 000 000 links.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Network {

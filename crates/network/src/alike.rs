@@ -1,0 +1,70 @@
+//! Nodes of a network that are alike: the same neighbours, their neighbours alike, and so on.
+
+use std::collections::BTreeSet;
+
+use fanin_scenario::Scenario;
+
+use crate::routes::rules;
+use crate::{Network, NodeIndex, NodeKind, mix};
+
+/// More rounds than this would only tell nodes apart that lie further from each other than any path is long.
+const ROUNDS_MAX: usize = 16;
+
+/// A mark for each node: nodes with different ones are never alike. Zero hides a node: it carries no event data.
+pub(crate) fn marks(
+    scenario: &Scenario,
+    network: &Network,
+    readouts: &[NodeIndex],
+    asked: &[NodeIndex],
+) -> Vec<u64> {
+    let mut marks: Vec<u64> =
+        network.nodes.iter().map(|node| u64::from(node.kind != NodeKind::Host)).collect();
+    let flows = &rules(scenario).flows;
+    let has_numbers = flows.iter().any(|rule| rule.contains(|c: char| c.is_ascii_digit()));
+    for (role, hosts) in [(1, readouts), (2, asked)] {
+        for (index, &host) in (1_u64..).zip(hosts) {
+            // Rules may name single hosts.
+            let own = if has_numbers { index << 8 } else { 0 };
+            marks[host as usize] = mix(marks[host as usize] ^ own ^ role);
+        }
+    }
+    marks
+}
+
+/// Gives nodes that are alike the same colour (colour refinement, Weisfeiler and Leman 1968).
+///
+/// Nodes with different marks have different colours; a node with mark zero counts as no neighbour. The cost is that
+/// of a few passes over the links. Colours are hashes of 64 bits.
+pub(crate) fn colours(network: &Network, marks: &[u64]) -> Vec<u64> {
+    let kind = |node: NodeIndex| match network.nodes[node as usize].kind {
+        NodeKind::Host => u64::MAX,
+        NodeKind::Switch { like } => like as u64,
+    };
+    let mut colours: Vec<u64> = (0..).zip(marks).map(|(node, &mark)| mix(mix(mark) ^ kind(node))).collect();
+    let links: Vec<u64> =
+        network.links.iter().map(|link| mix(link.rate.get() ^ link.delay.get().rotate_left(32))).collect();
+    let switches: Vec<usize> =
+        (0..network.nodes.len()).filter(|&node| !network.is_host(node as NodeIndex)).collect();
+    let mut count = 0;
+    for _ in 0..ROUNDS_MAX {
+        // Sums do not depend on the order of the neighbours.
+        let mut sums = vec![0_u64; colours.len()];
+        for (link, &hash) in network.links.iter().zip(&links) {
+            let [a, b] = link.ends.map(|end| end as usize);
+            if marks[a] == 0 || marks[b] == 0 {
+                continue;
+            }
+            sums[a] = sums[a].wrapping_add(mix(colours[b] ^ hash));
+            sums[b] = sums[b].wrapping_add(mix(colours[a] ^ hash));
+        }
+        for (colour, sum) in colours.iter_mut().zip(sums) {
+            *colour = mix(*colour ^ mix(sum));
+        }
+        let distinct = switches.iter().map(|&node| colours[node]).collect::<BTreeSet<u64>>().len();
+        if distinct == count {
+            break;
+        }
+        count = distinct;
+    }
+    colours
+}
