@@ -28,13 +28,13 @@ pub struct LinkClass {
     /// Share of all event data that crosses these links, where every readout sends as much to every collector.
     pub share: Ratio,
     /// The queue before each of these links; `None` where hosts send.
-    pub queue: Option<ClassQueue>,
+    pub queue: Option<DataQueue>,
 }
 
 /// The queue before a link of a class, as the data of a collector meet it. Where queues of a class differ, each figure
 /// is that of the worst of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ClassQueue {
+pub struct DataQueue {
     /// The index in [`Network::switches`] of the settings of its switch.
     pub switch: usize,
     /// True for a port that leads from a rack or a group of readouts up to another switch.
@@ -85,9 +85,9 @@ pub struct DataPaths {
 
 /// The time along a path: links, switches, detour.
 #[derive(Clone, Copy, Default)]
-struct Travel([Duration; 3]);
+struct PathTime([Duration; 3]);
 
-impl Travel {
+impl PathTime {
     fn total(self) -> Duration {
         self.0.into_iter().sum()
     }
@@ -108,7 +108,7 @@ struct Inflow {
     rate: Rate,
     links_rate: Rate,
     inputs: Vec<InputLinks>,
-    travel: Travel,
+    travel: PathTime,
     hop: usize,
     /// What is left of the number that spreads destinations over paths.
     number: u64,
@@ -124,7 +124,7 @@ struct ClassSum {
     mass: u128,
     /// Ports that one collector's data take, summed over all collectors.
     ports_taken: u64,
-    queue: Option<ClassQueue>,
+    queue: Option<DataQueue>,
 }
 
 impl DataPaths {
@@ -148,7 +148,7 @@ impl DataPaths {
             at: Vec::new(),
             classes: BTreeMap::new(),
         };
-        let (mut travel, mut sources, mut total) = (Travel::default(), 0, 0_u128);
+        let (mut travel, mut sources, mut total) = (PathTime::default(), 0, 0_u128);
         for &(index, members) in kinds.values() {
             let (count, longest) = flow.follow(index, members)?;
             travel.raise(longest);
@@ -175,7 +175,7 @@ struct Flow<'a> {
 impl Flow<'_> {
     /// Follows the data of the collector with this index, which stands for `members` like it. Returns how many sources it
     /// has, and the longest path.
-    fn follow(&mut self, index: u32, members: u64) -> Result<(u64, Travel), NetworkError> {
+    fn follow(&mut self, index: u32, members: u64) -> Result<(u64, PathTime), NetworkError> {
         let to = self.roles.collectors[index as usize];
         let number = match self.scenario.is_barrier() {
             true => 0,
@@ -314,7 +314,7 @@ impl Flow<'_> {
         class.ports_taken += members;
         let mut leaves = network.link(port).rate.min(from.rate);
         if let NodeKind::Switch { like } = network.nodes[source as usize].kind {
-            let queue = class.queue.get_or_insert_with(|| ClassQueue {
+            let queue = class.queue.get_or_insert_with(|| DataQueue {
                 switch: like,
                 is_uplink: network.is_uplink(port),
                 has_rings,
@@ -397,7 +397,7 @@ impl Flow<'_> {
 
 impl Inflow {
     /// Counts data that come in by a link.
-    fn receive(&mut self, mass: [u64; 2], rate: Rate, link: crate::Link, travel: Travel) {
+    fn receive(&mut self, mass: [u64; 2], rate: Rate, link: crate::Link, travel: PathTime) {
         self.mass = [self.mass[0] + mass[0], self.mass[1] + mass[1]];
         self.rate = self.rate.saturating_add(rate);
         self.links_rate = self.links_rate.saturating_add(link.rate);

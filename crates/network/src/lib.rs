@@ -17,7 +17,7 @@ mod switches;
 pub mod topology;
 
 pub use connections::{Connection, Numbering, barrier_connections, connections};
-pub use data::{ClassQueue, DataPaths, InputLinks, LinkClass};
+pub use data::{DataPaths, DataQueue, InputLinks, LinkClass};
 pub use framing::Framing;
 pub use graph::{Link, M21, Network, NetworkError, Node, NodeIndex, NodeKind, PortIndex};
 pub use ideal::{Answers, Ideal};

@@ -9,7 +9,7 @@ use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
 
 use crate::bounds::Requests;
 use crate::derived::{Derived, brief};
-use crate::wire::{Message, Segmentation, collection_time_ideal};
+use crate::wire::{Message, SegmentFraming, collection_time_ideal};
 
 /// Header of a message: three 32-bit fields (thesis §3.8.3).
 const MESSAGE_HEADER: u64 = 12;
@@ -61,7 +61,7 @@ pub(crate) enum Spread {
 /// The quantities that a scenario implies.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct System {
-    pub(crate) segments: Segmentation,
+    pub(crate) segments: SegmentFraming,
     /// The answer of one host, of mean size.
     pub(crate) answer: Message,
     /// The request for it; nothing where sources push.
@@ -246,11 +246,11 @@ fn checked(bytes: Bytes, times: u64, what: &'static str) -> Result<Bytes, PlanEr
     }
 }
 
-fn segmentation(s: &Scenario, network: &Network) -> Segmentation {
+fn segmentation(s: &Scenario, network: &Network) -> SegmentFraming {
     let transport = &s.transport;
-    let plain = Segmentation { framing: network.framing, ..Segmentation::ETHERNET };
+    let plain = SegmentFraming { framing: network.framing, ..SegmentFraming::ETHERNET };
     let plain = plain.with_mtu(transport.mtu.get()).with_mss(transport.segment_payload().get());
-    Segmentation { options: transport.option_bytes().get(), ..plain }
+    SegmentFraming { options: transport.option_bytes().get(), ..plain }
 }
 
 /// Ports that join hosts or racks to the rest of the network: those of the switch that all data pass.

@@ -9,7 +9,7 @@ use crate::derived::{Derived, brief, ratio_of};
 ///
 /// IEEE 802.3 for the frame, RFC 791 and RFC 9293 for the headers, RFC 7323 for the timestamp option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segmentation {
+pub struct SegmentFraming {
     /// The bytes that the links add to an IP packet.
     pub framing: Framing,
     /// TCP options in every segment: 12 with timestamps (10 and 2 of padding). SACK blocks appear only after a
@@ -34,7 +34,7 @@ pub struct Message {
     pub buffered: Bytes,
 }
 
-impl Segmentation {
+impl SegmentFraming {
     /// Ethernet with an MTU of 1500, IPv4, TCP without options.
     pub const ETHERNET: Self = Self { framing: Framing::ETHERNET, options: 0, mtu: 1500, mss_max: u64::MAX };
 
@@ -167,7 +167,7 @@ impl Segmentation {
     /// The wire bytes of the acknowledgements for `segments`, one for every `per_ack` of them.
     ///
     /// Two segments an acknowledgement is what RFC 9293 §3.8.6.3 asks of delayed acknowledgement; one is the most.
-    /// Segmentation offload at the receiver acknowledges fewer.
+    /// SegmentFraming offload at the receiver acknowledges fewer.
     ///
     /// # Panics
     /// If `per_ack` is zero.
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn short_frames_are_padded() {
-        let plain = Segmentation::ETHERNET;
+        let plain = SegmentFraming::ETHERNET;
         assert_eq!(plain.ack(), Bytes::new(84));
         assert_eq!(plain.with_timestamps().ack(), Bytes::new(90));
         assert_eq!(plain.message(Bytes::new(6)).wire, Bytes::new(84));
@@ -270,24 +270,24 @@ mod tests {
 
     #[test]
     fn the_last_segment_is_short() {
-        let answer = Segmentation::ETHERNET.message(Bytes::new(13_200));
+        let answer = SegmentFraming::ETHERNET.message(Bytes::new(13_200));
         assert_eq!(answer.segments, Packets::new(10));
         assert_eq!(answer.wire, Bytes::new(13_980));
         assert_eq!(answer.buffered, Bytes::new(13_780));
-        let exact = Segmentation::ETHERNET.message(Bytes::new(14_600));
+        let exact = SegmentFraming::ETHERNET.message(Bytes::new(14_600));
         assert_eq!(exact.segments, Packets::new(10));
         assert_eq!(exact.wire, Bytes::new(15_380));
     }
 
     #[test]
     fn ceilings_for_payload_are_the_known_ones() {
-        assert_eq!(Segmentation::ETHERNET.payload_share_max().value, Ratio::new(949_285));
-        assert_eq!(Segmentation::ETHERNET.with_timestamps().payload_share_max().value, Ratio::new(941_482));
+        assert_eq!(SegmentFraming::ETHERNET.payload_share_max().value, Ratio::new(949_285));
+        assert_eq!(SegmentFraming::ETHERNET.with_timestamps().payload_share_max().value, Ratio::new(941_482));
     }
 
     #[test]
     fn acknowledgements_are_counted_each_way() {
-        let acks = Segmentation::ETHERNET.ack_bytes(Packets::new(1601), 2);
+        let acks = SegmentFraming::ETHERNET.ack_bytes(Packets::new(1601), 2);
         assert_eq!(acks.value, Bytes::new(801 * 84));
         assert_eq!(acks.text().rsplit(" = ").next(), Some("67.284 kB"));
     }

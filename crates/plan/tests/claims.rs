@@ -10,8 +10,8 @@ use fanin_units::{Bytes, Duration, Frequency, Packets, Rate, Ratio};
 const GIGABIT: Rate = Rate::new(1_000_000_000);
 const TEN_GIGABIT: Rate = Rate::new(10_000_000_000);
 const UPLINKS: Rate = Rate::new(20_000_000_000);
-const PLAIN: Segmentation = Segmentation::ETHERNET;
-const STAMPED: Segmentation = Segmentation::ETHERNET.with_timestamps();
+const PLAIN: SegmentFraming = SegmentFraming::ETHERNET;
+const STAMPED: SegmentFraming = SegmentFraming::ETHERNET.with_timestamps();
 /// Twelve fragments of 1.1 kB.
 const ANSWER: Bytes = Bytes::new(13_200);
 
@@ -438,9 +438,9 @@ mod bounds_of_simulated_claims {
     #[test]
     fn m008_error_940_megabit_cannot_be_goodput_on_ethernet() {
         let share =
-            |framing: Segmentation| printed(framing.with_mss(576).payload_share_max().value.get(), 1_000);
+            |framing: SegmentFraming| printed(framing.with_mss(576).payload_share_max().value.get(), 1_000);
         assert_eq!(share(PLAIN), 881);
-        assert_eq!(share(Segmentation::NS3_POINT_TO_POINT), 932);
+        assert_eq!(share(SegmentFraming::NS3_POINT_TO_POINT), 932);
     }
 
     #[test]

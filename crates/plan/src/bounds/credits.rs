@@ -3,7 +3,7 @@
 use fanin_units::{Bytes, Duration, Rate, Ratio};
 
 use crate::derived::{Count, Derived, brief, ratio_of};
-use crate::wire::{Message, Segmentation};
+use crate::wire::{Message, SegmentFraming};
 
 /// How one event is asked for: so many requests, each for so many fragments of one readout host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Requests {
 
 impl Requests {
     /// Requests of `fragments` fragments of `fragment` bytes, `per_event` of them for an event.
-    pub fn new(framing: &Segmentation, per_event: u64, fragments: u64, fragment: Bytes) -> Self {
+    pub fn new(framing: &SegmentFraming, per_event: u64, fragments: u64, fragment: Bytes) -> Self {
         Self { per_event, fragments, answer: framing.message(fragment * fragments) }
     }
 
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn too_few_credits_leave_the_link_idle() {
-        let requests = Requests::new(&Segmentation::ETHERNET, 160, 12, Bytes::new(1_100));
+        let requests = Requests::new(&SegmentFraming::ETHERNET, 160, 12, Bytes::new(1_100));
         let (rate, rtt) = (Rate::new(1_000_000_000), Duration::from_micros(400));
         // 52.8 kB are four requests of 13.2 kB.
         let busy = credit_utilisation(48, &requests, rate, rtt);
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_request_is_never_split() {
-        let requests = Requests::new(&Segmentation::ETHERNET, 160, 12, Bytes::new(1_100));
+        let requests = Requests::new(&SegmentFraming::ETHERNET, 160, 12, Bytes::new(1_100));
         assert_eq!(credit_burst(23, &requests).value, requests.answer.buffered);
         assert_eq!(credit_burst(24, &requests).value, requests.answer.buffered * 2);
     }
