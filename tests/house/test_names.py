@@ -67,7 +67,6 @@ KNOWN: dict[str, int] = {
     "Layout": 2,
     "Level": 2,
     "Link": 7,
-    "LinkClass": 2,
     "Live": 2,
     "Loaded": 2,
     "M21": 3,

@@ -99,7 +99,7 @@ impl PathTime {
     }
 }
 
-/// What has come to a node on the way to one collector.
+/// The data at a node, on the way to one collector.
 #[derive(Clone, Default)]
 struct Inflow {
     is_reached: bool,
@@ -110,7 +110,7 @@ struct Inflow {
     inputs: Vec<InputLinks>,
     travel: PathTime,
     hop: usize,
-    /// What is left of the number that spreads destinations over paths.
+    /// The rest of the number that spreads destinations over paths.
     number: u64,
 }
 
