@@ -66,18 +66,18 @@ pub struct Threshold {
 impl Threshold {
     /// Decides about one arriving frame; `queue` does not include it.
     #[inline]
-    pub const fn decide(&self, queue: &Occupancy, ecn: Ecn) -> Decision {
+    pub const fn decide(&self, queue: &Occupancy, ecn: Ecn) -> AqmDecision {
         if self.depth.measure(queue) > self.depth.value() {
             mark(ecn, self.not_capable)
         } else {
-            Decision::Pass
+            AqmDecision::Pass
         }
     }
 }
 
 /// The decision of active queue management about one frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
+pub enum AqmDecision {
     /// Admit it unchanged.
     Pass,
     /// Set CE.
@@ -96,20 +96,20 @@ impl Aqm {
         emptied_at: Instant,
         frame: Frame,
         draw: impl FnOnce() -> u32,
-    ) -> Decision {
+    ) -> AqmDecision {
         match self {
-            Self::None => Decision::Pass,
+            Self::None => AqmDecision::Pass,
             Self::Threshold(threshold) => threshold.decide(queue, frame.ecn),
             Self::Red(red) => red.decide(now, queue, emptied_at, frame, draw),
         }
     }
 }
 
-const fn mark(ecn: Ecn, not_capable: NotCapable) -> Decision {
+const fn mark(ecn: Ecn, not_capable: NotCapable) -> AqmDecision {
     match (ecn, not_capable) {
-        (Ecn::Capable | Ecn::Congestion, _) => Decision::Mark,
-        (Ecn::NotCapable, NotCapable::Drop) => Decision::Drop,
-        (Ecn::NotCapable, NotCapable::Pass) => Decision::Pass,
+        (Ecn::Capable | Ecn::Congestion, _) => AqmDecision::Mark,
+        (Ecn::NotCapable, NotCapable::Drop) => AqmDecision::Drop,
+        (Ecn::NotCapable, NotCapable::Pass) => AqmDecision::Pass,
     }
 }
 
@@ -219,7 +219,7 @@ impl Red {
         emptied_at: Instant,
         frame: Frame,
         draw: impl FnOnce() -> u32,
-    ) -> Decision {
+    ) -> AqmDecision {
         let length = self.settings.depth_min.measure(queue).min(1 << 37) << AVERAGE_BITS;
         if queue.frames == 0 {
             // While idle, the average decays as if small queues of zero had been sampled (Floyd and Jacobson, §4).
@@ -236,7 +236,7 @@ impl Red {
         );
         if self.average < min {
             self.since_mark = None;
-            return Decision::Pass;
+            return AqmDecision::Pass;
         }
         let certain_from = if self.settings.gentle { max.saturating_mul(2) } else { max };
         if self.average >= certain_from {
@@ -244,7 +244,7 @@ impl Red {
             return if self.settings.ecn && !self.settings.hard_drop {
                 mark(frame.ecn, NotCapable::Drop)
             } else {
-                Decision::Drop
+                AqmDecision::Drop
             };
         }
         let base = if self.average < max {
@@ -265,10 +265,10 @@ impl Red {
             u128::from(draw()) < probability
         };
         if !hit {
-            return Decision::Pass;
+            return AqmDecision::Pass;
         }
         self.since_mark = Some(0);
-        if self.settings.ecn { mark(frame.ecn, NotCapable::Drop) } else { Decision::Drop }
+        if self.settings.ecn { mark(frame.ecn, NotCapable::Drop) } else { AqmDecision::Drop }
     }
 }
 
@@ -326,9 +326,9 @@ mod tests {
             let mut ask = |frames, frame| {
                 aqm.decide(Instant::START, &queue(frames), Instant::START, frame, || unreachable!())
             };
-            assert_eq!(ask(over - 1, Frame::ecn_capable(1500)), Decision::Pass);
-            assert_eq!(ask(over, Frame::ecn_capable(1500)), Decision::Mark);
-            assert_eq!(ask(over, Frame::new(1500)), Decision::Drop);
+            assert_eq!(ask(over - 1, Frame::ecn_capable(1500)), AqmDecision::Pass);
+            assert_eq!(ask(over, Frame::ecn_capable(1500)), AqmDecision::Mark);
+            assert_eq!(ask(over, Frame::new(1500)), AqmDecision::Drop);
         }
     }
 
@@ -371,7 +371,7 @@ mod tests {
             };
             marks += u32::from(
                 red.decide(Instant::START, &queue(20), Instant::START, Frame::ecn_capable(1500), draw)
-                    == Decision::Mark,
+                    == AqmDecision::Mark,
             );
         }
         let gap = f64::from(frames) / f64::from(marks);
@@ -385,13 +385,13 @@ mod tests {
             let mut red = Red::new(all).unwrap();
             red.decide(Instant::START, &queue(frames), Instant::START, Frame::ecn_capable(1500), || draw)
         };
-        assert_eq!(ask(false, true, 25, 0), Decision::Drop);
-        assert_eq!(ask(false, false, 25, 0), Decision::Mark);
+        assert_eq!(ask(false, true, 25, 0), AqmDecision::Drop);
+        assert_eq!(ask(false, false, 25, 0), AqmDecision::Mark);
         // Gentle, half way from 25 to 50: 2 % + 98 % / 2 = 51 %.
         let percent = |percent: u64| (percent * ONE / 100) as u32;
-        assert_eq!(ask(true, true, 37, percent(46)), Decision::Mark);
-        assert_eq!(ask(true, true, 37, percent(52)), Decision::Pass);
-        assert_eq!(ask(true, true, 50, u32::MAX), Decision::Drop);
+        assert_eq!(ask(true, true, 37, percent(46)), AqmDecision::Mark);
+        assert_eq!(ask(true, true, 37, percent(52)), AqmDecision::Pass);
+        assert_eq!(ask(true, true, 50, u32::MAX), AqmDecision::Drop);
     }
 
     #[test]

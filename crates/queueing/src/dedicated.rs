@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use fanin_units::{Bytes, Instant};
 
-use crate::aqm::{Aqm, Decision};
+use crate::aqm::{Aqm, AqmDecision};
 use crate::frame::{Count, Counters, Frame, Limit, Occupancy, Verdict};
 use crate::layout::Layout;
 
@@ -80,12 +80,13 @@ impl Dedicated {
     pub fn arrive(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> Verdict {
         let charge = self.charge(frame.bytes);
         let decision = self.decide(now, frame, draw);
-        let refused_by = if decision == Decision::Drop { Some(Limit::Early) } else { self.refusal(charge) };
+        let refused_by =
+            if decision == AqmDecision::Drop { Some(Limit::Early) } else { self.refusal(charge) };
         if let Some(limit) = refused_by {
             self.drop_frame(limit, frame.bytes);
             return Verdict::Dropped(limit);
         }
-        let marked = decision == Decision::Mark;
+        let marked = decision == AqmDecision::Mark;
         self.admit(charge, frame.bytes, marked);
         Verdict::Accepted { marked }
     }
@@ -120,9 +121,9 @@ impl Dedicated {
 
     /// Marks, drops early or passes an arriving frame.
     #[inline(always)]
-    pub(crate) fn decide(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> Decision {
+    pub(crate) fn decide(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> AqmDecision {
         match &mut self.aqm {
-            None => Decision::Pass,
+            None => AqmDecision::Pass,
             Some(aqm) => aqm.decide(now, &self.occupancy, self.emptied_at, frame, draw),
         }
     }

@@ -25,7 +25,7 @@ pub enum FlowStage {
 const NIL: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct FlowEntry {
     flow: u64,
     seen: Instant,
     output: u32,
@@ -42,7 +42,7 @@ struct Entry {
 /// A new flow beyond the limit replaces the one that was idle longest, which is counted in [`Self::evicted`].
 #[derive(Debug, Clone)]
 pub struct FlowCounter {
-    entries: Vec<Entry>,
+    entries: Vec<FlowEntry>,
     /// The first entry of each bucket; a power of two of them.
     buckets: Vec<u32>,
     unused: u32,
@@ -124,7 +124,7 @@ impl FlowCounter {
     #[inline]
     pub fn expire(&mut self, now: Instant) {
         while self.oldest != NIL {
-            let Entry { flow, seen, .. } = self.entries[self.oldest as usize];
+            let FlowEntry { flow, seen, .. } = self.entries[self.oldest as usize];
             if now.saturating_since(seen) <= self.idle_max {
                 return;
             }
@@ -162,7 +162,7 @@ impl FlowCounter {
             self.grow();
         }
         let bucket = self.bucket(flow);
-        let entry = Entry {
+        let entry = FlowEntry {
             flow,
             seen: now,
             output: output as u32,
@@ -216,7 +216,7 @@ impl FlowCounter {
 
     #[cold]
     fn forget(&mut self, before: u32, place: u32) {
-        let Entry { flow, chained, .. } = self.entries[place as usize];
+        let FlowEntry { flow, chained, .. } = self.entries[place as usize];
         let bucket = self.bucket(flow);
         match self.entries.get_mut(before as usize) {
             Some(before) => before.chained = chained,
@@ -231,7 +231,7 @@ impl FlowCounter {
 
     #[inline]
     fn count(&mut self, place: u32, more: bool) {
-        let Entry { output, pool, .. } = self.entries[place as usize];
+        let FlowEntry { output, pool, .. } = self.entries[place as usize];
         let of_pool = self.by_pool.get_mut(pool as usize);
         for count in of_pool.into_iter().chain(self.by_output.get_mut(output as usize)) {
             *count = if more { *count + 1 } else { *count - 1 };
@@ -251,7 +251,7 @@ impl FlowCounter {
 
     #[inline]
     fn unlink(&mut self, place: u32) {
-        let Entry { older, younger, .. } = self.entries[place as usize];
+        let FlowEntry { older, younger, .. } = self.entries[place as usize];
         match self.entries.get_mut(older as usize) {
             Some(entry) => entry.younger = younger,
             None => self.oldest = younger,

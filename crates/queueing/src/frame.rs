@@ -193,14 +193,14 @@ impl Occupancy {
 
 /// The occupancy of a pool or an input, and its high-water mark, in bytes of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Level {
+pub struct MemoryLevel {
     /// Bytes in use, bookkeeping and cell rounding included.
     pub bytes: u64,
     /// The largest [`Self::bytes`]; a frame counts from its admission.
     pub bytes_max: u64,
 }
 
-impl Level {
+impl MemoryLevel {
     #[inline]
     pub(crate) fn add(&mut self, charge: u64) {
         self.bytes += charge;

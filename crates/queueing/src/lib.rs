@@ -95,13 +95,13 @@ mod shared;
 mod voq;
 mod wheel;
 
-pub use aqm::{Aqm, Decision, Depth, NotCapable, Red, RedError, RedSettings, Threshold};
+pub use aqm::{Aqm, AqmDecision, Depth, NotCapable, Red, RedError, RedSettings, Threshold};
 pub use bucket::{BucketError, TokenBucket};
 pub use dedicated::Dedicated;
 pub use drive::{BookedDedicated, BookedMemory, Departed, FIFO_FRAMES_MAX, NaiveMemory};
 pub use fifo::Fifo;
 pub use flows::{FLOWS_MAX, FlowCounter, FlowStage};
-pub use frame::{Count, Counters, Ecn, Frame, Level, Limit, Occupancy, Verdict};
+pub use frame::{Count, Counters, Ecn, Frame, Limit, MemoryLevel, Occupancy, Verdict};
 pub use layout::{Layout, LayoutError, PORTS_MAX, PoolBy, VOQS_MAX};
 pub use link::{InService, Link, Passage};
 pub use m21tcp::{M21Accounting, M21Switch, m21tcp_flows_max, m21tcp_window};

@@ -4,9 +4,9 @@ use alloc::vec::Vec;
 
 use fanin_units::{Bytes, Instant};
 
-use crate::aqm::{Aqm, Decision};
+use crate::aqm::{Aqm, AqmDecision};
 use crate::dedicated::Dedicated;
-use crate::frame::{Count, Counters, Frame, Level, Limit, Occupancy, Verdict};
+use crate::frame::{Count, Counters, Frame, Limit, MemoryLevel, Occupancy, Verdict};
 use crate::layout::{Layout, LayoutError};
 use crate::shared::SharedAccounts;
 
@@ -67,14 +67,14 @@ impl Memory {
         let charge = own.charge(frame.bytes);
         let decision = own.decide(now, frame, draw);
         let refused_by = match decision {
-            Decision::Drop => Some(Limit::Early),
+            AqmDecision::Drop => Some(Limit::Early),
             _ => own.refusal(charge).or_else(|| shared.refusal(input, output, own.occupancy().bytes, charge)),
         };
         if let Some(limit) = refused_by {
             own.drop_frame(limit, frame.bytes);
             return Verdict::Dropped(limit);
         }
-        let marked = decision == Decision::Mark;
+        let marked = decision == AqmDecision::Mark;
         own.admit(charge, frame.bytes, marked);
         shared.admit(input, output, charge);
         Verdict::Accepted { marked }
@@ -206,7 +206,7 @@ impl Memory {
 
     /// The occupancy of an input port; `None` unless input limits or [`Layout::watch_inputs`] ask for this account.
     #[inline]
-    pub fn input(&self, input: usize) -> Option<&Level> {
+    pub fn input(&self, input: usize) -> Option<&MemoryLevel> {
         self.shared.as_ref()?.input(input)
     }
 
@@ -215,7 +215,7 @@ impl Memory {
     /// # Panics
     /// If there is no such pool.
     #[inline]
-    pub fn pool(&self, pool: usize) -> &Level {
+    pub fn pool(&self, pool: usize) -> &MemoryLevel {
         self.shared.as_ref().expect("a memory with pools").pool(pool)
     }
 

@@ -12,14 +12,14 @@ pub(crate) const KEY_MAX: u32 = 64 * 64 * 64 - 1;
 
 /// Rings that may send now.
 #[derive(Debug, Clone)]
-pub(crate) enum Ready {
+pub(crate) enum ReadyRings {
     /// By turn: ring numbers one behind the other, sixteen in a cache line.
     InTurn(Fifo<u32>),
     /// By key.
     ByKey(Keyed),
 }
 
-impl Ready {
+impl ReadyRings {
     /// Makes room for one ring more.
     pub(crate) fn add(&mut self) {
         if let Self::ByKey(keyed) = self {
@@ -84,14 +84,14 @@ impl Ready {
 #[derive(Debug, Clone)]
 pub(crate) struct Keyed {
     heads: Vec<u32>,
-    nodes: Vec<Node>,
+    nodes: Vec<RingNode>,
     leaves: Vec<u64>,
     middle: Vec<u64>,
     root: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Node {
+struct RingNode {
     next: u32,
     previous: u32,
     key: u32,
@@ -107,7 +107,7 @@ impl Keyed {
 
     /// Makes room for one ring more.
     pub(crate) fn add(&mut self) {
-        self.nodes.push(Node { next: NIL, previous: NIL, key: 0 });
+        self.nodes.push(RingNode { next: NIL, previous: NIL, key: 0 });
     }
 
     /// Makes room for keys up to `key`.
@@ -130,13 +130,13 @@ impl Keyed {
         let head = self.heads[key as usize];
         if head == NIL {
             self.heads[key as usize] = ring;
-            self.nodes[ring as usize] = Node { next: ring, previous: ring, key };
+            self.nodes[ring as usize] = RingNode { next: ring, previous: ring, key };
             self.leaves[key as usize / 64] |= 1 << (key % 64);
             self.middle[key as usize / 4096] |= 1 << (key / 64 % 64);
             self.root |= 1 << (key / 4096);
         } else {
             let last = self.nodes[head as usize].previous;
-            self.nodes[ring as usize] = Node { next: head, previous: last, key };
+            self.nodes[ring as usize] = RingNode { next: head, previous: last, key };
             self.nodes[last as usize].next = ring;
             self.nodes[head as usize].previous = ring;
         }
@@ -145,7 +145,7 @@ impl Keyed {
     /// Removes a ring.
     #[inline]
     pub(crate) fn remove(&mut self, ring: u32) {
-        let Node { next, previous, key } = self.nodes[ring as usize];
+        let RingNode { next, previous, key } = self.nodes[ring as usize];
         if next == ring {
             self.heads[key as usize] = NIL;
             let leaf = &mut self.leaves[key as usize / 64];

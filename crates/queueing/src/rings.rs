@@ -4,11 +4,11 @@ use alloc::vec::Vec;
 
 use fanin_units::{Bytes, Duration, Instant, Rate};
 
-use crate::aqm::{Aqm, Decision};
+use crate::aqm::{Aqm, AqmDecision};
 use crate::bucket::{BucketError, TokenBucket};
 use crate::fifo::Fifo;
 use crate::frame::{Count, Counters, Ecn, Frame, Limit, Occupancy, Verdict};
-use crate::ready::{KEY_MAX, Keyed, Ready};
+use crate::ready::{KEY_MAX, Keyed, ReadyRings};
 use crate::wheel::Wheel;
 
 mod change;
@@ -56,14 +56,14 @@ const FETCHED: u32 = 16;
 const RINGS_NEAR: usize = 512;
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Slot<H> {
+struct RingSlot<H> {
     frame: Packed,
     handle: H,
 }
 
 /// The list in which a ring waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum RingWait {
     /// Empty or paused.
     Idle,
     /// May send now.
@@ -78,13 +78,13 @@ enum State {
 #[repr(C, align(128))]
 struct RingState<H> {
     /// All frames except the first.
-    others: Fifo<Slot<H>>,
+    others: Fifo<RingSlot<H>>,
     bytes: u64,
     /// The lesser of limit and high-water mark: an arrival that stays below touches neither.
     bytes_easy: u64,
     enqueued: Count,
     frames_easy: u32,
-    state: State,
+    state: RingWait,
     /// There is a first frame.
     holds: bool,
     shaped: bool,
@@ -94,7 +94,7 @@ struct RingState<H> {
     /// The earliest time at which its first frame could depart, by its arrival and its rate.
     due: Instant,
     bytes_limit: u64,
-    first: Slot<H>,
+    first: RingSlot<H>,
 }
 
 /// The ring is paused.
@@ -124,7 +124,7 @@ struct Rare {
 pub struct Rings<H> {
     rings: Vec<RingState<H>>,
     rare: Vec<Rare>,
-    ready: Ready,
+    ready: ReadyRings,
     wheel: Wheel,
     discipline: Discipline,
     shaper: Option<TokenBucket>,
@@ -146,8 +146,8 @@ impl<H: Copy + Default> Rings<H> {
             None => None,
         };
         let mut ready = match discipline {
-            Discipline::RoundRobin => Ready::InTurn(Fifo::new()),
-            Discipline::LongestFirst | Discipline::StrictPriority => Ready::ByKey(Keyed::new()),
+            Discipline::RoundRobin => ReadyRings::InTurn(Fifo::new()),
+            Discipline::LongestFirst | Discipline::StrictPriority => ReadyRings::ByKey(Keyed::new()),
         };
         if discipline == Discipline::StrictPriority {
             ready.reserve_keys(u8::MAX.into());
@@ -209,14 +209,14 @@ impl<H: Copy + Default> Rings<H> {
             bytes_easy: 0,
             enqueued: Count::default(),
             frames_easy: 0,
-            state: State::Idle,
+            state: RingWait::Idle,
             holds: false,
             shaped: shaping.is_some(),
             bars: if matches!(settings.aqm, Aqm::None) { 0 } else { HAS_AQM },
             bucket,
             due: Instant::START,
             bytes_limit: bytes_max.get(),
-            first: Slot::default(),
+            first: RingSlot::default(),
         });
         self.rare.push(Rare {
             bytes_max: 0,
@@ -272,9 +272,9 @@ impl<H: Copy + Default> Rings<H> {
             let held = Occupancy { bytes: state.bytes, frames: state.len().into(), ..Occupancy::default() };
             let rare = &mut self.rare[ring];
             match rare.aqm.decide(now, &held, rare.emptied_at, frame, draw) {
-                Decision::Pass => {}
-                Decision::Mark => marked = true,
-                Decision::Drop => return Some(self.refuse(ring, Limit::Early, frame.bytes)),
+                AqmDecision::Pass => {}
+                AqmDecision::Mark => marked = true,
+                AqmDecision::Drop => return Some(self.refuse(ring, Limit::Early, frame.bytes)),
             }
         }
         let bytes = state.bytes + u64::from(frame.bytes);
@@ -287,17 +287,17 @@ impl<H: Copy + Default> Rings<H> {
             self.rare[ring].marked.add(frame.bytes);
             frame.ecn = Ecn::Congestion;
         }
-        state.push(Slot { frame: Packed::new(frame), handle });
+        state.push(RingSlot { frame: Packed::new(frame), handle });
         state.bytes = bytes;
         state.enqueued.add(frame.bytes);
         self.frames += 1;
-        if state.state == State::Idle {
+        if state.state == RingWait::Idle {
             if state.bars & PAUSED == 0 {
                 let opens_at = state.opens_at(now, frame.bytes + self.overhead);
                 let waits = state.wait_until(now, opens_at);
                 self.join(now, ring, waits, opens_at);
             }
-        } else if self.discipline == Discipline::LongestFirst && state.state == State::Ready {
+        } else if self.discipline == Discipline::LongestFirst && state.state == RingWait::Ready {
             self.ready.remove(ring as u32);
             self.insert_ready(ring);
         }
@@ -374,7 +374,7 @@ impl<H: Copy + Default> Rings<H> {
         wheel.expire(now, |ring| {
             let place = ring as usize;
             let state = &mut rings[place];
-            state.state = State::Ready;
+            state.state = RingWait::Ready;
             fetch(core::ptr::from_ref(&state.bucket).cast());
             ready.insert(ring, || key(&rings[place], &rare[place], *discipline));
         });
@@ -427,7 +427,7 @@ impl<H: Copy + Default> Rings<H> {
     #[inline(always)]
     fn depart_from(&mut self, now: Instant, ring: usize, earliest: Instant) -> (Frame, H) {
         let state = &mut self.rings[ring];
-        let Slot { frame, handle } = state.first;
+        let RingSlot { frame, handle } = state.first;
         let next = state.pop();
         state.bytes -= u64::from(frame.bytes());
         self.frames -= 1;
@@ -447,7 +447,7 @@ impl<H: Copy + Default> Rings<H> {
                 self.join(now, ring, waits, opens_at);
             }
             None => {
-                state.state = State::Idle;
+                state.state = RingWait::Idle;
                 if state.bars & HAS_AQM != 0 {
                     self.rare[ring].emptied_at = now;
                 }
@@ -485,7 +485,7 @@ impl<H: Copy + Default> Rings<H> {
         }
         self.deactivate(ring);
         let state = &mut self.rings[ring];
-        let Slot { frame, handle } = state.first;
+        let RingSlot { frame, handle } = state.first;
         state.pop();
         state.bytes -= u64::from(frame.bytes());
         self.frames -= 1;
@@ -581,10 +581,10 @@ impl<H: Copy + Default> Rings<H> {
     }
 
     fn deactivate(&mut self, ring: usize) {
-        match core::mem::replace(&mut self.rings[ring].state, State::Idle) {
-            State::Idle => {}
-            State::Ready => self.ready.remove(ring as u32),
-            State::Parked => self.wheel.remove(ring as u32),
+        match core::mem::replace(&mut self.rings[ring].state, RingWait::Idle) {
+            RingWait::Idle => {}
+            RingWait::Ready => self.ready.remove(ring as u32),
+            RingWait::Parked => self.wheel.remove(ring as u32),
         }
     }
 }

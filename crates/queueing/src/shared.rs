@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use fanin_units::Bytes;
 
 use crate::dynamic_threshold::DynamicThreshold;
-use crate::frame::{Level, Limit};
+use crate::frame::{Limit, MemoryLevel};
 use crate::layout::{Layout, PoolBy};
 use crate::voq::VirtualOutputQueues;
 
@@ -29,13 +29,13 @@ pub(crate) struct SharedAccounts {
 /// An input port or a pool.
 #[derive(Debug, Clone)]
 struct Account {
-    level: Level,
+    level: MemoryLevel,
     limit: u64,
 }
 
 impl Account {
     const fn new(limit: Bytes) -> Self {
-        Self { level: Level { bytes: 0, bytes_max: 0 }, limit: limit.get() }
+        Self { level: MemoryLevel { bytes: 0, bytes_max: 0 }, limit: limit.get() }
     }
 
     #[inline]
@@ -195,11 +195,11 @@ impl SharedAccounts {
         self.pools.len()
     }
 
-    pub(crate) fn input(&self, input: usize) -> Option<&Level> {
+    pub(crate) fn input(&self, input: usize) -> Option<&MemoryLevel> {
         self.counts_inputs.then(|| &self.inputs[input].level)
     }
 
-    pub(crate) fn pool(&self, pool: usize) -> &Level {
+    pub(crate) fn pool(&self, pool: usize) -> &MemoryLevel {
         &self.pools[pool].level
     }
 

@@ -27,14 +27,14 @@ pub(crate) struct Wheel {
     heads: Box<[u32]>,
     words: [u64; 64],
     summary: u64,
-    timers: Vec<Timer>,
+    timers: Vec<RingTimer>,
     /// Slot number, counted from the start of time, before which nothing waits.
     cursor: u64,
     earliest: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Timer {
+struct RingTimer {
     at: u64,
     next: u32,
     slot: u32,
@@ -55,7 +55,7 @@ impl Wheel {
 
     /// Makes room for one ring more.
     pub(crate) fn add(&mut self) {
-        self.timers.push(Timer { at: NEVER, next: NIL, slot: 0 });
+        self.timers.push(RingTimer { at: NEVER, next: NIL, slot: 0 });
     }
 
     /// The earliest time for which a ring waits.
@@ -94,7 +94,7 @@ impl Wheel {
     fn insert(&mut self, ring: u32, at: u64) {
         let ahead = (at >> SLOT_BITS).saturating_sub(self.cursor).min(SLOTS - 1);
         let slot = ((self.cursor + ahead) % SLOTS) as usize;
-        self.timers[ring as usize] = Timer { at, next: self.heads[slot], slot: slot as u32 };
+        self.timers[ring as usize] = RingTimer { at, next: self.heads[slot], slot: slot as u32 };
         self.heads[slot] = ring;
         self.words[slot / 64] |= 1 << (slot % 64);
         self.summary |= 1 << (slot / 64);
@@ -122,7 +122,7 @@ impl Wheel {
             self.cursor = tick;
             let mut ring = self.take((tick % SLOTS) as usize);
             while ring != NIL {
-                let Timer { at, next, .. } = self.timers[ring as usize];
+                let RingTimer { at, next, .. } = self.timers[ring as usize];
                 if at <= now.get() {
                     due(ring);
                 } else {
@@ -148,7 +148,7 @@ impl Wheel {
         let slot = self.timers[ring as usize].slot as usize;
         let mut other = self.take(slot);
         while other != NIL {
-            let Timer { at, next, .. } = self.timers[other as usize];
+            let RingTimer { at, next, .. } = self.timers[other as usize];
             if other != ring {
                 self.insert(other, at);
             }
@@ -205,7 +205,7 @@ impl Wheel {
             // All of them were beyond the wheel's span when added: they move to their slots now.
             let mut ring = self.take(slot);
             while ring != NIL {
-                let Timer { at, next, .. } = self.timers[ring as usize];
+                let RingTimer { at, next, .. } = self.timers[ring as usize];
                 self.insert(ring, at);
                 ring = next;
             }

@@ -2,7 +2,7 @@
 //! high-water marks.
 
 use fanin_queueing::{
-    Aqm, BookedDedicated, BookedMemory, Decision, Dedicated, Departed, Depth, Frame, InService, Layout,
+    Aqm, AqmDecision, BookedDedicated, BookedMemory, Dedicated, Departed, Depth, Frame, InService, Layout,
     Limit, Link, Memory, NaiveMemory, NotCapable, Occupancy, Passage, PoolBy, Red, RedSettings, Threshold,
     Verdict,
 };
@@ -101,7 +101,7 @@ impl Naive {
         let decision = self.aqms[output].decide(now, &queue, emptied_at, frame, || random);
         let layout = &self.layout;
         let over = |held: u64, limit: Bytes| held + charge > limit.get();
-        let refused = if decision == Decision::Drop {
+        let refused = if decision == AqmDecision::Drop {
             Some(Limit::Early)
         } else if over(of_output, layout.output_limits[output]) {
             Some(Limit::Output)
@@ -139,7 +139,7 @@ impl Naive {
         if let Some(pool) = pool {
             self.pool_max[pool] = self.pool_max[pool].max(of_pool.unwrap() + charge);
         }
-        Passage::Queued { start, end, marked: decision == Decision::Mark }
+        Passage::Queued { start, end, marked: decision == AqmDecision::Mark }
     }
 }
 

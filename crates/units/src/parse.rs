@@ -208,13 +208,13 @@ impl Decimal {
 
 /// Prints the shortest exact text; of two equally short ones, the one with the larger unit.
 pub(crate) fn print(value: u64, units: &[Unit], out: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let mut best: Option<Text> = None;
+    let mut best: Option<NumberText> = None;
     for (index, unit) in units.iter().filter(|unit| unit.printed).enumerate() {
         // A value below 0.01 of a unit is hard to read in that unit; zero prints in the smallest unit.
         if index > 0 && value < unit.factor / 100 {
             continue;
         }
-        if let Some(text) = Text::exact(value, unit)
+        if let Some(text) = NumberText::exact(value, unit)
             && best.as_ref().is_none_or(|best| text.cost <= best.cost)
         {
             best = Some(text);
@@ -230,7 +230,7 @@ pub(crate) fn print(value: u64, units: &[Unit], out: &mut fmt::Formatter<'_>) ->
 }
 
 /// A number and its unit, held without allocation.
-struct Text {
+struct NumberText {
     buffer: [u8; 48],
     length: usize,
     /// The number of characters, with a penalty for text that is hard to read: many digits before the point, or a leading
@@ -238,7 +238,7 @@ struct Text {
     cost: usize,
 }
 
-impl Text {
+impl NumberText {
     fn exact(value: u64, unit: &Unit) -> Option<Self> {
         let mut text = Self { buffer: [0; 48], length: 0, cost: 0 };
         let (whole, mut rest) = (value / unit.factor, value % unit.factor);
@@ -272,7 +272,7 @@ impl Text {
     }
 }
 
-impl Write for Text {
+impl Write for NumberText {
     fn write_str(&mut self, more: &str) -> fmt::Result {
         let end = self.length + more.len();
         self.buffer.get_mut(self.length..end).ok_or(fmt::Error)?.copy_from_slice(more.as_bytes());

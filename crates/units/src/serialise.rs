@@ -9,14 +9,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{Bytes, Duration, Frequency, Packets, ParseError, Rate, Ratio};
 
-struct Text<T> {
+struct QuantityText<T> {
     what: &'static str,
     /// A bare number is a value too, as for packets and ratios.
     bare: bool,
     of: PhantomData<T>,
 }
 
-impl<T: FromStr<Err = ParseError>> Visitor<'_> for Text<T> {
+impl<T: FromStr<Err = ParseError>> Visitor<'_> for QuantityText<T> {
     type Value = T;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -85,7 +85,7 @@ macro_rules! as_text {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-                let text = Text { what: $name::WHAT, bare: $bare, of: PhantomData };
+                let text = QuantityText { what: $name::WHAT, bare: $bare, of: PhantomData };
                 input.deserialize_any(text)
             }
         }

@@ -28,7 +28,7 @@ const NEVER: u64 = u64::MAX;
 
 /// A departure that is booked.
 #[derive(Debug, Clone, Copy, Default)]
-struct Departure {
+struct BookedDeparture {
     /// When the frame's memory is free.
     at: Instant,
     bytes: u32,
@@ -46,7 +46,7 @@ struct Departures {
     free_at: Instant,
     link: Link,
     in_service: InService,
-    ring: Fifo<Departure>,
+    ring: Fifo<BookedDeparture>,
 }
 
 impl Departures {
@@ -75,13 +75,13 @@ impl Departures {
             self.front = at.get();
         }
         self.back = at;
-        self.ring.push(Departure { at, bytes, input });
+        self.ring.push(BookedDeparture { at, bytes, input });
         (start, end)
     }
 
     /// Takes out the departures that are due by `now`.
     #[inline]
-    fn take_due(&mut self, now: Instant, mut take: impl FnMut(Departure)) {
+    fn take_due(&mut self, now: Instant, mut take: impl FnMut(BookedDeparture)) {
         self.ring.pop_while(|&departure| {
             let is_due = departure.at <= now;
             if is_due {
@@ -162,7 +162,7 @@ impl BookedDedicated {
     #[inline(never)]
     fn settle_due(&mut self, now: Instant) {
         let (mut charges, mut departed, mut last) = (0, Count::default(), Instant::START);
-        self.departures.take_due(now, |Departure { at, bytes, .. }| {
+        self.departures.take_due(now, |BookedDeparture { at, bytes, .. }| {
             charges += self.buffer.charge(bytes);
             departed.add(bytes);
             last = at;
@@ -321,7 +321,7 @@ impl BookedMemory {
         let departures = &mut self.departures[output];
         let (own, mut shared) = self.memory.accounts(output);
         let (mut charges, mut departed, mut last) = (0, Count::default(), Instant::START);
-        departures.take_due(now, |Departure { at, bytes, input }| {
+        departures.take_due(now, |BookedDeparture { at, bytes, input }| {
             let charge = own.charge(bytes);
             if let Some(shared) = &mut shared {
                 shared.depart(input as usize, output, charge);

@@ -29,7 +29,7 @@ pub struct Departed<H> {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Waiting<H> {
+struct WaitingFrame<H> {
     input: usize,
     bytes: u32,
     handle: H,
@@ -38,9 +38,9 @@ struct Waiting<H> {
 /// An output: the frames that wait, and the one that is being sent.
 #[derive(Debug, Clone)]
 struct NaiveOutput<H> {
-    waiting: VecDeque<Waiting<H>>,
+    waiting: VecDeque<WaitingFrame<H>>,
     /// While its memory is still taken.
-    in_service: Option<Waiting<H>>,
+    in_service: Option<WaitingFrame<H>>,
     /// When the frame that was sent last will have left.
     free_at: Instant,
     link: Link,
@@ -97,7 +97,7 @@ impl<H: Copy> NaiveMemory<H> {
             return (verdict, None);
         }
         let out = &mut self.outputs[output];
-        out.waiting.push_back(Waiting { input, bytes: frame.bytes, handle });
+        out.waiting.push_back(WaitingFrame { input, bytes: frame.bytes, handle });
         let is_idle = out.free_at <= now;
         (verdict, if is_idle { self.begin(now, output) } else { None })
     }

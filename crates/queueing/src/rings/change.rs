@@ -2,7 +2,7 @@
 
 use fanin_units::{Bytes, Instant, Rate};
 
-use super::{HAS_AQM, PAUSED, RING_FRAMES_MAX, RingError, RingSettings, Rings, State};
+use super::{HAS_AQM, PAUSED, RING_FRAMES_MAX, RingError, RingSettings, RingWait, Rings};
 use crate::aqm::Aqm;
 use crate::bucket::{BucketError, TokenBucket};
 use crate::frame::Count;
@@ -61,7 +61,7 @@ impl<H: Copy + Default> Rings<H> {
             None => {}
         }
         state.shaped = shaping.is_some();
-        if state.state != State::Idle {
+        if state.state != RingWait::Idle {
             self.deactivate(ring);
             self.awaken(now, ring);
         }
@@ -81,7 +81,7 @@ impl<H: Copy + Default> Rings<H> {
     /// Changes a ring's place under [`Discipline::StrictPriority`].
     pub fn set_priority(&mut self, now: Instant, ring: usize, priority: u8) {
         self.rare[ring].priority = priority;
-        if self.rings[ring].state != State::Idle {
+        if self.rings[ring].state != RingWait::Idle {
             self.deactivate(ring);
             self.awaken(now, ring);
         }

@@ -3,7 +3,7 @@
 use fanin_units::Instant;
 
 use super::packed::Packed;
-use super::{Rare, RingState, Slot, State};
+use super::{Rare, RingSlot, RingState, RingWait};
 
 impl<H: Copy + Default> RingState<H> {
     /// How many frames it holds.
@@ -13,7 +13,7 @@ impl<H: Copy + Default> RingState<H> {
     }
 
     #[inline(always)]
-    pub(super) fn push(&mut self, slot: Slot<H>) {
+    pub(super) fn push(&mut self, slot: RingSlot<H>) {
         if self.holds {
             self.others.push(slot);
         } else {
@@ -54,7 +54,7 @@ impl<H: Copy + Default> RingState<H> {
     #[inline(always)]
     pub(super) fn wait_until(&mut self, now: Instant, opens_at: Instant) -> bool {
         let waits = opens_at > now;
-        self.state = if waits { State::Parked } else { State::Ready };
+        self.state = if waits { RingWait::Parked } else { RingWait::Ready };
         waits
     }
 
