@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::atlas::{EventHeader, FileEnd, FileHeader, WriteError, Writer, status};
+use crate::atlas::{AtlasWriter, EventHeader, FileEnd, FileHeader, WriteError, status};
 use crate::{Event, Events, Fragment, ReadError, frag};
 
 /// Why a file was not converted.
@@ -59,7 +59,7 @@ impl Converted {
 /// # Errors
 /// If the input contradicts its format, or the output cannot be written.
 pub fn to_frag(bytes: &[u8], out: impl Write) -> Result<Converted, ConvertError> {
-    let mut writer = frag::Writer::new(out)?;
+    let mut writer = frag::FragWriter::new(out)?;
     let mut converted = Converted::default();
     for event in Events::open(bytes)? {
         let event = event?;
@@ -85,7 +85,7 @@ pub fn to_atlas(bytes: &[u8], file: &FileHeader, out: impl Write) -> Result<Conv
         Some(Ok(event)) => event.id.run.unwrap_or(file.run),
         _ => file.run,
     };
-    let mut writer = Writer::new(out, &FileHeader { run, ..file.clone() }).map_err(io)?;
+    let mut writer = AtlasWriter::new(out, &FileHeader { run, ..file.clone() }).map_err(io)?;
     let mut converted = Converted::default();
     for event in events {
         let event = event?;
@@ -120,7 +120,7 @@ pub enum Pairing {
 
 /// How two files differ, fragment by fragment.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct Comparison {
+pub struct FragmentComparison {
     /// Events of the output.
     pub events: u64,
     /// Fragments that are the same in both.
@@ -142,7 +142,7 @@ pub struct Comparison {
     pub first: Option<u64>,
 }
 
-impl Comparison {
+impl FragmentComparison {
     /// Returns true if every event of the output is, fragment by fragment, one of the input. Fragments that are marked
     /// missing do not count.
     pub const fn is_same(&self) -> bool {
@@ -154,13 +154,13 @@ impl Comparison {
 ///
 /// # Errors
 /// If one of them contradicts its format.
-pub fn compare(output: &[u8], input: &[u8], pairing: Pairing) -> Result<Comparison, CompareError> {
+pub fn compare(output: &[u8], input: &[u8], pairing: Pairing) -> Result<FragmentComparison, CompareError> {
     let input: Result<Vec<Event<'_>>, ReadError> =
         Events::open(input).map_err(CompareError::Input)?.collect();
     let input = input.map_err(CompareError::Input)?;
     let by_id: HashMap<u64, usize> =
         input.iter().enumerate().map(|(place, event)| (event.id.l1_id, place)).collect();
-    let mut found = Comparison::default();
+    let mut found = FragmentComparison::default();
     let mut fragments: HashMap<u32, Vec<&Fragment<'_>>> = HashMap::new();
     for event in Events::open(output).map_err(CompareError::Output)? {
         let event = event.map_err(CompareError::Output)?;

@@ -20,12 +20,12 @@ const TABLE_ENTRY_BYTES: usize = 8;
 
 /// The events of a fragment container.
 #[derive(Debug, Clone)]
-pub struct Events<'a> {
+pub struct FragEvents<'a> {
     bytes: &'a [u8],
     position: Position,
 }
 
-impl<'a> Events<'a> {
+impl<'a> FragEvents<'a> {
     /// The events in the bytes of a file.
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, position: Position::At(0) }
@@ -77,7 +77,7 @@ impl<'a> Events<'a> {
     }
 }
 
-impl<'a> Iterator for Events<'a> {
+impl<'a> Iterator for FragEvents<'a> {
     type Item = Result<Event<'a>, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -106,12 +106,12 @@ impl<'a> Iterator for Events<'a> {
 
 /// Writes a fragment container.
 #[derive(Debug)]
-pub struct Writer<W> {
+pub struct FragWriter<W> {
     out: W,
     table: Vec<u8>,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> FragWriter<W> {
     /// Begins a file.
     ///
     /// # Errors

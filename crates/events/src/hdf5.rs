@@ -26,7 +26,7 @@ mod message {
 }
 
 /// One dataset: unsigned little-endian numbers of `width` bytes each.
-struct Column {
+struct Hdf5Column {
     name: &'static str,
     width: u64,
     count: u64,
@@ -34,7 +34,7 @@ struct Column {
     data: Vec<u8>,
 }
 
-impl Column {
+impl Hdf5Column {
     fn new(name: &'static str, width: u64) -> Self {
         Self { name, width, count: 0, data: Vec::new() }
     }
@@ -56,7 +56,7 @@ impl Column {
 /// If the input contradicts its format, or the output cannot be written.
 pub fn to_hdf5(bytes: &[u8], mut out: impl Write) -> Result<Converted, ConvertError> {
     let (columns, converted) = columns(bytes)?;
-    let size = |column: &Column| dataset_header(column, 0).len() as u64;
+    let size = |column: &Hdf5Column| dataset_header(column, 0).len() as u64;
     // First the superblock, then the header of the group, those of the datasets, and their data.
     let group_at = SUPERBLOCK_BYTES as u64;
     let placeholder: Vec<_> = columns.iter().map(|column| (column.name, 0)).collect();
@@ -86,14 +86,14 @@ pub fn to_hdf5(bytes: &[u8], mut out: impl Write) -> Result<Converted, ConvertEr
     Ok(converted)
 }
 
-fn columns(bytes: &[u8]) -> Result<(Vec<Column>, Converted), ReadError> {
-    let mut l1_id = Column::new("l1_id", 8);
-    let mut run = Column::new("run", 4);
-    let mut bc_id = Column::new("bc_id", 4);
-    let mut fragment_start = Column::new("fragment_start", 8);
-    let mut source = Column::new("source", 4);
-    let mut status = Column::new("status", 4);
-    let mut byte_start = Column::new("byte_start", 8);
+fn columns(bytes: &[u8]) -> Result<(Vec<Hdf5Column>, Converted), ReadError> {
+    let mut l1_id = Hdf5Column::new("l1_id", 8);
+    let mut run = Hdf5Column::new("run", 4);
+    let mut bc_id = Hdf5Column::new("bc_id", 4);
+    let mut fragment_start = Hdf5Column::new("fragment_start", 8);
+    let mut source = Hdf5Column::new("source", 4);
+    let mut status = Hdf5Column::new("status", 4);
+    let mut byte_start = Hdf5Column::new("byte_start", 8);
     let mut converted = Converted::default();
     fragment_start.push(0);
     byte_start.push(0);
@@ -112,7 +112,7 @@ fn columns(bytes: &[u8]) -> Result<(Vec<Column>, Converted), ReadError> {
         }
         fragment_start.push(converted.fragments);
     }
-    let payload = Column { name: "bytes", width: 1, count: converted.fragment_bytes, data: Vec::new() };
+    let payload = Hdf5Column { name: "bytes", width: 1, count: converted.fragment_bytes, data: Vec::new() };
     let mut columns = vec![l1_id];
     // A missing value would need a placeholder number, so an incomplete column is left out.
     columns.extend([run, bc_id].into_iter().filter(|column| column.count == converted.events));
@@ -146,7 +146,7 @@ fn group_header(links: &[(&str, u64)]) -> Vec<u8> {
     object_header(&messages)
 }
 
-fn dataset_header(column: &Column, data_at: u64) -> Vec<u8> {
+fn dataset_header(column: &Hdf5Column, data_at: u64) -> Vec<u8> {
     let mut messages = Vec::new();
     // Version 2, one dimension of fixed size, no flags, simple.
     let mut dataspace = vec![2, 1, 0, 1];

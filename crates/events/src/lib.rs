@@ -40,5 +40,5 @@ mod words;
 pub use error::{Fault, ReadError};
 pub use event::{Event, EventId, Fragment};
 pub use reader::{Events, Format, UnknownName};
-pub use summary::{Moments, Shape, Summary};
+pub use summary::{SizeMoments, SizeShape, Summary};
 pub use verify::{FAULTS_KEPT, L1IdOffset, Report, verify};

@@ -31,13 +31,13 @@ pub(crate) fn is_header(bytes: &[u8]) -> bool {
 
 /// The events of an MDF file.
 #[derive(Debug, Clone)]
-pub struct Events<'a> {
+pub struct MdfEvents<'a> {
     bytes: &'a [u8],
     position: Position,
     number: u64,
 }
 
-impl<'a> Events<'a> {
+impl<'a> MdfEvents<'a> {
     /// The events in the bytes of a file.
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, position: Position::At(0), number: 0 }
@@ -141,7 +141,7 @@ fn l0_event_id(bank: &[u8]) -> Option<u64> {
     Some(u64::from(high) << 32 | u64::from(low))
 }
 
-impl<'a> Iterator for Events<'a> {
+impl<'a> Iterator for MdfEvents<'a> {
     type Item = Result<Event<'a>, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {

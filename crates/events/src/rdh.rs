@@ -23,7 +23,7 @@ pub(crate) fn is_header(bytes: &[u8]) -> bool {
 
 /// One page: a header and the data behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Page {
+pub struct RdhPage {
     /// Bytes from the start of the file.
     pub offset: u64,
     /// Bytes to the next page.
@@ -46,7 +46,7 @@ pub struct Page {
 ///
 /// # Errors
 /// If it is cut off, or no page of version 7.
-pub fn page(bytes: &[u8], at: usize) -> Result<Page, ReadError> {
+pub fn page(bytes: &[u8], at: usize) -> Result<RdhPage, ReadError> {
     let left = bytes.len().saturating_sub(at);
     let header = bytes.get(at..).and_then(|rest| rest.first_chunk::<HEADER_BYTES>());
     let Some(header) = header else {
@@ -73,7 +73,7 @@ pub fn page(bytes: &[u8], at: usize) -> Result<Page, ReadError> {
         let (got, min, max) = (u64::from(used), HEADER_BYTES as u64, u64::from(size));
         return Err(Fault::Range { field: "a page's used size", got, min, max }.at(at + 10));
     }
-    Ok(Page {
+    Ok(RdhPage {
         offset: at as u64,
         size: u32::from(size),
         used: u32::from(used),
@@ -87,17 +87,17 @@ pub fn page(bytes: &[u8], at: usize) -> Result<Page, ReadError> {
 
 /// The heartbeat frames of a file, in the order of their first pages.
 #[derive(Debug, Clone)]
-pub struct Events<'a> {
+pub struct RdhEvents<'a> {
     bytes: &'a [u8],
     /// The pages of the frames that are not returned yet, the next frame last.
-    frames: Vec<Vec<Page>>,
+    frames: Vec<Vec<RdhPage>>,
     /// The first fault, reported behind the frames before it.
     fault: Option<ReadError>,
     /// The offset from which to search for pages after the fault.
     lost: Option<usize>,
 }
 
-impl<'a> Events<'a> {
+impl<'a> RdhEvents<'a> {
     /// The events in the bytes of a file. The headers of all pages are read at once.
     pub fn new(bytes: &'a [u8]) -> Self {
         let mut events = Self { bytes, frames: Vec::new(), fault: None, lost: None };
@@ -141,7 +141,7 @@ impl<'a> Events<'a> {
     }
 }
 
-impl<'a> Iterator for Events<'a> {
+impl<'a> Iterator for RdhEvents<'a> {
     type Item = Result<Event<'a>, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {

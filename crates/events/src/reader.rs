@@ -82,10 +82,10 @@ pub struct Events<'a> {
 
 #[derive(Debug, Clone)]
 enum Reader<'a> {
-    Atlas(atlas::Events<'a>),
-    Mdf(mdf::Events<'a>),
-    Rdh(rdh::Events<'a>),
-    Frag(frag::Events<'a>),
+    Atlas(atlas::AtlasEvents<'a>),
+    Mdf(mdf::MdfEvents<'a>),
+    Rdh(rdh::RdhEvents<'a>),
+    Frag(frag::FragEvents<'a>),
 }
 
 impl<'a> Events<'a> {
@@ -106,10 +106,10 @@ impl<'a> Events<'a> {
     /// The events of a file of a known format.
     pub fn with_format(bytes: &'a [u8], format: Format) -> Self {
         let reader = match format {
-            Format::Atlas => Reader::Atlas(atlas::Events::new(bytes)),
-            Format::Mdf => Reader::Mdf(mdf::Events::new(bytes)),
-            Format::Rdh => Reader::Rdh(rdh::Events::new(bytes)),
-            Format::Frag => Reader::Frag(frag::Events::new(bytes)),
+            Format::Atlas => Reader::Atlas(atlas::AtlasEvents::new(bytes)),
+            Format::Mdf => Reader::Mdf(mdf::MdfEvents::new(bytes)),
+            Format::Rdh => Reader::Rdh(rdh::RdhEvents::new(bytes)),
+            Format::Frag => Reader::Frag(frag::FragEvents::new(bytes)),
         };
         Self { reader }
     }

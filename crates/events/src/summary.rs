@@ -10,7 +10,7 @@ use crate::{Event, Events, Format, ReadError};
 
 /// Count, mean, spread and extremes of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub struct Moments {
+pub struct SizeMoments {
     /// Number of values.
     pub count: u64,
     /// Their mean; 0 without values.
@@ -27,7 +27,7 @@ pub struct Moments {
     squares: f64,
 }
 
-impl Moments {
+impl SizeMoments {
     /// Adds a value (Welford's method).
     pub fn add(&mut self, value: u64) {
         self.min = if self.count == 0 { value } else { self.min.min(value) };
@@ -41,7 +41,7 @@ impl Moments {
     }
 }
 
-impl FromIterator<u64> for Moments {
+impl FromIterator<u64> for SizeMoments {
     fn from_iter<I: IntoIterator<Item = u64>>(values: I) -> Self {
         let mut moments = Self::default();
         values.into_iter().for_each(|value| moments.add(value));
@@ -56,7 +56,7 @@ pub struct SourceSummary {
     pub source: u32,
     /// Bytes that it contributes to an event.
     #[serde(flatten)]
-    pub bytes: Moments,
+    pub bytes: SizeMoments,
 }
 
 /// The summary of a file.
@@ -72,20 +72,20 @@ pub struct Summary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub l1_ids: Option<(u64, u64)>,
     /// Fragments in an event.
-    pub fragments_per_event: Moments,
+    pub fragments_per_event: SizeMoments,
     /// Bytes of all fragments of an event, without the headers that the file adds.
-    pub event_bytes: Moments,
+    pub event_bytes: SizeMoments,
     /// Bytes of a fragment, over all sources and events.
-    pub fragment_bytes: Moments,
+    pub fragment_bytes: SizeMoments,
     /// Each source, in ascending order.
     pub sources: Vec<SourceSummary>,
     /// How event sizes and fragment sizes vary; see [`Summary::size_line`].
-    pub spread: Spread,
+    pub spread: SizeSpread,
 }
 
 /// The shares of the size spread: common to an event, and each fragment's own (thesis §6.2).
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub struct Spread {
+pub struct SizeSpread {
     /// Standard deviation of the logarithm of the event size.
     pub sigma: f64,
     /// Standard deviation of a fragment's size about the mean fragment of its event, in bytes.
@@ -94,7 +94,7 @@ pub struct Spread {
 
 /// The distributions of a scenario's fragment sizes that can be fitted to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum SizeShape {
     /// Log-normal event sizes, and fragments normal about their event's mean.
     LogNormal,
     /// Fragments in proportion to the event's relative size, with a relative spread.
@@ -117,17 +117,17 @@ impl Summary {
     /// The line of a scenario's `[readout]` that makes fragments of this size: `fragment_size = { … }`.
     ///
     /// Mean and spread are those of the file, over all sources together. [`crate::models::fit`] fits each source by itself.
-    pub fn size_line(&self, shape: Shape) -> String {
+    pub fn size_line(&self, shape: SizeShape) -> String {
         let bytes = |value: f64| Bytes::new(value.round().max(0.0) as u64);
         let mean = bytes(self.fragment_bytes.mean);
         let sigma = Ppm(self.spread.sigma);
         match shape {
-            Shape::LogNormal => format!(
+            SizeShape::LogNormal => format!(
                 "fragment_size = {{ distribution = \"log-normal\", mean = \"{mean}\", sigma = {sigma}, \
                  fragment_sd = \"{}\" }}",
                 bytes(self.spread.fragment_sd)
             ),
-            Shape::Polynomial => {
+            SizeShape::Polynomial => {
                 let rms = self.spread.fragment_sd / self.fragment_bytes.mean.max(1.0);
                 format!(
                     "fragment_size = {{ distribution = \"polynomial\", offset = \"0 B\", slope = \"{mean}\", \
@@ -151,7 +151,7 @@ impl fmt::Display for Ppm {
 
 impl fmt::Display for Summary {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bytes = |moments: &Moments| {
+        let bytes = |moments: &SizeMoments| {
             format!("mean {:.1}, sd {:.1}, {} to {}", moments.mean, moments.sd, moments.min, moments.max)
         };
         write!(out, "format          {}\nevents          {}", self.format, self.events)?;
@@ -174,10 +174,10 @@ impl fmt::Display for Summary {
 pub struct SummaryBuilder {
     runs: std::collections::BTreeSet<u32>,
     l1_ids: Option<(u64, u64)>,
-    fragments_per_event: Moments,
-    event_bytes: Moments,
-    fragment_bytes: Moments,
-    sources: BTreeMap<u32, Moments>,
+    fragments_per_event: SizeMoments,
+    event_bytes: SizeMoments,
+    fragment_bytes: SizeMoments,
+    sources: BTreeMap<u32, SizeMoments>,
     log_sum: f64,
     log_squares: f64,
     log_count: f64,
@@ -193,7 +193,7 @@ impl SummaryBuilder {
         self.l1_ids = Some(self.l1_ids.map_or((l1_id, l1_id), |(min, max)| (min.min(l1_id), max.max(l1_id))));
         self.runs.extend(event.id.run);
         self.of_event.clear();
-        let own: Moments = event.fragments.iter().map(|fragment| fragment.bytes.len() as u64).collect();
+        let own: SizeMoments = event.fragments.iter().map(|fragment| fragment.bytes.len() as u64).collect();
         for fragment in &event.fragments {
             let size = fragment.bytes.len() as u64;
             self.fragment_bytes.add(size);
@@ -228,7 +228,7 @@ impl SummaryBuilder {
             event_bytes: self.event_bytes,
             fragment_bytes: self.fragment_bytes,
             sources: sources.map(|(source, bytes)| SourceSummary { source, bytes }).collect(),
-            spread: Spread {
+            spread: SizeSpread {
                 sigma: log_variance.sqrt(),
                 fragment_sd: (self.within / self.fragment_bytes.count.max(1) as f64).sqrt(),
             },

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use crate::atlas::{self, ChecksumType, FullEvent, Header, Level};
+use crate::atlas::{self, ChecksumType, FragmentHeader, FragmentLevel, FullEvent};
 use crate::checksum::{adler32, one_at_a_time};
 use crate::words::{index, u32_at};
 use crate::{Event, EventId, Events, Fault, Format, ReadError, rdh};
@@ -61,7 +61,7 @@ pub struct L1IdOffset {
 /// If no format begins with the file's first bytes.
 pub fn verify(bytes: &[u8]) -> Result<Report, ReadError> {
     let events = Events::open(bytes)?;
-    let mut check = Check::new(bytes, events.format());
+    let mut check = FileCheck::new(bytes, events.format());
     match events.format() {
         Format::Atlas => check.atlas(),
         Format::Rdh => check.rdh(events),
@@ -70,7 +70,7 @@ pub fn verify(bytes: &[u8]) -> Result<Report, ReadError> {
     Ok(check.finish())
 }
 
-struct Check<'a> {
+struct FileCheck<'a> {
     bytes: &'a [u8],
     report: Report,
     /// The offset of the event with this run and L1 ID.
@@ -86,7 +86,7 @@ struct Distance {
     first: ReadError,
 }
 
-impl<'a> Check<'a> {
+impl<'a> FileCheck<'a> {
     fn new(bytes: &'a [u8], format: Format) -> Self {
         let report = Report {
             format,
@@ -275,11 +275,11 @@ impl<'a> Check<'a> {
                     self.fault(error);
                     atlas::find_record(self.bytes, at + 1).unwrap_or(self.bytes.len())
                 }
-                Ok(atlas::Record::Other { next }) => {
+                Ok(atlas::FileRecord::Other { next }) => {
                     (has_records, ended) = (true, false);
                     next
                 }
-                Ok(atlas::Record::Event { at: event_at, end, block }) => {
+                Ok(atlas::FileRecord::Event { at: event_at, end, block }) => {
                     if let (Some(before), Some(block)) = (block_before, block)
                         && block != before.wrapping_add(1)
                     {
@@ -293,7 +293,7 @@ impl<'a> Check<'a> {
                     self.full_event(event_at, end);
                     end.max(at + 1)
                 }
-                Ok(atlas::Record::End { next, events }) => {
+                Ok(atlas::FileRecord::End { next, events }) => {
                     let needed = self.report.events - events_before;
                     if u64::from(events) != needed {
                         let field = "the number of events in the end record";
@@ -324,15 +324,15 @@ impl<'a> Check<'a> {
         let walked = atlas::walk(bytes, at, end, &mut |header| {
             self.checksum(header);
             match header.level {
-                Level::FullEvent => id = FullEvent::read(header)?.id,
-                Level::SubDetector => {}
-                Level::Ros => {
+                FragmentLevel::FullEvent => id = FullEvent::read(header)?.id,
+                FragmentLevel::SubDetector => {}
+                FragmentLevel::Ros => {
                     if let Some(l1_id) = header.ros_l1_id() {
                         let run = header.ros_run().unwrap_or_default();
                         self.l1_id(header, "a ROS fragment", header.specific + 4, (l1_id, run), id);
                     }
                 }
-                Level::Rob => match atlas::rod(bytes, header.payload, header.payload_end) {
+                FragmentLevel::Rob => match atlas::rod(bytes, header.payload, header.payload_end) {
                     Ok(rod) => {
                         let what = "a ROD fragment";
                         self.l1_id(header, what, header.payload + 20, (rod.l1_id, rod.run), id);
@@ -349,7 +349,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn checksum(&mut self, header: &Header<'_>) {
+    fn checksum(&mut self, header: &FragmentHeader<'_>) {
         let Some(got) = header.checksum(self.bytes) else { return };
         if header.checksum_type != ChecksumType::Adler32 {
             self.report.checksums_unchecked += 1;
@@ -362,10 +362,17 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn l1_id(&mut self, header: &Header<'_>, what: &'static str, at: usize, got: (u32, u32), event: EventId) {
+    fn l1_id(
+        &mut self,
+        header: &FragmentHeader<'_>,
+        what: &'static str,
+        at: usize,
+        got: (u32, u32),
+        event: EventId,
+    ) {
         let (l1_id, run) = got;
         if l1_id == 0 && run == 0 && event.l1_id != 0 {
-            self.report.fragments_without_l1_id += u64::from(header.level == Level::Rob);
+            self.report.fragments_without_l1_id += u64::from(header.level == FragmentLevel::Rob);
             return;
         }
         let (got, needed) = (u64::from(l1_id), event.l1_id);

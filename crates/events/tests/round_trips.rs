@@ -4,7 +4,7 @@ mod common;
 
 use common::shared;
 use fanin_events::atlas::{
-    ChecksumType, EventHeader, FileEnd, FileHeader, WriteError, Writer, encode_event, header, status,
+    AtlasWriter, ChecksumType, EventHeader, FileEnd, FileHeader, WriteError, encode_event, header, status,
 };
 use fanin_events::convert::{Pairing, compare, to_atlas, to_frag};
 use fanin_events::{Events, Fault, Fragment, frag, sample, verify};
@@ -89,7 +89,7 @@ fn real_files_have_no_faults() {
 fn a_replayed_file_is_compared_by_turns() {
     let input = sample::bes3();
     let events: Vec<_> = Events::open(&input).unwrap().map(Result::unwrap).collect();
-    let mut writer = Writer::new(Vec::new(), &FileHeader::default()).unwrap();
+    let mut writer = AtlasWriter::new(Vec::new(), &FileHeader::default()).unwrap();
     for l1_id in [0_u32, 13, 25] {
         let fragments = &events[l1_id as usize % events.len()].fragments;
         writer
@@ -106,7 +106,7 @@ fn a_replayed_file_is_compared_by_turns() {
 fn differences_are_counted_by_kind() {
     type Fragments<'a> = &'a [(u32, &'a [u8])];
     let container = |events: &[(u64, Fragments<'_>)]| {
-        let mut writer = frag::Writer::new(Vec::new()).unwrap();
+        let mut writer = frag::FragWriter::new(Vec::new()).unwrap();
         for (id, fragments) in events {
             writer.write_event(*id, fragments.iter().copied()).unwrap();
         }
@@ -248,7 +248,7 @@ fn a_wrong_l1_id_in_one_fragment_is_found() {
 fn an_event_stored_twice_is_noted_and_another_event_of_its_name_is_a_fault() {
     let twice = |id, bytes_of_last: &'static [u8], status_of_last| {
         let mut bytes = Vec::new();
-        let mut writer = Writer::new(&mut bytes, &FileHeader::default()).unwrap();
+        let mut writer = AtlasWriter::new(&mut bytes, &FileHeader::default()).unwrap();
         for (l1_id, status, bytes) in
             [(1, 0, &b"1234"[..]), (2, 0, b"5678"), (id, status_of_last, bytes_of_last)]
         {
@@ -291,8 +291,8 @@ proptest! {
 
     #[test]
     fn anything_written_is_read_again(events in prop::collection::vec((any::<u32>(), any::<u16>(), fragments()), 0..6)) {
-        let mut container = frag::Writer::new(Vec::new()).unwrap();
-        let mut file = Writer::new(Vec::new(), &FileHeader { application: "tests".into(), ..FileHeader::default() }).unwrap();
+        let mut container = frag::FragWriter::new(Vec::new()).unwrap();
+        let mut file = AtlasWriter::new(Vec::new(), &FileHeader { application: "tests".into(), ..FileHeader::default() }).unwrap();
         for (l1_id, bc_id, fragments) in &events {
             container.write_event(u64::from(*l1_id), fragments.iter().map(|(source, bytes)| (*source, &bytes[..]))).unwrap();
             let header = EventHeader { l1_id: *l1_id, bc_id: *bc_id, ..EventHeader::default() };
@@ -318,7 +318,7 @@ proptest! {
         let mut bytes = Vec::new();
         let data: Vec<u8> = (0..200).collect();
         let fragments = [1, 2, 3].map(|source| Fragment { source, status: 0, offset: 0, bytes: &data[..60 + source as usize] });
-        let mut writer = Writer::new(&mut bytes, &FileHeader::default()).unwrap();
+        let mut writer = AtlasWriter::new(&mut bytes, &FileHeader::default()).unwrap();
         writer.write_event(&EventHeader { l1_id: 8, ..EventHeader::default() }, fragments).unwrap();
         writer.finish(&FileEnd::default()).unwrap();
         let event = Events::open(&bytes).unwrap().next().unwrap().unwrap();

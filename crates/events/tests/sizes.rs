@@ -3,7 +3,7 @@
 mod common;
 
 use common::shared;
-use fanin_events::{Shape, Summary, models, sample};
+use fanin_events::{SizeShape, Summary, models, sample};
 
 fn near(got: f64, needed: f64, tolerance: f64) {
     assert!((got - needed).abs() <= tolerance, "{got} is not {needed} ± {tolerance}");
@@ -30,7 +30,7 @@ fn the_numbers_of_the_sample_and_its_scenario() {
     let mean = summary.fragment_bytes.mean.round();
     let sd = summary.spread.fragment_sd.round();
     assert_eq!(
-        summary.size_line(Shape::LogNormal),
+        summary.size_line(SizeShape::LogNormal),
         format!(
             "fragment_size = {{ distribution = \"log-normal\", mean = \"{mean} B\", sigma = 0.002657, \
              fragment_sd = \"{sd} B\" }}"
@@ -38,7 +38,7 @@ fn the_numbers_of_the_sample_and_its_scenario() {
     );
     let rms = (summary.spread.fragment_sd / summary.fragment_bytes.mean * 1e6).round() / 1e6;
     assert_eq!(
-        summary.size_line(Shape::Polynomial),
+        summary.size_line(SizeShape::Polynomial),
         format!(
             "fragment_size = {{ distribution = \"polynomial\", offset = \"0 B\", slope = \"{mean} B\", \
              square = \"0 B\", sigma = 0.002657, rms = {rms} }}"

@@ -56,7 +56,7 @@ fn replay_file(path: &Path) {
         .zip([0, SECOND])
         .flat_map(|(event, shift)| event.fragments.iter().map(move |f| (f.source ^ shift, f.bytes)))
         .collect();
-    let mut writer = frag::Writer::new(Vec::new()).expect("memory");
+    let mut writer = frag::FragWriter::new(Vec::new()).expect("memory");
     writer.write_event(0, fragments.iter().copied()).expect("memory");
     std::fs::write(path, writer.finish().expect("memory")).expect("a file");
 }

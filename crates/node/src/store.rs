@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fanin_dataflow::{StoreId, Stream, WriteJob};
-use fanin_events::atlas::{EventHeader, FileEnd, FileHeader, WriteError, Writer};
+use fanin_events::atlas::{AtlasWriter, EventHeader, FileEnd, FileHeader, WriteError};
 use fanin_events::{Events, Fragment};
 
 use crate::data::{Data, check, fragments};
@@ -113,7 +113,7 @@ impl Drop for EventStore {
 struct Open {
     path: PathBuf,
     file: File,
-    writer: Writer<Vec<u8>>,
+    writer: AtlasWriter<Vec<u8>>,
     /// Events and bytes that are on disk.
     safe: (u32, u64),
     number: u32,
@@ -266,7 +266,7 @@ impl StoreThread {
             run: self.config.run,
             ..FileHeader::default()
         };
-        let writer = Writer::new(Vec::new(), &names).map_err(into_io)?;
+        let writer = AtlasWriter::new(Vec::new(), &names).map_err(into_io)?;
         Ok(Open { path, file, writer, safe: (0, 0), number })
     }
 
@@ -296,7 +296,7 @@ impl StoreThread {
                         open.map(|open| std::fs::remove_file(open.path)).transpose()?;
                     }
                 } else {
-                    open.writer = Writer::resume(Vec::new(), events, bytes);
+                    open.writer = AtlasWriter::resume(Vec::new(), events, bytes);
                 }
                 Err(error)
             }
@@ -308,7 +308,7 @@ impl StoreThread {
         self.flush(stream)?;
         let Some(open) = self.files[stream].take() else { return Ok(()) };
         let Open { path, file, writer, safe, number } = open;
-        let finished = finish(&path, &file, Writer::resume(Vec::new(), safe.0, safe.1), last_of_run);
+        let finished = finish(&path, &file, AtlasWriter::resume(Vec::new(), safe.0, safe.1), last_of_run);
         if finished.is_err() {
             self.files[stream] = Some(Open { path, file, writer, safe, number });
         }
@@ -363,7 +363,7 @@ fn is_free(folder: &Path, bytes: u64) -> bool {
     tried.is_ok()
 }
 
-fn finish(path: &Path, mut file: &File, writer: Writer<Vec<u8>>, last_of_run: bool) -> io::Result<()> {
+fn finish(path: &Path, mut file: &File, writer: AtlasWriter<Vec<u8>>, last_of_run: bool) -> io::Result<()> {
     let end = file.stream_position()?;
     let record = writer.finish(&FileEnd { last_of_run, ..FileEnd::default() }).map_err(into_io)?;
     if let Err(error) = file.write_all(&record).and_then(|()| file.sync_all()) {
@@ -413,6 +413,6 @@ fn recover_file(path: &Path) -> io::Result<(u32, u64)> {
     let mut file = OpenOptions::new().write(true).open(path)?;
     file.set_len(end)?;
     file.seek(SeekFrom::End(0))?;
-    finish(path, &file, Writer::resume(Vec::new(), events, end), false)?;
+    finish(path, &file, AtlasWriter::resume(Vec::new(), events, end), false)?;
     Ok((events, end))
 }

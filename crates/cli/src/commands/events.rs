@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use fanin_events::atlas::FileHeader;
-use fanin_events::convert::{Comparison, ConvertError, Pairing, compare, to_atlas, to_frag};
+use fanin_events::convert::{ConvertError, FragmentComparison, Pairing, compare, to_atlas, to_frag};
 use fanin_events::hdf5::to_hdf5;
-use fanin_events::{Report, Shape, Summary, file, sample, verify};
+use fanin_events::{Report, SizeShape, Summary, file, sample, verify};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -154,12 +154,12 @@ fn info(arguments: &Info) -> Result<(), Failure> {
             "source", "events", "mean B", "sd B", "min B", "max B"
         );
         for source in &summary.sources {
-            let fanin_events::Moments { count, mean, sd, min, max, .. } = source.bytes;
+            let fanin_events::SizeMoments { count, mean, sd, min, max, .. } = source.bytes;
             let name = format!("{:#x}", source.source);
             let _ = writeln!(text, "{name:>10}  {count:>8}  {mean:>10.1}  {sd:>9.1}  {min:>8}  {max:>8}");
         }
     }
-    let _ = writeln!(text, "\nIn a scenario's [readout]:\n{}", summary.size_line(Shape::LogNormal));
+    let _ = writeln!(text, "\nIn a scenario's [readout]:\n{}", summary.size_line(SizeShape::LogNormal));
     emit(&text, arguments.json.as_ref(), &summary)
 }
 
@@ -168,7 +168,7 @@ struct Findings {
     #[serde(flatten)]
     report: Report,
     #[serde(skip_serializing_if = "Option::is_none")]
-    against: Option<Comparison>,
+    against: Option<FragmentComparison>,
 }
 
 fn check(arguments: &Verify) -> Result<(), Failure> {

@@ -11,7 +11,7 @@ const HEADER_WORDS_MIN: usize = 7;
 
 /// The level of a fragment in the event's hierarchy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum FragmentLevel {
     /// A full event.
     FullEvent,
     /// A sub-detector's part of the event.
@@ -22,7 +22,7 @@ pub enum Level {
     Rob,
 }
 
-impl Level {
+impl FragmentLevel {
     const ALL: [(u32, Self); 4] = [
         (FULL_EVENT, Self::FullEvent),
         (SUB_DETECTOR, Self::SubDetector),
@@ -70,9 +70,9 @@ impl ChecksumType {
 
 /// A fragment's header. Its sizes are checked against the enclosing part.
 #[derive(Debug, Clone, Copy)]
-pub struct Header<'a> {
+pub struct FragmentHeader<'a> {
     /// The level of the fragment.
-    pub level: Level,
+    pub level: FragmentLevel,
     /// Offset of the fragment's first byte in the slice it was read from.
     pub at: usize,
     /// Offset behind the fragment.
@@ -96,7 +96,7 @@ pub struct Header<'a> {
     words: Words<'a>,
 }
 
-impl Header<'_> {
+impl FragmentHeader<'_> {
     /// The checksum in the trailer; `None` where the fragment has none.
     pub fn checksum(&self, bytes: &[u8]) -> Option<u32> {
         match self.checksum_type {
@@ -107,12 +107,16 @@ impl Header<'_> {
 
     /// The L1 ID in a ROS fragment's header of version 3.
     pub fn ros_l1_id(&self) -> Option<u32> {
-        (self.level == Level::Ros && self.version_major == V3).then(|| self.specific_word(1)).flatten()
+        (self.level == FragmentLevel::Ros && self.version_major == V3)
+            .then(|| self.specific_word(1))
+            .flatten()
     }
 
     /// The run in a ROS fragment's header of version 3.
     pub fn ros_run(&self) -> Option<u32> {
-        (self.level == Level::Ros && self.version_major == V3).then(|| self.specific_word(0)).flatten()
+        (self.level == FragmentLevel::Ros && self.version_major == V3)
+            .then(|| self.specific_word(0))
+            .flatten()
     }
 
     fn specific_word(&self, number: usize) -> Option<u32> {
@@ -124,10 +128,10 @@ impl Header<'_> {
 ///
 /// # Errors
 /// If the marker is not that of a fragment above the ROD, a size does not fit, or the version is not 3.0 or 4.0.
-pub fn header(bytes: &[u8], at: usize, end: usize) -> Result<Header<'_>, ReadError> {
+pub fn header(bytes: &[u8], at: usize, end: usize) -> Result<FragmentHeader<'_>, ReadError> {
     let start = slice_at(bytes, at, HEADER_WORDS_MIN * 4, end, "a fragment's header").map(Words)?;
     let marker = start.word(0);
-    let Some(level) = Level::from_marker(marker) else {
+    let Some(level) = FragmentLevel::from_marker(marker) else {
         return Err(Fault::Marker { got: marker, needed: "a fragment" }.at(at));
     };
     let (total, header_words) = (index(start.word(1)), index(start.word(2)));
@@ -175,7 +179,7 @@ pub fn header(bytes: &[u8], at: usize, end: usize) -> Result<Header<'_>, ReadErr
         let fault = Fault::Range { field: "the total size in words", got, min, max: u64::from(u32::MAX) };
         return Err(fault.at(at + 4));
     }
-    Ok(Header {
+    Ok(FragmentHeader {
         level,
         at,
         end: at + total * 4,
@@ -207,7 +211,7 @@ impl FullEvent {
     ///
     /// # Errors
     /// If the header is too short, or the counts in it do not add up to its size.
-    pub fn read(header: &Header<'_>) -> Result<Self, ReadError> {
+    pub fn read(header: &FragmentHeader<'_>) -> Result<Self, ReadError> {
         let word = |number: usize| {
             header.specific_word(number).ok_or_else(|| {
                 let (got, needed) = ((header.payload - header.specific) as u64, (number as u64 + 1) * 4);

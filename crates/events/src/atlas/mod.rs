@@ -5,7 +5,7 @@
 //! writes, version 4 is defined by `eformat` of the ATLAS software ("Raw event format", v4.0); version 5 is refused.
 //! `docs/events.md` has the headers as tables.
 //!
-//! **Fragments that are lent.** The fragment of a source is its whole ROB fragment. If [`Writer`] made a ROB fragment
+//! **Fragments that are lent.** The fragment of a source is its whole ROB fragment. If [`AtlasWriter`] made a ROB fragment
 //! around other bytes, the fragment is those bytes, so that reading gives back exactly the bytes that were written.
 
 mod header;
@@ -14,15 +14,15 @@ mod read;
 mod rod;
 mod write;
 
-pub use header::{ChecksumType, FullEvent, Header, Level, header};
+pub use header::{ChecksumType, FragmentHeader, FragmentLevel, FullEvent, header};
 pub use marker::{
     EVENT_RECORD, FILE_END, FILE_END_LAST, FILE_NAMES, FILE_START, FREE_STRINGS, FULL_EVENT, ROB, ROD, ROS,
     RUN_PARAMETERS, SUB_DETECTOR,
 };
-pub use read::Events;
-pub(crate) use read::{Record, event, find_record, record, walk};
+pub use read::AtlasEvents;
+pub(crate) use read::{FileRecord, event, find_record, record, walk};
 pub use rod::{Rod, WRAPPED_VERSION, rod};
-pub use write::{EventHeader, FileEnd, FileHeader, WriteError, Writer, encode_event};
+pub use write::{AtlasWriter, EventHeader, FileEnd, FileHeader, WriteError, encode_event};
 
 /// Bits of a fragment's first status word: its lower half, the part that all sub-detectors share.
 pub mod status {

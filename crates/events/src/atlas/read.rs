@@ -1,6 +1,6 @@
 //! Events out of a file, with or without file records.
 
-use super::header::{FullEvent, Header, Level, header};
+use super::header::{FragmentHeader, FragmentLevel, FullEvent, header};
 use super::rod::rod;
 use super::{
     EVENT_RECORD, FILE_END, FILE_END_LAST, FILE_NAMES, FILE_START, FREE_STRINGS, FULL_EVENT, RUN_PARAMETERS,
@@ -19,7 +19,7 @@ const STRINGS_MAX: usize = 65_536;
 
 /// One record or event of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Record {
+pub(crate) enum FileRecord {
     /// A record without an event.
     Other {
         /// Offset of the next record.
@@ -47,7 +47,7 @@ pub(crate) enum Record {
 ///
 /// # Errors
 /// If it is cut off or unknown, or a size in it does not fit.
-pub(crate) fn record(bytes: &[u8], at: usize) -> Result<Record, ReadError> {
+pub(crate) fn record(bytes: &[u8], at: usize) -> Result<FileRecord, ReadError> {
     let end = bytes.len();
     let two = words_at(bytes, at, 2, end, "a record")?;
     let (marker, size) = (two.word(0), index(two.word(1)));
@@ -62,25 +62,25 @@ pub(crate) fn record(bytes: &[u8], at: usize) -> Result<Record, ReadError> {
     Ok(match marker {
         FULL_EVENT => {
             slice_at(bytes, at, size.saturating_mul(4), end, "a full event")?;
-            Record::Event { at, end: at + size * 4, block: None }
+            FileRecord::Event { at, end: at + size * 4, block: None }
         }
         EVENT_RECORD => {
             let words = fixed(EVENT_RECORD_WORDS, "an event record")?;
             let (at, len) = (at + EVENT_RECORD_WORDS * 4, index(words.word(3)));
             slice_at(bytes, at, len, end, "the event behind its record")?;
-            Record::Event { at, end: at + len, block: Some(words.word(2)) }
+            FileRecord::Event { at, end: at + len, block: Some(words.word(2)) }
         }
         FILE_START => {
             fixed(FILE_START_WORDS, "the file's first record")?;
-            Record::Other { next: at + FILE_START_WORDS * 4 }
+            FileRecord::Other { next: at + FILE_START_WORDS * 4 }
         }
         RUN_PARAMETERS => {
             let needed = if size == RUN_PARAMETERS_WORDS[0] { size } else { RUN_PARAMETERS_WORDS[1] };
             fixed(needed, "the run parameters")?;
-            Record::Other { next: at + size * 4 }
+            FileRecord::Other { next: at + size * 4 }
         }
-        FILE_NAMES => Record::Other { next: strings(bytes, at + 4, 2)?.0 },
-        FREE_STRINGS => Record::Other { next: free_strings(bytes, at, size)? },
+        FILE_NAMES => FileRecord::Other { next: strings(bytes, at + 4, 2)?.0 },
+        FREE_STRINGS => FileRecord::Other { next: free_strings(bytes, at, size)? },
         FILE_END => {
             let words = fixed(FILE_END_WORDS, "the end record")?;
             let last = words.word(FILE_END_WORDS - 1);
@@ -88,7 +88,7 @@ pub(crate) fn record(bytes: &[u8], at: usize) -> Result<Record, ReadError> {
                 let fault = Fault::Marker { got: last, needed: "the last word of the end record" };
                 return Err(fault.at(at + (FILE_END_WORDS - 1) * 4));
             }
-            Record::End { next: at + FILE_END_WORDS * 4, events: words.word(4) }
+            FileRecord::End { next: at + FILE_END_WORDS * 4, events: words.word(4) }
         }
         _ => return Err(Fault::Marker { got: marker, needed: "a record" }.at(at)),
     })
@@ -135,10 +135,10 @@ pub(crate) fn walk<'a>(
     bytes: &'a [u8],
     at: usize,
     end: usize,
-    visit: &mut dyn FnMut(&Header<'a>) -> Result<(), ReadError>,
+    visit: &mut dyn FnMut(&FragmentHeader<'a>) -> Result<(), ReadError>,
 ) -> Result<(), ReadError> {
     let event = header(bytes, at, end)?;
-    if event.level != Level::FullEvent {
+    if event.level != FragmentLevel::FullEvent {
         let got = u32_at(bytes, at).unwrap_or_default();
         return Err(Fault::Marker { got, needed: "a full event" }.at(at));
     }
@@ -153,8 +153,8 @@ pub(crate) fn walk<'a>(
 /// Each level holds only lower ones, so the recursion is at most three levels deep.
 fn children<'a>(
     bytes: &'a [u8],
-    parent: &Header<'a>,
-    visit: &mut dyn FnMut(&Header<'a>) -> Result<(), ReadError>,
+    parent: &FragmentHeader<'a>,
+    visit: &mut dyn FnMut(&FragmentHeader<'a>) -> Result<(), ReadError>,
 ) -> Result<(), ReadError> {
     let mut at = parent.payload;
     while at < parent.payload_end {
@@ -164,7 +164,7 @@ fn children<'a>(
             return Err(Fault::Marker { got, needed: "a fragment of a lower level" }.at(at));
         }
         visit(&child)?;
-        if child.level != Level::Rob {
+        if child.level != FragmentLevel::Rob {
             children(bytes, &child, visit)?;
         }
         at = child.end;
@@ -173,7 +173,7 @@ fn children<'a>(
 }
 
 /// The source's bytes in a ROB fragment: the whole fragment, or the bytes that a writer wrapped in it.
-pub(crate) fn fragment<'a>(bytes: &'a [u8], rob: &Header<'a>) -> Fragment<'a> {
+pub(crate) fn fragment<'a>(bytes: &'a [u8], rob: &FragmentHeader<'a>) -> Fragment<'a> {
     let inside = rod(bytes, rob.payload, rob.payload_end).ok();
     let (offset, bytes) = match inside.and_then(|rod| Some((rod.data_at, rod.wrapped()?))) {
         Some(wrapped) => wrapped,
@@ -184,12 +184,12 @@ pub(crate) fn fragment<'a>(bytes: &'a [u8], rob: &Header<'a>) -> Fragment<'a> {
 
 /// The events of an ATLAS-style file.
 #[derive(Debug, Clone)]
-pub struct Events<'a> {
+pub struct AtlasEvents<'a> {
     bytes: &'a [u8],
     position: Position,
 }
 
-impl<'a> Events<'a> {
+impl<'a> AtlasEvents<'a> {
     /// The events in the bytes of a file, with or without file records.
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, position: Position::At(0) }
@@ -219,9 +219,9 @@ pub(crate) fn event(bytes: &[u8], at: usize, end: usize) -> Result<Event<'_>, Re
     let mut id = None;
     walk(bytes, at, end, &mut |header| {
         match header.level {
-            Level::FullEvent => id = Some(FullEvent::read(header)?.id),
-            Level::Rob => fragments.push(fragment(bytes, header)),
-            Level::SubDetector | Level::Ros => {}
+            FragmentLevel::FullEvent => id = Some(FullEvent::read(header)?.id),
+            FragmentLevel::Rob => fragments.push(fragment(bytes, header)),
+            FragmentLevel::SubDetector | FragmentLevel::Ros => {}
         }
         Ok(())
     })?;
@@ -231,12 +231,12 @@ pub(crate) fn event(bytes: &[u8], at: usize, end: usize) -> Result<Event<'_>, Re
 /// Where to look on after a fault in the record at `at`.
 pub(crate) fn behind_fault(bytes: &[u8], at: usize) -> usize {
     match record(bytes, at) {
-        Ok(Record::Event { end, .. }) => end.max(at + 1),
+        Ok(FileRecord::Event { end, .. }) => end.max(at + 1),
         _ => at + 1,
     }
 }
 
-impl<'a> Iterator for Events<'a> {
+impl<'a> Iterator for AtlasEvents<'a> {
     type Item = Result<Event<'a>, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -244,8 +244,8 @@ impl<'a> Iterator for Events<'a> {
         while at < self.bytes.len() {
             let result = record(self.bytes, at).and_then(|record| {
                 Ok(match record {
-                    Record::Other { next } | Record::End { next, .. } => (next, None),
-                    Record::Event { at, end, .. } => (end, Some(event(self.bytes, at, end)?)),
+                    FileRecord::Other { next } | FileRecord::End { next, .. } => (next, None),
+                    FileRecord::Event { at, end, .. } => (end, Some(event(self.bytes, at, end)?)),
                 })
             });
             match result {

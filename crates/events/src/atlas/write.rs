@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::header::{ChecksumType, Level, header};
+use super::header::{ChecksumType, FragmentLevel, header};
 use super::rod::{self, WRAPPED_VERSION, rod};
 use super::{
     EVENT_RECORD, FILE_END, FILE_END_LAST, FILE_NAMES, FILE_START, FULL_EVENT, ROB, ROD, RUN_PARAMETERS,
@@ -177,7 +177,7 @@ fn append_fragment(
 fn is_rob(fragment: &Fragment<'_>) -> bool {
     let bytes = fragment.bytes;
     header(bytes, 0, bytes.len()).is_ok_and(|header| {
-        header.level == Level::Rob
+        header.level == FragmentLevel::Rob
             && header.end == bytes.len()
             && header.source == fragment.source
             && rod(bytes, header.payload, header.payload_end).map_or(true, |rod| rod.wrapped().is_none())
@@ -269,14 +269,14 @@ pub struct FileEnd {
 
 /// Writes a file with its records. A file without its end can be read up to the last complete event.
 #[derive(Debug)]
-pub struct Writer<W> {
+pub struct AtlasWriter<W> {
     out: W,
     event: Vec<u8>,
     events: u32,
     bytes: u64,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> AtlasWriter<W> {
     /// Begins a file.
     ///
     /// # Errors

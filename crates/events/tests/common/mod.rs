@@ -30,7 +30,7 @@ pub(crate) fn small() -> Vec<(&'static str, Vec<u8>)> {
     atlas_v3[at] = 2;
 
     let events = [(7, vec![(1, &b"one"[..]), (2, b"two!"), (0xffff_ffff, b"")]), (9, vec![(1, b"three")])];
-    let mut frag = fanin_events::frag::Writer::new(Vec::new()).unwrap();
+    let mut frag = fanin_events::frag::FragWriter::new(Vec::new()).unwrap();
     for (id, fragments) in &events {
         frag.write_event(*id, fragments.iter().copied()).unwrap();
     }
