@@ -11,20 +11,20 @@ mod workload;
 use fanin_units::{Duration, Ratio};
 
 use crate::errors::Problem;
-use crate::tree::{Place, Table};
+use crate::tree::{SourcePlace, TomlTable};
 use crate::types::*;
 
 pub(crate) use unread::without_effect;
 
-struct Check<'a> {
+struct ScenarioCheck<'a> {
     scenario: &'a Scenario,
-    tree: &'a Table,
+    tree: &'a TomlTable,
     problems: Vec<Problem>,
 }
 
 /// All contradictions between the settings.
-pub(crate) fn check(scenario: &Scenario, tree: &Table) -> Vec<Problem> {
-    let mut check = Check { scenario, tree, problems: Vec::new() };
+pub(crate) fn check(scenario: &Scenario, tree: &TomlTable) -> Vec<Problem> {
+    let mut check = ScenarioCheck { scenario, tree, problems: Vec::new() };
     check.counts();
     if !check.problems.is_empty() {
         // The checks below divide by these numbers, and would report a count of zero a second time.
@@ -47,9 +47,9 @@ pub(crate) fn check(scenario: &Scenario, tree: &Table) -> Vec<Problem> {
     check.problems
 }
 
-impl Check<'_> {
+impl ScenarioCheck<'_> {
     /// The place of a setting, or of the nearest section around it in the file.
-    fn place(&self, path: &str) -> Option<Place> {
+    fn place(&self, path: &str) -> Option<SourcePlace> {
         let mut path = path;
         loop {
             if let Some(place) = self.tree.find(path).and_then(|node| node.place()) {

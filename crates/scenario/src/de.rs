@@ -1,23 +1,23 @@
-//! Reads typed values out of a [`Table`]; every error keeps its place.
+//! Reads typed values out of a [`TomlTable`]; every error keeps its place.
 
 use std::fmt;
 
 use serde::de::{self, DeserializeSeed, Deserializer, IntoDeserializer, Visitor};
 
 use crate::errors::Problem;
-use crate::tree::{Node, Place, Table, Value};
+use crate::tree::{SourcePlace, TomlNode, TomlTable, Value};
 
 /// An error of serde with its place; the innermost place wins.
 #[derive(Debug)]
 pub(crate) struct Error {
     message: String,
-    place: Option<Place>,
+    place: Option<SourcePlace>,
     /// The unknown key or value, and the names that are possible.
     near: Option<(String, &'static [&'static str])>,
 }
 
 impl Error {
-    fn or_at(mut self, place: Option<&Place>) -> Self {
+    fn or_at(mut self, place: Option<&SourcePlace>) -> Self {
         if self.place.is_none() {
             self.place = place.cloned();
         }
@@ -105,7 +105,7 @@ impl de::Error for Error {
     }
 }
 
-impl<'de> Deserializer<'de> for &Node {
+impl<'de> Deserializer<'de> for &TomlNode {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -158,7 +158,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-impl<'de> Deserializer<'de> for &Table {
+impl<'de> Deserializer<'de> for &TomlTable {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -171,7 +171,7 @@ impl<'de> Deserializer<'de> for &Table {
     }
 }
 
-struct Sequence<'a>(std::slice::Iter<'a, Node>);
+struct Sequence<'a>(std::slice::Iter<'a, TomlNode>);
 
 impl<'de> de::SeqAccess<'de> for Sequence<'_> {
     type Error = Error;
@@ -182,8 +182,8 @@ impl<'de> de::SeqAccess<'de> for Sequence<'_> {
 }
 
 struct Entries<'a> {
-    rest: std::slice::Iter<'a, (String, Node)>,
-    value: Option<&'a Node>,
+    rest: std::slice::Iter<'a, (String, TomlNode)>,
+    value: Option<&'a TomlNode>,
 }
 
 impl<'de> de::MapAccess<'de> for Entries<'_> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use crate::errors::{Errors, Problem};
-use crate::tree::{self, Node, Place, Source, Table, Value};
+use crate::tree::{self, SourcePlace, SourceText, TomlNode, TomlTable, Value};
 
 /// The largest file that is read.
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -15,7 +15,7 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 /// A TOML file that keeps the place of every key and value.
 #[derive(Debug, Clone)]
 pub struct Document {
-    tree: Table,
+    tree: TomlTable,
 }
 
 impl Document {
@@ -42,7 +42,7 @@ impl Document {
     /// # Errors
     /// Every syntax error.
     pub fn parse(name: &str, text: &str) -> Result<Self, Errors> {
-        let source = Source { name: name.to_owned(), text: text.to_owned(), is_outermost: true };
+        let source = SourceText { name: name.to_owned(), text: text.to_owned(), is_outermost: true };
         Ok(Self { tree: tree::parse(&Arc::new(source)).map_err(Errors)? })
     }
 
@@ -53,8 +53,8 @@ impl Document {
     /// Everything that does not fit `T`: unknown keys with the near miss, wrong kinds and values.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Errors> {
         let mut problems = Vec::new();
-        let mut attempt = |key: &str, node: Node| {
-            if let Err(error) = T::deserialize(&Table(vec![(key.to_owned(), node)])) {
+        let mut attempt = |key: &str, node: TomlNode| {
+            if let Err(error) = T::deserialize(&TomlTable(vec![(key.to_owned(), node)])) {
                 problems.push(error.into_problem());
             }
         };
@@ -63,7 +63,7 @@ impl Document {
                 Value::Array(items) if !items.is_empty() => {
                     for item in items {
                         let value = Value::Array(vec![item.clone()]);
-                        attempt(key, Node { value, ..node.clone() });
+                        attempt(key, TomlNode { value, ..node.clone() });
                     }
                 }
                 _ => attempt(key, node.clone()),
@@ -88,7 +88,7 @@ impl Document {
         }
     }
 
-    fn place(&self, mut path: &str) -> Option<&Place> {
+    fn place(&self, mut path: &str) -> Option<&SourcePlace> {
         loop {
             if let Some(node) = self.tree.find(path) {
                 // The header of a section is a better place than the section's first value.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
-use crate::tree::Place;
+use crate::tree::SourcePlace;
 
 /// One problem of a scenario.
 #[derive(Debug, Clone)]
@@ -12,14 +12,14 @@ pub struct Problem {
     pub(crate) message: String,
     /// The caret's label.
     pub(crate) label: String,
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<SourcePlace>,
     /// A second place that is part of the problem, and its label.
-    pub(crate) other: Option<(Place, String)>,
+    pub(crate) other: Option<(SourcePlace, String)>,
     pub(crate) help: Vec<String>,
 }
 
 impl Problem {
-    pub(crate) fn at(place: Place, message: String) -> Self {
+    pub(crate) fn at(place: SourcePlace, message: String) -> Self {
         Self { message, label: String::new(), place: Some(place), other: None, help: Vec::new() }
     }
 
@@ -76,12 +76,12 @@ impl Problem {
     }
 }
 
-fn snippet(place: &Place) -> Snippet<'_, annotate_snippets::Annotation<'_>> {
+fn snippet(place: &SourcePlace) -> Snippet<'_, annotate_snippets::Annotation<'_>> {
     Snippet::source(place.source.text.as_str()).path(place.source.name.as_str())
 }
 
 /// Marks only the first line of a value that spans several, and never beyond its end.
-fn shown(place: &Place) -> std::ops::Range<usize> {
+fn shown(place: &SourcePlace) -> std::ops::Range<usize> {
     let text = &place.source.text;
     let start = place.span.start.min(text.len());
     let end = place.span.end.clamp(start, text.len());

@@ -11,7 +11,7 @@ use crate::check;
 use crate::de::nearest;
 use crate::errors::{Errors, Problem, Warnings};
 use crate::presets::{Preset, preset, presets};
-use crate::tree::{self, Node, Origin, Place, Source, Table, Value};
+use crate::tree::{self, Origin, SourcePlace, SourceText, TomlNode, TomlTable, Value};
 use crate::types::{Scenario, profile_defaults};
 
 /// The longest chain of files that extend one another; a longer one is taken for a circle.
@@ -28,7 +28,7 @@ pub struct Loaded {
     pub name: String,
     /// Settings of the user that have no effect in combination with the others.
     pub warnings: Warnings,
-    pub(crate) tree: Table,
+    pub(crate) tree: TomlTable,
 }
 
 impl Loaded {
@@ -65,13 +65,13 @@ pub fn load(source: &str, sets: &[String]) -> Result<Loaded, Errors> {
 /// # Errors
 /// As for [`load`].
 pub fn load_text(name: &str, text: &str, sets: &[String]) -> Result<Loaded, Errors> {
-    let source = Arc::new(Source { name: name.to_owned(), text: text.to_owned(), is_outermost: true });
+    let source = Arc::new(SourceText { name: name.to_owned(), text: text.to_owned(), is_outermost: true });
     let tree =
         extend(tree::parse(&source).map_err(Errors)?, None, &mut vec![name.to_owned()]).map_err(Errors)?;
     finish(name.to_owned(), tree, sets)
 }
 
-fn finish(name: String, mut tree: Table, sets: &[String]) -> Result<Loaded, Errors> {
+fn finish(name: String, mut tree: TomlTable, sets: &[String]) -> Result<Loaded, Errors> {
     let mut problems = Vec::new();
     for set in sets {
         match parse_set(set) {
@@ -100,9 +100,9 @@ fn finish(name: String, mut tree: Table, sets: &[String]) -> Result<Loaded, Erro
 
 /// Finds a file of fragment sizes: relative to the scenario file that names it; relative to the working directory if
 /// `--set` names it. A name without such a file stays unchanged: it is a sample or a mistake.
-fn find_sizes(scenario: &mut Scenario, tree: &Table) {
+fn find_sizes(scenario: &mut Scenario, tree: &TomlTable) {
     let Some(path) = scenario.readout.fragment_size.path_mut() else { return };
-    let place = tree.find("readout.fragment_size").and_then(Node::place);
+    let place = tree.find("readout.fragment_size").and_then(TomlNode::place);
     let folder = place.and_then(|place| Path::new(&place.source.name).parent());
     if let Some(found) = folder.and_then(|folder| folder.join(&*path).canonicalize().ok())
         && found.is_file()
@@ -133,7 +133,7 @@ fn outermost(source: &str) -> Result<Base, Errors> {
     Err(Errors(vec![problem]))
 }
 
-fn read(base: &Base, is_outermost: bool, chain: &mut Vec<String>) -> Result<Table, Vec<Problem>> {
+fn read(base: &Base, is_outermost: bool, chain: &mut Vec<String>) -> Result<TomlTable, Vec<Problem>> {
     let (name, text, folder) = match base {
         Base::Preset(preset) => (format!("{}.toml", preset.name), preset.text.to_owned(), None),
         Base::File(path) => {
@@ -152,12 +152,16 @@ fn read(base: &Base, is_outermost: bool, chain: &mut Vec<String>) -> Result<Tabl
         }
     };
     chain.push(name.clone());
-    let source = Arc::new(Source { name, text, is_outermost });
+    let source = Arc::new(SourceText { name, text, is_outermost });
     extend(tree::parse(&source)?, folder.as_deref(), chain)
 }
 
 /// Merges a document over the one that it extends.
-fn extend(mut tree: Table, folder: Option<&Path>, chain: &mut Vec<String>) -> Result<Table, Vec<Problem>> {
+fn extend(
+    mut tree: TomlTable,
+    folder: Option<&Path>,
+    chain: &mut Vec<String>,
+) -> Result<TomlTable, Vec<Problem>> {
     let Some(index) = tree.0.iter().position(|(key, _)| key == "extends") else {
         return Ok(tree);
     };
@@ -201,11 +205,11 @@ fn extend(mut tree: Table, folder: Option<&Path>, chain: &mut Vec<String>) -> Re
 }
 
 /// `KEY=VALUE` as a document of one key; a value that is not TOML is taken as text.
-fn parse_set(set: &str) -> Result<Table, Box<Problem>> {
-    let source = Arc::new(Source { name: "--set".to_owned(), text: set.to_owned(), is_outermost: true });
+fn parse_set(set: &str) -> Result<TomlTable, Box<Problem>> {
+    let source = Arc::new(SourceText { name: "--set".to_owned(), text: set.to_owned(), is_outermost: true });
     let whole = |message: &str| {
         let mut problem =
-            Problem::at(Place { source: Arc::clone(&source), span: 0..set.len() }, message.to_owned());
+            Problem::at(SourcePlace { source: Arc::clone(&source), span: 0..set.len() }, message.to_owned());
         problem.help.push("write --set KEY=VALUE, for example --set shaping.credits=480".to_owned());
         Box::new(problem)
     };
@@ -222,20 +226,20 @@ fn parse_set(set: &str) -> Result<Table, Box<Problem>> {
         return Ok(table);
     }
     let start = set.len() - value.len();
-    let value_place = Place { source: Arc::clone(&source), span: start..set.len() };
-    let key_place = Place { source: Arc::clone(&source), span: 0..key.len() };
-    let mut node = Node {
+    let value_place = SourcePlace { source: Arc::clone(&source), span: start..set.len() };
+    let key_place = SourcePlace { source: Arc::clone(&source), span: 0..key.len() };
+    let mut node = TomlNode {
         value: Value::String(value.trim().to_owned()),
         origin: Origin::Written(value_place),
         key: Some(key_place.clone()),
     };
     let mut parts = key.trim().rsplit('.').peekable();
     while let Some(part) = parts.next() {
-        let table = Table(vec![(part.to_owned(), node)]);
+        let table = TomlTable(vec![(part.to_owned(), node)]);
         if parts.peek().is_none() {
             return Ok(table);
         }
-        node = Node {
+        node = TomlNode {
             value: Value::Table(table),
             origin: Origin::Written(key_place.clone()),
             key: Some(key_place.clone()),
@@ -265,7 +269,7 @@ const IP_TCP_HEADERS: u64 = 40;
 ///
 /// The defaults are filled in key by key: the switches share one type, but a core router's defaults differ from a rack
 /// switch's.
-fn derive(tree: &mut Table) {
+fn derive(tree: &mut TomlTable) {
     let profile = match tree.find("transport.profile").map(|node| &node.value) {
         Some(Value::String(name)) => name.clone(),
         _ => "linux-2.6.32".to_owned(),
@@ -299,12 +303,12 @@ fn derive(tree: &mut Table) {
 }
 
 /// Parses a text of this crate, which is valid: tests parse every one.
-fn own_text(text: &str) -> Table {
-    let source = Arc::new(Source { name: String::new(), text: text.to_owned(), is_outermost: false });
+fn own_text(text: &str) -> TomlTable {
+    let source = Arc::new(SourceText { name: String::new(), text: text.to_owned(), is_outermost: false });
     tree::parse(&source).unwrap_or_default()
 }
 
-fn fill_defaults(tree: &mut Table, path: &str, defaults: &Table) {
+fn fill_defaults(tree: &mut TomlTable, path: &str, defaults: &TomlTable) {
     for (key, node) in &defaults.0 {
         let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
         match &node.value {
@@ -315,20 +319,20 @@ fn fill_defaults(tree: &mut Table, path: &str, defaults: &Table) {
 }
 
 /// Reads each section by itself, so that one mistake does not hide another.
-fn deserialise(tree: &Table, problems: &mut Vec<Problem>) -> Option<Scenario> {
+fn deserialise(tree: &TomlTable, problems: &mut Vec<Problem>) -> Option<Scenario> {
     let before = problems.len();
-    let mut sound = Table::default();
+    let mut sound = TomlTable::default();
     for (key, node) in &tree.0 {
-        let one = Table(vec![(key.clone(), node.clone())]);
+        let one = TomlTable(vec![(key.clone(), node.clone())]);
         match (Scenario::deserialize(&one), &node.value) {
             (Ok(_), _) => sound.0.push((key.clone(), node.clone())),
             (Err(first), Value::Table(section)) => {
                 // Key by key again, so that each mistake in a section is reported.
                 let mut found = false;
                 for (inner, value) in &section.0 {
-                    let section = Table(vec![(inner.clone(), value.clone())]);
+                    let section = TomlTable(vec![(inner.clone(), value.clone())]);
                     let value = Value::Table(section);
-                    let one = Table(vec![(key.clone(), Node { value, ..node.clone() })]);
+                    let one = TomlTable(vec![(key.clone(), TomlNode { value, ..node.clone() })]);
                     if let Err(error) = Scenario::deserialize(&one) {
                         found = true;
                         problems.push(error.into_problem());

@@ -34,13 +34,13 @@ pub fn reference_markdown() -> String {
          `\"1.1 kB\"` (powers of 1000), `\"64 KiB\"` (powers of 1024), `\"10 Gb/s\"`, `\"2 kHz\"`. \
          `fanin scenario show NAME` prints any scenario with all defaults and where each setting comes from.\n",
     );
-    let mut page = Page { root: &schema, written: Vec::new(), out };
+    let mut page = ReferencePage { root: &schema, written: Vec::new(), out };
     page.section(&schema, "");
     page.out
 }
 
 /// The page under construction.
-struct Page<'a> {
+struct ReferencePage<'a> {
     root: &'a Value,
     /// Types that have a table already, with the table's place and its defaults.
     written: Vec<(String, String, Value)>,
@@ -54,7 +54,7 @@ fn resolve<'a>(root: &'a Value, node: &'a Value) -> &'a Value {
     root.pointer(reference.trim_start_matches('#')).unwrap_or(node)
 }
 
-impl Page<'_> {
+impl ReferencePage<'_> {
     fn section(&mut self, node: &Value, path: &str) {
         let empty = Map::new();
         let root = self.root;

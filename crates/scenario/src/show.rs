@@ -53,7 +53,7 @@ impl Loaded {
 
     /// The origin of a setting: a file and line, `--set`, another setting, or the default.
     pub fn origin(&self, path: &str) -> String {
-        let written = |node: &crate::tree::Node| match &node.origin {
+        let written = |node: &crate::tree::TomlNode| match &node.origin {
             Origin::Written(place) if place.source.name == "--set" => "--set".to_owned(),
             Origin::Written(place) => format!("{}:{}", place.source.name, place.line()),
             Origin::Derived(words) => (*words).to_owned(),

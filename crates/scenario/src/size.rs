@@ -52,7 +52,7 @@ pub enum SizeModel {
 /// The table form in a file.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "distribution", rename_all = "kebab-case", deny_unknown_fields)]
-enum Table {
+enum SizeTable {
     LogNormal { mean: Bytes, sigma: Ratio, fragment_sd: Bytes },
     Polynomial { offset: Bytes, slope: Bytes, square: Bytes, sigma: Ratio, rms: Ratio },
     File { path: String },
@@ -165,13 +165,13 @@ impl Serialize for SizeModel {
         match self.clone() {
             Self::Fixed(bytes) => bytes.serialize(out),
             Self::LogNormal { mean, sigma, fragment_sd } => {
-                Table::LogNormal { mean, sigma, fragment_sd }.serialize(out)
+                SizeTable::LogNormal { mean, sigma, fragment_sd }.serialize(out)
             }
             Self::Polynomial { offset, slope, square, sigma, rms } => {
-                Table::Polynomial { offset, slope, square, sigma, rms }.serialize(out)
+                SizeTable::Polynomial { offset, slope, square, sigma, rms }.serialize(out)
             }
-            Self::File { path } => Table::File { path }.serialize(out),
-            Self::PerSource { path, sigma } => Table::PerSource { path, sigma }.serialize(out),
+            Self::File { path } => SizeTable::File { path }.serialize(out),
+            Self::PerSource { path, sigma } => SizeTable::PerSource { path, sigma }.serialize(out),
         }
     }
 }
@@ -183,7 +183,7 @@ impl JsonSchema for SizeModel {
 
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let bytes = Bytes::json_schema(generator);
-        let table = Table::json_schema(generator);
+        let table = SizeTable::json_schema(generator);
         schemars::json_schema!({ "anyOf": [bytes, table] })
     }
 }

@@ -10,7 +10,7 @@ use crate::errors::Problem;
 
 /// A source of settings: a file, a preset, or a `--set`.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Source {
+pub(crate) struct SourceText {
     /// Its name in messages.
     pub(crate) name: String,
     /// Its whole text.
@@ -21,12 +21,12 @@ pub(crate) struct Source {
 
 /// A place in a source.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Place {
-    pub(crate) source: Arc<Source>,
+pub(crate) struct SourcePlace {
+    pub(crate) source: Arc<SourceText>,
     pub(crate) span: Range<usize>,
 }
 
-impl Place {
+impl SourcePlace {
     /// The line, counted from 1.
     pub(crate) fn line(&self) -> usize {
         1 + self.source.text.as_bytes()[..self.span.start.min(self.source.text.len())]
@@ -40,7 +40,7 @@ impl Place {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Origin {
     /// A line of a source.
-    Written(Place),
+    Written(SourcePlace),
     /// Derived from another setting.
     Derived(&'static str),
     /// The default of its section.
@@ -49,11 +49,11 @@ pub(crate) enum Origin {
 
 /// A value and the place of its key.
 #[derive(Debug, Clone)]
-pub(crate) struct Node {
+pub(crate) struct TomlNode {
     pub(crate) value: Value,
     pub(crate) origin: Origin,
     /// The key's own place, for messages about the key.
-    pub(crate) key: Option<Place>,
+    pub(crate) key: Option<SourcePlace>,
 }
 
 #[derive(Debug, Clone)]
@@ -62,25 +62,25 @@ pub(crate) enum Value {
     Integer(i64),
     Float(f64),
     Boolean(bool),
-    Array(Vec<Node>),
-    Table(Table),
+    Array(Vec<TomlNode>),
+    Table(TomlTable),
 }
 
 /// A table, its keys in the order of the file.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Table(pub(crate) Vec<(String, Node)>);
+pub(crate) struct TomlTable(pub(crate) Vec<(String, TomlNode)>);
 
-impl Table {
-    pub(crate) fn child(&self, key: &str) -> Option<&Node> {
+impl TomlTable {
+    pub(crate) fn child(&self, key: &str) -> Option<&TomlNode> {
         self.0.iter().find(|(name, _)| name == key).map(|(_, node)| node)
     }
 
-    fn child_mut(&mut self, key: &str) -> Option<&mut Node> {
+    fn child_mut(&mut self, key: &str) -> Option<&mut TomlNode> {
         self.0.iter_mut().find(|(name, _)| name == key).map(|(_, node)| node)
     }
 
     /// The node at a dotted path, array elements by their number.
-    pub(crate) fn find(&self, path: &str) -> Option<&Node> {
+    pub(crate) fn find(&self, path: &str) -> Option<&TomlNode> {
         let (first, rest) = path.split_once('.').map_or((path, None), |(a, b)| (a, Some(b)));
         let node = self.child(first)?;
         match rest {
@@ -93,7 +93,7 @@ impl Table {
     pub(crate) fn merge(&mut self, over: Self) {
         for (key, node) in over.0 {
             match self.child_mut(&key) {
-                Some(Node { value: Value::Table(below), .. }) if matches!(&node.value, Value::Table(above) if above.child("distribution").is_none()) => {
+                Some(TomlNode { value: Value::Table(below), .. }) if matches!(&node.value, Value::Table(above) if above.child("distribution").is_none()) => {
                     if let Value::Table(above) = node.value {
                         below.merge(above);
                     }
@@ -109,15 +109,15 @@ impl Table {
         let (first, rest) = path.split_once('.').map_or((path, None), |(a, b)| (a, Some(b)));
         match (self.child_mut(first), rest) {
             (None, None) => {
-                self.0.push((first.to_owned(), Node { value, origin: origin.clone(), key: None }));
+                self.0.push((first.to_owned(), TomlNode { value, origin: origin.clone(), key: None }));
             }
             (None, Some(rest)) => {
                 let mut table = Self::default();
                 table.fill(rest, value, origin);
                 let value = Value::Table(table);
-                self.0.push((first.to_owned(), Node { value, origin: origin.clone(), key: None }));
+                self.0.push((first.to_owned(), TomlNode { value, origin: origin.clone(), key: None }));
             }
-            (Some(Node { value: Value::Table(table), .. }), Some(rest)) => {
+            (Some(TomlNode { value: Value::Table(table), .. }), Some(rest)) => {
                 table.fill(rest, value, origin);
             }
             // The path leads through a value; the reader of the tree reports it if it does not fit.
@@ -126,8 +126,8 @@ impl Table {
     }
 }
 
-impl Node {
-    fn find(&self, path: &str) -> Option<&Node> {
+impl TomlNode {
+    fn find(&self, path: &str) -> Option<&TomlNode> {
         match &self.value {
             Value::Table(table) => table.find(path),
             Value::Array(nodes) => {
@@ -140,7 +140,7 @@ impl Node {
     }
 
     /// The place of this node's value in a message.
-    pub(crate) fn place(&self) -> Option<&Place> {
+    pub(crate) fn place(&self) -> Option<&SourcePlace> {
         match &self.origin {
             Origin::Written(place) => Some(place),
             Origin::Derived(_) | Origin::Default => None,
@@ -149,7 +149,7 @@ impl Node {
 }
 
 /// Parses a document; all syntax errors of it are reported, not only the first.
-pub(crate) fn parse(source: &Arc<Source>) -> Result<Table, Vec<Problem>> {
+pub(crate) fn parse(source: &Arc<SourceText>) -> Result<TomlTable, Vec<Problem>> {
     let (document, errors) = DeTable::parse_recoverable(&source.text);
     if !errors.is_empty() {
         return Err(errors
@@ -158,7 +158,7 @@ pub(crate) fn parse(source: &Arc<Source>) -> Result<Table, Vec<Problem>> {
                 let span = error.span().unwrap_or(0..0);
                 let mut lines = error.message().lines();
                 let title = lines.next().unwrap_or("not valid TOML").to_owned();
-                let place = Place { source: Arc::clone(source), span };
+                let place = SourcePlace { source: Arc::clone(source), span };
                 let mut problem = Problem::at(place, format!("not valid TOML: {title}"));
                 problem.help.extend(lines.map(str::to_owned));
                 problem
@@ -171,10 +171,10 @@ pub(crate) fn parse(source: &Arc<Source>) -> Result<Table, Vec<Problem>> {
 /// The largest depth of nesting; the parser has a limit of its own as well.
 const DEPTH_MAX: usize = 16;
 
-fn table(from: DeTable<'_>, source: &Arc<Source>, depth: usize) -> Result<Table, Box<Problem>> {
-    let mut to = Table::default();
+fn table(from: DeTable<'_>, source: &Arc<SourceText>, depth: usize) -> Result<TomlTable, Box<Problem>> {
+    let mut to = TomlTable::default();
     for (key, value) in from {
-        let key_place = Place { source: Arc::clone(source), span: key.span() };
+        let key_place = SourcePlace { source: Arc::clone(source), span: key.span() };
         let mut node = node(value, source, depth)?;
         node.key = Some(key_place);
         to.0.push((key.into_inner().into_owned(), node));
@@ -182,8 +182,12 @@ fn table(from: DeTable<'_>, source: &Arc<Source>, depth: usize) -> Result<Table,
     Ok(to)
 }
 
-fn node(from: Spanned<DeValue<'_>>, source: &Arc<Source>, depth: usize) -> Result<Node, Box<Problem>> {
-    let place = Place { source: Arc::clone(source), span: from.span() };
+fn node(
+    from: Spanned<DeValue<'_>>,
+    source: &Arc<SourceText>,
+    depth: usize,
+) -> Result<TomlNode, Box<Problem>> {
+    let place = SourcePlace { source: Arc::clone(source), span: from.span() };
     let refuse = |message: &str| Err(Box::new(Problem::at(place.clone(), message.to_owned())));
     if depth > DEPTH_MAX {
         return refuse("tables are nested too deeply");
@@ -205,5 +209,5 @@ fn node(from: Spanned<DeValue<'_>>, source: &Arc<Source>, depth: usize) -> Resul
         ),
         DeValue::Table(inner) => Value::Table(table(inner, source, depth + 1)?),
     };
-    Ok(Node { value, origin: Origin::Written(place), key: None })
+    Ok(TomlNode { value, origin: Origin::Written(place), key: None })
 }

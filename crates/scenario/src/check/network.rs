@@ -2,7 +2,7 @@
 
 use fanin_units::{Duration, Rate};
 
-use super::Check;
+use super::ScenarioCheck;
 use crate::types::*;
 
 /// The most readouts and collectors of a network. The simulator and the live systems number far fewer.
@@ -10,7 +10,7 @@ pub(crate) const HOSTS_MAX: u64 = 1_000_000;
 /// The most links of a network.
 pub(crate) const LINKS_MAX: u64 = 2_000_000;
 
-impl Check<'_> {
+impl ScenarioCheck<'_> {
     pub(super) fn links(&mut self) {
         let s = self.scenario;
         let links = [

@@ -1,12 +1,12 @@
 //! Rules of rings, push and all-to-all workloads, the central arbiter, the barrel shifter, SIRD, and records.
 
-use super::Check;
+use super::ScenarioCheck;
 use crate::types::*;
 
 /// The roles that a rule for flows can name.
 const ROLES: [&str; 4] = ["readout", "collector", "supervisor", "logger"];
 
-impl Check<'_> {
+impl ScenarioCheck<'_> {
     /// The rules that name the flows with rings.
     pub(super) fn flows(&mut self, name: &str, rings: &Daqrings) {
         let path = format!("{name}.daqring.flows");

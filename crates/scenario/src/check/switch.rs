@@ -2,13 +2,13 @@
 
 use fanin_units::{Bytes, Duration};
 
-use super::Check;
+use super::ScenarioCheck;
 use crate::types::*;
 
 /// Bytes of an Ethernet frame in addition to the IP packet: header and check sequence.
 const ETHERNET_BYTES: Bytes = Bytes::new(18);
 
-impl Check<'_> {
+impl ScenarioCheck<'_> {
     pub(super) fn switch(&mut self, name: &str, switch: &Switch) {
         let path = |key: &str| format!("{name}.{key}");
         let frame = self.scenario.transport.mtu.saturating_add(ETHERNET_BYTES);

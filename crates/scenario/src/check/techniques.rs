@@ -1,11 +1,11 @@
 //! Requirements of the techniques against incast: support by a switch, a second setting, values that let them work.
 
-use super::{Check, switches_used};
+use super::{ScenarioCheck, switches_used};
 use crate::types::*;
 
 const NO_PAUSE: &str = "PAUSE is not simulated in a network with rings";
 
-impl Check<'_> {
+impl ScenarioCheck<'_> {
     /// Congestion controls and the switches that they depend on.
     pub(super) fn techniques(&mut self) {
         let t = &self.scenario.transport;

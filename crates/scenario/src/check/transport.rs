@@ -2,14 +2,14 @@
 
 use fanin_units::Bytes;
 
-use super::Check;
+use super::ScenarioCheck;
 
 /// The largest packet that Ethernet hardware in use takes.
 const MTU_MAX: Bytes = Bytes::new(9_216);
 /// The smallest packet that every IPv4 host takes (RFC 791).
 const MTU_MIN: Bytes = Bytes::new(68);
 
-impl Check<'_> {
+impl ScenarioCheck<'_> {
     pub(super) fn transport(&mut self) {
         let t = &self.scenario.transport;
         if t.mtu > MTU_MAX || t.mtu < MTU_MIN {

@@ -2,11 +2,11 @@
 
 use super::switches_used;
 use crate::errors::Problem;
-use crate::tree::Table;
+use crate::tree::TomlTable;
 use crate::types::*;
 
 /// Settings that the user changed and that have no effect.
-pub(crate) fn without_effect(scenario: &Scenario, tree: &Table) -> Vec<Problem> {
+pub(crate) fn without_effect(scenario: &Scenario, tree: &TomlTable) -> Vec<Problem> {
     let as_value = |scenario: &Scenario| toml::Value::try_from(scenario).ok();
     let (Some(set), Some(default)) = (as_value(scenario), as_value(&Scenario::default())) else {
         return Vec::new();
@@ -19,7 +19,7 @@ pub(crate) fn without_effect(scenario: &Scenario, tree: &Table) -> Vec<Problem> 
         path.split('.').try_fold(value.clone(), |v, key| v.get(key).cloned())
     };
     let mut problems = Vec::new();
-    for Row { path, is_read, why } in rows(scenario) {
+    for SettingRow { path, is_read, why } in rows(scenario) {
         let Some(node) = tree.find(&path) else { continue };
         if !is_read
             && let Some(place) = node.key.as_ref().or(node.place())
@@ -36,7 +36,7 @@ pub(crate) fn without_effect(scenario: &Scenario, tree: &Table) -> Vec<Problem> 
 }
 
 /// Returns true if the user set every key of a value.
-fn sets_all(value: &toml::Value, tree: &Table, path: &str) -> bool {
+fn sets_all(value: &toml::Value, tree: &TomlTable, path: &str) -> bool {
     match value {
         toml::Value::Table(table) => table.iter().all(|(key, value)| {
             let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
@@ -50,17 +50,17 @@ fn sets_all(value: &toml::Value, tree: &Table, path: &str) -> bool {
 }
 
 /// A setting, whether it has an effect, and if not, the reason.
-struct Row {
+struct SettingRow {
     path: String,
     is_read: bool,
     why: String,
 }
 
-fn row(path: &str, is_read: bool, why: &str) -> Row {
-    Row { path: path.to_owned(), is_read, why: why.to_owned() }
+fn row(path: &str, is_read: bool, why: &str) -> SettingRow {
+    SettingRow { path: path.to_owned(), is_read, why: why.to_owned() }
 }
 
-fn rows(s: &Scenario) -> Vec<Row> {
+fn rows(s: &Scenario) -> Vec<SettingRow> {
     let mut rows = workload(s);
     rows.extend(transport(s));
     rows.extend(shaping(s));
@@ -72,7 +72,7 @@ fn rows(s: &Scenario) -> Vec<Row> {
     rows
 }
 
-fn workload(s: &Scenario) -> Vec<Row> {
+fn workload(s: &Scenario) -> Vec<SettingRow> {
     let barrier = s.is_barrier();
     let no_barrier = "workload.kind is neither \"fixed-fragment\" nor \"fixed-block\"";
     let only_barrier = "workload.kind is a barrier workload";
@@ -104,7 +104,7 @@ fn workload(s: &Scenario) -> Vec<Row> {
     ]
 }
 
-fn transport(s: &Scenario) -> Vec<Row> {
+fn transport(s: &Scenario) -> Vec<SettingRow> {
     let t = &s.transport;
     let cc = t.congestion_control;
     let of = |key: &str, method: CongestionControl, name: &str| {
@@ -155,7 +155,7 @@ fn transport(s: &Scenario) -> Vec<Row> {
     rows
 }
 
-fn shaping(s: &Scenario) -> Vec<Row> {
+fn shaping(s: &Scenario) -> Vec<SettingRow> {
     let (method, fastpass, shifter) = (s.shaping.method, &s.shaping.fastpass, &s.shaping.barrel_shifter);
     let has_credits = method == ShapingMethod::Credits;
     let is_paced = method == ShapingMethod::Fastpass;
@@ -194,7 +194,7 @@ fn shaping(s: &Scenario) -> Vec<Row> {
     ]
 }
 
-fn network(s: &Scenario) -> Vec<Row> {
+fn network(s: &Scenario) -> Vec<SettingRow> {
     let topology = s.network.topology;
     let has_cores = matches!(topology, Topology::Racks | Topology::Hybrid);
     let is_star = topology == Topology::Star;
@@ -227,7 +227,7 @@ fn network(s: &Scenario) -> Vec<Row> {
 }
 
 /// The packet memory of a switch.
-fn memory(s: &Scenario, name: &str, switch: &Switch) -> Vec<Row> {
+fn memory(s: &Scenario, name: &str, switch: &Switch) -> Vec<SettingRow> {
     let of = |key: &str, kinds: &[Buffering], named: &str| {
         let why = format!("{name}.buffering is not {named}");
         row(&format!("{name}.{key}"), kinds.contains(&switch.buffering), &why)
@@ -257,7 +257,7 @@ fn memory(s: &Scenario, name: &str, switch: &Switch) -> Vec<Row> {
 }
 
 /// Congestion signals and flow control of a switch.
-fn signals(s: &Scenario, name: &str, switch: &Switch) -> Vec<Row> {
+fn signals(s: &Scenario, name: &str, switch: &Switch) -> Vec<SettingRow> {
     let (ecn, pause) = (switch.ecn.mode, switch.pause.mode);
     let by_threshold = ecn == EcnMode::Threshold;
     let by_red = matches!(ecn, EcnMode::RedMark | EcnMode::RedDrop);

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use fanin_units::{Bytes, Ratio};
 
-use super::Check;
+use super::ScenarioCheck;
 use crate::types::*;
 
-impl Check<'_> {
+impl ScenarioCheck<'_> {
     pub(super) fn sizes(&mut self) {
         let path = "readout.fragment_size";
         let too_large = Bytes::new(1 << 30);

@@ -48,8 +48,8 @@ impl Serialize for Limit {
 
 impl<'de> Deserialize<'de> for Limit {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl Visitor<'_> for Text {
+        struct LimitText;
+        impl Visitor<'_> for LimitText {
             type Value = Limit;
 
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -65,7 +65,7 @@ impl<'de> Deserialize<'de> for Limit {
                     .map_err(|error| E::custom(format_args!("{error}, or \"unlimited\"")))
             }
         }
-        input.deserialize_any(Text)
+        input.deserialize_any(LimitText)
     }
 }
 
