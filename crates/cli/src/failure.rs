@@ -124,7 +124,7 @@ pub(crate) enum Failure {
     Bench(#[from] fanin_testbed::live::BenchError),
     /// The scenario asks for what a live run does not do.
     #[error(transparent)]
-    Refused(#[from] fanin_testbed::live::Refusal),
+    Refused(#[from] fanin_testbed::live::LiveRefusal),
     /// The machine does not hold the scale that was asked for.
     #[error(transparent)]
     TooFast(#[from] fanin_testbed::live::TooFast),

@@ -11,7 +11,7 @@ use std::ffi::OsStr;
 use libbpf_rs::{Link, MapCore, MapFlags, MapMut, Object, ObjectBuilder};
 use thiserror::Error;
 
-pub use m21::{M21, M21Error, M21Figures, M21Parts};
+pub use m21::{M21Error, M21Figures, M21Hosts, M21Parts};
 
 const STATIC_WINDOW: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/static_window.bpf.o"));
 const DCTCP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/dctcp.bpf.o"));

@@ -20,14 +20,14 @@ pub struct Feature {
 
 /// The result of the check for a feature.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Availability {
     /// Present, with more in the text, such as a version.
     There(String),
     /// Absent, with a remedy in the text.
     Missing(String),
 }
 
-impl Verdict {
+impl Availability {
     /// Returns true if the feature is present.
     #[must_use]
     pub const fn is_there(&self) -> bool {
@@ -36,9 +36,14 @@ impl Verdict {
 }
 
 /// A feature, and the function that checks for it.
-type Row = (Feature, fn() -> Verdict);
+type Row = (Feature, fn() -> Availability);
 
-const fn row(name: &'static str, needed_for: &'static str, how: &'static str, look: fn() -> Verdict) -> Row {
+const fn row(
+    name: &'static str,
+    needed_for: &'static str,
+    how: &'static str,
+    look: fn() -> Availability,
+) -> Row {
     (Feature { name, needed_for, how }, look)
 }
 
@@ -88,61 +93,61 @@ const ROWS: [Row; 15] = [
 
 /// Checks for each feature; changes nothing and needs no root.
 #[must_use]
-pub fn check() -> Vec<(Feature, Verdict)> {
+pub fn check() -> Vec<(Feature, Availability)> {
     ROWS.iter().map(|(feature, look)| (*feature, look())).collect()
 }
 
-fn capability(wanted: CapabilitySet) -> Verdict {
+fn capability(wanted: CapabilitySet) -> Availability {
     match capabilities(None) {
-        Ok(sets) if sets.effective.contains(wanted) => Verdict::There("held".into()),
-        Ok(_) => Verdict::Missing("run as root, or give it to the command".into()),
-        Err(error) => Verdict::Missing(format!("cannot be read: {error}")),
+        Ok(sets) if sets.effective.contains(wanted) => Availability::There("held".into()),
+        Ok(_) => Availability::Missing("run as root, or give it to the command".into()),
+        Err(error) => Availability::Missing(format!("cannot be read: {error}")),
     }
 }
 
-fn command(name: &str, arguments: &[&str], package: &str) -> Verdict {
+fn command(name: &str, arguments: &[&str], package: &str) -> Availability {
     match Command::new(name).args(arguments).stdin(Stdio::null()).output() {
         Ok(output) if output.status.success() => {
-            Verdict::There(String::from_utf8_lossy(&output.stdout).trim().into())
+            Availability::There(String::from_utf8_lossy(&output.stdout).trim().into())
         }
-        Ok(output) => Verdict::Missing(format!("{name} ends with {}", output.status)),
-        Err(error) => Verdict::Missing(format!("Debian package {package} ({error})")),
+        Ok(output) => Availability::Missing(format!("{name} ends with {}", output.status)),
+        Err(error) => Availability::Missing(format!("Debian package {package} ({error})")),
     }
 }
 
-fn path(path: &str, brought_by: &str) -> Verdict {
+fn path(path: &str, brought_by: &str) -> Availability {
     if Path::new(path).exists() {
-        Verdict::There("there".into())
+        Availability::There("there".into())
     } else {
-        Verdict::Missing(brought_by.into())
+        Availability::Missing(brought_by.into())
     }
 }
 
-fn setting(key: &str, brought_by: &str) -> Verdict {
+fn setting(key: &str, brought_by: &str) -> Availability {
     match fs::read_to_string(Path::new("/proc/sys").join(key)) {
-        Ok(value) => Verdict::There(format!("now {}", value.trim())),
-        Err(_) => Verdict::Missing(brought_by.into()),
+        Ok(value) => Availability::There(format!("now {}", value.trim())),
+        Err(_) => Availability::Missing(brought_by.into()),
     }
 }
 
-fn listed(file: &str, word: &str) -> Verdict {
+fn listed(file: &str, word: &str) -> Availability {
     match fs::read_to_string(file) {
-        Ok(text) if text.split_whitespace().any(|each| each == word) => Verdict::There("there".into()),
-        Ok(_) => Verdict::Missing(format!("not in {file}")),
-        Err(error) => Verdict::Missing(format!("{file}: {error}")),
+        Ok(text) if text.split_whitespace().any(|each| each == word) => Availability::There("there".into()),
+        Ok(_) => Availability::Missing(format!("not in {file}")),
+        Err(error) => Availability::Missing(format!("{file}: {error}")),
     }
 }
 
-fn congestion(name: &str) -> Verdict {
+fn congestion(name: &str) -> Availability {
     listed("/proc/sys/net/ipv4/tcp_available_congestion_control", name)
 }
 
-fn xdp_socket() -> Verdict {
+fn xdp_socket() -> Availability {
     const AF_XDP: u16 = 44;
     let family = AddressFamily::from_raw(AF_XDP);
     match socket_with(family, SocketType::RAW, SocketFlags::CLOEXEC, None) {
-        Ok(_) => Verdict::There("a socket was made".into()),
-        Err(rustix::io::Errno::PERM) => Verdict::Missing("CAP_NET_RAW: run as root".into()),
-        Err(error) => Verdict::Missing(format!("a kernel with CONFIG_XDP_SOCKETS ({error})")),
+        Ok(_) => Availability::There("a socket was made".into()),
+        Err(rustix::io::Errno::PERM) => Availability::Missing("CAP_NET_RAW: run as root".into()),
+        Err(error) => Availability::Missing(format!("a kernel with CONFIG_XDP_SOCKETS ({error})")),
     }
 }

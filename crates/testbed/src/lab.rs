@@ -10,7 +10,7 @@ use thiserror::Error;
 use crate::inside::InsideError;
 use crate::ip;
 use crate::offload::transmit_checksum_off;
-use crate::{Ledger, LedgerError, Namespace, Neighbour, Node, Plan, Port, RunName, Setting};
+use crate::{LabNode, LabPlan, Ledger, LedgerError, Namespace, Neighbour, RunName, Setting, VethPort};
 
 /// Namespaces that are set up at the same time: most of the time is spent waiting for `ip` and `tc` to start and end.
 const WORKERS: usize = 4;
@@ -31,7 +31,7 @@ pub enum BuildError {
     NotRoot,
     /// The plan itself is wrong.
     #[error(transparent)]
-    Plan(#[from] PlanError),
+    Plan(#[from] LabPlanError),
     /// A command is missing or does not run.
     #[error("the command {name} (Debian package {package}) cannot be run: {source}")]
     Command {
@@ -86,7 +86,7 @@ pub enum BuildError {
 
 /// The ways in which a plan can be wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum PlanError {
+pub enum LabPlanError {
     /// Two nodes of one name.
     #[error("two nodes are named {name}")]
     SameName {
@@ -139,7 +139,7 @@ impl Lab {
     ///
     /// # Errors
     /// [`BuildError`]; the network is then removed.
-    pub fn build(plan: &Plan) -> Result<Self, BuildError> {
+    pub fn build(plan: &LabPlan) -> Result<Self, BuildError> {
         check_plan(plan)?;
         if !rustix::process::geteuid().is_root() {
             return Err(BuildError::NotRoot);
@@ -161,7 +161,7 @@ impl Lab {
         &self.ledger.run
     }
 
-    /// The namespaces, in the order of [`Plan::nodes`].
+    /// The namespaces, in the order of [`LabPlan::nodes`].
     #[must_use]
     pub fn namespaces(&self) -> &[Namespace] {
         &self.namespaces
@@ -177,12 +177,12 @@ impl Lab {
         self.ledger.work_off().map(|_| ())
     }
 
-    fn create(&mut self, plan: &Plan) -> Result<(), BuildError> {
+    fn create(&mut self, plan: &LabPlan) -> Result<(), BuildError> {
         let names = &self.ledger.namespaces;
         let mut lines: Vec<_> = names.iter().map(|name| format!("netns add {name}")).collect();
         // Both ends are created inside: no device is ever in the machine's own namespace.
         lines.extend(plan.links.iter().map(|link| {
-            let end = |port: &Port| format!("name {} netns {}", port.device, names[port.node]);
+            let end = |port: &VethPort| format!("name {} netns {}", port.device, names[port.node]);
             let (a, b, mtu) = (end(&link.a), end(&link.b), link.mtu);
             format!("link add {a} mtu {mtu} type veth peer {b} mtu {mtu}")
         }));
@@ -193,7 +193,7 @@ impl Lab {
         Ok(())
     }
 
-    fn furnish(&self, plan: &Plan) -> Result<(), BuildError> {
+    fn furnish(&self, plan: &LabPlan) -> Result<(), BuildError> {
         let mut ports = vec![Vec::new(); plan.nodes.len()];
         for (port, mtu) in plan.links.iter().flat_map(|link| [(&link.a, link.mtu), (&link.b, link.mtu)]) {
             ports[port.node].push((port, mtu));
@@ -220,7 +220,7 @@ impl Lab {
 }
 
 /// Sets up one namespace: its devices, addresses, settings, routes.
-fn furnish_one(node: &Node, ports: &[(&Port, u32)], namespace: &Namespace) -> Result<(), BuildError> {
+fn furnish_one(node: &LabNode, ports: &[(&VethPort, u32)], namespace: &Namespace) -> Result<(), BuildError> {
     let name = namespace.name();
     // Settings come first, because new devices and sockets inherit them. Ports without an address need no neighbour
     // discovery of their own.
@@ -282,19 +282,19 @@ fn text_of(mac: [u8; 6]) -> String {
     mac.map(|byte| format!("{byte:02x}")).join(":")
 }
 
-fn check_plan(plan: &Plan) -> Result<(), PlanError> {
+fn check_plan(plan: &LabPlan) -> Result<(), LabPlanError> {
     let mut names = HashSet::new();
     if let Some(node) = plan.nodes.iter().find(|node| !names.insert(&node.name)) {
-        return Err(PlanError::SameName { name: node.name.to_string() });
+        return Err(LabPlanError::SameName { name: node.name.to_string() });
     }
     let mut devices = HashSet::new();
     for link in &plan.links {
         if !(68..=9000).contains(&link.mtu) {
-            return Err(PlanError::BadMtu { got: link.mtu });
+            return Err(LabPlanError::BadMtu { got: link.mtu });
         }
         for port in [&link.a, &link.b] {
             let nodes = plan.nodes.len();
-            let node = plan.nodes.get(port.node).ok_or(PlanError::NoNode { got: port.node, nodes })?;
+            let node = plan.nodes.get(port.node).ok_or(LabPlanError::NoNode { got: port.node, nodes })?;
             let plain =
                 |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'.';
             let device = port.device.as_str();
@@ -302,7 +302,7 @@ fn check_plan(plan: &Plan) -> Result<(), PlanError> {
                 && device.bytes().all(plain)
                 && !["lo", ".", ".."].contains(&device);
             if !good || device.starts_with('-') || !devices.insert((port.node, device)) {
-                return Err(PlanError::BadDevice { node: node.name.to_string(), got: device.into() });
+                return Err(LabPlanError::BadDevice { node: node.name.to_string(), got: device.into() });
             }
         }
     }
@@ -313,12 +313,12 @@ fn check_plan(plan: &Plan) -> Result<(), PlanError> {
             word.is_empty() || word.contains(|c: char| c.is_whitespace() || "#\"\\".contains(c))
         };
         if let Some(word) = words.into_iter().find(split) {
-            return Err(PlanError::BadWord { node: node.name.to_string(), got: word.clone() });
+            return Err(LabPlanError::BadWord { node: node.name.to_string(), got: word.clone() });
         }
     }
     let mut keys = plan.nodes.iter().flat_map(|node| &node.settings).map(|setting| &setting.key);
     match keys.find(|key| !key.starts_with("net.") || key.contains('/') || key.contains("..")) {
-        Some(key) => Err(PlanError::NotOurs { key: key.clone() }),
+        Some(key) => Err(LabPlanError::NotOurs { key: key.clone() }),
         None => Ok(()),
     }
 }

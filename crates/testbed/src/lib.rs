@@ -1,6 +1,6 @@
 //! A network on one machine: each host a network namespace, each link a veth pair.
 //!
-//! [`Lab::build`] makes the namespaces, links, addresses and kernel settings of a [`Plan`], and removes them when it is
+//! [`Lab::build`] makes the namespaces, links, addresses and kernel settings of a [`LabPlan`], and removes them when it is
 //! dropped. Every namespace is named after the run and written into a [`Ledger`] before it is created. So [`leftovers`]
 //! finds the remains of a killed run, and [`clean`] removes them; nothing else is ever touched. [`check`] reports the
 //! features of this machine's kernel, and which parts of Fanin need each missing one.
@@ -24,10 +24,10 @@ mod tap;
 #[cfg(feature = "bpf")]
 pub mod bpf;
 
-pub use check::{Feature, Verdict, check};
+pub use check::{Availability, Feature, check};
 pub use inside::{InsideError, Namespace};
-pub use lab::{BuildError, Lab, PlanError};
+pub use lab::{BuildError, Lab, LabPlanError};
 pub use ledger::{Cleaned, Ledger, LedgerError, clean, leftovers};
 pub use name::{BadName, NodeName, RunName};
-pub use plan::{Address, Link, Neighbour, Node, Plan, Port, Route, Setting};
-pub use tap::{SNAP_BYTES, Tap, TapError, Tapped};
+pub use plan::{InterfaceAddress, LabNode, LabPlan, NamespaceRoute, Neighbour, Setting, VethPair, VethPort};
+pub use tap::{DeviceTap, SNAP_BYTES, TapError, TapTotals};

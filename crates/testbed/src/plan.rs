@@ -6,27 +6,27 @@ use crate::NodeName;
 
 /// A network: nodes, and the links between them.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
+pub struct LabPlan {
     /// Hosts and switches; each becomes a network namespace.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<LabNode>,
     /// Each becomes a veth pair.
-    pub links: Vec<Link>,
+    pub links: Vec<VethPair>,
 }
 
 /// One namespace.
 #[derive(Clone, Debug)]
-pub struct Node {
+pub struct LabNode {
     /// Unique within the plan.
     pub name: NodeName,
     /// Kernel settings inside, in order.
     pub settings: Vec<Setting>,
     /// Routes inside, in order; they are set after all links are up.
-    pub routes: Vec<Route>,
+    pub routes: Vec<NamespaceRoute>,
     /// Stations whose link address is set in advance, so that no request for it is sent.
     pub neighbours: Vec<Neighbour>,
 }
 
-impl Node {
+impl LabNode {
     /// A node without settings or routes of its own.
     #[must_use]
     pub const fn new(name: NodeName) -> Self {
@@ -45,7 +45,7 @@ pub struct Setting {
 
 /// A route of a node, with the options that `ip route` takes (`quickack`, `congctl`, `rto_min`, `features`).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Route {
+pub struct NamespaceRoute {
     /// `default` or a network.
     pub to: String,
     /// The device inside the node, with further words of `ip route` after it.
@@ -67,24 +67,24 @@ pub struct Neighbour {
 
 /// A veth pair between two nodes.
 #[derive(Clone, Debug)]
-pub struct Link {
+pub struct VethPair {
     /// One end.
-    pub a: Port,
+    pub a: VethPort,
     /// The other end.
-    pub b: Port,
+    pub b: VethPort,
     /// The largest IP packet, bytes (68 to 9000).
     pub mtu: u32,
 }
 
 /// One end of a link.
 #[derive(Clone, Debug)]
-pub struct Port {
-    /// The node's place in [`Plan::nodes`].
+pub struct VethPort {
+    /// The node's place in [`LabPlan::nodes`].
     pub node: usize,
     /// The name of the device inside (1 to 15 bytes).
     pub device: String,
     /// The address; absent on a switch's port.
-    pub address: Option<Address>,
+    pub address: Option<InterfaceAddress>,
     /// The link address; the kernel chooses one by default.
     pub mac: Option<[u8; 6]>,
     /// The rate at which it sends, bit/s, with every byte on an Ethernet wire counted (`tc-tbf`, two full frames of burst).
@@ -92,7 +92,7 @@ pub struct Port {
     pub rate: Option<u64>,
 }
 
-impl Port {
+impl VethPort {
     /// A port without an address, a link address and a rate of its own.
     #[must_use]
     pub fn new(node: usize, device: &str) -> Self {
@@ -102,7 +102,7 @@ impl Port {
 
 /// An address, and the length of its network's prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Address {
+pub struct InterfaceAddress {
     /// The host's address.
     pub address: Ipv4Addr,
     /// 0 to 32.

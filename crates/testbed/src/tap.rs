@@ -58,7 +58,7 @@ pub enum TapError {
 
 /// The totals of a capture.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tapped {
+pub struct TapTotals {
     /// Frames in the file.
     pub frames: u64,
     /// Frames of any connection that arrived faster than they were read; the file's statistics hold them too.
@@ -68,13 +68,13 @@ pub struct Tapped {
 /// A running capture: TCP segments over IPv4 that arrive by one device of the calling thread's namespace, all of them or
 /// those of ports named later, cut to [`SNAP_BYTES`]. A stamp is the time at which the frame was read.
 #[derive(Debug)]
-pub struct Tap {
+pub struct DeviceTap {
     chosen: Arc<OnceLock<Ports>>,
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<Result<Tapped, TapError>>,
+    thread: JoinHandle<Result<TapTotals, TapError>>,
 }
 
-impl Tap {
+impl DeviceTap {
     /// Starts a capture of `device` into `file`.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ impl Tap {
             let fail = |source| TapError::File { path: path.clone(), source };
             let now = || Instant::new(began.elapsed().as_nanos() as u64 * 1000);
             let mut early: Vec<(Instant, Vec<u8>, u32)> = Vec::new();
-            let mut tapped = Tapped::default();
+            let mut tapped = TapTotals::default();
             let mut head = [0_u8; SNAP_BYTES];
             loop {
                 // Frames before the end are read before the end.
@@ -157,7 +157,7 @@ impl Tap {
     ///
     /// # Panics
     /// If the capture's thread panicked.
-    pub fn stop(self) -> Result<Tapped, TapError> {
+    pub fn stop(self) -> Result<TapTotals, TapError> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn a_connection_on_the_loopback_is_in_the_file_from_its_first_segment_on() {
         let path = std::env::temp_dir().join(format!("fanin-tap-{}.pcapng", std::process::id()));
-        let tap = match Tap::start("lo", &path) {
+        let tap = match DeviceTap::start("lo", &path) {
             Ok(tap) => tap,
             Err(TapError::NotPermitted) => {
                 return crate::skip::skip("capturing needs CAP_NET_RAW");
@@ -292,7 +292,7 @@ mod tests {
         // Cut to headers: less of the payload is kept than a frame's headers take.
         let longest = bytes.split(|&byte| byte != 0x5a).map(<[u8]>::len).max();
         assert!((1..SNAP_BYTES).contains(&longest.unwrap()), "{longest:?}");
-        assert!(matches!(Tap::start("sock-none", &path), Err(TapError::Device { .. })));
+        assert!(matches!(DeviceTap::start("sock-none", &path), Err(TapError::Device { .. })));
         let _ = std::fs::remove_file(&path);
     }
 }

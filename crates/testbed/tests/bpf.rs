@@ -10,7 +10,9 @@ use std::process::Command;
 use std::thread;
 
 use fanin_testbed::bpf::{CongestionControl, LoadError};
-use fanin_testbed::{Address, Lab, Link, Namespace, Node, NodeName, Plan, Port, Setting};
+use fanin_testbed::{
+    InterfaceAddress, Lab, LabNode, LabPlan, Namespace, NodeName, Setting, VethPair, VethPort,
+};
 use rustix::net::sockopt::set_tcp_congestion;
 use rustix::net::{AddressFamily, SocketType, socket};
 
@@ -25,14 +27,14 @@ fn privileged() -> bool {
 
 /// A source and a sink, joined by a router whose port to the sink carries 100 Mb/s and holds 64 kB.
 fn bottleneck() -> Lab {
-    let node = |name: &str| Node::new(NodeName::new(name).unwrap());
+    let node = |name: &str| LabNode::new(NodeName::new(name).unwrap());
     let port = |node, device: &str, address| {
-        let address = Some(Address { address: Ipv4Addr::from(address), prefix: 24 });
-        Port { address, ..Port::new(node, device) }
+        let address = Some(InterfaceAddress { address: Ipv4Addr::from(address), prefix: 24 });
+        VethPort { address, ..Port::new(node, device) }
     };
     let mut nodes = vec![node("source"), node("router"), node("sink")];
     nodes[1].settings.push(Setting { key: "net.ipv4.ip_forward".into(), value: "1".into() });
-    let route = |via: &str| fanin_testbed::Route {
+    let route = |via: &str| fanin_testbed::NamespaceRoute {
         to: "default".into(),
         device: "eth0".into(),
         options: vec!["via".into(), via.into()],
@@ -40,10 +42,10 @@ fn bottleneck() -> Lab {
     nodes[0].routes.push(route("10.79.1.2"));
     nodes[2].routes.push(route("10.79.2.2"));
     let links = vec![
-        Link { a: port(0, "eth0", [10, 79, 1, 1]), b: port(1, "left", [10, 79, 1, 2]), mtu: 1500 },
-        Link { a: port(1, "right", [10, 79, 2, 2]), b: port(2, "eth0", [10, 79, 2, 1]), mtu: 1500 },
+        VethPair { a: port(0, "eth0", [10, 79, 1, 1]), b: port(1, "left", [10, 79, 1, 2]), mtu: 1500 },
+        VethPair { a: port(1, "right", [10, 79, 2, 2]), b: port(2, "eth0", [10, 79, 2, 1]), mtu: 1500 },
     ];
-    let lab = Lab::build(&Plan { nodes, links }).unwrap();
+    let lab = Lab::build(&LabPlan { nodes, links }).unwrap();
     let router = lab.namespaces()[1].name();
     let shaped = Command::new("tc")
         .args(["-n", router, "qdisc", "add", "dev", "right", "root"])

@@ -9,7 +9,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fanin_testbed::{
-    Address, BuildError, Lab, Link, Node, NodeName, Plan, PlanError, Port, Route, Setting, clean, leftovers,
+    BuildError, InterfaceAddress, Lab, LabNode, LabPlan, LabPlanError, NamespaceRoute, NodeName, Setting,
+    VethPair, VethPort, clean, leftovers,
 };
 
 /// Returns true as root; skips the test otherwise.
@@ -21,19 +22,19 @@ fn privileged() -> bool {
     root
 }
 
-fn node(name: &str) -> Node {
-    Node::new(NodeName::new(name).unwrap())
+fn node(name: &str) -> LabNode {
+    LabNode::new(NodeName::new(name).unwrap())
 }
 
-fn port(node: usize, device: &str, last: Option<u8>) -> Port {
-    let address = last.map(|last| Address { address: Ipv4Addr::new(10, 77, 0, last), prefix: 24 });
-    Port { address, ..Port::new(node, device) }
+fn port(node: usize, device: &str, last: Option<u8>) -> VethPort {
+    let address = last.map(|last| InterfaceAddress { address: Ipv4Addr::new(10, 77, 0, last), prefix: 24 });
+    VethPort { address, ..VethPort::new(node, device) }
 }
 
-fn two_hosts() -> Plan {
+fn two_hosts() -> LabPlan {
     let nodes = vec![node("left"), node("right")];
-    let links = vec![Link { a: port(0, "eth0", Some(1)), b: port(1, "eth0", Some(2)), mtu: 1500 }];
-    Plan { nodes, links }
+    let links = vec![VethPair { a: port(0, "eth0", Some(1)), b: port(1, "eth0", Some(2)), mtu: 1500 }];
+    LabPlan { nodes, links }
 }
 
 #[test]
@@ -44,7 +45,7 @@ fn two_hosts_talk_and_nothing_is_left_of_them() {
     let mut plan = two_hosts();
     plan.nodes[1].settings.push(Setting { key: "net.ipv4.tcp_rto_min_us".into(), value: "8000".into() });
     let options = vec!["quickack".into(), "1".into()];
-    plan.nodes[1].routes.push(Route { to: "10.88.0.0/16".into(), device: "eth0".into(), options });
+    plan.nodes[1].routes.push(NamespaceRoute { to: "10.88.0.0/16".into(), device: "eth0".into(), options });
     let lab = Lab::build(&plan).unwrap();
     let names: Vec<_> = lab.namespaces().iter().map(|namespace| namespace.name().to_owned()).collect();
 
@@ -83,7 +84,7 @@ fn a_network_that_cannot_be_finished_leaves_nothing() {
 
     let mut plan = two_hosts();
     plan.nodes[0].name = NodeName::new("unfinished").unwrap();
-    let route = Route { to: "10.99.0.0/16".into(), device: "eth7".into(), options: Vec::new() };
+    let route = NamespaceRoute { to: "10.99.0.0/16".into(), device: "eth7".into(), options: Vec::new() };
     plan.nodes[0].routes.push(route);
     let error = Lab::build(&plan).unwrap_err();
     assert!(error.to_string().contains("`route replace 10.99.0.0/16 dev eth7"), "{error}");
@@ -96,7 +97,7 @@ fn a_network_that_cannot_be_finished_leaves_nothing() {
 
 #[test]
 fn impossible_plans_are_refused_before_anything_is_made() {
-    let refused = |change: &dyn Fn(&mut Plan)| {
+    let refused = |change: &dyn Fn(&mut LabPlan)| {
         let mut plan = two_hosts();
         change(&mut plan);
         match Lab::build(&plan) {
@@ -104,24 +105,25 @@ fn impossible_plans_are_refused_before_anything_is_made() {
             other => panic!("{other:?}"),
         }
     };
-    assert_eq!(refused(&|plan| plan.links[0].mtu = 9001), PlanError::BadMtu { got: 9001 });
-    assert_eq!(refused(&|plan| plan.links[0].b.node = 2), PlanError::NoNode { got: 2, nodes: 2 });
+    assert_eq!(refused(&|plan| plan.links[0].mtu = 9001), LabPlanError::BadMtu { got: 9001 });
+    assert_eq!(refused(&|plan| plan.links[0].b.node = 2), LabPlanError::NoNode { got: 2, nodes: 2 });
     assert_eq!(
         refused(&|plan| plan.nodes[1].name = plan.nodes[0].name.clone()),
-        PlanError::SameName { name: "left".into() }
+        LabPlanError::SameName { name: "left".into() }
     );
     for device in ["", "lo", "-x", "a b", "sixteen-letters-"] {
         let got = refused(&|plan| plan.links[0].a.device = device.into());
-        assert_eq!(got, PlanError::BadDevice { node: "left".into(), got: device.into() });
+        assert_eq!(got, LabPlanError::BadDevice { node: "left".into(), got: device.into() });
     }
     let twice = refused(&|plan| plan.links.push(plan.links[0].clone()));
-    assert_eq!(twice, PlanError::BadDevice { node: "left".into(), got: "eth0".into() });
+    assert_eq!(twice, LabPlanError::BadDevice { node: "left".into(), got: "eth0".into() });
     let setting = Setting { key: "kernel.panic".into(), value: "1".into() };
     let machine_wide = refused(&|plan| plan.nodes[0].settings.push(setting.clone()));
-    assert_eq!(machine_wide, PlanError::NotOurs { key: "kernel.panic".into() });
-    let split = Route { to: "default".into(), device: "eth0\nnetns del x".into(), options: Vec::new() };
+    assert_eq!(machine_wide, LabPlanError::NotOurs { key: "kernel.panic".into() });
+    let split =
+        NamespaceRoute { to: "default".into(), device: "eth0\nnetns del x".into(), options: Vec::new() };
     let words = refused(&|plan| plan.nodes[0].routes.push(split.clone()));
-    assert_eq!(words, PlanError::BadWord { node: "left".into(), got: "eth0\nnetns del x".into() });
+    assert_eq!(words, LabPlanError::BadWord { node: "left".into(), got: "eth0\nnetns del x".into() });
 }
 
 #[test]
@@ -173,11 +175,11 @@ fn two_hundred_hosts_stand_around_one_switch() {
     if !privileged() {
         return;
     }
-    let mut plan = Plan { nodes: vec![node("switch")], links: Vec::new() };
+    let mut plan = LabPlan { nodes: vec![node("switch")], links: Vec::new() };
     for host in 1..=200_u8 {
         plan.nodes.push(node(&format!("host{host}")));
         let switch = port(0, &format!("p{host}"), None);
-        plan.links.push(Link { a: port(usize::from(host), "eth0", Some(host)), b: switch, mtu: 1500 });
+        plan.links.push(VethPair { a: port(usize::from(host), "eth0", Some(host)), b: switch, mtu: 1500 });
     }
     let begin = Instant::now();
     let lab = Lab::build(&plan).unwrap();

@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream};
 
 use common::{incast, privileged, row, star, switch};
 use fanin_switch::config::M21Spec;
-use fanin_testbed::bpf::{M21, M21Figures, M21Parts};
+use fanin_testbed::bpf::{M21Figures, M21Hosts, M21Parts};
 
 #[test]
 fn nothing_is_dropped_where_cubic_collapses() {
@@ -30,7 +30,7 @@ fn connections_of_others_are_left_alone() {
     if !privileged() {
         return;
     }
-    let program = M21::load(M21Parts::default()).unwrap();
+    let program = M21Hosts::load(M21Parts::default()).unwrap();
     // No namespace was added: neither these nor this machine's own loopback take part.
     let lab = star(2, true);
     incast(&lab, 2, 2_000, 2, switch(&lab, 2, Some(M21Spec::default())));

@@ -52,7 +52,7 @@ pub struct M21Figures {
 /// It applies to connections and listening sockets that are made afterwards inside one of its namespaces, by this process
 /// or its children.
 #[derive(Debug)]
-pub struct M21 {
+pub struct M21Hosts {
     // Detaching comes before the object that the link belongs to.
     _link: Link,
     object: Object,
@@ -90,7 +90,7 @@ pub enum M21Error {
     },
 }
 
-impl M21 {
+impl M21Hosts {
     /// Loads and attaches the program, for no namespace yet.
     ///
     /// # Errors

@@ -14,10 +14,10 @@ use thiserror::Error;
 
 use super::switch_process::{SwitchError, SwitchProcess};
 use super::transport::{self, Techniques};
-use super::{End, LiveNetwork, Part, Refusal, Watch, configure, hosts};
+use super::{LinkEnd, LiveNetwork, LiveRefusal, Part, SwitchWatch, configure, hosts};
 use crate::{
-    Address, BuildError, Lab, LedgerError, Link, Namespace, Neighbour, Node, NodeName, Plan, Port, Route,
-    Setting,
+    BuildError, InterfaceAddress, Lab, LabNode, LabPlan, LedgerError, Namespace, NamespaceRoute, Neighbour,
+    NodeName, Setting, VethPair, VethPort,
 };
 
 /// All hosts are in one network; no router stands between them.
@@ -48,7 +48,7 @@ pub struct Bench {
 pub enum BenchError {
     /// The scenario has a setting that cannot be built.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] LiveRefusal),
     /// The network cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
@@ -71,10 +71,10 @@ pub enum BenchError {
     /// M21TCP's program does not load.
     #[cfg(feature = "bpf")]
     #[error(transparent)]
-    M21(#[from] crate::bpf::M21Error),
+    M21Hosts(#[from] crate::bpf::M21Error),
     /// The capture cannot start.
     #[error(transparent)]
-    Tap(#[from] crate::TapError),
+    DeviceTap(#[from] crate::TapError),
     /// No host is at the end of the link that is to be captured.
     #[error(
         "`record.capture` is {got:?}; a live run captures what arrives at a host, such as \"tor->{host}\""
@@ -101,7 +101,7 @@ pub enum BenchError {
 impl BenchError {
     /// True if a privilege or a feature is missing; false if the scenario cannot run.
     pub const fn is_unsupported(&self) -> bool {
-        matches!(self, Self::Refused(Refusal::NoBpf { .. }) | Self::Build(BuildError::NotRoot))
+        matches!(self, Self::Refused(LiveRefusal::NoBpf { .. }) | Self::Build(BuildError::NotRoot))
     }
 }
 
@@ -181,7 +181,7 @@ impl Bench {
     ///
     /// # Errors
     /// If there is no such host, or no capture.
-    pub fn capture(&self, link: &str, file: &Path) -> Result<crate::Tap, BenchError> {
+    pub fn capture(&self, link: &str, file: &Path) -> Result<crate::DeviceTap, BenchError> {
         let wanted = link.rsplit("->").next().unwrap_or_default().trim();
         let Some(place) = self.network.hosts.iter().position(|host| host.name == wanted) else {
             let is_collector = |part: Part| {
@@ -191,7 +191,7 @@ impl Bench {
             let host = hosts.iter().find(|host| is_collector(host.part)).map(|host| host.name.clone());
             return Err(BenchError::NoLink { got: link.to_owned(), host: host.unwrap_or_default() });
         };
-        let tap = self.lab.namespaces()[place].run(|| crate::Tap::start(DEVICE, file))??;
+        let tap = self.lab.namespaces()[place].run(|| crate::DeviceTap::start(DEVICE, file))??;
         tap.choose_all();
         Ok(tap)
     }
@@ -205,9 +205,9 @@ impl Bench {
     ///
     /// # Errors
     /// If one does not answer.
-    pub fn watch(&self, scenario: &Scenario) -> Result<Watch, BenchError> {
+    pub fn watch(&self, scenario: &Scenario) -> Result<SwitchWatch, BenchError> {
         let hosts = hosts::numbers(&self.lab.namespaces()[..self.network.hosts.len()]);
-        Ok(Watch::start(&self.network, &self.switches, hosts, scenario)?)
+        Ok(SwitchWatch::start(&self.network, &self.switches, hosts, scenario)?)
     }
 
     /// The namespace of a host.
@@ -269,13 +269,13 @@ fn device(link: usize) -> String {
 }
 
 /// The namespaces and links of a network: hosts first, then switches.
-fn plan(scenario: &Scenario, network: &LiveNetwork) -> Result<Plan, BenchError> {
+fn plan(scenario: &Scenario, network: &LiveNetwork) -> Result<LabPlan, BenchError> {
     let transport = &scenario.transport;
     let settings = transport::settings(transport);
     let options = transport::route_options(transport)?;
-    let mut plan = Plan::default();
+    let mut plan = LabPlan::default();
     let node =
-        |name: &str| Node::new(NodeName::new(&name.replace(':', "-")).expect("letters, digits, a hyphen"));
+        |name: &str| LabNode::new(NodeName::new(&name.replace(':', "-")).expect("letters, digits, a hyphen"));
     for (place, host) in network.hosts.iter().enumerate() {
         let peers = network.peers_of(place);
         let out = |peer: usize| network.paths.paths[&(place, peer)].out;
@@ -285,7 +285,7 @@ fn plan(scenario: &Scenario, network: &LiveNetwork) -> Result<Plan, BenchError> 
             mac: network.hosts[peer].mac(network.paths.paths[&(place, peer)].into),
             device: device(out(peer)),
         });
-        let route = |to: String, link: usize| Route {
+        let route = |to: String, link: usize| NamespaceRoute {
             to,
             device: device(link),
             options: [vec!["src".to_owned(), host.address.to_string()], options.clone()].concat(),
@@ -304,37 +304,37 @@ fn plan(scenario: &Scenario, network: &LiveNetwork) -> Result<Plan, BenchError> 
                 .map(|&peer| route(format!("{}/32", network.hosts[peer].address), out(peer)))
                 .collect()
         };
-        plan.nodes.push(Node { settings, routes, neighbours: neighbours.collect(), ..node(&host.name) });
+        plan.nodes.push(LabNode { settings, routes, neighbours: neighbours.collect(), ..node(&host.name) });
     }
     let quiet = ["all", "default"]
         .map(|which| Setting { key: format!("net.ipv6.conf.{which}.disable_ipv6"), value: "1".to_owned() });
     for switch in &network.switches {
-        plan.nodes.push(Node { settings: quiet.to_vec(), ..node(&switch.name) });
+        plan.nodes.push(LabNode { settings: quiet.to_vec(), ..node(&switch.name) });
     }
     let hosts = network.hosts.len();
     let mtu = u32::try_from(transport.mtu.get()).unwrap_or(u32::MAX);
     let port_of = |switch: usize, link: usize| {
         let place = network.ports_of(switch).iter().position(|(other, _)| *other == link);
-        Port::new(hosts + switch, &format!("p{}", place.expect("a port of this switch")))
+        VethPort::new(hosts + switch, &format!("p{}", place.expect("a port of this switch")))
     };
     for (place, link) in network.links.iter().enumerate() {
         let a = match link.a {
-            End::Host(host) => {
+            LinkEnd::Host(host) => {
                 let host_node = &network.hosts[host];
                 let number =
                     host_node.links.iter().position(|&own| own == place).expect("a link of the host");
                 // With several devices none has the whole network; the address is the host's (RFC 1122, weak model).
                 let prefix = if host_node.links.len() == 1 { PREFIX } else { 32 };
-                Port {
-                    address: (number == 0).then_some(Address { address: host_node.address, prefix }),
+                VethPort {
+                    address: (number == 0).then_some(InterfaceAddress { address: host_node.address, prefix }),
                     mac: Some(host_node.mac(number)),
                     rate: (link.rate < UNPACED_FROM).then_some(link.rate.get()),
-                    ..Port::new(host, &device(number))
+                    ..VethPort::new(host, &device(number))
                 }
             }
-            End::Switch(switch) => port_of(switch, place),
+            LinkEnd::Switch(switch) => port_of(switch, place),
         };
-        plan.links.push(Link { a, b: port_of(link.b, place), mtu });
+        plan.links.push(VethPair { a, b: port_of(link.b, place), mtu });
     }
     Ok(plan)
 }

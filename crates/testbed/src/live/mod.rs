@@ -22,17 +22,17 @@ use thiserror::Error;
 pub use bench::{Bench, BenchError};
 pub use calibrate::{Capacity, Chosen, TooFast, demand, least_collection_s, measure};
 pub use hosts::HostWait;
-pub use network::{End, LiveHost, LiveLink, LiveNetwork, LiveSwitch, Part};
+pub use network::{LinkEnd, LiveHost, LiveLink, LiveNetwork, LiveSwitch, Part};
 pub use paths::{LivePath, LivePaths};
 pub use place::Placed;
 pub use switch_process::SwitchError;
 pub use switches::configure;
 pub use transport::Techniques;
-pub use watch::{Effort, Observed, SwitchHealth, Totals, Watch};
+pub use watch::{Effort, NetworkTotals, Observed, SwitchHealth, SwitchWatch};
 
 /// A setting that the live system on one machine does not support.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum Refusal {
+pub enum LiveRefusal {
     /// A key has a value that does not run.
     #[error("`{key}` is {got}; `fanin run` on one machine needs {needed}")]
     Value {
@@ -56,7 +56,7 @@ pub enum Refusal {
     },
 }
 
-impl Refusal {
+impl LiveRefusal {
     pub(crate) fn value(key: &str, got: impl fmt::Display, needed: &str) -> Self {
         Self::Value { key: key.to_owned(), got: got.to_string(), needed: needed.to_owned() }
     }

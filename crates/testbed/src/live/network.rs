@@ -13,7 +13,7 @@ use fanin_node::config::Role;
 use fanin_scenario::{Buffering, FlowDistribution, PauseMode, Scenario, Switch, WorkloadKind};
 use fanin_units::{Duration, Rate};
 
-use super::{LivePaths, Refusal};
+use super::{LivePaths, LiveRefusal};
 
 /// The task of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -72,7 +72,7 @@ pub struct LiveSwitch {
 
 /// An end of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum LinkEnd {
     /// An index of [`LiveNetwork::hosts`].
     Host(usize),
     /// An index of [`LiveNetwork::switches`].
@@ -83,7 +83,7 @@ pub enum End {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LiveLink {
     /// One end: a host, or a switch.
-    pub a: End,
+    pub a: LinkEnd,
     /// The other end: a switch.
     pub b: usize,
     /// Bits a second, each way.
@@ -122,7 +122,7 @@ impl LiveNetwork {
     ///
     /// # Errors
     /// The setting that this machine does not support, and a value that it supports.
-    pub fn of(scenario: &Scenario) -> Result<Self, Refusal> {
+    pub fn of(scenario: &Scenario) -> Result<Self, LiveRefusal> {
         Self::check_work(scenario)?;
         let (whole, whole_roles) = topology::build(scenario)?;
         let reduced = Reduced::of(scenario, &whole, &whole_roles);
@@ -146,11 +146,11 @@ impl LiveNetwork {
         let (mut hosts, mut switches, mut ends) = (Vec::new(), Vec::new(), Vec::new());
         for (node, name) in (0..).zip(graph.nodes.iter().map(|node| node.name.clone())) {
             if let Some(kind) = graph.switch(node) {
-                ends.push(End::Switch(switches.len()));
+                ends.push(LinkEnd::Switch(switches.len()));
                 switches.push(LiveSwitch { name, section: kind.section, settings: kind.settings.clone() });
             } else {
                 let number = hosts.len();
-                ends.push(End::Host(number));
+                ends.push(LinkEnd::Host(number));
                 let part = part(scenario, &roles, node);
                 let address = Ipv4Addr::new(10, 91, (number / 250) as u8, (number % 250 + 1) as u8);
                 hosts.push(LiveHost { name, part, address, links: Vec::new() });
@@ -159,28 +159,28 @@ impl LiveNetwork {
         let mut links = Vec::with_capacity(graph.links.len());
         for (index, link) in graph.links.iter().enumerate() {
             let (a, b) = match link.ends.map(|node| ends[node as usize]) {
-                [a, End::Switch(b)] => (a, b),
-                [End::Switch(b), a] => (a, b),
-                [End::Host(_), End::Host(_)] => unreachable!("no topology joins two hosts"),
+                [a, LinkEnd::Switch(b)] => (a, b),
+                [LinkEnd::Switch(b), a] => (a, b),
+                [LinkEnd::Host(_), LinkEnd::Host(_)] => unreachable!("no topology joins two hosts"),
             };
-            if let End::Host(host) = a {
+            if let LinkEnd::Host(host) = a {
                 hosts[host].links.push(index);
             }
             links.push(LiveLink { a, b, rate: link.rate, delay: link.delay });
         }
         let switch_of = |node: NodeIndex| match ends[node as usize] {
-            End::Switch(switch) => Some(switch),
-            End::Host(_) => None,
+            LinkEnd::Switch(switch) => Some(switch),
+            LinkEnd::Host(_) => None,
         };
         let software = roles.software.and_then(switch_of);
         let hardware = software
             .and_then(|software| {
-                links.iter().find(|link| link.b == software || link.a == End::Switch(software))
+                links.iter().find(|link| link.b == software || link.a == LinkEnd::Switch(software))
             })
-            .map(|link| if Some(link.b) == software { link.a } else { End::Switch(link.b) });
+            .map(|link| if Some(link.b) == software { link.a } else { LinkEnd::Switch(link.b) });
         let hardware = hardware.and_then(|end| match end {
-            End::Switch(switch) => Some(switch),
-            End::Host(_) => None,
+            LinkEnd::Switch(switch) => Some(switch),
+            LinkEnd::Host(_) => None,
         });
         assert_eq!(software.is_some(), hardware.is_some(), "a software switch is on host ports of a core");
         let (paths, notes, own) = (LivePaths::default(), Vec::new(), Duration::ZERO);
@@ -188,13 +188,13 @@ impl LiveNetwork {
     }
 
     /// Finds the paths of all connections; refuses paths that the switches of this machine do not support.
-    fn find_paths(&mut self, scenario: &Scenario, connections: &[Connection]) -> Result<(), Refusal> {
+    fn find_paths(&mut self, scenario: &Scenario, connections: &[Connection]) -> Result<(), LiveRefusal> {
         let paths = LivePaths::of(scenario, self, connections)?;
         if let Some((from, to)) = paths.torn(self) {
             let (from, to) = (&self.hosts[from].name, &self.hosts[to].name);
             let needed =
                 "flows that are redirected by the port that they come in by, all or none to each destination";
-            return Err(Refusal::value(
+            return Err(LiveRefusal::value(
                 "core.daqring.flows",
                 format!("such that {from} to {to} is not redirected, but others by its port"),
                 needed,
@@ -203,7 +203,7 @@ impl LiveNetwork {
         if paths.has_choice && scenario.network.flow_distribution == FlowDistribution::Ecmp {
             let needed =
                 "\"per-destination\" where there are several paths: the software switch does not hash flows";
-            return Err(Refusal::value("network.flow_distribution", "\"ecmp\"", needed));
+            return Err(LiveRefusal::value("network.flow_distribution", "\"ecmp\"", needed));
         }
         self.paths = paths;
         Ok(())
@@ -213,7 +213,7 @@ impl LiveNetwork {
     fn note_pauses(&mut self) {
         let stops = |link: &LiveLink| {
             let settings = &self.switches[link.b].settings;
-            matches!(link.a, End::Host(host) if self.hosts[host].part.is_source())
+            matches!(link.a, LinkEnd::Host(host) if self.hosts[host].part.is_source())
                 && settings.pause.mode != PauseMode::Off
         };
         if let Some(link) = self.links.iter().find(|link| stops(link)) {
@@ -232,14 +232,14 @@ impl LiveNetwork {
         response: Duration,
         request_bytes: u64,
         answer_bytes: u64,
-    ) -> Result<Ideal, Refusal> {
+    ) -> Result<Ideal, LiveRefusal> {
         Ok(Ideal::new(scenario, &self.graph, &self.roles, response, request_bytes, answer_bytes)?)
     }
 
     /// True if a link leads to the software switch of a hybrid.
     pub fn is_host_port(&self, link: usize) -> bool {
         let LiveLink { a, b, .. } = self.links[link];
-        self.software.is_some_and(|software| b == software || a == End::Switch(software))
+        self.software.is_some_and(|software| b == software || a == LinkEnd::Switch(software))
     }
 
     /// The host with a part.
@@ -248,23 +248,26 @@ impl LiveNetwork {
     }
 
     /// The name of a link's end.
-    pub fn name_of(&self, end: End) -> &str {
+    pub fn name_of(&self, end: LinkEnd) -> &str {
         match end {
-            End::Host(host) => &self.hosts[host].name,
-            End::Switch(switch) => &self.switches[switch].name,
+            LinkEnd::Host(host) => &self.hosts[host].name,
+            LinkEnd::Switch(switch) => &self.switches[switch].name,
         }
     }
 
     /// The end of a switch's link at the other side.
-    pub fn other_end(&self, switch: usize, link: usize) -> End {
+    pub fn other_end(&self, switch: usize, link: usize) -> LinkEnd {
         let LiveLink { a, b, .. } = self.links[link];
-        debug_assert!(b == switch || a == End::Switch(switch), "link {link} is not one of switch {switch}");
-        if b == switch { a } else { End::Switch(b) }
+        debug_assert!(
+            b == switch || a == LinkEnd::Switch(switch),
+            "link {link} is not one of switch {switch}"
+        );
+        if b == switch { a } else { LinkEnd::Switch(b) }
     }
 
     /// The links of a switch, in order, each with its other end.
-    pub fn ports_of(&self, switch: usize) -> Vec<(usize, End)> {
-        let touches = |link: &LiveLink| link.b == switch || link.a == End::Switch(switch);
+    pub fn ports_of(&self, switch: usize) -> Vec<(usize, LinkEnd)> {
+        let touches = |link: &LiveLink| link.b == switch || link.a == LinkEnd::Switch(switch);
         let own = self.links.iter().enumerate().filter(|(_, link)| touches(link));
         own.map(|(index, _)| (index, self.other_end(switch, index))).collect()
     }
@@ -308,10 +311,10 @@ impl LiveNetwork {
     ///
     /// # Errors
     /// If it has none.
-    pub fn check_work(scenario: &Scenario) -> Result<(), Refusal> {
+    pub fn check_work(scenario: &Scenario) -> Result<(), LiveRefusal> {
         match scenario.workload.kind {
             WorkloadKind::EventBuilding | WorkloadKind::FixedFragment | WorkloadKind::FixedBlock => Ok(()),
-            WorkloadKind::Push | WorkloadKind::AllToAll => Err(Refusal::value(
+            WorkloadKind::Push | WorkloadKind::AllToAll => Err(LiveRefusal::value(
                 "workload.kind",
                 "this",
                 "\"event-building\", \"fixed-fragment\" or \"fixed-block\" for the live system",
@@ -424,7 +427,7 @@ fn absorbing_uplink(network: &Network, node: NodeIndex) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn network(preset: &str, sets: &[&str]) -> Result<LiveNetwork, Refusal> {
+    fn network(preset: &str, sets: &[&str]) -> Result<LiveNetwork, LiveRefusal> {
         let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
         LiveNetwork::of(&fanin_scenario::load(preset, &sets).unwrap().scenario)
     }

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use fanin_network::{Connection, NodeIndex, Paths, PortIndex, find_routes};
 use fanin_scenario::Scenario;
 
-use super::{End, LiveNetwork, Refusal};
+use super::{LinkEnd, LiveNetwork, LiveRefusal};
 
 /// The path from one host to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,15 +44,15 @@ impl LivePaths {
         scenario: &Scenario,
         network: &LiveNetwork,
         connections: &[Connection],
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, LiveRefusal> {
         let ends = ends(network);
         let host = |node: NodeIndex| match ends[node as usize] {
-            End::Host(host) => host,
-            End::Switch(_) => unreachable!("connections have hosts at their ends"),
+            LinkEnd::Host(host) => host,
+            LinkEnd::Switch(_) => unreachable!("connections have hosts at their ends"),
         };
         let mut routes: Vec<(usize, bool, usize, Vec<PortIndex>)> = Vec::new();
         let mut pairs = Vec::new();
-        let found = |route: fanin_network::ConnectionRoute<'_>| -> Result<ControlFlow<()>, Refusal> {
+        let found = |route: fanin_network::ConnectionRoute<'_>| -> Result<ControlFlow<()>, LiveRefusal> {
             let connection = &connections[route.connection];
             let [from, to] = [connection.nodes[route.side], connection.nodes[1 - route.side]];
             let is_data = network.hosts[host(from)].part.is_source();
@@ -78,13 +78,13 @@ impl LivePaths {
     }
 
     /// Walks a route of the graph along the tables, and adds the missing entries.
-    fn walk(&mut self, network: &LiveNetwork, ends: &[End], to: usize, route: &[PortIndex]) -> LivePath {
+    fn walk(&mut self, network: &LiveNetwork, ends: &[LinkEnd], to: usize, route: &[PortIndex]) -> LivePath {
         let graph = &network.graph;
         let link = |port: PortIndex| port as usize / 2;
         let mut links = vec![link(route[0])];
         let mut is_redirected = false;
         for &port in &route[1..] {
-            let End::Switch(switch) = ends[graph.source(port) as usize] else {
+            let LinkEnd::Switch(switch) = ends[graph.source(port) as usize] else {
                 unreachable!("hosts do not forward")
             };
             if network.is_host_port(link(port)) {
@@ -102,7 +102,7 @@ impl LivePaths {
         let device = |host: usize, link: usize| {
             network.hosts[host].links.iter().position(|&own| own == link).expect("a link of the host")
         };
-        let End::Host(from) = ends[graph.source(route[0]) as usize] else { unreachable!("hosts send") };
+        let LinkEnd::Host(from) = ends[graph.source(route[0]) as usize] else { unreachable!("hosts send") };
         let last = *links.last().expect("a path has links");
         LivePath { out: device(from, links[0]), into: device(to, last), links, is_redirected }
     }
@@ -114,8 +114,8 @@ impl LivePaths {
             let link = self.next[&(switch, to)];
             links.push(link);
             match network.other_end(switch, link) {
-                End::Switch(next) => switch = next,
-                End::Host(host) => {
+                LinkEnd::Switch(next) => switch = next,
+                LinkEnd::Host(host) => {
                     assert_eq!(host, to, "tables lead to their destination");
                     return;
                 }
@@ -180,13 +180,13 @@ impl LivePaths {
 }
 
 /// The host or switch of each node of the graph.
-fn ends(network: &LiveNetwork) -> Vec<End> {
+fn ends(network: &LiveNetwork) -> Vec<LinkEnd> {
     let (mut hosts, mut switches) = (0, 0);
     let end = |node: NodeIndex| {
         let is_host = network.graph.is_host(node);
         let next = if is_host { &mut hosts } else { &mut switches };
         *next += 1;
-        if is_host { End::Host(*next - 1) } else { End::Switch(*next - 1) }
+        if is_host { LinkEnd::Host(*next - 1) } else { LinkEnd::Switch(*next - 1) }
     };
     (0..network.graph.nodes.len() as NodeIndex).map(end).collect()
 }
@@ -210,7 +210,7 @@ mod tests {
         let mut switch = network.links[network.paths.paths[&pair].links[0]].b;
         let mut names = vec![network.switches[switch].name.clone()];
         for &link in &network.paths.paths[&pair].links[1..] {
-            if let End::Switch(next) = network.other_end(switch, link) {
+            if let LinkEnd::Switch(next) = network.other_end(switch, link) {
                 switch = next;
                 names.push(network.switches[switch].name.clone());
             }
@@ -231,8 +231,8 @@ mod tests {
                     let (tables, table_of) = network.paths.tables(network, switch);
                     link = tables[table_of[&link]][&to];
                     match network.other_end(switch, link) {
-                        End::Switch(next) => switch = next,
-                        End::Host(host) => {
+                        LinkEnd::Switch(next) => switch = next,
+                        LinkEnd::Host(host) => {
                             assert_eq!((host, link), (to, *path.links.last().unwrap()));
                             break;
                         }

@@ -14,8 +14,8 @@ use fanin_switch::config::{
 use fanin_switch::{Mac, MacPrefix};
 use fanin_units::{Bytes, Duration, Packets};
 
-use super::{End, LiveNetwork, LivePath, LiveSwitch};
-use super::{Part, Refusal};
+use super::{LinkEnd, LiveNetwork, LivePath, LiveSwitch};
+use super::{LiveRefusal, Part};
 
 /// The check sequence, which the scenario's buffers hold and frames between namespaces lack.
 const CHECK_SEQUENCE: Bytes = Bytes::new(4);
@@ -42,7 +42,7 @@ pub fn configure(
     network: &LiveNetwork,
     number: usize,
     socket: &Path,
-) -> Result<Config, Refusal> {
+) -> Result<Config, LiveRefusal> {
     let switch = &network.switches[number];
     let ports = network.ports_of(number);
     let buffering = buffering(switch)?;
@@ -117,7 +117,7 @@ pub fn configure(
 
 /// The delay of the link into the switch and of the link out of it, both applied on the way out: within a tree of switches
 /// each link's delay then counts once in each direction.
-fn delay(network: &LiveNetwork, number: usize, link: usize, end: End) -> Duration {
+fn delay(network: &LiveNetwork, number: usize, link: usize, end: LinkEnd) -> Duration {
     let own = network.links[link].delay + network.switches[number].settings.latency;
     // A frame from a host has not been delayed on its first link. All hosts of a kind have one kind of link: frames to a
     // collector come from the readouts, and frames to another host from the collectors.
@@ -126,15 +126,15 @@ fn delay(network: &LiveNetwork, number: usize, link: usize, end: End) -> Duratio
         host.and_then(|host| host.links.first()).map_or(Duration::ZERO, |&link| network.links[link].delay)
     };
     match end {
-        End::Host(host) if network.hosts[host].part.is_collector() => own + delay_of(Part::is_source),
-        End::Host(_) => own + delay_of(Part::is_collector),
-        End::Switch(_) => own,
+        LinkEnd::Host(host) if network.hosts[host].part.is_collector() => own + delay_of(Part::is_source),
+        LinkEnd::Host(_) => own + delay_of(Part::is_collector),
+        LinkEnd::Switch(_) => own,
     }
 }
 
-fn buffering(switch: &LiveSwitch) -> Result<BufferingSpec, Refusal> {
+fn buffering(switch: &LiveSwitch) -> Result<BufferingSpec, LiveRefusal> {
     let LiveSwitch { settings, section, .. } = switch;
-    let refuse = |key: &str, needed| Err(Refusal::switch(section, key, needed));
+    let refuse = |key: &str, needed| Err(LiveRefusal::switch(section, key, needed));
     let base =
         BufferingSpec { overhead: settings.frame_overhead + CHECK_SEQUENCE, ..BufferingSpec::default() };
     if settings.input_limit.0.is_some() {
@@ -192,7 +192,7 @@ fn memory(switch: &LiveSwitch, ports: usize) -> Bytes {
     Bytes::new((ports as u64 * DRIVER_BYTES + held).clamp(MEMORY_MIN, MEMORY_MAX))
 }
 
-fn mark(switch: &LiveSwitch) -> Result<Option<MarkSpec>, Refusal> {
+fn mark(switch: &LiveSwitch) -> Result<Option<MarkSpec>, LiveRefusal> {
     let ecn = &switch.settings.ecn;
     let unit = match ecn.unit {
         QueueUnit::Packets => MarkUnit::Packets,
@@ -219,7 +219,7 @@ fn mark(switch: &LiveSwitch) -> Result<Option<MarkSpec>, Refusal> {
             Ok(Some(MarkSpec { frames: Some(ecn.threshold), others, ..MarkSpec::default() }))
         }
         (EcnMode::Threshold, QueueUnit::Bytes) => {
-            Err(Refusal::switch(switch.section, "ecn.unit", "\"packets\" for the software switch"))
+            Err(LiveRefusal::switch(switch.section, "ecn.unit", "\"packets\" for the software switch"))
         }
         (EcnMode::RedMark, _) => Ok(Some(red(MarkMode::RedMark))),
         (EcnMode::RedDrop, _) => Ok(Some(red(MarkMode::RedDrop))),
@@ -227,10 +227,10 @@ fn mark(switch: &LiveSwitch) -> Result<Option<MarkSpec>, Refusal> {
 }
 
 /// PAUSE between switches; hosts' ends of a veth pair ignore it.
-fn pause(network: &LiveNetwork, switch: &LiveSwitch, end: End) -> Result<PauseSpec, Refusal> {
-    let End::Switch(other) = end else {
+fn pause(network: &LiveNetwork, switch: &LiveSwitch, end: LinkEnd) -> Result<PauseSpec, LiveRefusal> {
+    let LinkEnd::Switch(other) = end else {
         if switch.settings.pause.mode != PauseMode::Off && network.switches.len() == 1 {
-            return Err(Refusal::switch(
+            return Err(LiveRefusal::switch(
                 switch.section,
                 "pause.mode",
                 "\"off\" where there is one switch: the kernel's virtual links obey no PAUSE frames",
@@ -240,7 +240,7 @@ fn pause(network: &LiveNetwork, switch: &LiveSwitch, end: End) -> Result<PauseSp
     };
     let own = &switch.settings.pause;
     if own.mode == PauseMode::Priority {
-        return Err(Refusal::switch(
+        return Err(LiveRefusal::switch(
             switch.section,
             "pause.mode",
             "\"pause\" or \"off\" for the software switch",
@@ -254,21 +254,25 @@ fn pause(network: &LiveNetwork, switch: &LiveSwitch, end: End) -> Result<PauseSp
     })
 }
 
-fn m21(scenario: &Scenario, switch: &LiveSwitch, buffer: Option<Bytes>) -> Result<Option<M21Spec>, Refusal> {
+fn m21(
+    scenario: &Scenario,
+    switch: &LiveSwitch,
+    buffer: Option<Bytes>,
+) -> Result<Option<M21Spec>, LiveRefusal> {
     let Switch { m21, buffering, frame_overhead, .. } = &switch.settings;
     let transport = &scenario.transport;
     if !m21 || transport.congestion_control != CongestionControl::M21tcp {
         return Ok(None);
     }
     if transport.m21tcp.charge == M21Charge::Flow {
-        return Err(Refusal::value(
+        return Err(LiveRefusal::value(
             "transport.m21tcp.charge",
             "\"flow\"",
             "\"packet\" for the software switch",
         ));
     }
     if *buffering != Buffering::Dedicated {
-        return Err(Refusal::switch(switch.section, "buffering", "\"dedicated\" for M21TCP"));
+        return Err(LiveRefusal::switch(switch.section, "buffering", "\"dedicated\" for M21TCP"));
     }
     Ok(Some(M21Spec {
         buffer,
@@ -327,8 +331,8 @@ fn leaves(network: &LiveNetwork, path: &LivePath, number: usize, link: usize) ->
         at = match (place, before) {
             (0, _) => Some(network.links[next].b),
             (_, Some(switch)) => match network.other_end(switch, next) {
-                End::Switch(switch) => Some(switch),
-                End::Host(_) => None,
+                LinkEnd::Switch(switch) => Some(switch),
+                LinkEnd::Host(_) => None,
             },
             (_, None) => None,
         };

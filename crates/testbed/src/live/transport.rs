@@ -5,7 +5,7 @@ use std::path::Path;
 use fanin_scenario::{CongestionControl, Profile, Scenario, Transport};
 use fanin_units::Duration;
 
-use super::Refusal;
+use super::LiveRefusal;
 use crate::Setting;
 
 /// The kernel's range of the minimum retransmission time-out (`tcp_rto_min_us`); the lower end is its clock's resolution.
@@ -19,7 +19,7 @@ pub struct Techniques {
     #[cfg(feature = "bpf")]
     _control: Option<crate::bpf::CongestionControl>,
     #[cfg(feature = "bpf")]
-    m21: Option<crate::bpf::M21>,
+    m21: Option<crate::bpf::M21Hosts>,
 }
 
 impl Techniques {
@@ -40,7 +40,9 @@ impl Techniques {
                 _ => None,
             };
             let m21 = match transport.congestion_control {
-                CongestionControl::M21tcp => Some(crate::bpf::M21::load(crate::bpf::M21Parts::default())?),
+                CongestionControl::M21tcp => {
+                    Some(crate::bpf::M21Hosts::load(crate::bpf::M21Parts::default())?)
+                }
                 _ => None,
             };
             Ok(Self { _control: control, m21 })
@@ -50,7 +52,7 @@ impl Techniques {
             CongestionControl::Static | CongestionControl::Dctcp | CongestionControl::M21tcp => {
                 let what =
                     format!("`transport.congestion_control = \"{}\"`", word(transport.congestion_control));
-                Err(Refusal::NoBpf { what }.into())
+                Err(LiveRefusal::NoBpf { what }.into())
             }
             _ => Ok(Self::default()),
         }
@@ -101,7 +103,7 @@ const fn word(control: CongestionControl) -> &'static str {
 ///
 /// # Errors
 /// If no kernel has it.
-pub(super) fn congestion_control(transport: &Transport) -> Result<&'static str, Refusal> {
+pub(super) fn congestion_control(transport: &Transport) -> Result<&'static str, LiveRefusal> {
     match transport.congestion_control {
         CongestionControl::Newreno => Ok("reno"),
         // Both limit the window of any congestion control.
@@ -109,11 +111,13 @@ pub(super) fn congestion_control(transport: &Transport) -> Result<&'static str, 
         CongestionControl::Bbr => Ok("bbr"),
         CongestionControl::Static => Ok("fanin_static"),
         CongestionControl::Dctcp => Ok("fanin_dctcp"),
-        CongestionControl::Ictcp | CongestionControl::Swift | CongestionControl::Sird => Err(Refusal::value(
-            "transport.congestion_control",
-            "one that no kernel has",
-            "\"newreno\", \"cubic\", \"bbr\", \"static\", \"dctcp\", \"m21tcp\" or \"diatcp\"",
-        )),
+        CongestionControl::Ictcp | CongestionControl::Swift | CongestionControl::Sird => {
+            Err(LiveRefusal::value(
+                "transport.congestion_control",
+                "one that no kernel has",
+                "\"newreno\", \"cubic\", \"bbr\", \"static\", \"dctcp\", \"m21tcp\" or \"diatcp\"",
+            ))
+        }
     }
 }
 
@@ -153,7 +157,7 @@ pub(super) fn settings(transport: &Transport) -> Vec<Setting> {
 ///
 /// # Errors
 /// If no kernel has the congestion control.
-pub(super) fn route_options(transport: &Transport) -> Result<Vec<String>, Refusal> {
+pub(super) fn route_options(transport: &Transport) -> Result<Vec<String>, LiveRefusal> {
     let mut words = vec!["congctl".to_owned(), congestion_control(transport)?.to_owned()];
     let mut add = |key: &str, value: u64| words.extend([key.to_owned(), value.to_string()]);
     if transport.mss.get() + 40 < transport.mtu.get() {

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::hosts::{HostWait, HostWork};
 use super::switch_process::{SwitchError, SwitchProcess, reset_marks, snapshot};
-use super::{End, LiveNetwork};
+use super::{LinkEnd, LiveNetwork};
 
 /// The switch answers all requests within this time with one snapshot, so more frequent requests show nothing new.
 const EVERY: Duration = Duration::from_millis(100);
@@ -31,7 +31,7 @@ const UNMISSED: [&str; 3] = ["filtered", "no-port", "impairment"];
 
 /// The counters of all switches at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Totals {
+pub struct NetworkTotals {
     /// Frames that hosts sent.
     pub frames: u64,
     /// Their bytes on the link.
@@ -57,7 +57,7 @@ pub struct Effort {
     pub switch_busy: f64,
     /// Time that a switch was ready to run and waited for a core, as a share of all.
     pub switch_wait: f64,
-    /// The longest of the mean waits in one interval of [`Watch`], in seconds: how late its shaper was.
+    /// The longest of the mean waits in one interval of [`SwitchWatch`], in seconds: how late its shaper was.
     pub switch_late_s: f64,
     /// Share of all cores that was busy.
     pub machine_cpu: f64,
@@ -72,7 +72,7 @@ pub struct Effort {
 pub struct Observed {
     /// Figures of the network, named as in the simulator.
     pub network: Network,
-    /// Watched queues; times are picoseconds since 1970 minus the base given to [`Watch::finish`].
+    /// Watched queues; times are picoseconds since 1970 minus the base given to [`SwitchWatch::finish`].
     pub queues: Vec<QueueRow>,
     /// Frames lost because this machine was too slow.
     pub missed: u64,
@@ -94,9 +94,9 @@ struct Sample {
 
 /// The state at one moment of the measurement: counters and processor times.
 #[derive(Debug, Clone, Default)]
-struct Mark {
+struct Moment {
     at: Option<Instant>,
-    totals: Totals,
+    totals: NetworkTotals,
     sent: BTreeMap<String, u64>,
     work: Vec<Work>,
     /// By switch: rounds that moved frames, and all rounds.
@@ -122,7 +122,7 @@ pub(super) struct Work {
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct QueuePeaks {
     samples: Vec<Sample>,
     /// By switch and index of the queue in its snapshot: the largest occupancy so far.
     deepest: BTreeMap<(usize, usize), u64>,
@@ -133,18 +133,18 @@ struct Seen {
 
 /// Watches the switches in a thread of its own.
 #[derive(Debug)]
-pub struct Watch {
+pub struct SwitchWatch {
     network: LiveNetwork,
     clients: Vec<(String, Client, u32)>,
     /// The namespaces of hosts, by their numbers.
     hosts: Vec<u64>,
     /// Queue names by switch and port.
     names: Vec<String>,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<QueuePeaks>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    from: Mark,
-    until: Mark,
+    from: Moment,
+    until: Moment,
 }
 
 /// Checks that the switches of a run still run.
@@ -172,7 +172,7 @@ impl SwitchHealth {
     }
 }
 
-impl Watch {
+impl SwitchWatch {
     /// A check of the switches' processes alone, which costs very little.
     pub fn health(&self) -> SwitchHealth {
         SwitchHealth { switches: self.clients.iter().map(|(name, _, pid)| (name.clone(), *pid)).collect() }
@@ -199,7 +199,7 @@ impl Watch {
             }
             watched.push(ports);
         }
-        let (seen, stop) = (Arc::<Mutex<Seen>>::default(), Arc::<AtomicBool>::default());
+        let (seen, stop) = (Arc::<Mutex<QueuePeaks>>::default(), Arc::<AtomicBool>::default());
         let mut watch = Self {
             network: network.clone(),
             clients,
@@ -208,8 +208,8 @@ impl Watch {
             seen: Arc::clone(&seen),
             stop: Arc::clone(&stop),
             thread: None,
-            from: Mark::default(),
-            until: Mark::default(),
+            from: Moment::default(),
+            until: Moment::default(),
         };
         watch.from = watch.mark()?;
         let (clients, hosts) = (watch.clients.clone(), watch.hosts.clone());
@@ -321,15 +321,15 @@ impl Watch {
                 self.network.ports_of(number).into_iter().zip(self.network.port_names(number))
             {
                 let name = format!("{}->{port}", switch.name);
-                let sent = |mark: &Mark| mark.sent.get(&name).copied().unwrap_or_default();
+                let sent = |mark: &Moment| mark.sent.get(&name).copied().unwrap_or_default();
                 let bits = 8.0 * (sent(&self.until) - sent(&self.from)) as f64;
                 let share = bits / seconds.max(1e-9) / self.network.links[link].rate.get() as f64;
                 let busiest = match end {
-                    End::Switch(_) => &mut uplink,
-                    End::Host(host) if self.network.hosts[host].name.starts_with("collector") => {
+                    LinkEnd::Switch(_) => &mut uplink,
+                    LinkEnd::Host(host) if self.network.hosts[host].name.starts_with("collector") => {
                         &mut last_hop
                     }
-                    End::Host(_) => continue,
+                    LinkEnd::Host(_) => continue,
                 };
                 *busiest = Some(busiest.map_or(share, |most| most.max(share)));
             }
@@ -337,9 +337,9 @@ impl Watch {
         (last_hop, uplink)
     }
 
-    fn mark(&self) -> Result<Mark, SwitchError> {
+    fn mark(&self) -> Result<Moment, SwitchError> {
         let hosts = HostWork::of(&self.hosts);
-        let mut mark = Mark { at: Some(Instant::now()), machine: machine(), hosts, ..Mark::default() };
+        let mut mark = Moment { at: Some(Instant::now()), machine: machine(), hosts, ..Moment::default() };
         for (number, (name, client, pid)) in self.clients.iter().enumerate() {
             let picture = snapshot(name, client)?;
             self.add(&mut mark, number, &picture);
@@ -352,12 +352,12 @@ impl Watch {
         Ok(mark)
     }
 
-    fn add(&self, mark: &mut Mark, number: usize, picture: &Value) {
+    fn add(&self, mark: &mut Moment, number: usize, picture: &Value) {
         let ends = self.network.ports_of(number);
         let totals = &mut mark.totals;
         for (place, port) in items(&picture["ports"]).iter().enumerate() {
             let name = port["name"].as_str().unwrap_or_default();
-            if matches!(ends.get(place), Some((_, End::Host(_)))) {
+            if matches!(ends.get(place), Some((_, LinkEnd::Host(_)))) {
                 totals.frames += count(&port["received"], "frames");
                 totals.bytes += wire(&port["received"]);
             }
@@ -389,13 +389,13 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for SwitchWatch {
     fn drop(&mut self) {
         self.halt();
     }
 }
 
-fn lock(seen: &Mutex<Seen>) -> std::sync::MutexGuard<'_, Seen> {
+fn lock(seen: &Mutex<QueuePeaks>) -> std::sync::MutexGuard<'_, QueuePeaks> {
     seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
@@ -414,7 +414,7 @@ fn is_watched(patterns: &[String], from: &str, to: &str) -> bool {
 fn look(
     clients: &[(String, Client, u32)],
     watched: &[BTreeMap<String, usize>],
-    seen: &Mutex<Seen>,
+    seen: &Mutex<QueuePeaks>,
 ) -> Result<(), SwitchError> {
     for (number, ((name, client, pid), watched)) in clients.iter().zip(watched).enumerate() {
         let before = work(*pid);
@@ -456,7 +456,7 @@ fn look(
     Ok(())
 }
 
-fn add_queue(totals: &mut Totals, queue: &Value) {
+fn add_queue(totals: &mut NetworkTotals, queue: &Value) {
     totals.marks += count(&queue["marked"], "frames");
     totals.drops += items(&queue["dropped"]).iter().map(|dropped| count(dropped, "frames")).sum::<u64>();
 }
@@ -473,7 +473,7 @@ fn wire(tally: &Value) -> u64 {
     count(tally, "bytes") + WIRE_BYTES * count(tally, "frames")
 }
 
-fn effort(from: &Mark, until: &Mark, seconds: f64, late_s: f64) -> Effort {
+fn effort(from: &Moment, until: &Moment, seconds: f64, late_s: f64) -> Effort {
     let share = |of: fn(&Work) -> u64| {
         let pairs = from.work.iter().zip(&until.work);
         let used = pairs.map(|(from, until)| of(until).saturating_sub(of(from))).max().unwrap_or_default();
@@ -540,7 +540,7 @@ mod tests {
     fn lost_frames_are_the_networks_or_the_machines() {
         let scenario = fanin_scenario::load("incast", &[]).unwrap().scenario;
         let network = LiveNetwork::of(&scenario).unwrap();
-        let watch = Watch {
+        let watch = SwitchWatch {
             network,
             clients: Vec::new(),
             hosts: Vec::new(),
@@ -548,8 +548,8 @@ mod tests {
             seen: Arc::default(),
             stop: Arc::default(),
             thread: None,
-            from: Mark::default(),
-            until: Mark::default(),
+            from: Moment::default(),
+            until: Moment::default(),
         };
         let picture = serde_json::json!({
             "ports": [{
@@ -563,9 +563,9 @@ mod tests {
             }],
             "rings": [{"port": "collector:0", "queue": {"dropped": [{"cause": "ring", "frames": 7, "bytes": 1}]}}],
         });
-        let mut mark = Mark::default();
+        let mut mark = Moment::default();
         watch.add(&mut mark, 0, &picture);
-        let totals = Totals { frames: 2, bytes: 168, drops: 13, marks: 5, pauses: 0, missed: 7 };
+        let totals = NetworkTotals { frames: 2, bytes: 168, drops: 13, marks: 5, pauses: 0, missed: 7 };
         assert_eq!(mark.totals, totals);
         assert_eq!(mark.sent["tor:0->collector:0"], 15_380);
     }

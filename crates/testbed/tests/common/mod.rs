@@ -13,8 +13,10 @@ use std::time::{Duration, Instant};
 
 use fanin_switch::config::{M21Spec, PortSpec};
 use fanin_switch::{Config, Running, Snapshot};
-use fanin_testbed::bpf::{M21, M21Figures, M21Parts};
-use fanin_testbed::{Address, Lab, Link, Node, NodeName, Plan, Port, Route, Setting};
+use fanin_testbed::bpf::{M21Figures, M21Hosts, M21Parts};
+use fanin_testbed::{
+    InterfaceAddress, Lab, LabNode, LabPlan, NamespaceRoute, NodeName, Setting, VethPair, VethPort,
+};
 use fanin_units::{Bytes, Rate};
 use rustix::net::sockopt::set_tcp_congestion;
 
@@ -36,25 +38,25 @@ pub fn address(host: usize) -> Ipv4Addr {
 
 /// A collector and its senders around a switch, which is the last node.
 pub fn star(senders: usize, quickack: bool) -> Lab {
-    let mut plan = Plan::default();
+    let mut plan = LabPlan::default();
     for host in 0..=senders {
-        let mut node = Node::new(NodeName::new(&format!("sock-{host}")).unwrap());
+        let mut node = LabNode::new(NodeName::new(&format!("sock-{host}")).unwrap());
         let off = ["net.ipv6.conf.all.disable_ipv6", "net.ipv6.conf.default.disable_ipv6"];
         node.settings.extend(off.map(|key| Setting { key: key.into(), value: "1".into() }));
         node.settings.push(Setting { key: "net.ipv4.tcp_shrink_window".into(), value: "1".into() });
         if quickack {
             let options = ["quickack", "1"].map(str::to_owned).to_vec();
-            node.routes.push(Route { to: "10.83.0.0/24".into(), device: "eth0".into(), options });
+            node.routes.push(NamespaceRoute { to: "10.83.0.0/24".into(), device: "eth0".into(), options });
         }
         plan.nodes.push(node);
-        let end = Some(Address { address: address(host), prefix: 24 });
-        plan.links.push(Link {
-            a: Port { address: end, ..Port::new(host, "eth0") },
-            b: Port::new(senders + 1, &format!("p{host}")),
+        let end = Some(InterfaceAddress { address: address(host), prefix: 24 });
+        plan.links.push(VethPair {
+            a: VethPort { address: end, ..Port::new(host, "eth0") },
+            b: VethPort::new(senders + 1, &format!("p{host}")),
             mtu: 1500,
         });
     }
-    plan.nodes.push(Node::new(NodeName::new("sock-switch").unwrap()));
+    plan.nodes.push(LabNode::new(NodeName::new("sock-switch").unwrap()));
     Lab::build(&plan).unwrap()
 }
 
@@ -161,7 +163,7 @@ pub fn row(
     parts: Option<M21Parts>,
 ) -> (Outcome, M21Figures) {
     let lab = star(senders, quickack);
-    let mut program = parts.map(|parts| M21::load(parts).unwrap());
+    let mut program = parts.map(|parts| M21Hosts::load(parts).unwrap());
     if let Some(program) = &mut program {
         for namespace in &lab.namespaces()[..=senders] {
             program.add(namespace).unwrap();

@@ -16,7 +16,7 @@ use fanin_node::trace::windows;
 use fanin_node::transport::{self, Environment, Fitted};
 use fanin_report::{EventRow, Records, RunResult, Span, Speed, Summary};
 use fanin_scenario::Loaded;
-use fanin_testbed::live::{Bench, LiveNetwork, Part, Placed, Watch};
+use fanin_testbed::live::{Bench, LiveNetwork, Part, Placed, SwitchWatch};
 use fanin_units::{Bytes, Instant as Moment};
 
 use super::job::{Job, end_capture, finish, start_capture, summary_of, unrecorded};
@@ -139,7 +139,7 @@ struct Reported {
 fn report(
     job: &Job<'_>,
     fit: Fit<'_>,
-    watch: Option<Watch>,
+    watch: Option<SwitchWatch>,
     bench: Option<&Bench>,
     audited: &Result<Audit, AuditFailure>,
     captured: Result<String, Failure>,
@@ -313,7 +313,7 @@ fn tell_metrics<P: Placement>(job: &Job<'_>, live: &LiveSystem<P>) -> Result<(),
 fn work<P: Placement>(
     job: &Job<'_>,
     mut live: LiveSystem<P>,
-    watch: Option<&mut Watch>,
+    watch: Option<&mut SwitchWatch>,
     stop: &AtomicBool,
 ) -> Result<Ended, Failure> {
     tell_metrics(job, &live)?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use fanin_report::{RunResult, Summary};
 use fanin_scenario::Loaded;
 use fanin_testbed::live::Bench;
-use fanin_testbed::{Tap, Tapped};
+use fanin_testbed::{DeviceTap, TapTotals};
 
 use super::arguments::Arguments;
 use super::carried::Carried;
@@ -62,18 +62,18 @@ pub(super) fn finish(job: &Job<'_>, result: &RunResult, text: &str) -> Result<()
 }
 
 /// Starts the capture of `--pcap`, if given; its ports on the loopback are chosen later.
-pub(super) fn start_capture(job: &Job<'_>, bench: Option<&Bench>) -> Result<Option<Tap>, Failure> {
+pub(super) fn start_capture(job: &Job<'_>, bench: Option<&Bench>) -> Result<Option<DeviceTap>, Failure> {
     let Some(file) = &job.arguments.pcap else { return Ok(None) };
     Ok(Some(match bench {
         Some(bench) => bench.capture(&job.loaded.scenario.record.capture, file)?,
-        None => Tap::start("lo", file)?,
+        None => DeviceTap::start("lo", file)?,
     }))
 }
 
 /// Ends the capture, and returns a line on its content.
-pub(super) fn end_capture(job: &Job<'_>, tap: Option<Tap>) -> Result<String, Failure> {
+pub(super) fn end_capture(job: &Job<'_>, tap: Option<DeviceTap>) -> Result<String, Failure> {
     let (Some(file), Some(tap)) = (&job.arguments.pcap, tap) else { return Ok(String::new()) };
-    let Tapped { frames, dropped } = tap.stop()?;
+    let TapTotals { frames, dropped } = tap.stop()?;
     let lacks =
         if dropped > 0 { format!("; {dropped} came too fast and are lacking") } else { String::new() };
     Ok(format!("{:<18}{frames} frames in {}{lacks}\n", "capture", file.display()))

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fanin_node::clock::std_duration;
-use fanin_testbed::live::Watch;
+use fanin_testbed::live::SwitchWatch;
 
 use super::job::Job;
 use crate::failure::Failure;
@@ -13,7 +13,7 @@ use crate::output;
 /// the time to run and a function to report the elapsed time to.
 pub(super) fn measured(
     job: &Job<'_>,
-    mut watch: Option<&mut Watch>,
+    mut watch: Option<&mut SwitchWatch>,
     mut work: impl FnMut(Duration, &dyn Fn(Duration)) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let run = &job.slow.scenario.run;

@@ -12,8 +12,8 @@ mod network;
 use std::path::Path;
 
 use fanin_scenario::Loaded;
-use fanin_testbed::live::Refusal;
-use fanin_testbed::{Verdict, check, clean};
+use fanin_testbed::live::LiveRefusal;
+use fanin_testbed::{Availability, check, clean};
 
 pub(crate) use crate::commands::run::arguments::Arguments;
 use crate::commands::run::arguments::Place;
@@ -65,7 +65,7 @@ fn check_records(loaded: &Loaded) -> Result<(), Failure> {
     if events.is_empty() {
         return Ok(());
     }
-    Err(Failure::Refused(Refusal::Value {
+    Err(Failure::Refused(LiveRefusal::Value {
         key: "record.events".to_owned(),
         got: format!("{events:?}"),
         needed: "an empty list: no device counts an event's bytes; --pcap captures those of a collector"
@@ -113,8 +113,8 @@ fn tell_features() -> Result<(), Failure> {
     let mut text = String::new();
     for (feature, verdict) in check() {
         let (word, more) = match &verdict {
-            Verdict::There(more) => ("yes", more.clone()),
-            Verdict::Missing(brought_by) => {
+            Availability::There(more) => ("yes", more.clone()),
+            Availability::Missing(brought_by) => {
                 is_complete = false;
                 ("NO", format!("for {}; needs: {brought_by}", feature.needed_for))
             }
