@@ -5,7 +5,7 @@
 //! one connection; what follows on it is neither encrypted nor signed, which [`Tls`](crate::Tls) does.
 
 use std::fmt;
-use std::io;
+use std::io::{self, Read, Write};
 
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
@@ -14,6 +14,9 @@ use ring::rand::{SecureRandom, SystemRandom};
 pub(crate) const NONCE_BYTES: usize = 32;
 /// Bytes of a proof.
 pub(crate) const PROOF_BYTES: usize = 32;
+
+/// Bytes of a tag.
+pub const TAG_BYTES: usize = 16;
 
 /// The side that proves: a proof of one side is invalid for the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +89,45 @@ impl SharedKey {
         hmac::verify(&self.hmac(), &message, proof).is_ok()
     }
 
+    /// A tag that only a holder of the key can make: the first bytes of the message's HMAC-SHA256.
+    pub fn tag(&self, message: &[u8]) -> [u8; TAG_BYTES] {
+        let mut tag = [0; TAG_BYTES];
+        tag.copy_from_slice(&hmac::sign(&self.hmac(), message).as_ref()[..TAG_BYTES]);
+        tag
+    }
+
+    /// Authenticates both ends of a connection without frames, on the side that connected. Blocks until the other side has
+    /// answered.
+    ///
+    /// # Errors
+    /// `PermissionDenied` if the other side has another key, and the stream's own errors.
+    pub fn greet_stream(&self, stream: &mut (impl Read + Write)) -> io::Result<()> {
+        let greeting = random()?;
+        stream.write_all(&greeting)?;
+        let (mut nonce, mut proof) = ([0; NONCE_BYTES], [0; PROOF_BYTES]);
+        stream.read_exact(&mut nonce)?;
+        stream.read_exact(&mut proof)?;
+        if !self.verify(ProvingSide::Acceptor, &greeting, &nonce, &proof) {
+            return Err(other_key());
+        }
+        stream.write_all(&self.prove(ProvingSide::Caller, &greeting, &nonce))
+    }
+
+    /// The same, on the side that accepted.
+    ///
+    /// # Errors
+    /// As [`Self::greet_stream`].
+    pub fn accept_stream(&self, stream: &mut (impl Read + Write)) -> io::Result<()> {
+        let mut greeting = [0; NONCE_BYTES];
+        stream.read_exact(&mut greeting)?;
+        let nonce = random()?;
+        let proof = self.prove(ProvingSide::Acceptor, &greeting, &nonce);
+        stream.write_all(&[nonce, proof].concat())?;
+        let mut proof = [0; PROOF_BYTES];
+        stream.read_exact(&mut proof)?;
+        if self.verify(ProvingSide::Caller, &greeting, &nonce, &proof) { Ok(()) } else { Err(other_key()) }
+    }
+
     fn hmac(&self) -> hmac::Key {
         hmac::Key::new(hmac::HMAC_SHA256, &self.0)
     }
@@ -94,6 +136,10 @@ impl SharedKey {
     fn message<'a>(side: ProvingSide, greeting: &'a [u8], nonce: &'a [u8]) -> [&'a [u8]; 3] {
         [side.label(), nonce, greeting]
     }
+}
+
+fn other_key() -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, "the other side has another key")
 }
 
 impl fmt::Debug for SharedKey {
@@ -136,6 +182,22 @@ mod tests {
             assert_eq!(SharedKey::from_hex(wrong), Err(KeyError), "{wrong}");
         }
         assert_eq!(format!("{key:?}"), "SharedKey(…)");
+    }
+
+    #[test]
+    fn a_stream_takes_the_same_key_alone_on_either_side() {
+        use std::os::unix::net::UnixStream;
+        let (key, other) = (SharedKey::random().unwrap(), SharedKey::random().unwrap());
+        for (ours, theirs, is_same) in [(&key, &key, true), (&key, &other, false)] {
+            let (mut caller, mut acceptor) = UnixStream::pair().unwrap();
+            let theirs = theirs.clone();
+            let accepted = std::thread::spawn(move || theirs.accept_stream(&mut acceptor).is_ok());
+            assert_eq!(ours.greet_stream(&mut caller).is_ok(), is_same);
+            drop(caller);
+            assert_eq!(accepted.join().unwrap(), is_same);
+        }
+        assert_eq!(key.tag(b"one"), key.tag(b"one"));
+        assert!(key.tag(b"one") != key.tag(b"two") && key.tag(b"one") != other.tag(b"one"));
     }
 
     #[test]

@@ -60,7 +60,7 @@ mod tls;
 mod wake;
 
 pub use assembler::{Assembler, Frame, Partial, Starved};
-pub use auth::{KeyError, SharedKey};
+pub use auth::{KeyError, SharedKey, TAG_BYTES};
 pub use backoff::Backoff;
 pub use counters::Counters;
 pub use endpoint::{Endpoint, SetupError};
