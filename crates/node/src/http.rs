@@ -1,4 +1,4 @@
-//! A small HTTP server for `/metrics` and `/healthz`: one thread serves many clients at a time.
+//! A small HTTP server for `/metrics`, `/healthz` and `/readyz`: one thread serves many clients at a time.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -42,7 +42,7 @@ enum Progress {
 /// Serves from a thread of its own, for as long as the process lives; `answer` receives the path of each request.
 ///
 /// # Errors
-/// If the address or a thread cannot be had.
+/// If the kernel refuses the address or a thread.
 pub fn serve(
     address: SocketAddr,
     answer: impl Fn(&str) -> HttpAnswer + Send + 'static,
@@ -67,7 +67,7 @@ fn run(listener: &TcpListener, answer: &impl Fn(&str) -> HttpAnswer) {
     }
 }
 
-/// Waits for a client, for what the clients send or take, or until the first of them has taken too long.
+/// Waits until a client connects, sends or receives, or until the first has taken too long.
 fn wait(listener: &TcpListener, connections: &[HttpConnection]) {
     let mut fds = vec![PollFd::new(listener, PollFlags::IN)];
     fds.extend(connections.iter().map(|connection| {

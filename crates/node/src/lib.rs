@@ -26,12 +26,14 @@ pub mod flows;
 pub mod http;
 pub mod ideal;
 pub mod journal;
+mod key;
 pub mod launch;
 pub mod log;
 pub mod metrics;
 pub mod names;
 pub mod node;
 pub mod process;
+mod proof;
 pub mod result;
 pub mod roles;
 #[allow(unsafe_code, reason = "mappings of shared memory")]

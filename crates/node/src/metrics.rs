@@ -1,4 +1,4 @@
-//! Metrics of a process for Prometheus (`/metrics`), and its health (`/healthz`).
+//! Metrics of a process for Prometheus (`/metrics`), its health (`/healthz`) and its readiness (`/readyz`).
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use prometheus_client::registry::{Registry, Unit};
 use crate::http::{self, HttpAnswer};
 use crate::wire::PeerConnections;
 
-/// A process that has not measured itself for so long hangs.
+/// A process whose metrics are older than this hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(10);
 /// The content type of `/metrics`.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -37,12 +37,24 @@ const fn outcome_name(outcome: Outcome) -> &'static str {
     }
 }
 
+/// Roles that export a metric.
+const ALL: &[&str] = &["supervisor", "readout", "collector", "logger"];
+const SUPERVISOR: &[&str] = &["supervisor"];
+const COLLECTOR: &[&str] = &["collector"];
+const READOUT: &[&str] = &["readout"];
+const LOGGER: &[&str] = &["logger"];
+const TRIGGER: &[&str] = &["supervisor", "readout"];
+const FRAGMENTS: &[&str] = &["collector", "readout"];
+const MEMORY: &[&str] = &["readout", "logger"];
+
 macro_rules! metrics {
-    ($($(#[$about:meta])* $field:ident: $kind:ty, $name:literal, $help:literal, $unit:expr;)*) => {
-        /// All metrics of a process. Those of other roles stay at zero.
+    ($($(#[$about:meta])* $field:ident: $kind:ty, $name:literal, $help:literal, $unit:expr, $roles:expr;)*) => {
+        /// The metrics of a process. It exports those of its own role.
         pub struct Metrics {
             registry: Arc<Mutex<Registry>>,
             healthy: Arc<AtomicBool>,
+            /// The reason why it is not ready.
+            unready: Arc<Mutex<Option<String>>>,
             measured_ms: Arc<AtomicU64>,
             completed: Family<ByOutcome, Counter>,
             collection: Histogram,
@@ -55,24 +67,30 @@ macro_rules! metrics {
                 let role = process.split('-').next().unwrap_or_default().to_owned();
                 let labels = [
                     ("process".into(), process.to_owned().into()),
-                    ("role".into(), role.into()),
+                    ("role".into(), role.clone().into()),
                 ];
                 let mut registry = Registry::with_prefix_and_labels("fanin", labels.into_iter());
                 let completed = Family::<ByOutcome, Counter>::default();
                 let about = "Events that are finished with, as the supervisor knows";
-                registry.register("events_completed", about, completed.clone());
+                if role == "supervisor" {
+                    registry.register("events_completed", about, completed.clone());
+                }
                 // 0.1 ms to 26 s.
                 let collection = Histogram::new(exponential_buckets(0.0001, 2.0, 19));
                 let about = "Time from an event's first request to its last fragment";
-                registry.register_with_unit("collection_time", about, Unit::Seconds, collection.clone());
+                if role == "collector" {
+                    registry.register_with_unit("collection_time", about, Unit::Seconds, collection.clone());
+                }
                 $(let $field = <$kind>::default();
                 match $unit {
+                    _ if !$roles.contains(&role.as_str()) => {}
                     Some(unit) => registry.register_with_unit($name, $help, unit, $field.clone()),
                     None => registry.register($name, $help, $field.clone()),
                 })*
                 Self {
                     registry: Arc::new(Mutex::new(registry)),
                     healthy: Arc::new(AtomicBool::new(true)),
+                    unready: Arc::new(Mutex::new(Some("it is starting".to_owned()))),
                     measured_ms: Arc::new(AtomicU64::new(now_ms())),
                     completed,
                     collection,
@@ -87,96 +105,100 @@ type Float = Counter<f64, AtomicU64>;
 
 metrics! {
     /// True if it works, or is stopping.
-    up: Gauge, "up", "Whether the process takes work: 0 while it stops", None;
+    up: Gauge, "up", "1 while the process takes work, 0 while it stops", None, ALL;
+    /// True if it has the connections that its role needs.
+    ready: Gauge, "ready", "1 while the process has every connection that its role needs, 0 otherwise", None, ALL;
     /// Connections.
-    connections: Gauge, "connections", "Peers that are connected", None;
+    connections: Gauge, "connections", "Peers that are connected", None, ALL;
     /// Connections lost.
-    connections_lost: Counter, "connections_lost", "Connections that broke", None;
+    connections_lost: Counter, "connections_lost", "Connections that broke", None, ALL;
     /// Messages sent.
-    messages_sent: Counter, "messages_sent", "Messages sent", None;
+    messages_sent: Counter, "messages_sent", "Messages sent", None, ALL;
     /// Messages received.
-    messages_received: Counter, "messages_received", "Messages received", None;
-    /// Messages whose peer was gone.
-    messages_undeliverable: Counter, "messages_undeliverable", "Messages whose peer was gone", None;
-    /// Messages without sense.
-    messages_invalid: Counter, "messages_invalid", "Messages that made no sense; their sender was shut out", None;
+    messages_received: Counter, "messages_received", "Messages received", None, ALL;
+    /// Messages to peers without a connection.
+    messages_undeliverable: Counter, "messages_undeliverable", "Messages whose peer was gone", None, ALL;
+    /// Invalid messages.
+    messages_invalid: Counter, "messages_invalid", "Invalid messages; the connection of their sender was closed", None, ALL;
     /// Bytes sent.
-    sent_bytes: Counter, "sent", "Bytes of messages sent, with headers", Some(Unit::Bytes);
+    sent_bytes: Counter, "sent", "Bytes of messages sent, with headers", Some(Unit::Bytes), ALL;
     /// Bytes received.
-    received_bytes: Counter, "received", "Bytes of messages received, with headers", Some(Unit::Bytes);
+    received_bytes: Counter, "received", "Bytes of messages received, with headers", Some(Unit::Bytes), ALL;
     /// Journal lines given up.
-    journal_dropped: Counter, "journal_lines_dropped", "Lines of the journal that the disk never took", None;
+    journal_dropped: Counter, "journal_lines_dropped", "Lines of the journal that the disk never took", None, ALL;
     /// TCP's segments.
-    tcp_segments: Counter, "tcp_segments", "Segments with payload that TCP sent, retransmissions included", None;
+    tcp_segments: Counter, "tcp_segments", "Segments with payload that TCP sent, retransmissions included", None, ALL;
     /// TCP's retransmissions.
-    tcp_retransmits: Counter, "tcp_retransmits", "Segments that TCP sent again", None;
+    tcp_retransmits: Counter, "tcp_retransmits", "Segments that TCP sent again", None, ALL;
     /// TCP's time-outs.
-    tcp_timeouts: Counter, "tcp_timeouts", "Retransmission time-outs of TCP", None;
+    tcp_timeouts: Counter, "tcp_timeouts", "Retransmission time-outs of TCP", None, ALL;
     /// TCP's needless retransmissions.
-    tcp_duplicates: Counter, "tcp_duplicates", "Segments that TCP sent and the peer had already", None;
+    tcp_duplicates: Counter, "tcp_duplicates", "Segments that TCP sent and the peer had already", None, ALL;
     /// TCP's marked segments.
-    tcp_delivered_ce: Counter, "tcp_delivered_ce", "Segments that arrived with congestion experienced", None;
+    tcp_delivered_ce: Counter, "tcp_delivered_ce", "Segments that arrived with congestion experienced", None, ALL;
     /// TCP's acknowledged bytes.
-    tcp_acked_bytes: Counter, "tcp_acked", "Payload bytes that peers acknowledged", Some(Unit::Bytes);
+    tcp_acked_bytes: Counter, "tcp_acked", "Payload bytes that peers acknowledged", Some(Unit::Bytes), ALL;
     /// TCP's largest window.
-    tcp_window: Gauge, "tcp_window_segments", "Largest congestion window of a connection", None;
+    tcp_window: Gauge, "tcp_window_segments", "Largest congestion window of a connection", None, ALL;
     /// TCP's longest round trip.
-    tcp_rtt: Gauge<f64, AtomicU64>, "tcp_rtt", "Longest smoothed round-trip time of a connection", Some(Unit::Seconds);
+    tcp_rtt: Gauge<f64, AtomicU64>, "tcp_rtt", "Longest smoothed round-trip time of a connection", Some(Unit::Seconds), ALL;
     /// Events assigned.
-    assigned: Counter, "events_assigned", "Events that the supervisor assigned, each counted once", None;
+    assigned: Counter, "events_assigned", "Events that the supervisor assigned, each counted once", None, SUPERVISOR;
     /// Events reassigned.
-    reassigned: Counter, "events_reassigned", "Times that an event was taken from a lost collector", None;
+    reassigned: Counter, "events_reassigned", "Times that an event was taken from a lost collector", None, SUPERVISOR;
     /// Events that collectors have.
-    outstanding: Gauge, "events_outstanding", "Events that are assigned and not finished with", None;
+    outstanding: Gauge, "events_outstanding", "Events that are assigned and not finished with", None, SUPERVISOR;
     /// Free units.
-    units_free: Gauge, "units_free", "Processing units that wait for an event", None;
+    units_free: Gauge, "units_free", "Processing units that wait for an event", None, SUPERVISOR;
     /// XOFF.
-    xoff: Counter, "xoff", "Times that the trigger was stopped (supervisor) or memory was full (readout)", None;
+    xoff: Counter, "xoff", "Times that the trigger was stopped (supervisor) or memory was full (readout)", None, TRIGGER;
     /// How long the trigger was stopped.
-    xoff_seconds: Float, "xoff_time", "Time for which the trigger was stopped or memory was full", Some(Unit::Seconds);
+    xoff_seconds: Float, "xoff_time", "Time for which the trigger was stopped or memory was full", Some(Unit::Seconds), TRIGGER;
     /// Requests.
-    requests: Counter, "requests", "Requests sent (collector) or received (readout)", None;
+    requests: Counter, "requests", "Requests sent (collector) or received (readout)", None, FRAGMENTS;
     /// Repetitions.
-    requests_repeated: Counter, "requests_repeated", "Requests that had no answer in time and were sent again", None;
+    requests_repeated: Counter, "requests_repeated", "Requests that had no answer in time and were sent again", None, COLLECTOR;
     /// Requests that wait.
-    requests_waiting: Gauge, "requests_waiting", "Requests that wait for credits", None;
+    requests_waiting: Gauge, "requests_waiting", "Requests that wait for credits", None, COLLECTOR;
     /// Credits in use.
-    credits_used: Gauge, "credits_used", "Credits that are out", None;
+    credits_used: Gauge, "credits_used", "Credits that are out", None, COLLECTOR;
     /// Events at the collector.
-    events_building: Gauge, "events_building", "Events that a collector has", None;
+    events_building: Gauge, "events_building", "Events that a collector has", None, COLLECTOR;
     /// Fragment bytes.
-    fragment_bytes: Counter, "fragments", "Bytes of fragments received (collector) or answered (readout)", Some(Unit::Bytes);
+    fragment_bytes: Counter, "fragments", "Bytes of fragments received (collector) or answered (readout)", Some(Unit::Bytes), FRAGMENTS;
     /// Missing fragments.
-    fragments_missing: Counter, "fragments_missing", "Fragments that never came", None;
+    fragments_missing: Counter, "fragments_missing", "Fragments that never came", None, FRAGMENTS;
     /// Corrupted answers.
-    answers_corrupted: Counter, "answers_corrupted", "Answers whose checksums are wrong", None;
+    answers_corrupted: Counter, "answers_corrupted", "Answers whose checksums are wrong", None, COLLECTOR;
     /// Units lost.
-    units_lost: Counter, "units_lost", "Processors that crashed or took too long", None;
+    units_lost: Counter, "units_lost", "Processors that crashed or took too long", None, COLLECTOR;
     /// Reshipped.
-    reshipped: Counter, "events_reshipped", "Events sent to another logger after one failed", None;
+    reshipped: Counter, "events_reshipped", "Events sent to another logger after one failed", None, COLLECTOR;
     /// Events in memory.
-    events_held: Gauge, "events_held", "Events in a readout's memory", None;
+    events_held: Gauge, "events_held", "Events in a readout's memory", None, READOUT;
     /// Bytes in memory.
-    held_bytes: Gauge, "held", "Bytes in memory: fragments (readout), events that are not on disk yet (logger)", Some(Unit::Bytes);
+    held_bytes: Gauge, "held", "Bytes in memory: fragments (readout), events that are not on disk yet (logger)", Some(Unit::Bytes), MEMORY;
     /// Events on disk.
-    stored: Counter, "events_stored", "Events that are safely on disk", None;
+    stored: Counter, "events_stored", "Events that are safely on disk", None, LOGGER;
     /// Events in the debug stream.
-    stored_debug: Counter, "events_stored_debug", "Of these, in the debug stream", None;
+    stored_debug: Counter, "events_stored_debug", "Of these, in the debug stream", None, LOGGER;
     /// Bytes on disk.
-    stored_bytes: Counter, "stored", "Bytes of events that are safely on disk", Some(Unit::Bytes);
+    stored_bytes: Counter, "stored", "Bytes of events that are safely on disk", Some(Unit::Bytes), LOGGER;
     /// Store failures.
-    store_failed: Counter, "events_store_failed", "Events that could not be written", None;
+    store_failed: Counter, "events_store_failed", "Events that could not be written", None, LOGGER;
     /// Refusals.
-    offers_refused: Counter, "offers_refused", "Offers of events that a logger turned down", None;
+    offers_refused: Counter, "offers_refused", "Offers of events that a logger turned down", None, LOGGER;
+    /// Events that were never assigned.
+    unassigned: Counter, "events_unassigned", "Events that a logger refused because the supervisor never assigned them", None, LOGGER;
     /// Disk full.
-    disk_full: Gauge, "disk_full", "Whether the disk takes nothing more", None;
+    disk_full: Gauge, "disk_full", "1 while the disk is full", None, LOGGER;
 }
 
 fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }
 
-/// Brings a counter to what was counted elsewhere.
+/// Sets a counter to a value that was counted elsewhere.
 pub fn set(counter: &Counter, value: u64) {
     counter.inner().store(value, Ordering::Relaxed);
 }
@@ -205,7 +227,7 @@ impl Metrics {
         }
     }
 
-    /// Brings what all processes have up to date.
+    /// Updates the metrics of all roles.
     pub fn measure(&self, wire: &PeerConnections, journal_dropped: u64, up: bool) {
         let counters = wire.counters();
         self.up.set(i64::from(up));
@@ -227,6 +249,10 @@ impl Metrics {
         set(&self.tcp_acked_bytes, tcp.acked_bytes);
         level(&self.tcp_window, tcp.cwnd);
         self.tcp_rtt.set(tcp.rtt_ns as f64 / 1e9);
+        let lacks = wire.lacks();
+        level(&self.ready, u64::from(up && lacks.is_none()));
+        let unready = lacks.map(|lacks| format!("no connection to {lacks}"));
+        *self.unready.lock().unwrap_or_else(PoisonError::into_inner) = unready;
         self.healthy.store(up, Ordering::Relaxed);
         self.measured_ms.store(now_ms(), Ordering::Relaxed);
     }
@@ -244,26 +270,31 @@ fn render(registry: &Mutex<Registry>) -> String {
     out
 }
 
-/// Serves `/metrics` and `/healthz` from a thread of its own, for as long as the process lives.
+/// Serves `/metrics`, `/healthz` and `/readyz` from a thread of its own, for as long as the process lives.
 ///
 /// # Errors
 /// If the address cannot be used.
 pub fn serve(metrics: &Metrics, address: SocketAddr) -> io::Result<()> {
     let registry = Arc::clone(&metrics.registry);
     let (healthy, measured) = (Arc::clone(&metrics.healthy), Arc::clone(&metrics.measured_ms));
+    let unready = Arc::clone(&metrics.unready);
     let answer = move |path: &str| {
         let plain = |status, text: &str| HttpAnswer { status, kind: "text/plain", body: text.to_owned() };
         match path {
             "/metrics" => HttpAnswer { status: "200 OK", kind: OPEN_METRICS, body: render(&registry) },
-            "/healthz" => {
+            "/healthz" | "/readyz" => {
                 let age_ms = now_ms().saturating_sub(measured.load(Ordering::Relaxed));
-                match (age_ms > HANGS_AFTER.as_millis() as u64, healthy.load(Ordering::Relaxed)) {
-                    (true, _) => plain("503 Service Unavailable", "the process hangs\n"),
-                    (false, false) => plain("503 Service Unavailable", "the process is stopping\n"),
-                    (false, true) => plain("200 OK", "ok\n"),
+                let lacks = unready.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                match (age_ms > HANGS_AFTER.as_millis() as u64, healthy.load(Ordering::Relaxed), lacks) {
+                    (true, ..) => plain("503 Service Unavailable", "the process hangs\n"),
+                    (_, false, _) => plain("503 Service Unavailable", "the process is stopping\n"),
+                    (_, _, Some(lacks)) if path == "/readyz" => {
+                        plain("503 Service Unavailable", &format!("not ready: {lacks}\n"))
+                    }
+                    _ => plain("200 OK", "ok\n"),
                 }
             }
-            _ => plain("404 Not Found", "only /metrics and /healthz are served\n"),
+            _ => plain("404 Not Found", "only /metrics, /healthz and /readyz are served\n"),
         }
     };
     http::serve(address, answer).map(drop)

@@ -22,19 +22,19 @@ pub trait RoleNode {
     /// A message arrived.
     ///
     /// # Errors
-    /// If it makes no sense here.
+    /// If it is not expected in this state.
     fn handle_message(&mut self, now: Instant, peer: Peer, message: Message<Data>) -> Result<(), Unexpected>;
-    /// A time that [`Self::poll_deadline`] named has come.
+    /// The deadline that [`Self::poll_deadline`] returned has come.
     fn handle_deadline(&mut self, now: Instant);
-    /// Another thread has something to tell.
+    /// Another thread called the waker.
     fn handle_woken(&mut self, _now: Instant) {}
-    /// Why it cannot go on, and trying again would not help.
+    /// The error that ends the process for good, if there is one.
     fn failure(&mut self) -> Option<ProcessError> {
         None
     }
-    /// The process is to end when it has finished what it has.
+    /// Starts an orderly end: no new work, and an end when it is idle.
     fn handle_stop(&mut self, _now: Instant) {}
-    /// Settings may have changed; those that can change in flight are taken over.
+    /// Takes over those settings that can change while it runs.
     fn handle_reload(&mut self, _system: &System) {}
     /// True if nothing is left to finish.
     fn is_idle(&mut self) -> bool;
@@ -48,7 +48,7 @@ pub trait RoleNode {
     fn needs_journal(&self) -> bool {
         false
     }
-    /// Brings its metrics up to date.
+    /// Updates the metrics of its role.
     fn measure(&self, metrics: &Metrics);
 }
 

@@ -1,4 +1,4 @@
-//! The life of a process: inputs from its connections and threads, the time, signals; and out what its role says.
+//! The main loop of a process: feeds its role with messages, time and signals, and carries out its outputs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,13 +16,13 @@ use crate::roles::{CollectorNode, LoggerNode, ReadoutNode, SupervisorNode};
 use crate::wake::Wake;
 use crate::wire::{PeerConnections, WireInput};
 
-/// Signals and deadlines of others are looked at this often, at least.
+/// The longest wait between two checks of signals and deadlines.
 const TURN_MAX: Duration = Duration::from_millis(50);
-/// Inputs that are handled before what they led to is sent.
+/// Inputs that are handled before their outputs are sent.
 const INPUTS_MAX: usize = 64;
-/// How often metrics are brought up to date.
+/// Time between two updates of the metrics.
 const METRICS_EVERY: Duration = Duration::from_millis(250);
-/// How long connections may take to end.
+/// The longest time for connections to end.
 const CLOSE_MAX: Duration = Duration::from_secs(2);
 
 /// Flags that signals set: stop in order, or reload the settings.
@@ -131,6 +131,9 @@ fn drive<N: RoleNode>(
         if measured.elapsed() >= METRICS_EVERY {
             measured = now;
             wire.account(now, false);
+            if stopping.is_none() {
+                wire.log_unreachable(now);
+            }
             metrics.measure(&wire, journal.dropped(), stopping.is_none());
             node.measure(&metrics);
         }
@@ -178,7 +181,7 @@ fn drive<N: RoleNode>(
     Ok(())
 }
 
-/// Brings to the journal whom TCP's time-outs have held up.
+/// Writes the events that TCP's time-outs held up to the journal.
 fn note_timeouts(wire: &mut PeerConnections, clock: &ProcessClock, journal: &mut Journal) {
     while let Some((event, times)) = wire.poll_timed_out() {
         journal.add(&Record { at: clock.now(), event, what: What::TimedOut { times } }, 0);

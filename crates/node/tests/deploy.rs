@@ -60,13 +60,88 @@ fn systemd_takes_the_units() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+/// The value of a key of a unit, the last one if there are several.
+fn setting<'a>(unit: &'a str, key: &str) -> &'a str {
+    let line = unit.lines().rev().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+    line.unwrap_or_else(|| panic!("no {key}"))
+}
+
+#[test]
+fn the_unit_may_write_where_its_system_does_and_its_user_is_made() {
+    let unit = std::fs::read_to_string(deploy().join("systemd/fanin@.service")).unwrap();
+    let text = std::fs::read_to_string(deploy().join("systemd/system.toml")).unwrap();
+    let file: toml::Table = toml::from_str(&text).unwrap();
+    assert_eq!(setting(&unit, "ProtectSystem"), "strict");
+    let state = format!("/var/lib/{}", setting(&unit, "StateDirectory"));
+    assert_eq!(file["folder"].as_str(), Some(state.as_str()));
+    let data = setting(&unit, "ReadWritePaths").trim_start_matches('-');
+    assert_eq!(file["data"].as_str(), Some(data));
+    // The user and the folder come from the shipped files.
+    let root = folder("root");
+    std::fs::create_dir_all(root.join("etc")).unwrap();
+    let run = |program: &str, arguments: &[&str], file: &str| {
+        let mut command = Command::new(program);
+        let root_argument = format!("--root={}", root.display());
+        // Their own configuration would come with the folders of this machine.
+        command.args(arguments).arg(root_argument).arg(deploy().join("systemd").join(file));
+        match command.output() {
+            Ok(output) => {
+                assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+                true
+            }
+            Err(error) => {
+                skip::skip(format!("{program}: {error}"));
+                false
+            }
+        }
+    };
+    if run("systemd-sysusers", &[], "sysusers.conf")
+        && run("systemd-tmpfiles", &["--create"], "tmpfiles.conf")
+    {
+        let users = std::fs::read_to_string(root.join("etc/passwd")).unwrap();
+        assert!(
+            users.contains(&format!("\n{}:", setting(&unit, "User"))) || users.starts_with("fanin:"),
+            "{users}"
+        );
+        assert!(root.join(data.trim_start_matches('/')).is_dir());
+    }
+    std::fs::remove_dir_all(root).unwrap();
+}
+
+#[test]
+fn prometheus_scrapes_every_process_of_the_services_and_loads_the_rules() {
+    let text = std::fs::read_to_string(deploy().join("prometheus/prometheus.yml")).unwrap();
+    let rules = text.split_once("rule_files:\n  - ").unwrap().1.lines().next().unwrap();
+    assert!(deploy().join("prometheus").join(rules).is_file(), "{rules}");
+    let folder = folder("scrape");
+    std::fs::copy(deploy().join("systemd/system.toml"), folder.join("system.toml")).unwrap();
+    std::fs::write(folder.join("peers.key"), SharedKey::random().unwrap().to_hex()).unwrap();
+    let system = System::load(&folder.join("system.toml")).unwrap();
+    std::fs::remove_dir_all(folder).unwrap();
+    let port = system.metrics.unwrap().port();
+    let hosts = [&system.supervisor]
+        .into_iter()
+        .chain(&system.readouts)
+        .chain(&system.collectors)
+        .chain(&system.loggers);
+    let wanted: Vec<String> =
+        hosts.map(|host| format!("{}:{port}", host.split(':').next().unwrap_or_default())).collect();
+    let listed: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("          - ")).collect();
+    assert_eq!(listed, wanted);
+}
+
 #[test]
 fn the_manifest_has_a_pod_for_each_process_of_its_system() {
     let yaml = std::fs::read_to_string(deploy().join("kubernetes/fanin.yaml")).unwrap();
     let folder = folder("kubernetes");
     let path = folder.join("system.toml");
-    std::fs::write(&path, block(&yaml, "system.toml")).unwrap();
+    // The secret is mounted where the file names the key.
+    let text = block(&yaml, "system.toml");
+    assert!(!text.contains("insecure") && text.contains("key = \"/etc/fanin-key/peers.key\""), "{text}");
+    std::fs::write(folder.join("peers.key"), SharedKey::random().unwrap().to_hex()).unwrap();
+    std::fs::write(&path, text.replace("/etc/fanin-key/peers.key", "peers.key")).unwrap();
     let system = System::load(&path).unwrap_or_else(|error| panic!("{error}"));
+    assert!(system.key.is_some());
     let documents: Vec<&str> = yaml.split("\n---\n").collect();
     for role in [Role::Supervisor, Role::Readout, Role::Collector, Role::Logger] {
         let of_kind = |kind: &str| {
@@ -78,6 +153,8 @@ fn the_manifest_has_a_pod_for_each_process_of_its_system() {
         let replicas = format!("  replicas: {}\n", system.count(role));
         assert!(set.contains(&replicas) && set.contains(&format!("serviceName: {role}\n")), "{role}");
         assert!(set.contains(&format!("args: [\"node\", \"{role}\", \"/etc/fanin/system.toml\"]")), "{role}");
+        assert!(set.contains("mountPath: /etc/fanin-key") && set.contains("secretName: fanin-key"), "{role}");
+        assert!(set.contains("path: /readyz") && set.contains("path: /healthz"), "{role}");
         assert!(of_kind("Service").contains("clusterIP: None"), "{role}");
         for index in 0..system.count(role) as u16 {
             // The pod's host name says which process it is.

@@ -6,8 +6,11 @@ use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use common::System;
+use fanin_node::config::Role;
+use rustix::process::Signal;
 
 fn get(address: SocketAddr, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).unwrap();
@@ -49,6 +52,7 @@ fn every_process_tells_how_it_is_and_the_dashboard_asks_for_nothing_else() {
     let mut texts = std::collections::BTreeMap::new();
     for (process, address) in addresses {
         assert_eq!(get(address, "/healthz"), (200, "ok\n".to_owned()), "{process}");
+        assert_eq!(get(address, "/readyz"), (200, "ok\n".to_owned()), "{process}");
         assert_eq!(get(address, "/nothing").0, 404);
         let (status, text) = get(address, "/metrics");
         assert_eq!(status, 200);
@@ -64,6 +68,22 @@ fn every_process_tells_how_it_is_and_the_dashboard_asks_for_nothing_else() {
         assert_eq!(value(&text, "fanin_up", &format!("process=\"{process}\"")), 1.0);
         served.extend(names);
         texts.insert(process, text);
+    }
+    // Each role exports its own series only.
+    for (name, roles) in [
+        ("fanin_events_assigned_total", ["supervisor"].as_slice()),
+        ("fanin_events_completed_total", &["supervisor"]),
+        ("fanin_collection_time_seconds_count", &["collector"]),
+        ("fanin_credits_used", &["collector"]),
+        ("fanin_events_held", &["readout"]),
+        ("fanin_requests_total", &["collector", "readout"]),
+        ("fanin_disk_full", &["logger"]),
+        ("fanin_ready", &["supervisor", "readout", "collector", "logger"]),
+    ] {
+        for (process, text) in &texts {
+            let role = process.split('-').next().unwrap();
+            assert_eq!(samples(text).contains(name), roles.contains(&role), "{name} of {process}");
+        }
     }
     let supervisor = &texts["supervisor"];
     assert!(value(supervisor, "fanin_events_assigned_total", "") > 50.0);
@@ -89,5 +109,44 @@ fn every_process_tells_how_it_is_and_the_dashboard_asks_for_nothing_else() {
         }
     }
     assert!(queries > 20, "{queries}");
+
+    let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/prometheus/fanin-rules.yml");
+    let rules = std::fs::read_to_string(rules).unwrap();
+    let expressions: Vec<&str> =
+        rules.lines().filter_map(|line| line.trim().strip_prefix("expr: ")).collect();
+    assert_eq!(expressions.len(), rules.matches("- alert: ").count());
+    assert_eq!(expressions.len(), rules.matches("summary: ").count());
+    assert!(expressions.len() > 10, "{rules}");
+    for expression in expressions {
+        for name in asked(expression) {
+            assert!(served.contains(&name), "{expression}: no process serves {name}");
+        }
+    }
+
+    // Without loggers a collector is healthy, and not ready.
+    for logger in 0..2 {
+        system.signal(Role::Logger, logger, Signal::STOP);
+    }
+    let address = system.live.metrics("collector-0").unwrap();
+    let until = Instant::now() + Duration::from_secs(30);
+    let mut answer = get(address, "/readyz");
+    while answer.0 == 200 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(100));
+        answer = get(address, "/readyz");
+    }
+    assert_eq!(answer, (503, "not ready: no connection to any logger\n".to_owned()));
+    assert_eq!(get(address, "/healthz").0, 200);
+    // It says which peers, why and since when.
+    let log = system.folder.join("log/collector-0.log");
+    let is_logged = || std::fs::read_to_string(&log).unwrap().contains("no connection to a peer");
+    while !is_logged() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let text = std::fs::read_to_string(&log).unwrap();
+    let line = text.lines().find(|line| line.contains("no connection to a peer")).unwrap();
+    assert!(line.contains("peer=logger") && line.contains("reason=") && line.contains("for_s="), "{line}");
+    for logger in 0..2 {
+        system.signal(Role::Logger, logger, Signal::CONT);
+    }
     system.finish().remove();
 }

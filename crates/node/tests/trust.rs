@@ -7,11 +7,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use common::System;
-use fanin_dataflow::Peer;
+use fanin_dataflow::{L1Id, Message, Peer, Stream, What};
 use fanin_message::{Endpoint, Event, Options, Settings, SharedKey};
 use fanin_node::audit::{AuditScope, Finding, audit};
+use fanin_node::codec::{decode, encode};
 use fanin_node::config::Role;
+use fanin_node::data::Data;
 use fanin_node::launch::{LaunchError, LiveSystem, Loopback, SystemLaunch};
+use fanin_units::Bytes;
 use rustix::process::Signal;
 
 fn launch_into(folder: &Path, overwrite: bool) -> Result<(), LaunchError> {
@@ -140,6 +143,12 @@ fn a_stranger_without_the_key_takes_no_event() {
     for peer in [Peer::Supervisor, Peer::Readout(0), Peer::Logger(1)] {
         let address = system.live.system().address(peer).unwrap().to_owned();
         let name = fanin_node::names::name(peer);
+        // A logger may start to listen after the first assignment.
+        let until = Instant::now() + Duration::from_secs(30);
+        while std::net::TcpStream::connect(&address).is_err() {
+            assert!(Instant::now() < until, "{name} does not listen");
+            system.work(50);
+        }
         let refusal = attempt(&address, &name, None);
         assert!(refusal.contains("the caller has no key"), "{refusal}");
         let refusal = attempt(&address, &name, Some(SharedKey::random().unwrap()));
@@ -147,6 +156,92 @@ fn a_stranger_without_the_key_takes_no_event() {
     }
     system.work(400);
     let finished = system.finish();
-    assert_eq!(finished.count(|what| matches!(what, fanin_dataflow::What::Reassigned { .. })), 0);
+    assert_eq!(finished.count(|what| matches!(what, What::Reassigned { .. })), 0);
+    finished.remove();
+}
+
+#[test]
+fn a_process_of_a_named_host_listens_at_no_other_address() {
+    let folder = std::env::temp_dir().join(format!("fanin-node-listen-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = held.local_addr().unwrap().port();
+    drop(held);
+    let text = format!(
+        "scenario = \"replay\"\nset = [\"readout.hosts=4\", \"collectors.hosts_per_rack=1\", \"logger.hosts=1\"]\n\
+         insecure = true\n[hosts]\nsupervisor = \"localhost:{port}\"\nreadouts = [\"ros-[0-3]:7100\"]\ncollectors = [\"dcm-0\"]\nloggers = [\"sfo-0:7200\"]\n"
+    );
+    let path = folder.join("system.toml");
+    std::fs::write(&path, text).unwrap();
+    let system = fanin_node::config::System::load(&path).unwrap();
+    let (_, sources) = fanin_node::source::supply(system.scenario(), &system.scenario_folder).unwrap();
+    let wire = fanin_node::wire::PeerConnections::open(&system, Peer::Supervisor, sources).unwrap();
+    let connects = |ip: &str| std::net::TcpStream::connect((ip, port)).is_ok();
+    assert!(connects("127.0.0.1"));
+    assert!(!connects("127.0.0.2"), "it listens at addresses that its name does not have");
+    drop(wire);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_logger_refuses_an_event_that_was_never_assigned() {
+    let system = System::start("unassigned", &[]);
+    let address = system.live.system().address(Peer::Logger(0)).unwrap().to_owned();
+    let key = system.live.system().key.clone();
+    let mut endpoint = Endpoint::new(Settings { name: "collector-1".into(), ..Settings::default() }).unwrap();
+    endpoint.connect("logger-0", address.as_str(), Options { key, ..Options::default() });
+    let event = L1Id(3_000_000_000);
+    let send = |endpoint: &mut Endpoint, to, message: Message<Data>| {
+        let (kind, stream) = (message.message_type(), message.stream_id());
+        let mut bytes = Vec::new();
+        let payload = encode(message, &mut bytes);
+        payload.parts().iter().for_each(|part| bytes.extend_from_slice(part));
+        endpoint.send(to, kind, stream, &[bytes.as_slice()]).unwrap();
+    };
+    let mut fragment = Vec::new();
+    fanin_node::data::append(&mut fragment, 7, 0, b"made up");
+    let size = Bytes::new(fragment.len() as u64);
+    let until = Instant::now() + Duration::from_secs(30);
+    let answer = loop {
+        match endpoint.poll(Some(until)).unwrap() {
+            Some(Event::Connected { peer, .. }) => send(&mut endpoint, peer, Message::Offer { event, size }),
+            Some(Event::Message { peer, kind, stream, payload }) => {
+                match decode(kind, stream, &payload).unwrap() {
+                    Message::Grant { .. } => {
+                        let payload = Data::new(fragment.clone().into());
+                        let stream = Stream::Physics;
+                        send(&mut endpoint, peer, Message::Event { event, stream, missing: 0, payload });
+                    }
+                    message => break message.name(),
+                }
+            }
+            Some(_) => {}
+            None => panic!("no answer"),
+        }
+    };
+    assert_eq!(answer, "refuse");
+    drop(endpoint);
+    let finished = system.finish();
+    assert_eq!(
+        finished.count(|what| matches!(what, What::Stored { .. })),
+        finished.audit.totals.stored + finished.audit.totals.debug
+    );
+    finished.remove();
+}
+
+#[test]
+fn the_21st_quick_end_of_a_process_does_not_end_the_run() {
+    let mut system = System::start("crashes", &["logger.accept=0.9"]);
+    let until = Instant::now() + Duration::from_secs(240);
+    while system.live.without().is_empty() && Instant::now() < until {
+        system.signal(Role::Logger, 0, Signal::KILL);
+        system.work(50);
+    }
+    assert_eq!(system.live.without().get("logger-0"), Some(&21));
+    // The other logger takes all events.
+    system.work(500);
+    let finished = system.finish();
+    assert!(finished.audit.totals.stored > 0);
+    assert_eq!(finished.audit.totals.debug, 0);
     finished.remove();
 }

@@ -22,7 +22,7 @@ use super::result::{AGGREGATOR_FILE, AggregatorResult, STARTED_FILE};
 use super::shares::AdvertisedWindows;
 use crate::clock::{ProcessClock, std_duration};
 
-/// How long a sender may take to start listening.
+/// The longest time until a sender listens.
 const CONNECT_MAX: Duration = Duration::from_secs(20);
 const CONNECT_EVERY: Duration = Duration::from_millis(20);
 /// The longest wait for answers between two looks at the clock and at `stop`.
@@ -82,7 +82,18 @@ impl Connections {
             if let Some(windows) = &windows {
                 windows.handle_connected(&stream).map_err(fail)?;
             }
-            stream.set_nodelay(true).and_then(|()| stream.set_nonblocking(true)).map_err(fail)?;
+            stream.set_nodelay(true).map_err(fail)?;
+            if let Some(key) = &system.key {
+                // A sender may be busy with a stranger for a while.
+                let greeted = stream
+                    .set_read_timeout(Some(CONNECT_MAX))
+                    .and_then(|()| key.greet_stream(&mut &stream))
+                    .and_then(|()| stream.set_read_timeout(None));
+                greeted.map_err(|source| {
+                    BarrierError::network("cannot authenticate with the sender at", &address, source)
+                })?;
+            }
+            stream.set_nonblocking(true).map_err(fail)?;
             let data = epoll::EventData::new_u64(place as u64);
             epoll::add(&poll, &stream, data, epoll::EventFlags::IN).map_err(|error| fail(error.into()))?;
             streams.push(stream);

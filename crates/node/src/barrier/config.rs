@@ -4,6 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use fanin_message::SharedKey;
 use fanin_scenario::Scenario;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,11 @@ struct BarrierFile {
     /// The folder for results, relative to this file.
     #[serde(default)]
     folder: PathBuf,
+    /// The file of the key that all processes share, relative to this file.
+    key: Option<PathBuf>,
+    /// True: without a key, whoever reaches a sender gets its answers.
+    #[serde(default)]
+    insecure: bool,
     /// The address of each sender.
     senders: Vec<SocketAddr>,
 }
@@ -32,6 +38,8 @@ pub struct BarrierSystem {
     pub scenario: Scenario,
     /// The folder that its processes write into.
     pub folder: PathBuf,
+    /// The key that all processes share; `None` without authentication.
+    pub key: Option<SharedKey>,
     /// The address of each sender.
     pub senders: Vec<SocketAddr>,
 }
@@ -65,15 +73,34 @@ impl BarrierSystem {
                 "`senders` names {got}, and the scenario has {wanted}: name {wanted}, or set `workload.senders`"
             )));
         }
-        Ok(Self { scenario, folder: folder.join(&file.folder), senders: file.senders })
+        let key = match file.key {
+            Some(name) => {
+                let path = folder.join(name);
+                let text = fs::read_to_string(&path).map_err(|source| BarrierError::file(&path, source))?;
+                Some(
+                    SharedKey::from_hex(&text)
+                        .map_err(|error| BarrierError::Garbled { path, text: error.to_string() })?,
+                )
+            }
+            None if file.insecure => None,
+            None => {
+                return Err(garbled(
+                    "there is no `key`: name the file of the key that all processes share, or write `insecure = true`"
+                        .to_owned(),
+                ));
+            }
+        };
+        Ok(Self { scenario, folder: folder.join(&file.folder), key, senders: file.senders })
     }
 
-    /// The text of a file that [`Self::load`] reads; `scenario` is in the same folder.
-    pub fn text(scenario: &str, senders: &[SocketAddr]) -> String {
+    /// The text of a file that [`Self::load`] reads; `scenario` and `key` are in the same folder.
+    pub fn text(scenario: &str, key: Option<&str>, senders: &[SocketAddr]) -> String {
         let file = BarrierFile {
             scenario: scenario.to_owned(),
             set: Vec::new(),
             folder: PathBuf::new(),
+            key: key.map(PathBuf::from),
+            insecure: key.is_none(),
             senders: senders.to_vec(),
         };
         toml::to_string(&file).expect("text, numbers and lists are TOML")
@@ -90,14 +117,19 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         let path = folder.join("barrier.toml");
         let senders: Vec<SocketAddr> = (0..16).map(|n| SocketAddr::from(([10, 0, 0, n], 7000))).collect();
-        fs::write(&path, BarrierSystem::text("incast", &senders)).unwrap();
+        fs::write(&path, BarrierSystem::text("incast", None, &senders)).unwrap();
         assert_eq!(BarrierSystem::load(&path).unwrap().senders, senders);
-        fs::write(&path, BarrierSystem::text("incast", &senders[1..])).unwrap();
+        fs::write(&path, BarrierSystem::text("incast", None, &senders[1..])).unwrap();
         let error = BarrierSystem::load(&path).unwrap_err().to_string();
         assert!(error.contains("names 15, and the scenario has 16"), "{error}");
-        fs::write(&path, BarrierSystem::text("replay", &senders)).unwrap();
+        fs::write(&path, BarrierSystem::text("replay", None, &senders)).unwrap();
         let error = BarrierSystem::load(&path).unwrap_err().to_string();
         assert!(error.contains("fixed-fragment"), "{error}");
+        let text =
+            BarrierSystem::text("incast", None, &senders).replace("insecure = true", "insecure = false");
+        fs::write(&path, text).unwrap();
+        let error = BarrierSystem::load(&path).unwrap_err().to_string();
+        assert!(error.contains("there is no `key`"), "{error}");
         fs::remove_dir_all(&folder).unwrap();
     }
 }

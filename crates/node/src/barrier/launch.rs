@@ -15,6 +15,7 @@ use super::config::BarrierSystem;
 use super::error::BarrierError;
 use super::result::{AGGREGATOR_FILE, STARTED_FILE, sender_file};
 use crate::clock::std_duration;
+use crate::key::{KEY_FILE, write_key};
 use crate::roles::processor::PARENT;
 
 /// The longest time from the start of the processes to the first round.
@@ -105,7 +106,10 @@ impl LiveBarrier {
         write("scenario.toml", &launch.loaded.to_toml())?;
         let count = launch.loaded.scenario.workload.senders as u16;
         let addresses = addresses(launch, count)?;
-        let config = write("barrier.toml", &BarrierSystem::text("scenario.toml", &addresses))?;
+        let key = folder.join(KEY_FILE);
+        write_key(&key).map_err(|source| BarrierError::file(&key, source))?;
+        let config =
+            write("barrier.toml", &BarrierSystem::text("scenario.toml", Some(KEY_FILE), &addresses))?;
         let mut senders = Vec::new();
         for index in 0..count {
             for stale in [sender_file(index.into()), format!("sender-{index}.windows")] {

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant as StdInstant;
+use std::time::{Duration, Instant as StdInstant};
 
 use fanin_dataflow::{BarrierMessage, BarrierSender, BarrierSenderConfig, Peer};
 use fanin_scenario::machines;
@@ -20,6 +20,9 @@ use crate::trace::{self, Trace};
 
 /// The aggregator, as the state machine knows it.
 const AGGREGATOR: Peer = Peer::Collector(0);
+
+/// The longest time for a caller to prove that it has the key.
+const GREETING_MAX: Duration = Duration::from_secs(2);
 
 /// Lets the kernel round sleeps of this thread up by 1 ns instead of 50 us.
 fn sleep_exactly() {
@@ -38,9 +41,21 @@ pub fn send(system: &BarrierSystem, index: u16) -> Result<(), BarrierError> {
     let network = |action| move |source| BarrierError::network(action, &address, source);
     let listener = TcpListener::bind(address).map_err(network("cannot listen at"))?;
     sleep_exactly();
-    let (stream, from) = listener.accept().map_err(network("cannot accept a connection at"))?;
+    let (stream, from) = loop {
+        let (stream, from) = listener.accept().map_err(network("cannot accept a connection at"))?;
+        stream.set_nodelay(true).map_err(network("cannot set up the connection to"))?;
+        let Some(key) = &system.key else { break (stream, from) };
+        let greeted = stream
+            .set_read_timeout(Some(GREETING_MAX))
+            .and_then(|()| key.accept_stream(&mut &stream))
+            .and_then(|()| stream.set_read_timeout(None));
+        match greeted {
+            Ok(()) => break (stream, from),
+            // The aggregator is still to come.
+            Err(error) => eprintln!("rejected a connection from {from}: {error}"),
+        }
+    };
     drop(listener);
-    stream.set_nodelay(true).map_err(network("cannot set up the connection to"))?;
     let result = if system.scenario.record.windows.contains(&index.into()) {
         serve_traced(system, index, &stream, from)
     } else {

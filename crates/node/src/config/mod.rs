@@ -4,7 +4,7 @@ mod error;
 mod role;
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 use fanin_dataflow::Peer;
@@ -22,11 +22,11 @@ const HOSTS_MAX: usize = 100_000;
 /// The remedy for an address without a port.
 const PORT_HELP: &str = "write host:port, with a port from 1 to 65535";
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogFormat {
-    /// For people.
+    /// Text for people.
     #[default]
     Text,
     /// One JSON object a line, for collectors of logs.
@@ -45,11 +45,10 @@ struct SystemFile {
     data: Option<PathBuf>,
     #[serde(default)]
     run: u32,
-    /// Allowed here, and read by [`Authentication`].
-    #[serde(rename = "key")]
-    _key: Option<PathBuf>,
-    #[serde(default, rename = "insecure")]
-    _insecure: bool,
+    key: Option<PathBuf>,
+    #[serde(default)]
+    insecure: bool,
+    listen: Option<IpAddr>,
     hosts: Hosts,
     tls: Option<TlsFiles>,
     #[serde(default)]
@@ -76,7 +75,7 @@ fn no_hosts() -> Spanned<Vec<String>> {
     Spanned::new(0..0, Vec::new())
 }
 
-/// Where a process finds its certificate; `{process}` stands for its name, such as `readout-3`.
+/// The files of a process's certificate; `{process}` stands for its name, such as `readout-3`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsFiles {
@@ -84,7 +83,7 @@ pub struct TlsFiles {
     pub certificates: String,
     /// The key of its certificate (PEM).
     pub key: String,
-    /// The authorities whose certificates it believes (PEM).
+    /// The authorities that it trusts (PEM).
     pub authorities: String,
 }
 
@@ -104,17 +103,17 @@ struct LogSection {
 /// A system that processes can run: its scenario, and the map of its hosts.
 #[derive(Debug, Clone)]
 pub struct System {
-    /// The file that says all this.
+    /// The file that it was read from.
     pub path: PathBuf,
     /// The scenario, with the places of its settings.
     pub loaded: Loaded,
-    /// Where a relative file of the scenario is sought.
+    /// The folder of relative paths in the scenario.
     pub scenario_folder: PathBuf,
-    /// Where journals and sockets go.
+    /// The folder of journals and sockets.
     pub folder: PathBuf,
-    /// Where stored events go.
+    /// The folder of stored events.
     pub data: PathBuf,
-    /// The number of the run, as it stands in stored events.
+    /// The number of the run, which is written into stored events.
     pub run: u32,
     /// Host and port of the supervisor.
     pub supervisor: String,
@@ -124,23 +123,24 @@ pub struct System {
     pub collectors: Vec<String>,
     /// Host and port of each logger.
     pub loggers: Vec<String>,
+    /// The address at which processes of this host listen, instead of those of their host's name.
+    pub listen: Option<IpAddr>,
     /// The key that all processes share; peers without it are refused.
     pub key: Option<SharedKey>,
-    /// How connections are encrypted, if they are.
+    /// The certificates of encrypted connections; `None` without encryption.
     pub tls: Option<TlsFiles>,
-    /// Where each process serves its metrics; nowhere unless given.
+    /// The address at which each process serves its metrics; `None`: nowhere.
     pub metrics: Option<SocketAddr>,
-    /// How log lines look.
+    /// The format of log lines.
     pub log_format: LogFormat,
-    /// The least important lines that are written.
+    /// The least severe level that is written.
     pub log_level: tracing::Level,
 }
 
-/// The part of the file that says how peers prove who they are.
-#[derive(Debug, Deserialize)]
+/// The part of the file on authentication.
+#[derive(Debug)]
 struct Authentication {
     key: Option<PathBuf>,
-    #[serde(default)]
     insecure: bool,
 }
 
@@ -158,9 +158,7 @@ impl System {
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         let read = |error| ConfigError::Read { path: path.to_owned(), error };
         let text = std::fs::read_to_string(path).map_err(read)?;
-        let mut system = Self::parse(path, &text)?;
-        let authentication: Authentication = toml::from_str(&text)
-            .map_err(|error| ConfigError::Syntax { path: path.to_owned(), text: error.to_string() })?;
+        let (mut system, authentication) = Self::parse(path, &text)?;
         system.key = match authentication {
             Authentication { key: Some(file), .. } => Some(read_key(&system.base().join(file))?),
             Authentication { insecure: true, .. } => None,
@@ -175,8 +173,8 @@ impl System {
         self.path.parent().unwrap_or(Path::new(""))
     }
 
-    /// All but the key, which is in a file of its own.
-    fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
+    /// The system without its key, which is in a file of its own.
+    fn parse(path: &Path, text: &str) -> Result<(Self, Authentication), ConfigError> {
         let file: SystemFile = toml::from_str(text)
             .map_err(|error| ConfigError::Syntax { path: path.to_owned(), text: error.to_string() })?;
         let wrong = |span: std::ops::Range<usize>, message: String, help: String| {
@@ -260,7 +258,8 @@ impl System {
                 wrong(address.span(), format!("`metrics.listen` is {:?}", address.get_ref()), help)
             })
         });
-        Ok(Self {
+        let authentication = Authentication { key: file.key, insecure: file.insecure };
+        let system = Self {
             path: path.to_owned(),
             scenario_folder,
             data: file.data.map_or_else(|| base.join(&file.folder).join("data"), |data| base.join(data)),
@@ -270,13 +269,15 @@ impl System {
             readouts,
             collectors,
             loggers,
+            listen: file.listen,
             key: None,
             tls: file.tls,
             metrics: metrics.transpose()?,
             log_format: file.log.format,
             log_level,
             loaded,
-        })
+        };
+        Ok((system, authentication))
     }
 
     /// The scenario.
@@ -294,7 +295,7 @@ impl System {
         }
     }
 
-    /// Where a process that listens is found: host and port.
+    /// Host and port of a process that listens.
     pub fn address(&self, peer: Peer) -> Option<&str> {
         match peer {
             Peer::Supervisor => Some(&self.supervisor),
@@ -304,11 +305,11 @@ impl System {
         }
     }
 
-    /// The certificate of a process and what it believes, read from the files; a relative path starts at the
+    /// The certificate of a process and the authorities that it trusts, read from the files; a relative path starts at the
     /// system's file.
     ///
     /// # Errors
-    /// If a file cannot be read, or is not what it should be.
+    /// If a file cannot be read or is invalid.
     pub fn tls(&self, process: &str) -> Result<Option<Tls>, ConfigError> {
         let Some(files) = &self.tls else { return Ok(None) };
         let read = |name: &str| {
@@ -344,7 +345,7 @@ impl System {
         if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.clone() }
     }
 
-    /// Which process of a role this one is, where its command does not say so: the only one there is, the one on this
+    /// The number of this process within its role, if its command does not give it: the only one there is, the one on this
     /// host, or the one whose number the host's name ends with, as in a Kubernetes StatefulSet.
     ///
     /// # Errors
@@ -371,7 +372,7 @@ impl System {
     }
 }
 
-/// The host name does not decide which process this is.
+/// The host name fits no process, or several.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "there are {count} processes of the role {role}, and the host name {host:?} does not say which this is; give --index"
@@ -388,12 +389,19 @@ pub fn port(address: &str) -> Option<u16> {
     port.parse().ok().filter(|&port| port != 0 && !host.is_empty())
 }
 
-/// Where a process listens that others find at `address`: there, if it is an IP address, otherwise everywhere.
-pub fn listen_address(address: &str) -> Option<SocketAddr> {
-    if let Ok(address) = address.parse() {
-        return Some(address);
+/// The addresses at which a process listens that its peers find at `address`: that one, or all to which its host's name
+/// resolves. `listen` replaces the host.
+///
+/// # Errors
+/// If the name does not resolve.
+pub fn listen_addresses(address: &str, listen: Option<IpAddr>) -> std::io::Result<Vec<SocketAddr>> {
+    if let (Some(listen), Some(port)) = (listen, port(address)) {
+        return Ok(vec![SocketAddr::new(listen, port)]);
     }
-    Some(SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port(address)?))
+    let mut found: Vec<SocketAddr> = address.to_socket_addrs()?.collect();
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
 }
 
 /// Names with a range of numbers in brackets, one by one.
@@ -458,7 +466,9 @@ mod tests {
                         collectors = [\"dcm-[0-3]\"]\nloggers = [\"sfo-a:7200\", \"sfo-b:7200\"]\n";
 
     fn parse(text: &str) -> Result<System, String> {
-        System::parse(Path::new("system.toml"), text).map_err(|error| error.to_string())
+        System::parse(Path::new("system.toml"), text)
+            .map(|(system, _)| system)
+            .map_err(|error| error.to_string())
     }
 
     #[test]
@@ -511,7 +521,21 @@ mod tests {
         let system =
             parse(&loopback_file(Path::new("replay"), 3, address(7000), &readouts, 4, &loggers)).unwrap();
         assert_eq!((system.run, system.readouts[23].as_str()), (3, "127.0.0.1:8023"));
-        assert_eq!(listen_address(&system.supervisor), Some(address(7000)));
-        assert_eq!(listen_address("ros-1:77").map(|address| address.port()), Some(77));
+        assert_eq!(listen_addresses(&system.supervisor, None).unwrap(), [address(7000)]);
+    }
+
+    #[test]
+    fn a_named_host_listens_at_its_own_addresses_alone() {
+        let found = listen_addresses("localhost:77", None).unwrap();
+        assert!(
+            !found.is_empty() && found.iter().all(|at| at.ip().is_loopback() && at.port() == 77),
+            "{found:?}"
+        );
+        assert!(listen_addresses("no-such-host.invalid:77", None).is_err());
+        let listen = "10.0.0.7".parse().ok();
+        assert_eq!(
+            listen_addresses("localhost:77", listen).unwrap(),
+            [SocketAddr::from(([10, 0, 0, 7], 77))]
+        );
     }
 }

@@ -25,6 +25,7 @@ use rustix::process::Signal;
 
 use crate::clock::std_duration;
 use crate::config::{Role, System, loopback_file};
+use crate::key::{KEY_FILE, write_key};
 use crate::names::process_name;
 use crate::roles::processor::PARENT;
 
@@ -32,7 +33,7 @@ use child::ChildProcess;
 use cpu::cpu_seconds;
 use error::READY_MAX;
 use follow::JournalFollower;
-use prepare::{KEY_FILE, OURS, absolute, prepare, write_key};
+use prepare::{OURS, absolute, prepare};
 
 pub use cpu::ended_cpu_seconds;
 pub use error::{LaunchError, PROCESSES_MAX};

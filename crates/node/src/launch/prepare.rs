@@ -1,11 +1,7 @@
 //! The preparations of a system before its processes start: a folder, and a scenario that is found from there.
 
-use std::fs::File;
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use fanin_message::SharedKey;
 use fanin_scenario::SizeModel;
 
 use super::error::LaunchError;
@@ -14,16 +10,6 @@ use super::options::SystemLaunch;
 
 /// The first line of the file that marks a folder as one of this module's.
 pub(super) const OURS: &str = "# Made by `fanin run`; a later run into this folder moves it aside.\n";
-
-/// The key that the processes of one run share.
-pub(super) const KEY_FILE: &str = "peers.key";
-
-/// Writes a new key that only this user can read.
-pub(super) fn write_key(path: &Path) -> io::Result<()> {
-    let key = SharedKey::random()?;
-    let mut file = File::options().create_new(true).write(true).mode(0o600).open(path)?;
-    file.write_all(format!("{}\n", key.to_hex()).as_bytes())
-}
 
 /// How that line begins, whatever the version that wrote it.
 const OURS_BEGINS: &str = "# Made by `fanin run`";

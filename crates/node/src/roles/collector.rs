@@ -15,6 +15,7 @@ use crate::config::System;
 use crate::data::{Chunk, Data, check};
 use crate::metrics::{self, Metrics};
 use crate::node::{ProcessError, RoleNode};
+use crate::proof::with_proof;
 use crate::source::{Sources, supply};
 use crate::unit::server::{Happening, Launcher, UnitServer};
 use crate::wake::Wake;
@@ -25,6 +26,8 @@ pub struct CollectorNode {
     sources: Sources,
     /// Bytes of fragments that came for each event.
     data: HashMap<L1Id, u64>,
+    /// The supervisor's proof of each assignment, for the logger.
+    proofs: HashMap<L1Id, Data>,
     has_loggers: bool,
     units: Option<UnitServer>,
     failure: Option<ProcessError>,
@@ -47,7 +50,8 @@ impl CollectorNode {
             Processors::Processes => Some(serve(system, place, wake)?),
             Processors::Timers => None,
         };
-        Ok(Self { collector, sources, data: HashMap::new(), has_loggers, units, failure: None })
+        let (data, proofs) = (HashMap::new(), HashMap::new());
+        Ok(Self { collector, sources, data, proofs, has_loggers, units, failure: None })
     }
 
     /// Passes on what the data flow wants of the processors.
@@ -123,6 +127,11 @@ impl RoleNode for CollectorNode {
             }
             *self.data.entry(*event).or_default() += bytes;
         }
+        if let (Peer::Supervisor, Message::Assign { event, result, .. }) = (peer, &message) {
+            // A copy: a piece of what was received would keep the whole block in memory.
+            let bytes: Vec<u8> = result.parts().iter().flat_map(|part| part.to_vec()).collect();
+            self.proofs.insert(*event, Data::new(Chunk::from(bytes)));
+        }
         let handled = self.collector.handle_message(now, peer, message);
         self.command();
         handled
@@ -170,12 +179,28 @@ impl RoleNode for CollectorNode {
     }
 
     fn poll_transmit(&mut self) -> Option<(Peer, Message<Data>)> {
-        self.collector.poll_transmit()
+        let (peer, mut message) = self.collector.poll_transmit()?;
+        if let Message::Event { event, payload, .. } = &mut message
+            && let Some(proof) = self.proofs.get(&*event)
+        {
+            *payload = with_proof(proof, std::mem::take(payload));
+        }
+        Some((peer, message))
     }
 
     fn poll_record(&mut self) -> Option<(Record, u64)> {
         let record = self.collector.poll_record()?;
         let event = record.event;
+        let is_over = match record.what {
+            What::Decided { outcome: Outcome::Rejected, .. }
+            | What::Acknowledged { .. }
+            | What::Abandoned => true,
+            What::Collected { building, .. } => building && !self.has_loggers,
+            _ => false,
+        };
+        if is_over {
+            self.proofs.remove(&event);
+        }
         let data = match record.what {
             What::Collected { building, .. } if building && !self.has_loggers => self.data.remove(&event),
             What::Collected { .. } => self.data.get(&event).copied(),

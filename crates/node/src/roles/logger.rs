@@ -1,4 +1,6 @@
-//! The data logger's process: what it grants is written by a thread of its own.
+//! The data logger's process: a thread of its own writes the granted events.
+
+use std::collections::VecDeque;
 
 use fanin_dataflow::{Logger, Message, Peer, Record, Unexpected};
 use fanin_units::Instant;
@@ -8,6 +10,7 @@ use crate::config::System;
 use crate::data::Data;
 use crate::metrics::{self, Metrics};
 use crate::node::{ProcessError, RoleNode};
+use crate::proof::AssignmentProofs;
 use crate::store::{EventStore, StoreConfig, Stored};
 use crate::wake::Wake;
 
@@ -15,6 +18,10 @@ use crate::wake::Wake;
 pub struct LoggerNode {
     logger: Logger<Data>,
     store: EventStore,
+    proofs: AssignmentProofs,
+    /// Answers to events without a proof of their assignment.
+    refusals: VecDeque<(Peer, Message<Data>)>,
+    unassigned: u64,
     is_full: bool,
     is_stopping: bool,
 }
@@ -36,7 +43,9 @@ impl LoggerNode {
         };
         let store = EventStore::start(config, wake)
             .map_err(|error| ProcessError::Own { what: "cannot store events", error })?;
-        Ok(Self { logger, store, is_full: false, is_stopping: false })
+        let proofs = AssignmentProofs::of(system);
+        let refusals = VecDeque::new();
+        Ok(Self { logger, store, proofs, refusals, unassigned: 0, is_full: false, is_stopping: false })
     }
 
     fn hand_over(&mut self) {
@@ -57,6 +66,18 @@ impl RoleNode for LoggerNode {
     }
 
     fn handle_message(&mut self, now: Instant, peer: Peer, message: Message<Data>) -> Result<(), Unexpected> {
+        let message = match message {
+            Message::Event { event, stream, missing, payload } => match self.proofs.verify(event, &payload) {
+                Some(payload) => Message::Event { event, stream, missing, payload },
+                None => {
+                    tracing::error!(%peer, event = event.0, "refused an event that was never assigned");
+                    self.unassigned += 1;
+                    self.refusals.push_back((peer, Message::Refuse { event }));
+                    Message::Withdraw { event }
+                }
+            },
+            message => message,
+        };
         let handled = self.logger.handle_message(now, peer, message);
         self.hand_over();
         handled
@@ -98,7 +119,7 @@ impl RoleNode for LoggerNode {
     }
 
     fn poll_transmit(&mut self) -> Option<(Peer, Message<Data>)> {
-        self.logger.poll_transmit()
+        self.refusals.pop_front().or_else(|| self.logger.poll_transmit())
     }
 
     fn poll_record(&mut self) -> Option<(Record, u64)> {
@@ -116,6 +137,7 @@ impl RoleNode for LoggerNode {
         metrics::set(&metrics.stored_bytes, counters.bytes);
         metrics::set(&metrics.store_failed, counters.failed);
         metrics::set(&metrics.offers_refused, counters.refused);
+        metrics::set(&metrics.unassigned, self.unassigned);
         metrics::level(&metrics.held_bytes, counters.held);
         metrics::level(&metrics.disk_full, u64::from(self.is_full));
     }

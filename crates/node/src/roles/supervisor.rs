@@ -1,4 +1,4 @@
-//! The supervisor's process: it takes up what its journal says was left to do.
+//! The supervisor's process: after a restart it takes up the unfinished work that its journal names.
 
 use fanin_dataflow::{Message, Peer, Record, Supervisor, Unexpected};
 use fanin_units::Instant;
@@ -9,10 +9,12 @@ use crate::data::Data;
 use crate::journal;
 use crate::metrics::{self, Metrics};
 use crate::node::{ProcessError, RoleNode};
+use crate::proof::AssignmentProofs;
 
 /// The supervisor.
 pub struct SupervisorNode {
     supervisor: Supervisor<Data>,
+    proofs: AssignmentProofs,
 }
 
 impl SupervisorNode {
@@ -36,7 +38,7 @@ impl SupervisorNode {
             })?;
             supervisor.restore_clears(now, left.uncleared);
         }
-        Ok(Self { supervisor })
+        Ok(Self { supervisor, proofs: AssignmentProofs::of(system) })
     }
 }
 
@@ -66,7 +68,11 @@ impl RoleNode for SupervisorNode {
     }
 
     fn poll_transmit(&mut self) -> Option<(Peer, Message<Data>)> {
-        self.supervisor.poll_transmit()
+        let (peer, mut message) = self.supervisor.poll_transmit()?;
+        if let Message::Assign { event, result, .. } = &mut message {
+            *result = self.proofs.prove(*event);
+        }
+        Some((peer, message))
     }
 
     fn poll_record(&mut self) -> Option<(Record, u64)> {

@@ -18,6 +18,16 @@ pub enum WireError {
         /// The cause.
         error: SocketError,
     },
+    /// The name of its own host has no address.
+    #[error(
+        "cannot listen at {address}, whose name has no address: {error}; `listen` names one for this host"
+    )]
+    Resolve {
+        /// The address.
+        address: String,
+        /// The cause.
+        error: std::io::Error,
+    },
     /// Its certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] Box<ConfigError>),

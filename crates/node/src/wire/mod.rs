@@ -1,4 +1,4 @@
-//! The connections of a process: who is who, and messages in both directions.
+//! The connections of a process, and messages in both directions.
 //!
 //! [`PeerConnections`] gives each part one duty: the table of connections, the dialer, the backlog of slow peers, the
 //! shared window of a DIATCP collector, and the observer of the kernel's TCP.
@@ -7,12 +7,13 @@ mod backlog;
 mod dialer;
 mod error;
 mod observer;
+mod reach;
 mod sharing;
 mod table;
 mod timeouts;
 mod windows;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use fanin_dataflow::{L1Id, Message, Peer};
@@ -21,7 +22,7 @@ use fanin_message::{
 };
 
 use crate::codec::{DecodeError, decode, encode};
-use crate::config::{System, listen_address};
+use crate::config::{System, listen_addresses, port};
 use crate::data::Data;
 use crate::names::{name, peer};
 use crate::source::Sources;
@@ -31,6 +32,7 @@ use crate::transport::{self, Environment};
 use backlog::{Backlog, QueuedMessage};
 use dialer::Dialer;
 use observer::TcpObserver;
+use reach::Reachability;
 use sharing::WindowSharing;
 use table::ConnectionTable;
 
@@ -88,6 +90,9 @@ pub struct PeerConnections {
     table: ConnectionTable,
     backlog: Backlog,
     observer: TcpObserver,
+    reach: Reachability,
+    /// Peers that this process connects to, by the endpoint's number.
+    dialed: HashMap<usize, Peer>,
     /// A collector that shares its window out among the readouts has it.
     sharing: Option<WindowSharing>,
     /// Inputs that one event of the endpoint brought together.
@@ -128,6 +133,8 @@ impl PeerConnections {
             table: ConnectionTable::default(),
             backlog: Backlog::default(),
             observer: TcpObserver::open(system, me)?,
+            reach: Reachability::new(system, me, Instant::now()),
+            dialed: HashMap::new(),
             sharing: if is_collector { WindowSharing::of(system.scenario()) } else { None },
             pending: VecDeque::new(),
             head: Vec::new(),
@@ -136,13 +143,10 @@ impl PeerConnections {
         };
         if let Some(address) = system.address(me) {
             // Port 0 stands for a process that does not listen, as in some tests.
-            let Some(socket) = listen_address(address).filter(|socket| socket.port() != 0) else {
+            if port(address).is_none() {
                 return Ok(wire);
-            };
-            let options = Options { names: callers(system, me), ..wire.options.clone() };
-            wire.endpoint
-                .listen(socket, options)
-                .map_err(|error| WireError::Listen { address: address.to_owned(), error })?;
+            }
+            wire.listen(address, me)?;
         }
         for partner in wire.dialer.partners(system) {
             wire.connect(partner);
@@ -150,9 +154,35 @@ impl PeerConnections {
         Ok(wire)
     }
 
+    /// Listens at every address of the host; one of them is enough.
+    fn listen(&mut self, address: &str, me: Peer) -> Result<(), WireError> {
+        let options = Options { names: callers(&self.system, me), ..self.options.clone() };
+        let resolved = listen_addresses(address, self.system.listen)
+            .map_err(|error| WireError::Resolve { address: address.to_owned(), error })?;
+        let mut refused = None;
+        let mut is_listening = false;
+        for socket in resolved {
+            match self.endpoint.listen(socket, options.clone()) {
+                Ok(_) => {
+                    tracing::info!(%socket, "listening");
+                    is_listening = true;
+                }
+                Err(error) => {
+                    tracing::warn!(%socket, %error, "cannot listen at an address of this host's name");
+                    refused = Some(error);
+                }
+            }
+        }
+        match refused {
+            Some(error) if !is_listening => Err(WireError::Listen { address: address.to_owned(), error }),
+            _ => Ok(()),
+        }
+    }
+
     fn connect(&mut self, partner: Peer) {
         if let Some(address) = self.system.address(partner).map(str::to_owned) {
-            self.endpoint.connect(&name(partner), address.as_str(), self.options.clone());
+            let connection = self.endpoint.connect(&name(partner), address.as_str(), self.options.clone());
+            self.dialed.insert(connection.index(), partner);
         }
     }
 
@@ -169,6 +199,18 @@ impl PeerConnections {
     /// The number of peers with a connection.
     pub fn connected(&self) -> usize {
         self.table.len()
+    }
+
+    /// The connections that the role needs and lacks, in words; `None` if it is ready.
+    pub fn lacks(&self) -> Option<String> {
+        self.reach.lacks()
+    }
+
+    /// Logs which peers have been out of reach for a while, at a low rate.
+    pub fn log_unreachable(&mut self, now: Instant) {
+        if !self.is_stopping {
+            self.reach.log(now);
+        }
     }
 
     /// Messages and bytes sent and received.
@@ -234,7 +276,11 @@ impl PeerConnections {
                 if !removed.was_current {
                     return None;
                 }
+                if retry.is_none() {
+                    self.dialed.remove(&connection.index());
+                }
                 self.forget(partner);
+                self.reach.handle_closed(Instant::now(), partner, reason.to_string());
                 if self.is_stopping || matches!(reason, Closed::Local) {
                     tracing::info!(peer = %partner, %reason, "disconnected");
                 } else {
@@ -246,8 +292,15 @@ impl PeerConnections {
                 }
                 Some(WireInput::Closed(partner))
             }
-            Event::Failed { reason, retry, .. } => {
+            Event::Failed { peer: connection, reason, retry } => {
                 tracing::debug!(%reason, ?retry, "no connection");
+                let dialed = self.dialed.get(&connection.index()).copied();
+                if let Some(partner) = dialed.filter(|partner| self.table.of(*partner).is_none()) {
+                    self.reach.handle_failed(partner, reason.to_string());
+                }
+                if retry.is_none() {
+                    self.dialed.remove(&connection.index());
+                }
                 None
             }
             Event::NotAccepting { reason, .. } => {
@@ -260,7 +313,8 @@ impl PeerConnections {
 
     fn handle_connected(&mut self, partner: Peer, connection: Connection) -> WireInput {
         tracing::info!(peer = %partner, "connected");
-        // An older connection that this one replaces takes what it still had to bring with it.
+        self.reach.handle_connected(Instant::now(), partner);
+        // Messages in flight on an older connection that this one replaces are lost.
         self.forget(partner);
         if let (Some(sharing), Peer::Readout(place)) = (&mut self.sharing, partner) {
             sharing.handle_connected(&mut self.endpoint, place, connection);
@@ -294,7 +348,7 @@ impl PeerConnections {
         }
     }
 
-    /// Drops what waits for a peer whose connection is gone.
+    /// Drops the messages that wait for a peer whose connection is gone.
     fn forget(&mut self, partner: Peer) {
         self.backlog.clear(partner);
         if let (Some(sharing), Peer::Readout(place)) = (&mut self.sharing, partner) {
@@ -406,7 +460,7 @@ impl PeerConnections {
         self.observer.look(&self.endpoint, &self.table, now);
     }
 
-    /// When [`Self::look`] has something to do.
+    /// The next time at which [`Self::look`] has something to do.
     pub fn next_look(&self) -> Option<Instant> {
         self.observer.next_look()
     }
@@ -422,7 +476,7 @@ impl PeerConnections {
         self.observer.account(&self.endpoint, &self.table, shared, now, is_end);
     }
 
-    /// Closes all connections in order: sends what waits first, for `limit` at most.
+    /// Closes all connections in order: sends waiting messages first, for `limit` at most.
     pub fn close(&mut self, limit: Duration) {
         self.is_stopping = true;
         let until = Instant::now() + limit;

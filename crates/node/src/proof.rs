@@ -1,0 +1,86 @@
+//! Proof that the supervisor assigned an event.
+//!
+//! The supervisor sends a tag of the run and the event with each assignment. The collector puts it in front of the event that it
+//! sends to a logger, and the logger refuses an event without it. Under `insecure` and with `[tls]` alone the tag's key is no
+//! secret: it still tells events that a faulty collector made up.
+
+use fanin_dataflow::{L1Id, Payload};
+use fanin_message::{SharedKey, TAG_BYTES};
+
+use crate::config::System;
+use crate::data::{Chunk, Data};
+
+/// The key where processes share none.
+const PUBLIC_KEY: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// Makes and checks the tags of one run.
+#[derive(Debug)]
+pub(crate) struct AssignmentProofs {
+    key: SharedKey,
+    run: u32,
+}
+
+impl AssignmentProofs {
+    /// The tags of a system's run.
+    pub(crate) fn of(system: &System) -> Self {
+        let public = || SharedKey::from_hex(PUBLIC_KEY).expect("64 digits are a key");
+        Self { key: system.key.clone().unwrap_or_else(public), run: system.run }
+    }
+
+    fn tag(&self, event: L1Id) -> [u8; TAG_BYTES] {
+        let mut message = b"fanin assigned 1\0".to_vec();
+        message.extend_from_slice(&self.run.to_le_bytes());
+        message.extend_from_slice(&event.0.to_le_bytes());
+        self.key.tag(&message)
+    }
+
+    /// The proof of an assignment.
+    pub(crate) fn prove(&self, event: L1Id) -> Data {
+        Data::new(Chunk::from(self.tag(event).to_vec()))
+    }
+
+    /// The event behind its proof; `None` if the proof is not this event's.
+    pub(crate) fn verify(&self, event: L1Id, payload: &Data) -> Option<Data> {
+        let (first, rest) = payload.parts().split_first()?;
+        let tag = first.get(..TAG_BYTES)?;
+        if tag != self.tag(event) {
+            return None;
+        }
+        let mut found = Data::new(first.slice(TAG_BYTES..first.len()));
+        rest.iter().for_each(|part| found.append(0, Data::new(part.clone())));
+        Some(found)
+    }
+}
+
+/// Puts the proof of an assignment in front of the event.
+pub(crate) fn with_proof(proof: &Data, event: Data) -> Data {
+    let mut proven = proof.clone();
+    proven.append(0, event);
+    proven
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn proofs(digit: &str, run: u32) -> AssignmentProofs {
+        AssignmentProofs { key: SharedKey::from_hex(&digit.repeat(64)).unwrap(), run }
+    }
+
+    #[test]
+    fn a_proof_holds_for_its_event_run_and_key_alone() {
+        let ours = proofs("1", 7);
+        let event = Data::new(Chunk::from(vec![5; 100]));
+        let proven = with_proof(&ours.prove(L1Id(3)), event.clone());
+        assert_eq!(ours.verify(L1Id(3), &proven).unwrap().size(), event.size());
+        // As it arrives: in one piece.
+        let bytes: Vec<u8> = proven.parts().iter().flat_map(|part| part.to_vec()).collect();
+        let found = ours.verify(L1Id(3), &Data::new(Chunk::from(bytes))).unwrap();
+        assert_eq!(found.parts(), event.parts());
+        assert!(ours.verify(L1Id(4), &proven).is_none());
+        assert!(proofs("1", 8).verify(L1Id(3), &proven).is_none());
+        assert!(proofs("2", 7).verify(L1Id(3), &proven).is_none());
+        assert!(ours.verify(L1Id(3), &event).is_none() && ours.verify(L1Id(3), &Data::default()).is_none());
+        assert!(ours.verify(L1Id(3), &ours.prove(L1Id(3))).is_some());
+    }
+}
