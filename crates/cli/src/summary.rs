@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use fanin_report::{Kind, Summary, Times};
+use fanin_report::{Kind, PortFigures, Summary, Times};
 use serde_json::Value;
 
 /// Column at which the figures begin.
@@ -82,6 +82,12 @@ pub(crate) fn text(summary: &Summary) -> String {
             network.queue_bytes_max.map(|bytes| format!("largest queue {}", fanin_units::Bytes::new(bytes))),
         );
         line("network", parts.join(", "));
+    }
+    for (index, port) in summary.ports.iter().enumerate() {
+        line(if index == 0 { "full ports" } else { "" }, port_text(port));
+    }
+    if let Some(late) = summary.ports.iter().find_map(|port| port.late.as_ref()) {
+        line("latest event", late.text.trim_end_matches('.').to_owned());
     }
     if let Some(tcp) = &summary.tcp {
         let counts = [
@@ -163,6 +169,35 @@ fn figures_text(figures: &Value) -> String {
     };
     let parts: Vec<String> = figures.as_object().into_iter().flatten().filter_map(figure).collect();
     parts.join(", ")
+}
+
+/// Where frames were dropped, how many, when, and whose.
+fn port_text(port: &PortFigures) -> String {
+    let mut parts = vec![format!("{} dropped", port.drops)];
+    if let Some(bytes) = port.dropped_bytes.filter(|&bytes| bytes > 0) {
+        parts[0] += &format!(" ({})", short(bytes));
+    }
+    let limit = port.limit_bytes.map_or_else(String::new, |limit| format!(" of {}", short(limit)));
+    parts.push(format!("queue up to {}{limit}", short(port.queue_bytes_max)));
+    if let (Some(first), Some(last)) = (port.first_drop_ms, port.last_drop_ms) {
+        parts.push(format!("from {first:.1} to {last:.1} ms"));
+    }
+    parts.extend(port.utilisation.map(|share| format!("link {:.1} % used", share * 100.0)));
+    if let (Some(total), Some(worst)) = (port.sources_total, port.sources.first()) {
+        parts.push(format!("{total} sources, most from {}", worst.name));
+    }
+    format!("{}: {}", port.name, parts.join(", "))
+}
+
+/// Bytes with three digits.
+fn short(bytes: u64) -> String {
+    let (value, unit) = match bytes {
+        0..1_000 => return format!("{bytes} B"),
+        1_000..1_000_000 => (bytes as f64 / 1e3, "kB"),
+        1_000_000..1_000_000_000 => (bytes as f64 / 1e6, "MB"),
+        _ => (bytes as f64 / 1e9, "GB"),
+    };
+    format!("{value:.1} {unit}")
 }
 
 fn words(key: &str) -> String {

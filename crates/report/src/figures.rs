@@ -1,10 +1,13 @@
 //! From rows to the figures of a summary.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use fanin_units::{Duration, Instant};
 
 use crate::{
-    EventRow, Events, FlowRow, Goodput, Measured, Moments, Outcome, QueueRow, Requests, Slowdown, Summary,
-    Tcp, Times, moments, quantile,
+    EventRow, Events, FlowRow, Goodput, Measured, Moments, Outcome, PortFigures, QueueRow, Requests,
+    Slowdown, Summary, Tcp, Times, moments, quantile,
 };
 
 /// The stretch of a run that is measured: from the end of the warm-up to the end of the run.
@@ -172,6 +175,43 @@ pub fn queue_bytes_max<'a>(rows: impl IntoIterator<Item = &'a QueueRow>) -> Opti
     rows.into_iter().map(|row| row.queue_bytes).max()
 }
 
+/// The watched queues that refused frames or filled within `span`, worst first, at most five: what samples can tell.
+pub fn ports_of_queues(rows: &[QueueRow], span: Span) -> Vec<PortFigures> {
+    let mut queues: BTreeMap<&str, Vec<&QueueRow>> = BTreeMap::new();
+    for row in rows {
+        queues.entry(&row.queue).or_default().push(row);
+    }
+    let mut ports: Vec<PortFigures> = queues
+        .into_iter()
+        .filter_map(|(name, mut rows)| {
+            rows.sort_by_key(|row| row.time_ps);
+            let measured: Vec<&QueueRow> =
+                rows.iter().filter(|row| span.holds(row.time_ps)).copied().collect();
+            let (first, last) = (measured.first()?, measured.last()?);
+            let rises = || measured.windows(2).filter(|pair| pair[1].drops > pair[0].drops);
+            let queue_bytes_max = queue_bytes_max(measured.iter().copied())?;
+            let limit_bytes = last.limit_bytes;
+            let drops = last.drops.saturating_sub(first.drops);
+            let is_full = limit_bytes.is_some_and(|limit| queue_bytes_max >= limit);
+            (drops > 0 || is_full).then(|| PortFigures {
+                name: name.to_owned(),
+                drops,
+                queue_bytes_max,
+                limit_bytes,
+                first_drop_ms: rises().next().map(|pair| millis(pair[1].time_ps)),
+                last_drop_ms: rises().next_back().map(|pair| millis(pair[1].time_ps)),
+                ..PortFigures::default()
+            })
+        })
+        .collect();
+    ports.sort_by_key(|port| Reverse((port.drops, port.queue_bytes_max)));
+    ports.truncate(PORTS_MAX);
+    ports
+}
+
+/// Outputs that a summary names.
+const PORTS_MAX: usize = 5;
+
 impl Summary {
     /// Fills `events`, `collection_time_ms`, `slowdown`, `goodput_bps` and `duration_s` from rows.
     ///
@@ -304,6 +344,30 @@ mod tests {
         assert_eq!(summary.requests, Some(Requests::default()));
         assert_eq!((&summary.goodput_bps, &summary.slowdown), (&None, &None));
         assert!(summary.to_json().is_ok());
+    }
+
+    #[test]
+    fn the_queues_that_lose_come_first() {
+        let row = |queue: &str, at: u64, queue_bytes, drops| QueueRow {
+            queue: queue.into(),
+            time_ps: at * MS,
+            queue_bytes,
+            drops,
+            limit_bytes: Some(64),
+            ..QueueRow::default()
+        };
+        let rows = [
+            row("idle", 1, 10, 0),
+            row("full", 1, 64, 0),
+            row("losing", 0, 9, 3),
+            row("losing", 1, 50, 4),
+            row("losing", 2, 60, 9),
+            row("losing", 3, 5, 9),
+        ];
+        let ports = ports_of_queues(&rows, span(1, 9));
+        let names: Vec<_> = ports.iter().map(|port| (port.name.as_str(), port.drops)).collect();
+        assert_eq!(names, [("losing", 5), ("full", 0)], "drops of the warm-up do not count");
+        assert_eq!((ports[0].first_drop_ms, ports[0].last_drop_ms), (Some(2.0), Some(2.0)));
     }
 
     #[test]

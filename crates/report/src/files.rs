@@ -14,12 +14,14 @@ use crate::columns::Table;
 use crate::tables::{self, TableReadError, TableWriteError};
 #[cfg(feature = "parquet")]
 use crate::{EventRow, FlowRow, IoRow, QueueRow, Records, WindowRow};
-use crate::{NotFinite, RunResult, SCHEMA, Summary};
+use crate::{NotFinite, PICTURE_SCHEMA, RunPicture, RunResult, SCHEMA, Summary};
 
 /// The summary's file. It is written last: a directory that holds it holds the rest too.
 pub const SUMMARY_FILE: &str = "summary.json";
 /// The resolved scenario's file.
 pub const SCENARIO_FILE: &str = "scenario.toml";
+/// The picture's file.
+pub const PICTURE_FILE: &str = "picture.json";
 /// The page's file.
 pub const PAGE_FILE: &str = "report.html";
 
@@ -148,6 +150,10 @@ pub fn write(directory: &Path, result: &RunResult, page: &str) -> Result<Vec<Pat
         Some(scenario) => write_text(directory, SCENARIO_FILE, scenario, &mut written)?,
         None => remove(&directory.join(SCENARIO_FILE))?,
     }
+    match result.picture.as_ref().map(serde_json::to_string) {
+        Some(Ok(picture)) => write_text(directory, PICTURE_FILE, &picture, &mut written)?,
+        Some(Err(_)) | None => remove(&directory.join(PICTURE_FILE))?,
+    }
     write_text(directory, PAGE_FILE, page, &mut written)?;
     write_text(directory, SUMMARY_FILE, &summary, &mut written)?;
     Ok(written)
@@ -176,6 +182,10 @@ pub fn read(path: &Path) -> Result<RunResult, ReadError> {
     let scenario = directory.join(SCENARIO_FILE);
     if scenario.exists() {
         result.scenario_toml = Some(read_text(&scenario)?);
+    }
+    let picture = directory.join(PICTURE_FILE);
+    if picture.exists() {
+        result.picture = Some(parse_picture(&picture)?);
     }
     #[cfg(feature = "parquet")]
     {
@@ -245,6 +255,17 @@ fn parse_summary(path: &Path) -> Result<Summary, ReadError> {
     serde_json::from_str(&text).map_err(json)
 }
 
+fn parse_picture(path: &Path) -> Result<RunPicture, ReadError> {
+    let text = read_text(path)?;
+    let picture: RunPicture =
+        serde_json::from_str(&text).map_err(|error| ReadError::Json { path: path.into(), error })?;
+    if picture.schema != PICTURE_SCHEMA {
+        let got = picture.schema.chars().take(80).collect();
+        return Err(ReadError::Schema { path: path.into(), got });
+    }
+    Ok(picture)
+}
+
 fn read_text(path: &Path) -> Result<String, ReadError> {
     let at = |error| ReadError::Io { path: path.into(), error };
     let mut bytes = Vec::new();
@@ -312,7 +333,8 @@ fn draft_writer(name: &str) -> Option<u32> {
     let tables = [EventRow::FILE, QueueRow::FILE, FlowRow::FILE, IoRow::FILE, WindowRow::FILE];
     #[cfg(not(feature = "parquet"))]
     let tables = [];
-    let is_ours = [SUMMARY_FILE, SCENARIO_FILE, PAGE_FILE].contains(&of) || tables.contains(&of);
+    let is_ours =
+        [SUMMARY_FILE, SCENARIO_FILE, PICTURE_FILE, PAGE_FILE].contains(&of) || tables.contains(&of);
     if is_ours { process.parse().ok() } else { None }
 }
 

@@ -12,7 +12,9 @@ mod columns;
 mod compare;
 mod figures;
 mod files;
+mod late;
 mod page;
+mod picture;
 mod plan;
 mod result;
 mod rows;
@@ -25,16 +27,23 @@ pub use capture::{Capture, InterfaceId};
 pub use compare::{
     Claim, Comparison, Fact, GOALS, Goals, INCAST_SLOWDOWN, Subject, Verdict, compare, is_incast,
 };
-pub use figures::{Span, events, goodput, queue_bytes_max, rate_hz, slowdown, tcp, times};
-pub use files::{PAGE_FILE, ReadError, SCENARIO_FILE, SUMMARY_FILE, WriteError, read, read_all, write};
+pub use figures::{Span, events, goodput, ports_of_queues, queue_bytes_max, rate_hz, slowdown, tcp, times};
+pub use files::{
+    PAGE_FILE, PICTURE_FILE, ReadError, SCENARIO_FILE, SUMMARY_FILE, WriteError, read, read_all, write,
+};
+pub use late::late_text;
 pub use page::page;
+pub use picture::{
+    LateCause, LateEvent, LateSource, LinkGroup, NetworkGroups, NodeGroup, PICTURE_SCHEMA, PortTimeline,
+    RunPicture, RunTimeline,
+};
 pub use plan::{Plan, PlanComparison, PlanCost, PlanLink, PlanQueue, PlanRow, PlanVerdict};
 pub use result::RunResult;
 pub use rows::{EventRow, FlowRow, IoRow, Outcome, QueueRow, Records, WindowRow};
 pub use statistics::{Moments, moments, quantile};
 pub use summary::{
-    Events, Goodput, Ideal, Kind, Load, Machine, Measured, Network, NotFinite, Requests, SCHEMA,
-    ScenarioName, Shaping, Slowdown, Speed, Summary, Tcp, Times,
+    Events, Goodput, Ideal, Kind, LateSummary, Load, Machine, Measured, Network, NotFinite, PortFigures,
+    Requests, SCHEMA, ScenarioName, Shaping, Slowdown, SourceDrops, Speed, Summary, Tcp, Times,
 };
 #[cfg(feature = "parquet")]
 pub use tables::{TableReadError, TableWriteError};

@@ -1,5 +1,6 @@
 //! One result: its summary, its tables, its scenario.
 
+use crate::picture::RunPicture;
 use crate::rows::Records;
 use crate::summary::Summary;
 
@@ -14,12 +15,14 @@ pub struct RunResult {
     pub scenario_toml: Option<String>,
     /// Its tables.
     pub records: Records,
+    /// Queues over time, a late event and the links, where they were recorded.
+    pub picture: Option<RunPicture>,
 }
 
 impl RunResult {
     /// A result without tables, called after its scenario and kind.
     pub fn new(summary: Summary) -> Self {
         let label = format!("{} ({})", summary.scenario.name, summary.kind.name());
-        Self { label, summary, scenario_toml: None, records: Records::default() }
+        Self { label, summary, scenario_toml: None, records: Records::default(), picture: None }
     }
 }

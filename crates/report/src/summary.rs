@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Plan;
+use crate::{LateCause, Plan};
 
 /// The schema this crate writes and reads.
 pub const SCHEMA: &str = "fanin.summary/1";
@@ -293,6 +293,64 @@ section!(
     }
 );
 
+/// A switch's output that lost frames or filled up.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PortFigures {
+    /// Its name, such as `tor:0->collector:3`.
+    pub name: String,
+    /// Frames refused while measuring.
+    pub drops: u64,
+    /// Their bytes on the wire; absent where they are not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dropped_bytes: Option<u64>,
+    /// The most bytes that waited; of an output with rings, in one ring.
+    pub queue_bytes_max: u64,
+    /// The most bytes it may hold while all other outputs are empty; absent without a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit_bytes: Option<u64>,
+    /// Share of its link's rate that it carried while measuring, 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub utilisation: Option<f64>,
+    /// When it refused a frame first, in milliseconds since the run began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_drop_ms: Option<f64>,
+    /// When it refused a frame last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_drop_ms: Option<f64>,
+    /// Hosts whose frames it refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sources_total: Option<u64>,
+    /// Those that lost most, at most five.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<SourceDrops>,
+    /// The latest event of the run, where this output held it up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late: Option<LateSummary>,
+}
+
+/// A host that lost frames.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceDrops {
+    /// Its name.
+    pub name: String,
+    /// Its frames that were refused.
+    pub drops: u64,
+}
+
+/// A late event and why it was late.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LateSummary {
+    /// Its number.
+    pub event: u64,
+    /// Its collection time in milliseconds.
+    pub time_ms: f64,
+    /// Why, as a sentence.
+    pub text: String,
+    /// Why, link by link.
+    pub chain: Vec<LateCause>,
+}
+
 /// The summary of one result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
@@ -328,6 +386,9 @@ pub struct Summary {
     /// Collection times over their ideals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowdown: Option<Slowdown>,
+    /// Outputs of switches that lost frames or filled up, worst first, at most five; absent where none did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<PortFigures>,
     /// Fragment bytes delivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goodput_bps: Option<Goodput>,
@@ -384,6 +445,7 @@ impl Summary {
             requests: None,
             collection_time_ms: None,
             slowdown: None,
+            ports: Vec::new(),
             goodput_bps: None,
             load: None,
             network: None,

@@ -12,6 +12,7 @@ use fanin_tcp::{Flags, Segment};
 use fanin_units::Instant;
 
 use crate::Error;
+use crate::index::NIL;
 use crate::m21::M21Switches;
 use crate::random::Random;
 use crate::schedule::Schedule;
@@ -74,6 +75,10 @@ pub(crate) enum Hop {
     Dropped {
         /// The place of its segment.
         segment: usize,
+        /// The end that it was for.
+        end: u32,
+        /// The output that had no room.
+        port: PortIndex,
     },
 }
 
@@ -318,7 +323,7 @@ impl Fabric {
             OutputQueue::Host => unreachable!("hosts do not forward"),
         };
         let Passage::Queued { end, marked, .. } = passage else {
-            return Hop::Dropped { segment: parcel.segment() };
+            return Hop::Dropped { segment: parcel.segment(), end: parcel.end(), port: index };
         };
         if marked {
             self.segments[parcel.segment()].flags.insert(Flags::CE);
@@ -342,7 +347,7 @@ impl Fabric {
             unreachable!("the output has rings");
         };
         if !rings.arrive(now, ring, parcel) {
-            return Hop::Dropped { segment: parcel.segment() };
+            return Hop::Dropped { segment: parcel.segment(), end: parcel.end(), port: index };
         }
         rings.serve(schedule, now, link, index);
         Hop::Forwarded
@@ -422,6 +427,39 @@ impl Fabric {
     pub(crate) fn queue_bytes_max(&self) -> Option<u64> {
         let in_buffers = self.buffers().map(|buffer| buffer.occupancy().bytes_max);
         in_buffers.chain(self.ports.iter().filter_map(Port::bytes_max)).max()
+    }
+
+    /// The largest queue of a port of a switch since the marks were reset, in bytes; of an output with rings, that of one ring.
+    pub(crate) fn port_bytes_max(&self, index: PortIndex) -> u64 {
+        let port = &self.ports[index as usize];
+        let of = |memory: &Memory| memory.outputs()[usize::from(port.output)].occupancy().bytes_max;
+        let shared = || match (&port.queue, &self.flow_control) {
+            (OutputQueue::Shared, _) => {
+                self.memories[port.switch as usize].as_ref().map(|memory| of(memory.memory()))
+            }
+            (OutputQueue::Pausable(_), Some(control)) if port.switch != NIL => {
+                control.memory(port.switch).map(of)
+            }
+            _ => None,
+        };
+        port.bytes_max().or_else(shared).unwrap_or(0)
+    }
+
+    /// Bytes that are queued before a port of a switch, and [the most](Self::port_bytes_max) since the marks were reset.
+    pub(crate) fn depth(&mut self, now: u64, index: PortIndex) -> (u64, u64) {
+        match &mut self.ports[index as usize].queue {
+            OutputQueue::Dedicated(queue) => {
+                queue.settle(Instant::new(now));
+                let held = queue.buffer().occupancy();
+                (held.bytes, held.bytes_max)
+            }
+            _ => (self.queue(now, index).bytes, self.port_bytes_max(index)),
+        }
+    }
+
+    /// Frames that have arrived over a link.
+    pub(crate) const fn arrived(&self) -> u64 {
+        self.arrived
     }
 
     /// Starts all high-water marks afresh.

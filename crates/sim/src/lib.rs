@@ -23,6 +23,7 @@ mod m21;
 mod observer;
 mod occurrence;
 mod partition;
+mod picture;
 mod random;
 mod results;
 mod run;
@@ -31,6 +32,8 @@ mod speed;
 mod stack;
 mod sweep;
 mod techniques;
+mod timeline;
+mod trace;
 mod workload;
 
 pub use capture::{Capture, Tapped};

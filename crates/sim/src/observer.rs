@@ -1,4 +1,4 @@
-//! Recordings of a run: samples of watched queues, and frames on tapped links.
+//! Recordings of a run: samples of watched queues, frames on tapped links, the timeline and the trace of the last events.
 
 use fanin_network::PortIndex;
 use fanin_units::Instant;
@@ -6,6 +6,8 @@ use fanin_units::Instant;
 use crate::capture::Tapped;
 use crate::engine::Engine;
 use crate::fabric::Queue;
+use crate::timeline::TimelineRecorder;
+use crate::trace::MessageTrace;
 
 /// A watched queue at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,6 +32,8 @@ pub(crate) struct Watch {
 pub(crate) struct Observer {
     pub(crate) watch: Option<Watch>,
     pub(crate) tapped: Vec<Tapped>,
+    pub(crate) timeline: TimelineRecorder,
+    pub(crate) trace: MessageTrace,
 }
 
 impl Observer {

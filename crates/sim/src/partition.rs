@@ -17,6 +17,7 @@ use crate::index::{EndIndex, peer};
 use crate::observer::Observer;
 use crate::occurrence::Occurrence;
 use crate::techniques::{MessageKind, TechniqueSet};
+use crate::trace::TraceKind;
 use crate::workload::{Building, Outbox, Workload};
 
 /// A partition can move to another thread: it reaches nothing outside itself.
@@ -43,6 +44,11 @@ pub(crate) enum Ending {
     Stalled,
     /// Ports that PAUSE has stopped wait for one another.
     Deadlock,
+}
+
+/// True for an end that receives answers and sends requests: the first of its connection.
+const fn receives_answers(end: EndIndex) -> bool {
+    end.is_multiple_of(2)
 }
 
 /// A group of hosts and switches with all that it changes.
@@ -126,6 +132,9 @@ impl<W: Workload> Partition<W> {
             let Some((time, what)) = self.engine.schedule.pop() else {
                 return if self.workload.is_done() { Ending::Done } else { Ending::Stuck };
             };
+            if time > self.observer.timeline.due {
+                self.observer.timeline.close_until(&mut self.engine, time.min(until.get()));
+            }
             if time > until.get() {
                 if what.comes_first() {
                     self.engine.schedule.insert_first(time, what);
@@ -205,10 +214,23 @@ impl<W: Workload> Partition<W> {
         match engine.fabric.arrive(&mut engine.schedule, engine.now, port) {
             Hop::Forwarded => {}
             Hop::Delivered { end, segment, wire_bytes } => self.deliver(end, segment, wire_bytes),
-            Hop::Dropped { segment } => {
-                engine.payload.dropped += u64::from(engine.fabric.segments[segment].payload);
-                engine.fabric.remove(segment);
-            }
+            Hop::Dropped { segment, end, port } => self.drop_frame(segment, end, port),
+        }
+    }
+
+    /// An output had no room for a frame for `end`.
+    #[cold]
+    fn drop_frame(&mut self, segment: usize, end: EndIndex, port: PortIndex) {
+        let engine = &mut self.engine;
+        let lost = engine.fabric.segments[segment];
+        engine.payload.dropped += u64::from(lost.payload);
+        let wire_bytes = engine.fabric.wire_bytes(&lost);
+        engine.fabric.remove(segment);
+        let at = engine.now;
+        self.observer.timeline.note_loss(engine, port, end, wire_bytes);
+        let waiting = self.inboxes.waiting(end).next().filter(|_| lost.payload > 0);
+        if let Some(event) = waiting.and_then(|message| self.workload.event(message)) {
+            self.observer.trace.note_loss(at, event, end, port);
         }
     }
 
@@ -234,22 +256,50 @@ impl<W: Workload> Partition<W> {
     /// Hands the complete messages of an end to its application, and sends what follows.
     #[inline]
     fn hand_over(&mut self, index: EndIndex, delivered: u64) {
-        if !self.inboxes.has_complete(index, delivered) {
+        if self.inboxes.has_news(index, delivered) {
+            self.take_messages(index, delivered);
+        } else {
+            self.pump(index);
+        }
+    }
+
+    /// As [`Self::hand_over`], where a message has begun or is complete.
+    #[inline(never)]
+    fn take_messages(&mut self, index: EndIndex, delivered: u64) {
+        let now = self.engine.time();
+        self.note_first_byte(index, delivered);
+        if !self.inboxes.has_news(index, delivered) {
             return self.pump(index);
         }
-        let now = self.engine.time();
         while let Some(message) = self.inboxes.take(index, delivered) {
             if self.techniques.act() {
                 let kind = self.workload.kind(&message);
                 self.techniques.on_received(&mut self.engine, index, kind);
             }
+            if let Some(event) = self.workload.event(&message).filter(|_| receives_answers(index)) {
+                self.observer.trace.note(now.get(), event, index, TraceKind::LastByte);
+            }
             self.workload.handle_message(now, index, message, &mut self.outbox);
+            if let Some(collected) = self.workload.take_collected() {
+                self.observer.trace.consider(collected);
+            }
+            self.note_first_byte(index, delivered);
         }
         self.was_called = true;
         self.pump(index);
         let host = self.engine.end(index).host;
         self.outbox.hosts.push(host);
         self.post();
+    }
+
+    /// Notes that the first byte of an answer can be read, if that is news.
+    fn note_first_byte(&mut self, index: EndIndex, delivered: u64) {
+        if let Some(message) = self.inboxes.begin(index, delivered)
+            && receives_answers(index)
+            && let Some(event) = self.workload.event(message)
+        {
+            self.observer.trace.note(self.engine.now, event, index, TraceKind::FirstByte);
+        }
     }
 
     /// Carries out the requests of an application that was called.
@@ -277,6 +327,9 @@ impl<W: Workload> Partition<W> {
 
     /// Appends a message to the stream of an end.
     fn write(&mut self, index: EndIndex, bytes: u64, message: W::Message) {
+        if let Some(event) = self.workload.event(&message).filter(|_| receives_answers(index)) {
+            self.observer.trace.note(self.engine.now, event, index, TraceKind::Request);
+        }
         let due = if let Some(transport) = self.techniques.transport() {
             transport.write(index, bytes)
         } else {
@@ -284,7 +337,7 @@ impl<W: Workload> Partition<W> {
             endpoint.write(bytes);
             endpoint.written()
         };
-        self.inboxes.push(peer(index), due, message);
+        self.inboxes.push(peer(index), due, bytes, message);
     }
 
     /// Pumps the ends that techniques have woken.
@@ -333,6 +386,11 @@ impl<W: Workload> Partition<W> {
             None => engine.handle_deadline(index).then_some(index),
         };
         if let Some(sender) = late {
+            self.observer.timeline.note_timeout();
+            let first = self.inboxes.waiting(peer(sender)).next();
+            if let Some(event) = first.and_then(|message| self.workload.event(message)) {
+                self.observer.trace.note(self.engine.now, event, sender, TraceKind::Timeout);
+            }
             let mut waiting = self.inboxes.waiting(peer(sender));
             self.workload.handle_timeout(self.engine.time(), sender, &mut waiting);
         }

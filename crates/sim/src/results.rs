@@ -164,14 +164,11 @@ pub(crate) fn fill_network<W: Workload>(
         fast_retransmits: Some(after.fast_retransmits - before.fast_retransmits),
         spurious_retransmits: Some(after.spurious_retransmits - before.spurious_retransmits),
     });
-    let seconds = within.at.saturating_since(before.at).as_secs_f64();
-    if seconds == 0.0 {
+    let shares = utilisation(network, [before, within]);
+    if shares.is_empty() {
         return;
     }
-    let share = |port: PortIndex| {
-        let bytes = within.port_bytes[port as usize] - before.port_bytes[port as usize];
-        bytes as f64 * 8.0 / seconds / network.links[port as usize / 2].rate.get() as f64
-    };
+    let share = |port: PortIndex| shares[port as usize];
     let busiest = |ports: &mut dyn Iterator<Item = PortIndex>| ports.map(share).max_by(f64::total_cmp);
     let is_host = |node: u32| network.nodes[node as usize].kind == NodeKind::Host;
     let ports = || 0..2 * network.links.len() as PortIndex;
@@ -182,6 +179,19 @@ pub(crate) fn fill_network<W: Workload>(
                 .filter(|&port| !is_host(network.source(port)) && !is_host(network.destination(port))),
         ),
     });
+}
+
+/// By port, the share of its link's rate that it carried between two times; empty where they are equal.
+pub(crate) fn utilisation(network: &Network, [before, within]: [&Totals; 2]) -> Vec<f64> {
+    let seconds = within.at.saturating_since(before.at).as_secs_f64();
+    if seconds == 0.0 {
+        return Vec::new();
+    }
+    let share = |port: PortIndex| {
+        let bytes = within.port_bytes[port as usize] - before.port_bytes[port as usize];
+        bytes as f64 * 8.0 / seconds / network.links[port as usize / 2].rate.get() as f64
+    };
+    network.ports().map(share).collect()
 }
 
 fn queue_rows<W: Workload>(network: &Network, partition: &Partition<W>) -> Vec<QueueRow> {

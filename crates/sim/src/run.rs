@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use fanin_network::{Network, NodeKind, PortIndex, Roles, topology};
-use fanin_report::{Kind, Records, ScenarioName, Span, Summary};
+use fanin_report::{Kind, Records, RunPicture, ScenarioName, Span, Summary};
 use fanin_scenario::{Scenario, WindowState};
 use fanin_units::{Duration, Instant};
 
@@ -13,10 +13,12 @@ use crate::connect::connect;
 use crate::engine::Engine;
 use crate::observer::Watch;
 use crate::partition::{Ending, Partition};
-use crate::results::{Totals, capture, deadlock, fill_network, records};
+use crate::picture::Finished;
+use crate::results::{Totals, capture, deadlock, fill_network, records, utilisation};
 use crate::speed::Meter;
 use crate::stack::stack;
 use crate::techniques::{RunView, Setup, TechniqueSet};
+use crate::timeline::TimelineRecorder;
 use crate::workload::{Measured, Plan, Workload};
 
 /// How a caller follows, stops and records a run.
@@ -64,6 +66,8 @@ pub struct Outcome {
     pub summary: Summary,
     /// The tables.
     pub records: Records,
+    /// Queues over time, one late event, and the network's hot links.
+    pub picture: Option<RunPicture>,
     /// The frames seen on the captured link, if they were to be kept.
     pub capture: Option<Capture>,
 }
@@ -114,6 +118,7 @@ fn simulate<W: Measured>(
     let mut partition = Partition::new(engine, workload, hosts);
     partition.techniques = techniques;
     watch(scenario, network, &mut partition);
+    observe(scenario, network, &mut partition);
     let captured = if control.capture { Some(captured_port(scenario, network)?) } else { None };
     if let Some(port) = captured {
         partition.engine.fabric.tap_link(port, true);
@@ -127,6 +132,7 @@ fn simulate<W: Measured>(
     let before = Totals::of(&partition);
     let now = partition.engine.now;
     partition.engine.fabric.reset_marks(now);
+    partition.observer.timeline.start_measuring();
     if ending == Ending::Time {
         ending = partition.run(end, control.stop, progress);
     }
@@ -167,9 +173,20 @@ fn simulate<W: Measured>(
         summary.techniques.insert(key.to_owned(), figures);
     }
     summary.speed = Some(meter.stop(&partition.engine.fabric));
+    let utilisation = utilisation(network, [&before, &within]);
+    let finished = Finished {
+        network,
+        roles,
+        partition: &partition,
+        connections: &connections,
+        rows: &rows,
+        utilisation: &utilisation,
+    };
+    let picture = finished.picture();
+    summary.ports = finished.ports(picture.late.as_ref());
     let capture = captured.map(|port| capture(network, &partition, &connections, port));
     let records = records(scenario, network, roles, &partition, &connections, rows);
-    Ok(Outcome { end, summary, records, capture })
+    Ok(Outcome { end, summary, records, picture: Some(picture), capture })
 }
 
 /// The outcome of a run that was stopped while its network was being built.
@@ -179,12 +196,20 @@ fn unbuilt<W: Measured>(seed: u64, meter: &Meter, engine: &Engine, workload: &W)
     summary.seed = Some(seed);
     workload.summarise(&mut summary, &[], span);
     summary.speed = Some(meter.stop(&engine.fabric));
-    Outcome { end: End::Stopped, summary, records: Records::default(), capture: None }
+    Outcome { end: End::Stopped, summary, records: Records::default(), picture: None, capture: None }
 }
 
 /// The round-trip time that old connections have measured: of the links and of the readout.
 fn warm_rtt(scenario: &Scenario) -> Duration {
     scenario.link.delay * 8 + Duration::from_micros(100)
+}
+
+/// Sets up the recordings that every run makes.
+fn observe<W: Workload>(scenario: &Scenario, network: &Network, partition: &mut Partition<W>) {
+    let run = scenario.run.warmup + scenario.run.duration;
+    let outputs = network.ports().filter(|&port| !network.is_host(network.source(port))).collect();
+    partition.observer.timeline = TimelineRecorder::new(run.get(), outputs, 2 * network.links.len());
+    partition.observer.trace.from = scenario.run.warmup.get();
 }
 
 /// Sets up the recordings that the scenario asks for.

@@ -289,3 +289,62 @@ fn every_stack_gets_through_every_buffer() {
     }
     assert!(dropped > 1000, "{dropped}");
 }
+
+#[test]
+fn the_ports_that_lose_are_named_under_every_buffering() {
+    for buffering in ["dedicated", "shared", "dynamic-threshold", "voq", "daqring"] {
+        let key = format!("tor.buffering={buffering}");
+        let sets =
+            [&key, "workload.senders=40", "tor.buffer=64 kB", "tor.daqring.frames=40", "run.duration=300 ms"];
+        let outcome = outcome(&preset("incast", &sets), 1);
+        let drops = outcome.summary.network.as_ref().and_then(|network| network.drops).unwrap();
+        assert!(drops > 0, "{buffering}");
+        let port = &outcome.summary.ports[0];
+        assert_eq!((port.name.as_str(), port.drops), ("tor:0->collector:0", drops), "{buffering}");
+        assert_eq!(port.limit_bytes.is_none(), buffering == "voq");
+        let limit = port.limit_bytes.unwrap_or(port.queue_bytes_max);
+        assert!(
+            port.queue_bytes_max <= limit && port.queue_bytes_max * 10 > limit * 8,
+            "{buffering}: {port:?}"
+        );
+        let late = port.late.as_ref().unwrap();
+        let chain: Vec<_> = late.chain.iter().map(|cause| cause.what.as_str()).collect();
+        assert_eq!(chain, ["queue", "loss", "rto"], "{buffering}: {}", late.text);
+        let timeline = &outcome.picture.as_ref().unwrap().timeline;
+        assert_eq!(timeline.ports[0].drops.iter().sum::<u64>(), drops, "{buffering}");
+        assert_eq!(
+            Some(timeline.timeouts.iter().sum::<u64>()),
+            outcome.summary.tcp.as_ref().and_then(|tcp| tcp.timeouts)
+        );
+    }
+}
+
+#[test]
+fn the_picture_shows_the_event_that_took_longest() {
+    let outcome = outcome(&scenario(SMALL, &["tor.buffer=20 kB", "shaping.credits=8"]), 1);
+    let picture = outcome.picture.unwrap();
+    let late = picture.late.unwrap();
+    let row = &outcome.records.events[late.id as usize];
+    assert_eq!(row.collection_time_ps, Some(late.time_ps));
+    let measured = outcome.summary.measured_ps.unwrap();
+    let within = outcome.records.events.iter().filter(|row| row.assigned_ps >= measured.from);
+    let longest = within.filter_map(|row| row.collection_time_ps).max().unwrap();
+    assert!(late.time_ps * 105 / 100 >= longest && late.time_ps <= longest);
+    assert_eq!((late.sources.len(), late.sources_total), (24, 24));
+    for source in &late.sources {
+        let times = [source.request_ps, source.first_byte_ps, source.last_byte_ps].map(Option::unwrap);
+        assert!(
+            times.is_sorted() && times[0] >= late.assigned_ps && times[2] <= late.collected_ps,
+            "{source:?}"
+        );
+    }
+    assert!(late.chain.iter().any(|cause| cause.what == "credit-wait"), "{}", late.text);
+    // Alike ones stand together.
+    let groups = &picture.topology.groups;
+    assert!(groups.iter().any(|group| group.name == "readout" && group.column == 0), "{groups:?}");
+    assert_eq!(
+        groups.iter().filter(|group| group.name == "readout").map(|group| group.count).sum::<u64>(),
+        24
+    );
+    assert!(groups.len() < 20, "{groups:?}");
+}

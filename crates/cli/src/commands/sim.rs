@@ -196,6 +196,7 @@ fn finish(
     let mut result = RunResult::new(summary);
     result.scenario_toml = Some(loaded.to_toml());
     result.records = outcome.records;
+    result.picture = outcome.picture;
     Ok((result, ending))
 }
 

@@ -27,6 +27,13 @@ mod swept;
 mod tests;
 mod verdict;
 
+pub(crate) use self::format::significant;
+
+/// Bytes for people.
+pub(crate) fn bytes_text(bytes: u64) -> String {
+    format::format_f64(bytes as f64, Form::Bytes)
+}
+
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");
 

@@ -121,6 +121,7 @@ fn run_result(kind: Kind, label: &str, slow: u64) -> RunResult {
                 .into(),
         ),
         records: Records { events, queues, flows, io, windows },
+        picture: None,
     }
 }
 

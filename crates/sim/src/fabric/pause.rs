@@ -64,7 +64,7 @@ impl Fabric {
             Buffer::Unlimited => unreachable!("a switch stores what it forwards"),
         };
         let Verdict::Accepted { marked } = verdict else {
-            return Hop::Dropped { segment: parcel.segment() };
+            return Hop::Dropped { segment: parcel.segment(), end: parcel.end(), port: index };
         };
         let counted = flow_control.counted(switch, parcel, unstored);
         if flow_control.charge_ingress(switch, input, counted) {

@@ -13,6 +13,7 @@ use crate::Error;
 use crate::index::EndIndex;
 use crate::random::{Kind, Purpose, host, seed};
 use crate::techniques::MessageKind;
+use crate::trace::CollectedEvent;
 use fanin_network::{Connection, Ideal, Network, Roles, barrier_connections};
 
 /// The aggregator, as the senders know it.
@@ -37,6 +38,8 @@ pub(crate) struct Barrier {
     /// Retransmission timeouts in the round in progress.
     timeouts: u64,
     completed: Vec<Round>,
+    /// The round that was completed last, until it is taken.
+    collected: Option<CollectedEvent>,
     ideal: Duration,
     how: String,
 }
@@ -74,6 +77,7 @@ impl Barrier {
             deadline: workload.deadline,
             timeouts: 0,
             completed: Vec::new(),
+            collected: None,
             ideal: ideal.time(bytes),
             how: ideal.how(request_size.block(senders), bytes),
         })
@@ -91,6 +95,12 @@ impl Barrier {
                 unreachable!("simulated connections are never lost, and the run watches for stalls")
             };
             let timeouts = std::mem::take(&mut self.timeouts);
+            self.collected = Some(CollectedEvent {
+                event: self.completed.len() as u64,
+                assigned: start.get(),
+                at: end.get(),
+                time: (end - start).get(),
+            });
             self.completed.push(Round { start, end, timeouts });
         }
         while let Some((to, message)) = self.aggregator.poll_transmit() {
@@ -155,6 +165,15 @@ impl Workload for Barrier {
         _messages: &mut dyn Iterator<Item = &BarrierMessage>,
     ) {
         self.timeouts += 1;
+    }
+
+    fn event(&self, _message: &BarrierMessage) -> Option<u64> {
+        // A message of another round than the present one does not exist.
+        Some(self.completed.len() as u64)
+    }
+
+    fn take_collected(&mut self) -> Option<CollectedEvent> {
+        self.collected.take()
     }
 
     fn kind(&self, message: &BarrierMessage) -> MessageKind {

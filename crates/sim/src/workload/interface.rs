@@ -6,6 +6,7 @@ use fanin_units::Instant;
 
 use crate::index::EndIndex;
 use crate::techniques::MessageKind;
+use crate::trace::CollectedEvent;
 
 /// The applications on the hosts of a partition.
 ///
@@ -39,6 +40,12 @@ pub(crate) trait Workload {
         end: EndIndex,
         messages: &mut dyn Iterator<Item = &Self::Message>,
     );
+
+    /// The event, or round, that a request or an answer belongs to.
+    fn event(&self, message: &Self::Message) -> Option<u64>;
+
+    /// The event that was completed last, once.
+    fn take_collected(&mut self) -> Option<CollectedEvent>;
 
     /// The kind of a message, for techniques that steer by requests and answers.
     fn kind(&self, message: &Self::Message) -> MessageKind;

@@ -81,6 +81,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), Failure> {
     let whole = from + scenario.run.duration;
     let until = if stopped { whole.min(Moment::new(last.max(from.get()))) } else { whole };
     summary.fill_requests(&records.events, Span { from, until }, 1);
+    network::fill_ports(&mut summary, &records);
     summary.tcp = Some(result.tcp);
     summary.speed = Some(Speed {
         wall_s: Some(began.elapsed().as_secs_f64()),

@@ -167,6 +167,7 @@ fn report(
     }
     let mut summary = summarise(loaded, &mut records.events, loop_rate)?;
     summary.speed = Some(speed);
+    network::fill_ports(&mut summary, &records);
     if let Some(events) = &mut summary.events {
         events.duplicated = match audited {
             Ok(audit) => audit.totals.duplicates,

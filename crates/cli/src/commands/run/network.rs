@@ -1,9 +1,9 @@
 //! A run's network: building it, and its figures.
 
-use fanin_report::{Machine, Summary};
+use fanin_report::{Machine, Records, Span, Summary};
 use fanin_scenario::Scenario;
 use fanin_testbed::live::{Bench, Capacity, Chosen, Observed, least_collection_s};
-use fanin_units::Ratio;
+use fanin_units::{Instant, Ratio};
 
 use super::carried::Carried;
 use super::job::Job;
@@ -58,6 +58,14 @@ pub(super) fn fill(job: &Job<'_>, summary: &mut Summary, observed: &Observed) {
         steal: Some(effort.steal),
         frames_missed: Some(observed.missed),
     });
+}
+
+/// Fills in the ports that lost frames or filled up, as far as samples of their queues tell.
+pub(super) fn fill_ports(summary: &mut Summary, records: &Records) {
+    if let Some(measured) = summary.measured_ps {
+        let span = Span { from: Instant::new(measured.from), until: Instant::new(measured.until) };
+        summary.ports = fanin_report::ports_of_queues(&records.queues, span);
+    }
 }
 
 /// Adds the figures of techniques that act in the kernel.

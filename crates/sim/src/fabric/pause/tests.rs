@@ -56,7 +56,7 @@ fn happen(fabric: &mut Fabric, schedule: &mut Schedule, now: u64, what: Occurren
     match what {
         Occurrence::Arrival(index) => {
             let hop = fabric.arrive(schedule, now, index);
-            if let Hop::Delivered { segment, .. } | Hop::Dropped { segment } = hop {
+            if let Hop::Delivered { segment, .. } | Hop::Dropped { segment, .. } = hop {
                 fabric.remove(segment);
             }
             return Turn::Hop(hop);

@@ -4,6 +4,7 @@ mod push;
 mod roles;
 mod settings;
 mod steps;
+mod travel;
 
 use fanin_dataflow::{Collector, FragmentSet, L1Id, Message, Outcome, Peer, Record, ShiftHost, What};
 use fanin_network::{Answers, Connection, Ideal, Network, Numbering, Roles};
@@ -16,30 +17,17 @@ use super::sizes::Data;
 use crate::Error;
 use crate::index::EndIndex;
 use crate::techniques::MessageKind;
-use crate::techniques::barrel_shifter::{SHIFT_MESSAGE_BYTES, ShiftAction, ShiftMessage, Shifter};
+use crate::techniques::barrel_shifter::{SHIFT_MESSAGE_BYTES, ShiftAction, Shifter};
+use crate::trace::CollectedEvent;
 
 use push::{DESTINATION_BYTES, Push};
 use roles::RoleMachines;
 use settings::{memory_matters, small};
 use steps::Steps;
+pub(crate) use travel::Travel;
 
 /// The most lines of a diagnosis.
 const DIAGNOSIS_LINES_MAX: usize = 12;
-
-/// A message of the simulated system.
-pub(crate) enum Travel {
-    /// From role to role.
-    Role(Message<Bytes>),
-    /// Supervisor to readout that pushes: an event's collector.
-    Destination {
-        /// The event.
-        event: L1Id,
-        /// Its collector.
-        collector: u16,
-    },
-    /// Between the hosts of a barrel shifter.
-    Shift(ShiftMessage),
-}
 
 /// All roles, and their records.
 ///
@@ -62,6 +50,8 @@ pub(crate) struct Building {
     watched: Vec<u64>,
     assigned: u64,
     completed: u64,
+    /// The event that was collected last, until it is taken.
+    collected: Option<CollectedEvent>,
     messages: u64,
     is_stopping: bool,
     credits: Option<u32>,
@@ -121,6 +111,7 @@ impl Building {
             watched: scenario.record.events.clone(),
             assigned: 0,
             completed: 0,
+            collected: None,
             messages: 0,
             is_stopping: false,
             credits: scenario.shaping.credit_limit(),
@@ -360,6 +351,8 @@ impl Building {
                 row.last_byte_ps = Some(at.get());
                 row.size_bytes = bytes.get();
                 row.outcome = RowOutcome::Collected;
+                let (event, assigned) = (event.0, row.assigned_ps);
+                self.collected = Some(CollectedEvent { event, assigned, at: at.get(), time });
             }
             What::Completed { outcome, .. } => {
                 self.completed += 1;
@@ -472,21 +465,23 @@ impl Workload for Building {
         // An event that waits for two messages of this stream suffers once.
         self.held_up.clear();
         for message in messages {
-            if let Travel::Role(Message::Answer { event, .. } | Message::Request { event, .. }) = message
-                && !self.held_up.contains(&event.0)
-            {
-                self.held_up.push(event.0);
-                self.rows[event.0 as usize].timeouts += 1;
+            if let Some(event) = message.event().filter(|event| !self.held_up.contains(event)) {
+                self.held_up.push(event);
+                self.rows[event as usize].timeouts += 1;
             }
         }
     }
 
+    fn event(&self, message: &Travel) -> Option<u64> {
+        message.event()
+    }
+
+    fn take_collected(&mut self) -> Option<CollectedEvent> {
+        self.collected.take()
+    }
+
     fn kind(&self, message: &Travel) -> MessageKind {
-        match message {
-            Travel::Role(Message::Request { .. }) => MessageKind::Request,
-            Travel::Role(Message::Answer { .. }) => MessageKind::Answer,
-            _ => MessageKind::Other,
-        }
+        message.kind()
     }
 
     fn is_done(&self) -> bool {

@@ -1,0 +1,173 @@
+//! The picture of a run: the queues over time, one late event, the network and its hot links, all of bounded size.
+//!
+//! It is recorded without being asked for, and stored as `picture.json`, so that a page can be drawn again.
+
+use serde::{Deserialize, Serialize};
+
+/// The schema of a picture that this crate writes and reads.
+pub const PICTURE_SCHEMA: &str = "fanin.picture/1";
+
+/// The parts of a result that the page draws and no table holds. Times are picoseconds since the run began.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunPicture {
+    /// Always [`PICTURE_SCHEMA`].
+    pub schema: String,
+    /// Queues, losses, time-outs and goodput in bins of equal width.
+    pub timeline: RunTimeline,
+    /// The event that took longest, or nearly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late: Option<LateEvent>,
+    /// Hosts and switches, alike ones together.
+    pub topology: NetworkGroups,
+}
+
+/// The run in bins: bin `k` begins at `k` times the width.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunTimeline {
+    /// Width of a bin.
+    pub bin_ps: u64,
+    /// Payload bytes that arrived at hosts, by bin.
+    pub delivered_bytes: Vec<u64>,
+    /// Retransmission time-outs, by bin.
+    pub timeouts: Vec<u64>,
+    /// The outputs that lost frames or held most, worst first.
+    pub ports: Vec<PortTimeline>,
+}
+
+/// The queue of one output over time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PortTimeline {
+    /// Its name, such as `tor:0->collector:3`.
+    pub name: String,
+    /// The most bytes it may hold; absent where no limit is its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit_bytes: Option<u64>,
+    /// The largest queue that was seen, by bin: at the bin's end, at each loss, and at each new largest one.
+    pub queue_bytes: Vec<u64>,
+    /// Frames refused, by bin.
+    pub drops: Vec<u64>,
+}
+
+/// One event that was late.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LateEvent {
+    /// Its number.
+    pub id: u64,
+    /// The host that collected it.
+    pub collector: String,
+    /// When it was assigned.
+    pub assigned_ps: u64,
+    /// When it was complete.
+    pub collected_ps: u64,
+    /// Its collection time.
+    pub time_ps: u64,
+    /// The least time that it could take, where known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ideal_ps: Option<u64>,
+    /// Its sources, those that finished last first; the slowest ones of very many.
+    pub sources: Vec<LateSource>,
+    /// Sources in all.
+    pub sources_total: u64,
+    /// The causes of its lateness, in the order of time.
+    pub chain: Vec<LateCause>,
+    /// The same as a sentence.
+    pub text: String,
+}
+
+/// One source's part in a late event.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LateSource {
+    /// The host.
+    pub name: String,
+    /// When its data were asked for; absent where sources push.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_ps: Option<u64>,
+    /// When the first byte of its answer could be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_byte_ps: Option<u64>,
+    /// When its answer was complete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_byte_ps: Option<u64>,
+    /// When its frames were refused.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub losses_ps: Vec<u64>,
+    /// When its retransmission timer expired.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub timeouts_ps: Vec<u64>,
+}
+
+/// One link in the chain of causes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LateCause {
+    /// `credit-wait`, `queue`, `loss` or `rto`.
+    pub what: String,
+    /// When it began, in milliseconds since the event was assigned.
+    pub from_ms: f64,
+    /// When it ended, likewise.
+    pub until_ms: f64,
+    /// Requests that waited, frames refused, or timers that expired.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// Sources that it struck.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sources: Option<u64>,
+    /// The output where it happened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<String>,
+    /// The largest queue there meanwhile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_bytes: Option<u64>,
+    /// The source that it held up longest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+}
+
+/// Hosts and switches in groups.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NetworkGroups {
+    /// Nodes that are alike.
+    pub groups: Vec<NodeGroup>,
+    /// The links between two groups, one entry a direction.
+    pub links: Vec<LinkGroup>,
+}
+
+/// Nodes that are alike: of one kind, with the same neighbours.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NodeGroup {
+    /// A node's name, or the kind's where there are several.
+    pub name: String,
+    /// How many nodes.
+    pub count: u64,
+    /// True for switches.
+    pub is_switch: bool,
+    /// Its column: hosts that send data are in the first, those that collect in the last.
+    pub column: u64,
+}
+
+/// The links from the nodes of one group to those of another.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LinkGroup {
+    /// Index of the group that sends.
+    pub from: usize,
+    /// Index of the group that receives.
+    pub to: usize,
+    /// How many links.
+    pub count: u64,
+    /// Rate of one, in bit/s.
+    pub rate_bps: f64,
+    /// Share of the rate that the busiest of them carried while measuring, 0 to 1.
+    pub utilisation: f64,
+    /// Frames refused before all of them.
+    pub drops: u64,
+    /// The busiest one's name.
+    pub hottest: String,
+}

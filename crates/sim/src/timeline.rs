@@ -1,0 +1,283 @@
+//! The timeline of a run: queues, losses, time-outs and delivered bytes in a fixed number of bins that double their width.
+//!
+//! Nothing is scheduled for it: a bin is closed before the first occurrence that lies behind it. All outputs are looked at
+//! once in as many bins as the frames that arrived pay for; the fullest ones in every bin.
+
+use std::collections::BTreeMap;
+
+use fanin_network::PortIndex;
+
+use crate::engine::Engine;
+use crate::index::EndIndex;
+
+/// Bins of a timeline.
+const BINS: usize = 512;
+/// Arrivals for each output between two looks at all outputs: a look costs less than a hundredth of what they cost.
+const ARRIVALS_PER_PORT: u64 = 16;
+/// Outputs that are looked at in every bin.
+const HOT_PORTS: usize = 8;
+/// Outputs whose bins are kept, those with losses before all others.
+const ROWS_MAX: usize = 128;
+/// Connections whose losses are counted one by one.
+const FLOWS_MAX: usize = 1 << 16;
+
+/// The bins of one output.
+pub(crate) struct PortBins {
+    pub(crate) queue_bytes: Vec<u64>,
+    pub(crate) drops: Vec<u64>,
+    deepest: u64,
+    is_losing: bool,
+}
+
+impl PortBins {
+    fn new() -> Self {
+        Self { queue_bytes: vec![0; BINS], drops: vec![0; BINS], deepest: 0, is_losing: false }
+    }
+}
+
+/// The losses of one output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PortLosses {
+    pub(crate) frames: u64,
+    /// Bytes on the wire.
+    pub(crate) bytes: u64,
+    /// Time of the first one and of the last one, in picoseconds.
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+}
+
+/// See the [module](self).
+pub(crate) struct TimelineRecorder {
+    /// Width of a bin in picoseconds.
+    pub(crate) width: u64,
+    /// The end of the present bin.
+    pub(crate) due: u64,
+    bin: usize,
+    /// All outputs of switches.
+    outputs: Vec<PortIndex>,
+    /// The fullest outputs at the last look at all of them.
+    hot: Vec<PortIndex>,
+    /// By port: the largest queue that is accounted for.
+    known_max: Vec<u64>,
+    rows: Vec<Option<Box<PortBins>>>,
+    /// The ports that have rows.
+    kept: Vec<PortIndex>,
+    pub(crate) delivered_bytes: Vec<u64>,
+    pub(crate) timeouts: Vec<u64>,
+    /// PortLosses while measuring.
+    pub(crate) losses: BTreeMap<PortIndex, PortLosses>,
+    /// Frames lost by output and receiving end while measuring.
+    pub(crate) lost_by_end: BTreeMap<(PortIndex, EndIndex), u64>,
+    delivered_before: u64,
+    looked_at: u64,
+}
+
+impl Default for TimelineRecorder {
+    /// One that records nothing.
+    fn default() -> Self {
+        Self::new(u64::MAX, Vec::new(), 0)
+    }
+}
+
+impl TimelineRecorder {
+    /// Of a run that takes about so many picoseconds, over these outputs of a network with so many ports.
+    pub(crate) fn new(run_ps: u64, outputs: Vec<PortIndex>, ports: usize) -> Self {
+        // The last bins are for what is finished after the measured time.
+        let width = run_ps.div_ceil(BINS as u64 * 15 / 16).max(1);
+        Self {
+            width,
+            due: width,
+            bin: 0,
+            outputs,
+            hot: Vec::new(),
+            known_max: vec![0; ports],
+            rows: (0..ports).map(|_| None).collect(),
+            kept: Vec::new(),
+            delivered_bytes: vec![0; BINS],
+            timeouts: vec![0; BINS],
+            losses: BTreeMap::new(),
+            lost_by_end: BTreeMap::new(),
+            delivered_before: 0,
+            looked_at: 0,
+        }
+    }
+
+    /// Closes all bins that end before `time`, when the next occurrence happens.
+    #[cold]
+    pub(crate) fn close_until(&mut self, engine: &mut Engine, time: u64) {
+        while self.due < time {
+            self.look(engine);
+            self.delivered_bytes[self.bin] += engine.payload.arrived - self.delivered_before;
+            self.delivered_before = engine.payload.arrived;
+            self.bin += 1;
+            if self.bin == BINS {
+                self.halve();
+            }
+            self.due += self.width;
+        }
+    }
+
+    /// The bins that have begun.
+    pub(crate) fn bins(&self) -> usize {
+        (self.bin + 1).min(BINS)
+    }
+
+    /// Notes the present queues: of all outputs where enough has arrived, else of the fullest.
+    fn look(&mut self, engine: &mut Engine) {
+        let arrived = engine.fabric.arrived();
+        if arrived - self.looked_at < ARRIVALS_PER_PORT * self.outputs.len() as u64 {
+            for port in std::mem::take(&mut self.hot) {
+                if self.look_at(engine, port) > 0 {
+                    self.hot.push(port);
+                }
+            }
+            return;
+        }
+        self.looked_at = arrived;
+        let outputs = std::mem::take(&mut self.outputs);
+        let mut found: Vec<(u64, PortIndex)> = Vec::new();
+        for &port in &outputs {
+            let bytes = self.look_at(engine, port);
+            if bytes > 0 {
+                found.push((bytes, port));
+            }
+        }
+        self.outputs = outputs;
+        found.sort_unstable_by_key(|&(bytes, port)| (std::cmp::Reverse(bytes), port));
+        self.hot = found.into_iter().take(HOT_PORTS).map(|(_, port)| port).collect();
+    }
+
+    /// Notes one queue; returns its bytes.
+    fn look_at(&mut self, engine: &mut Engine, port: PortIndex) -> u64 {
+        let (bytes, largest) = engine.fabric.depth(self.due, port);
+        let known = &mut self.known_max[port as usize];
+        let noted = if largest > *known { largest.max(bytes) } else { bytes };
+        *known = largest.max(*known);
+        if noted > 0 {
+            self.note(port, noted, 0);
+        }
+        bytes
+    }
+
+    fn note(&mut self, port: PortIndex, bytes: u64, drops: u64) {
+        let bin = self.bin;
+        if self.rows[port as usize].is_none() {
+            if !self.make_room(bytes, drops > 0) {
+                return;
+            }
+            self.kept.push(port);
+        }
+        let row = self.rows[port as usize].get_or_insert_with(|| Box::new(PortBins::new()));
+        row.queue_bytes[bin] = row.queue_bytes[bin].max(bytes);
+        row.drops[bin] += drops;
+        row.deepest = row.deepest.max(bytes);
+        row.is_losing |= drops > 0;
+    }
+
+    /// The bins of an output, where they are kept.
+    pub(crate) fn row(&self, port: PortIndex) -> Option<&PortBins> {
+        self.rows.get(port as usize)?.as_deref()
+    }
+
+    /// True if there is room for one more row of such a queue: one that matters less has gone.
+    fn make_room(&mut self, bytes: u64, is_losing: bool) -> bool {
+        if self.kept.len() < ROWS_MAX {
+            return true;
+        }
+        let rank = |port: PortIndex| self.row(port).map(|row| (row.is_losing, row.deepest));
+        let least = (0..self.kept.len()).min_by_key(|&place| (rank(self.kept[place]), self.kept[place]));
+        match least {
+            Some(place) if rank(self.kept[place]) < Some((is_losing, bytes)) => {
+                let port = self.kept.swap_remove(place);
+                self.rows[port as usize] = None;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// An output refused a frame for `end`, with so many bytes on the wire.
+    #[cold]
+    pub(crate) fn note_loss(&mut self, engine: &mut Engine, port: PortIndex, end: EndIndex, wire_bytes: u32) {
+        let now = engine.now;
+        let (bytes, _) = engine.fabric.depth(now, port);
+        self.note(port, bytes, 1);
+        let losses = self.losses.entry(port).or_insert(PortLosses { first: now, ..PortLosses::default() });
+        losses.frames += 1;
+        losses.bytes += u64::from(wire_bytes);
+        losses.last = now;
+        if self.lost_by_end.len() < FLOWS_MAX || self.lost_by_end.contains_key(&(port, end)) {
+            *self.lost_by_end.entry((port, end)).or_default() += 1;
+        }
+    }
+
+    /// A retransmission timer expired.
+    pub(crate) fn note_timeout(&mut self) {
+        self.timeouts[self.bin] += 1;
+    }
+
+    /// The warm-up is over: what was lost until now does not count, and high-water marks start afresh.
+    pub(crate) fn start_measuring(&mut self) {
+        self.losses.clear();
+        self.lost_by_end.clear();
+        self.known_max.fill(0);
+    }
+
+    /// Makes each bin twice as wide.
+    fn halve(&mut self) {
+        let sum = |one: u64, other: u64| one + other;
+        for row in self.rows.iter_mut().flatten() {
+            merge(&mut row.queue_bytes, u64::max);
+            merge(&mut row.drops, sum);
+        }
+        merge(&mut self.delivered_bytes, sum);
+        merge(&mut self.timeouts, sum);
+        self.width *= 2;
+        self.bin = BINS / 2;
+    }
+}
+
+/// Joins neighbours in the first half of the bins; the second half is empty.
+fn merge(bins: &mut [u64], join: impl Fn(u64, u64) -> u64) {
+    let half = bins.len() / 2;
+    for bin in 0..half {
+        bins[bin] = join(bins[2 * bin], bins[2 * bin + 1]);
+    }
+    bins[half..].fill(0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_that_are_full_are_joined() {
+        let mut timeline = TimelineRecorder::new(480, vec![0], 1);
+        for bin in 0..BINS {
+            timeline.bin = bin;
+            timeline.note(0, bin as u64, 1);
+            timeline.note_timeout();
+        }
+        timeline.halve();
+        assert_eq!((timeline.width, timeline.bin), (2, 256));
+        let row = timeline.row(0).unwrap();
+        assert_eq!((row.queue_bytes[0], row.queue_bytes[255], row.queue_bytes[256]), (1, 511, 0));
+        assert_eq!((row.drops[0], row.drops.iter().sum::<u64>()), (2, 512));
+        assert_eq!(timeline.timeouts.iter().sum::<u64>(), 512);
+    }
+
+    #[test]
+    fn a_full_table_keeps_losing_and_deep_queues() {
+        let mut timeline = TimelineRecorder::new(512, Vec::new(), 300);
+        for port in 0..ROWS_MAX as PortIndex {
+            timeline.note(port, 100 + u64::from(port), 0);
+        }
+        timeline.note(200, 50, 0);
+        assert!(timeline.row(200).is_none(), "shallower than all others");
+        timeline.note(201, 50, 1);
+        timeline.note(202, 1000, 0);
+        assert!(timeline.row(201).is_some() && timeline.row(202).is_some());
+        assert!(timeline.row(0).is_none() && timeline.row(1).is_none());
+        assert_eq!(timeline.kept.len(), ROWS_MAX);
+    }
+}

@@ -1,0 +1,41 @@
+//! The messages of an event-building system.
+
+use fanin_dataflow::{L1Id, Message};
+use fanin_units::Bytes;
+
+use crate::techniques::MessageKind;
+use crate::techniques::barrel_shifter::ShiftMessage;
+
+/// A message of the simulated system.
+pub(crate) enum Travel {
+    /// From role to role.
+    Role(Message<Bytes>),
+    /// Supervisor to readout that pushes: an event's collector.
+    Destination {
+        /// The event.
+        event: L1Id,
+        /// Its collector.
+        collector: u16,
+    },
+    /// Between the hosts of a barrel shifter.
+    Shift(ShiftMessage),
+}
+
+impl Travel {
+    /// The event that a request or an answer belongs to.
+    pub(super) fn event(&self) -> Option<u64> {
+        match self {
+            Self::Role(Message::Request { event, .. } | Message::Answer { event, .. }) => Some(event.0),
+            _ => None,
+        }
+    }
+
+    /// Its kind, for techniques that steer by requests and answers.
+    pub(super) fn kind(&self) -> MessageKind {
+        match self {
+            Self::Role(Message::Request { .. }) => MessageKind::Request,
+            Self::Role(Message::Answer { .. }) => MessageKind::Answer,
+            _ => MessageKind::Other,
+        }
+    }
+}
