@@ -13,7 +13,7 @@ fn the_table_says_what_the_scenario_does() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(stderr(&output), "");
     let table = stdout(&output);
-    assert!(table.contains("loses frames: burst 2112 kB + headers"), "{table}");
+    assert!(table.contains("always loses frames: burst 2112 kB + headers"), "{table}");
     assert!(table.contains("> 786 kB at"), "{table}");
     assert!(!table.contains('\x1b'), "a pipe gets no colours");
 }

@@ -12,6 +12,9 @@
 //!   with Poisson arrivals. First come, first served lies between the two; where only the second overflows, the
 //!   verdict is [`Outcome::MayLose`].
 //!
+//! The model is no proof. [`Losses::Never`] is said only where all bytes that can be on their way at once fit every queue; where a
+//! queue overflows, the share of the events that do so by their size is said; all else is [`Losses::Depends`].
+//!
 //! It says nothing about what a timeout does next, nor about jitter of the answers: that is for the simulator.
 //!
 //! ```
@@ -32,6 +35,7 @@ pub mod cost;
 mod derived;
 mod places;
 mod plan;
+mod proof;
 mod queues;
 mod sections;
 mod summary;
@@ -43,7 +47,7 @@ pub mod wire;
 pub use catalogue::{Catalogue, CatalogueError, Chips, MultiHost, Price, Rack, Router, Server};
 pub use derived::{Area, Count, Derivation, Derived, Factor, Money, Quantity, brief, ratio_of};
 pub use plan::{Cost, Ideal, LinkLoad, Options, Plan, Section, plan};
-pub use queues::{Outcome, Queue};
+pub use queues::{Losses, Outcome, Queue};
 pub use summary::{SCHEMA, ScenarioName, Summary};
 pub use system::PlanError;
 pub use table::{Role, Style, WIDTH_MAX, plain};

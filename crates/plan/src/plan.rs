@@ -10,7 +10,8 @@ use crate::bursts::burst;
 use crate::catalogue::Catalogue;
 use crate::cost::{Comparison, compare, sweep};
 use crate::derived::{Derivation, Derived, brief};
-use crate::queues::{Outcome, Queue, queues};
+use crate::proof::never_loses;
+use crate::queues::{Losses, Outcome, Queue, queues};
 use crate::sections::{buffers, credits, link_loads, rates, techniques, windows, workload};
 use crate::system::{PlanError, System};
 use crate::warnings::warnings;
@@ -105,6 +106,8 @@ pub struct Plan {
     pub links: Vec<LinkLoad>,
     /// The queues, the last hop first.
     pub queues: Vec<Queue>,
+    /// Why no frame can be lost, where that is proven; else why it is not.
+    pub proof: Result<String, String>,
     /// Everything else, in the order in which it is read.
     pub sections: Vec<Section>,
     /// Warnings, in sentences.
@@ -149,6 +152,7 @@ pub fn plan(scenario: &Scenario, options: &Options) -> Result<Plan, PlanError> {
         is_closed_loop: system.closed_loop,
         ideal,
         links,
+        proof: never_loses(scenario, &system),
         queues,
         sections,
         warnings: Vec::new(),
@@ -166,16 +170,53 @@ impl Plan {
             let load = brief(link.load.value);
             return (Outcome::Loses, format!("cannot keep up: {} is offered {load} of its rate", link.name));
         }
-        if let Some(queue) = first(Outcome::Loses) {
-            return (Outcome::Loses, format!("loses frames: {}", queue.reason));
+        if let (Losses::Never, Ok(proof)) = (self.losses(), &self.proof) {
+            return (Outcome::Fits, format!("never loses frames: {proof}"));
+        }
+        let worst = self.losing().filter(|queue| queue.outcome == Outcome::Loses);
+        if let Some(queue) = worst.or_else(|| first(Outcome::Loses)) {
+            let how_often = match queue.losses {
+                Losses::Always => "always loses frames".to_owned(),
+                Losses::InShare(share) => format!("loses frames in {} of the events", brief(share)),
+                Losses::Never | Losses::Depends => "loses frames".to_owned(),
+            };
+            return (Outcome::Loses, format!("{how_often}: {}", queue.reason));
         }
         if let Some(queue) = first(Outcome::MayLose) {
             return (Outcome::MayLose, format!("may lose frames: {}", queue.reason));
         }
         if let Some(queue) = first(Outcome::HoldsBack) {
-            return (Outcome::HoldsBack, format!("loses no frames but stops senders: {}", queue.reason));
+            return (Outcome::HoldsBack, format!("stops senders instead of losing frames: {}", queue.reason));
         }
-        (Outcome::Fits, format!("loses no frames: {}", self.queues[0].reason))
+        if let (Losses::InShare(share), Some(queue)) = (self.losses(), self.losing()) {
+            let share = brief(share);
+            return (Outcome::Fits, format!("loses frames in {share} of the events: {}", queue.reason));
+        }
+        let why = self.proof.as_ref().err().map_or(String::new(), |why| format!("; not proven, since {why}"));
+        let reason = self.queues.first().map_or("", |queue| &queue.reason);
+        (Outcome::Fits, format!("depends on how events meet: {reason}{why}"))
+    }
+
+    /// How often frames are lost anywhere.
+    pub fn losses(&self) -> Losses {
+        let overloaded = self.links.iter().any(|link| link.load.value > Ratio::ONE);
+        let loses = self.queues.iter().any(|queue| queue.outcome == Outcome::Loses);
+        if self.proof.is_ok() && !overloaded && !loses {
+            return Losses::Never;
+        }
+        self.losing().map_or(Losses::Depends, |queue| queue.losses)
+    }
+
+    /// The queue that loses frames most often, if how often is known.
+    fn losing(&self) -> Option<&Queue> {
+        let often = |queue: &&Queue| match queue.losses {
+            Losses::Always => Some(Ratio::ONE),
+            Losses::InShare(share) => Some(share),
+            Losses::Never | Losses::Depends => None,
+        };
+        let known = self.queues.iter().filter(|queue| often(queue).is_some());
+        // Of queues that lose as often, the one nearest to the collector.
+        known.rev().max_by_key(|queue| often(queue))
     }
 
     /// A result by its name.

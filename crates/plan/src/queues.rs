@@ -29,6 +29,22 @@ pub enum Outcome {
     Unlimited,
 }
 
+/// How often frames are lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Losses {
+    /// Never: all that can be on its way at once fits.
+    Never,
+    /// In this share of the events, alone and by their size.
+    InShare(Ratio),
+    /// In every event.
+    Always,
+    /// It depends on what the model does not follow: the order of frames, events that meet, sizes without an upper bound.
+    Depends,
+}
+
+/// From this share on, events that overflow a queue are all events.
+const ALWAYS_SHARE: Ratio = Ratio::new(999_500);
+
 /// One queue on the way to a collector.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Queue {
@@ -46,8 +62,10 @@ pub struct Queue {
     pub capacity: Option<Bytes>,
     /// Share of events that overflow it by themselves.
     pub overflow_share: Option<Derived<Ratio>>,
-    /// The verdict.
+    /// The verdict, for as many events as the quantile of the plan says.
     pub outcome: Outcome,
+    /// How often the queue loses frames.
+    pub losses: Losses,
     /// The verdict in words, with the numbers.
     pub reason: String,
 }
@@ -84,6 +102,7 @@ fn judge(s: &Scenario, system: &System, burst: &Burst, place: &QueuePlace<'_>, q
         capacity,
         overflow_share: None,
         outcome: Outcome::Fits,
+        losses: Losses::Depends,
         reason: String::new(),
     };
     let size = EventSize {
@@ -92,10 +111,13 @@ fn judge(s: &Scenario, system: &System, burst: &Burst, place: &QueuePlace<'_>, q
     };
     if let Some(capacity) = capacity
         && size.sigma > 0.0
-        && at_once == frames
     {
-        queue.overflow_share = Some(overflow_share(capacity, size, place.inflow, outflow));
+        // Where windows grow, half of what is beyond the first ones waits.
+        let grown = capacity.saturating_add(capacity).saturating_sub(at_once);
+        let grown = if at_once == frames { Bytes::ZERO } else { grown };
+        queue.overflow_share = Some(overflow_share(capacity, size, place.inflow, outflow, grown));
     }
+    let tolerated = Ratio::ONE.saturating_sub(quantile);
     let scheduled = matches!(s.shaping.method, ShapingMethod::Fastpass | ShapingMethod::BarrelShifter);
     let pool = Pool::new(system, burst, &queue, place, active, quantile);
     let waits = brief(queue.peak.value);
@@ -105,7 +127,7 @@ fn judge(s: &Scenario, system: &System, burst: &Burst, place: &QueuePlace<'_>, q
         Some(_) if scheduled => {
             (Outcome::Fits, "transfers take turns, so that next to nothing waits".to_owned())
         }
-        Some(capacity) if queue.peak.value > capacity || share > OVERFLOW_SHARE_MIN => {
+        Some(capacity) if queue.peak.value > capacity || share > tolerated => {
             let what = what_arrives(system, burst, frames, place.ways(), bursts);
             let mut reason =
                 format!("{what}, of which {waits} wait at once > {} at {}", brief(capacity), place.name);
@@ -130,6 +152,13 @@ fn judge(s: &Scenario, system: &System, burst: &Burst, place: &QueuePlace<'_>, q
             ),
             None => collisions(system, &queue, capacity, place),
         },
+    };
+    queue.losses = match (queue.outcome, capacity, &queue.overflow_share) {
+        (Outcome::Unlimited, ..) => Losses::Never,
+        (Outcome::Loses, ..) if share >= ALWAYS_SHARE => Losses::Always,
+        (Outcome::Loses | Outcome::Fits, ..) if !share.is_zero() => Losses::InShare(share),
+        (Outcome::Loses, Some(capacity), None) if queue.peak.value > capacity => Losses::Always,
+        _ => Losses::Depends,
     };
     queue
 }

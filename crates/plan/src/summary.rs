@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::cost::Comparison;
 use crate::derived::Derivation;
 use crate::plan::{LinkLoad, Plan, key};
-use crate::queues::{Outcome, Queue};
+use crate::queues::{Losses, Outcome, Queue};
 
 /// The schema that summaries of all kinds follow.
 pub const SCHEMA: &str = "fanin.summary/1";
@@ -63,6 +63,9 @@ struct Details {
 struct Verdict {
     outcome: &'static str,
     loses_frames: bool,
+    losses: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    losing_share: Option<f64>,
     text: String,
 }
 
@@ -81,6 +84,7 @@ struct LinkFigures {
 struct QueueFigures {
     name: String,
     outcome: &'static str,
+    losses: &'static str,
     inflow_bps: u64,
     outflow_bps: u64,
     burst_bytes: u64,
@@ -132,6 +136,28 @@ impl Outcome {
     }
 }
 
+impl Losses {
+    /// A short name for files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::InShare(_) => "in-share",
+            Self::Always => "always",
+            Self::Depends => "depends",
+        }
+    }
+
+    /// The share of the events that lose frames, where it is known.
+    pub const fn share(self) -> Option<Ratio> {
+        match self {
+            Self::Never => Some(Ratio::ZERO),
+            Self::InShare(share) => Some(share),
+            Self::Always => Some(Ratio::ONE),
+            Self::Depends => None,
+        }
+    }
+}
+
 fn share(ratio: Ratio) -> f64 {
     ratio.as_f64()
 }
@@ -153,7 +179,13 @@ impl Plan {
                 how: self.ideal.collection_time.text(),
             },
             plan: Details {
-                verdict: Verdict { outcome: outcome.name(), loses_frames: outcome == Outcome::Loses, text },
+                verdict: Verdict {
+                    outcome: outcome.name(),
+                    loses_frames: outcome == Outcome::Loses,
+                    losses: self.losses().name(),
+                    losing_share: self.losses().share().map(share),
+                    text,
+                },
                 warnings: self.warnings.clone(),
                 links: self.links.iter().map(link).collect(),
                 queues: self.queues.iter().map(queue).collect(),
@@ -202,6 +234,7 @@ fn queue(queue: &Queue) -> QueueFigures {
     QueueFigures {
         name: queue.name.clone(),
         outcome: queue.outcome.name(),
+        losses: queue.losses.name(),
         inflow_bps: queue.inflow.get(),
         outflow_bps: queue.outflow.get(),
         burst_bytes: queue.burst.value.get(),

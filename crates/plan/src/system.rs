@@ -119,7 +119,11 @@ impl System {
         let answers = steps.iter().map(|step| step.answers).sum();
         let answers_mean = steps.iter().map(|step| step.reach * step.answers).sum();
         let sigma = match s.readout.fragment_size {
-            SizeModel::LogNormal { sigma, .. } | SizeModel::Polynomial { sigma, .. } if !s.is_barrier() => {
+            SizeModel::LogNormal { sigma, .. }
+            | SizeModel::Polynomial { sigma, .. }
+            | SizeModel::PerSource { sigma, .. }
+                if !s.is_barrier() =>
+            {
                 sigma.as_f64()
             }
             _ => 0.0,

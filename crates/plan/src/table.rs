@@ -1,5 +1,6 @@
 //! The plan as a table for people: plain text in aligned columns, less than a hundred characters wide.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 use fanin_units::Ratio;
@@ -7,7 +8,7 @@ use fanin_units::Ratio;
 use crate::cost::{Comparison, sweep_table};
 use crate::derived::{Derivation, brief};
 use crate::plan::{Cost, LinkLoad, Plan};
-use crate::queues::{Outcome, Queue};
+use crate::queues::{Losses, Outcome, Queue};
 
 /// The widest line that is printed, in characters.
 pub const WIDTH_MAX: usize = 99;
@@ -159,12 +160,13 @@ fn queues(out: &mut String, style: Style, queues: &[Queue]) -> fmt::Result {
         "", "inflow", "outflow", "burst", "waits", "fits"
     )?;
     for queue in queues {
-        let verdict = match queue.outcome {
-            Outcome::Fits => "fits",
-            Outcome::MayLose => "may lose",
-            Outcome::Loses => "loses",
-            Outcome::HoldsBack => "holds back",
-            Outcome::Unlimited => "no limit",
+        let verdict = match (queue.outcome, queue.losses) {
+            (_, Losses::InShare(share)) => Cow::Owned(format!("loses in {}", brief(share))),
+            (Outcome::Fits, _) => Cow::Borrowed("fits"),
+            (Outcome::MayLose, _) => Cow::Borrowed("may lose"),
+            (Outcome::Loses, _) => Cow::Borrowed("loses"),
+            (Outcome::HoldsBack, _) => Cow::Borrowed("holds back"),
+            (Outcome::Unlimited, _) => Cow::Borrowed("no limit"),
         };
         let role = role(queue.outcome);
         writeln!(
@@ -176,7 +178,7 @@ fn queues(out: &mut String, style: Style, queues: &[Queue]) -> fmt::Result {
             brief(queue.burst.value),
             brief(queue.peak.value),
             queue.capacity.map_or_else(String::new, brief),
-            style(role, verdict),
+            style(role, &verdict),
         )?;
     }
     for queue in queues.iter().filter(|queue| queue.outcome != Outcome::Unlimited) {

@@ -455,7 +455,8 @@ mod bounds_of_simulated_claims {
         // §6.5. Buffers of 3 and 3.5 MB a port overflow for about 6 % and 1.6 % of log-normal events.
         let size = EventSize { mean: STAMPED.message(ANSWER).buffered * 160, sigma: 0.25 };
         for (buffer, share) in [(3_000, 0.062), (3_500, 0.016)] {
-            let computed = overflow_share(kilobytes(buffer), size, UPLINKS, GIGABIT).value.as_f64();
+            let computed =
+                overflow_share(kilobytes(buffer), size, UPLINKS, GIGABIT, Bytes::ZERO).value.as_f64();
             assert!((computed - share).abs() < 0.003, "{buffer} kB: {computed}");
         }
     }

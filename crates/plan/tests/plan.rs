@@ -76,7 +76,7 @@ fn the_thesis_scenario_has_the_known_figures() {
     assert_eq!(outcome, Outcome::Loses);
     assert_eq!(
         text,
-        "loses frames: burst 2112 kB + headers = 2224 kB, of which 2112.8 kB wait at once > 786 kB at tor->collector"
+        "always loses frames: burst 2112 kB + headers = 2224 kB, of which 2112.8 kB wait at once > 786 kB at tor->collector"
     );
     let without = planned("thesis-a-1000hz", &["transport.timestamps=false"]);
     assert_eq!(without.ideal.collection_time.value, Duration::new(18_294_400_000));

@@ -115,12 +115,19 @@ pub fn burst_max(buffer: Bytes, inflow: Rate, outflow: Rate) -> Derived<Bytes> {
     )
 }
 
-/// The share of events whose burst overflows a queue of `buffer` bytes without other traffic.
+/// The share of events whose burst overflows a queue of `buffer` bytes without other traffic. Events of up to `least` bytes
+/// fit in any case.
 ///
 /// # Panics
 /// If the inflow is zero.
-pub fn overflow_share(buffer: Bytes, size: EventSize, inflow: Rate, outflow: Rate) -> Derived<Ratio> {
-    let burst = burst_max(buffer, inflow, outflow).value;
+pub fn overflow_share(
+    buffer: Bytes,
+    size: EventSize,
+    inflow: Rate,
+    outflow: Rate,
+    least: Bytes,
+) -> Derived<Ratio> {
+    let burst = burst_max(buffer, inflow, outflow).value.max(least);
     let share = if burst == Bytes::MAX { 0.0 } else { size.share_above(burst.get() as f64) };
     Derived::new(
         "overflow_share",
@@ -420,7 +427,7 @@ mod tests {
             assignment: Assignment::InTurn,
         };
         assert_eq!(load.memory(0.999).value, Bytes::new(950_000));
-        assert_eq!(overflow_share(Bytes::new(949_999), size, UPLINKS, HOST).value, Ratio::ONE);
-        assert_eq!(overflow_share(Bytes::new(950_001), size, UPLINKS, HOST).value, Ratio::ZERO);
+        assert_eq!(overflow_share(Bytes::new(949_999), size, UPLINKS, HOST, Bytes::ZERO).value, Ratio::ONE);
+        assert_eq!(overflow_share(Bytes::new(950_001), size, UPLINKS, HOST, Bytes::ZERO).value, Ratio::ZERO);
     }
 }
