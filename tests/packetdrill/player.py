@@ -188,6 +188,8 @@ class Player(SystemCalls):
             echo = self.timestamps.get(echo, echo)
         ack = max((packet.ack or 0) - 1, 0)
         offset = packet.seq if is_syn else packet.seq - 1
+        if is_syn and packet.payload:
+            raise UnsupportedError("data on a SYN (fast open)")
         if offset < 0 and "R" in packet.flags and connection.state["state"] == "SynSent":
             # A RST of a SYN has no number that counts.
             offset = 0

@@ -17,6 +17,7 @@ COMMON = {
     "tcp_early_retrans": "4",
     "tcp_tso_win_divisor": "3",
     "tcp_ecn": "0",
+    "tcp_min_tso_segs": "2",
 }
 
 # Settings that change nothing that the model does, with the values for which this holds; None for any.
@@ -36,7 +37,6 @@ WITHOUT_EFFECT: dict[str, str | None] = {
     "tcp_syncookies": None,
     "tcp_no_metrics_save": None,
     "tcp_limit_output_bytes": None,
-    "tcp_min_tso_segs": None,
     "tcp_autocorking": None,
     "tcp_invalid_ratelimit": None,
     "tcp_comp_sack_delay_ns": None,
@@ -130,6 +130,7 @@ class Sysctls:
             "slow_start_after_idle": int(values["tcp_slow_start_after_idle"]),
             "tail_loss_probe": int(int(values["tcp_early_retrans"]) >= 3),
             "tso_win_divisor": int(values["tcp_tso_win_divisor"]),
+            "burst_segments_min": int(values["tcp_min_tso_segs"]),
             "ecn": int(values["tcp_ecn"] in (("1", "2") if is_passive else ("1",))),
             "congestion_control": congestion_control,
             "hystart": int(self.hystart),

@@ -101,6 +101,7 @@ fn set(config: &mut Config, key: &str, value: &str) -> Result<(), String> {
         "undo" => config.undo = is_on,
         "reordering" => config.reordering = number(value)?,
         "initial_window" => config.initial_window = number(value)?,
+        "burst_segments_min" => config.burst_segments_min = number(value)?,
         "receive_window" => config.receive_window = number(value)?,
         "receive_window_initial" => config.receive_window_initial = number(value)?,
         "window_scale" => config.window_scale = number(value)?,

@@ -71,7 +71,8 @@ impl Endpoint {
             _ => now.get() - first_sent_at,
         };
         self.sample_rtt(config, rtt_ps);
-        self.congestion.on_sample(config, &mut self.window, sample, now.get() - last_sent_at, true);
+        let delays = [now.get() - last_sent_at, self.rtt.smoothed(config).get()];
+        self.congestion.on_sample(config, &mut self.window, sample, delays, true);
         if self.is_cwnd_limited(config, flight_size) {
             self.congestion.on_ack(config, &mut self.window, sample);
         }
@@ -90,6 +91,7 @@ impl Endpoint {
     /// The peer offers a larger window than ever, or ends a closed one.
     pub(crate) fn update_window(&mut self, config: &Config, edge: u64, window: u32) {
         self.snd_wnd_end = edge;
+        self.idle_checked = false;
         if window > self.max_window {
             self.max_window = window;
             if config.half_window_mss {
@@ -277,8 +279,8 @@ impl Endpoint {
             let sample =
                 AckSample { now, acked: newly.acked, snd_una: segment.ack, snd_nxt: self.snd_nxt, has_ece };
             let is_open = self.ca_state == CongestionState::Open;
-            let rtt_ps = now.get() - last_sent_at;
-            self.congestion.on_sample(config, &mut self.window, sample, rtt_ps, is_open);
+            let delays = [now.get() - last_sent_at, self.rtt.smoothed(config).get()];
+            self.congestion.on_sample(config, &mut self.window, sample, delays, is_open);
         }
     }
 

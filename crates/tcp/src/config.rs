@@ -40,8 +40,9 @@ pub struct CubicParameters {
     pub scale: u32,
     /// True if HyStart's delay and ACK-train signals end slow start.
     pub hystart: bool,
-    /// True if the window estimate counts acknowledged segments (`tcp_cubic.c` since 3.18); false if it counts ACKs with an
-    /// estimated ratio (before).
+    /// True for `tcp_cubic.c` as it is since 5.16: the window estimate counts acknowledged segments (3.18), bursts lengthen the
+    /// train of ACKs that HyStart allows (5.6), and its rounds begin with a sample. False for that of 2.6, which estimates the
+    /// ratio of segments to ACKs.
     pub counts_segments: bool,
     /// True if the window after a spurious loss returns to the last maximum that CUBIC remembers (before 4.13) rather
     /// than to the window before the loss.
@@ -285,6 +286,8 @@ pub struct Config {
     pub fills_window: bool,
     /// Segmentation offload.
     pub segmentation: Option<Segmentation>,
+    /// Least segments of a burst that is sized to the path (`tcp_min_tso_segs`).
+    pub burst_segments_min: u32,
     /// Generic receive offload: one acknowledgement decision for each burst that arrives whole.
     pub receive_offload: bool,
     /// Largest receive window in bytes.

@@ -83,7 +83,8 @@ impl Endpoint {
     }
 
     /// Data is sent and none is outstanding: halves the window for each RTO of idleness (RFC 2861, RFC 5681 §4.1;
-    /// `tcp_slow_start_after_idle_check`, `tcp_cwnd_restart`).
+    /// `tcp_slow_start_after_idle_check`, `tcp_cwnd_restart`). Linux checks when the application writes and when a closed
+    /// window opens (since 4.3), not while it is closed.
     pub(crate) fn restart_after_idle(&mut self, config: &Config, now: Instant) {
         let rto = self.rtt.rto(config).get();
         let idle = now.get().saturating_sub(self.last_sent_at);
@@ -91,6 +92,10 @@ impl Endpoint {
             return;
         }
         self.congestion.on_restart(config, now, Instant::new(self.last_sent_at));
+        let was_checked = core::mem::replace(&mut self.idle_checked, true);
+        if was_checked && config.validation == Validation::MaximumFlight {
+            return;
+        }
         if !config.slow_start_after_idle || idle <= rto {
             return;
         }

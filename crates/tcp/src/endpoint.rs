@@ -123,6 +123,8 @@ pub struct Endpoint {
     pub(crate) tso_deferred: bool,
     /// New segments were sent since the use of the congestion window was last validated.
     pub(crate) cwnd_unvalidated: bool,
+    /// Idleness was checked since the application last wrote or the offered window opened.
+    pub(crate) idle_checked: bool,
     /// Segment size in force, at most the configured one.
     pub(crate) mss: u16,
     // Every segment received.
@@ -200,6 +202,7 @@ impl Endpoint {
             burst_segments: 0,
             burst_max: 0,
             tso_deferred: false,
+            idle_checked: false,
             reordering_seen: false,
             cwnd_limited: false,
             cwnd_unvalidated: false,
@@ -260,6 +263,7 @@ impl Endpoint {
     pub fn write(&mut self, bytes: u64) {
         self.write_seq += bytes;
         self.tso_deferred = false;
+        self.idle_checked = false;
     }
 
     /// Bytes that the application has written so far.

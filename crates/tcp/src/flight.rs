@@ -204,7 +204,7 @@ impl Flight {
         }
     }
 
-    /// Marks as SACKed what lies whole within `start..end`.
+    /// Marks as SACKed the segments that lie whole within `start..end` (`tcp_match_skb_to_sack` honours their boundaries).
     pub(crate) fn sack(
         &mut self,
         config: &Config,
@@ -213,6 +213,11 @@ impl Flight {
         high_seq: u64,
         newly: &mut NewlyAcked,
     ) {
+        let start = self.boundary_from(start);
+        let end = self.boundary_to(end);
+        if start >= end {
+            return;
+        }
         self.split_at(config, start);
         self.split_at(config, end);
         let from = self.runs.partition_point(|run| run.start < start);
@@ -232,6 +237,28 @@ impl Flight {
             self.runs[index].state = run.state & EVER_RETRANSMITTED | SACKED;
         }
         self.join(from);
+    }
+
+    /// The run that has `offset` in its middle.
+    fn run_around(&self, offset: u64) -> Option<Run> {
+        let index = self.runs.partition_point(|run| run.end() <= offset);
+        (index < self.runs.len()).then(|| self.runs[index]).filter(|run| run.start < offset)
+    }
+
+    /// The first segment boundary at or after `offset`.
+    fn boundary_from(&self, offset: u64) -> u64 {
+        self.run_around(offset).map_or(offset, |run| {
+            let mss = u64::from(run.mss);
+            run.end().min(run.start + (offset - run.start).div_ceil(mss) * mss)
+        })
+    }
+
+    /// The last segment boundary at or before `offset`.
+    fn boundary_to(&self, offset: u64) -> u64 {
+        self.run_around(offset).map_or(offset, |run| {
+            let mss = u64::from(run.mss);
+            run.start + (offset - run.start) / mss * mss
+        })
     }
 
     /// Declares lost what `choose` selects of the pipe. A lost copy no longer counts as retransmitted.

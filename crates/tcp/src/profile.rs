@@ -118,6 +118,7 @@ impl Config {
             nodelay: true,
             fills_window: true,
             segmentation: Some(Segmentation { offload_burst: 65_536, window_divisor: 3, autosize: true }),
+            burst_segments_min: 2,
             receive_offload: false,
             receive_window: 6 << 20,
             receive_window_initial: 64_240,

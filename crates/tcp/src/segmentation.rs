@@ -35,7 +35,7 @@ impl Endpoint {
     }
 
     /// Segments of a burst (`tcp_tso_autosize`, `tcp_update_pacing_rate`): what the path carries in a millisecond, more
-    /// for a near peer, at least two.
+    /// for a near peer, at least [`Config::burst_segments_min`].
     fn burst_segments_max(&self, config: &Config, offload: Segmentation) -> u8 {
         let mss = u64::from(self.mss);
         let most = (u64::from(offload.offload_burst) / mss).clamp(1, 255);
@@ -49,7 +49,7 @@ impl Endpoint {
             u128::from(segments * mss * percent / 100) * 1_000_000_000 / u128::from(srtt) * 1000 / 1024;
         let nearness = (self.rtt.min_ps(config).unwrap_or(0) / 1_000_000) >> 9;
         let near = if nearness < 32 { u64::from(offload.offload_burst) >> nearness } else { 0 };
-        ((paced as u64 + near) / mss).max(2).min(most) as u8
+        ((paced as u64 + near) / mss).max(config.burst_segments_min.into()).min(most) as u8
     }
 
     /// Sets [`Flags::BURST_CONTINUES`] if the next segment belongs to the burst of the one just sent.
@@ -62,6 +62,11 @@ impl Endpoint {
         let waiting = (self.write_seq - self.snd_nxt).min(u64::from(self.mss)) as u32;
         if self.burst_segments == 0 {
             self.burst_max = self.burst_segments_max(config, segmentation);
+            if segmentation.autosize {
+                // tcp_cwnd_test: two bursts at least fill a window (since 3.18).
+                let half = (self.window.cwnd / config.segment_units() / 2).max(1);
+                self.burst_max = self.burst_max.min(half.min(255) as u8);
+            }
         }
         let cost = match config.unit {
             WindowUnit::Segments => 1,

@@ -109,7 +109,10 @@ fn without_loss_nothing_is_sent_twice() {
         for side in 0..2 {
             let stats = pair.ends[side].stats(&pair.configs[side]);
             assert_eq!((stats.retransmits, stats.timeouts), (0, 0), "{name}");
-            assert_eq!(stats.segments, 5_000_000_u64.div_ceil(u64::from(config.mss)), "{name}");
+            // Short segments fill the end of the offered window (`Config::fills_window`), while it grows.
+            let least = 5_000_000_u64.div_ceil(u64::from(config.mss));
+            let most = least + if config.fills_window { least / 100 } else { 0 };
+            assert!((least..=most).contains(&stats.segments), "{name}: {} segments", stats.segments);
         }
     }
 }

@@ -18,6 +18,10 @@ const HYSTART_SAMPLES_MIN: u8 = 8;
 /// Bounds of the rise of the delay that ends slow start, in microseconds.
 const HYSTART_DELAY_MIN: u32 = 4_000;
 const HYSTART_DELAY_MAX: u32 = 16_000;
+/// Bound of the time that bursts may add to a train of ACKs, in microseconds (`hystart_ack_delay`).
+const HYSTART_BURST_DELAY_MAX: u32 = 1_000;
+/// The bytes of these bursts: four of the largest that segmentation offload makes.
+const HYSTART_BURST_BYTES: u64 = 4 * 65_536;
 /// ACKs closer than this form a train, in microseconds.
 const HYSTART_ACK_DELTA: u32 = 2_000;
 /// The ratio of segments to ACKs is estimated in sixteenths (before 3.18).
@@ -63,6 +67,18 @@ fn millis(now: Instant) -> u32 {
 
 fn micros(now: Instant) -> u32 {
     (now.get() / 1_000_000) as u32
+}
+
+/// A round-trip time in microseconds, at least one.
+fn micros_of(rtt_ps: u64) -> u32 {
+    ((rtt_ps / 1_000_000) as u32).max(1)
+}
+
+/// The time that four large bursts take at the pacing rate of slow start, twice the window a round trip, in microseconds
+/// (`hystart_ack_delay`): what bursts may add to a train of ACKs.
+fn burst_delay(config: &Config, cwnd: u32, srtt_ps: u64) -> u32 {
+    let window = 2 * u64::from(cwnd) * u64::from(config.mss);
+    (HYSTART_BURST_BYTES * (srtt_ps / 1_000_000) / window).min(HYSTART_BURST_DELAY_MAX.into()) as u32
 }
 
 /// Cube root, rounded down.
@@ -125,7 +141,9 @@ impl Cubic {
         };
         let mut acked = ack.acked;
         if is_slow_start {
-            self.start_round_if_over(parameters, ack);
+            if !parameters.counts_segments {
+                self.start_round_if_over(parameters, ack);
+            }
             acked = window.slow_start(config, acked);
             if acked == 0 {
                 return;
@@ -136,19 +154,33 @@ impl Cubic {
         window.additive_increase(config, step.saturating_mul(segment), acked);
     }
 
-    /// The least delay, the ratio of segments to ACKs, and HyStart, which may end slow start here (`bictcp_acked`).
+    /// The least delay, the ratio of segments to ACKs, and HyStart, which may end slow start here (`bictcp_acked`). `srtt_ps` is the
+    /// smoothed round-trip time.
     pub(super) fn on_sample(
         &mut self,
         config: &Config,
         parameters: CubicParameters,
         window: &mut CongestionWindow,
         ack: AckSample,
-        rtt_ps: u64,
+        [rtt_ps, srtt_ps]: [u64; 2],
         is_open: bool,
     ) {
-        let is_slow_start = window.cwnd <= window.ssthresh;
+        if !self.note_delay(parameters, ack, rtt_ps, is_open) || !parameters.hystart || self.found {
+            return;
+        }
         let cwnd = window.cwnd / config.segment_units();
-        if self.ends_slow_start(parameters, ack, rtt_ps, cwnd, is_slow_start, is_open) {
+        let delay = micros_of(rtt_ps);
+        let ends = if parameters.counts_segments {
+            if !window.in_slow_start() {
+                return;
+            }
+            // The round starts here since 5.16, before the sample that ends it counts.
+            self.start_round_if_over(parameters, ack);
+            cwnd >= HYSTART_WINDOW_MIN && self.hystart(ack, delay, burst_delay(config, cwnd, srtt_ps))
+        } else {
+            window.cwnd <= window.ssthresh && cwnd >= HYSTART_WINDOW_MIN && self.hystart(ack, delay, 0)
+        };
+        if ends {
             window.ssthresh = window.cwnd;
         }
     }
@@ -237,14 +269,13 @@ impl Cubic {
         }
     }
 
-    /// Takes a round-trip sample. Returns whether HyStart ends slow start.
-    fn ends_slow_start(
+    /// Takes a round-trip sample. Returns whether it counts for HyStart.
+    #[inline]
+    fn note_delay(
         &mut self,
         parameters: CubicParameters,
         ack: AckSample,
         rtt_ps: u64,
-        cwnd: u32,
-        is_slow_start: bool,
         is_open: bool,
     ) -> bool {
         if !parameters.counts_segments && is_open {
@@ -257,24 +288,20 @@ impl Cubic {
         if self.epoch != 0 && millis(ack.now) + 1 - self.epoch < 1000 {
             return false;
         }
-        let delay = ((rtt_ps / 1_000_000) as u32).max(1);
+        let delay = micros_of(rtt_ps);
         if self.delay_min == 0 || self.delay_min > delay {
             self.delay_min = delay;
         }
-        parameters.hystart
-            && is_slow_start
-            && !self.found
-            && cwnd >= HYSTART_WINDOW_MIN
-            && self.hystart(ack, delay)
+        true
     }
 
-    /// HyStart (`hystart_update`): ends slow start when a train of ACKs is as long as half the least round trip, or when
-    /// the delay rises.
-    fn hystart(&mut self, ack: AckSample, delay: u32) -> bool {
+    /// HyStart (`hystart_update`): ends slow start when a train of ACKs is as long as half the least round trip and
+    /// `burst_delay` (since 5.6), or when the delay rises.
+    fn hystart(&mut self, ack: AckSample, delay: u32, burst_delay: u32) -> bool {
         let now = micros(ack.now);
         if now.wrapping_sub(self.last_ack) <= HYSTART_ACK_DELTA {
             self.last_ack = now;
-            if now.wrapping_sub(self.round_start) > self.delay_min / 2 {
+            if now.wrapping_sub(self.round_start) > (self.delay_min + burst_delay) / 2 {
                 self.found = true;
             }
         }

@@ -88,7 +88,8 @@ impl Algorithm {
         }
     }
 
-    /// Takes a round-trip sample of `rtt_ps`. `is_open`: nothing was lost or reordered ([`CongestionState::Open`]).
+    /// Takes a round-trip sample, in picoseconds, with the smoothed round-trip time. `is_open`: nothing was lost or reordered
+    /// ([`CongestionState::Open`]).
     ///
     /// [`CongestionState::Open`]: crate::CongestionState::Open
     #[inline(always)]
@@ -97,12 +98,12 @@ impl Algorithm {
         config: &Config,
         window: &mut CongestionWindow,
         ack: AckSample,
-        rtt_ps: u64,
+        [rtt_ps, srtt_ps]: [u64; 2],
         is_open: bool,
     ) {
         match (self, config.congestion_control) {
             (Self::Cubic(cubic), CongestionControl::Cubic(parameters)) => {
-                cubic.on_sample(config, parameters, window, ack, rtt_ps, is_open);
+                cubic.on_sample(config, parameters, window, ack, [rtt_ps, srtt_ps], is_open);
             }
             (Self::Dctcp(dctcp), CongestionControl::Dctcp(parameters)) => {
                 let is_linux = config.reduction == Reduction::Proportional;
