@@ -143,6 +143,9 @@ impl TcpConnection {
         if has_fin {
             self.peer_fin.get_or_insert(data_end);
             self.endpoint.receiver.ack_now();
+            if rcv_nxt <= data_end && self.is_receive_closed() {
+                self.endpoint.receiver.handle_fin();
+            }
         }
         self.follow_fins(now, has_fin);
     }

@@ -160,7 +160,7 @@ impl Receiver {
             self.out_of_order.get_or_insert_default().report_duplicate(segment.offset, self.rcv_nxt);
         }
         self.rcv_nxt = end;
-        let fills_gap = self.out_of_order.is_some() && self.join_out_of_order();
+        let fills_gap = self.out_of_order.is_some() && self.join_out_of_order(config);
         let is_full = segment.payload >= self.rcv_mss;
         self.measure(config, segment, now, rtt);
         if is_full {
@@ -194,14 +194,19 @@ impl Receiver {
 
     /// Moves RCV.NXT over the ranges that are in order now. Returns whether there was a gap.
     #[cold]
-    fn join_out_of_order(&mut self) -> bool {
+    fn join_out_of_order(&mut self, config: &Config) -> bool {
         let Some(store) = &mut self.out_of_order else { return false };
         let had_gap = store.has_gap();
-        self.rcv_nxt = store.join(self.rcv_nxt);
+        self.rcv_nxt = store.join(config, self.rcv_nxt);
         if store.is_empty() {
             self.out_of_order = None;
         }
         had_gap
+    }
+
+    /// The peer's FIN is in order: nothing above it counts, nor a duplicate that it came with (`tcp_fin`).
+    pub(crate) fn handle_fin(&mut self) {
+        self.out_of_order = None;
     }
 
     /// Writes the SACK blocks of an outgoing segment.

@@ -66,9 +66,16 @@ impl OutOfOrder {
         }
     }
 
-    /// Drops the ranges that are in order now. Returns RCV.NXT after them.
-    pub(super) fn join(&mut self, rcv_nxt: u64) -> u64 {
+    /// Drops the ranges that are in order now. Returns RCV.NXT after them. The bytes of a range that the segment in order
+    /// brought again are a duplicate (`tcp_ofo_queue`).
+    pub(super) fn join(&mut self, config: &Config, rcv_nxt: u64) -> u64 {
         let before = rcv_nxt;
+        if let Some(&(start, end)) = self.ranges.first()
+            && start < rcv_nxt
+            && config.dsack
+        {
+            self.duplicate.get_or_insert((start, end.min(rcv_nxt)));
+        }
         let mut rcv_nxt = rcv_nxt;
         let mut joined = 0;
         for range in &self.ranges {
