@@ -75,7 +75,6 @@ impl Dedicated {
     /// A frame arrives. `draw` gives 32 uniform random bits and is called only where RED needs them.
     ///
     /// The limit is met while the occupancy, with this frame, does not exceed it. Markers see the queue without the frame.
-    // Calls cost a hop of the simulator 3 % of its instructions.
     #[inline(always)]
     pub fn arrive(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> Verdict {
         let charge = self.charge(frame.bytes);
