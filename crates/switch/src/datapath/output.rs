@@ -7,9 +7,9 @@ use fanin_queueing::{
 use fanin_units::{Bytes, Duration, Instant, Rate, Ratio};
 
 use crate::config::{DisciplineSpec, ImpairSpec, MarkSpec, PortSpec, RingSpec, aqm_of};
-use crate::driver::Received;
+use crate::driver::{BURST, Received};
 use crate::frame::WIRE_BYTES;
-use crate::prefetch::{CACHE_LINE, prefetch};
+use crate::prefetch::prefetch;
 use crate::random::Random;
 use crate::snapshot::{Histogram, QueueSnapshot, RingSnapshot};
 
@@ -82,8 +82,18 @@ pub(super) struct Output<H> {
     impairment: Option<Impairment<H>>,
     /// End of the PAUSE that holds the port.
     paused_until: Instant,
-    /// Frames that passed empty queues in this round.
-    cut_through: Vec<Received<H>>,
+    cut_through: CutThrough<H>,
+}
+
+/// The frames of an output that pass its empty queues in this round.
+#[derive(Debug)]
+struct CutThrough<H> {
+    frames: Vec<Received<H>>,
+    /// Those of them that passed the plain queue and are not counted there yet.
+    uncounted: Count,
+    /// The longest frame that may pass the plain queue, 0 if none may, as of `checked`.
+    plain_max: u32,
+    checked: u64,
 }
 
 /// The next time at which an output has a frame for the driver.
@@ -182,7 +192,12 @@ impl<H: Copy + Default> Output<H> {
             unsent: Vec::new(),
             impairment: None,
             paused_until: Instant::START,
-            cut_through: Vec::new(),
+            cut_through: CutThrough {
+                frames: Vec::with_capacity(BURST),
+                uncounted: Count::default(),
+                plain_max: 0,
+                checked: 0,
+            },
         };
         let plain = RingSettings {
             aqm: checked_aqm(spec.mark, mtu, spec.rate),
@@ -194,15 +209,6 @@ impl<H: Copy + Default> Output<H> {
     }
 
     // The path of a frame.
-
-    /// Asks for the state of a ring ahead of its use. With many rings it is not in the cache: 4096 rings cost a quarter more
-    /// without this (`cargo bench -p fanin-switch --bench datapath`).
-    #[inline]
-    pub(super) fn prefetch_ring(&self, ring: usize) {
-        let state = self.queue.address(ring);
-        prefetch(state);
-        prefetch(state.wrapping_add(CACHE_LINE));
-    }
 
     /// Returns true if any queue here marks.
     #[inline]
@@ -220,6 +226,30 @@ impl<H: Copy + Default> Output<H> {
             && !self.marks
     }
 
+    /// The longest frame that may pass the plain queue, 0 if none may; `None` unless [`Self::check_plain`] was called for this
+    /// value of `check`.
+    #[inline]
+    pub(super) fn plain_max(&self, check: u64) -> Option<u32> {
+        (self.cut_through.checked == check).then_some(self.cut_through.plain_max)
+    }
+
+    /// Finds the longest frame that may pass the plain queue, any number of times until another frame is queued. `room` is the
+    /// longest frame that the queue's memory accepts.
+    pub(super) fn check_plain(&mut self, now: Instant, check: u64, room: u32) -> u32 {
+        let plain_max = if self.is_clear(now) { self.queue.passable(PLAIN).min(room) } else { 0 };
+        self.cut_through.checked = check;
+        self.cut_through.plain_max = plain_max;
+        plain_max
+    }
+
+    /// Lets a frame of at most [`Self::plain_max`] bytes pass the plain queue, which [`Self::end_cut_through`] counts. Returns
+    /// how many frames pass in this round.
+    #[inline]
+    pub(super) fn pass_plain(&mut self, frame: Received<H>) -> usize {
+        self.cut_through.uncounted.add(frame.bytes);
+        self.push_cut_through(frame)
+    }
+
     /// Returns true if a ring is empty and has tokens: if not, no frame passes it.
     #[inline]
     pub(super) fn may_pass(&self, now: Instant, ring: usize) -> bool {
@@ -235,27 +265,31 @@ impl<H: Copy + Default> Output<H> {
     /// Appends a frame to those that passed empty queues in this round. Returns how many there are.
     #[inline]
     pub(super) fn push_cut_through(&mut self, frame: Received<H>) -> usize {
-        self.cut_through.push(frame);
-        self.cut_through.len()
+        self.cut_through.frames.push(frame);
+        self.cut_through.frames.len()
     }
 
     /// The frames that passed empty queues in this round.
     #[inline]
     pub(super) fn cut_through(&self) -> &[Received<H>] {
-        &self.cut_through
+        &self.cut_through.frames
     }
 
-    /// The driver took the first `taken` of those frames. The others wait for it, before anything that is queued. Returns
-    /// whether there are any.
+    /// Ends a batch of frames that passed empty queues, of which the driver took the first `taken`. The others wait for it,
+    /// before all queued frames. Returns true if there are any, and the count of those that passed the plain queue.
     #[inline]
-    pub(super) fn end_cut_through(&mut self, taken: usize) -> bool {
-        let is_left = taken < self.cut_through.len();
+    pub(super) fn end_cut_through(&mut self, taken: usize) -> (bool, Count) {
+        let CutThrough { frames, uncounted, checked, .. } = &mut self.cut_through;
+        let is_left = taken < frames.len();
         if is_left {
-            debug_assert!(self.unsent.is_empty(), "frames passed others that wait for the driver");
-            self.unsent.extend(self.cut_through[taken..].iter().rev());
+            assert!(self.unsent.is_empty(), "frames passed others that wait for the driver");
+            self.unsent.extend(frames[taken..].iter().rev());
+            *checked = 0;
         }
-        self.cut_through.clear();
-        is_left
+        frames.clear();
+        let counted = std::mem::take(uncounted);
+        self.queue.passed(PLAIN, counted);
+        (is_left, counted)
     }
 
     /// Offers a frame to a ring.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use fanin_queueing::{Count, Ecn, Frame, RingError, Verdict};
+use fanin_queueing::{Ecn, Frame, RingError, Verdict};
 use fanin_scenario::{Document, Errors};
 use fanin_units::{Bytes, Instant};
 
@@ -51,6 +51,8 @@ pub(super) struct Outputs<H> {
     random: Random,
     /// Outputs with frames that passed empty queues in this round.
     with_cut_through: Vec<u16>,
+    /// Changes whenever a frame may no longer pass a plain queue that it could have passed before.
+    check: u64,
 }
 
 impl<H: Copy + Default> Outputs<H> {
@@ -79,6 +81,7 @@ impl<H: Copy + Default> Outputs<H> {
             reserve: DescriptorReserve::new(),
             random: Random::new(config.switch.seed, 0),
             with_cut_through: Vec::new(),
+            check: 1,
         };
         for ring in &config.ring {
             if let Some(port) = config.port_index(&ring.port) {
@@ -110,13 +113,19 @@ impl<H: Copy + Default> Outputs<H> {
     ) -> Admission {
         let (input, output, ring) =
             (usize::from(staged.input), usize::from(staged.output), staged.ring as usize);
-        if may_cut_through && self.pass(now, input, output, ring, staged.frame.bytes) {
-            let waiting = self.outputs[output].push_cut_through(staged.frame);
-            if waiting == 1 {
-                self.with_cut_through.push(staged.output);
+        if may_cut_through {
+            let passes = match ring {
+                PLAIN => self.pass_plain(now, input, output, staged.frame),
+                _ => self.pass_ring(now, output, ring, staged.frame),
+            };
+            match passes {
+                0 => {}
+                BURST => return Admission::CutThroughFull,
+                _ => return Admission::CutThrough,
             }
-            return if waiting == BURST { Admission::CutThroughFull } else { Admission::CutThrough };
         }
+        // A queued frame blocks cut-through of its output, and takes memory of all.
+        self.check += 1;
         let Self { outputs, memory, random, .. } = self;
         let frame = Frame { bytes: staged.frame.bytes, ecn: staged.ecn };
         if ring == PLAIN
@@ -136,22 +145,72 @@ impl<H: Copy + Default> Outputs<H> {
         }
     }
 
-    /// Returns true if a frame passes its empty queue; if so, it is counted there.
+    /// Starts a burst of frames: whether they may pass plain queues is checked anew.
+    #[inline]
+    pub(super) fn begin_burst(&mut self) {
+        self.check += 1;
+    }
+
+    /// Lets a frame pass the empty plain queue of an output. Returns how many frames pass the output in this round; 0 if this
+    /// one must be queued.
     #[inline(always)]
-    fn pass(&mut self, now: Instant, input: usize, output: usize, ring: usize, bytes: u32) -> bool {
+    pub(super) fn pass_plain(
+        &mut self,
+        now: Instant,
+        input: usize,
+        output: usize,
+        frame: Received<H>,
+    ) -> usize {
+        let plain_max = match self.outputs[output].plain_max(self.check) {
+            Some(plain_max) => plain_max,
+            None => self.check_plain(now, input, output),
+        };
+        if frame.bytes > plain_max {
+            return 0;
+        }
+        let passing = self.outputs[output].pass_plain(frame);
+        if passing == 1 {
+            self.with_cut_through.push(output as u16);
+        }
+        passing
+    }
+
+    #[inline(never)]
+    fn check_plain(&mut self, now: Instant, input: usize, output: usize) -> u32 {
+        let room = self.memory.room(input, output);
+        self.outputs[output].check_plain(now, self.check, room)
+    }
+
+    /// As [`Self::pass_plain`] for a ring, whose tokens the frame takes.
+    #[inline]
+    fn pass_ring(&mut self, now: Instant, output: usize, ring: usize, frame: Received<H>) -> usize {
         let out = &mut self.outputs[output];
-        // The ring's state is in the cache, and a ring that holds frames settles it.
-        if !out.may_pass(now, ring) || !out.is_clear(now) {
-            return false;
+        // The ring's state is in the cache, and decides for most rings that hold frames.
+        if !out.may_pass(now, ring) || !out.is_clear(now) || !out.pass(now, ring, frame.bytes) {
+            return 0;
         }
-        if ring == PLAIN && bytes > self.memory.room(input, output) {
-            return false;
+        let passing = out.push_cut_through(frame);
+        if passing == 1 {
+            self.with_cut_through.push(output as u16);
         }
-        let passes = out.pass(now, ring, bytes);
-        if passes && ring == PLAIN {
-            self.memory.pass(now, output, Count { frames: 1, bytes: bytes.into() });
+        passing
+    }
+
+    /// Ends the cut-through of an output in this round; the driver took the first `taken` frames. Returns true if others wait
+    /// for it.
+    #[inline]
+    pub(super) fn end_cut_through(&mut self, now: Instant, output: usize, taken: usize) -> bool {
+        let (is_left, counted) = self.outputs[output].end_cut_through(taken);
+        if counted.frames > 0 {
+            self.memory.pass(now, output, counted);
         }
-        passes
+        is_left
+    }
+
+    /// Holds a port until a time, which may be earlier than one before.
+    pub(super) fn pause_until(&mut self, port: usize, until: Instant) {
+        self.check += 1;
+        self.outputs[port].pause_until(until);
     }
 
     /// The next output that may have frames that passed empty queues in this round.

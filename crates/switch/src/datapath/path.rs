@@ -7,8 +7,8 @@
 //! 5. [`Switch::admit_staged`]: the frame passes an empty queue, is queued, or is dropped.
 //! 6. [`Switch::transmit`], [`Switch::transmit_cut_through`]: frames that may leave go to the driver.
 //!
-//! A burst is staged as a whole before the first of its frames is admitted, so that the state of each queue is in the cache when it
-//! is needed.
+//! A frame for an empty plain queue skips step 5's list: the output collects such frames, and the driver gets them as one batch. Other
+//! frames of a burst are staged, and admitted in order.
 
 use fanin_queueing::Ecn;
 use fanin_units::Instant;
@@ -42,6 +42,8 @@ impl<D: Driver> Switch<D> {
         }
         self.ports[port].count_received(&burst);
         self.forwarding.begin_burst();
+        self.outputs.begin_burst();
+        self.may_cut_through = self.may_cut_through();
         for &frame in &burst {
             self.forward(now, port, frame);
         }
@@ -53,6 +55,8 @@ impl<D: Driver> Switch<D> {
     /// Receives the messages of other workers. Returns the number of frames.
     pub(super) fn receive_from_peers(&mut self, now: Instant) -> usize {
         let mut frames = 0;
+        self.outputs.begin_burst();
+        self.may_cut_through = self.may_cut_through();
         for other in self.peers.others() {
             for _ in 0..MESSAGES_MAX {
                 let Some(message) = self.peers.poll_message(other) else { break };
@@ -117,7 +121,7 @@ impl<D: Driver> Switch<D> {
         if let Some(quanta) = pause_quanta(self.driver.head(frame.handle), ethernet)
             && let Some(until) = self.pauses.handle_frame(now, port, quanta)
         {
-            self.outputs.output_mut(port).pause_until(until);
+            self.outputs.pause_until(port, until);
         }
         self.drop_frame(port, port, frame, Cause::Filtered);
     }
@@ -264,16 +268,32 @@ impl<D: Driver> Switch<D> {
                 Classified::Drop => return self.drop_frame(input, output, frame, Cause::Rule),
             }
         }
+        // Frames that are staged already go first.
+        if ring == PLAIN && self.may_cut_through && self.staged.is_empty() {
+            let passing = self.outputs.pass_plain(now, input, output, frame);
+            if passing == BURST {
+                self.transmit_cut_through(now, output);
+            }
+            if passing > 0 {
+                return;
+            }
+        }
         let out = self.outputs.output(output);
         let ecn =
             if out.marks() { ecn_of(self.driver.head(frame.handle), ethernet) } else { Ecn::NotCapable };
-        out.prefetch_ring(ring);
         // A flood may be wider than a burst.
         if self.staged.len() == BURST {
             self.admit_staged(now);
         }
         let (input, output, ring) = (input as u16, output as u16, ring as u32);
         self.staged.push(StagedFrame { frame, input, output, ring, ecn });
+    }
+
+    /// Returns true if frames may pass empty queues. A capture copies a frame where it is queued and where it leaves, so that
+    /// frames do not pass during one.
+    #[inline]
+    fn may_cut_through(&self) -> bool {
+        self.driver.room() >= ROOM_MIN && !self.tap.is_active()
     }
 
     /// Admits the staged frames to their queues, in order.
@@ -301,7 +321,6 @@ impl<D: Driver> Switch<D> {
         if self.driver.room() < ROOM_MIN {
             return self.drop_frame(input, output, staged.frame, Cause::Memory);
         }
-        // A capture copies a frame where it is queued and where it leaves, so that frames do not pass it.
         let is_captured = self.tap.is_active();
         if self.admit(now, staged, !is_captured) {
             self.pauses.hold(input, staged.frame.bytes);
@@ -318,7 +337,7 @@ impl<D: Driver> Switch<D> {
         match self.outputs.admit(now, staged, may_cut_through) {
             Admission::CutThrough => false,
             Admission::CutThroughFull => {
-                self.transmit_cut_through(staged.output.into());
+                self.transmit_cut_through(now, staged.output.into());
                 false
             }
             Admission::Queued { marked } => {
@@ -427,24 +446,23 @@ impl<D: Driver> Switch<D> {
 
     /// Transmits all frames that passed empty queues in this round. Returns whether a driver had no room for some.
     #[inline]
-    pub(super) fn transmit_all_cut_through(&mut self) -> bool {
+    pub(super) fn transmit_all_cut_through(&mut self, now: Instant) -> bool {
         let mut is_left = false;
         while let Some(output) = self.outputs.poll_cut_through() {
-            is_left |= self.transmit_cut_through(output);
+            is_left |= self.transmit_cut_through(now, output);
         }
         is_left
     }
 
     /// Transmits the frames of an output that passed empty queues. Returns whether the driver had no room for some.
-    fn transmit_cut_through(&mut self, port: usize) -> bool {
-        let output = self.outputs.output_mut(port);
-        let frames = output.cut_through();
+    fn transmit_cut_through(&mut self, now: Instant, port: usize) -> bool {
+        let frames = self.outputs.output(port).cut_through();
         if frames.is_empty() {
             return false;
         }
         let taken = self.driver.transmit(port, frames);
         self.ports[port].count_sent(&frames[..taken]);
-        output.end_cut_through(taken)
+        self.outputs.end_cut_through(now, port, taken)
     }
 
     /// Drops a frame and counts it at its input; at its output if another worker counts for the input.

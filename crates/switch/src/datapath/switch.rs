@@ -52,6 +52,8 @@ pub struct Switch<D: Driver> {
     pub(super) burst: Vec<Received<D::Handle>>,
     pub(super) staged: Vec<StagedFrame<D::Handle>>,
     pub(super) batch: Vec<Received<D::Handle>>,
+    /// True if frames of the burst may pass empty queues.
+    pub(super) may_cut_through: bool,
     pub(super) scratch: Vec<u8>,
 }
 
@@ -109,6 +111,7 @@ impl<D: Driver> Switch<D> {
             burst: Vec::with_capacity(BURST),
             staged: Vec::with_capacity(BURST),
             batch: Vec::with_capacity(BURST),
+            may_cut_through: false,
             scratch: Vec::new(),
             config,
         };
@@ -199,7 +202,7 @@ impl<D: Driver> Switch<D> {
         if self.peers.has_others() {
             frames += self.receive_from_peers(now);
         }
-        if self.transmit_all_cut_through() {
+        if self.transmit_all_cut_through(now) {
             next = NextDeparture::Now;
         }
         if self.pauses.is_sending() {
