@@ -51,9 +51,8 @@
 //! # Adding a buffering scheme
 //!
 //! 1. State in one sentence when a frame is refused. Write one file for the scheme here: its rule as a small type, and a
-//! constructor
-//!    of [`Layout`] (models: `dynamic_threshold.rs`, `voq.rs`). If the rule limits a sum that [`Memory`] keeps already, the
-//!    constructor is enough.
+//!    constructor of [`Layout`] (models: `dynamic_threshold.rs`, `voq.rs`). If the rule limits a sum that [`Memory`] keeps
+//!    already, the constructor is enough.
 //! 2. Give a new limit a name in [`Limit`], at its place in the order in which limits are tried, in [`Limit::ALL`] and in
 //!    [`Limit::name`]. Add its setting to [`Layout`] with a neutral default in [`Layout::unlimited`]; refuse impossible
 //!    values in [`Layout::check`].
