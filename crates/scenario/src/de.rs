@@ -50,6 +50,7 @@ pub fn expected_in_words(expected: &str) -> &str {
         "f32" | "f64" => "a number",
         "a boolean" => "true or false",
         "a sequence" => "a list",
+        section if section.starts_with("struct ") => "a section with keys",
         other => other,
     }
 }

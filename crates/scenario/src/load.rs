@@ -124,7 +124,12 @@ fn outermost(source: &str) -> Result<Base, Errors> {
     if let Some(preset) = preset(source) {
         return Ok(Base::Preset(preset));
     }
-    let mut problem = Problem::anywhere(format!("there is no scenario file or preset `{source}`"));
+    let message = if path.is_dir() {
+        format!("`{source}` is a folder, not a scenario file")
+    } else {
+        format!("there is no scenario file or preset `{source}`")
+    };
+    let mut problem = Problem::anywhere(message);
     problem.help.extend(
         nearest(source, presets().iter().map(|p| p.name))
             .map(|name| format!("did you mean the preset `{name}`?")),
@@ -147,13 +152,35 @@ fn read(base: &Base, is_outermost: bool, chain: &mut Vec<String>) -> Result<Toml
                     "{bytes} bytes are no scenario; the limit is {FILE_BYTES_MAX}"
                 )));
             }
-            let text = std::fs::read_to_string(path).map_err(|error| fail(&error))?;
+            let bytes = std::fs::read(path).map_err(|error| fail(&error))?;
+            let text =
+                String::from_utf8(bytes).map_err(|error| vec![not_utf8(&name, &error, is_outermost)])?;
+            if is_outermost && text.trim().is_empty() {
+                let mut problem = Problem::anywhere(format!("{name} is empty"));
+                problem
+                    .help
+                    .push("write at least one setting, or extend a preset: extends = \"incast\"".to_owned());
+                return Err(vec![problem]);
+            }
             (name, text, path.parent().map(Path::to_owned))
         }
     };
     chain.push(name.clone());
     let source = Arc::new(SourceText { name, text, is_outermost });
     extend(tree::parse(&source)?, folder.as_deref(), chain)
+}
+
+/// The first byte of a file that is not UTF-8, with its place.
+fn not_utf8(name: &str, error: &std::string::FromUtf8Error, is_outermost: bool) -> Problem {
+    let at = error.utf8_error().valid_up_to();
+    let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+    let shown = text[at..].chars().next().map_or(0, char::len_utf8);
+    let byte = error.as_bytes()[at];
+    let source = Arc::new(SourceText { name: name.to_owned(), text, is_outermost });
+    let message = format!("the byte {byte:#04x} is not UTF-8");
+    let mut problem = Problem::at(SourcePlace { source, span: at..at + shown }, message);
+    problem.help.push("save the file in the encoding UTF-8".to_owned());
+    problem
 }
 
 /// Merges a document over the one that it extends.
@@ -318,10 +345,28 @@ fn fill_defaults(tree: &mut TomlTable, path: &str, defaults: &TomlTable) {
     }
 }
 
+/// Help for a wrong key of the top level: the sections that have such a key, or a key of the section that it names.
+fn of_section(key: &str, value: &Value) -> Option<String> {
+    let defaults = own_text(&toml::to_string(&Scenario::default()).ok()?);
+    if let Some(TomlNode { value: Value::Table(section), .. }) = defaults.child(key) {
+        let first = section.0.first().filter(|_| !matches!(value, Value::Table(_)))?;
+        return Some(format!("`{key}` is a section; set one of its keys, such as `{key}.{}`", first.0));
+    }
+    if matches!(key, "switch" | "switches") {
+        return Some("the switches' sections are tor, core, aggregation, leaf and spine".to_owned());
+    }
+    let has_key =
+        |node: &TomlNode| matches!(&node.value, Value::Table(section) if section.child(key).is_some());
+    let sections: Vec<&str> =
+        defaults.0.iter().filter(|(_, node)| has_key(node)).map(|(name, _)| name.as_str()).collect();
+    (!sections.is_empty()).then(|| format!("`{key}` is a key of a section: {}", sections.join(", ")))
+}
+
 /// Reads each section by itself, so that one mistake does not hide another.
 fn deserialise(tree: &TomlTable, problems: &mut Vec<Problem>) -> Option<Scenario> {
     let before = problems.len();
     let mut sound = TomlTable::default();
+    let mut derived = Vec::new();
     for (key, node) in &tree.0 {
         let one = TomlTable(vec![(key.clone(), node.clone())]);
         match (Scenario::deserialize(&one), &node.value) {
@@ -330,20 +375,35 @@ fn deserialise(tree: &TomlTable, problems: &mut Vec<Problem>) -> Option<Scenario
                 // Key by key again, so that each mistake in a section is reported.
                 let mut found = false;
                 for (inner, value) in &section.0 {
+                    let is_users = value.place().is_some();
                     let section = TomlTable(vec![(inner.clone(), value.clone())]);
                     let value = Value::Table(section);
                     let one = TomlTable(vec![(key.clone(), TomlNode { value, ..node.clone() })]);
                     if let Err(error) = Scenario::deserialize(&one) {
                         found = true;
-                        problems.push(error.into_problem());
+                        // A default that is derived from a wrong setting is wrong too, but is not the user's mistake.
+                        if is_users {
+                            problems.push(error.into_problem());
+                        } else {
+                            derived.push(error.into_problem());
+                        }
                     }
                 }
                 if !found {
                     problems.push(first.into_problem());
+                } else if let Some(problem) = problems.last_mut() {
+                    problem.help.extend(of_section(key, &node.value));
                 }
             }
-            (Err(error), _) => problems.push(error.into_problem()),
+            (Err(error), value) => {
+                let mut problem = error.into_problem();
+                problem.help.extend(of_section(key, value));
+                problems.push(problem);
+            }
         }
+    }
+    if problems.len() == before {
+        problems.append(&mut derived);
     }
     if problems.len() > before {
         // A default that is derived from a wrong setting is wrong too, but is not the user's mistake.

@@ -297,6 +297,41 @@ fn sets_are_checked_like_the_file() {
 }
 
 #[test]
+fn a_wrong_value_is_reported_once() {
+    for set in ["tor.buffer=64 KB", "tor.buffer=-1 MB", "link.rate=10 GX", "transport.mtu=2 XB"] {
+        let errors = load("incast", &[set.to_owned()]).unwrap_err();
+        assert_eq!(errors.problems().len(), 1, "{errors}");
+        assert_eq!(errors.problems()[0].location().unwrap().0, "--set", "{errors}");
+    }
+    one("[run]\nduration = '1 sec'\n", 2, 12, &["expected one of ps, ns, us, ms, s, min, h"]);
+}
+
+#[test]
+fn keys_of_the_top_level_name_their_section() {
+    one("transport = 'linux-6'\n", 1, 13, &["expected a section with keys", "such as `transport.profile`"]);
+    one("buffer = '1 MB'\n", 1, 1, &["unknown key `buffer`", "key of a section: tor, core"]);
+    one("[switch]\nbuffer = '1 MB'\n", 1, 2, &["unknown key `switch`", "sections are tor, core"]);
+}
+
+#[test]
+fn a_file_that_is_no_scenario_says_why() {
+    let folder = std::env::temp_dir().join(format!("fanin-no-scenario-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let wrong = |name: &str, content: &[u8]| {
+        let path = folder.join(name);
+        std::fs::write(&path, content).unwrap();
+        load(path.to_str().unwrap(), &[]).unwrap_err().to_string()
+    };
+    let latin = wrong("latin.toml", b"[run]\ntitle = \"caf\xe9\"\n");
+    assert!(latin.contains("the byte 0xe9 is not UTF-8") && latin.contains("latin.toml:2:13"), "{latin}");
+    let empty = wrong("empty.toml", b" \n");
+    assert!(empty.contains("is empty") && empty.contains("extends"), "{empty}");
+    let itself = load(folder.to_str().unwrap(), &[]).unwrap_err().to_string();
+    assert!(itself.contains("is a folder, not a scenario file"), "{itself}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
 fn connections_to_be_traced_are_there() {
     one(
         "readout.hosts = 4\ncollectors.hosts_per_rack = 2\n[record]\nwindows = [0, 15, 16]\n",

@@ -83,14 +83,22 @@ impl fmt::Display for Example {
     }
 }
 
-/// Prints the names of a quantity's units.
+/// Prints the names of a quantity's units, one name for each size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Names(&'static [Unit]);
 
 impl fmt::Display for Names {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, unit) in printed(self.0).enumerate() {
-            if index > 0 {
+        let is_new = |&(index, unit): &(usize, &Unit)| {
+            unit.printed
+                || !self
+                    .0
+                    .iter()
+                    .enumerate()
+                    .any(|(other, o)| o.factor == unit.factor && (o.printed || other < index))
+        };
+        for (place, (_, unit)) in self.0.iter().enumerate().filter(is_new).enumerate() {
+            if place > 0 {
                 out.write_str(", ")?;
             }
             out.write_str(unit.name)?;
