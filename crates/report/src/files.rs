@@ -3,11 +3,14 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Deserialize;
 
 #[cfg(feature = "parquet")]
 use crate::Kind;
+#[cfg(feature = "arrow")]
+use crate::TableName;
 #[cfg(feature = "parquet")]
 use crate::columns::Table;
 #[cfg(feature = "parquet")]
@@ -159,6 +162,37 @@ pub fn write(directory: &Path, result: &RunResult, page: &str) -> Result<Vec<Pat
     Ok(written)
 }
 
+/// True if `root` holds a whole result of this name.
+pub fn is_stored(root: &Path, name: &str) -> bool {
+    root.join(name).join(SUMMARY_FILE).exists()
+}
+
+/// Writes a result into the folder `name` of `root`, whole or not at all: into a draft in `root`, which is renamed once it is
+/// whole. A result that is there already stays, and `false` is returned. Several machines may write into one `root`.
+///
+/// # Errors
+/// As [`write`].
+pub fn write_once(root: &Path, name: &str, result: &RunResult, page: &str) -> Result<bool, WriteError> {
+    static DRAFTS: AtomicU64 = AtomicU64::new(0);
+    if is_stored(root, name) {
+        return Ok(false);
+    }
+    let machine = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let (machine, process) = (machine.trim().replace('/', "-"), std::process::id());
+    let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+    let draft = root.join(format!(".{name}.{machine}.{process}.{number}{DRAFT}"));
+    let renamed = write(&draft, result, page).and_then(|_| {
+        fs::rename(&draft, root.join(name))
+            .map(|()| true)
+            .or_else(|error| if is_stored(root, name) { Ok(false) } else { Err(error) })
+            .map_err(|error| WriteError::Io { path: root.join(name), error })
+    });
+    if !matches!(renamed, Ok(true)) {
+        let _ = fs::remove_dir_all(&draft);
+    }
+    renamed
+}
+
 /// Reads a result from the directory that holds it, or from a summary alone.
 ///
 /// Tables that are not there are empty; with the feature `parquet` off all are.
@@ -166,6 +200,29 @@ pub fn write(directory: &Path, result: &RunResult, page: &str) -> Result<Vec<Pat
 /// # Errors
 /// Where a file is missing, damaged, or of something else; the message says which and why.
 pub fn read(path: &Path) -> Result<RunResult, ReadError> {
+    #[cfg_attr(
+        not(feature = "parquet"),
+        expect(unused_mut, reason = "tables are read with the feature only")
+    )]
+    let mut result = read_head(path)?;
+    #[cfg(feature = "parquet")]
+    if path.is_dir() {
+        result.records = Records {
+            events: read_table(path)?,
+            queues: read_table(path)?,
+            flows: read_table(path)?,
+            io: read_table(path)?,
+            windows: read_table(path)?,
+        };
+    }
+    Ok(result)
+}
+
+/// As [`read`], without the tables.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_head(path: &Path) -> Result<RunResult, ReadError> {
     let (directory, summary_path) =
         if path.is_dir() { (Some(path), path.join(SUMMARY_FILE)) } else { (None, path.to_owned()) };
     if directory.is_some() && !summary_path.exists() {
@@ -187,17 +244,24 @@ pub fn read(path: &Path) -> Result<RunResult, ReadError> {
     if picture.exists() {
         result.picture = Some(parse_picture(&picture)?);
     }
-    #[cfg(feature = "parquet")]
-    {
-        result.records = Records {
-            events: read_table(directory)?,
-            queues: read_table(directory)?,
-            flows: read_table(directory)?,
-            io: read_table(directory)?,
-            windows: read_table(directory)?,
-        };
-    }
     Ok(result)
+}
+
+/// Reads one table of the result in `directory`; the other tables stay empty, as does one that is not there.
+///
+/// # Errors
+/// If the table is damaged, or of something else.
+#[cfg(feature = "arrow")]
+pub fn read_rows(directory: &Path, table: TableName) -> Result<Records, ReadError> {
+    let mut records = Records::default();
+    match table {
+        TableName::Events => records.events = read_table(directory)?,
+        TableName::Queues => records.queues = read_table(directory)?,
+        TableName::Flows => records.flows = read_table(directory)?,
+        TableName::Io => records.io = read_table(directory)?,
+        TableName::Windows => records.windows = read_table(directory)?,
+    }
+    Ok(records)
 }
 
 /// Reads several results; a folder without a summary stands for the results in the folders within it, by name, as a
@@ -232,8 +296,10 @@ fn results_in(folder: &Path) -> Result<Vec<PathBuf>, ReadError> {
     let at = |error| ReadError::Io { path: folder.into(), error };
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(at)? {
-        let path = entry.map_err(at)?.path();
-        if path.join(SUMMARY_FILE).exists() {
+        let entry = entry.map_err(at)?;
+        let path = entry.path();
+        // A draft that was never finished is hidden.
+        if !entry.file_name().to_string_lossy().starts_with('.') && path.join(SUMMARY_FILE).exists() {
             found.push(path);
         }
     }

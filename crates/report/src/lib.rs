@@ -6,6 +6,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "arrow")]
+mod arrow;
 mod capture;
 #[cfg(feature = "parquet")]
 mod columns;
@@ -22,17 +24,23 @@ mod statistics;
 mod summary;
 #[cfg(feature = "parquet")]
 mod tables;
+mod trace;
 
+#[cfg(feature = "arrow")]
+pub use arrow::{RowBatches, TableName};
 pub use capture::{Capture, InterfaceId};
 pub use compare::{
     Claim, Comparison, Fact, GOALS, Goals, INCAST_SLOWDOWN, Subject, Verdict, compare, is_incast,
 };
 pub use figures::{Span, events, goodput, ports_of_queues, queue_bytes_max, rate_hz, slowdown, tcp, times};
+#[cfg(feature = "arrow")]
+pub use files::read_rows;
 pub use files::{
-    PAGE_FILE, PICTURE_FILE, ReadError, SCENARIO_FILE, SUMMARY_FILE, WriteError, read, read_all, write,
+    PAGE_FILE, PICTURE_FILE, ReadError, SCENARIO_FILE, SUMMARY_FILE, WriteError, is_stored, read, read_all,
+    read_head, write, write_once,
 };
 pub use late::late_text;
-pub use page::page;
+pub use page::{Headline, headline, page};
 pub use picture::{
     LateCause, LateEvent, LateSource, LinkGroup, NetworkGroups, NodeGroup, PICTURE_SCHEMA, PortTimeline,
     RunPicture, RunTimeline,
@@ -47,3 +55,4 @@ pub use summary::{
 };
 #[cfg(feature = "parquet")]
 pub use tables::{TableReadError, TableWriteError};
+pub use trace::write_trace;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use fanin_report::{
     EventRow, FlowRow, Kind, Outcome, QueueRow, ReadError, Records, RunResult, ScenarioName, Span, Summary,
-    read, write,
+    WriteError, is_stored, read, read_all, write, write_once,
 };
 use fanin_units::Instant;
 
@@ -101,6 +101,32 @@ fn a_result_that_cannot_be_written_leaves_no_summary() {
     assert!(matches!(read(&scratch.0), Err(ReadError::NoSummary { .. })));
     let leftovers = fs::read_dir(&scratch.0).unwrap().filter_map(Result::ok);
     assert_eq!(leftovers.filter(|entry| entry.file_name().to_string_lossy().ends_with("tmp")).count(), 0);
+}
+
+#[test]
+fn a_result_is_stored_once_and_whole() {
+    let scratch = Scratch::new("once");
+    let root = scratch.0.join("sweep");
+    let (first, mut second) = (result(), result());
+    second.summary.seed = Some(77);
+    assert!(!is_stored(&root, "one"));
+    assert!(write_once(&root, "one", &first, "page").unwrap());
+    assert!(is_stored(&root, "one"));
+    // What is there stays.
+    assert!(!write_once(&root, "one", &second, "page").unwrap());
+    assert_eq!(read(&root.join("one")).unwrap().summary, first.summary);
+    // A folder without a summary does no harm while it is empty, and nothing is left where it is not.
+    fs::create_dir_all(root.join("two")).unwrap();
+    assert!(write_once(&root, "two", &second, "page").unwrap());
+    fs::create_dir_all(root.join("three/torn")).unwrap();
+    assert!(matches!(write_once(&root, "three", &second, "page"), Err(WriteError::Io { .. })));
+    let mut names: Vec<_> = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["one", "three", "two"]);
+    // A draft of a worker that was killed is no result.
+    fs::create_dir_all(root.join(".four.host.1.0.tmp")).unwrap();
+    fs::copy(root.join("one/summary.json"), root.join(".four.host.1.0.tmp/summary.json")).unwrap();
+    assert_eq!(read_all(std::slice::from_ref(&root)).unwrap().len(), 2);
 }
 
 #[test]

@@ -38,6 +38,26 @@ impl Loaded {
         let digest = Sha256::digest(text.as_bytes());
         digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
     }
+
+    /// The name under which a simulation of this scenario is stored: 32 hexadecimal digits of everything that decides its
+    /// result, which are the settings with the seed, the file of sizes that they name, and the version of Fanin.
+    pub fn point_key(&self, version: &str) -> String {
+        let text = toml::to_string(&self.scenario).unwrap_or_default();
+        let mut digest = Sha256::new();
+        let mut add = |bytes: &[u8]| {
+            // Lengths keep the parts apart.
+            digest.update((bytes.len() as u64).to_le_bytes());
+            digest.update(bytes);
+        };
+        add(version.as_bytes());
+        add(text.as_bytes());
+        if let Some(sizes) =
+            self.scenario.readout.fragment_size.path().and_then(|path| std::fs::read(path).ok())
+        {
+            add(&sizes);
+        }
+        digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    }
 }
 
 /// Reads, merges and checks a scenario.

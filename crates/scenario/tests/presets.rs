@@ -148,3 +148,28 @@ fn a_partly_written_section_keeps_its_own_defaults() {
     assert_eq!(changed.leaf.buffering, defaults.leaf.buffering);
     assert_eq!(defaults, fanin_scenario::Scenario::default());
 }
+
+/// A stored result is taken again only where nothing that decides it has changed.
+#[test]
+fn a_points_key_follows_settings_seed_version_and_sizes() {
+    let key = |sets: &[&str], version| {
+        let sets: Vec<_> = sets.iter().map(|&set| set.to_owned()).collect();
+        load("incast", &sets).unwrap().point_key(version)
+    };
+    let plain = key(&[], "1.0.0");
+    assert!(plain.len() == 32 && plain.chars().all(|digit| digit.is_ascii_hexdigit()), "{plain}");
+    assert_eq!(plain, key(&["run.seed=1"], "1.0.0"));
+    assert_ne!(plain, key(&["run.seed=2"], "1.0.0"));
+    assert_ne!(plain, key(&["tor.buffer=65 kB"], "1.0.0"));
+    assert_ne!(plain, key(&[], "1.0.1"));
+    let sizes = std::env::temp_dir().join(format!("fanin-sizes-{}.txt", std::process::id()));
+    let set = format!("readout.fragment_size.path={}", sizes.display());
+    let with_sizes = |text: &str| {
+        std::fs::write(&sizes, text).unwrap();
+        let sets = ["readout.fragment_size.distribution=file".to_owned(), set.clone()];
+        load("replay", &sets).unwrap().point_key("1.0.0")
+    };
+    let (first, second) = (with_sizes("1000\n"), with_sizes("1001\n"));
+    std::fs::remove_file(&sizes).unwrap();
+    assert_ne!(first, second);
+}

@@ -80,6 +80,24 @@ pub fn page(results: &[RunResult]) -> String {
     out
 }
 
+/// How one result came out: the verdict at the head of its page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Headline {
+    /// `good`, `bad` or `open`.
+    pub standing: &'static str,
+    /// The verdict in a few words.
+    pub words: &'static str,
+    /// The figures behind it as HTML, which may be empty.
+    pub html: String,
+}
+
+/// The verdict on one result.
+pub fn headline(result: &RunResult) -> Headline {
+    let data = data(std::slice::from_ref(result), &[], &[]);
+    let verdict = verdict::verdict(&result.summary, &data, "/results/0/summary");
+    Headline { standing: verdict.standing.class(), words: verdict.words, html: verdict.sentence }
+}
+
 /// Names the points of a sweep, which are called by numbers, after the settings in which they differ.
 pub(crate) fn label_by_settings(results: &mut [RunResult]) {
     let is_number = |label: &str| !label.is_empty() && label.chars().all(|digit| digit.is_ascii_digit());
