@@ -2,8 +2,8 @@
 
 mod common;
 
-use std::path::Path;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use common::{Folder, command, fanin, interrupt_after, stderr, stdout};
 use serde_json::Value;
@@ -226,6 +226,32 @@ fn frames(bytes: &[u8]) {
 }
 
 #[test]
+fn a_trace_holds_each_event_and_no_two_of_one_unit_at_a_time() {
+    let folder = Folder::new("sim-trace");
+    let (path, out) = (small(&folder), folder.file("trace.json"));
+    let output = fanin(&["sim", &path, "--quiet", "--trace", &out, "--json", "-"]);
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
+    let trace = json(&std::fs::read_to_string(&out).unwrap());
+    let mut slices: Vec<(u64, u64, f64, f64)> = trace["traceEvents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|entry| entry["ph"] == "X" && entry["name"] != "collection")
+        .map(|entry| {
+            let (begin, lasted) = (entry["ts"].as_f64().unwrap(), entry["dur"].as_f64().unwrap());
+            (entry["pid"].as_u64().unwrap(), entry["tid"].as_u64().unwrap(), begin, begin + lasted)
+        })
+        .collect();
+    slices.sort_by(|one, other| one.partial_cmp(other).unwrap());
+    let assigned = json(stdout(&output))["events"]["assigned"].as_u64().unwrap();
+    assert!(slices.len() as u64 >= assigned && assigned > 0, "{} of {assigned}", slices.len());
+    for pair in slices.windows(2) {
+        let (one, other) = (pair[0], pair[1]);
+        assert!((one.0, one.1) != (other.0, other.1) || one.3 <= other.2, "{one:?} and {other:?} overlap");
+    }
+}
+
+#[test]
 fn a_sweep_is_in_order_and_the_same_on_any_number_of_threads() {
     let folder = Folder::new("sim-sweep");
     let path = small(&folder);
@@ -268,6 +294,51 @@ fn a_sweep_is_in_order_and_the_same_on_any_number_of_threads() {
             |out: &str| fanin_report::read(&Path::new(out).join(format!("{number:03}"))).unwrap().records;
         assert!(read(&one) == read(&many), "the records of point {number} differ");
     }
+}
+
+#[test]
+fn shards_and_a_stopped_sweep_are_resumed_to_the_same_points() {
+    let folder = Folder::new("sim-sweep-resumed");
+    let (path, out) = (small(&folder), folder.file("out"));
+    let sweep = |rates: &str, more: &[&str]| {
+        let sweep = format!("supervisor.rate={rates}");
+        let output =
+            fanin(&[&["sim", &path, "--sweep", &sweep, "--out", &out, "--json", "-"], more].concat());
+        assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
+        json(stdout(&output))["points"].as_array().unwrap().clone()
+    };
+    let stored = || {
+        let mut found: Vec<(PathBuf, SystemTime)> = std::fs::read_dir(&out)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .map(|path| (path.clone(), path.join("summary.json").metadata().unwrap().modified().unwrap()))
+            .collect();
+        found.sort();
+        found
+    };
+    let rates = "800 Hz,400 Hz,200 Hz";
+    let second = sweep(rates, &["--shard", "2/2"]);
+    assert_eq!(second.len(), 1);
+    assert!(second[0]["set"].to_string().contains("400 Hz"), "{second:?}");
+    let before = stored();
+    assert_eq!(before.len(), 1);
+    assert_eq!(before[0].0.file_name().unwrap().len(), 32);
+    let all = sweep(rates, &["--resume"]);
+    assert_eq!(all.len(), 3);
+    // What was there is taken as it is, and the figures are those of a sweep that was never cut.
+    let after = stored();
+    assert!(after.len() == 3 && after.contains(&before[0]), "{after:?}");
+    let straight = folder.file("straight");
+    let sweep_of = format!("supervisor.rate={rates}");
+    let output = fanin(&["sim", &path, "--sweep", &sweep_of, "--out", &straight, "--json", "-"]);
+    for (one, other) in all.iter().zip(json(stdout(&output))["points"].as_array().unwrap()) {
+        assert_eq!(figures(&one["summary"]), figures(&other["summary"]));
+    }
+    // Another duration is another result.
+    sweep(rates, &["--resume", "--set", "run.duration=60 ms"]);
+    assert_eq!(stored().len(), 6);
+    let page = folder.file("page.html");
+    assert_eq!(fanin(&["report", &out, "--out", &page]).status.code(), Some(0));
 }
 
 #[test]
@@ -372,7 +443,7 @@ fn a_run_that_cannot_move_ends_with_who_waits_for_whom() {
 fn what_cannot_be_simulated_is_refused_before_anything_runs() {
     let folder = Folder::new("sim-refused");
     let (path, out) = (small(&folder), folder.file("out"));
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 11] = [
         (&["sim"], "required"),
         (&["sim", "incest"], "did you mean the preset `incast`?"),
         (&["sim", &path, "--set", "shaping.method=credits", "--set", "shaping.credits=3"], "credits"),
@@ -383,6 +454,8 @@ fn what_cannot_be_simulated_is_refused_before_anything_runs() {
         ),
         (&["sim", &path, "--pcap", "/dev/null/x"], "cannot write /dev/null/x"),
         (&["sim", &path, "--sweep", "tor.buffer="], "write KEY=V1,V2"),
+        (&["sim", &path, "--sweep", "tor.buffer=1 MB", "--shard", "3/2"], "I from 1 to N"),
+        (&["sim", &path, "--resume"], "--sweep"),
         (&["sim", &path, "--sweep", "tor.bufer=1 MB"], "did you mean `buffer`?"),
         (&["sim", &path, "--threads", "0"], "0 is not in 1"),
     ];

@@ -39,4 +39,4 @@ mod workload;
 pub use capture::{Capture, Tapped};
 pub use error::Error;
 pub use run::{Control, End, Outcome, run};
-pub use sweep::{Point, sweep};
+pub use sweep::{Point, sweep, sweep_each};

@@ -29,9 +29,25 @@ pub fn sweep(
     control: &Control<'_>,
     done: &(dyn Fn(usize) + Sync),
 ) -> Vec<Result<Outcome, Error>> {
+    sweep_each(points, threads, control, &|number, outcome| {
+        done(number);
+        outcome
+    })
+}
+
+/// As [`sweep`]; each outcome goes to `finish` as it comes, with the number of its point and on the thread that ran it, and
+/// what that returns stands in the outcome's place. So not all of them need be in memory at once.
+///
+/// # Panics
+/// If a run or `finish` panics.
+pub fn sweep_each<T: Send>(
+    points: &[Point],
+    threads: usize,
+    control: &Control<'_>,
+    finish: &(dyn Fn(usize, Result<Outcome, Error>) -> T + Sync),
+) -> Vec<T> {
     let next = AtomicUsize::new(0);
-    let results: Vec<Mutex<Option<Result<Outcome, Error>>>> =
-        points.iter().map(|_| Mutex::new(None)).collect();
+    let results: Vec<Mutex<Option<T>>> = points.iter().map(|_| Mutex::new(None)).collect();
     std::thread::scope(|scope| {
         for _ in 0..threads.clamp(1, points.len().max(1)) {
             scope.spawn(|| {
@@ -42,8 +58,8 @@ pub fn sweep(
                         break;
                     }
                     let result = run(&point.scenario, point.seed, control);
+                    let result = finish(number, result);
                     *results[number].lock().expect("no other thread has this point") = Some(result);
-                    done(number);
                 }
             });
         }

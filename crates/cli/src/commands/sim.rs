@@ -33,6 +33,13 @@ pub(crate) struct Arguments {
     /// Try several values of a setting; given more than once, all combinations.
     #[arg(long, value_name = "KEY=V1,V2,...")]
     sweep: Vec<Sweep>,
+    /// Of a sweep, run only every Nth point from the Ith on, so that N machines share it; folders are those of `--resume`.
+    #[arg(long, value_name = "I/N", requires_all = ["sweep", "out"])]
+    shard: Option<Shard>,
+    /// Write each point of a sweep as soon as it is done, into a folder named by the hash of its scenario, seed and version, and
+    /// take those that are there already from there. Points that were stopped or stalled are not kept.
+    #[arg(long, requires_all = ["sweep", "out"])]
+    resume: bool,
     /// Write summary, tables, resolved scenario and page into a folder (a folder for each run of a sweep).
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     out: Option<PathBuf>,
@@ -42,6 +49,9 @@ pub(crate) struct Arguments {
     /// Capture the link that the scenario's `record.capture` names, headers only, as pcapng.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "sweep")]
     pcap: Option<PathBuf>,
+    /// Write events, watched queues and watched windows as a trace that Perfetto opens (<https://ui.perfetto.dev>).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "sweep")]
+    trace: Option<PathBuf>,
     /// Show no progress and no summary.
     #[arg(long, short)]
     quiet: bool,
@@ -65,6 +75,27 @@ impl FromStr for Sweep {
             return Err(wrong());
         }
         Ok(Self { key: key.trim().to_owned(), values })
+    }
+}
+
+/// A part of a sweep.
+#[derive(Debug, Clone, Copy)]
+struct Shard {
+    /// From 0.
+    index: usize,
+    of: usize,
+}
+
+impl FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parts =
+            text.split_once('/').and_then(|(index, of)| Some((index.parse().ok()?, of.parse().ok()?)));
+        match parts {
+            Some((index, of)) if (1..=of).contains(&index) => Ok(Self { index: index - 1, of }),
+            _ => Err("write I/N with I from 1 to N, for example 2/8".to_owned()),
+        }
     }
 }
 
@@ -95,6 +126,11 @@ fn one(arguments: &Arguments) -> Result<(), Failure> {
     let (result, ending) = finish(&loaded, outcome?, arguments.pcap.as_deref())?;
     if let Some(folder) = &arguments.out {
         write(folder, &result)?;
+    }
+    if let Some(path) = &arguments.trace {
+        let fail = |error| Failure::Write { path: path.clone(), error };
+        let file = BufWriter::new(File::create(path).map_err(fail)?);
+        fanin_report::write_trace(&result, file).map_err(fail)?;
     }
     if let Some(json) = &arguments.json {
         json.write(&result.summary)?;
@@ -136,30 +172,32 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
             .collect();
     }
     // Everything is checked before anything runs.
-    let loaded: Vec<Loaded> =
+    let mut loaded: Vec<Loaded> =
         combinations.iter().map(|sets| load(arguments, sets)).collect::<Result<_, _>>()?;
-    let points: Vec<Point> = loaded
-        .iter()
-        .map(|loaded| Point { scenario: loaded.scenario.clone(), seed: loaded.scenario.run.seed })
-        .collect();
-    let bar = output::bar(arguments.quiet, "{wide_bar} {pos} of {len} runs, {eta} left");
-    bar.set_length(points.len() as u64);
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let control = Control { stop: interrupt::flag(), ..Control::default() };
-    let threads = arguments.threads.map_or(cores, usize::from);
-    let outcomes = fanin_sim::sweep(&points, threads, &control, &|_| bar.inc(1));
-    bar.finish_and_clear();
-
-    let mut results = Vec::new();
-    let mut ending = if outcomes.len() < points.len() { Err(Failure::Stopped) } else { Ok(()) };
-    for (number, (loaded, outcome)) in loaded.iter().zip(outcomes).enumerate() {
-        let (result, end) = finish(loaded, outcome?, None)?;
-        if let Some(folder) = &arguments.out {
-            write(&folder.join(format!("{number:03}")), &result)?;
-        }
-        ending = ending.and(end);
-        results.push(result);
+    if let Some(shard) = arguments.shard {
+        let mut number = 0..;
+        combinations.retain(|_| number.next().is_some_and(|number: usize| number % shard.of == shard.index));
+        loaded = loaded.into_iter().skip(shard.index).step_by(shard.of).collect();
     }
+    let (results, ending) = match &arguments.out {
+        Some(root) if arguments.resume || arguments.shard.is_some() => resume(arguments, root, &loaded)?,
+        _ => {
+            let finished = play(arguments, &loaded.iter().collect::<Vec<_>>(), &|_, loaded, outcome| {
+                finish(loaded, outcome, None)
+            })?;
+            let (mut results, mut ending) = (Vec::new(), Ok(()));
+            for (number, finished) in finished.into_iter().enumerate() {
+                let (result, end) = finished?;
+                if let Some(folder) = &arguments.out {
+                    write(&folder.join(format!("{number:03}")), &result)?;
+                }
+                ending = ending.and(end);
+                results.push(result);
+            }
+            (results, ending)
+        }
+    };
+    let ending = if results.len() < loaded.len() { Err(Failure::Stopped) } else { ending };
     if let Some(json) = &arguments.json {
         let points = results.iter().zip(&combinations);
         let points = points.map(|(result, set)| Swept { set, summary: &result.summary }).collect();
@@ -170,6 +208,67 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
         output::print(&summary::table(rows))?;
     }
     ending
+}
+
+/// Simulates points on as many threads as the arguments say, and passes each outcome to `finish` as it comes.
+fn play<T: Send>(
+    arguments: &Arguments,
+    loaded: &[&Loaded],
+    finish: &(dyn Fn(usize, &Loaded, Outcome) -> Result<T, Failure> + Sync),
+) -> Result<Vec<Result<T, Failure>>, Failure> {
+    let points: Vec<Point> = loaded
+        .iter()
+        .map(|loaded| Point { scenario: loaded.scenario.clone(), seed: loaded.scenario.run.seed })
+        .collect();
+    let bar = output::bar(arguments.quiet, "{wide_bar} {pos} of {len} runs, {eta} left");
+    bar.set_length(points.len() as u64);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let control = Control { stop: interrupt::flag(), ..Control::default() };
+    let threads = arguments.threads.map_or(cores, usize::from);
+    let finished = fanin_sim::sweep_each(&points, threads, &control, &|number, outcome| {
+        let finished = finish(number, loaded[number], outcome?);
+        bar.inc(1);
+        finished
+    });
+    bar.finish_and_clear();
+    Ok(finished)
+}
+
+/// The points of a sweep in the order of `loaded`, up to the first that is not known. Those that are not stored in `root` are
+/// simulated and stored one by one.
+fn resume(
+    arguments: &Arguments,
+    root: &Path,
+    loaded: &[Loaded],
+) -> Result<(Vec<RunResult>, Result<(), Failure>), Failure> {
+    let keys: Vec<String> = loaded.iter().map(|loaded| loaded.point_key(build_info::VERSION)).collect();
+    let is_missing = |key: &&String| !fanin_report::is_stored(root, key);
+    let missing: Vec<(&Loaded, &String)> =
+        loaded.iter().zip(&keys).filter(|(_, key)| is_missing(key)).collect();
+    let scenarios: Vec<&Loaded> = missing.iter().map(|(loaded, _)| *loaded).collect();
+    let endings = play(arguments, &scenarios, &|number, loaded, outcome| {
+        let is_whole = outcome.end == End::Complete;
+        let (result, ending) = finish(loaded, outcome, None)?;
+        if is_whole {
+            let page = fanin_report::page(std::slice::from_ref(&result));
+            fanin_report::write_once(root, missing[number].1, &result, &page)?;
+        }
+        Ok(ending)
+    })?;
+    let mut ending = Ok(());
+    for end in endings {
+        ending = ending.and(end?);
+    }
+    let mut results = Vec::new();
+    for key in keys.iter().take_while(|key| !is_missing(key)) {
+        let result = fanin_report::read_head(&root.join(key))?;
+        // A point that was stored by an earlier command lost as much then.
+        if ending.is_ok() {
+            ending = verdict(&result.summary);
+        }
+        results.push(result);
+    }
+    Ok((results, ending))
 }
 
 /// A run's result under its scenario's name, and how the command ends because of it.
@@ -185,19 +284,23 @@ fn finish(
         let fail = |error| Failure::Write { path: path.to_owned(), error };
         capture.write(BufWriter::new(File::create(path).map_err(fail)?)).map_err(fail)?;
     }
-    let lost = summary.events.as_ref().map_or(0, |events| events.lost);
-    let duplicated = summary.events.as_ref().map_or(0, |events| events.duplicated);
     let ending = match outcome.end {
         End::Stopped => Err(Failure::Stopped),
         End::Stalled { diagnosis, .. } => Err(Failure::Stalled { diagnosis }),
-        End::Complete if lost > 0 || duplicated > 0 => Err(Failure::Lost { lost, duplicated }),
-        End::Complete => Ok(()),
+        End::Complete => verdict(&summary),
     };
     let mut result = RunResult::new(summary);
     result.scenario_toml = Some(loaded.to_toml());
     result.records = outcome.records;
     result.picture = outcome.picture;
     Ok((result, ending))
+}
+
+/// How the command ends because of a whole run.
+fn verdict(summary: &Summary) -> Result<(), Failure> {
+    let lost = summary.events.as_ref().map_or(0, |events| events.lost);
+    let duplicated = summary.events.as_ref().map_or(0, |events| events.duplicated);
+    if lost > 0 || duplicated > 0 { Err(Failure::Lost { lost, duplicated }) } else { Ok(()) }
 }
 
 fn write(folder: &Path, result: &RunResult) -> Result<(), Failure> {
