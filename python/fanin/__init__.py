@@ -9,30 +9,54 @@
 '1 kHz'
 >>> fanin.Scenario.load("thesis-a-1000hz").plan()["ideal"]["collection_time_ms"]
 18.448
+>>> fanin.Scenario.load("incast").simulate(duration="50 ms").summary["requests"]["completed"] > 0
+True
 """
 
 from fanin import _fanin
 from fanin.processor import collect, processor
-from fanin.scenario import Problem, Scenario, ScenarioError, ScenarioWarning, presets, problems
-from fanin.units import Quantity, bytes, duration, frequency, packets, rate, ratio
+from fanin.result import RecordTable, Result, RunWarning, load
+from fanin.scenario import (
+    Problem,
+    Scenario,
+    ScenarioError,
+    ScenarioWarning,
+    Settings,
+    presets,
+    problems,
+)
+from fanin.sweeping import Point, Sweep, sweep
 
-version: str = _fanin.VERSION
+# Not in `__all__`: `from fanin import *` must not hide the built-in `bytes`.
+from fanin.units import Quantity, duration, frequency, packets, rate, ratio
+from fanin.units import bytes as bytes
+
+__version__: str = _fanin.VERSION
+version: str = __version__
 
 __all__ = [
+    "Point",
     "Problem",
     "Quantity",
+    "RecordTable",
+    "Result",
+    "RunWarning",
     "Scenario",
     "ScenarioError",
     "ScenarioWarning",
-    "bytes",
+    "Settings",
+    "Sweep",
+    "__version__",
     "collect",
     "duration",
     "frequency",
+    "load",
     "packets",
     "presets",
     "problems",
     "processor",
     "rate",
     "ratio",
+    "sweep",
     "version",
 ]

@@ -1,12 +1,92 @@
 """What the compiled half of the package offers; use it through `fanin`."""
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final, final
+
+__all__ = [
+    "VERSION",
+    "LoadedResult",
+    "LoadedScenario",
+    "RecordTable",
+    "ScenarioError",
+    "format_quantity",
+    "is_stored",
+    "load_result",
+    "load_scenario",
+    "load_scenario_text",
+    "parse_quantity",
+    "presets",
+]
 
 VERSION: Final[str]
 
 class ScenarioError(ValueError):
-    """A scenario is wrong; `args` holds the text and the fields of each problem."""
+    """A scenario is wrong; printed, it shows each problem with its line and a caret."""
 
+    fields: list[tuple[str, tuple[str, int, int] | None, list[str]]]
+
+@final
+class RecordTable:
+    """A table that polars, pyarrow, pandas and other readers of Arrow streams take."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the table as an Arrow stream; the wish for another schema is not granted."""
+    def __arrow_c_schema__(self) -> object:
+        """Return the names, types and units of the columns."""
+    def __len__(self) -> int:
+        """Return the number of rows."""
+    def __getitem__(self, column: str, /) -> list[Any]:
+        """Return the values of a column; what is absent is None."""
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+    @property
+    def units(self) -> dict[str, str]:
+        """The unit of each column."""
+    @staticmethod
+    def of_columns(columns: dict[str, list[object]], units: dict[str, str]) -> RecordTable:
+        """Return a table of columns, each of numbers, texts and None, with units."""
+
+@final
+class LoadedResult:
+    """A result; tables are read when they are asked for."""
+
+    @property
+    def summary(self) -> str:
+        """The summary as JSON."""
+    @property
+    def label(self) -> str:
+        """Its name among several results."""
+    @property
+    def scenario(self) -> str | None:
+        """The resolved scenario as TOML, where it is known."""
+    @property
+    def end(self) -> str:
+        """`complete`, `stopped` or `stalled`; empty where that is not known."""
+    @property
+    def diagnosis(self) -> str | None:
+        """The hosts that wait, and what for, where the run stalled."""
+    @property
+    def headline(self) -> tuple[str, str, str]:
+        """The verdict: `good`, `bad` or `open`, a few words, and the figures behind it as HTML."""
+    def table(self, name: str) -> RecordTable:
+        """Return one of the tables, by name."""
+    def page(self) -> str:
+        """Return the page as one HTML document."""
+    def write(self, folder: str) -> list[str]:
+        """Write the files that the command writes with `--out`, and return their paths."""
+    def write_trace(self, path: str) -> None:
+        """Write events, queues and windows as a trace for Perfetto."""
+    def write_once(self, root: str, name: str) -> bool:
+        """Write the result into the folder `name` of `root`, whole or not at all; False if it was there."""
+
+def is_stored(root: str, name: str) -> bool:
+    """Return whether `root` holds a whole result of this name."""
+
+def load_result(path: str) -> LoadedResult:
+    """Load the result in a folder, or a summary alone."""
+
+@final
 class LoadedScenario:
     """A scenario that has passed every check."""
 
@@ -16,6 +96,9 @@ class LoadedScenario:
     @property
     def hash(self) -> str:
         """The fingerprint of its settings."""
+    @property
+    def key(self) -> str:
+        """The name under which a simulation of it is stored."""
     @property
     def resolved(self) -> str:
         """The scenario as TOML, every default written out, each line with its origin."""
@@ -28,6 +111,8 @@ class LoadedScenario:
 
     def plan(self, quantile: int, cost: bool, fragment_mean: int | None) -> str:
         """Return the planner's summary as JSON."""
+    def simulate(self, progress: Callable[[int, int], object] | None = None) -> LoadedResult:
+        """Play the scenario; `progress` is called with picoseconds of simulated time and their end."""
 
 def load_scenario(source: str, sets: list[str]) -> LoadedScenario:
     """Load a file or preset with `KEY=VALUE` settings."""

@@ -4,14 +4,26 @@ import json
 import os
 import tomllib
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NoReturn
 
 from fanin import _fanin, units
 from fanin._fanin import ScenarioError, presets
+from fanin._terminal import Progress, bar
+from fanin.result import Result, RunWarning
 
-__all__ = ["Problem", "Scenario", "ScenarioError", "ScenarioWarning", "Setting", "presets", "problems"]
+__all__ = [
+    "Problem",
+    "Scenario",
+    "ScenarioError",
+    "ScenarioWarning",
+    "Setting",
+    "Settings",
+    "presets",
+    "problems",
+]
 
 Setting = bool | int | float | str | Sequence["Setting"] | Mapping[str, "Setting"]
 
@@ -33,12 +45,35 @@ class Problem:
 
 def problems(error: ScenarioError) -> list[Problem]:
     """Return what an error complains about, one by one."""
-    return [_problem(*fields) for fields in error.args[1]]
+    return [_problem(*fields) for fields in error.fields]
 
 
 def _problem(message: str, place: tuple[str, int, int] | None, help: list[str]) -> Problem:
     file, line, column = place or (None, None, None)
     return Problem(message, file, line, column, tuple(help))
+
+
+class Settings(dict[str, Any]):
+    """Settings as nested dictionaries that cannot be changed; `Scenario.replace` makes another scenario."""
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("a scenario does not change: `scenario.replace(...)` returns another one")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Return how a copy is made."""
+        return (_frozen, (dict(self),))
+
+
+def _frozen(value: Any) -> Any:
+    """Return settings that cannot be changed, at any depth."""
+    if isinstance(value, dict):
+        return Settings({key: _frozen(inner) for key, inner in value.items()})
+    if isinstance(value, list):
+        return tuple(_frozen(inner) for inner in value)
+    return value
 
 
 def _toml(value: Setting) -> str:
@@ -55,20 +90,40 @@ def _toml(value: Setting) -> str:
     return repr(value)
 
 
-def _sets(set: Mapping[str, Setting] | None) -> list[str]:
-    return [f"{key}={_toml(value)}" for key, value in (set or {}).items()]
+def _sets(set: Mapping[str, Setting] | None) -> tuple[str, ...]:
+    return tuple(f"{key}={_toml(value)}" for key, value in (set or {}).items())
+
+
+def _dotted(section: str, value: Setting) -> Iterator[tuple[str, Setting]]:
+    """Go through the settings of a section by their dotted keys; a size model is one setting."""
+    if isinstance(value, Mapping) and "distribution" not in value:
+        for key, inner in value.items():
+            yield from _dotted(f"{section}.{key}", inner)
+    else:
+        yield section, value
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A scenario that has passed every check.
+    """A scenario that has passed every check. It never changes; `replace` returns another one.
 
     >>> scenario = Scenario.load("incast", {"workload.senders": 32})
     >>> scenario.settings["workload"]["senders"]
     32
+    >>> scenario.replace(workload={"senders": 8}).settings["workload"]["senders"]
+    8
     """
 
-    _loaded: _fanin.LoadedScenario
+    _loaded: _fanin.LoadedScenario = field(repr=False, compare=False)
+    # A file or preset, or a name and its text; and the settings over it.
+    _source: str | tuple[str, str] = field(repr=False, compare=False)
+    _sets: tuple[str, ...] = field(repr=False, compare=False)
+    #: A fingerprint: equal for equal settings, whatever the files.
+    hash: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Take over the fingerprint."""
+        object.__setattr__(self, "hash", self._loaded.hash)
 
     @classmethod
     def load(cls, source: str | os.PathLike[str], set: Mapping[str, Setting] | None = None) -> "Scenario":
@@ -76,33 +131,66 @@ class Scenario:
 
         Raise `ScenarioError` with every problem and its line. Warn where a setting has no effect.
         """
-        return cls._checked(_fanin.load_scenario(os.fspath(source), _sets(set)))
+        return cls._checked(os.fspath(source), _sets(set))
 
     @classmethod
     def load_text(cls, name: str, text: str, set: Mapping[str, Setting] | None = None) -> "Scenario":
         """Load a scenario from text that is not in a file; `extends` in it finds presets only."""
-        return cls._checked(_fanin.load_scenario_text(name, text, _sets(set)))
+        return cls._checked((name, text), _sets(set))
 
     @classmethod
-    def _checked(cls, loaded: _fanin.LoadedScenario) -> "Scenario":
+    def _checked(cls, source: str | tuple[str, str], sets: tuple[str, ...]) -> "Scenario":
+        loaded = _load(source, sets)
         for fields in loaded.warnings:
             warnings.warn(_problem(*fields).message, ScenarioWarning, stacklevel=3)
-        return cls(loaded)
+        return cls(loaded, source, sets)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Return how another process gets the same scenario, whether it sees the files or not."""
+        return (_restore, (self.name, self._loaded.toml, self._source, self._sets))
 
     @property
     def name(self) -> str:
         """The name: a preset, or the file without its ending."""
         return self._loaded.name
 
-    @property
-    def hash(self) -> str:
-        """A fingerprint: equal for equal settings, whatever the files."""
-        return self._loaded.hash
+    def play(self, progress: Progress | None) -> Result:
+        """Simulate as `simulate` does, but without a bar and without a warning."""
+        return Result(self._loaded.simulate(None if progress is None else _in_seconds(progress)))
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """Every setting, defaults included, as nested dictionaries; quantities are texts."""
-        return tomllib.loads(self._loaded.toml)
+    def key(self) -> str:
+        """The name under which a sweep stores it: a hash of all settings, the seed and Fanin's version."""
+        return self._loaded.key
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Every setting, defaults included, as dictionaries that cannot be changed; quantities are texts."""
+        settings: Settings = _frozen(tomllib.loads(self._loaded.toml))
+        return settings
+
+    def replace(
+        self, set: Mapping[str, Setting] | None = None, /, **sections: Mapping[str, Setting]
+    ) -> "Scenario":
+        """Return a scenario with other settings, given by dotted keys or section by section.
+
+        Defaults that follow a setting follow its new value. Raise as `load`, and `ValueError` where the
+        scenario's file has changed since it was loaded.
+
+        >>> incast = Scenario.load("incast")
+        >>> incast.replace({"tor.buffer": "1 MB"}) == incast.replace(tor={"buffer": "1 MB"})
+        True
+        """
+        changes = dict(set or {})
+        for section, value in sections.items():
+            changes.update(_dotted(section, value))
+        self.assert_unchanged()
+        return Scenario._checked(self._source, self._sets + _sets(changes))
+
+    def assert_unchanged(self) -> None:
+        """Raise `ValueError` where the scenario's file has changed since it was loaded."""
+        if isinstance(self._source, str) and _load(self._source, self._sets).hash != self.hash:
+            raise ValueError(f"{self._source} has changed since it was loaded; load it again")
 
     def resolved(self) -> str:
         """Return the scenario as TOML, every default written out, each line with its origin."""
@@ -122,3 +210,53 @@ class Scenario:
         mean = None if fragment_mean is None else units.bytes(fragment_mean)
         summary: dict[str, Any] = json.loads(self._loaded.plan(units.ratio(quantile), cost, mean))
         return summary
+
+    def simulate(
+        self,
+        *,
+        seed: int | None = None,
+        duration: str | None = None,
+        progress: bool | Progress | None = None,
+    ) -> Result:
+        """Play the scenario packet by packet, as `fanin sim` does; one seed gives one result, to the bit.
+
+        `seed` and `duration` stand for `run.seed` and `run.duration`. `progress` shows a bar in a terminal
+        or a notebook unless it is False; a function is called with the simulated time and its end, both in
+        seconds. Other threads of Python go on meanwhile. Ctrl-C and an exception in `progress` end the
+        simulation and are raised here. Warn where nothing moves any more before the end. Raise `ValueError`
+        for what is not simulated.
+
+        >>> result = Scenario.load("incast").simulate(seed=3, duration="50 ms", progress=False)
+        >>> result.summary["seed"], result.end
+        (3, 'complete')
+        """
+        scenario = self
+        changes: dict[str, Setting] = {}
+        if seed is not None:
+            changes["run.seed"] = seed
+        if duration is not None:
+            changes["run.duration"] = duration
+        if changes:
+            scenario = self.replace(changes)
+        update, close = bar(progress, self.name)
+        try:
+            result = scenario.play(update)
+        finally:
+            close()
+        if result.diagnosis is not None:
+            warnings.warn(result.diagnosis, RunWarning, stacklevel=2)
+        return result
+
+
+def _in_seconds(update: Progress) -> Progress:
+    return lambda now, end: update(now / 1e12, end / 1e12)
+
+
+def _load(source: str | tuple[str, str], sets: tuple[str, ...]) -> _fanin.LoadedScenario:
+    if isinstance(source, str):
+        return _fanin.load_scenario(source, list(sets))
+    return _fanin.load_scenario_text(*source, list(sets))
+
+
+def _restore(name: str, toml: str, source: str | tuple[str, str], sets: tuple[str, ...]) -> Scenario:
+    return Scenario(_fanin.load_scenario_text(name, toml, []), source, sets)

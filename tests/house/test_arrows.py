@@ -22,7 +22,7 @@ ALLOWED: dict[str, set[str]] = {
     "node": {"message", "units", "dataflow", "events", "report", "scenario"},
     "openflow": {"units", "scenario", "switch"},
     "plan": {"units", "events", "queueing", "scenario", "network"},
-    "python": {"units", "scenario", "plan"},
+    "python": {"units", "report", "scenario", "plan", "sim"},
     "sim": {"units", "dataflow", "events", "queueing", "report", "scenario", "tcp", "network"},
     "testbed": {"units", "dataflow", "events", "report", "scenario", "switch", "network", "node"},
     "reproduce": {"units", "report", "scenario", "sim"},

@@ -1,5 +1,9 @@
 """Scenarios in Python are those of the command."""
 
+import copy
+import json
+import pickle
+import traceback
 from pathlib import Path
 
 import pytest
@@ -61,3 +65,60 @@ def test_text_is_loaded_as_a_file_is() -> None:
 def test_a_setting_without_effect_is_a_warning() -> None:
     with pytest.warns(fanin.ScenarioWarning, match="senders"):
         fanin.Scenario.load("thesis-a-1000hz", {"workload.senders": 32})
+
+
+def test_a_scenario_is_replaced_and_never_changed(tmp_path: Path) -> None:
+    scenario = fanin.Scenario.load("incast")
+    other = scenario.replace(tor={"buffer": "1 MB"}, workload={"senders": 8})
+    assert other.settings["tor"]["buffer"] == "1 MB"
+    assert other.hash == scenario.replace({"tor.buffer": "1 MB", "workload.senders": 8}).hash
+    assert other != scenario == fanin.Scenario.load("incast")
+    # What follows a setting follows its new value, as with the command.
+    profile = scenario.replace({"transport.profile": "linux-6"})
+    assert profile.hash == fanin.Scenario.load("incast", {"transport.profile": "linux-6"}).hash
+    settings = scenario.settings
+    with pytest.raises(TypeError, match="replace"):
+        settings["title"] = "x"
+    with pytest.raises(TypeError, match="replace"):
+        settings["tor"].update(buffer="1 MB")
+    with pytest.raises(TypeError, match="replace"):
+        del settings["tor"]["buffer"]
+    with pytest.raises(TypeError, match="replace"):
+        settings |= {"title": "x"}
+    assert isinstance(scenario.settings["record"]["queues"], tuple)
+    assert json.loads(json.dumps(scenario.settings))["run"] == scenario.settings["run"]
+    assert copy.deepcopy(scenario.settings) == scenario.settings
+
+
+def test_a_file_that_changed_is_not_taken_for_the_scenario(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('extends = "incast"\n[workload]\nsenders = 32\n')
+    scenario = fanin.Scenario.load(file)
+    file.write_text('extends = "incast"\n[workload]\nsenders = 16\n')
+    with pytest.raises(ValueError, match="has changed since"):
+        scenario.replace(tor={"buffer": "1 MB"})
+
+
+def test_a_scenario_travels_to_another_process(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('extends = "incast"\n[workload]\nsenders = 32\n')
+    scenario = fanin.Scenario.load(file)
+    packed = pickle.dumps(scenario)
+    file.unlink()
+    # Where it arrives, the file need not be.
+    arrived = pickle.loads(packed)
+    assert (arrived.name, arrived.hash) == ("mine", scenario.hash)
+    assert pickle.loads(pickle.dumps(scenario.settings)) == scenario.settings
+
+
+def test_an_error_prints_as_the_commands_does(tmp_path: Path) -> None:
+    file = tmp_path / "wrong.toml"
+    file.write_text("[readout]\nhots = 3\n")
+    with pytest.raises(fanin.ScenarioError) as caught:
+        fanin.Scenario.load(file)
+    printed = "".join(traceback.format_exception_only(caught.value))
+    assert f"{file}:2:1" in printed
+    assert "^^^^" in printed
+    assert "\\n" not in printed
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    assert len(fanin.problems(pickle.loads(pickle.dumps(caught.value)))) == 1

@@ -44,4 +44,14 @@ def test_a_value_that_cannot_be_held_is_refused() -> None:
 def test_the_version_is_that_of_the_installed_package() -> None:
     from importlib.metadata import version
 
-    assert fanin.version == version("fanin")
+    assert fanin.__version__ == fanin.version == version("fanin")
+
+
+def test_a_star_hides_no_built_in() -> None:
+    import builtins
+
+    names: dict[str, object] = {}
+    exec("from fanin import *", names)
+    assert "Scenario" in names
+    assert not {name for name in names if hasattr(builtins, name)} - {"__builtins__", "__doc__"}
+    assert not set(fanin.__all__) & set(dir(builtins))

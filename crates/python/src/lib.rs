@@ -2,14 +2,21 @@
 
 use pyo3::prelude::*;
 
+mod result;
+mod run;
 mod scenario;
+mod table;
 mod units;
 
 /// The compiled half of the Python package.
 #[pymodule]
 mod _fanin {
     #[pymodule_export]
+    use super::result::{LoadedResult, is_stored, load_result};
+    #[pymodule_export]
     use super::scenario::{LoadedScenario, ScenarioError, load_scenario, load_scenario_text, presets};
+    #[pymodule_export]
+    use super::table::RecordTable;
     #[pymodule_export]
     use super::units::{format_quantity, parse_quantity};
 

@@ -6,6 +6,9 @@ use fanin_units::{Bytes, Ratio};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::result::LoadedResult;
+use crate::run;
+
 pyo3::create_exception!(fanin, ScenarioError, PyValueError, "A scenario is wrong.");
 
 /// One problem as Python takes it: what is wrong, where (file, line, column), and what would help.
@@ -20,6 +23,9 @@ pub(crate) struct LoadedScenario {
     /// The fingerprint of its settings.
     #[pyo3(get)]
     hash: String,
+    /// The name under which a simulation of it is stored.
+    #[pyo3(get)]
+    key: String,
     /// The scenario as TOML, every default written out, each line with its origin.
     #[pyo3(get)]
     resolved: String,
@@ -59,9 +65,17 @@ impl LoadedScenario {
         })
         .map_err(PyValueError::new_err)
     }
+
+    /// Plays the scenario; `progress(now, end)` is called from time to time with picoseconds of simulated time.
+    #[pyo3(signature = (progress = None))]
+    #[expect(clippy::needless_pass_by_value, reason = "an argument of Python is owned")]
+    fn simulate(&self, py: Python<'_>, progress: Option<Py<PyAny>>) -> PyResult<LoadedResult> {
+        let outcome = run::simulate(py, &self.scenario, progress.as_ref())?;
+        Ok(LoadedResult::simulated(outcome, &self.toml, &self.name, &self.hash))
+    }
 }
 
-/// Loads a file or preset with `KEY=VALUE` settings; raises `ScenarioError(text, problems)`.
+/// Loads a file or preset with `KEY=VALUE` settings; raises `ScenarioError(text)` with the problems in its `fields`.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "a list can only be converted to an owned vector")]
 pub(crate) fn load_scenario(py: Python<'_>, source: &str, sets: Vec<String>) -> PyResult<LoadedScenario> {
@@ -89,6 +103,7 @@ fn hand_over(loaded: &Loaded) -> LoadedScenario {
     LoadedScenario {
         name: loaded.name.clone(),
         hash: loaded.hash(),
+        key: loaded.point_key(env!("CARGO_PKG_VERSION")),
         resolved: loaded.to_toml_with_origins(),
         toml: loaded.to_toml(),
         warnings: loaded.warnings.problems().iter().map(fields).collect(),
@@ -98,7 +113,10 @@ fn hand_over(loaded: &Loaded) -> LoadedScenario {
 
 fn raise(errors: &Errors) -> PyErr {
     let problems: Vec<ProblemFields> = errors.problems().iter().map(fields).collect();
-    ScenarioError::new_err((errors.render(false), problems))
+    // One argument, so that Python prints the text as the command does.
+    let error = ScenarioError::new_err(errors.render(false));
+    let noted = Python::attach(|py| error.value(py).setattr("fields", problems));
+    noted.err().unwrap_or(error)
 }
 
 fn fields(problem: &Problem) -> ProblemFields {

@@ -1,0 +1,178 @@
+//! Results: of a simulation in memory, or of a folder that the command wrote.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use fanin_report::{Records, RunResult, TableName};
+use fanin_sim::{End, Outcome};
+use pyo3::exceptions::{PyKeyError, PyOSError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::table::RecordTable;
+
+/// A result; its tables are read when they are asked for.
+#[pyclass(frozen, module = "fanin._fanin")]
+pub(crate) struct LoadedResult {
+    /// Summary and scenario; the records are in `tables`.
+    head: RunResult,
+    /// `complete`, `stopped` or `stalled`; empty where that is not known.
+    #[pyo3(get)]
+    end: &'static str,
+    /// The hosts that wait, and what for, where the run stalled.
+    #[pyo3(get)]
+    diagnosis: Option<String>,
+    source: Tables,
+}
+
+/// Where the tables are.
+enum Tables {
+    Memory(Arc<Records>),
+    Folder(PathBuf, [OnceLock<Arc<Records>>; TableName::ALL.len()]),
+    /// A summary alone.
+    Nowhere,
+}
+
+impl LoadedResult {
+    /// The result of a simulation, under its scenario's name.
+    pub(crate) fn simulated(outcome: Outcome, toml: &str, name: &str, hash: &str) -> Self {
+        let Outcome { end, mut summary, records, picture, .. } = outcome;
+        summary.scenario = fanin_report::ScenarioName { name: name.to_owned(), hash: hash.to_owned() };
+        let mut head = RunResult::new(summary);
+        head.scenario_toml = Some(toml.to_owned());
+        head.picture = picture;
+        let (end, diagnosis) = match end {
+            End::Complete => ("complete", None),
+            End::Stopped => ("stopped", None),
+            End::Stalled { diagnosis, .. } => ("stalled", Some(diagnosis)),
+        };
+        Self { head, end, diagnosis, source: Tables::Memory(Arc::new(records)) }
+    }
+
+    fn records(&self, table: TableName) -> PyResult<Arc<Records>> {
+        match &self.source {
+            Tables::Memory(records) => Ok(Arc::clone(records)),
+            Tables::Nowhere => Ok(Arc::default()),
+            Tables::Folder(folder, read) => {
+                let place = &read[table as usize];
+                if let Some(records) = place.get() {
+                    return Ok(Arc::clone(records));
+                }
+                let records = fanin_report::read_rows(folder, table).map_err(|error| unreadable(&error))?;
+                Ok(Arc::clone(place.get_or_init(|| Arc::new(records))))
+            }
+        }
+    }
+
+    /// The whole result, with all tables.
+    fn whole(&self) -> PyResult<RunResult> {
+        let mut whole = self.head.clone();
+        match &self.source {
+            Tables::Memory(records) => whole.records = Records::clone(records),
+            Tables::Nowhere => {}
+            Tables::Folder(folder, _) => {
+                whole = fanin_report::read(folder).map_err(|error| unreadable(&error))?;
+            }
+        }
+        Ok(whole)
+    }
+}
+
+#[pymethods]
+impl LoadedResult {
+    /// The summary as JSON.
+    #[getter]
+    fn summary(&self) -> PyResult<String> {
+        self.head.summary.to_json().map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    /// Its name among several results.
+    #[getter]
+    fn label(&self) -> &str {
+        &self.head.label
+    }
+
+    /// The resolved scenario as TOML, where it is known.
+    #[getter]
+    fn scenario(&self) -> Option<&str> {
+        self.head.scenario_toml.as_deref()
+    }
+
+    /// The verdict: `good`, `bad` or `open`, a few words, and the figures behind it as HTML.
+    #[getter]
+    fn headline(&self) -> (&'static str, &'static str, String) {
+        let fanin_report::Headline { standing, words, html } = fanin_report::headline(&self.head);
+        (standing, words, html)
+    }
+
+    /// One of the tables, by name.
+    fn table(&self, py: Python<'_>, name: &str) -> PyResult<RecordTable> {
+        let table = TableName::ALL.into_iter().find(|table| table.name() == name);
+        let table = table.ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
+        py.detach(|| Ok(RecordTable::of_rows(self.records(table)?, table)))
+    }
+
+    /// The page as one HTML document.
+    fn page(&self, py: Python<'_>) -> PyResult<String> {
+        py.detach(|| Ok(fanin_report::page(&[self.whole()?])))
+    }
+
+    /// Writes the files that the command writes with `--out`, and says which.
+    #[expect(clippy::needless_pass_by_value, reason = "a path can only be converted to an owned one")]
+    fn write(&self, py: Python<'_>, folder: PathBuf) -> PyResult<Vec<PathBuf>> {
+        py.detach(|| {
+            let whole = self.whole()?;
+            let page = fanin_report::page(std::slice::from_ref(&whole));
+            fanin_report::write(&folder, &whole, &page).map_err(|error| PyOSError::new_err(error.to_string()))
+        })
+    }
+
+    /// Writes events, queues and windows as a trace for Perfetto.
+    #[expect(clippy::needless_pass_by_value, reason = "a path can only be converted to an owned one")]
+    fn write_trace(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| {
+            let whole = self.whole()?;
+            let file = BufWriter::new(File::create(&path)?);
+            Ok(fanin_report::write_trace(&whole, file)?)
+        })
+    }
+
+    /// Writes the result into the folder `name` of `root`, whole or not at all; says whether it was not there before.
+    #[expect(clippy::needless_pass_by_value, reason = "a path can only be converted to an owned one")]
+    fn write_once(&self, py: Python<'_>, root: PathBuf, name: &str) -> PyResult<bool> {
+        py.detach(|| {
+            let whole = self.whole()?;
+            let page = fanin_report::page(std::slice::from_ref(&whole));
+            fanin_report::write_once(&root, name, &whole, &page)
+                .map_err(|error| PyOSError::new_err(error.to_string()))
+        })
+    }
+}
+
+/// True if `root` holds a whole result of this name.
+#[pyfunction]
+pub(crate) fn is_stored(root: PathBuf, name: &str) -> bool {
+    fanin_report::is_stored(&root, name)
+}
+
+/// Reads the result in a folder, or a summary alone; tables follow when they are asked for.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "a path can only be converted to an owned one")]
+pub(crate) fn load_result(py: Python<'_>, path: PathBuf) -> PyResult<LoadedResult> {
+    py.detach(|| {
+        let head = fanin_report::read_head(&path).map_err(|error| unreadable(&error))?;
+        let source = if path.is_dir() { Tables::Folder(path, Default::default()) } else { Tables::Nowhere };
+        Ok(LoadedResult { head, end: "", diagnosis: None, source })
+    })
+}
+
+fn unreadable(error: &fanin_report::ReadError) -> PyErr {
+    match error {
+        fanin_report::ReadError::Io { error: cause, .. } => {
+            // The kind of the system's error is the kind of Python's.
+            std::io::Error::new(cause.kind(), error.to_string()).into()
+        }
+        _ => PyValueError::new_err(error.to_string()),
+    }
+}

@@ -1,0 +1,57 @@
+//! A simulation from Python: without the interpreter's lock, stopped by Ctrl-C or by the progress function.
+
+use std::panic::resume_unwind;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use fanin_scenario::Scenario;
+use fanin_sim::{Control, Outcome};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// Time between two looks for signals, and two reports of progress.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// Simulates on a thread of its own. This one waits with it, and meanwhile lets Python see its signals and calls
+/// `progress(now, end)` with picoseconds of simulated time; what either raises ends the run and is raised again.
+pub(crate) fn simulate(
+    py: Python<'_>,
+    scenario: &Scenario,
+    progress: Option<&Py<PyAny>>,
+) -> PyResult<Outcome> {
+    let stop = AtomicBool::new(false);
+    let at = Mutex::new((0, 0));
+    let follow = |now: fanin_units::Instant, end: fanin_units::Instant| {
+        *at.lock().expect("nothing panics while it holds this") = (now.get(), end.get());
+    };
+    let control = Control { stop: &stop, progress: &follow, capture: false };
+    let outcome = py.detach(|| {
+        std::thread::scope(|scope| {
+            let (done, wait) = channel::<()>();
+            let control = &control;
+            let worker = scope.spawn(move || {
+                // Dropped at the end, also by a panic.
+                let _done = done;
+                fanin_sim::run(scenario, scenario.run.seed, control)
+            });
+            let mut raised = None;
+            while wait.recv_timeout(SLICE) == Err(RecvTimeoutError::Timeout) {
+                let (now, end) = *at.lock().expect("nothing panics while it holds this");
+                let looked = Python::attach(|py| {
+                    py.check_signals()?;
+                    progress.map_or(Ok(()), |progress| progress.call1(py, (now, end)).map(drop))
+                });
+                if let Err(error) = looked {
+                    stop.store(true, Ordering::Relaxed);
+                    raised = Some(error);
+                    break;
+                }
+            }
+            let outcome = worker.join().unwrap_or_else(|panic| resume_unwind(panic));
+            raised.map_or(Ok(outcome), Err)
+        })
+    })?;
+    outcome.map_err(|error| PyValueError::new_err(error.to_string()))
+}

@@ -1,0 +1,150 @@
+//! Tables that any reader of the Arrow C stream interface takes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::ffi::FFI_ArrowSchema;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
+use arrow_array::{
+    Array, ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, RecordBatchReader,
+    StringArray,
+};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use fanin_report::{Records, RowBatches, TableName};
+use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyFloat, PyInt, PyList, PyString};
+
+/// A table of a result, or one made of columns; Arrow batches are made when a reader asks for them.
+#[pyclass(frozen, module = "fanin._fanin")]
+pub(crate) struct RecordTable {
+    schema: SchemaRef,
+    cells: Cells,
+}
+
+enum Cells {
+    Rows(Arc<Records>, TableName),
+    Batch(RecordBatch),
+}
+
+impl RecordTable {
+    /// One table of the records.
+    pub(crate) fn of_rows(records: Arc<Records>, table: TableName) -> Self {
+        Self { schema: table.schema(), cells: Cells::Rows(records, table) }
+    }
+
+    fn reader(&self) -> Box<dyn RecordBatchReader + Send> {
+        match &self.cells {
+            Cells::Rows(records, table) => Box::new(RowBatches::new(Arc::clone(records), *table)),
+            Cells::Batch(batch) => {
+                let batches = [Ok::<_, ArrowError>(batch.clone())];
+                Box::new(RecordBatchIterator::new(batches, self.schema.clone()))
+            }
+        }
+    }
+}
+
+#[pymethods]
+impl RecordTable {
+    /// The table as an Arrow stream, for polars, pyarrow, pandas, DuckDB and others; the wish for another schema is not
+    /// granted, which the interface allows.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema);
+        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(self.reader()), c"arrow_array_stream")
+    }
+
+    /// The names, types and units of the columns.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let schema = FFI_ArrowSchema::try_from(self.schema.as_ref()).map_err(|error| wrong(&error))?;
+        PyCapsule::new_with_value(py, schema, c"arrow_schema")
+    }
+
+    fn __len__(&self) -> usize {
+        match &self.cells {
+            Cells::Rows(records, table) => table.rows(records),
+            Cells::Batch(batch) => batch.num_rows(),
+        }
+    }
+
+    /// The names of the columns.
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        self.schema.fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    /// The unit of each column.
+    #[getter]
+    fn units(&self) -> HashMap<String, String> {
+        let unit = |field: &Arc<Field>| Some((field.name().clone(), field.metadata().get("unit")?.clone()));
+        self.schema.fields().iter().filter_map(unit).collect()
+    }
+
+    /// The values of one column; what is absent is None.
+    fn __getitem__<'py>(&self, py: Python<'py>, column: &str) -> PyResult<Bound<'py, PyList>> {
+        let index = self.schema.index_of(column).map_err(|_| PyKeyError::new_err(column.to_owned()))?;
+        let values = PyList::empty(py);
+        for batch in self.reader() {
+            let batch = batch.map_err(|error| wrong(&error))?;
+            let array = batch.column(index);
+            for row in 0..array.len() {
+                if array.is_null(row) {
+                    values.append(py.None())?;
+                    continue;
+                }
+                match array.data_type() {
+                    DataType::Utf8 => values.append(array.as_string::<i32>().value(row))?,
+                    DataType::UInt64 => values.append(array.as_primitive::<UInt64Type>().value(row))?,
+                    DataType::Float64 => values.append(array.as_primitive::<Float64Type>().value(row))?,
+                    _ => values.append(array.as_primitive::<Int64Type>().value(row))?,
+                }
+            }
+        }
+        Ok(values)
+    }
+
+    /// Makes a table of columns, each a list of numbers, texts and None of one length, and of their units.
+    #[staticmethod]
+    fn of_columns(columns: &Bound<'_, PyDict>, units: HashMap<String, String>) -> PyResult<Self> {
+        let mut fields = Vec::new();
+        let mut arrays = Vec::new();
+        for (name, values) in columns {
+            let name: String = name.extract()?;
+            let array = array(&name, values.cast::<PyList>()?)?;
+            let unit = units.get(&name).map(|unit| HashMap::from([("unit".to_owned(), unit.clone())]));
+            let field = Field::new(&name, array.data_type().clone(), true);
+            fields.push(field.with_metadata(unit.unwrap_or_default()));
+            arrays.push(array);
+        }
+        let metadata: HashMap<_, _> =
+            units.into_iter().map(|(name, unit)| (format!("fanin.unit.{name}"), unit)).collect();
+        let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
+        let batch = RecordBatch::try_new(schema.clone(), arrays).map_err(|error| wrong(&error))?;
+        Ok(Self { schema, cells: Cells::Batch(batch) })
+    }
+}
+
+/// A column of the type that its values share; whole numbers among others become floats.
+fn array(name: &str, values: &Bound<'_, PyList>) -> PyResult<ArrayRef> {
+    let present = || values.iter().filter(|value| !value.is_none());
+    if present().all(|value| value.is_instance_of::<PyInt>()) && present().next().is_some() {
+        return Ok(Arc::new(values.extract::<Vec<Option<i64>>>()?.into_iter().collect::<Int64Array>()));
+    }
+    if present().all(|value| value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>()) {
+        return Ok(Arc::new(values.extract::<Vec<Option<f64>>>()?.into_iter().collect::<Float64Array>()));
+    }
+    if present().all(|value| value.is_instance_of::<PyString>()) {
+        return Ok(Arc::new(values.extract::<Vec<Option<String>>>()?.into_iter().collect::<StringArray>()));
+    }
+    Err(PyTypeError::new_err(format!("the values of column `{name}` are neither all numbers nor all texts")))
+}
+
+fn wrong(error: &ArrowError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}

@@ -1,0 +1,204 @@
+"""Results: of a simulation just made, or of a folder that the command wrote."""
+
+import html
+import json
+import os
+import re
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fanin import _fanin
+from fanin._fanin import RecordTable
+
+if TYPE_CHECKING:
+    from fanin.plot import Plots
+
+__all__ = ["RecordTable", "Result", "RunWarning", "load"]
+
+_PS_PER_MS = 1e9
+_BINS = 40
+
+
+class RunWarning(UserWarning):
+    """A simulation did not end as it should."""
+
+
+class Result:
+    """The result of a simulation or a run: a summary, and tables.
+
+    Tables speak the Arrow PyCapsule interface, so that ``polars.DataFrame(result.events)``,
+    ``pyarrow.table(result.events)`` and ``pandas.DataFrame.from_arrow(result.events)`` work. Each column's
+    unit stands in the metadata of its field, and in ``result.events.units``.
+    """
+
+    def __init__(self, loaded: _fanin.LoadedResult) -> None:
+        """Take over what the compiled half of the package holds."""
+        self._loaded = loaded
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """The figures, as ``fanin sim --json -`` prints them."""
+        summary: dict[str, Any] = json.loads(self._loaded.summary)
+        return summary
+
+    @property
+    def name(self) -> str:
+        """The name: that of the folder, or of the scenario."""
+        return self._loaded.label
+
+    @property
+    def end(self) -> str:
+        """How a simulation ended: `complete`, `stopped` or `stalled`; empty for a result that was loaded."""
+        return self._loaded.end
+
+    @property
+    def diagnosis(self) -> str | None:
+        """The hosts that wait and what they wait for, where a simulation stalled."""
+        return self._loaded.diagnosis
+
+    @property
+    def scenario_toml(self) -> str | None:
+        """The resolved scenario, every default written out."""
+        return self._loaded.scenario
+
+    @cached_property
+    def events(self) -> RecordTable:
+        """One row for each event, or for each request of a barrier workload."""
+        return self._loaded.table("events")
+
+    @cached_property
+    def queues(self) -> RecordTable:
+        """Samples of the queues that ``record.queues`` names."""
+        return self._loaded.table("queues")
+
+    @cached_property
+    def flows(self) -> RecordTable:
+        """One row for each TCP connection and direction that carried data."""
+        return self._loaded.table("flows")
+
+    @cached_property
+    def windows(self) -> RecordTable:
+        """The windows of the connections that ``record.windows`` names."""
+        return self._loaded.table("windows")
+
+    @cached_property
+    def io(self) -> RecordTable:
+        """The traffic of the events that ``record.events`` names."""
+        return self._loaded.table("io")
+
+    @cached_property
+    def drops(self) -> RecordTable:
+        """New drops of the queues that ``record.queues`` names, for each sample that counts some."""
+        queues = self.queues
+        names, times, counts = queues["queue"], queues["time_ps"], queues["drops"]
+        rows: list[tuple[str, int, int]] = []
+        before: tuple[str, int] = ("", 0)
+        for name, time, count in zip(names, times, counts, strict=True):
+            new = count - (before[1] if before[0] == name else 0)
+            if new > 0:
+                rows.append((name, time, new))
+            before = (name, count)
+        columns: dict[str, list[object]] = {
+            "queue": [row[0] for row in rows],
+            "time_ps": [row[1] for row in rows],
+            "drops": [row[2] for row in rows],
+        }
+        return RecordTable.of_columns(columns, {"queue": "name", "time_ps": "ps", "drops": "frames"})
+
+    @property
+    def verdict(self) -> str:
+        """How it came out, in a sentence or two."""
+        _, words, figures = self._loaded.headline
+        text = html.unescape(re.sub(r"<[^>]*>", "", figures))
+        return f"{words}. {text}".rstrip()
+
+    @property
+    def plot(self) -> "Plots":
+        """Figures of this result by matplotlib, which ``pip install fanin[plot]`` installs."""
+        from fanin.plot import Plots
+
+        return Plots(self)
+
+    def page(self) -> str:
+        """Return the page of ``fanin report``: one HTML document that opens offline."""
+        return self._loaded.page()
+
+    def write(self, folder: str | os.PathLike[str]) -> list[Path]:
+        """Write the files that ``fanin sim --out`` writes, and return their paths."""
+        return [Path(path) for path in self._loaded.write(os.fspath(folder))]
+
+    def trace(self, path: str | os.PathLike[str]) -> None:
+        """Write events, watched queues and watched windows as a trace that https://ui.perfetto.dev opens."""
+        self._loaded.write_trace(os.fspath(path))
+
+    def store(self, root: str | os.PathLike[str], name: str) -> bool:
+        """Write the result into the folder `name` of `root`, whole or not at all; False if it was there."""
+        return self._loaded.write_once(os.fspath(root), name)
+
+    def __repr__(self) -> str:
+        """Return name and verdict."""
+        return f"<fanin.Result {self.name}: {self.verdict}>"
+
+    def _repr_html_(self) -> str:
+        """Return verdict and picture for a notebook."""
+        standing, words, figures = self._loaded.headline
+        colour = {"good": "#1a7f37", "bad": "#b3261e"}.get(standing, "#8a6100")
+        parts = [
+            '<div style="font-family: sans-serif">',
+            f'<div style="border-left: 4px solid {colour}; padding-left: 0.7em">',
+            f"<small>{html.escape(self.name)}</small><br/><strong>{words}.</strong> {figures}</div>",
+            self._picture(),
+            "</div>",
+        ]
+        return "".join(parts)
+
+    def _picture(self) -> str:
+        """Return a histogram of the events' times as SVG; nothing where there are none."""
+        times = [time / _PS_PER_MS for time in self.events["collection_time_ps"] if time is not None]
+        if not times:
+            return ""
+        ideals = [ideal / _PS_PER_MS for ideal in self.events["ideal_ps"] if ideal is not None]
+        return _histogram(times, sum(ideals) / len(ideals) if ideals else None)
+
+
+def _histogram(times: list[float], ideal: float | None) -> str:
+    """Draw a histogram of times in milliseconds, with the ideal as a line."""
+    low = min([*times, *([] if ideal is None else [ideal])])
+    high = max(times)
+    if high <= low:
+        high = low + max(low, 1.0) * 1e-3
+    counts = [0] * _BINS
+    for time in times:
+        counts[min(_BINS - 1, int((time - low) / (high - low) * _BINS))] += 1
+    width, height, left, base = 480, 150, 10, 125
+    step = (width - 2 * left) / _BINS
+    shapes = []
+    for place, count in enumerate(counts):
+        tall = 110 * count / max(counts)
+        shapes.append(
+            f'<rect x="{left + place * step:.1f}" y="{base - tall:.1f}" width="{step - 1:.1f}" '
+            f'height="{tall:.1f}" fill="#0072b2"/>'
+        )
+
+    def text(x: float, anchor: str, words: str) -> str:
+        style = 'font-size="11" font-family="sans-serif" fill="currentColor"'
+        return f'<text x="{x:.1f}" y="{height - 8}" text-anchor="{anchor}" {style}>{words}</text>'
+
+    shapes += [text(left, "start", f"{low:.3g} ms"), text(width - left, "end", f"{high:.3g} ms")]
+    shapes.append(text(width / 2, "middle", f"collection times of {len(times)}"))
+    if ideal is not None:
+        x = left + (ideal - low) / (high - low) * (width - 2 * left)
+        shapes.append(
+            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="10" y2="{base}" stroke="#d55e00" stroke-width="2">'
+            f"<title>ideal: {ideal:.3g} ms</title></line>"
+        )
+    return f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img">{"".join(shapes)}</svg>'
+
+
+def load(path: str | os.PathLike[str]) -> Result:
+    """Load what ``--out`` of the command wrote, or a summary alone; tables are read when they are asked for.
+
+    Raise `OSError` where it cannot be read, and `ValueError` where it is no result or damaged.
+    """
+    return Result(_fanin.load_result(os.fspath(path)))

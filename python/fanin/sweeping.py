@@ -1,0 +1,349 @@
+"""Sweeps: one scenario with many settings and seeds, on any executor, kept on disk point by point."""
+
+import itertools
+import os
+import tempfile
+import threading
+import time
+import traceback
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fanin import _fanin
+from fanin._fanin import RecordTable
+from fanin._terminal import Progress, bar
+from fanin.result import Result, RunWarning, load
+from fanin.scenario import Scenario, Setting
+
+__all__ = ["Point", "Sweep", "sweep"]
+
+# A task holds as many small points as fill about this long, so that sending it costs little.
+_TASK_SECONDS = 2.0
+_TASK_POINTS_MAX = 200
+# A task that is this much later than its points may take has lost its worker.
+_GRACE_SECONDS = 1.0
+_POLL_SECONDS = 0.01
+_ATTEMPTS_MAX = 3
+_UNITS = {"ms": "ms", "us": "us", "ps": "ps", "s": "s", "bps": "bit/s", "hz": "Hz", "bytes": "bytes"}
+
+
+@dataclass(frozen=True)
+class Point:
+    """One simulation of a sweep."""
+
+    #: The settings in which it differs from the scenario of the sweep.
+    settings: Mapping[str, Setting]
+    seed: int
+    scenario: Scenario
+    #: Where its result is, once it is done; the folder's name is a hash of scenario, seed and version.
+    folder: Path
+
+    @property
+    def is_done(self) -> bool:
+        """Tell whether its result is stored."""
+        return _fanin.is_stored(str(self.folder.parent), self.folder.name)
+
+    @property
+    def result(self) -> Result:
+        """Its result; tables are read when they are asked for."""
+        return load(self.folder)
+
+
+class Sweep:
+    """The points of a sweep; iterating runs it, and gives each point as it is done."""
+
+    def __init__(
+        self,
+        points: Sequence[Point],
+        folder: Path,
+        executor: Any,
+        tasks: int | None,
+        timeout: float | None,
+        progress: bool | Progress | None,
+    ) -> None:
+        """Take what `sweep` has checked."""
+        self.points = tuple(points)
+        self.folder = folder
+        #: Why points have no result, by the name of their folder.
+        self.failed: dict[str, str] = {}
+        self._executor = executor
+        self._tasks = tasks
+        self._timeout = timeout
+        self._progress = progress
+
+    def __len__(self) -> int:
+        """Return the number of points."""
+        return len(self.points)
+
+    def __iter__(self) -> Iterator[Point]:
+        """Run what is not stored yet, and give each point as it is done."""
+        self.failed.clear()
+        update, close = bar(self._progress, f"{len(self.points)} points")
+        done = 0
+        try:
+            for point in self._run():
+                done += 1
+                if update is not None:
+                    update(done, len(self.points))
+                yield point
+        finally:
+            close()
+        if self.failed:
+            first = next(iter(self.failed.values()))
+            text = f"{len(self.failed)} of {len(self.points)} points have no result; the first: {first}"
+            warnings.warn(text, RunWarning, stacklevel=2)
+
+    def run(self) -> "Sweep":
+        """Run what is not stored yet, and return this sweep."""
+        for _ in self:
+            pass
+        return self
+
+    def table(self, *figures: str) -> RecordTable:
+        """Run what is left, and return a row for each point that has a result, in the order of the points.
+
+        Columns are the settings, the seed, figures of the summary by their dotted names (all numbers where
+        none are named), and the folder.
+        """
+        if not all(point.is_done for point in self.points):
+            self.run()
+        points = [point for point in self.points if point.is_done]
+        summaries = [dict(_numbers(point.result.summary)) for point in points]
+        names = list(figures) or list(dict.fromkeys(itertools.chain.from_iterable(summaries)))
+        unknown = [name for name in names if summaries and not any(name in summary for summary in summaries)]
+        if unknown:
+            raise KeyError(f"no summary has {', '.join(unknown)}")
+        keys = dict.fromkeys(key for point in points for key in point.settings)
+        columns: dict[str, list[object]] = {
+            key: _column(point.settings.get(key) for point in points) for key in keys
+        }
+        columns["seed"] = [point.seed for point in points]
+        for name in names:
+            columns[name] = [summary.get(name) for summary in summaries]
+        columns["folder"] = [str(point.folder) for point in points]
+        return RecordTable.of_columns(columns, {name: unit for name in names if (unit := _unit(name))})
+
+    def _run(self) -> Iterator[Point]:
+        missing: dict[str, Point] = {}
+        for point in self.points:
+            if point.is_done:
+                yield point
+            else:
+                missing[point.folder.name] = point
+        if not missing:
+            return
+        stop = threading.Event()
+        if self._executor is not None:
+            submit, width = _submitter(self._executor)
+            yield from self._spread(missing, submit, width, None)
+            return
+        threads = self._tasks or os.cpu_count() or 1
+        with ThreadPoolExecutor(threads) as pool:
+            try:
+                yield from self._spread(missing, pool.submit, lambda: threads, stop)
+            finally:
+                stop.set()
+                pool.shutdown(cancel_futures=True)
+
+    def _spread(
+        self,
+        missing: dict[str, Point],
+        submit: Callable[..., Any],
+        width: Callable[[], int],
+        stop: threading.Event | None,
+    ) -> Iterator[Point]:
+        """Hand out points in tasks, and give each as its result is there."""
+        waiting = deque(missing)
+        attempts = dict.fromkeys(missing, 0)
+        running: dict[Any, tuple[list[str], float]] = {}
+        # What is not forgotten is not taken from a hung worker, which would then look idle.
+        given_up: list[Any] = []
+        more = [] if stop is None else [stop]
+        seconds = _TASK_SECONDS
+        while waiting or running:
+            wide = self._tasks or width()
+            while waiting and len(running) < (wide if self._timeout else 2 * wide):
+                fair = -(-len(waiting) // wide)
+                size = max(1, min(int(_TASK_SECONDS / seconds), fair, _TASK_POINTS_MAX))
+                keys = [waiting.popleft() for _ in range(min(size, len(waiting)))]
+                for key in keys:
+                    attempts[key] += 1
+                try:
+                    task = submit(
+                        _work, str(self.folder), [missing[key].scenario for key in keys], self._timeout, *more
+                    )
+                except Exception as error:
+                    why = f"the executor takes nothing any more: {type(error).__name__}: {error}"
+                    self.failed.update(dict.fromkeys([*keys, *waiting], why))
+                    waiting.clear()
+                    break
+                allowed = (
+                    float("inf") if self._timeout is None else self._timeout * len(keys) + _GRACE_SECONDS
+                )
+                running[task] = (keys, time.monotonic() + allowed)
+            time.sleep(_POLL_SECONDS)
+            for task in list(running):
+                keys, deadline = running[task]
+                ended = task.done()
+                if not ended and time.monotonic() < deadline:
+                    continue
+                del running[task]
+                why = "its worker does not answer"
+                reasons: dict[str, str] = {}
+                if ended:
+                    why, reasons, took = _outcome(task)
+                    # A running mean, so that one odd point does not decide.
+                    seconds = (seconds + max(took, 1e-3)) / 2 if took else seconds
+                else:
+                    given_up.append(task)
+                for key in keys:
+                    if missing[key].is_done:
+                        yield missing[key]
+                    elif key in reasons or attempts[key] >= _ATTEMPTS_MAX:
+                        self.failed[key] = reasons.get(key, why)
+                    else:
+                        waiting.append(key)
+
+
+def sweep(
+    scenario: Scenario,
+    over: Mapping[str, Sequence[Setting]] | Sequence[Mapping[str, Setting]],
+    *,
+    seeds: Iterable[int] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    executor: Any = None,
+    tasks: int | None = None,
+    timeout: float | None = None,
+    progress: bool | Progress | None = None,
+) -> Sweep:
+    """Simulate a scenario with all combinations of settings and seeds; iterate over what this returns.
+
+    `over` holds the values of each dotted key, or a list of settings, one for each point. Each point is
+    stored whole or not at all in a folder of `out` that is named by a hash of its resolved scenario, seed
+    and version; `fanin sim --sweep … --resume` uses the same folders. So a sweep that was cut goes on where
+    it was, and no point runs twice. Without `out` the folder is a temporary one, which stays.
+
+    `executor` is any of `concurrent.futures`, a `dask.distributed.Client`, or one of submitit; by default
+    threads. Its workers must see `out`. `tasks` is how many run at a time. A point that takes longer than
+    `timeout` seconds by the clock is given up, and one whose worker is lost or hangs is given to another
+    one. Everything is checked before anything runs; raise as `Scenario.replace`.
+
+    >>> points = sweep(
+    ...     Scenario.load("incast", {"run.duration": "50 ms"}),
+    ...     {"workload.senders": [4, 8]},
+    ...     seeds=[1, 2],
+    ...     progress=False,
+    ... )
+    >>> table = points.table("goodput_bps.total")
+    >>> table["workload.senders"], table["seed"]
+    ([4, 4, 8, 8], [1, 2, 1, 2])
+    """
+    if timeout is not None and timeout <= 0:
+        raise ValueError(f"a timeout is above 0 seconds, not {timeout}")
+    if tasks is not None and tasks < 1:
+        raise ValueError(f"at least one task runs at a time, not {tasks}")
+    if isinstance(over, Mapping):
+        combinations: list[dict[str, Setting]] = [
+            dict(zip(over, values, strict=True)) for values in itertools.product(*over.values())
+        ]
+    else:
+        combinations = [dict(settings) for settings in over]
+    folder = Path(tempfile.mkdtemp(prefix="fanin-sweep-") if out is None else out).absolute()
+    wanted: list[int | None] = [None] if seeds is None else list(seeds)
+    points: dict[str, Point] = {}
+    for settings in combinations:
+        for seed in wanted:
+            one = scenario.replace(settings if seed is None else {**settings, "run.seed": seed})
+            # Two that are the same are one point.
+            points.setdefault(one.key, Point(settings, one.settings["run"]["seed"], one, folder / one.key))
+    folder.mkdir(parents=True, exist_ok=True)
+    return Sweep(list(points.values()), folder, executor, tasks, timeout, progress)
+
+
+def _submitter(executor: Any) -> tuple[Callable[..., Any], Callable[[], int]]:
+    """Return how tasks are handed to an executor, and how many it runs at a time."""
+    if hasattr(executor, "get_executor") and hasattr(executor, "ncores"):
+        # A client of dask; a task with the same arguments is to run again if it is handed out again.
+        return executor.get_executor(pure=False).submit, lambda: sum(executor.ncores().values()) or 1
+    if isinstance(executor, Executor):
+        threads = getattr(executor, "_max_workers", None) or os.cpu_count() or 1
+        return executor.submit, lambda: threads
+    if hasattr(executor, "submit"):
+        return executor.submit, lambda: os.cpu_count() or 1
+    raise TypeError(f"{type(executor).__name__} is no executor: it has no `submit`")
+
+
+def _outcome(task: Any) -> tuple[str, dict[str, str], float]:
+    """Return why a task ended early, why its points failed, and the mean seconds of those that ran."""
+    try:
+        reasons, took = task.result()
+    except Exception as error:
+        # A worker that died, or an executor that is broken.
+        return f"its worker was lost: {type(error).__name__}: {error}", {}, 0.0
+    return "its worker stopped", reasons, took
+
+
+def _work(
+    root: str, scenarios: Sequence[Scenario], timeout: float | None, stop: threading.Event | None = None
+) -> tuple[dict[str, str], float]:
+    """Simulate and store points; return why some failed, and the mean seconds of the others."""
+    failed: dict[str, str] = {}
+    times = []
+    for scenario in scenarios:
+        if stop is not None and stop.is_set():
+            break
+        # Another worker may have done it in the meantime.
+        if _fanin.is_stored(root, scenario.key):
+            continue
+        start = time.monotonic()
+
+        def look(_now: float, _end: float, start: float = start) -> None:
+            if stop is not None and stop.is_set():
+                raise InterruptedError("the sweep was ended")
+            if timeout is not None and time.monotonic() - start > timeout:
+                raise TimeoutError(f"it took longer than {timeout:g} s")
+
+        try:
+            result = scenario.play(look)
+            if result.end == "complete":
+                result.store(root, scenario.key)
+                times.append(time.monotonic() - start)
+            else:
+                failed[scenario.key] = result.diagnosis or result.end
+        except Exception as error:
+            failed[scenario.key] = "".join(traceback.format_exception_only(error)).strip()
+    return failed, sum(times) / len(times) if times else 0.0
+
+
+def _numbers(tree: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, int | float]]:
+    """Go through the numbers of a summary by their dotted names, without what the machine needed."""
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            if path or name not in ("speed", "scenario"):
+                yield from _numbers(value, f"{path}{name}.")
+        elif isinstance(value, int | float) and not isinstance(value, bool) and f"{path}{name}" != "seed":
+            yield f"{path}{name}", value
+
+
+def _column(values: Iterable[Setting | None]) -> list[object]:
+    """Return values of one setting as a column: numbers or texts as they are, others as texts."""
+    column: list[object] = list(values)
+    present = [value for value in column if value is not None]
+    plain = all(isinstance(value, str) for value in present)
+    if plain or all(isinstance(value, int | float) and not isinstance(value, bool) for value in present):
+        return column
+    return [None if value is None else str(value) for value in column]
+
+
+def _unit(name: str) -> str | None:
+    """Return the unit that a figure's dotted name ends in, or one of the names above it."""
+    for part in reversed(name.split(".")):
+        unit = _UNITS.get(part.rsplit("_", 1)[-1]) if "_" in part else None
+        if unit:
+            return unit
+    return None

@@ -1,0 +1,221 @@
+"""Sweeps run each point once, whatever becomes of workers, and agree with the command's."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import polars
+import pytest
+
+import fanin
+from fanin.scenario import Setting
+
+SENDERS = [4, 8, 16]
+
+
+@pytest.fixture
+def scenario() -> fanin.Scenario:
+    return fanin.Scenario.load("incast", {"run.duration": "60 ms", "run.warmup": "1 ms"})
+
+
+def written(folder: Path) -> dict[str, int]:
+    """Return the time at which each point was stored."""
+    return {path.parent.name: path.stat().st_mtime_ns for path in folder.glob("[!.]*/summary.json")}
+
+
+def figures(summary: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in summary.items() if key not in ("speed", "commit")}
+
+
+def test_points_are_those_of_single_simulations_and_run_once(
+    scenario: fanin.Scenario, tmp_path: Path
+) -> None:
+    sweep = fanin.sweep(scenario, {"workload.senders": SENDERS}, seeds=[1, 2], out=tmp_path, progress=False)
+    assert len(sweep) == 6
+    seen = list(sweep)
+    assert {point.folder for point in seen} == {point.folder for point in sweep.points}
+    for point in sweep.points[::4]:
+        alone = scenario.replace(dict(point.settings)).simulate(seed=point.seed, progress=False)
+        assert figures(point.result.summary) == figures(alone.summary)
+        assert polars.DataFrame(point.result.events).equals(polars.DataFrame(alone.events))
+    before = written(tmp_path)
+    # Again, and with more: what is there stays as it is.
+    over = {"workload.senders": [*SENDERS, 2]}
+    more = fanin.sweep(scenario, over, seeds=[1, 2], out=tmp_path, progress=False).run()
+    after = written(tmp_path)
+    assert len(after) == len(more) == 8
+    assert before.items() <= after.items()
+    # A changed scenario takes nothing from it.
+    other = scenario.replace(tor={"buffer": "30 kB"})
+    fanin.sweep(other, {"workload.senders": SENDERS}, seeds=[1], out=tmp_path, progress=False).run()
+    assert len(written(tmp_path)) == 11
+
+
+def test_the_command_and_python_share_points(scenario: fanin.Scenario, tmp_path: Path) -> None:
+    fanin.sweep(scenario, {"workload.senders": [4, 8]}, seeds=[7], out=tmp_path, progress=False).run()
+    before = written(tmp_path)
+    sets = ["--set", "run.duration=60 ms", "--set", "run.warmup=1 ms", "--seed", "7"]
+    command = [os.environ["FANIN_BIN"], "sim", "incast", *sets, "--sweep", "workload.senders=4,8,16"]
+    done = subprocess.run(
+        [*command, "--out", str(tmp_path), "--resume", "--json", "-"], check=True, capture_output=True
+    )
+    after = written(tmp_path)
+    assert before.items() <= after.items()
+    assert len(after) == 3
+    sweep = fanin.sweep(scenario, {"workload.senders": SENDERS}, seeds=[7], out=tmp_path, progress=False)
+    assert all(point.is_done for point in sweep.points)
+    summaries = [point["summary"] for point in json.loads(done.stdout)["points"]]
+    assert [figures(point.result.summary) for point in sweep] == [figures(summary) for summary in summaries]
+
+
+def test_a_table_holds_settings_and_figures_with_units(scenario: fanin.Scenario) -> None:
+    over: list[dict[str, Setting]] = [{"workload.senders": 4}, {"workload.senders": 8, "tor.buffer": "8 MB"}]
+    sweep = fanin.sweep(scenario, over, progress=False)
+    frame = polars.DataFrame(sweep.table("requests.time_ms.mean", "network.drops"))
+    assert frame["workload.senders"].to_list() == [4, 8]
+    assert frame["tor.buffer"].to_list() == [None, "8 MB"]
+    assert frame["requests.time_ms.mean"].dtype == polars.Float64
+    assert frame["network.drops"][1] == 0
+    assert sweep.table("requests.time_ms.mean").units == {"requests.time_ms.mean": "ms"}
+    assert "goodput_bps.total" in sweep.table().columns
+    with pytest.raises(KeyError, match="colour"):
+        sweep.table("colour")
+
+
+def test_wrong_points_are_refused_before_anything_runs(scenario: fanin.Scenario, tmp_path: Path) -> None:
+    with pytest.raises(fanin.ScenarioError, match="did you mean"):
+        fanin.sweep(scenario, {"workload.sender": [1]}, out=tmp_path / "x")
+    assert not (tmp_path / "x").exists()
+    with pytest.raises(TypeError, match="no executor"):
+        fanin.sweep(scenario, {"workload.senders": [4]}, executor=7, out=tmp_path).run()
+    with pytest.raises(ValueError, match="above 0"):
+        fanin.sweep(scenario, {}, timeout=0)
+
+
+def test_a_point_that_fails_or_takes_too_long_costs_only_itself(
+    scenario: fanin.Scenario, tmp_path: Path
+) -> None:
+    over: list[dict[str, Setting]] = [
+        {"workload.senders": 4},
+        {"transport.congestion_control": "bbr"},
+        {"run.duration": "80000 s"},
+    ]
+    sweep = fanin.sweep(scenario, over, out=tmp_path, timeout=2.0, progress=False)
+    with pytest.warns(fanin.RunWarning, match="2 of 3 points have no result"):
+        sweep.run()
+    assert len(written(tmp_path)) == 1
+    reasons = sorted(sweep.failed.values())
+    assert "longer than 2 s" in reasons[0]
+    assert "not simulated" in reasons[1]
+
+
+def test_leaving_a_sweep_ends_its_simulations(scenario: fanin.Scenario, tmp_path: Path) -> None:
+    over: list[dict[str, Setting]] = [{"workload.senders": 4}, {"run.duration": "80000 s"}]
+    for point in fanin.sweep(scenario, over, out=tmp_path, progress=False):
+        assert point.settings == over[0]
+        break
+    assert len(written(tmp_path)) == 1
+
+
+def test_processes_take_points_and_a_lost_one_costs_its_own(scenario: fanin.Scenario, tmp_path: Path) -> None:
+    sweep = fanin.sweep(scenario, {"workload.senders": range(2, 10)}, out=tmp_path, progress=False)
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        sweep._executor = pool
+
+        def run_and_kill() -> None:
+            for _ in sweep:
+                for process in list(pool._processes.values()):
+                    process.kill()
+
+        with pytest.warns(fanin.RunWarning, match="BrokenProcessPool"):
+            run_and_kill()
+    left = written(tmp_path)
+    assert 0 < len(left) < len(sweep)
+    # Without the executor that broke, only the rest runs.
+    sweep._executor = None
+    sweep.run()
+    assert len(written(tmp_path)) == len(sweep)
+    assert left.items() <= written(tmp_path).items()
+
+
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 3, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(processes=True, **options) as local, distributed.Client(local) as client:
+        yield client
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_cluster_survives_a_killed_and_a_hung_worker(
+    cluster: Any, scenario: fanin.Scenario, tmp_path: Path
+) -> None:
+    killed, hung, _ = cluster.run(os.getpid).values()
+    longer = scenario.replace(run={"duration": "2 s"})
+    sweep = fanin.sweep(
+        longer,
+        {"workload.senders": range(4, 24)},
+        out=tmp_path,
+        executor=cluster,
+        timeout=8.0,
+        progress=False,
+    )
+    times: dict[str, int] = {}
+    try:
+        for number, point in enumerate(sweep):
+            if number == 0:
+                os.kill(killed, signal.SIGKILL)
+            if number == 1:
+                os.kill(hung, signal.SIGSTOP)
+            times[point.folder.name] = (point.folder / "summary.json").stat().st_mtime_ns
+    finally:
+        # It has to go for the cluster to close.
+        os.kill(hung, signal.SIGKILL)
+    assert not sweep.failed
+    assert written(tmp_path) == times
+    assert len(times) == 20
+    drafts = [path.name for path in tmp_path.iterdir() if path.name.startswith(".")]
+    assert len(drafts) <= 2, "at most what two lost workers were writing"
+
+
+def test_jobs_of_submitit_take_points(scenario: fanin.Scenario, tmp_path: Path) -> None:
+    submitit = pytest.importorskip("submitit")
+    executor = submitit.LocalExecutor(folder=tmp_path / "jobs")
+    executor.update_parameters(timeout_min=1)
+    sweep = fanin.sweep(
+        scenario,
+        {"workload.senders": [4, 8]},
+        out=tmp_path / "out",
+        executor=executor,
+        tasks=1,
+        progress=False,
+    )
+    assert len(sweep.run()) == len(written(tmp_path / "out")) == 2
+
+
+def test_ctrl_c_ends_a_sweep_and_it_goes_on_later(tmp_path: Path) -> None:
+    script = tmp_path / "sweep.py"
+    script.write_text(
+        "import sys, fanin\n"
+        "scenario = fanin.Scenario.load('incast', {'run.duration': '60 ms'})\n"
+        "over = [{'workload.senders': 4}, {'run.duration': '80000 s'}]\n"
+        "for point in fanin.sweep(scenario, over, out=sys.argv[1], tasks=2, progress=False):\n"
+        "    print('done', flush=True)\n"
+    )
+    command = [sys.executable, str(script), str(tmp_path / "out")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "done\n"
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert "KeyboardInterrupt" in errors
+    assert len(written(tmp_path / "out")) == 1
