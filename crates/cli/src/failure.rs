@@ -223,6 +223,14 @@ pub(crate) enum Failure {
         /// The system's error.
         error: io::Error,
     },
+    /// Neither journals nor tables know the event.
+    #[error("{} has no event {event}", folder.display())]
+    NoEvent {
+        /// The event.
+        event: u64,
+        /// The folder of the run.
+        folder: PathBuf,
+    },
     /// Standard output cannot be written.
     #[error("cannot write to standard output: {0}")]
     Output(#[from] io::Error),
@@ -277,6 +285,7 @@ impl Failure {
             | Self::Tap(_)
             | Self::Result(_)
             | Self::NoClaim { .. }
+            | Self::NoEvent { .. }
             | Self::NoCases { .. }
             | Self::Baseline { .. }
             | Self::Read(_)

@@ -283,3 +283,55 @@ fn the_verdict_is_printed_even_if_the_tables_cannot_be_written() {
     assert!(text(&output.stdout).contains("events assigned = "), "{}", text(&output.stdout));
     std::fs::remove_dir_all(folder).unwrap();
 }
+
+#[test]
+fn a_readout_that_freezes_for_good_is_started_again_and_its_missing_fragments_are_a_failure() {
+    let folder = folder("readout");
+    let out = folder.to_str().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fanin"));
+    command.args(["run", "replay", "--loopback", "--out", out]).args(SMALL);
+    for set in [
+        "live.silence_max=1 s",
+        "live.readout_wait=300 ms",
+        "live.request_timeout=500 ms",
+        "run.duration=8 s",
+    ] {
+        command.args(["--set", set]);
+    }
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    let journal = folder.join("live/supervisor.journal");
+    while std::fs::read_to_string(&journal).unwrap_or_default().matches(" completed ").count() < 10 {
+        assert!(Instant::now() < until, "nothing happens");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let system = folder.canonicalize().unwrap().join("live/system.toml");
+    let readouts = processes_in_role(&system, "readout");
+    assert!(Command::new("kill").args(["-STOP", &readouts[0]]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let (said, complaint) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{said}{complaint}");
+    assert!(said.contains(" hung 1 times and was started again"), "{said}");
+    assert!(
+        complaint.contains("fragments are missing, and the readouts did not work all the time: readout-"),
+        "{complaint}"
+    );
+    // The audit, the summary and an explanation are there all the same.
+    assert!(said.contains("events assigned = ") && folder.join("summary.json").is_file(), "{said}");
+    let text_of = std::fs::read_to_string(folder.join("live/collector-0.journal")).unwrap();
+    let line = text_of.lines().find(|line| line.contains(" missing ")).unwrap();
+    let event = line.split(' ').nth(1).unwrap();
+    let explained = fanin(&["explain", event, "--in", out]);
+    let said = text(&explained.stdout);
+    assert!(explained.status.success(), "{}", text(&explained.stderr));
+    assert!(said.starts_with(&format!("event {event}: ")) && said.contains("did not deliver"), "{said}");
+    let json = fanin(&["explain", event, "--in", out, "--json", "-"]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert!(
+        json["reasons"].as_array().unwrap().len() > 1 && json["steps"].as_array().unwrap().len() > 3,
+        "{json}"
+    );
+    let unknown = fanin(&["explain", "4000000000", "--in", out]);
+    assert_eq!(unknown.status.code(), Some(2));
+    std::fs::remove_dir_all(folder).unwrap();
+}

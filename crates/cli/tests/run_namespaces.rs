@@ -1,12 +1,13 @@
 //! `fanin run` in namespaces, from outside: these need root.
 
-#[path = "../../../tests/skip.rs"]
-mod skip;
+mod common;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use common::{privileged, wait_for};
 
 /// Held by a test while its network works: two networks at once would disturb each other's times.
 fn alone() -> MutexGuard<'static, ()> {
@@ -18,17 +19,6 @@ fn fanin(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fanin"));
     command.args(arguments).stdin(Stdio::null());
     command
-}
-
-/// Returns true as root; skips the test otherwise.
-fn privileged() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let root =
-        status.lines().any(|line| line.starts_with("Uid:") && line.split_whitespace().nth(2) == Some("0"));
-    if !root {
-        skip::skip("network namespaces need root");
-    }
-    root
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -479,17 +469,6 @@ fn ledger_of(pid: u32) -> Option<(PathBuf, serde_json::Value)> {
         }
     }
     None
-}
-
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let until = Instant::now() + Duration::from_secs(30);
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(Instant::now() < until, "no {what} within 30 s");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! `fanin switch` from outside: mistakes, missing privileges, a graceful stop, and what is left after a crash.
 
 mod common;
-#[path = "../../../tests/skip.rs"]
-mod skip;
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
@@ -110,7 +108,7 @@ impl Namespace {
         let namespace = Self(format!("switch-{name}-{}", std::process::id()));
         let added = Command::new("ip").args(["netns", "add", &namespace.0]).output();
         if !added.as_ref().is_ok_and(|output| output.status.success()) {
-            skip::skip(format!("network namespaces need root and ip: {added:?}"));
+            common::skip::skip(format!("network namespaces need root and ip: {added:?}"));
             return None;
         }
         for port in ["p0", "p1"] {

@@ -1,8 +1,6 @@
 //! `fanin validate` from outside: the simulation against what is on record, and a few cases for real.
 
 mod common;
-#[path = "../../../tests/skip.rs"]
-mod skip;
 
 use common::{Folder, fanin, stderr, stdout};
 
@@ -32,7 +30,7 @@ fn quick_cases_run_as_simulated() {
     let root = std::fs::metadata("/proc/self")
         .is_ok_and(|metadata| std::os::unix::fs::MetadataExt::uid(&metadata) == 0);
     if !root {
-        return skip::skip("network namespaces need root");
+        return common::skip::skip("network namespaces need root");
     }
     let scratch = Folder::new("validate-live");
     // At half the rate, so that a machine that is busy with other tests has time enough.
@@ -52,7 +50,7 @@ fn quick_cases_run_as_simulated() {
         // After three attempts on a machine that is too busy a case is not measured, and the command fails.
         if row.contains("not measured: ") {
             assert_eq!(output.status.code(), Some(1), "{table}");
-            return skip::not_measured(row);
+            return common::skip::not_measured(row);
         }
         assert!(row.contains("  agrees") && row.contains("no / no"), "{table}");
     }

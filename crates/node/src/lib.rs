@@ -22,6 +22,7 @@ pub mod clock;
 pub mod codec;
 pub mod config;
 pub mod data;
+pub mod explain;
 pub mod flows;
 pub mod http;
 pub mod ideal;

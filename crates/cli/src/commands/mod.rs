@@ -3,6 +3,7 @@
 mod compare;
 mod completions;
 mod events;
+mod explain;
 mod man;
 mod node;
 mod plan;
@@ -53,6 +54,8 @@ pub(crate) enum Command {
     Validate(validate::Arguments),
     /// Show one or several results on one page.
     Report(report::Arguments),
+    /// Explain why one event of a run was late, lost or left undecided.
+    Explain(explain::Arguments),
     /// List, show and check scenarios, and document their format.
     Scenario(scenario::Arguments),
     /// Describe, check and convert raw-data files.
@@ -76,6 +79,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Validate(arguments) => validate::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Scenario(arguments) => scenario::run(&arguments),
         Command::Events(arguments) => events::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments, Cli::command()),

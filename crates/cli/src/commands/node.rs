@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     /// Which unit of its collector a processor is, from 0. By default one that has none.
     #[arg(long, value_name = "N")]
     unit: Option<u16>,
-    /// Serve /metrics and /healthz here, in place of the file's `metrics.listen`.
+    /// Serve /metrics, /healthz and /readyz here, in place of the file's `metrics.listen`.
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
     /// How log lines look, in place of the file's `log.format`.

@@ -6,6 +6,9 @@
     reason = "each file of tests is a crate of its own and uses a part of this"
 )]
 
+#[path = "../../../../tests/skip.rs"]
+pub mod skip;
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -99,5 +102,28 @@ impl Drop for Folder {
     fn drop(&mut self) {
         // What cannot be removed is the system's to clean.
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Returns true as root; skips the test otherwise.
+pub fn privileged() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let root =
+        status.lines().any(|line| line.starts_with("Uid:") && line.split_whitespace().nth(2) == Some("0"));
+    if !root {
+        skip::skip("network namespaces need root");
+    }
+    root
+}
+
+/// Looks for `what` until it is there.
+pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + Duration::from_secs(30);
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < until, "no {what} within 30 s");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -1,0 +1,66 @@
+//! `fanin explain`: why one event of a run was late, lost or left undecided.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use fanin_node::explain::{ExplainedTables, Explanation, explain};
+use fanin_node::result::read_tables;
+use fanin_report::{Records, SUMMARY_FILE, read};
+
+use crate::failure::Failure;
+use crate::output::{self, Json};
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Reads the journals of a live run, its tables and its traces; of a simulation, its tables.
+
+Example: fanin sim incast --out out/incast && fanin explain 3 --in out/incast"
+)]
+pub(crate) struct Arguments {
+    /// The L1 ID of the event.
+    #[arg(value_name = "EVENT")]
+    event: u64,
+    /// The folder that --out of the run named, or the one with its journals.
+    #[arg(long = "in", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    folder: PathBuf,
+    /// Write the explanation as JSON to a file; `-` is standard output, which then holds nothing else.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    json: Option<Json>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let folder = &arguments.folder;
+    let live = folder.join("live");
+    let journals = if live.is_dir() { &live } else { folder };
+    let records = if folder.join(SUMMARY_FILE).is_file() {
+        read(folder)?.records
+    } else {
+        // A run that was killed has journals and no tables.
+        Records { events: read_tables(journals, &[])?.rows, ..Records::default() }
+    };
+    let tables =
+        ExplainedTables { events: &records.events, flows: &records.flows, windows: &records.windows };
+    let found = explain(journals, tables, arguments.event)?;
+    let explanation =
+        found.ok_or_else(|| Failure::NoEvent { event: arguments.event, folder: folder.clone() })?;
+    if let Some(json) = &arguments.json {
+        json.write(&explanation)?;
+    }
+    if arguments.json.as_ref().is_some_and(Json::is_stdout) {
+        return Ok(());
+    }
+    output::print(&text(&explanation))
+}
+
+fn text(explanation: &Explanation) -> String {
+    let Explanation { event, outcome, is_late, reasons, steps, .. } = explanation;
+    let late = if *is_late { ", late" } else { "" };
+    let mut text = format!("event {event}: {outcome}{late}\n\n{}\n", reasons.join("\n"));
+    if !steps.is_empty() {
+        text.push('\n');
+    }
+    for step in steps {
+        text += &format!("{:>12.3} ms  {:<14}{}\n", step.at_ms, step.process, step.text);
+    }
+    text
+}

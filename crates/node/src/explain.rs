@@ -1,0 +1,468 @@
+//! Explains what became of one event, from the journals and tables that a run left.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use fanin_dataflow::{L1Id, Outcome, What};
+use fanin_report::{EventRow, FlowRow, WindowRow};
+use fanin_units::Instant;
+use serde::Serialize;
+
+use crate::journal::{self, JournalError, JournalLine};
+
+/// A collection that takes this many times the run's median is late.
+const LATE_FACTOR: f64 = 1.5;
+/// Waits shorter than this explain nothing, ms.
+const WAIT_MS_MIN: f64 = 0.1;
+/// The most steps of one kind that are listed, such as the answers of readouts.
+const ANSWERS_MAX: usize = 5;
+
+/// A step in the life of an event.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ExplainedStep {
+    /// Time since the first assignment of the event, ms.
+    pub at_ms: f64,
+    /// The process that recorded it.
+    pub process: String,
+    /// The step in words.
+    pub text: String,
+}
+
+/// The life of one event, and the reasons for a late, lost or undecided end.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Explanation {
+    /// The event.
+    pub event: u64,
+    /// Its final state, as in `events.parquet`: `rejected`, `accepted`, `stored`, `debug`, `lost`; after a simulation also
+    /// `collected` and `assigned`.
+    pub outcome: &'static str,
+    /// True if its collection took longer than 1.5 times the run's median.
+    pub is_late: bool,
+    /// Its data-collection time, ms; absent if it was not collected.
+    pub collection_time_ms: Option<f64>,
+    /// The median of the run's collection times, ms.
+    pub collection_time_median_ms: Option<f64>,
+    /// The least time in which its bytes can be collected, ms.
+    pub ideal_ms: Option<f64>,
+    /// The reasons, as sentences; the last one names the outcome.
+    pub reasons: Vec<String>,
+    /// Its steps in the order of time; empty without journals, as after a simulation.
+    pub steps: Vec<ExplainedStep>,
+}
+
+/// The tables of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct ExplainedTables<'a> {
+    /// Events.
+    pub events: &'a [EventRow],
+    /// Connections.
+    pub flows: &'a [FlowRow],
+    /// Windows of traced connections.
+    pub windows: &'a [WindowRow],
+}
+
+/// A journal line with its process and its time in ps since 1970.
+struct ProcessLine {
+    at: u128,
+    process: String,
+    epoch_us: u64,
+    line: JournalLine,
+}
+
+/// The journals of a run, as far as they concern one event.
+#[derive(Default)]
+struct Journals {
+    entries: Vec<ProcessLine>,
+    /// The start of each life of each process, microseconds since 1970.
+    lives: BTreeMap<String, BTreeSet<u64>>,
+    /// The last record of any event, ps since 1970.
+    end: u128,
+}
+
+fn absolute(epoch_us: u64, at: Instant) -> u128 {
+    u128::from(epoch_us) * 1_000_000 + u128::from(at.get())
+}
+
+impl Journals {
+    fn read(folder: &Path, event: L1Id) -> Result<Self, JournalError> {
+        let mut journals = Self::default();
+        let Ok(files) = std::fs::read_dir(folder) else { return Ok(journals) };
+        let mut paths: Vec<_> = files.flatten().map(|file| file.path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "journal"));
+        paths.sort();
+        for path in paths {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            // `PROCESS.journal`, or `PROCESS.NUMBER.journal`.
+            let process = name.split('.').next().unwrap_or_default().to_owned();
+            journal::read(&path, |epoch_us, line| {
+                let at = absolute(epoch_us, line.record.at);
+                journals.end = journals.end.max(at);
+                journals.lives.entry(process.clone()).or_default().insert(epoch_us);
+                let is_of_trigger = matches!(line.record.what, What::Xoff | What::Xon);
+                if line.record.event == event && !is_of_trigger {
+                    journals.entries.push(ProcessLine { at, process: process.clone(), epoch_us, line });
+                }
+            })?;
+        }
+        journals.entries.sort_by_key(|entry| entry.at);
+        Ok(journals)
+    }
+}
+
+/// Explains an event of the run whose journals are in `folder`; `None` if neither journals nor tables know it.
+///
+/// # Errors
+/// If a journal cannot be read.
+pub fn explain(
+    folder: &Path,
+    tables: ExplainedTables<'_>,
+    event: u64,
+) -> Result<Option<Explanation>, JournalError> {
+    let journals = Journals::read(folder, L1Id(event))?;
+    let row = tables.events.iter().find(|row| row.id == event);
+    if journals.entries.is_empty() && row.is_none() {
+        return Ok(None);
+    }
+    let ms = |ps: u64| ps as f64 / 1e9;
+    let median = median(tables.events);
+    let collection = row.and_then(|row| row.collection_time_ps).map(ms);
+    let is_late = matches!((collection, median), (Some(time), Some(median)) if time > LATE_FACTOR * median);
+    let mut reasons = Vec::new();
+    reasons.extend(from_journals(&journals));
+    if let (true, Some(time), Some(median)) = (is_late, collection, median) {
+        reasons.push(format!(
+            "Its collection took {time:.2} ms, {:.1} times the median of {median:.2} ms.",
+            time / median
+        ));
+    }
+    if let Some(row) = row {
+        if row.timeouts > 0 {
+            reasons.push(format!(
+                "TCP waited for {} retransmission time-outs on connections that carried it.",
+                row.timeouts
+            ));
+        }
+        reasons.extend(smallest_window(tables, row));
+    }
+    let outcome = outcome(&journals, row);
+    reasons.push(conclusion(outcome, &journals));
+    let start = journals.entries.iter().find(|entry| matches!(entry.line.record.what, What::Assigned { .. }));
+    let start = start.or(journals.entries.first()).map_or(0, |entry| entry.at);
+    Ok(Some(Explanation {
+        event,
+        outcome,
+        is_late,
+        collection_time_ms: collection,
+        collection_time_median_ms: median,
+        ideal_ms: row.and_then(|row| row.ideal_ps).map(ms),
+        reasons,
+        steps: steps(&journals, start),
+    }))
+}
+
+fn median(events: &[EventRow]) -> Option<f64> {
+    let mut times: Vec<u64> = events.iter().filter_map(|row| row.collection_time_ps).collect();
+    times.sort_unstable();
+    times.get(times.len() / 2).map(|&ps| ps as f64 / 1e9)
+}
+
+fn difference_ms(earlier: u128, later: u128) -> f64 {
+    (later as f64 - earlier as f64) / 1e9
+}
+
+/// The reasons that records of the event give.
+fn from_journals(journals: &Journals) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let mut missing: BTreeMap<u16, u32> = BTreeMap::new();
+    let mut answers: Vec<(f64, u16)> = Vec::new();
+    let mut copies = 0;
+    for ProcessLine { at, process, epoch_us, line } in &journals.entries {
+        match line.record.what {
+            What::Assigned { collector, unit, due, direct } => {
+                let held = difference_ms(absolute(*epoch_us, due), *at);
+                if held >= WAIT_MS_MIN && !direct {
+                    reasons.push(format!(
+                        "It waited {held:.2} ms for its assignment: no unit was free, or a readout was full."
+                    ));
+                }
+                if direct {
+                    reasons.push(format!(
+                        "Collector {collector} got it for unit {unit} to store it unprocessed, since an earlier collector \
+                         was lost with it."
+                    ));
+                }
+            }
+            What::Reassigned { from } => reasons.push(format!("Collector {from} was lost with it.")),
+            What::Duplicated { collector, .. } => {
+                reasons.push(format!("Collector {collector}, taken for lost, finished it as well."));
+            }
+            What::Collected { began, first_request, .. } => {
+                let wait = difference_ms(absolute(*epoch_us, began), absolute(*epoch_us, first_request));
+                if wait >= WAIT_MS_MIN {
+                    reasons.push(format!(
+                        "Its first request waited {wait:.2} ms for credits or for a connection to a readout."
+                    ));
+                }
+            }
+            What::Answered { readout, requested, .. } => {
+                answers.push((difference_ms(absolute(*epoch_us, requested), *at), readout));
+            }
+            What::Missing { readout, fragments } => {
+                *missing.entry(readout).or_default() += u32::from(fragments);
+            }
+            What::Decided { unit, outcome: Outcome::Debug } => reasons.push(format!(
+                "Unit {unit} of {process} was lost before it decided: it crashed, or took longer than \
+                 `live.processor_timeout`."
+            )),
+            What::Shipped { logger, attempt: 2.., .. } => {
+                reasons.push(format!(
+                    "It was sent again, to logger {logger}: an earlier logger did not store it."
+                ));
+            }
+            What::Stored { .. } => copies += 1,
+            _ => {}
+        }
+    }
+    for (readout, fragments) in missing {
+        reasons.push(format!("Readout {readout} did not deliver {fragments} of its fragments."));
+    }
+    answers.sort_by(|one, other| other.0.total_cmp(&one.0));
+    if let (Some((slowest, readout)), Some((middle, _))) = (answers.first(), answers.get(answers.len() / 2))
+        && *slowest > LATE_FACTOR * middle
+    {
+        reasons.push(format!(
+            "Readout {readout} answered last, after {slowest:.2} ms; half of the answers came within {middle:.2} ms."
+        ));
+    }
+    if copies > 1 {
+        reasons.push(format!("It is on disk {copies} times."));
+    }
+    reasons.extend(restarts(journals));
+    reasons
+}
+
+/// Processes that were started again while the event was open.
+fn restarts(journals: &Journals) -> Vec<String> {
+    let Some(first) = journals.entries.first() else { return Vec::new() };
+    let is_end = |entry: &&ProcessLine| matches!(entry.line.record.what, What::Completed { .. });
+    let end = journals.entries.iter().find(is_end).map_or(journals.end, |entry| entry.at);
+    let mut found = Vec::new();
+    for (process, lives) in &journals.lives {
+        for &life in lives.iter().skip(1) {
+            let at = u128::from(life) * 1_000_000;
+            if at > first.at && at < end {
+                let after = difference_ms(first.at, at);
+                found.push(format!("{process} was started again {after:.0} ms after its assignment."));
+            }
+        }
+    }
+    found
+}
+
+/// The smallest congestion window of a traced connection to the collector while the event was collected.
+fn smallest_window(tables: ExplainedTables<'_>, row: &EventRow) -> Option<String> {
+    let (from, until) = (row.first_request_ps?, row.last_byte_ps?);
+    let collector = format!("collector-{}", row.collector);
+    let flow_of = |flow: u64| {
+        let is = |one: &&FlowRow| {
+            one.flow == flow && (*one.destination == *collector || *one.source == *collector)
+        };
+        tables.flows.iter().find(is)
+    };
+    let within = tables.windows.iter().filter(|window| (from..=until).contains(&window.time_ps));
+    let smallest = within
+        .filter_map(|window| Some((window.cwnd_bytes, flow_of(window.flow)?)))
+        .min_by_key(|(cwnd_bytes, _)| *cwnd_bytes)?;
+    let (cwnd_bytes, flow) = smallest;
+    Some(format!(
+        "The smallest congestion window during its collection was {cwnd_bytes} B, on connection {} from {} to {}.",
+        flow.flow, flow.source, flow.destination
+    ))
+}
+
+const fn outcome_name(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Rejected => "rejected",
+        Outcome::Accepted => "accepted",
+        Outcome::Stored => "stored",
+        Outcome::Debug => "debug",
+    }
+}
+
+fn outcome(journals: &Journals, row: Option<&EventRow>) -> &'static str {
+    let completed = journals.entries.iter().rev().find_map(|entry| match entry.line.record.what {
+        What::Completed { outcome, .. } => Some(outcome_name(outcome)),
+        _ => None,
+    });
+    completed.unwrap_or_else(|| match row.map(|row| row.outcome) {
+        Some(fanin_report::Outcome::Rejected) => "rejected",
+        Some(fanin_report::Outcome::Accepted) => "accepted",
+        Some(fanin_report::Outcome::Stored) => "stored",
+        Some(fanin_report::Outcome::Debug) => "debug",
+        Some(fanin_report::Outcome::Collected) => "collected",
+        Some(fanin_report::Outcome::Assigned) => "assigned",
+        Some(fanin_report::Outcome::Lost) | None => "lost",
+    })
+}
+
+/// The outcome as a sentence.
+fn conclusion(outcome: &str, journals: &Journals) -> String {
+    match outcome {
+        "rejected" => "A processing unit rejected it.".to_owned(),
+        "accepted" => "A processing unit accepted it; the system has no loggers.".to_owned(),
+        "stored" => "A processing unit accepted it, and a logger stored it.".to_owned(),
+        "debug" => "It is in the debug stream, undecided.".to_owned(),
+        "collected" => "All its fragments arrived; no decision was asked for.".to_owned(),
+        "assigned" => "It was still being collected when the run ended.".to_owned(),
+        _ => match journals.entries.last() {
+            Some(last) => format!(
+                "It is lost: no process finished it. The last record is from {}, {:.0} ms before the end of the run: {}.",
+                last.process,
+                difference_ms(last.at, journals.end),
+                words(last)
+            ),
+            None => "It is lost: some fragment never came, or its collector died.".to_owned(),
+        },
+    }
+}
+
+fn steps(journals: &Journals, start: u128) -> Vec<ExplainedStep> {
+    let mut answers = 0;
+    let mut steps = Vec::new();
+    for entry in &journals.entries {
+        let is_answer = matches!(entry.line.record.what, What::Answered { .. });
+        answers += usize::from(is_answer);
+        if is_answer && answers > ANSWERS_MAX {
+            continue;
+        }
+        steps.push(ExplainedStep {
+            at_ms: difference_ms(start, entry.at),
+            process: entry.process.clone(),
+            text: words(entry),
+        });
+    }
+    steps
+}
+
+/// A record in words.
+fn words(entry: &ProcessLine) -> String {
+    match entry.line.record.what {
+        What::Assigned { collector, unit, .. } => format!("assigned to unit {unit} of collector {collector}"),
+        What::Reassigned { from } => format!("taken from collector {from}"),
+        What::Completed { collector, outcome } => {
+            format!("finished by collector {collector}: {}", outcome_name(outcome))
+        }
+        What::Duplicated { collector, outcome } => {
+            format!("finished again by collector {collector}: {}", outcome_name(outcome))
+        }
+        What::Xoff => "trigger stopped".to_owned(),
+        What::Xon => "trigger resumed".to_owned(),
+        What::Received { unit } => format!("received for unit {unit}"),
+        What::FirstRequest { step } => format!("first request of step {step} sent"),
+        What::Answered { readout, bytes, .. } => format!("readout {readout} answered with {} B", bytes.get()),
+        What::Missing { readout, fragments } => {
+            format!("{fragments} fragments of readout {readout} given up")
+        }
+        What::Collected { building, bytes, missing, requests, .. } => {
+            let what = if building { "complete for storage" } else { "collected" };
+            format!("{what}: {} B in {requests} requests, {missing} fragments missing", bytes.get())
+        }
+        What::Decided { unit, outcome } => format!("unit {unit}: {}", outcome_name(outcome)),
+        What::Shipped { logger, attempt, .. } => format!("sent to logger {logger}, attempt {attempt}"),
+        What::Acknowledged { logger } => format!("logger {logger} has it on disk"),
+        What::Abandoned => "given up: the supervisor gave it to another collector".to_owned(),
+        What::Cleared => "cleared from the readouts".to_owned(),
+        What::Stored { collector, missing, .. } => {
+            format!("stored for collector {collector}, {missing} fragments missing")
+        }
+        What::Deleted => "fragments deleted".to_owned(),
+        What::TimedOut { times } => format!("{times} retransmission time-outs of TCP"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn journals(name: &str, files: &[(&str, &str)]) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("fanin-explain-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        for (process, text) in files {
+            fs::write(folder.join(format!("{process}.journal")), text).unwrap();
+        }
+        folder
+    }
+
+    fn explained(folder: &Path, events: &[EventRow], event: u64) -> Explanation {
+        let tables = ExplainedTables { events, flows: &[], windows: &[] };
+        explain(folder, tables, event).unwrap().unwrap()
+    }
+
+    /// 10 ms in ps.
+    const TEN: u64 = 10_000_000_000;
+
+    #[test]
+    fn a_late_event_names_its_waits_and_the_readout_that_was_last() {
+        let supervisor = "# fanin journal 1 supervisor epoch-us 1000\n20000000000 7 assigned 0 1 10000000000 0\n\
+                          90000000000 7 completed 0 rejected\n";
+        let collector = "# fanin journal 1 collector-0 epoch-us 1000\n21000000000 7 received 1\n\
+                         30000000000 7 first-request 0\n31000000000 7 answered 0 30000000000 5\n\
+                         31000000000 7 answered 1 30000000000 5\n80000000000 7 answered 2 30000000000 5\n\
+                         80000000000 7 collected 0 0 21000000000 30000000000 3 15 0 15\n\
+                         85000000000 7 decided 1 rejected\n";
+        let folder = journals("late", &[("supervisor", supervisor), ("collector-0", collector)]);
+        let row = |id, time| EventRow {
+            id,
+            collection_time_ps: Some(time),
+            timeouts: id / 7,
+            ..EventRow::default()
+        };
+        let rows = [row(5, TEN), row(6, TEN), row(7, 6 * TEN)];
+        let found = explained(&folder, &rows, 7);
+        assert_eq!((found.outcome, found.is_late), ("rejected", true));
+        let text = found.reasons.join(" ");
+        for part in [
+            "waited 10.00 ms for its assignment",
+            "waited 9.00 ms for credits",
+            "Readout 2 answered last, after 50.00 ms",
+            "60.00 ms, 6.0 times the median of 10.00 ms",
+            "1 retransmission time-outs",
+            "unit rejected it",
+        ] {
+            assert!(text.contains(part), "no {part:?} in {text}");
+        }
+        assert_eq!(found.steps.first().map(|step| step.at_ms), Some(0.0));
+        assert!(
+            explain(&folder, ExplainedTables { events: &rows, flows: &[], windows: &[] }, 99)
+                .unwrap()
+                .is_none()
+        );
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn an_event_of_a_lost_collector_is_in_debug_and_one_without_an_end_is_lost() {
+        let supervisor = "# fanin journal 1 supervisor epoch-us 1000\n0 1 assigned 0 0 0 0\n0 2 assigned 0 1 0 0\n\
+                          1000000000 1 reassigned 0\n1000000000 1 assigned 1 0 0 1\n5000000000 1 completed 1 debug\n";
+        let lives = "# fanin journal 1 collector-0 epoch-us 1000\n500 2 received 1\n\
+                     # fanin journal 1 collector-0 epoch-us 3000\n9000000000 9 cleared\n";
+        let folder = journals("lost", &[("supervisor", supervisor), ("collector-0", lives)]);
+        let found = explained(&folder, &[], 1);
+        let text = found.reasons.join(" ");
+        assert_eq!(found.outcome, "debug");
+        assert!(
+            text.contains("Collector 0 was lost with it.") && text.contains("store it unprocessed"),
+            "{text}"
+        );
+        assert!(text.contains("collector-0 was started again 2 ms after its assignment."), "{text}");
+        let found = explained(&folder, &[], 2);
+        let text = found.reasons.join(" ");
+        assert_eq!(found.outcome, "lost");
+        assert!(text.contains("no process finished it. The last record is from collector-0"), "{text}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
