@@ -146,7 +146,7 @@ pub(crate) fn table<'a>(rows: impl Iterator<Item = (String, &'a Summary)>) -> St
             out,
             "{label:<width$}  {:>9}  {:>9}  {:>9}  {:>7}  {:>11}  {:>8}  {:>9}",
             figure(times.map(|times| times.mean)),
-            figure(times.map(|times| times.p99)),
+            figure(times.filter(|_| summary.has_p99()).map(|times| times.p99)),
             figure(times.map(|times| times.max)),
             figure(times.and_then(|times| times.ideal)),
             summary.goodput_bps.as_ref().map_or_else(|| "-".to_owned(), |goodput| rate(goodput.total)),

@@ -2,7 +2,12 @@
 
 use crate::picture::RunPicture;
 use crate::rows::Records;
-use crate::summary::Summary;
+use crate::summary::{Kind, Summary};
+
+/// A run that is shorter than so many minimum RTOs shows little of them.
+const RTOS_MIN: f64 = 5.0;
+/// Fewer events say little.
+const EVENTS_MIN: u64 = 10;
 
 /// One plan, simulation or run, with all that is known about it.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,9 +25,61 @@ pub struct RunResult {
 }
 
 impl RunResult {
+    /// Why its figures say little, each a sentence: it is shorter than five minimum RTOs, or measured fewer than ten events.
+    pub fn cautions(&self) -> Vec<String> {
+        let mut cautions = Vec::new();
+        if self.summary.kind == Kind::Plan {
+            return cautions;
+        }
+        let tree = self.scenario_toml.as_ref().and_then(|text| text.parse::<toml::Table>().ok());
+        let rto = tree.as_ref().and_then(|tree| {
+            tree.get("transport")?.get("rto_min")?.as_str()?.parse::<fanin_units::Duration>().ok()
+        });
+        if let (Some(seconds), Some(rto)) = (self.summary.duration_s, rto)
+            && self.summary.tcp.is_some()
+            && seconds < RTOS_MIN * rto.as_secs_f64()
+        {
+            cautions.push(format!(
+                "The run measures {:.0} ms, less than five minimum RTOs of {rto}: time-outs hardly show",
+                1e3 * seconds
+            ));
+        }
+        let events = self.summary.events.as_ref().map(|events| ("events", events.collected));
+        let requests = self.summary.requests.as_ref().map(|requests| ("requests", requests.completed));
+        if let Some((what, _)) = events.or(requests).filter(|(_, count)| *count < EVENTS_MIN) {
+            cautions.push(format!(
+                "Fewer than {EVENTS_MIN} {what} were measured: means and quantiles say little"
+            ));
+        }
+        cautions
+    }
+
     /// A result without tables, called after its scenario and kind.
     pub fn new(summary: Summary) -> Self {
         let label = format!("{} ({})", summary.scenario.name, summary.kind.name());
         Self { label, summary, scenario_toml: None, records: Records::default(), picture: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Requests, ScenarioName, Tcp};
+
+    #[test]
+    fn short_runs_and_few_events_are_said() {
+        let mut summary = Summary::new(Kind::Sim, "1", ScenarioName::default());
+        summary.duration_s = Some(0.9);
+        summary.tcp = Some(Tcp::default());
+        summary.requests = Some(Requests { completed: 9, ..Requests::default() });
+        let mut result = RunResult::new(summary);
+        result.scenario_toml = Some("[transport]\nrto_min = \"200 ms\"\n".into());
+        let cautions = result.cautions();
+        assert_eq!(cautions.len(), 2, "{cautions:?}");
+        assert!(cautions[0].contains("900 ms") && cautions[0].contains("200 ms"), "{cautions:?}");
+        assert!(cautions[1].contains("Fewer than 10 requests"), "{cautions:?}");
+        result.summary.duration_s = Some(1.0);
+        result.summary.requests = Some(Requests { completed: 10, ..Requests::default() });
+        assert!(result.cautions().is_empty());
     }
 }

@@ -481,6 +481,13 @@ impl Summary {
         Ok(text)
     }
 
+    /// True if so many events were collected that a p99 says something: a hundred.
+    pub fn has_p99(&self) -> bool {
+        let events = self.events.as_ref().map(|events| events.collected);
+        let requests = self.requests.as_ref().map(|requests| requests.completed);
+        events.or(requests).is_none_or(|count| count >= 100)
+    }
+
     /// The distribution that the result is judged by: collection times, or else round times.
     pub fn times(&self) -> Option<&Times> {
         self.collection_time_ms
