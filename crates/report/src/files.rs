@@ -345,7 +345,7 @@ fn read_text(path: &Path) -> Result<String, ReadError> {
         .map_err(|error| ReadError::Text { path: path.into(), at: error.utf8_error().valid_up_to() })
 }
 
-fn write_text(
+pub(crate) fn write_text(
     directory: &Path,
     name: &str,
     text: &str,
@@ -420,7 +420,10 @@ fn remove_drafts(directory: &Path) {
 }
 
 /// Writes a draft in the folder of `path`, and renames it to `path` once it is whole and on the disk.
-fn replace<E: From<io::Error>>(path: &Path, fill: impl FnOnce(&mut File) -> Result<(), E>) -> Result<(), E> {
+pub(crate) fn replace<E: From<io::Error>>(
+    path: &Path,
+    fill: impl FnOnce(&mut File) -> Result<(), E>,
+) -> Result<(), E> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let draft = path.with_file_name(draft_name(&name, std::process::id()));
     let filled = (|| {

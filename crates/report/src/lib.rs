@@ -22,6 +22,7 @@ mod result;
 mod rows;
 mod statistics;
 mod summary;
+mod sweep;
 #[cfg(feature = "parquet")]
 mod tables;
 mod trace;
@@ -52,6 +53,9 @@ pub use statistics::{Moments, moments, quantile};
 pub use summary::{
     Events, Goodput, Ideal, Kind, LateSummary, Load, Machine, Measured, Network, NotFinite, PortFigures,
     Requests, SCHEMA, ScenarioName, Shaping, Slowdown, SourceDrops, Speed, Summary, Tcp, Times,
+};
+pub use sweep::{
+    SWEEP_CSV, SWEEP_FILE, SWEEP_PAGE, SWEEP_SCHEMA, SWEEP_TABLE, SweepPoint, sweep_value, write_sweep,
 };
 #[cfg(feature = "parquet")]
 pub use tables::{TableReadError, TableWriteError};

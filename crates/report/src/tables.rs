@@ -340,6 +340,64 @@ fn read_column<R: Table>(
     Ok(())
 }
 
+/// A column of a table whose columns are only known when it is written.
+pub(crate) enum AnyColumn {
+    /// Texts.
+    Texts(Vec<String>),
+    /// Numbers, or nothing.
+    Numbers(Vec<Option<f64>>),
+}
+
+/// Writes columns of equal length as a whole Parquet file.
+pub(crate) fn write_columns<W: Write + Send>(
+    schema: &str,
+    columns: &[(String, AnyColumn)],
+    out: W,
+) -> Result<(), TableWriteError> {
+    let fields: Vec<Arc<Type>> = columns
+        .iter()
+        .map(|(name, column)| {
+            let (physical, logical, repetition) = match column {
+                AnyColumn::Texts(_) => {
+                    (Physical::BYTE_ARRAY, Some(LogicalType::String), Repetition::REQUIRED)
+                }
+                AnyColumn::Numbers(_) => (Physical::DOUBLE, None, Repetition::OPTIONAL),
+            };
+            let field = Type::primitive_type_builder(name, physical).with_logical_type(logical);
+            Ok(Arc::new(field.with_repetition(repetition).build()?))
+        })
+        .collect::<Result<_, ParquetError>>()?;
+    let root = Arc::new(Type::group_type_builder("schema").with_fields(fields).build()?);
+    let metadata = vec![KeyValue::new("fanin.schema".to_owned(), schema.to_owned())];
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_created_by("fanin".into())
+        .set_key_value_metadata(Some(metadata))
+        .build();
+    let mut file = SerializedFileWriter::new(out, root, Arc::new(properties))?;
+    let mut group = file.next_row_group()?;
+    for (_, column) in columns {
+        let mut writer =
+            group.next_column()?.ok_or_else(|| ParquetError::General("a column too few".into()))?;
+        match (writer.untyped(), column) {
+            (ColumnWriter::ByteArrayColumnWriter(writer), AnyColumn::Texts(texts)) => {
+                let texts: Vec<ByteArray> = texts.iter().map(|text| ByteArray::from(text.as_str())).collect();
+                writer.write_batch(&texts, None, None)?;
+            }
+            (ColumnWriter::DoubleColumnWriter(writer), AnyColumn::Numbers(numbers)) => {
+                let levels: Vec<i16> = numbers.iter().map(|number| i16::from(number.is_some())).collect();
+                let numbers: Vec<f64> = numbers.iter().flatten().copied().collect();
+                writer.write_batch(&numbers, Some(&levels), None)?;
+            }
+            _ => return Err(ParquetError::General("a column of another type".into()).into()),
+        }
+        writer.close()?;
+    }
+    group.close()?;
+    file.close()?;
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

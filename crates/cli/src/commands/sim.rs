@@ -1,15 +1,15 @@
 //! `fanin sim`: a scenario, packet by packet.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::{Args, ValueHint};
-use fanin_report::{RunResult, ScenarioName, Summary};
+use fanin_report::{Records, RunResult, ScenarioName, Summary, SweepPoint};
 use fanin_scenario::Loaded;
 use fanin_sim::{Control, End, Outcome, Point};
-use serde::Serialize;
 
 use crate::commands::source::Source;
 use crate::failure::Failure;
@@ -137,25 +137,12 @@ fn one(arguments: &Arguments) -> Result<(), Failure> {
     }
     if !arguments.quiet && !arguments.json.as_ref().is_some_and(Json::is_stdout) {
         output::print(&summary::text(&result.summary))?;
+        result.cautions().iter().for_each(|caution| eprintln!("note: {caution}"));
         if let Some(folder) = &arguments.out {
             output::print(&format!("\nThe page: {}\n", folder.join(fanin_report::PAGE_FILE).display()))?;
         }
     }
     ending
-}
-
-/// A point of a sweep, as it stands in the JSON.
-#[derive(Serialize)]
-struct Swept<'a> {
-    set: &'a [String],
-    summary: &'a Summary,
-}
-
-/// A sweep, as it stands in the JSON.
-#[derive(Serialize)]
-struct SweptAll<'a> {
-    schema: &'static str,
-    points: Vec<Swept<'a>>,
 }
 
 fn many(arguments: &Arguments) -> Result<(), Failure> {
@@ -179,7 +166,7 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
         combinations.retain(|_| number.next().is_some_and(|number: usize| number % shard.of == shard.index));
         loaded = loaded.into_iter().skip(shard.index).step_by(shard.of).collect();
     }
-    let (results, ending) = match &arguments.out {
+    let (mut results, ending) = match &arguments.out {
         Some(root) if arguments.resume || arguments.shard.is_some() => resume(arguments, root, &loaded)?,
         _ => {
             let finished = play(arguments, &loaded.iter().collect::<Vec<_>>(), &|_, loaded, outcome| {
@@ -198,14 +185,37 @@ fn many(arguments: &Arguments) -> Result<(), Failure> {
         }
     };
     let ending = if results.len() < loaded.len() { Err(Failure::Stopped) } else { ending };
+    for (result, set) in results.iter_mut().zip(&combinations) {
+        result.label = set.join(", ");
+        // The page of a sweep is the same whether its points were simulated now or before.
+        result.records = Records::default();
+    }
+    let points: Vec<SweepPoint<'_>> = results
+        .iter()
+        .zip(&combinations)
+        .map(|(result, set)| SweepPoint { set, summary: &result.summary })
+        .collect();
+    // A part of a sweep leaves the folder's tables and page to the command that has all of it.
+    let whole = arguments.out.as_ref().filter(|_| arguments.shard.is_none());
+    if let Some(folder) = whole {
+        fanin_report::write_sweep(folder, &points, &results)?;
+    }
     if let Some(json) = &arguments.json {
-        let points = results.iter().zip(&combinations);
-        let points = points.map(|(result, set)| Swept { set, summary: &result.summary }).collect();
-        json.write(&SweptAll { schema: "fanin.sweep/1", points })?;
+        json.write(&fanin_report::sweep_value(&points))?;
     }
     if !arguments.quiet && !arguments.json.as_ref().is_some_and(Json::is_stdout) {
         let rows = results.iter().zip(&combinations).map(|(result, sets)| (sets.join(" "), &result.summary));
         output::print(&summary::table(rows))?;
+        let mut cautions: BTreeMap<String, usize> = BTreeMap::new();
+        for caution in results.iter().flat_map(RunResult::cautions) {
+            *cautions.entry(caution).or_default() += 1;
+        }
+        for (caution, count) in cautions {
+            eprintln!("note: {count} of {} points: {caution}", results.len());
+        }
+        if let Some(folder) = whole {
+            output::print(&format!("\nThe page: {}\n", folder.join(fanin_report::SWEEP_PAGE).display()))?;
+        }
     }
     ending
 }
@@ -304,7 +314,7 @@ fn verdict(summary: &Summary) -> Result<(), Failure> {
 }
 
 fn write(folder: &Path, result: &RunResult) -> Result<(), Failure> {
-    let fanin_report::Records { events, queues, flows, io, windows } = &result.records;
+    let Records { events, queues, flows, io, windows } = &result.records;
     let rows = events.len() + queues.len() + flows.len() + io.len() + windows.len();
     interrupt::writing(rows, || {
         fanin_report::write(folder, result, &fanin_report::page(std::slice::from_ref(result)))

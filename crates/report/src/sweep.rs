@@ -1,0 +1,240 @@
+//! A sweep as a result of its own: one row a point, as JSON, CSV and Parquet.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::files::{WriteError, write_text};
+use crate::{RunResult, Summary};
+
+/// The schema of a sweep's JSON.
+pub const SWEEP_SCHEMA: &str = "fanin.sweep/1";
+/// The sweep's JSON in the folder of its points.
+pub const SWEEP_FILE: &str = "sweep.json";
+/// The same as a table of text.
+pub const SWEEP_CSV: &str = "sweep.csv";
+/// The same as a table.
+pub const SWEEP_TABLE: &str = "sweep.parquet";
+/// The page of all points.
+pub const SWEEP_PAGE: &str = "index.html";
+
+/// One point of a sweep: the settings that were swept, in the order in which they were given, and what came out.
+#[derive(Clone, Copy, Debug)]
+pub struct SweepPoint<'a> {
+    /// `KEY=VALUE`, as for `--set`.
+    pub set: &'a [String],
+    /// Its summary.
+    pub summary: &'a Summary,
+}
+
+/// The figures of a row: the column's name, and where the figure stands in a summary.
+const FIGURES: &[(&str, &str)] = &[
+    ("events_collected", "/events/collected"),
+    ("requests_completed", "/requests/completed"),
+    ("time_ms_ideal", "/collection_time_ms/ideal"),
+    ("time_ms_mean", "/collection_time_ms/mean"),
+    ("time_ms_p50", "/collection_time_ms/p50"),
+    ("time_ms_p99", "/collection_time_ms/p99"),
+    ("time_ms_max", "/collection_time_ms/max"),
+    ("time_ms_ideal", "/requests/time_ms/ideal"),
+    ("time_ms_mean", "/requests/time_ms/mean"),
+    ("time_ms_p50", "/requests/time_ms/p50"),
+    ("time_ms_p99", "/requests/time_ms/p99"),
+    ("time_ms_max", "/requests/time_ms/max"),
+    ("slowdown_mean", "/slowdown/mean"),
+    ("goodput_bps", "/goodput_bps/total"),
+    ("drops", "/network/drops"),
+    ("queue_bytes_max", "/network/queue_bytes_max"),
+    ("timeouts", "/tcp/timeouts"),
+];
+
+/// The table of a sweep: every cell is a text or a number, or absent.
+struct SweepTable {
+    /// The swept keys, then the seed, then the figures that some point has.
+    keys: Vec<String>,
+    figures: Vec<&'static str>,
+    rows: Vec<SweepRow>,
+}
+
+struct SweepRow {
+    values: Vec<String>,
+    seed: Option<u64>,
+    figures: Vec<Option<f64>>,
+}
+
+impl SweepTable {
+    fn of(points: &[SweepPoint<'_>]) -> Self {
+        let split = |set: &str| {
+            let (key, value) = set.split_once('=').unwrap_or((set, ""));
+            (key.trim().to_owned(), value.trim().to_owned())
+        };
+        let keys: Vec<String> =
+            points.first().map_or(&[][..], |point| point.set).iter().map(|set| split(set).0).collect();
+        let figure = |summary: &Value, point: &SweepPoint<'_>, name: &str| {
+            let found = FIGURES.iter().filter(|(column, _)| *column == name);
+            let value = found.filter_map(|(_, pointer)| summary.pointer(pointer)?.as_f64()).next();
+            // Of less than a hundred events the 99th percentile is the largest.
+            value.filter(|_| name != "time_ms_p99" || point.summary.has_p99())
+        };
+        let trees: Vec<Value> =
+            points.iter().map(|point| serde_json::to_value(point.summary).unwrap_or_default()).collect();
+        let mut figures: Vec<&'static str> = Vec::new();
+        for &(name, _) in FIGURES {
+            let is_known = points.iter().zip(&trees).any(|(point, tree)| figure(tree, point, name).is_some());
+            if is_known && !figures.contains(&name) {
+                figures.push(name);
+            }
+        }
+        let row = |(point, tree): (&SweepPoint<'_>, &Value)| SweepRow {
+            values: point.set.iter().map(|set| split(set).1).collect(),
+            seed: point.summary.seed,
+            figures: figures.iter().map(|name| figure(tree, point, name)).collect(),
+        };
+        let rows = points.iter().zip(&trees).map(row).collect();
+        Self { keys, figures, rows }
+    }
+
+    fn csv(&self) -> String {
+        let head = self.keys.iter().map(|key| quoted(key)).chain(["seed".into()]);
+        let head: Vec<String> = head.chain(self.figures.iter().map(|name| (*name).to_owned())).collect();
+        let mut text = head.join(",") + "\n";
+        for row in &self.rows {
+            let seed = row.seed.map_or_else(String::new, |seed| seed.to_string());
+            let figures =
+                row.figures.iter().map(|figure| figure.map_or_else(String::new, |figure| figure.to_string()));
+            let cells: Vec<String> =
+                row.values.iter().map(|value| quoted(value)).chain([seed]).chain(figures).collect();
+            text += &(cells.join(",") + "\n");
+        }
+        text
+    }
+}
+
+/// A cell of a CSV file (RFC 4180 §2).
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+/// The sweep as JSON: the keys that were swept, and each point's settings and summary.
+pub fn sweep_value(points: &[SweepPoint<'_>]) -> Value {
+    let table = SweepTable::of(points);
+    let points: Vec<Value> =
+        points.iter().map(|point| json!({ "set": point.set, "summary": point.summary })).collect();
+    json!({ "schema": SWEEP_SCHEMA, "keys": table.keys, "points": points })
+}
+
+/// Writes a sweep's JSON, tables and page into the folder that holds its points; says which files it wrote.
+///
+/// # Errors
+/// Where a file cannot be written.
+pub fn write_sweep(
+    directory: &Path,
+    points: &[SweepPoint<'_>],
+    results: &[RunResult],
+) -> Result<Vec<PathBuf>, WriteError> {
+    std::fs::create_dir_all(directory).map_err(|error| WriteError::Io { path: directory.into(), error })?;
+    let mut written = Vec::new();
+    let table = SweepTable::of(points);
+    write_text(directory, SWEEP_CSV, &table.csv(), &mut written)?;
+    #[cfg(feature = "parquet")]
+    {
+        let path = directory.join(SWEEP_TABLE);
+        let columns = columns(&table);
+        crate::files::replace(&path, |file| crate::tables::write_columns("fanin.sweep/1", &columns, file))
+            .map_err(|error| WriteError::Table { path: path.clone(), error })?;
+        written.push(path);
+    }
+    write_text(directory, SWEEP_PAGE, &crate::page(results), &mut written)?;
+    let mut text = serde_json::to_string_pretty(&sweep_value(points)).unwrap_or_default();
+    text.push('\n');
+    write_text(directory, SWEEP_FILE, &text, &mut written)?;
+    Ok(written)
+}
+
+/// The columns of the Parquet table.
+#[cfg(feature = "parquet")]
+fn columns(table: &SweepTable) -> Vec<(String, crate::tables::AnyColumn)> {
+    use crate::tables::AnyColumn::{Numbers, Texts};
+    let mut columns = Vec::new();
+    for (place, key) in table.keys.iter().enumerate() {
+        let values = table.rows.iter().map(|row| row.values.get(place).cloned().unwrap_or_default());
+        columns.push((key.clone(), Texts(values.collect())));
+    }
+    columns.push((
+        "seed".into(),
+        Numbers(table.rows.iter().map(|row| row.seed.map(|seed| seed as f64)).collect()),
+    ));
+    for (place, name) in table.figures.iter().enumerate() {
+        columns
+            .push(((*name).to_owned(), Numbers(table.rows.iter().map(|row| row.figures[place]).collect())));
+    }
+    columns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Kind, Requests, ScenarioName, Times};
+
+    fn summary(completed: u64, mean: f64) -> Summary {
+        let mut summary = Summary::new(Kind::Sim, "1", ScenarioName::default());
+        let time_ms = (completed > 0).then(|| Times { mean, p99: mean, ..Times::default() });
+        summary.requests = Some(Requests { completed, time_ms, ..Requests::default() });
+        summary.seed = Some(7);
+        summary
+    }
+
+    #[test]
+    fn one_row_a_point_and_no_figure_without_events() {
+        let summaries = [summary(200, 1.5), summary(50, 2.5), summary(0, 0.0)];
+        let sets: Vec<Vec<String>> = ["4", "8", "a,b"]
+            .map(|value| vec![format!("workload.senders={value}"), "x.y=1 ms".into()])
+            .into();
+        let points: Vec<SweepPoint<'_>> =
+            sets.iter().zip(&summaries).map(|(set, summary)| SweepPoint { set, summary }).collect();
+        let table = SweepTable::of(&points);
+        assert_eq!(table.keys, ["workload.senders", "x.y"]);
+        let csv = table.csv();
+        let lines: Vec<&str> = csv.lines().collect();
+        assert!(lines[0].starts_with("workload.senders,x.y,seed,requests_completed,"), "{csv}");
+        let at = |line: usize, name: &str| {
+            let place = lines[0].split(',').position(|column| column == name).unwrap();
+            lines[line].split(',').nth(place).unwrap().to_owned()
+        };
+        assert_eq!(
+            (at(1, "time_ms_p99"), at(2, "time_ms_p99")),
+            ("1.5".into(), String::new()),
+            "50 are too few"
+        );
+        assert_eq!(at(2, "time_ms_mean"), "2.5");
+        assert!(lines[3].starts_with("\"a,b\",1 ms,7,0,"), "{csv}");
+        assert_eq!(sweep_value(&points)["keys"], json!(["workload.senders", "x.y"]));
+    }
+
+    #[test]
+    fn a_folder_holds_every_form() {
+        let directory = std::env::temp_dir().join(format!("fanin-sweep-{}", std::process::id()));
+        let summary = summary(200, 1.5);
+        let set = ["workload.senders=4".to_owned()];
+        let results = [RunResult::new(summary.clone())];
+        let written =
+            write_sweep(&directory, &[SweepPoint { set: &set, summary: &summary }], &results).unwrap();
+        assert!(written.iter().all(|path| path.metadata().unwrap().len() > 20));
+        #[cfg(feature = "parquet")]
+        {
+            use parquet::file::reader::{FileReader, SerializedFileReader};
+            let file = std::fs::File::open(directory.join(SWEEP_TABLE)).unwrap();
+            let reader = SerializedFileReader::new(file).unwrap();
+            let metadata = reader.metadata().file_metadata();
+            assert_eq!(metadata.num_rows(), 1);
+            let names: Vec<&str> =
+                metadata.schema_descr().columns().iter().map(|column| column.name()).collect();
+            assert_eq!(names[..3], ["workload.senders", "seed", "requests_completed"]);
+        }
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+}
