@@ -24,7 +24,7 @@ impl Axis {
     }
 
     /// The share of the way from one end to the other, within the plot.
-    fn place(&self, value: f64) -> f64 {
+    pub(super) fn place(&self, value: f64) -> f64 {
         let along = if self.log {
             (value.max(self.min).ln() - self.min.ln()) / (self.max.ln() - self.min.ln())
         } else {
@@ -34,7 +34,7 @@ impl Axis {
     }
 
     /// Where labels stand: round numbers, at most about `wanted` of them.
-    fn ticks(&self, wanted: usize) -> Vec<f64> {
+    pub(super) fn ticks(&self, wanted: usize) -> Vec<f64> {
         if self.log {
             return self.log_ticks(wanted);
         }
@@ -138,7 +138,7 @@ const RIGHT: f64 = 10.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 42.0;
 /// Width of a character of a label, for placing only.
-const CHARACTER: f64 = 6.6;
+pub(super) const CHARACTER: f64 = 6.6;
 
 impl Chart {
     /// The chart's entry in the page's data.
@@ -167,8 +167,13 @@ impl Chart {
         );
         if self.series.len() > 1 {
             out.push_str("<ul class=\"legend\">");
-            for series in &self.series {
-                let _ = write!(out, "<li>{}<bdi>{}</bdi></li>", swatch(series.look), escape(&series.name));
+            for (number, series) in self.series.iter().enumerate() {
+                let _ = write!(
+                    out,
+                    "<li><button type=\"button\" aria-pressed=\"true\" data-series=\"{number}\">{}<bdi>{}</bdi></button></li>",
+                    swatch(series.look),
+                    escape(&series.name)
+                );
             }
             out.push_str("</ul>\n");
         }
@@ -234,22 +239,26 @@ impl Chart {
             height - 6.0,
             escape(&self.x.title)
         );
-        for series in &self.series {
+        out.push_str(if self.shape == Shape::Points { "<g>" } else { "<g class=\"zoom\">" });
+        for (number, series) in self.series.iter().enumerate() {
             let look = series.look % LOOKS;
             let path = self.path(series, &px, &py, right);
             if self.shape == Shape::Area && self.series.len() == 1 {
                 let _ = write!(out, "<path class=\"area s{look}\" d=\"{path}V{bottom:.1}H{LEFT:.1}Z\"/>");
             }
             let thin = if self.shape == Shape::Trace { " thin" } else { "" };
-            let _ = writeln!(out, "<path class=\"line s{look}{thin}\" d=\"{path}\"/>");
+            let _ = writeln!(out, "<path class=\"line s{look}{thin} n{number}\" d=\"{path}\"/>");
             if self.shape == Shape::Points {
                 for &(x, y) in &series.points {
                     let (x, y) = (px(x), py(y));
-                    let _ =
-                        write!(out, "<circle class=\"dot s{look}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\"/>");
+                    let _ = write!(
+                        out,
+                        "<circle class=\"dot s{look} n{number}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\"/>"
+                    );
                 }
             }
         }
+        out.push_str("</g>\n");
         for mark in &self.marks {
             let text = escape(&mark.text);
             if mark.level {
@@ -268,8 +277,8 @@ impl Chart {
             let (at, anchor) = if fits { (x + 5.0, "start") } else { (x - 5.0, "end") };
             let _ = writeln!(
                 out,
-                "<path class=\"mark\" d=\"M{x:.1} {:.1}V{bottom:.1}\"/>\
-                 <text class=\"mark\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{text}</text>",
+                "<path class=\"mark x-mark\" d=\"M{x:.1} {:.1}V{bottom:.1}\"/>\
+                 <text class=\"mark x-mark\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{text}</text>",
                 TOP - 8.0,
                 TOP - 1.0,
             );
@@ -290,6 +299,7 @@ impl Chart {
                 significant(tick)
             );
         }
+        out.push_str("<g class=\"x-axis\">");
         for tick in self.x.ticks(frame.x_ticks) {
             let x = px(tick);
             let text = significant(tick);
@@ -304,6 +314,7 @@ impl Chart {
                 bottom + 17.0,
             );
         }
+        out.push_str("</g>");
         let _ = writeln!(out, "<path class=\"base\" d=\"M{LEFT:.1} {bottom:.1}H{right:.1}\"/>");
     }
 
@@ -347,7 +358,7 @@ pub(crate) fn swatch(index: usize) -> String {
 }
 
 /// Six significant digits: finer than any screen.
-fn shorter(number: f64) -> f64 {
+pub(super) fn shorter(number: f64) -> f64 {
     format!("{number:.5e}").parse().unwrap_or(number)
 }
 

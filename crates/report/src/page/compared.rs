@@ -200,10 +200,7 @@ fn subject(subject: Subject) -> (&'static str, Form) {
 fn verdict(pair: &Pair, data: &Value, at: &str, out: &mut String) {
     let comparison = &pair.comparison;
     if let Some(why) = figure(data, &format!("{at}/comparison/invalid"), Form::Sentence) {
-        let _ = writeln!(
-            out,
-            "<div class=\"verdict bad\"><p><strong>The measurement does not count.</strong> {why}</p></div>"
-        );
+        let _ = writeln!(out, "<div class=\"verdict bad\"><p><strong>Invalid.</strong> {why}</p></div>");
         return;
     }
     let differs: Vec<String> = comparison

@@ -4,6 +4,7 @@
 //! the arrow keys. Every figure shown stands in the page's data too (`<script id="fanin-data">`), and the
 //! element that shows it names the place there.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
@@ -13,6 +14,7 @@ use self::compared::Pair;
 use self::contents::{COST, Figure, POINT, SECTIONS, SETTINGS};
 use self::format::Form;
 use self::markup::{escape, figure, json_for_script, ratio};
+use self::pictured::Pictures;
 use crate::{Kind, RunResult};
 
 mod chart;
@@ -20,12 +22,15 @@ mod compared;
 mod contents;
 mod format;
 mod markup;
+mod network;
+mod pictured;
 mod planned;
 mod plots;
 mod swept;
 #[cfg(test)]
 mod tests;
 mod verdict;
+mod waterfall;
 
 pub(crate) use self::format::significant;
 
@@ -33,6 +38,9 @@ pub(crate) use self::format::significant;
 pub(crate) fn bytes_text(bytes: u64) -> String {
     format::format_f64(bytes as f64, Form::Bytes)
 }
+
+/// Verdicts of more results stand in a table.
+const VERDICTS_MAX: usize = 4;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -43,7 +51,8 @@ const SCRIPT: &str = include_str!("page.js");
 pub fn page(results: &[RunResult]) -> String {
     let charts = plots::charts(results);
     let pairs = compared::pairs(results);
-    let data = data(results, &charts, &pairs);
+    let pictures = pictured::pictures(results);
+    let data = data(results, &charts, &pictures, &pairs);
     let title = title(results);
     let mut out = String::with_capacity(1 << 18);
     let _ = write!(
@@ -51,16 +60,16 @@ pub fn page(results: &[RunResult]) -> String {
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
          <meta name=\"color-scheme\" content=\"light dark\"/>\n\
-         <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n",
-        escape(&title.join(" · "))
+         <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main class=\"{}\">\n",
+        escape(&title.join(" · ")),
+        if results.len() == 1 { "one" } else { "several" }
     );
-    head(results, &data, &title, &mut out);
+    head(results, &data, &title, &pictures, &mut out);
     compared::section(&pairs, results, &data, &mut out);
-    if !charts.is_empty() {
+    if !charts.is_empty() || !pictures.others.is_empty() {
         out.push_str("<section class=\"charts\">\n<h2>What happened</h2>\n");
-        for chart in &charts {
-            out.push_str(&chart.html(&data));
-        }
+        pictures.others.iter().for_each(|drawing| out.push_str(&drawing.html));
+        charts.iter().for_each(|chart| out.push_str(&chart.html(&data)));
         out.push_str("</section>\n");
     }
     for (index, result) in results.iter().enumerate() {
@@ -93,14 +102,18 @@ pub struct Headline {
 
 /// The verdict on one result.
 pub fn headline(result: &RunResult) -> Headline {
-    let data = data(std::slice::from_ref(result), &[], &[]);
+    let data = data(std::slice::from_ref(result), &[], &Pictures::default(), &[]);
     let verdict = verdict::verdict(&result.summary, &data, "/results/0/summary");
     Headline { standing: verdict.standing.class(), words: verdict.words, html: verdict.sentence }
 }
 
 /// Names the points of a sweep, which are called by numbers, after the settings in which they differ.
 pub(crate) fn label_by_settings(results: &mut [RunResult]) {
-    let is_number = |label: &str| !label.is_empty() && label.chars().all(|digit| digit.is_ascii_digit());
+    // Sweeps that can be resumed call them by 128-bit hashes.
+    let is_number = |label: &str| {
+        !label.is_empty() && label.chars().all(|digit| digit.is_ascii_digit())
+            || label.len() == 32 && label.chars().all(|digit| digit.is_ascii_hexdigit())
+    };
     if results.len() < 2
         || !results.iter().all(|result| is_number(result.label.rsplit('/').next().unwrap_or("")))
     {
@@ -123,7 +136,7 @@ pub(crate) fn label_by_settings(results: &mut [RunResult]) {
 }
 
 /// The page's data: summaries, chosen settings, comparisons, and the charts' points.
-fn data(results: &[RunResult], charts: &[Chart], pairs: &[Pair]) -> Value {
+fn data(results: &[RunResult], charts: &[Chart], pictures: &Pictures, pairs: &[Pair]) -> Value {
     let results: Vec<Value> = results
         .iter()
         .map(|result| {
@@ -132,7 +145,10 @@ fn data(results: &[RunResult], charts: &[Chart], pairs: &[Pair]) -> Value {
             json!({ "label": result.label, "summary": summary, "settings": settings(result) })
         })
         .collect();
-    let charts: Map<String, Value> = charts.iter().map(|chart| (chart.id.clone(), chart.data())).collect();
+    let drawn = pictures.first.iter().chain(&pictures.others);
+    let drawn = drawn.map(|drawing| (drawing.id.clone(), drawing.data.clone()));
+    let charts: Map<String, Value> =
+        charts.iter().map(|chart| (chart.id.clone(), chart.data())).chain(drawn).collect();
     json!({ "results": results, "pairs": compared::data(pairs), "charts": charts })
 }
 
@@ -169,7 +185,7 @@ fn title(results: &[RunResult]) -> Vec<String> {
     }
 }
 
-fn head(results: &[RunResult], data: &Value, title: &[String], out: &mut String) {
+fn head(results: &[RunResult], data: &Value, title: &[String], pictures: &Pictures, out: &mut String) {
     let [name, kind] = title else {
         let _ = writeln!(out, "<header><h1>{}</h1></header>", escape(&title.join(" ")));
         return;
@@ -181,10 +197,26 @@ fn head(results: &[RunResult], data: &Value, title: &[String], out: &mut String)
         escape(name)
     );
     let several = results.len() > 1;
-    if results.len() > LOOKS {
+    if results.len() > VERDICTS_MAX {
         points(results, data, out);
+        let mut cautions: BTreeMap<String, usize> = BTreeMap::new();
+        for caution in results.iter().flat_map(RunResult::cautions) {
+            *cautions.entry(caution).or_default() += 1;
+        }
+        for (caution, count) in cautions {
+            let _ = writeln!(
+                out,
+                "<p class=\"note\">{count} of {} results: {}.</p>",
+                results.len(),
+                escape(&caution)
+            );
+        }
         out.push_str("</header>\n");
         return;
+    }
+    let is_split = !pictures.first.is_empty();
+    if is_split {
+        out.push_str("<div class=\"first\">\n<div class=\"said\">\n");
     }
     for (index, result) in results.iter().enumerate() {
         let at = format!("/results/{index}/summary");
@@ -198,8 +230,11 @@ fn head(results: &[RunResult], data: &Value, title: &[String], out: &mut String)
         } else {
             String::new()
         };
-        let warnings =
+        let mut warnings =
             result.summary.plan.as_ref().map_or(String::new(), |plan| planned::warnings(plan, data, &at));
+        for caution in result.cautions() {
+            let _ = writeln!(warnings, "<p class=\"warning\">{}.</p>", escape(&caution));
+        }
         let _ = writeln!(
             out,
             "<div class=\"verdict {}\">\n{label}<p><strong>{}.</strong> {}</p>\n{warnings}</div>",
@@ -210,6 +245,12 @@ fn head(results: &[RunResult], data: &Value, title: &[String], out: &mut String)
     }
     if let [result] = results {
         key_figures(result, data, out);
+        ports(result, data, out);
+    }
+    if is_split {
+        out.push_str("</div>\n<div class=\"shown\">\n");
+        pictures.first.iter().for_each(|drawing| out.push_str(&drawing.html));
+        out.push_str("</div>\n</div>\n");
     }
     out.push_str("</header>\n");
 }
@@ -225,10 +266,11 @@ fn points(results: &[RunResult], data: &Value, out: &mut String) {
         "<div class=\"scroll\" role=\"region\" aria-label=\"Results\" tabindex=\"0\">\n<table class=\"points\">\n<thead><tr>\
          <th scope=\"col\">Result</th>",
     );
-    let has = |row: &&Figure| {
-        (0..results.len())
-            .any(|index| data.pointer(&format!("/results/{index}/summary{}", row.pointer)).is_some())
+    let is_known = |index: usize, row: &Figure| {
+        data.pointer(&format!("/results/{index}/summary{}", row.pointer)).is_some()
+            && (row.label != "p99" || results[index].summary.has_p99())
     };
+    let has = |row: &&Figure| (0..results.len()).any(|index| is_known(index, row));
     let columns: Vec<&Figure> = POINT.iter().filter(has).collect();
     for row in &columns {
         let _ = write!(out, "<th scope=\"col\" class=\"n\">{}</th>", escape(row.label));
@@ -245,7 +287,8 @@ fn points(results: &[RunResult], data: &Value, out: &mut String) {
             escape(&result.label)
         );
         for row in &columns {
-            let cell = figure(data, &format!("{at}{}", row.pointer), row.form).unwrap_or_else(|| "–".into());
+            let cell = figure(data, &format!("{at}{}", row.pointer), row.form);
+            let cell = cell.filter(|_| is_known(index, row)).unwrap_or_else(|| "–".into());
             let _ = write!(out, "<td class=\"n\">{cell}</td>");
         }
         let _ = writeln!(out, "<td><strong>{}</strong></td></tr>", verdict.short());
@@ -263,7 +306,12 @@ fn key_figures(result: &RunResult, data: &Value, out: &mut String) {
     let goodput = at("goodput_bps/per_collector_mean");
     let tiles = [
         ("Mean time", figure(data, &mean, Form::Millis), ratio(data, &mean, &ideal, Form::Factor), " ideal"),
-        ("99 % within", figure(data, &p99, Form::Millis), ratio(data, &p99, &ideal, Form::Factor), " ideal"),
+        (
+            "p99",
+            figure(data, &p99, Form::Millis).filter(|_| result.summary.has_p99()),
+            ratio(data, &p99, &ideal, Form::Factor),
+            " ideal",
+        ),
         (
             "Goodput a collector",
             figure(data, &goodput, Form::Bits),
@@ -282,6 +330,33 @@ fn key_figures(result: &RunResult, data: &Value, out: &mut String) {
         let _ = writeln!(out, "<div><dt>{label}</dt><dd>{value}{below}</dd></div>");
     }
     out.push_str("</dl>\n");
+}
+
+/// The outputs that dropped frames or filled up.
+fn ports(result: &RunResult, data: &Value, out: &mut String) {
+    if result.summary.ports.is_empty() {
+        return;
+    }
+    out.push_str(
+        "<h2>Where</h2>\n<table class=\"ports\">\n<thead><tr><th scope=\"col\">Port</th><th scope=\"col\" class=\"n\">Dropped</th>\
+         <th scope=\"col\" class=\"n\">Deepest</th><th scope=\"col\" class=\"n\">Limit</th><th scope=\"col\" class=\"n\">Used</th></tr></thead>\n<tbody>\n",
+    );
+    for (row, port) in result.summary.ports.iter().enumerate() {
+        let cell = |key: &str, form| {
+            let cell = figure(data, &format!("/results/0/summary/ports/{row}/{key}"), form);
+            format!("<td class=\"n\">{}</td>", cell.unwrap_or_else(|| "–".into()))
+        };
+        let _ = writeln!(
+            out,
+            "<tr><th scope=\"row\"><bdi>{}</bdi></th>{}{}{}{}</tr>",
+            escape(&format::typeset(&port.name)),
+            cell("drops", Form::Number),
+            cell("queue_bytes_max", Form::Bytes),
+            cell("limit_bytes", Form::Bytes),
+            cell("utilisation", Form::Share)
+        );
+    }
+    out.push_str("</tbody>\n</table>\n");
 }
 
 /// The summary table: a column for each result; a single result's figures with their ideal.
@@ -337,8 +412,7 @@ fn summaries(results: &[RunResult], data: &Value, out: &mut String) {
     }
     if results.iter().any(|result| result.summary.times().is_some()) {
         out.push_str(
-            "<p class=\"note\">“99 % within” is the smallest time that occurred and that at least 99 % of the \
-             events did not exceed. The ideal is the time on the wire alone, every header counted.</p>\n",
+            "<p class=\"note\">p99: 99 % of the events took no longer. The ideal is the time on the wire alone, every header counted.</p>\n",
         );
     }
     out.push_str("</section>\n");

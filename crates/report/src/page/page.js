@@ -1,4 +1,5 @@
-// Reads out the values under the pointer, or under a line that the arrow keys move. Without it the page is whole.
+// Reads out the values under the pointer, or under a line that the arrow keys move; drags and the keys + - 0 zoom the
+// horizontal axis; legends hide lines. Without it the page is whole.
 (function () {
   "use strict";
   var data = JSON.parse(document.getElementById("fanin-data").textContent);
@@ -33,7 +34,63 @@
     var scale = svg.dataset.x.split(" ");
     var log = scale[0] === "log", min = Number(scale[1]), max = Number(scale[2]);
     var output = figure.querySelector("output");
-    var cursor = null, share = null;
+    var cursor = null, share = null, view = [0, 1], dragged = null;
+    var series = svg.querySelector("g.zoom"), axis = svg.querySelector("g.x-axis"), labels = axis ? axis.innerHTML : "";
+
+    function value(along) {
+      return log ? min * Math.pow(max / min, along) : min + (max - min) * along;
+    }
+
+    // Round numbers between the ends of the view.
+    function ticks() {
+      var low = value(view[0]), high = value(view[1]), found = [], wanted = plot[1] - plot[0] > 400 ? 8 : 4;
+      var rough = (high - low) / wanted, decade = Math.pow(10, Math.floor(Math.log10(rough)));
+      var step = [1, 2, 5, 10].map(function (times) { return times * decade; }).find(function (step) {
+        return step >= rough;
+      });
+      for (var tick = Math.ceil(low / step) * step; high >= tick; tick += step) { found.push(tick); }
+      return found;
+    }
+
+    function element(name, attributes) {
+      var made = document.createElementNS("http://www.w3.org/2000/svg", name);
+      Object.keys(attributes).forEach(function (key) { made.setAttribute(key, attributes[key]); });
+      return made;
+    }
+
+    // Shows the part of the axis from one share to another.
+    function zoom(from, to) {
+      if (!series || !axis) { return; }
+      from = Math.max(0, from);
+      to = Math.min(1, to);
+      if (0.002 > to - from) { return; }
+      view = [from, to];
+      var times = 1 / (to - from), wide = plot[1] - plot[0];
+      if (!series.parentNode.hasAttribute("clip-path")) {
+        var clip = element("clipPath", { id: svg.querySelector("title").id + "-clip" });
+        clip.appendChild(element("rect", { x: plot[0], y: 0, width: wide, height: svg.viewBox.baseVal.height }));
+        var frame = element("g", { "clip-path": "url".concat("(#", clip.id, ")") });
+        series.replaceWith(frame);
+        frame.appendChild(series);
+        svg.appendChild(clip);
+      }
+      series.setAttribute("transform",
+        "translate(" + (plot[0] - (plot[0] + from * wide) * times) + " 0) scale(" + times + " 1)");
+      svg.classList.toggle("zoomed", times > 1);
+      axis.innerHTML = labels;
+      if (times > 1) {
+        var y = Number(axis.querySelector("text").getAttribute("y"));
+        axis.textContent = "";
+        ticks().forEach(function (tick) {
+          var along = log ? Math.log(tick / min) / Math.log(max / min) : (tick - min) / (max - min);
+          var x = plot[0] + (along - from) * times * wide;
+          var text = element("text", { "class": "tick", x: x, y: y, "text-anchor": "middle" });
+          text.textContent = significant(tick);
+          axis.appendChild(element("path", { "class": "notch", d: "M" + x + " " + (y - 17) + "v4" }));
+          axis.appendChild(text);
+        });
+      }
+    }
 
     function hide() {
       if (cursor) { cursor.remove(); }
@@ -44,7 +101,7 @@
 
     function show(along) {
       share = Math.min(1, Math.max(0, along));
-      var x = log ? min * Math.pow(max / min, share) : min + (max - min) * share;
+      var x = value(view[0] + share * (view[1] - view[0]));
       var px = plot[0] + share * (plot[1] - plot[0]);
       if (!cursor) {
         cursor = document.createElementNS("http://www.w3.org/2000/svg", "line");
@@ -61,20 +118,41 @@
         return chart.series.length > 1 ? series.name + " " + value : value;
       });
       output.textContent = chart.x.replace(", logarithmic", "") + " " + significant(x) + ": " +
-        values.join(", ") + " (" + chart.y.replace(", logarithmic", "") + ")";
+        values.join(", ") + (chart.y ? " (" + chart.y.replace(", logarithmic", "") + ")" : "");
     }
 
-    svg.addEventListener("pointermove", function (event) {
+    function along(event) {
       var box = svg.getBoundingClientRect();
       var unit = (event.clientX - box.left) / box.width * svg.viewBox.baseVal.width;
-      show((unit - plot[0]) / (plot[1] - plot[0]));
+      return Math.min(1, Math.max(0, (unit - plot[0]) / (plot[1] - plot[0])));
+    }
+
+    svg.addEventListener("pointermove", function (event) { show(along(event)); });
+    svg.addEventListener("pointerdown", function (event) {
+      if (event.pointerType === "mouse") { dragged = along(event); }
     });
+    svg.addEventListener("pointerup", function (event) {
+      var ends = dragged === null ? [0, 0] : [dragged, along(event)].sort(function (a, b) { return a - b; });
+      dragged = null;
+      if (ends[1] - ends[0] > 0.02) {
+        var wide = view[1] - view[0];
+        zoom(view[0] + ends[0] * wide, view[0] + ends[1] * wide);
+      }
+    });
+    svg.addEventListener("dblclick", function () { zoom(0, 1); });
     svg.addEventListener("pointerleave", hide);
     svg.addEventListener("blur", hide);
     svg.addEventListener("keydown", function (event) {
       var step = event.shiftKey ? 0.1 : 0.01;
       var moves = { ArrowLeft: -step, ArrowRight: step };
-      if (event.key === "Escape") { hide(); return; }
+      if (event.key === "Escape") { hide(); zoom(0, 1); return; }
+      var factors = { "+": 0.25, "=": 0.25, "-": 1 };
+      if (factors[event.key] !== undefined) {
+        var wide = view[1] - view[0], centre = view[0] + (share === null ? 0.5 : share) * wide;
+        zoom(centre - factors[event.key] * wide, centre + factors[event.key] * wide);
+        return;
+      }
+      if (event.key === "0") { zoom(0, 1); return; }
       if (event.key === "Home") { show(0); event.preventDefault(); return; }
       if (event.key === "End") { show(1); event.preventDefault(); return; }
       if (moves[event.key] === undefined) { return; }
@@ -87,6 +165,12 @@
     var chart = data.charts[figure.dataset.chart];
     figure.querySelectorAll(":scope > svg").forEach(function (svg) {
       attach(figure, svg, chart);
+    });
+    figure.querySelectorAll("button[data-series]").forEach(function (button) {
+      button.addEventListener("click", function () {
+        var off = figure.classList.toggle("hide-" + button.dataset.series);
+        button.setAttribute("aria-pressed", String(!off));
+      });
     });
     if (figure.querySelector("svg path.line")) { drawn += 1; }
   });

@@ -155,7 +155,7 @@ fn cdf(times: &[Measured], events: &str, x: &Axis, marks: &[Mark], budget: usize
         .iter()
         .map(|Measured { label, times, .. }| {
             let at = |share: usize| significant(times[(times.len() * share).div_ceil(100).max(1) - 1]);
-            format!("{label}: half within {} ms, 99 % within {} ms.", at(50), at(99))
+            format!("{label}: median {} ms, p99 {} ms.", at(50), at(99))
         })
         .collect();
     Chart {
@@ -276,7 +276,7 @@ fn envelope(samples: &[(u64, u64)], budget: usize) -> Vec<(u64, u64)> {
 }
 
 /// A unit for bytes up to `max`: its name and size.
-fn bytes_unit(max: u64) -> (&'static str, f64) {
+pub(super) fn bytes_unit(max: u64) -> (&'static str, f64) {
     match max {
         0..2_000 => ("B", 1.0),
         2_000..2_000_000 => ("kB", 1e3),
@@ -286,7 +286,7 @@ fn bytes_unit(max: u64) -> (&'static str, f64) {
 }
 
 /// A unit for times up to `max_ps`: its name and size in picoseconds.
-fn time_unit(max_ps: u64) -> (&'static str, f64) {
+pub(super) fn time_unit(max_ps: u64) -> (&'static str, f64) {
     match max_ps {
         0..2_000_000 => ("ns", 1e3),
         2_000_000..2_000_000_000 => ("µs", 1e6),

@@ -5,8 +5,8 @@ use fanin_units::Instant;
 use super::format::format_f64;
 use super::*;
 use crate::{
-    EventRow, FlowRow, Ideal, IoRow, Load, Network, Outcome, QueueRow, Records, ScenarioName, Shaping, Span,
-    Speed, Summary, WindowRow, tcp,
+    EventRow, FlowRow, Ideal, IoRow, Load, Network, Outcome, PortFigures, QueueRow, Records, ScenarioName,
+    Shaping, Span, Speed, Summary, WindowRow, tcp,
 };
 
 const MS: u64 = 1_000_000_000;
@@ -103,6 +103,15 @@ fn run_result(kind: Kind, label: &str, slow: u64) -> RunResult {
         queue_bytes_max: crate::queue_bytes_max(&queues),
         ..Network::default()
     });
+    summary.ports = vec![PortFigures {
+        name: "tor:0->collector:0".into(),
+        drops: timeouts * 4,
+        dropped_bytes: Some(timeouts * 6000),
+        queue_bytes_max: 63_912,
+        limit_bytes: Some(64_000),
+        utilisation: Some(0.152),
+        ..PortFigures::default()
+    }];
     summary.shaping = Some(Shaping { credits: Some(480), wait_ms_mean: Some(6.21) });
     summary.speed = Some(Speed { wall_s: Some(3.91), cpu_s: Some(3.72), ..Speed::default() });
     summary.ideal = Some(Ideal {
@@ -121,7 +130,9 @@ fn run_result(kind: Kind, label: &str, slow: u64) -> RunResult {
                 .into(),
         ),
         records: Records { events, queues, flows, io, windows },
-        picture: None,
+        // A measurement has none: what its tables tell is drawn.
+        picture: (kind == Kind::Sim)
+            .then(|| serde_json::from_str(include_str!("../../tests/golden/picture.json")).unwrap()),
     }
 }
 
@@ -284,6 +295,7 @@ fn every_chart_is_drawn_for_both_widths_with_its_words() {
     assert_eq!(
         ids,
         [
+            "timeline-0",
             "collection-time-cdf",
             "collection-time-histogram",
             "queue-depth",
@@ -292,7 +304,7 @@ fn every_chart_is_drawn_for_both_widths_with_its_words() {
             "io-from-collector"
         ]
     );
-    for figure in figures {
+    for figure in figures.into_iter().filter(|figure| figure.has_attribute("data-chart")) {
         let drawings: Vec<_> = figure.children().filter(|node| node.tag_name().name() == "svg").collect();
         assert_eq!(drawings.len(), 2);
         for drawing in drawings {
@@ -318,7 +330,7 @@ fn the_verdict_follows_the_figures() {
     let words = |change: &dyn Fn(&mut Summary)| {
         let mut result = run_result(Kind::Sim, "x", 0);
         change(&mut result.summary);
-        let data = data(&[result.clone()], &[], &[]);
+        let data = data(&[result.clone()], &[], &Pictures::default(), &[]);
         verdict::verdict(&result.summary, &data, "/results/0/summary").words
     };
     assert_eq!(words(&|_| {}), "Lossless");
@@ -455,4 +467,33 @@ fn a_page_of_many_results_stays_below_three_megabytes() {
     let html = page(&results);
     parsed(&html);
     assert!(html.len() < 3_000_000, "{} bytes", html.len());
+}
+
+#[test]
+fn a_simulation_shows_where_when_and_why() {
+    let (_, _, html) = pages().into_iter().find(|(name, ..)| *name == "single").unwrap();
+    for words in [
+        "<h2>Where</h2>",
+        "The queue at tor:0→collector:0",
+        "limit 64\u{a0}kB",
+        "The latest event, source by source",
+        "retransmission timer",
+        "32 × readout",
+        "The network and its busiest links",
+    ] {
+        assert!(html.contains(words), "{words}");
+    }
+    let (_, _, pair) = pages().into_iter().find(|(name, ..)| *name == "pair").unwrap();
+    assert_eq!(pair.matches("data-chart=\"timeline-").count(), 2, "a measurement's tables are drawn too");
+}
+
+#[test]
+fn no_p99_of_few_events() {
+    let mut result = run_result(Kind::Sim, "short", 7);
+    result.summary.events.as_mut().unwrap().collected = 99;
+    let html = page(std::slice::from_ref(&result));
+    assert!(!html.contains("One in a hundred") && !html.contains("<dt>p99</dt>"));
+    result.summary.events.as_mut().unwrap().collected = 100;
+    let html = page(&[result]);
+    assert!(html.contains("One in a hundred") && html.contains("<dt>p99</dt>"));
 }

@@ -53,7 +53,7 @@ pub(crate) fn verdict(summary: &Summary, data: &Value, at: &str) -> Verdict {
         return Verdict { standing, words, sentence };
     }
     if let Some(why) = invalid(summary, data, at) {
-        return Verdict { standing: Standing::Bad, words: "The measurement does not count", sentence: why };
+        return Verdict { standing: Standing::Bad, words: "Invalid", sentence: why };
     }
     let (standing, words) = headline(summary);
     Verdict { standing, words, sentence: sentence(summary, data, at) }
@@ -104,7 +104,7 @@ fn sentence(summary: &Summary, data: &Value, at: &str) -> String {
             .unwrap_or_default();
         parts.push(format!("{what} takes {mean} on average{over}."));
     }
-    if let Some(p99) = get(&format!("{times}/p99"), Form::Millis) {
+    if let Some(p99) = get(&format!("{times}/p99"), Form::Millis).filter(|_| summary.has_p99()) {
         parts.push(format!("One in a hundred takes longer than {p99}."));
     }
     let drops = get("/network/drops", Form::Number);

@@ -1,0 +1,361 @@
+//! The pictures of a run: queue, losses, time-outs and goodput on one time axis; a late event, source by source; the network.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+use super::chart::{Axis, CHARACTER, shorter};
+use super::format::{Form, format_f64, significant, typeset};
+use super::markup::escape;
+use super::plots::{bytes_unit, time_unit};
+use super::{network, waterfall};
+use crate::{PortTimeline, RunPicture, RunResult, RunTimeline};
+
+/// A drawing with its entry in the page's data.
+pub(super) struct Drawing {
+    pub(super) id: String,
+    pub(super) data: Value,
+    pub(super) html: String,
+}
+
+/// Pictures of so many results are drawn; more would be too small to read.
+const RESULTS_MAX: usize = 4;
+/// Bins of a picture that is made from tables.
+const BINS: usize = 512;
+
+/// A size of drawing: one for desks, one for phones.
+pub(super) struct Sheet {
+    pub(super) name: &'static str,
+    pub(super) width: f64,
+    pub(super) ticks: usize,
+}
+
+pub(super) const SHEETS: [Sheet; 2] =
+    [Sheet { name: "wide", width: 860.0, ticks: 9 }, Sheet { name: "narrow", width: 350.0, ticks: 4 }];
+
+pub(super) const LEFT: f64 = 52.0;
+pub(super) const RIGHT: f64 = 12.0;
+
+/// Opens a drawing.
+pub(super) fn open(sheet: &Sheet, height: f64, id: &str, words: [&str; 2], more: &str) -> String {
+    let Sheet { name, width, .. } = sheet;
+    let [title, description] = words.map(escape);
+    let id = escape(&format!("{id}-{name}"));
+    format!(
+        "<svg class=\"{name}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\" {more}>\
+         <title id=\"{id}-t\">{title}</title><desc id=\"{id}-d\">{description}</desc>\n"
+    )
+}
+
+/// All drawings of a page: `first` stands next to the verdict, the others below.
+#[derive(Default)]
+pub(super) struct Pictures {
+    pub(super) first: Vec<Drawing>,
+    pub(super) others: Vec<Drawing>,
+}
+
+pub(super) fn pictures(results: &[RunResult]) -> Pictures {
+    let several = results.len() > 1;
+    let mut pictures = Pictures { first: Vec::new(), others: Vec::new() };
+    if results.len() > RESULTS_MAX {
+        return pictures;
+    }
+    let timelines: Vec<(usize, RunTimeline)> = results
+        .iter()
+        .enumerate()
+        .filter_map(|(index, result)| Some((index, timeline(result)?)))
+        .filter(|(_, timeline)| !timeline.ports.is_empty())
+        .collect();
+    let scale = Scale::of(timelines.iter().map(|(_, timeline)| timeline));
+    for (index, timeline) in &timelines {
+        let result = &results[*index];
+        let of = if several { format!(": {}", result.label) } else { String::new() };
+        let drawing = draw(timeline, &scale, result, *index, &of);
+        if several { pictures.others.push(drawing) } else { pictures.first.push(drawing) }
+    }
+    for (index, result) in results.iter().enumerate() {
+        let Some(picture) = &result.picture else { continue };
+        let of = if several { format!(": {}", result.label) } else { String::new() };
+        if !several {
+            pictures.others.extend(network::draw(&picture.topology, index));
+        }
+        pictures.others.extend(picture.late.as_ref().and_then(|late| waterfall::draw(late, index, &of)));
+    }
+    pictures
+}
+
+/// The timeline that was recorded, or one made of the tables.
+fn timeline(result: &RunResult) -> Option<RunTimeline> {
+    if let Some(RunPicture { timeline, .. }) = &result.picture {
+        return Some(timeline.clone());
+    }
+    let queues = &result.records.queues;
+    let end = queues.iter().map(|row| row.time_ps).max()?;
+    let bin_ps = end / BINS as u64 + 1;
+    let bin = |at: u64| ((at / bin_ps) as usize).min(BINS - 1);
+    let mut ports: Vec<PortTimeline> = Vec::new();
+    let mut drops = 0;
+    for row in queues {
+        if ports.last().is_none_or(|port| *port.name != *row.queue) {
+            drops = row.drops;
+            ports.push(PortTimeline {
+                name: row.queue.to_string(),
+                limit_bytes: row.limit_bytes,
+                queue_bytes: vec![0; BINS],
+                drops: vec![0; BINS],
+            });
+        }
+        let Some(port) = ports.last_mut() else { continue };
+        let level = &mut port.queue_bytes[bin(row.time_ps)];
+        *level = row.queue_bytes.max(*level);
+        port.drops[bin(row.time_ps)] += row.drops.saturating_sub(drops);
+        drops = row.drops;
+    }
+    let rank = |port: &PortTimeline| {
+        (port.drops.iter().sum::<u64>(), port.queue_bytes.iter().copied().max().unwrap_or(0))
+    };
+    ports.sort_by_key(|port| std::cmp::Reverse(rank(port)));
+    ports.truncate(1);
+    let mut delivered_bytes = vec![0; BINS];
+    for row in &result.records.events {
+        if let Some(at) = row.last_byte_ps {
+            delivered_bytes[bin(at)] += row.size_bytes;
+        }
+    }
+    Some(RunTimeline { bin_ps, delivered_bytes, timeouts: vec![0; BINS], ports })
+}
+
+/// The scales that all pictures of a page share.
+struct Scale {
+    x: Axis,
+    time: (&'static str, f64),
+    queue: Axis,
+    bytes: (&'static str, f64),
+    rate: Axis,
+    rate_unit: (&'static str, f64),
+}
+
+/// Payload bit/s of each bin.
+fn rates(timeline: &RunTimeline) -> impl Iterator<Item = f64> {
+    let seconds = timeline.bin_ps.max(1) as f64 / 1e12;
+    timeline.delivered_bytes.iter().map(move |&bytes| bytes as f64 * 8.0 / seconds)
+}
+
+impl Scale {
+    fn of<'a>(timelines: impl Iterator<Item = &'a RunTimeline> + Clone) -> Self {
+        let end = timelines.clone().map(|one| one.bin_ps * one.timeouts.len() as u64).max().unwrap_or(1);
+        let time = time_unit(end);
+        let ports = timelines.clone().filter_map(|one| one.ports.first());
+        let peak = ports.clone().flat_map(|port| port.queue_bytes.iter().copied()).max().unwrap_or(0);
+        // A limit far above the queue would flatten it.
+        let limits =
+            ports.filter_map(|port| port.limit_bytes).filter(|&limit| limit <= peak.saturating_mul(3));
+        let bytes_max = limits.max().unwrap_or(0).max(peak).max(1);
+        let bytes = bytes_unit(bytes_max);
+        let bps = timelines.flat_map(rates).fold(0.0, f64::max);
+        let rate_unit = match bps {
+            bps if bps >= 2e9 => ("Gb/s", 1e9),
+            _ => ("Mb/s", 1e6),
+        };
+        Self {
+            x: Axis { title: format!("time, {}", time.0), log: false, min: 0.0, max: end as f64 / time.1 },
+            time,
+            queue: Axis::from_zero("", bytes_max as f64 / bytes.1 * 1.12),
+            bytes,
+            rate: Axis::from_zero("", bps / rate_unit.1 * 1.1),
+            rate_unit,
+        }
+    }
+}
+
+/// Heights of the parts of the picture, from the top.
+const QUEUE: [f64; 2] = [26.0, 196.0];
+const DROPS: f64 = 214.0;
+const TIMEOUTS: f64 = 234.0;
+const RATE: [f64; 2] = [282.0, 378.0];
+const HEIGHT: f64 = 416.0;
+
+fn draw(timeline: &RunTimeline, scale: &Scale, result: &RunResult, index: usize, of: &str) -> Drawing {
+    let port = &timeline.ports[0];
+    let name = typeset(&port.name);
+    let id = format!("timeline-{index}");
+    let title = format!("The queue at {name}{of}");
+    let per_bin = timeline.bin_ps as f64 / scale.time.1;
+    let drops: u64 = port.drops.iter().sum();
+    let timeouts: u64 = timeline.timeouts.iter().sum();
+    let peak = port.queue_bytes.iter().copied().max().unwrap_or(0);
+    let description = format!(
+        "Queue, dropped frames, time-outs and goodput over time. The queue reaches {}; {drops} frames are dropped, {timeouts} \
+         retransmission timers expire.",
+        format_f64(peak as f64, Form::Bytes)
+    );
+    let points = |values: &mut dyn Iterator<Item = f64>| -> Vec<(f64, f64)> {
+        values.enumerate().map(|(bin, value)| (bin as f64 * per_bin, value)).collect()
+    };
+    let queue = points(&mut port.queue_bytes.iter().map(|&bytes| bytes as f64 / scale.bytes.1));
+    let rate = points(&mut rates(timeline).map(|bps| bps / scale.rate_unit.1));
+    let counts = |values: &[u64]| points(&mut values.iter().map(|&count| count as f64));
+    let ideal = result.summary.ideal.as_ref().and_then(|ideal| ideal.goodput_bps);
+    let mut html = format!("<figure class=\"picture\" data-chart=\"{id}\">\n<h3>{}</h3>\n", escape(&title));
+    for sheet in &SHEETS {
+        let right = sheet.width - RIGHT;
+        let more = format!(
+            "tabindex=\"0\" data-plot=\"{LEFT} {right} {} {}\" data-x=\"lin 0 {}\"",
+            QUEUE[0], RATE[1], scale.x.max
+        );
+        html += &open(sheet, HEIGHT, &id, [&title, &description], &more);
+        let px = |x: f64| LEFT + scale.x.place(x) * (right - LEFT);
+        panel(&mut html, &scale.queue, QUEUE, right, &format!("bytes waiting, {}", scale.bytes.0));
+        panel(&mut html, &scale.rate, RATE, right, &format!("payload delivered, {}", scale.rate_unit.0));
+        html += "<g class=\"zoom\">";
+        steps(&mut html, &queue, &scale.queue, QUEUE, &px, per_bin, "s0");
+        steps(&mut html, &rate, &scale.rate, RATE, &px, per_bin, "s2");
+        ticks(&mut html, &port.drops, DROPS, &px, per_bin, "drop");
+        ticks(&mut html, &timeline.timeouts, TIMEOUTS, &px, per_bin, "rto");
+        html += "</g>\n";
+        for (text, at, count) in [("drops", DROPS, drops), ("RTOs", TIMEOUTS, timeouts)] {
+            let dim = if count == 0 { " none" } else { "" };
+            let _ = write!(
+                html,
+                "<text class=\"tick{dim}\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{text}</text>\
+                 <path class=\"grid\" d=\"M{LEFT} {}H{right}\"/>",
+                LEFT - 7.0,
+                at + 4.0,
+                at + 7.0
+            );
+        }
+        if let Some(limit) = port
+            .limit_bytes
+            .map(|limit| limit as f64 / scale.bytes.1)
+            .filter(|&limit| limit <= scale.queue.max)
+        {
+            let y = place(&scale.queue, limit, QUEUE);
+            let text = format!("limit {}", format_f64(limit * scale.bytes.1, Form::Bytes));
+            level(&mut html, y, right, &text);
+        }
+        // Of many collectors each has a small part of what is delivered.
+        let is_near = |best: &f64| (0.2 * scale.rate.max..=scale.rate.max).contains(best);
+        if let Some(best) = ideal.map(|bps| bps / scale.rate_unit.1).filter(is_near) {
+            level(&mut html, place(&scale.rate, best, RATE), right, "ideal of one collector");
+        }
+        time_axis(&mut html, &scale.x, sheet, RATE[1]);
+        html += "</svg>\n";
+    }
+    html += "<output aria-live=\"polite\"></output>\n";
+    let _ = write!(
+        html,
+        "<figcaption class=\"note\">Each step is {} {} wide and shows the deepest queue within it.</figcaption>\n</figure>\n",
+        significant(per_bin),
+        scale.time.0
+    );
+    let series = |name: String, points: &[(f64, f64)]| {
+        let points: Vec<Value> = points.iter().map(|&(x, y)| json!([shorter(x), shorter(y)])).collect();
+        json!({ "name": name, "points": points })
+    };
+    let data = json!({
+        "title": title, "x": scale.x.title, "y": "", "nearest": false, "rows": [],
+        "series": [
+            series(format!("queue in {}", scale.bytes.0), &queue),
+            series("drops".into(), &counts(&port.drops)),
+            series("time-outs".into(), &counts(&timeline.timeouts)),
+            series(format!("goodput in {}", scale.rate_unit.0), &rate),
+        ],
+    });
+    Drawing { id, data, html }
+}
+
+fn place(axis: &Axis, value: f64, [top, bottom]: [f64; 2]) -> f64 {
+    bottom - axis.place(value) * (bottom - top)
+}
+
+/// Grid, labels and title of a panel.
+fn panel(html: &mut String, axis: &Axis, span: [f64; 2], right: f64, title: &str) {
+    let _ = write!(html, "<text class=\"axis\" x=\"0\" y=\"{}\">{title}</text>", span[0] - 12.0);
+    for tick in axis.ticks(4) {
+        let y = place(axis, tick, span);
+        let _ = write!(
+            html,
+            "<path class=\"grid\" d=\"M{LEFT} {y:.1}H{right}\"/><text class=\"tick\" x=\"{}\" y=\"{:.1}\" \
+             text-anchor=\"end\">{}</text>",
+            LEFT - 7.0,
+            y + 4.0,
+            significant(tick)
+        );
+    }
+}
+
+/// A dotted line across, with its words above.
+fn level(html: &mut String, y: f64, right: f64, text: &str) {
+    let _ = write!(
+        html,
+        "<path class=\"mark\" d=\"M{LEFT} {y:.1}H{right}\"/><g class=\"tick\"><text class=\"mark\" x=\"{right}\" y=\"{:.1}\" \
+         text-anchor=\"end\">{}</text></g>",
+        y - 5.0,
+        escape(text)
+    );
+}
+
+/// An area of steps.
+fn steps(
+    html: &mut String,
+    points: &[(f64, f64)],
+    axis: &Axis,
+    span: [f64; 2],
+    px: &dyn Fn(f64) -> f64,
+    width: f64,
+    look: &str,
+) {
+    let mut path = format!("M{LEFT} {:.1}", span[1]);
+    let mut last = f64::NAN;
+    for &(x, value) in points {
+        let y = place(axis, value, span);
+        if (y - last).abs() >= 0.05 || last.is_nan() {
+            let _ = write!(path, "H{:.2}V{y:.1}", px(x));
+            last = y;
+        }
+    }
+    let end = points.last().map_or(0.0, |point| point.0) + width;
+    let _ = write!(path, "H{:.2}V{:.1}", px(end), span[1]);
+    let _ = writeln!(
+        html,
+        "<path class=\"area {look}\" d=\"{path}Z\"/><path class=\"line thin {look}\" d=\"{path}\"/>"
+    );
+}
+
+/// A tick for each bin with a count, taller where there are more.
+fn ticks(html: &mut String, counts: &[u64], at: f64, px: &dyn Fn(f64) -> f64, width: f64, class: &str) {
+    let most = counts.iter().copied().max().unwrap_or(0).max(1) as f64;
+    let mut path = String::new();
+    for (bin, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let height = 5.0 + 9.0 * (count as f64).ln_1p() / most.ln_1p();
+        let _ = write!(path, "M{:.2} {:.1}v{height:.1}", px((bin as f64 + 0.5) * width), at + 7.0 - height);
+    }
+    if !path.is_empty() {
+        let _ = write!(html, "<path class=\"{class}\" d=\"{path}\"/>");
+    }
+}
+
+/// Labels of a time axis below `bottom`.
+pub(super) fn time_axis(html: &mut String, axis: &Axis, sheet: &Sheet, bottom: f64) {
+    let right = sheet.width - RIGHT;
+    html.push_str("<g class=\"x-axis\">");
+    for tick in axis.ticks(sheet.ticks) {
+        let x = LEFT + axis.place(tick) * (right - LEFT);
+        let text = significant(tick);
+        let half = CHARACTER * text.chars().count() as f64 / 2.0;
+        let (x_text, anchor) = if x + half > sheet.width { (sheet.width, "end") } else { (x, "middle") };
+        let _ = write!(
+            html,
+            "<path class=\"notch\" d=\"M{x:.1} {bottom}v4\"/><text class=\"tick\" x=\"{x_text:.1}\" y=\"{}\" \
+             text-anchor=\"{anchor}\">{text}</text>",
+            bottom + 17.0
+        );
+    }
+    let _ = write!(
+        html,
+        "</g><path class=\"base\" d=\"M{LEFT} {bottom}H{right}\"/><text class=\"axis\" x=\"{right}\" y=\"{}\" \
+         text-anchor=\"end\">{}</text>",
+        bottom + 34.0,
+        escape(&axis.title)
+    );
+}

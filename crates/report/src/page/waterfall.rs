@@ -1,0 +1,102 @@
+//! One late event, source by source: when each was asked, answered, lost frames and waited for a timer.
+
+use std::fmt::Write;
+
+use serde_json::json;
+
+use super::chart::Axis;
+use super::format::typeset;
+use super::markup::escape;
+use super::pictured::{Drawing, LEFT, RIGHT, SHEETS, Sheet, open, time_axis};
+use super::plots::time_unit;
+use crate::{LateEvent, LateSource};
+
+/// Sources that are drawn: those that finished last.
+const ROWS_MAX: usize = 32;
+const ROW: f64 = 12.0;
+const TOP: f64 = 8.0;
+/// Half of a desk.
+const HALF: Sheet = Sheet { name: "wide", width: 640.0, ticks: 7 };
+
+/// The drawing; none for an event whose sources are not known.
+pub(super) fn draw(late: &LateEvent, index: usize, of: &str) -> Option<Drawing> {
+    let since = |at: u64| at.saturating_sub(late.assigned_ps);
+    let end = since(late.collected_ps).max(1);
+    let unit = time_unit(end);
+    let rows: Vec<&LateSource> = late.sources.iter().take(ROWS_MAX).collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let id = format!("late-{index}");
+    let title = format!("The latest event, source by source{of}");
+    let axis = Axis {
+        title: format!("time since it was assigned, {}", unit.0),
+        log: false,
+        min: 0.0,
+        max: end as f64 / unit.1 * 1.01,
+    };
+    let height = TOP + ROW * rows.len() as f64 + 44.0;
+    let bottom = TOP + ROW * rows.len() as f64;
+    let mut html = format!(
+        "<figure class=\"picture waterfall\" data-late=\"{id}\">\n<h3>{}</h3>\n<p class=\"note\">{}</p>\n\
+         <ul class=\"legend\"><li><span class=\"key-wait\"></span>asked, no byte yet</li><li><span class=\"key-data\"></span>data \
+         arrive</li><li><span class=\"key-drop\"></span>frame dropped</li><li><span class=\"key-rto\"></span>retransmission timer \
+         expires</li></ul>\n",
+        escape(&title),
+        escape(&typeset(&late.text))
+    );
+    for sheet in [&HALF, &SHEETS[1]] {
+        let right = sheet.width - RIGHT;
+        html += &open(sheet, height, &id, [&title, &late.text], "");
+        let px = |at: u64| LEFT + axis.place(since(at) as f64 / unit.1) * (right - LEFT);
+        for tick in axis.ticks(sheet.ticks) {
+            let x = LEFT + axis.place(tick) * (right - LEFT);
+            let _ = write!(html, "<path class=\"grid\" d=\"M{x:.1} {TOP}V{bottom}\"/>");
+        }
+        for (row, source) in rows.iter().enumerate() {
+            let y = TOP + ROW * row as f64 + ROW / 2.0;
+            let name = source.name.replace("readout:", "");
+            let _ = write!(
+                html,
+                "<text class=\"tick\" x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+                LEFT - 7.0,
+                y + 4.0,
+                escape(&name)
+            );
+            let begin = source.request_ps.unwrap_or(late.assigned_ps);
+            let first = source.first_byte_ps.or(source.last_byte_ps).unwrap_or(late.collected_ps);
+            let last = source.last_byte_ps.unwrap_or(late.collected_ps);
+            let bar = |from: u64, to: u64, class: &str, thick: f64| {
+                format!(
+                    "<rect class=\"{class}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{thick}\"/>",
+                    px(from),
+                    y - thick / 2.0,
+                    (px(to) - px(from)).max(1.0)
+                )
+            };
+            html += &bar(begin, first, "wait", 3.0);
+            html += &bar(first, last, "data", 7.0);
+            let marks = |times: &[u64], class: &str, half: f64| {
+                let path: String = times
+                    .iter()
+                    .map(|&at| format!("M{:.1} {:.1}v{}", px(at), y - half, 2.0 * half))
+                    .collect();
+                if path.is_empty() { path } else { format!("<path class=\"{class}\" d=\"{path}\"/>") }
+            };
+            html += &marks(&source.losses_ps, "drop", 4.0);
+            html += &marks(&source.timeouts_ps, "rto", 5.5);
+        }
+        time_axis(&mut html, &axis, sheet, bottom);
+        html += "</svg>\n";
+    }
+    if (rows.len() as u64) < late.sources_total {
+        let _ = writeln!(
+            html,
+            "<figcaption class=\"note\">The {} of {} sources that finished last.</figcaption>",
+            rows.len(),
+            late.sources_total
+        );
+    }
+    html += "</figure>\n";
+    Some(Drawing { id, data: json!({ "title": title, "text": late.text, "chain": late.chain }), html })
+}
