@@ -1,0 +1,62 @@
+//! The measure of a queue and the decision about a frame, which every active queue management shares.
+
+use fanin_units::{Bytes, Packets};
+
+use crate::frame::{Ecn, Occupancy};
+
+/// How the length of a queue is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// In bytes of memory, bookkeeping included.
+    Bytes(Bytes),
+    /// In frames.
+    Packets(Packets),
+}
+
+impl Depth {
+    pub(super) const fn value(self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.get(),
+            Self::Packets(packets) => packets.get(),
+        }
+    }
+
+    /// The length of `queue` in the measure of this depth.
+    #[inline]
+    pub(super) const fn measure(self, queue: &Occupancy) -> u64 {
+        match self {
+            Self::Bytes(_) => queue.bytes,
+            Self::Packets(_) => queue.frames,
+        }
+    }
+}
+
+/// The treatment of a frame that is due for a mark but is not ECN-capable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum NotCapable {
+    /// Drops it (RFC 3168 §5).
+    #[default]
+    Drop,
+    /// Admits it unmarked.
+    Pass,
+}
+
+/// The decision of active queue management about one frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AqmDecision {
+    /// Admit it unchanged.
+    Pass,
+    /// Set CE.
+    Mark,
+    /// Drop.
+    Drop,
+}
+
+/// The decision about a frame that is due for a mark.
+pub(super) const fn mark(ecn: Ecn, not_capable: NotCapable) -> AqmDecision {
+    match (ecn, not_capable) {
+        (Ecn::Capable | Ecn::Congestion, _) => AqmDecision::Mark,
+        (Ecn::NotCapable, NotCapable::Drop) => AqmDecision::Drop,
+        (Ecn::NotCapable, NotCapable::Pass) => AqmDecision::Pass,
+    }
+}
