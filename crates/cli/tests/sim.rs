@@ -311,6 +311,7 @@ fn shards_and_a_stopped_sweep_are_resumed_to_the_same_points() {
         let mut found: Vec<(PathBuf, SystemTime)> = std::fs::read_dir(&out)
             .unwrap()
             .map(|entry| entry.unwrap().path())
+            .filter(|path| path.is_dir())
             .map(|path| (path.clone(), path.join("summary.json").metadata().unwrap().modified().unwrap()))
             .collect();
         found.sort();
@@ -323,8 +324,11 @@ fn shards_and_a_stopped_sweep_are_resumed_to_the_same_points() {
     let before = stored();
     assert_eq!(before.len(), 1);
     assert_eq!(before[0].0.file_name().unwrap().len(), 32);
+    let table = Path::new(&out).join("sweep.csv");
+    assert!(!table.exists(), "a shard has no table of the whole sweep");
     let all = sweep(rates, &["--resume"]);
     assert_eq!(all.len(), 3);
+    assert_eq!(std::fs::read_to_string(&table).unwrap().lines().count(), 4, "a head and three points");
     // What was there is taken as it is, and the figures are those of a sweep that was never cut.
     let after = stored();
     assert!(after.len() == 3 && after.contains(&before[0]), "{after:?}");
