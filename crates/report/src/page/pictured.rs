@@ -242,11 +242,12 @@ fn draw(timeline: &RunTimeline, scale: &Scale, result: &RunResult, index: usize,
         html += "</svg>\n";
     }
     html += "<output aria-live=\"polite\"></output>\n";
+    let (step_unit, step_factor) = time_unit(timeline.bin_ps);
     let _ = write!(
         html,
         "<figcaption class=\"note\">Each step is {} {} wide and shows the deepest queue within it.</figcaption>\n</figure>\n",
-        significant(per_bin),
-        scale.time.0
+        significant(timeline.bin_ps as f64 / step_factor),
+        step_unit
     );
     let series = |name: String, points: &[(f64, f64)]| {
         let points: Vec<Value> = points.iter().map(|&(x, y)| json!([shorter(x), shorter(y)])).collect();
