@@ -30,7 +30,7 @@ fn bottleneck() -> Lab {
     let node = |name: &str| LabNode::new(NodeName::new(name).unwrap());
     let port = |node, device: &str, address| {
         let address = Some(InterfaceAddress { address: Ipv4Addr::from(address), prefix: 24 });
-        VethPort { address, ..Port::new(node, device) }
+        VethPort { address, ..VethPort::new(node, device) }
     };
     let mut nodes = vec![node("source"), node("router"), node("sink")];
     nodes[1].settings.push(Setting { key: "net.ipv4.ip_forward".into(), value: "1".into() });

@@ -51,7 +51,7 @@ pub fn star(senders: usize, quickack: bool) -> Lab {
         plan.nodes.push(node);
         let end = Some(InterfaceAddress { address: address(host), prefix: 24 });
         plan.links.push(VethPair {
-            a: VethPort { address: end, ..Port::new(host, "eth0") },
+            a: VethPort { address: end, ..VethPort::new(host, "eth0") },
             b: VethPort::new(senders + 1, &format!("p{host}")),
             mtu: 1500,
         });
