@@ -152,13 +152,13 @@ impl LoadedResult {
 
 /// True if `root` holds a whole result of this name.
 #[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "a path can only be converted to an owned one")]
 pub(crate) fn is_stored(root: PathBuf, name: &str) -> bool {
     fanin_report::is_stored(&root, name)
 }
 
 /// Reads the result in a folder, or a summary alone; tables follow when they are asked for.
 #[pyfunction]
-#[expect(clippy::needless_pass_by_value, reason = "a path can only be converted to an owned one")]
 pub(crate) fn load_result(py: Python<'_>, path: PathBuf) -> PyResult<LoadedResult> {
     py.detach(|| {
         let head = fanin_report::read_head(&path).map_err(|error| unreadable(&error))?;

@@ -171,7 +171,7 @@ pub fn is_stored(root: &Path, name: &str) -> bool {
 /// whole. A result that is there already stays, and `false` is returned. Several machines may write into one `root`.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_once(root: &Path, name: &str, result: &RunResult, page: &str) -> Result<bool, WriteError> {
     static DRAFTS: AtomicU64 = AtomicU64::new(0);
     if is_stored(root, name) {
