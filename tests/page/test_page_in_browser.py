@@ -233,7 +233,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, lis
 
 
 CHARTS = {
-    "barrier": {"timeline-0", "timeline-1", "collection-time-cdf", "collection-time-histogram", "queue-depth", "congestion-window"},
+    "barrier": {
+        *("timeline-0", "timeline-1", "collection-time-cdf", "collection-time-histogram"),
+        *("queue-depth", "congestion-window"),
+    },
     "events": {"timeline-0", "collection-time-cdf", "queue-depth", "io-to-collector", "io-from-collector"},
     "sweep": {"time-against-setting", "goodput-against-setting", "collection-time-cdf"},
 }
