@@ -19,6 +19,16 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
+/// Waits until the system under `folder` has completed ten events.
+fn wait_for_ten_events(folder: &Path) {
+    let until = Instant::now() + Duration::from_secs(60);
+    let journal = folder.join("live/supervisor.journal");
+    while std::fs::read_to_string(&journal).unwrap_or_default().matches(" completed ").count() < 10 {
+        assert!(Instant::now() < until, "nothing happens");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// Settings of a small system for a short time.
 const SMALL: [&str; 14] = [
     "--set",
@@ -238,12 +248,7 @@ fn events_that_frozen_loggers_cost_are_counted_and_named() {
     command.args(["run", "replay", "--loopback", "--out", out, "--json", json.to_str().unwrap()]).args(SMALL);
     command.args(["--set", "logger.hosts=2", "--set", "live.drain=1 s", "--set", "run.duration=3 s"]);
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let until = Instant::now() + Duration::from_secs(60);
-    let journal = folder.join("live/supervisor.journal");
-    while std::fs::read_to_string(&journal).unwrap_or_default().matches(" completed ").count() < 10 {
-        assert!(Instant::now() < until, "nothing happens");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_for_ten_events(&folder);
     // A second run into the folder is refused, and costs the first one nothing.
     let second =
         fanin(&[&["run", "replay", "--loopback", "--out", out, "--overwrite"][..], &SMALL[..]].concat());
@@ -299,12 +304,7 @@ fn a_readout_that_freezes_for_good_is_started_again_and_its_missing_fragments_ar
         command.args(["--set", set]);
     }
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let until = Instant::now() + Duration::from_secs(60);
-    let journal = folder.join("live/supervisor.journal");
-    while std::fs::read_to_string(&journal).unwrap_or_default().matches(" completed ").count() < 10 {
-        assert!(Instant::now() < until, "nothing happens");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_for_ten_events(&folder);
     let system = folder.canonicalize().unwrap().join("live/system.toml");
     let readouts = processes_in_role(&system, "readout");
     assert!(Command::new("kill").args(["-STOP", &readouts[0]]).status().unwrap().success());

@@ -8,7 +8,7 @@ use fanin_report::{EventRow, FlowRow, WindowRow};
 use fanin_units::Instant;
 use serde::Serialize;
 
-use crate::journal::{self, JournalError, JournalLine};
+use crate::journal::{self, JournalError, JournalLine, outcome_name};
 
 /// A collection that takes this many times the run's median is late.
 const LATE_FACTOR: f64 = 1.5;
@@ -278,15 +278,6 @@ fn smallest_window(tables: ExplainedTables<'_>, row: &EventRow) -> Option<String
         "The smallest congestion window during its collection was {cwnd_bytes} B, on connection {} from {} to {}.",
         flow.flow, flow.source, flow.destination
     ))
-}
-
-const fn outcome_name(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Rejected => "rejected",
-        Outcome::Accepted => "accepted",
-        Outcome::Stored => "stored",
-        Outcome::Debug => "debug",
-    }
 }
 
 fn outcome(journals: &Journals, row: Option<&EventRow>) -> &'static str {

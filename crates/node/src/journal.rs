@@ -31,6 +31,11 @@ const OUTCOMES: [(Outcome, &str); 4] = [
 ];
 const STREAMS: [(Stream, &str); 2] = [(Stream::Physics, "physics"), (Stream::Debug, "debug")];
 
+/// The name of an outcome, in journals, metrics and explanations alike.
+pub(crate) fn outcome_name(outcome: Outcome) -> &'static str {
+    word(&OUTCOMES, &outcome)
+}
+
 /// A line of a journal: a record, and what the process adds to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JournalLine {
@@ -256,10 +261,10 @@ fn format(record: &Record, data: u64, out: &mut String) {
         }
         What::Reassigned { from } => write!(out, "reassigned {from}"),
         What::Completed { collector, outcome } => {
-            write!(out, "completed {collector} {}", word(&OUTCOMES, outcome))
+            write!(out, "completed {collector} {}", outcome_name(*outcome))
         }
         What::Duplicated { collector, outcome } => {
-            write!(out, "duplicated {collector} {}", word(&OUTCOMES, outcome))
+            write!(out, "duplicated {collector} {}", outcome_name(*outcome))
         }
         What::Xoff => write!(out, "xoff"),
         What::Xon => write!(out, "xon"),
@@ -277,7 +282,7 @@ fn format(record: &Record, data: u64, out: &mut String) {
             first_request.get(),
             bytes.get()
         ),
-        What::Decided { unit, outcome } => write!(out, "decided {unit} {}", word(&OUTCOMES, outcome)),
+        What::Decided { unit, outcome } => write!(out, "decided {unit} {}", outcome_name(*outcome)),
         What::Shipped { logger, attempt, stream, bytes, missing } => {
             write!(out, "shipped {logger} {attempt} {} {} {missing}", word(&STREAMS, stream), bytes.get())
         }

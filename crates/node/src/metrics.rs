@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fanin_dataflow::{Outcome, Record, What};
+use fanin_dataflow::{Record, What};
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -15,6 +15,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::http::{self, HttpAnswer};
+use crate::journal::outcome_name;
 use crate::wire::PeerConnections;
 
 /// A process whose metrics are older than this hangs.
@@ -25,16 +26,6 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByOutcome {
     outcome: &'static str,
-}
-
-/// The name of an outcome in metrics.
-const fn outcome_name(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Rejected => "rejected",
-        Outcome::Accepted => "accepted",
-        Outcome::Stored => "stored",
-        Outcome::Debug => "debug",
-    }
 }
 
 /// Roles that export a metric.

@@ -35,8 +35,8 @@ pub fn sweep(
     })
 }
 
-/// As [`sweep`]; each outcome goes to `finish` as it comes, with the number of its point and on the thread that ran it, and
-/// what that returns stands in the outcome's place. So not all of them need be in memory at once.
+/// Simulates as [`sweep`] does, and calls `finish` with the number and the outcome of each point, on the thread that ran it.
+/// The returned values take the place of the outcomes, which need not all be in memory at once.
 ///
 /// # Panics
 /// If a run or `finish` panics.
