@@ -23,7 +23,8 @@ ALLOWED: dict[str, set[str]] = {
     "openflow": {"units", "scenario", "switch"},
     "plan": {"units", "events", "queueing", "scenario", "network"},
     "python": {"units", "report", "scenario", "plan", "sim"},
-    "sim": {"units", "dataflow", "events", "queueing", "report", "scenario", "tcp", "network"},
+    "recording": {"units", "report", "scenario", "tcp", "network"},
+    "sim": {"units", "dataflow", "events", "queueing", "recording", "report", "scenario", "tcp", "network"},
     "testbed": {"units", "dataflow", "events", "report", "scenario", "switch", "network", "node"},
     "reproduce": {"units", "report", "scenario", "sim"},
     "cli": {

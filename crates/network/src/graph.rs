@@ -1,6 +1,6 @@
 //! The graph of a network: hosts, switches and the links between them, as plain data.
 
-use fanin_scenario::{Buffering, M21tcp};
+use fanin_scenario::{Buffering, Limit, M21tcp};
 use fanin_units::{Bytes, Duration, Rate};
 
 use crate::Framing;
@@ -205,6 +205,25 @@ impl Network {
         let settings = &self.switch(self.source(port))?.settings;
         let has_own = settings.buffering == Buffering::Dedicated;
         has_own.then(|| output_buffer(settings, self.is_uplink(port)))
+    }
+
+    /// The most bytes that one output of a switch may hold while all others are empty; `None` without a limit.
+    pub fn queue_limit(&self, port: PortIndex) -> Option<Bytes> {
+        let settings = &self.switch(self.source(port))?.settings;
+        let least = |limit: Limit| limit.0.map_or(settings.buffer, |own| own.min(settings.buffer));
+        let frame = Bytes::new(u64::from(self.frame_bytes));
+        match settings.buffering {
+            Buffering::Dedicated => self.output_buffer(port),
+            Buffering::Shared => Some(least(settings.port_limit)),
+            // A frame is refused from alpha times the free memory on (Choudhury and Hahne): the last one passes that level.
+            Buffering::DynamicThreshold => {
+                let alpha = settings.alpha.as_f64();
+                Some(Bytes::new((settings.buffer.get() as f64 * alpha / (1.0 + alpha)) as u64) + frame)
+            }
+            Buffering::Daqring => Some(frame * u64::from(settings.daqring.frames)),
+            // The limits of virtual output queues are those of the modules that frames come in by.
+            Buffering::Voq | Buffering::Unlimited => None,
+        }
     }
 
     /// The latency of the switch that a port leads to; none at a host.

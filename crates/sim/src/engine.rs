@@ -1,6 +1,7 @@
 //! The schedule, the network and the TCP endpoints of a partition: what its event loop and its techniques act on.
 
 use fanin_network::{Network, PortIndex};
+use fanin_recording::RunTotals;
 use fanin_tcp::{Config, Endpoint, Segment, Stats, Written};
 use fanin_units::{Duration, Instant};
 
@@ -24,7 +25,7 @@ pub(crate) struct ConnectionEnd {
     /// The workload's number of its host.
     pub(crate) host: u32,
     /// Changes of its window are recorded.
-    is_traced: bool,
+    pub(crate) is_traced: bool,
     /// Time of its earliest scheduled timer; `u64::MAX` without one.
     timer_at: u64,
 }
@@ -44,15 +45,6 @@ pub(crate) struct HeldBack {
     pub(crate) frames: usize,
 }
 
-/// The windows of a traced connection at one moment.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct WindowSample {
-    pub(crate) end: EndIndex,
-    pub(crate) at: Instant,
-    pub(crate) cwnd: u64,
-    pub(crate) in_flight: u64,
-}
-
 /// Schedule, links and endpoints of a partition.
 pub(crate) struct Engine {
     /// Simulated time in picoseconds.
@@ -66,8 +58,6 @@ pub(crate) struct Engine {
     pub(crate) frames_sent: u64,
     /// Bytes on the wire of these frames.
     pub(crate) wire_bytes_sent: u64,
-    /// Windows of the traced ends.
-    pub(crate) windows: Vec<WindowSample>,
     /// Ends that a technique wants to send now.
     pub(crate) wake: Vec<EndIndex>,
     /// Round-trip time that connections know from earlier traffic, if they carried any.
@@ -93,7 +83,6 @@ impl Engine {
             payload: PayloadBytes::default(),
             frames_sent: 0,
             wire_bytes_sent: 0,
-            windows: Vec::new(),
             wake: Vec::new(),
             warm_rtt,
         })
@@ -197,30 +186,6 @@ impl Engine {
         end.endpoint.timeouts() > timeouts
     }
 
-    /// Notes the windows of a traced end, if they have changed.
-    #[inline(always)]
-    pub(crate) fn trace(&mut self, index: EndIndex) {
-        if self.ends[index as usize].is_traced {
-            self.note_windows(index);
-        }
-    }
-
-    #[cold]
-    fn note_windows(&mut self, index: EndIndex) {
-        let end = &self.ends[index as usize];
-        let cwnd = end.endpoint.stats(&self.config).cwnd;
-        let in_flight = end.endpoint.outstanding();
-        let last = self.windows.iter().rev().find(|sample| sample.end == index);
-        if last.is_none_or(|last| (last.cwnd, last.in_flight) != (cwnd, in_flight)) {
-            self.windows.push(WindowSample { end: index, at: Instant::new(self.now), cwnd, in_flight });
-        }
-    }
-
-    /// Records the windows of one end from now on.
-    pub(crate) fn trace_windows(&mut self, index: EndIndex) {
-        self.end(index).is_traced = true;
-    }
-
     /// Starts or ends recording of the frames on the link by which an end sends.
     pub(crate) fn tap(&mut self, index: EndIndex, on: bool) {
         let port = self.end(index).route.port;
@@ -237,13 +202,27 @@ impl Engine {
         self.ends.iter().map(|end| end.endpoint.stats(&self.config)).filter(|stats| stats.segments > 1)
     }
 
-    /// Sums over all endpoints, in the order of [`Endpoint::counts`].
-    pub(crate) fn counts(&self) -> [u64; 5] {
-        let mut sums = [0; 5];
+    /// The sums over the whole network at the present time.
+    pub(crate) fn totals(&self) -> RunTotals {
+        let (drops, marks) = self.fabric.drops_and_marks();
+        let mut counts = [0; 5];
         for end in &self.ends {
-            sums.iter_mut().zip(end.endpoint.counts()).for_each(|(sum, count)| *sum += count);
+            counts.iter_mut().zip(end.endpoint.counts()).for_each(|(sum, count)| *sum += count);
         }
-        sums
+        let [segments, retransmits, timeouts, fast_retransmits, spurious_retransmits] = counts;
+        RunTotals {
+            at: self.time(),
+            frames: self.frames_sent,
+            bytes: self.wire_bytes_sent,
+            drops,
+            marks,
+            segments,
+            retransmits,
+            timeouts,
+            fast_retransmits,
+            spurious_retransmits,
+            port_bytes: self.fabric.ports.iter().map(|port| port.link.arrived_bytes()).collect(),
+        }
     }
 
     /// Asserts that every frame and payload byte is accounted for, and that no stream runs ahead of its sender.

@@ -8,6 +8,7 @@
 //! At one instant departures come first, everything else follows in the order in which it was scheduled.
 
 use fanin_queueing::{BookedMemory, Dedicated, Frame as Descriptor, Memory, Passage};
+use fanin_recording::QueueState;
 use fanin_tcp::{Flags, Segment};
 use fanin_units::Instant;
 
@@ -37,24 +38,14 @@ pub(crate) use parcel::Parcel;
 pub(crate) use paths::Step;
 pub(crate) use rings::RingFigures;
 
-/// A queue at one moment.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Queue {
-    pub(crate) bytes: u64,
-    pub(crate) frames: u64,
-    pub(crate) drops: u64,
-    pub(crate) marks: u64,
-}
-
-impl From<&Dedicated> for Queue {
-    fn from(buffer: &Dedicated) -> Self {
-        let (held, counters) = (buffer.occupancy(), buffer.counters());
-        Self {
-            bytes: held.bytes,
-            frames: held.frames,
-            drops: counters.dropped_total().frames,
-            marks: counters.marked.frames,
-        }
+/// The state of a buffer as it is recorded.
+fn state(buffer: &Dedicated) -> QueueState {
+    let (held, counters) = (buffer.occupancy(), buffer.counters());
+    QueueState {
+        bytes: held.bytes,
+        frames: held.frames,
+        drops: counters.dropped_total().frames,
+        marks: counters.marked.frames,
     }
 }
 
@@ -396,37 +387,31 @@ impl Fabric {
     }
 
     /// The queue of a port of a switch.
-    pub(crate) fn queue(&mut self, now: u64, index: PortIndex) -> Queue {
+    pub(crate) fn queue(&mut self, now: u64, index: PortIndex) -> QueueState {
         let port = &mut self.ports[index as usize];
         let output = usize::from(port.output);
         match &mut port.queue {
-            OutputQueue::Host => Queue::default(),
+            OutputQueue::Host => QueueState::default(),
             OutputQueue::Dedicated(queue) => {
                 queue.settle(Instant::new(now));
-                Queue::from(queue.buffer())
+                state(queue.buffer())
             }
             OutputQueue::Shared => {
                 let memory = self.memories[port.switch as usize].as_mut().expect("its outputs share one");
                 memory.occupancy(Instant::new(now), output);
-                Queue::from(&memory.memory().outputs()[output])
+                state(&memory.memory().outputs()[output])
             }
             OutputQueue::Rings(queue) => {
-                Queue { bytes: queue.bytes(), frames: queue.frames(), drops: queue.drops(), marks: 0 }
+                QueueState { bytes: queue.bytes(), frames: queue.frames(), drops: queue.drops(), marks: 0 }
             }
             OutputQueue::Pausable(queue) => match queue.dedicated() {
-                Some(buffer) => Queue::from(buffer),
+                Some(buffer) => state(buffer),
                 None => {
                     let memory = self.flow_control.as_ref().and_then(|control| control.memory(port.switch));
-                    memory.map_or_else(Queue::default, |memory| Queue::from(&memory.outputs()[output]))
+                    memory.map_or_else(QueueState::default, |memory| state(&memory.outputs()[output]))
                 }
             },
         }
-    }
-
-    /// The largest queue of any switch since the marks were reset, in bytes.
-    pub(crate) fn queue_bytes_max(&self) -> Option<u64> {
-        let in_buffers = self.buffers().map(|buffer| buffer.occupancy().bytes_max);
-        in_buffers.chain(self.ports.iter().filter_map(Port::bytes_max)).max()
     }
 
     /// The largest queue of a port of a switch since the marks were reset, in bytes; of an output with rings, that of one ring.
@@ -494,6 +479,11 @@ impl Fabric {
             }
         }
         figures
+    }
+
+    /// Bytes put on links so far.
+    pub(crate) fn wire_bytes_sent(&self) -> u64 {
+        self.ports.iter().map(|port| port.link.wire_bytes).sum()
     }
 
     /// Frames put on links so far.

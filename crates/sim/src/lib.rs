@@ -11,7 +11,6 @@
 
 #![forbid(unsafe_code)]
 
-mod capture;
 mod connect;
 mod engine;
 mod error;
@@ -20,23 +19,17 @@ mod inbox;
 mod index;
 mod lists;
 mod m21;
-mod observer;
 mod occurrence;
 mod partition;
-mod picture;
 mod random;
-mod results;
 mod run;
 mod schedule;
-mod speed;
 mod stack;
 mod sweep;
 mod techniques;
-mod timeline;
-mod trace;
 mod workload;
 
-pub use capture::{Capture, Tapped};
 pub use error::Error;
+pub use fanin_recording::{FrameSeen, LinkCapture};
 pub use run::{Control, End, Outcome, run};
 pub use sweep::{Point, sweep, sweep_each};

@@ -7,17 +7,16 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fanin_network::PortIndex;
-use fanin_tcp::{Stats, Written};
+use fanin_recording::{EndStats, FrameSeen, MessageStep, Recorder};
+use fanin_tcp::Written;
 use fanin_units::{Duration, Instant};
 
 use crate::engine::Engine;
 use crate::fabric::Hop;
 use crate::inbox::Inboxes;
 use crate::index::{EndIndex, peer};
-use crate::observer::Observer;
 use crate::occurrence::Occurrence;
 use crate::techniques::{MessageKind, TechniqueSet};
-use crate::trace::TraceKind;
 use crate::workload::{Building, Outbox, Workload};
 
 /// A partition can move to another thread: it reaches nothing outside itself.
@@ -56,7 +55,7 @@ pub(crate) struct Partition<W: Workload> {
     pub(crate) engine: Engine,
     pub(crate) workload: W,
     pub(crate) techniques: TechniqueSet,
-    pub(crate) observer: Observer,
+    pub(crate) recorder: Recorder,
     inboxes: Inboxes<W::Message>,
     outbox: Outbox<W::Message>,
     /// By host: the time of its earliest scheduled timer.
@@ -75,13 +74,13 @@ pub(crate) struct Partition<W: Workload> {
 
 impl<W: Workload> Partition<W> {
     /// A partition whose connections are open, with so many hosts.
-    pub(crate) fn new(engine: Engine, workload: W, hosts: usize) -> Self {
+    pub(crate) fn new(engine: Engine, workload: W, hosts: usize, recorder: Recorder) -> Self {
         Self {
             inboxes: Inboxes::new(engine.ends.len()),
             engine,
             workload,
             techniques: TechniqueSet::default(),
-            observer: Observer::default(),
+            recorder,
             outbox: Outbox::default(),
             host_timers: vec![u64::MAX; hosts],
             kinds: Vec::new(),
@@ -97,8 +96,7 @@ impl<W: Workload> Partition<W> {
         self.patience = patience.get();
         self.progress = self.workload.progress();
         self.schedule_housekeeping(self.patience, Occurrence::StallCheck);
-        if let Some(watch) = &self.observer.watch {
-            let first = watch.next;
+        if let Some(first) = self.recorder.next_sample() {
             self.schedule_housekeeping(first, Occurrence::QueueSample);
         }
         self.techniques.on_start(&mut self.engine);
@@ -132,8 +130,8 @@ impl<W: Workload> Partition<W> {
             let Some((time, what)) = self.engine.schedule.pop() else {
                 return if self.workload.is_done() { Ending::Done } else { Ending::Stuck };
             };
-            if time > self.observer.timeline.due {
-                self.observer.timeline.close_until(&mut self.engine, time.min(until.get()));
+            if time > self.recorder.bin_end() {
+                self.close_bins(time.min(until.get()));
             }
             if time > until.get() {
                 if what.comes_first() {
@@ -196,7 +194,8 @@ impl<W: Workload> Partition<W> {
 
     fn sample(&mut self) {
         self.housekeeping -= 1;
-        let next = self.observer.sample(&mut self.engine);
+        let (fabric, now) = (&mut self.engine.fabric, self.engine.now);
+        let next = self.recorder.sample(now, |port| fabric.queue(now, port));
         if let Some(next) = next
             && self.engine.schedule.pending() > self.housekeeping
         {
@@ -207,10 +206,11 @@ impl<W: Workload> Partition<W> {
     /// A frame arrives at the far end of a port's link.
     #[inline]
     fn handle_arrival(&mut self, port: PortIndex) {
-        let engine = &mut self.engine;
-        if engine.fabric.taps > 0 && engine.fabric.ports[port as usize].link.taps > 0 {
-            self.observer.record(engine, port);
+        let fabric = &self.engine.fabric;
+        if fabric.taps > 0 && fabric.ports[port as usize].link.taps > 0 {
+            self.record_frame(port);
         }
+        let engine = &mut self.engine;
         match engine.fabric.arrive(&mut engine.schedule, engine.now, port) {
             Hop::Forwarded => {}
             Hop::Delivered { end, segment, wire_bytes } => self.deliver(end, segment, wire_bytes),
@@ -227,10 +227,11 @@ impl<W: Workload> Partition<W> {
         let wire_bytes = engine.fabric.wire_bytes(&lost);
         engine.fabric.remove(segment);
         let at = engine.now;
-        self.observer.timeline.note_loss(engine, port, end, wire_bytes);
+        let (queue_bytes, _) = engine.fabric.depth(at, port);
+        self.recorder.note_loss(at, port, queue_bytes, end, wire_bytes);
         let waiting = self.inboxes.waiting(end).next().filter(|_| lost.payload > 0);
         if let Some(event) = waiting.and_then(|message| self.workload.event(message)) {
-            self.observer.trace.note_loss(at, event, end, port);
+            self.recorder.note_message(at, event, end, MessageStep::Loss(port));
         }
     }
 
@@ -277,11 +278,11 @@ impl<W: Workload> Partition<W> {
                 self.techniques.on_received(&mut self.engine, index, kind);
             }
             if let Some(event) = self.workload.event(&message).filter(|_| receives_answers(index)) {
-                self.observer.trace.note(now.get(), event, index, TraceKind::LastByte);
+                self.recorder.note_message(now.get(), event, index, MessageStep::LastByte);
             }
             self.workload.handle_message(now, index, message, &mut self.outbox);
             if let Some(collected) = self.workload.take_collected() {
-                self.observer.trace.consider(collected);
+                self.recorder.note_collected(collected);
             }
             self.note_first_byte(index, delivered);
         }
@@ -298,7 +299,7 @@ impl<W: Workload> Partition<W> {
             && receives_answers(index)
             && let Some(event) = self.workload.event(message)
         {
-            self.observer.trace.note(self.engine.now, event, index, TraceKind::FirstByte);
+            self.recorder.note_message(self.engine.now, event, index, MessageStep::FirstByte);
         }
     }
 
@@ -328,7 +329,7 @@ impl<W: Workload> Partition<W> {
     /// Appends a message to the stream of an end.
     fn write(&mut self, index: EndIndex, bytes: u64, message: W::Message) {
         if let Some(event) = self.workload.event(&message).filter(|_| receives_answers(index)) {
-            self.observer.trace.note(self.engine.now, event, index, TraceKind::Request);
+            self.recorder.note_message(self.engine.now, event, index, MessageStep::Request);
         }
         let due = if let Some(transport) = self.techniques.transport() {
             transport.write(index, bytes)
@@ -369,9 +370,11 @@ impl<W: Workload> Partition<W> {
         }
         let deadline = engine.end(index).endpoint.poll_deadline().get();
         engine.arm_timer(index, deadline);
-        engine.trace(index);
+        if engine.end(index).is_traced {
+            self.record_windows(index);
+        }
         if acts {
-            self.techniques.on_sent(engine, index);
+            self.techniques.on_sent(&mut self.engine, index);
         }
     }
 
@@ -386,10 +389,10 @@ impl<W: Workload> Partition<W> {
             None => engine.handle_deadline(index).then_some(index),
         };
         if let Some(sender) = late {
-            self.observer.timeline.note_timeout();
+            self.recorder.note_timeout();
             let first = self.inboxes.waiting(peer(sender)).next();
             if let Some(event) = first.and_then(|message| self.workload.event(message)) {
-                self.observer.trace.note(self.engine.now, event, sender, TraceKind::Timeout);
+                self.recorder.note_message(self.engine.now, event, sender, MessageStep::Timeout);
             }
             let mut waiting = self.inboxes.waiting(peer(sender));
             self.workload.handle_timeout(self.engine.time(), sender, &mut waiting);
@@ -421,9 +424,39 @@ impl<W: Workload> Partition<W> {
         }
     }
 
-    /// The counters of an end, and its bytes that were acknowledged.
-    pub(crate) fn end_stats(&self, index: EndIndex) -> (Stats, u64) {
-        self.techniques.stats(&self.engine, index)
+    /// Closes the bins of the timeline that end before `time`.
+    #[cold]
+    fn close_bins(&mut self, time: u64) {
+        let Engine { fabric, payload, .. } = &mut self.engine;
+        self.recorder
+            .close_bins(time, [fabric.arrived(), payload.arrived], |at, port| fabric.depth(at, port));
+    }
+
+    /// Records the frame that arrives over a tapped link.
+    #[cold]
+    fn record_frame(&mut self, port: PortIndex) {
+        let (fabric, at) = (&self.engine.fabric, self.engine.time());
+        let Some(parcel) = fabric.first(port).map(|frame| frame.parcel) else { return };
+        let segment = fabric.segments[parcel.segment()];
+        let (end, wire_bytes) = (parcel.end(), parcel.wire_bytes());
+        self.recorder.note_frame(FrameSeen { at, port, end, wire_bytes, segment });
+    }
+
+    /// Records the windows of a traced end.
+    #[cold]
+    fn record_windows(&mut self, index: EndIndex) {
+        let cwnd = self.engine.stats(index).cwnd;
+        let in_flight = self.engine.end(index).endpoint.outstanding();
+        self.recorder.note_windows(self.engine.now, index, cwnd, in_flight);
+    }
+
+    /// The counters of all ends that sent data.
+    pub(crate) fn end_stats(&self) -> impl Iterator<Item = EndStats> {
+        let ends = (0..).zip(&self.engine.ends).filter(|(_, end)| end.endpoint.counts()[0] > 0);
+        ends.map(|(end, _)| {
+            let (stats, acked_bytes) = self.techniques.stats(&self.engine, end);
+            EndStats { end, stats, acked_bytes }
+        })
     }
 
     /// Asserts that every byte, frame and message is accounted for; costs a walk over all that is in flight.

@@ -2,24 +2,19 @@
 
 use std::sync::atomic::AtomicBool;
 
-use fanin_network::{Network, NodeKind, PortIndex, Roles, topology};
+use fanin_network::{Network, PortIndex, Roles, topology};
+use fanin_recording::{Finished, LinkCapture, Meter, Recorder};
 use fanin_report::{Kind, Records, RunPicture, ScenarioName, Span, Summary};
 use fanin_scenario::{Scenario, WindowState};
 use fanin_units::{Duration, Instant};
 
 use crate::Error;
-use crate::capture::Capture;
 use crate::connect::connect;
 use crate::engine::Engine;
-use crate::observer::Watch;
 use crate::partition::{Ending, Partition};
-use crate::picture::Finished;
-use crate::results::{Totals, capture, deadlock, fill_network, records, utilisation};
-use crate::speed::Meter;
 use crate::stack::stack;
 use crate::techniques::{RunView, Setup, TechniqueSet};
-use crate::timeline::TimelineRecorder;
-use crate::workload::{Measured, Plan, Workload};
+use crate::workload::{Measured, Plan};
 
 /// How a caller follows, stops and records a run.
 pub struct Control<'a> {
@@ -69,7 +64,7 @@ pub struct Outcome {
     /// Queues over time, one late event, and the network's hot links.
     pub picture: Option<RunPicture>,
     /// The frames seen on the captured link, if they were to be kept.
-    pub capture: Option<Capture>,
+    pub capture: Option<LinkCapture>,
 }
 
 /// Simulates a scenario. The same scenario and seed give the same outcome to the bit, figures of speed aside.
@@ -115,10 +110,12 @@ fn simulate<W: Measured>(
         captures: control.capture,
     })?;
     let hosts = workload.hosts();
-    let mut partition = Partition::new(engine, workload, hosts);
+    let mut partition = Partition::new(engine, workload, hosts, Recorder::new(scenario, network));
     partition.techniques = techniques;
-    watch(scenario, network, &mut partition);
-    observe(scenario, network, &mut partition);
+    for &flow in &scenario.record.windows {
+        // The side that answers sends the data.
+        partition.engine.end(2 * flow + 1).is_traced = true;
+    }
     let captured = if control.capture { Some(captured_port(scenario, network)?) } else { None };
     if let Some(port) = captured {
         partition.engine.fabric.tap_link(port, true);
@@ -129,16 +126,16 @@ fn simulate<W: Measured>(
     let progress = |now: Instant| (control.progress)(now, end);
     partition.start(scenario.run.stall_limit);
     let mut ending = partition.run(warmup, control.stop, progress);
-    let before = Totals::of(&partition);
+    let before = partition.engine.totals();
     let now = partition.engine.now;
     partition.engine.fabric.reset_marks(now);
-    partition.observer.timeline.start_measuring();
+    partition.recorder.start_measuring();
     if ending == Ending::Time {
         ending = partition.run(end, control.stop, progress);
     }
     let until = partition.engine.time();
     let span = Span { from: warmup.min(until), until };
-    let within = Totals::of(&partition);
+    let within = partition.engine.totals();
     // Work in progress is finished after the measured time, so that slow events count too.
     if ending == Ending::Time {
         partition.workload.stop_assigning(until);
@@ -149,7 +146,7 @@ fn simulate<W: Measured>(
         };
     }
     partition.assert_conserved();
-    let after = Totals::of(&partition);
+    let after = partition.engine.totals();
 
     let at = partition.engine.time();
     let end = match ending {
@@ -166,27 +163,45 @@ fn simulate<W: Measured>(
     let mut summary = Summary::new(Kind::Sim, env!("CARGO_PKG_VERSION"), ScenarioName::default());
     summary.seed = Some(seed);
     partition.workload.summarise(&mut summary, &rows, span);
-    fill_network(&mut summary, network, roles, &partition, [&before, &within, &after]);
     for (key, figures) in
         partition.techniques.figures(&RunView { scenario, network, engine: &partition.engine })
     {
         summary.techniques.insert(key.to_owned(), figures);
     }
-    summary.speed = Some(meter.stop(&partition.engine.fabric));
-    let utilisation = utilisation(network, [&before, &within]);
+    let fabric = &partition.engine.fabric;
+    summary.speed = Some(meter.stop(fabric.hops(), fabric.wire_bytes_sent()));
     let finished = Finished {
+        scenario,
         network,
         roles,
-        partition: &partition,
         connections: &connections,
-        rows: &rows,
-        utilisation: &utilisation,
+        recorder: &partition.recorder,
+        before: &before,
+        within: &within,
+        after: &after,
+        queue_bytes_max: network.ports().map(|port| fabric.port_bytes_max(port)).collect(),
+        rows,
     };
+    let pauses = fabric.pause_figures(partition.engine.now).map(|figures| figures.pauses);
+    finished.fill_network(&mut summary, partition.techniques.uses_tcp(), pauses);
     let picture = finished.picture();
     summary.ports = finished.ports(picture.late.as_ref());
-    let capture = captured.map(|port| capture(network, &partition, &connections, port));
-    let records = records(scenario, network, roles, &partition, &connections, rows);
+    let capture = captured.map(|port| finished.capture(port, partition.engine.config.window_scale));
+    let records = finished.into_records(partition.end_stats());
     Ok(Outcome { end, summary, records, picture: Some(picture), capture })
+}
+
+/// The circle of ports that wait for one another.
+fn deadlock<W: Measured>(network: &Network, partition: &Partition<W>) -> String {
+    let ports = partition.engine.fabric.flow_control.as_ref().map_or(&[][..], |control| &control.deadlock);
+    let names: Vec<String> = ports.iter().map(|&port| network.port_name(port)).collect();
+    format!(
+        "PAUSE has come to a deadlock at {}: {} are stopped, and what came in by each waits behind the next, the last \
+         behind the first; {}",
+        partition.engine.time(),
+        names.join(", "),
+        partition.workload.diagnose()
+    )
 }
 
 /// The outcome of a run that was stopped while its network was being built.
@@ -195,43 +210,13 @@ fn unbuilt<W: Measured>(seed: u64, meter: &Meter, engine: &Engine, workload: &W)
     let mut summary = Summary::new(Kind::Sim, env!("CARGO_PKG_VERSION"), ScenarioName::default());
     summary.seed = Some(seed);
     workload.summarise(&mut summary, &[], span);
-    summary.speed = Some(meter.stop(&engine.fabric));
+    summary.speed = Some(meter.stop(engine.fabric.hops(), engine.fabric.wire_bytes_sent()));
     Outcome { end: End::Stopped, summary, records: Records::default(), picture: None, capture: None }
 }
 
 /// The round-trip time that old connections have measured: of the links and of the readout.
 fn warm_rtt(scenario: &Scenario) -> Duration {
     scenario.link.delay * 8 + Duration::from_micros(100)
-}
-
-/// Sets up the recordings that every run makes.
-fn observe<W: Workload>(scenario: &Scenario, network: &Network, partition: &mut Partition<W>) {
-    let run = scenario.run.warmup + scenario.run.duration;
-    let outputs = network.ports().filter(|&port| !network.is_host(network.source(port))).collect();
-    partition.observer.timeline = TimelineRecorder::new(run.get(), outputs, 2 * network.links.len());
-    partition.observer.trace.from = scenario.run.warmup.get();
-}
-
-/// Sets up the recordings that the scenario asks for.
-fn watch<W: Workload>(scenario: &Scenario, network: &Network, partition: &mut Partition<W>) {
-    let record = &scenario.record;
-    let mut ports: Vec<PortIndex> =
-        record.queues.iter().flat_map(|pattern| network.ports_named(pattern)).collect();
-    ports.retain(|&port| network.nodes[network.source(port) as usize].kind != NodeKind::Host);
-    ports.sort_unstable();
-    ports.dedup();
-    if !ports.is_empty() && !record.queue_interval.is_zero() {
-        partition.observer.watch = Some(Watch {
-            ports,
-            interval: record.queue_interval.get(),
-            next: scenario.run.warmup.get(),
-            samples: Vec::new(),
-        });
-    }
-    for &flow in &record.windows {
-        // The side that answers sends the data.
-        partition.engine.trace_windows(2 * flow + 1);
-    }
 }
 
 /// The first port that `record.capture` names.

@@ -4,6 +4,7 @@ use fanin_dataflow::{
     Aggregator, AggregatorConfig, AnswerSize, BARRIER_REQUEST_BYTES, BarrierMessage, BarrierRecord,
     BarrierSender, BarrierSenderConfig, Peer,
 };
+use fanin_recording::CollectedEvent;
 use fanin_report::{EventRow, Outcome, Span, Summary};
 use fanin_scenario::{Scenario, machines};
 use fanin_units::{Bytes, Duration, Instant};
@@ -13,7 +14,6 @@ use crate::Error;
 use crate::index::EndIndex;
 use crate::random::{Kind, Purpose, host, seed};
 use crate::techniques::MessageKind;
-use crate::trace::CollectedEvent;
 use fanin_network::{Connection, Ideal, Network, Roles, barrier_connections};
 
 /// The aggregator, as the senders know it.

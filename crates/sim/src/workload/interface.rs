@@ -1,12 +1,12 @@
 //! The interface between hosts' applications and the partition that plays them.
 
 use fanin_network::{Connection, Roles};
+use fanin_recording::CollectedEvent;
 use fanin_report::{EventRow, Span, Summary};
 use fanin_units::Instant;
 
 use crate::index::EndIndex;
 use crate::techniques::MessageKind;
-use crate::trace::CollectedEvent;
 
 /// The applications on the hosts of a partition.
 ///

@@ -8,6 +8,7 @@ mod travel;
 
 use fanin_dataflow::{Collector, FragmentSet, L1Id, Message, Outcome, Peer, Record, ShiftHost, What};
 use fanin_network::{Answers, Connection, Ideal, Network, Numbering, Roles};
+use fanin_recording::CollectedEvent;
 use fanin_report::{EventRow, Outcome as RowOutcome, Span, Summary};
 use fanin_scenario::{Scenario, WorkloadKind};
 use fanin_units::{Bytes, Duration, Instant, Ratio};
@@ -18,7 +19,6 @@ use crate::Error;
 use crate::index::EndIndex;
 use crate::techniques::MessageKind;
 use crate::techniques::barrel_shifter::{SHIFT_MESSAGE_BYTES, ShiftAction, Shifter};
-use crate::trace::CollectedEvent;
 
 use push::{DESTINATION_BYTES, Push};
 use roles::RoleMachines;

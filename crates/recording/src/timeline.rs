@@ -3,12 +3,7 @@
 //! Nothing is scheduled for it: a bin is closed before the first occurrence that lies behind it. All outputs are looked at
 //! once in as many bins as the frames that arrived pay for; the fullest ones in every bin.
 
-use std::collections::BTreeMap;
-
 use fanin_network::PortIndex;
-
-use crate::engine::Engine;
-use crate::index::EndIndex;
 
 /// Bins of a timeline.
 const BINS: usize = 512;
@@ -18,8 +13,6 @@ const ARRIVALS_PER_PORT: u64 = 16;
 const HOT_PORTS: usize = 8;
 /// Outputs whose bins are kept, those with losses before all others.
 const ROWS_MAX: usize = 128;
-/// Connections whose losses are counted one by one.
-const FLOWS_MAX: usize = 1 << 16;
 
 /// The bins of one output.
 pub(crate) struct PortBins {
@@ -33,17 +26,6 @@ impl PortBins {
     fn new() -> Self {
         Self { queue_bytes: vec![0; BINS], drops: vec![0; BINS], deepest: 0, is_losing: false }
     }
-}
-
-/// The losses of one output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PortLosses {
-    pub(crate) frames: u64,
-    /// Bytes on the wire.
-    pub(crate) bytes: u64,
-    /// Time of the first one and of the last one, in picoseconds.
-    pub(crate) first: u64,
-    pub(crate) last: u64,
 }
 
 /// See the [module](self).
@@ -64,19 +46,8 @@ pub(crate) struct TimelineRecorder {
     kept: Vec<PortIndex>,
     pub(crate) delivered_bytes: Vec<u64>,
     pub(crate) timeouts: Vec<u64>,
-    /// PortLosses while measuring.
-    pub(crate) losses: BTreeMap<PortIndex, PortLosses>,
-    /// Frames lost by output and receiving end while measuring.
-    pub(crate) lost_by_end: BTreeMap<(PortIndex, EndIndex), u64>,
     delivered_before: u64,
     looked_at: u64,
-}
-
-impl Default for TimelineRecorder {
-    /// One that records nothing.
-    fn default() -> Self {
-        Self::new(u64::MAX, Vec::new(), 0)
-    }
 }
 
 impl TimelineRecorder {
@@ -95,20 +66,23 @@ impl TimelineRecorder {
             kept: Vec::new(),
             delivered_bytes: vec![0; BINS],
             timeouts: vec![0; BINS],
-            losses: BTreeMap::new(),
-            lost_by_end: BTreeMap::new(),
             delivered_before: 0,
             looked_at: 0,
         }
     }
 
-    /// Closes all bins that end before `time`, when the next occurrence happens.
-    #[cold]
-    pub(crate) fn close_until(&mut self, engine: &mut Engine, time: u64) {
+    /// Closes all bins that end before `time`, when so many frames and payload bytes have arrived.
+    pub(crate) fn close_until(
+        &mut self,
+        time: u64,
+        [frames, payload]: [u64; 2],
+        mut depth: impl FnMut(u64, PortIndex) -> (u64, u64),
+    ) {
         while self.due < time {
-            self.look(engine);
-            self.delivered_bytes[self.bin] += engine.payload.arrived - self.delivered_before;
-            self.delivered_before = engine.payload.arrived;
+            let due = self.due;
+            self.look(frames, |port| depth(due, port));
+            self.delivered_bytes[self.bin] += payload - self.delivered_before;
+            self.delivered_before = payload;
             self.bin += 1;
             if self.bin == BINS {
                 self.halve();
@@ -123,11 +97,10 @@ impl TimelineRecorder {
     }
 
     /// Notes the present queues: of all outputs where enough has arrived, else of the fullest.
-    fn look(&mut self, engine: &mut Engine) {
-        let arrived = engine.fabric.arrived();
+    fn look(&mut self, arrived: u64, mut depth: impl FnMut(PortIndex) -> (u64, u64)) {
         if arrived - self.looked_at < ARRIVALS_PER_PORT * self.outputs.len() as u64 {
             for port in std::mem::take(&mut self.hot) {
-                if self.look_at(engine, port) > 0 {
+                if self.look_at(port, depth(port)) > 0 {
                     self.hot.push(port);
                 }
             }
@@ -137,7 +110,7 @@ impl TimelineRecorder {
         let outputs = std::mem::take(&mut self.outputs);
         let mut found: Vec<(u64, PortIndex)> = Vec::new();
         for &port in &outputs {
-            let bytes = self.look_at(engine, port);
+            let bytes = self.look_at(port, depth(port));
             if bytes > 0 {
                 found.push((bytes, port));
             }
@@ -147,9 +120,8 @@ impl TimelineRecorder {
         self.hot = found.into_iter().take(HOT_PORTS).map(|(_, port)| port).collect();
     }
 
-    /// Notes one queue; returns its bytes.
-    fn look_at(&mut self, engine: &mut Engine, port: PortIndex) -> u64 {
-        let (bytes, largest) = engine.fabric.depth(self.due, port);
+    /// Notes one queue, with its bytes and the most since the warm-up; returns its bytes.
+    fn look_at(&mut self, port: PortIndex, (bytes, largest): (u64, u64)) -> u64 {
         let known = &mut self.known_max[port as usize];
         let noted = if largest > *known { largest.max(bytes) } else { bytes };
         *known = largest.max(*known);
@@ -196,19 +168,9 @@ impl TimelineRecorder {
         }
     }
 
-    /// An output refused a frame for `end`, with so many bytes on the wire.
-    #[cold]
-    pub(crate) fn note_loss(&mut self, engine: &mut Engine, port: PortIndex, end: EndIndex, wire_bytes: u32) {
-        let now = engine.now;
-        let (bytes, _) = engine.fabric.depth(now, port);
+    /// An output that holds so many bytes dropped a frame.
+    pub(crate) fn note_loss(&mut self, port: PortIndex, bytes: u64) {
         self.note(port, bytes, 1);
-        let losses = self.losses.entry(port).or_insert(PortLosses { first: now, ..PortLosses::default() });
-        losses.frames += 1;
-        losses.bytes += u64::from(wire_bytes);
-        losses.last = now;
-        if self.lost_by_end.len() < FLOWS_MAX || self.lost_by_end.contains_key(&(port, end)) {
-            *self.lost_by_end.entry((port, end)).or_default() += 1;
-        }
     }
 
     /// A retransmission timer expired.
@@ -216,10 +178,8 @@ impl TimelineRecorder {
         self.timeouts[self.bin] += 1;
     }
 
-    /// The warm-up is over: what was lost until now does not count, and high-water marks start afresh.
+    /// The warm-up is over: high-water marks start afresh.
     pub(crate) fn start_measuring(&mut self) {
-        self.losses.clear();
-        self.lost_by_end.clear();
         self.known_max.fill(0);
     }
 

@@ -5,22 +5,20 @@ use std::collections::VecDeque;
 
 use fanin_network::PortIndex;
 
-use crate::index::{EndIndex, NIL};
-
 /// Entries of the log. The oldest are forgotten.
 const ENTRIES_MAX: usize = 1 << 18;
 
-/// A thing that happens to an event.
+/// A thing that happens to a message of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum TraceKind {
+pub enum MessageStep {
     /// Its collector requests data.
     Request,
     /// The first byte of an answer can be read.
     FirstByte,
     /// An answer is complete.
     LastByte,
-    /// A frame was refused.
-    Loss,
+    /// This output dropped a frame.
+    Loss(PortIndex),
     /// A retransmission timer expired.
     Timeout,
 }
@@ -32,19 +30,20 @@ pub(crate) struct TraceEntry {
     pub(crate) at: u64,
     event: u32,
     pub(crate) connection: u32,
-    /// Where a frame was refused; [`NIL`] for everything else.
-    pub(crate) port: PortIndex,
-    pub(crate) what: TraceKind,
+    pub(crate) step: MessageStep,
 }
 
-/// An event that is complete.
+/// An event that is complete. Times are in picoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct CollectedEvent {
-    pub(crate) event: u64,
-    /// When it was assigned, when it was complete, and its collection time, in picoseconds.
-    pub(crate) assigned: u64,
-    pub(crate) at: u64,
-    pub(crate) time: u64,
+pub struct CollectedEvent {
+    /// Its number.
+    pub event: u64,
+    /// When it was assigned.
+    pub assigned: u64,
+    /// When it was complete.
+    pub at: u64,
+    /// Its collection time.
+    pub time: u64,
 }
 
 /// A late event with its history.
@@ -54,31 +53,24 @@ pub(crate) struct LateTrace {
 }
 
 /// See the [module](self).
-#[derive(Default)]
 pub(crate) struct MessageTrace {
     log: VecDeque<TraceEntry>,
     /// Events that were assigned before are not considered.
-    pub(crate) from: u64,
+    from: u64,
     pub(crate) late: Option<LateTrace>,
 }
 
 impl MessageTrace {
+    pub(crate) const fn new(from: u64) -> Self {
+        Self { log: VecDeque::new(), from, late: None }
+    }
+
     /// Notes what happens to an event on the connection of an end.
-    #[inline(never)]
-    pub(crate) fn note(&mut self, at: u64, event: u64, end: EndIndex, what: TraceKind) {
-        self.push(TraceEntry { at, event: event as u32, connection: end / 2, port: NIL, what });
-    }
-
-    /// Notes that an output refused a frame of an event.
-    pub(crate) fn note_loss(&mut self, at: u64, event: u64, end: EndIndex, port: PortIndex) {
-        self.push(TraceEntry { at, event: event as u32, connection: end / 2, port, what: TraceKind::Loss });
-    }
-
-    fn push(&mut self, entry: TraceEntry) {
+    pub(crate) fn note(&mut self, at: u64, event: u64, end: u32, step: MessageStep) {
         if self.log.len() == ENTRIES_MAX {
             self.log.pop_front();
         }
-        self.log.push_back(entry);
+        self.log.push_back(TraceEntry { at, event: event as u32, connection: end / 2, step });
     }
 
     /// Takes the history of an event that took longer than all before. One that is longer by less than a twentieth does not
@@ -101,29 +93,29 @@ mod tests {
 
     #[test]
     fn the_longest_event_keeps_its_history() {
-        let mut trace = MessageTrace { from: 10, ..MessageTrace::default() };
+        let mut trace = MessageTrace::new(10);
         let collected = |event, assigned, at| CollectedEvent { event, assigned, at, time: at - assigned };
         for event in 0..4 {
             let begin = event * 100;
-            trace.note(begin, event, 6, TraceKind::Request);
-            trace.note(begin + 5, event, 6, TraceKind::LastByte);
+            trace.note(begin, event, 6, MessageStep::Request);
+            trace.note(begin + 5, event, 6, MessageStep::LastByte);
         }
         trace.consider(collected(0, 0, 90));
         assert!(trace.late.is_none(), "assigned in the warm-up");
         trace.consider(collected(1, 100, 150));
         trace.consider(collected(2, 200, 250));
-        trace.note_loss(320, 3, 6, 9);
+        trace.note(320, 3, 6, MessageStep::Loss(9));
         trace.consider(collected(3, 300, 380));
         let late = trace.late.unwrap();
         assert_eq!((late.of.event, late.entries.len()), (3, 3));
-        assert_eq!((late.entries[2].connection, late.entries[2].port), (3, 9));
+        assert_eq!((late.entries[2].connection, late.entries[2].step), (3, MessageStep::Loss(9)));
     }
 
     #[test]
     fn the_log_is_bounded() {
-        let mut trace = MessageTrace::default();
+        let mut trace = MessageTrace::new(0);
         for at in 0..ENTRIES_MAX as u64 + 10 {
-            trace.note(at, 1, 0, TraceKind::Request);
+            trace.note(at, 1, 0, MessageStep::Request);
         }
         assert_eq!((trace.log.len(), trace.log[0].at), (ENTRIES_MAX, 10));
     }

@@ -2,22 +2,20 @@
 
 use fanin_report::Speed;
 
-use crate::fabric::Fabric;
-
 /// Measures one run, on the thread that it runs on.
-pub(crate) struct Meter {
+pub struct Meter {
     start: std::time::Instant,
     cpu_ns: Option<u64>,
 }
 
 impl Meter {
-    pub(crate) fn start() -> Self {
+    /// Starts to measure.
+    pub fn start() -> Self {
         Self { start: std::time::Instant::now(), cpu_ns: thread_cpu_ns() }
     }
 
-    pub(crate) fn stop(&self, fabric: &Fabric) -> Speed {
-        let hops = fabric.hops();
-        let bytes: u64 = fabric.ports.iter().map(|port| port.link.wire_bytes).sum();
+    /// The cost until now of a run in which so many frames and bytes were put on links.
+    pub fn stop(&self, hops: u64, bytes: u64) -> Speed {
         let cpu_s =
             self.cpu_ns.zip(thread_cpu_ns()).map(|(start, end)| end.saturating_sub(start) as f64 / 1e9);
         let per_second = |amount: u64| cpu_s.filter(|&cpu_s| cpu_s > 0.0).map(|cpu_s| amount as f64 / cpu_s);

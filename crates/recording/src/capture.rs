@@ -3,13 +3,12 @@
 use std::io::{self, Write};
 
 use fanin_network::{Framing, PortIndex};
-use fanin_units::{Bytes, Instant, Rate};
-
 use fanin_tcp::{Flags, Segment};
+use fanin_units::{Bytes, Instant, Rate};
 
 /// A frame seen on a tapped link, when its last bit arrived at the far end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Tapped {
+pub struct FrameSeen {
     /// When.
     pub at: Instant,
     /// Over which link, and which way.
@@ -24,7 +23,7 @@ pub struct Tapped {
 
 /// Frames seen on one link.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Capture {
+pub struct LinkCapture {
     /// The link's name, as the scenario's `record.capture` has it.
     pub link: String,
     /// The link's rate.
@@ -34,7 +33,7 @@ pub struct Capture {
     /// How far the windows in the headers are shifted to the right.
     pub window_scale: u8,
     /// The frames, in the order of time.
-    pub frames: Vec<Tapped>,
+    pub frames: Vec<FrameSeen>,
     /// For each end of a connection, the nodes that frames for it go to and come from.
     pub ends: Vec<[u32; 2]>,
     /// Names of the nodes.
@@ -55,7 +54,7 @@ const TCP_BYTES: usize = 20;
 /// The check sequence, which captures leave out.
 const CHECK_BYTES: u32 = 4;
 
-impl Capture {
+impl LinkCapture {
     /// Writes the frames as pcapng: headers as they would be on the wire, with true checksums (payload is all zeros
     /// and left out).
     ///
@@ -75,7 +74,7 @@ impl Capture {
     }
 
     /// The Ethernet, IP and TCP headers of a frame.
-    pub fn head(&self, seen: &Tapped) -> Vec<u8> {
+    pub fn head(&self, seen: &FrameSeen) -> Vec<u8> {
         let [from, to] = {
             let [to_node, from_node] = self.ends[seen.end as usize];
             [from_node, to_node]
@@ -223,8 +222,8 @@ mod tests {
     use super::*;
     use fanin_tcp::SackBlock;
 
-    fn capture() -> Capture {
-        Capture {
+    fn capture() -> LinkCapture {
+        LinkCapture {
             link: "tor:0->collector:0".into(),
             rate: Rate::new(1_000_000_000),
             framing: Framing::ETHERNET,
@@ -235,8 +234,8 @@ mod tests {
         }
     }
 
-    fn seen(segment: Segment, end: u32) -> Tapped {
-        Tapped { at: Instant::new(1_000_000), port: 0, end, wire_bytes: 0, segment }
+    fn seen(segment: Segment, end: u32) -> FrameSeen {
+        FrameSeen { at: Instant::new(1_000_000), port: 0, end, wire_bytes: 0, segment }
     }
 
     #[test]
@@ -290,7 +289,7 @@ mod tests {
     fn a_capture_is_pcapng() {
         let ack = Segment { flags: Flags::ACK, ..Segment::default() };
         let full = Segment { payload: 1460, flags: Flags::ACK, ..Segment::default() };
-        let capture = Capture { frames: vec![seen(ack, 1), seen(full, 0)], ..capture() };
+        let capture = LinkCapture { frames: vec![seen(ack, 1), seen(full, 0)], ..capture() };
         let mut file = Vec::new();
         capture.write(&mut file).unwrap();
         assert_eq!(file[..4], [0x0a, 0x0d, 0x0d, 0x0a]);

@@ -1,0 +1,141 @@
+//! The event that was late: its sources, and the causes of its lateness in the order of time.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use fanin_network::PortIndex;
+use fanin_report::{LateCause, LateEvent, LateSource};
+use fanin_units::Duration;
+
+use crate::picture::Finished;
+use crate::trace::{LateTrace, MessageStep};
+
+/// Sources of a late event that are kept: those that finished last.
+const LATE_SOURCES_MAX: usize = 512;
+/// Losses and time-outs that are kept of each of them.
+const MARKS_MAX: usize = 64;
+
+impl Finished<'_> {
+    /// The late event with its sources and the causes of its lateness.
+    pub(crate) fn late_event(&self, late: &LateTrace) -> LateEvent {
+        let mut sources: BTreeMap<u32, LateSource> = BTreeMap::new();
+        for entry in &late.entries {
+            let source = sources.entry(entry.connection).or_insert_with(|| LateSource {
+                name: self.name(self.connections[entry.connection as usize].nodes[1]),
+                ..LateSource::default()
+            });
+            let keep = |times: &mut Vec<u64>| {
+                if times.len() < MARKS_MAX {
+                    times.push(entry.at);
+                }
+            };
+            match entry.step {
+                MessageStep::Request => _ = source.request_ps.get_or_insert(entry.at),
+                MessageStep::FirstByte => _ = source.first_byte_ps.get_or_insert(entry.at),
+                MessageStep::LastByte => source.last_byte_ps = Some(entry.at),
+                MessageStep::Loss(_) => keep(&mut source.losses_ps),
+                MessageStep::Timeout => keep(&mut source.timeouts_ps),
+            }
+        }
+        let collector =
+            late.entries.first().map(|entry| self.connections[entry.connection as usize].nodes[0]);
+        let mut sources: Vec<LateSource> = sources.into_values().collect();
+        sources.sort_by_key(|source| Reverse(source.last_byte_ps));
+        let sources_total = sources.len() as u64;
+        let mut event = LateEvent {
+            id: late.of.event,
+            collector: collector.map_or_else(String::new, |node| self.name(node)),
+            assigned_ps: late.of.assigned,
+            collected_ps: late.of.at,
+            time_ps: late.of.time,
+            ideal_ps: self.rows.get(late.of.event as usize).and_then(|row| row.ideal_ps),
+            chain: self.chain(late, &sources),
+            sources,
+            sources_total,
+            text: String::new(),
+        };
+        event.text = fanin_report::late_text(&event);
+        event.sources.truncate(LATE_SOURCES_MAX);
+        event
+    }
+
+    /// The causes of an event's lateness, in the order of time.
+    fn chain(&self, late: &LateTrace, sources: &[LateSource]) -> Vec<LateCause> {
+        let since = |at: u64| Duration::new(at.saturating_sub(late.of.assigned)).as_millis_f64();
+        let mut chain = Vec::new();
+        let requests: Vec<u64> = sources.iter().filter_map(|source| source.request_ps).collect();
+        if let (Some(&first), Some(&last)) = (requests.iter().min(), requests.iter().max())
+            && last > first
+        {
+            chain.push(LateCause {
+                what: "credit-wait".into(),
+                from_ms: since(first),
+                until_ms: since(last),
+                count: Some(requests.iter().filter(|&&at| at > first).count() as u64),
+                ..LateCause::default()
+            });
+        }
+        let mut by_port: BTreeMap<PortIndex, u64> = BTreeMap::new();
+        for entry in &late.entries {
+            if let MessageStep::Loss(port) = entry.step {
+                *by_port.entry(port).or_default() += 1;
+            }
+        }
+        let losses: u64 = by_port.values().sum();
+        let losing = by_port.into_iter().max_by_key(|&(port, count)| (count, Reverse(port)));
+        let collector =
+            late.entries.first().map(|entry| self.connections[entry.connection as usize].nodes[0]);
+        let last_hop = collector
+            .and_then(|node| self.network.ports().find(|&port| self.network.destination(port) == node));
+        if let Some(port) = losing.map(|(port, _)| port).or(last_hop)
+            && let Some(row) = self.recorder.timeline.row(port)
+        {
+            let bin = |at: u64| ((at / self.recorder.timeline.width) as usize).min(row.queue_bytes.len() - 1);
+            let queue_bytes = row.queue_bytes[bin(late.of.assigned)..=bin(late.of.at)].iter().max().copied();
+            chain.push(LateCause {
+                what: "queue".into(),
+                from_ms: 0.0,
+                until_ms: since(late.of.at),
+                port: Some(self.network.port_name(port)),
+                queue_bytes,
+                ..LateCause::default()
+            });
+        }
+        let of = |times: fn(&LateSource) -> &Vec<u64>| {
+            let all: Vec<u64> = sources.iter().flat_map(|source| times(source).iter().copied()).collect();
+            let struck = sources.iter().filter(|source| !times(source).is_empty());
+            let longest = struck.clone().max_by_key(|source| source.last_byte_ps);
+            let (first, last) = (all.iter().min().copied()?, all.iter().max().copied()?);
+            Some((
+                first,
+                last,
+                all.len() as u64,
+                struck.count() as u64,
+                longest.map(|source| source.name.clone()),
+            ))
+        };
+        if let Some((first, last, _, struck, _)) = of(|source| &source.losses_ps) {
+            chain.push(LateCause {
+                what: "loss".into(),
+                from_ms: since(first),
+                until_ms: since(last),
+                count: Some(losses),
+                sources: Some(struck),
+                port: losing.map(|(port, _)| self.network.port_name(port)),
+                ..LateCause::default()
+            });
+        }
+        if let Some((first, last, count, struck, source)) = of(|source| &source.timeouts_ps) {
+            chain.push(LateCause {
+                what: "rto".into(),
+                from_ms: since(first),
+                until_ms: since(last),
+                count: Some(count),
+                sources: Some(struck),
+                source,
+                ..LateCause::default()
+            });
+        }
+        chain
+    }
+}

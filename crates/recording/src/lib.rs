@@ -1,0 +1,30 @@
+//! Records what a simulated run shows, and makes its results from that.
+//!
+//! The simulator reports observations to a [`Recorder`]: a frame that was lost, a message that arrived, the depth of a
+//! queue. At the end it hands [`Finished`] the run's [`RunTotals`], and takes the tables, the summary's figures of the network and
+//! the picture. Nothing here schedules, sends or queues anything, and nothing recorded changes the run.
+
+#![forbid(unsafe_code)]
+
+mod capture;
+mod groups;
+mod late;
+mod losses;
+mod picture;
+mod recorder;
+mod samples;
+mod speed;
+mod summary;
+mod tables;
+mod timeline;
+mod totals;
+mod trace;
+
+pub use capture::{FrameSeen, LinkCapture};
+pub use picture::Finished;
+pub use recorder::Recorder;
+pub use samples::QueueState;
+pub use speed::Meter;
+pub use tables::EndStats;
+pub use totals::RunTotals;
+pub use trace::{CollectedEvent, MessageStep};

@@ -1,0 +1,55 @@
+//! The frames that outputs dropped while measuring: by output, and by output and connection.
+
+use std::collections::BTreeMap;
+
+use fanin_network::PortIndex;
+
+/// Pairs of output and connection whose losses are counted one by one.
+const FLOWS_MAX: usize = 1 << 16;
+
+/// The losses of one output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PortLosses {
+    pub(crate) frames: u64,
+    /// Bytes on the wire.
+    pub(crate) bytes: u64,
+    /// Time of the first one and of the last one, in picoseconds.
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+}
+
+/// See the [module](self).
+#[derive(Default)]
+pub(crate) struct LossLog {
+    by_port: BTreeMap<PortIndex, PortLosses>,
+    /// Frames by output and receiving end.
+    by_end: BTreeMap<(PortIndex, u32), u64>,
+}
+
+impl LossLog {
+    /// An output dropped a frame for `end`.
+    pub(crate) fn note(&mut self, at: u64, port: PortIndex, end: u32, wire_bytes: u32) {
+        let losses = self.by_port.entry(port).or_insert(PortLosses { first: at, ..PortLosses::default() });
+        losses.frames += 1;
+        losses.bytes += u64::from(wire_bytes);
+        losses.last = at;
+        if self.by_end.len() < FLOWS_MAX || self.by_end.contains_key(&(port, end)) {
+            *self.by_end.entry((port, end)).or_default() += 1;
+        }
+    }
+
+    /// The losses of one output.
+    pub(crate) fn of(&self, port: PortIndex) -> PortLosses {
+        self.by_port.get(&port).copied().unwrap_or_default()
+    }
+
+    /// The receiving ends of the frames that an output dropped, and how many of each.
+    pub(crate) fn ends(&self, port: PortIndex) -> impl Iterator<Item = (u32, u64)> {
+        self.by_end.range((port, 0)..=(port, u32::MAX)).map(|(&(_, end), &frames)| (end, frames))
+    }
+
+    /// Forgets everything: the warm-up is over.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}

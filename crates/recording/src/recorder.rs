@@ -1,0 +1,105 @@
+//! The recordings of a run. The simulator reports what happens; nothing is read back before the run has ended.
+
+use fanin_network::{Network, PortIndex};
+use fanin_scenario::Scenario;
+
+use crate::capture::FrameSeen;
+use crate::losses::LossLog;
+use crate::samples::{QueueState, SampledQueues, WindowSample, note_windows};
+use crate::timeline::TimelineRecorder;
+use crate::trace::{CollectedEvent, MessageStep, MessageTrace};
+
+/// The recordings of a run. Times are in picoseconds; `end` is the number of a connection's end.
+pub struct Recorder {
+    pub(crate) watch: Option<SampledQueues>,
+    pub(crate) seen: Vec<FrameSeen>,
+    pub(crate) windows: Vec<WindowSample>,
+    pub(crate) losses: LossLog,
+    pub(crate) timeline: TimelineRecorder,
+    pub(crate) trace: MessageTrace,
+}
+
+impl Recorder {
+    /// The recordings that every run makes, and those that the scenario asks for.
+    pub fn new(scenario: &Scenario, network: &Network) -> Self {
+        let run = scenario.run.warmup + scenario.run.duration;
+        let outputs = network.ports().filter(|&port| !network.is_host(network.source(port))).collect();
+        Self {
+            watch: SampledQueues::new(scenario, network),
+            seen: Vec::new(),
+            windows: Vec::new(),
+            losses: LossLog::default(),
+            timeline: TimelineRecorder::new(run.get(), outputs, 2 * network.links.len()),
+            trace: MessageTrace::new(scenario.run.warmup.get()),
+        }
+    }
+
+    /// The time of the next sample of the watched queues; `None` if none is watched.
+    pub fn next_sample(&self) -> Option<u64> {
+        self.watch.as_ref().map(|watch| watch.next)
+    }
+
+    /// Samples all watched queues; returns the time of the next sample.
+    pub fn sample(&mut self, at: u64, queue: impl FnMut(PortIndex) -> QueueState) -> Option<u64> {
+        self.watch.as_mut().map(|watch| watch.sample(at, queue))
+    }
+
+    /// The end of the present bin of the timeline. [`close_bins`](Self::close_bins) is due before anything that happens later.
+    #[inline]
+    pub fn bin_end(&self) -> u64 {
+        self.timeline.due
+    }
+
+    /// Closes the bins that end before `time`. Since the last call nothing has happened but what is counted in `frames` and
+    /// `payload`, the frames and payload bytes that have arrived so far. `depth` gives a port's bytes at a time, and the most
+    /// since the warm-up.
+    #[cold]
+    pub fn close_bins(
+        &mut self,
+        time: u64,
+        [frames, payload]: [u64; 2],
+        depth: impl FnMut(u64, PortIndex) -> (u64, u64),
+    ) {
+        self.timeline.close_until(time, [frames, payload], depth);
+    }
+
+    /// The warm-up is over: what was lost until now does not count, and high-water marks start afresh.
+    pub fn start_measuring(&mut self) {
+        self.losses.clear();
+        self.timeline.start_measuring();
+    }
+
+    /// A frame arrived over a tapped link.
+    pub fn note_frame(&mut self, frame: FrameSeen) {
+        self.seen.push(frame);
+    }
+
+    /// An output that holds `queue_bytes` dropped a frame for `end`.
+    #[cold]
+    pub fn note_loss(&mut self, at: u64, port: PortIndex, queue_bytes: u64, end: u32, wire_bytes: u32) {
+        self.timeline.note_loss(port, queue_bytes);
+        self.losses.note(at, port, end, wire_bytes);
+    }
+
+    /// A retransmission timer expired.
+    pub fn note_timeout(&mut self) {
+        self.timeline.note_timeout();
+    }
+
+    /// The windows of a traced end, in bytes.
+    #[cold]
+    pub fn note_windows(&mut self, at: u64, end: u32, cwnd: u64, in_flight: u64) {
+        note_windows(&mut self.windows, WindowSample { end, at, cwnd, in_flight });
+    }
+
+    /// Something happened to an event on the connection of an end.
+    #[inline(never)]
+    pub fn note_message(&mut self, at: u64, event: u64, end: u32, step: MessageStep) {
+        self.trace.note(at, event, end, step);
+    }
+
+    /// An event was collected.
+    pub fn note_collected(&mut self, collected: CollectedEvent) {
+        self.trace.consider(collected);
+    }
+}

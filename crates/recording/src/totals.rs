@@ -1,0 +1,51 @@
+//! Sums over the whole network at one time.
+
+use fanin_network::{Network, PortIndex};
+use fanin_units::Instant;
+
+/// Sums over the whole network at one time.
+#[derive(Clone, Debug, Default)]
+pub struct RunTotals {
+    /// When.
+    pub at: Instant,
+    /// Frames that hosts have sent.
+    pub frames: u64,
+    /// Bytes on the wire of these frames.
+    pub bytes: u64,
+    /// Frames that switches dropped.
+    pub drops: u64,
+    /// Frames that switches marked.
+    pub marks: u64,
+    /// Segments that endpoints sent.
+    pub segments: u64,
+    /// Segments that they sent again.
+    pub retransmits: u64,
+    /// Retransmission timers that expired.
+    pub timeouts: u64,
+    /// Fast retransmits.
+    pub fast_retransmits: u64,
+    /// Retransmits of segments that had arrived.
+    pub spurious_retransmits: u64,
+    /// By port, the bytes on the wire that arrived over its link.
+    pub port_bytes: Vec<u64>,
+}
+
+impl RunTotals {
+    /// The bytes that arrived over a port's link since `before`.
+    pub(crate) fn port_bytes_since(&self, before: &Self, port: PortIndex) -> u64 {
+        self.port_bytes[port as usize] - before.port_bytes[port as usize]
+    }
+
+    /// By port, the share of its link's rate that it carried since `before`; empty where no time has passed.
+    pub(crate) fn utilisation_since(&self, before: &Self, network: &Network) -> Vec<f64> {
+        let seconds = self.at.saturating_since(before.at).as_secs_f64();
+        if seconds == 0.0 {
+            return Vec::new();
+        }
+        let share = |port: PortIndex| {
+            let bytes = self.port_bytes_since(before, port);
+            bytes as f64 * 8.0 / seconds / network.link(port).rate.get() as f64
+        };
+        network.ports().map(share).collect()
+    }
+}
