@@ -8,6 +8,9 @@
 //! 2. then drains `poll_transmit` (messages to send) and `poll_record` (what happened, for the result files),
 //! 3. and asks `poll_deadline` when to call `handle_deadline`, if nothing else happens before.
 //!
+//! Beside them stand the decisions of techniques against incast: [`Arbiter`] (Fastpass), [`WindowShares`] (DIATCP),
+//! [`LinearShift`] (barrel shifter) and [`Sird`].
+//!
 //! Nothing here reads a clock, opens a socket or starts a thread; random numbers come from a generator that
 //! is seeded by the configuration. Messages are generic over their payload, which is never looked into: the
 //! simulator's is a length ([`fanin_units::Bytes`]), a live process' a buffer.
@@ -58,6 +61,7 @@ mod readout;
 mod record;
 mod shares;
 mod shift;
+mod sird;
 mod supervisor;
 mod timers;
 mod unit;
@@ -84,6 +88,7 @@ pub use readout::{Readout, ReadoutConfig, ReadoutCounters, ReadoutError};
 pub use record::{Record, What};
 pub use shares::{ShareCounters, WindowShares};
 pub use shift::{BarrierCounters, LinearShift, PhaseBarrier, ShiftHost};
+pub use sird::{AccessLink, CreditPolicy, Sird, SirdConfig, SirdCounters, SirdEndCounters, SirdPacket};
 pub use supervisor::{
     Arrivals, Backpressure, StartOrder, Supervisor, SupervisorConfig, SupervisorCounters, SupervisorError,
 };

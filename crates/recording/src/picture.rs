@@ -29,7 +29,7 @@ pub struct Finished<'a> {
     pub roles: &'a Roles,
     /// The connections, in order.
     pub connections: &'a [Connection],
-    /// What was recorded.
+    /// The recordings.
     pub recorder: &'a Recorder,
     /// The sums at the end of the warm-up.
     pub before: &'a RunTotals,

@@ -1,3 +1,4 @@
+pub use fanin_dataflow::CreditPolicy;
 use fanin_units::{Bytes, Duration, Packets, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -134,16 +135,6 @@ impl Default for Swift {
             decrease_max: Ratio::new(500_000),
         }
     }
-}
-
-/// The message to which a SIRD receiver grants credit next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CreditPolicy {
-    /// The message with the fewest remaining bytes; of equal ones the first that requested.
-    SmallestRemaining,
-    /// One packet of each sender in turn.
-    RoundRobin,
 }
 
 /// SIRD's parameters (Prasopoulos et al. 2025, §4 and §6). One BDP is the rate of the receiver's link times the longest

@@ -1,19 +1,8 @@
-//! SIRD: receivers give credit in bytes for messages (Prasopoulos et al., NSDI 2025), in the tradition of Homa
-//! (Montazeri et al., SIGCOMM 2018). It takes TCP's place.
-//!
-//! A sender sends a message up to a threshold at once. For a larger one it requests credit, and sends as much as it has
-//! credit for. A receiver's outstanding credit never exceeds its bucket B (§4.1), nor for one sender that sender's
-//! bucket, which follows the marks of the network and of the sender (§4.2, §4.3). Credit returns with the data. It goes
-//! to the message with the least bytes left, or to the senders in turn.
-//!
-//! The messages between two hosts form a stream and are delivered in order. A receiver asks again for data that are
-//! overdue; a sender that hears nothing asks about its oldest message.
+//! SIRD in TCP's place (Prasopoulos et al., NSDI 2025): [`fanin_dataflow::Sird`] decides, and its packets travel as segments.
 
-mod bucket;
-mod incoming;
 mod packet;
-mod transport;
 
+use fanin_dataflow::{AccessLink, Sird, SirdConfig, SirdCounters, SirdEndCounters};
 use fanin_scenario::CongestionControl;
 use fanin_tcp::{Flags, Segment, Stats};
 use fanin_units::{Duration, Rate};
@@ -24,7 +13,14 @@ use crate::Error;
 use crate::engine::{Engine, FRAME_BYTES_MIN};
 use crate::index::{EndIndex, NIL, peer};
 
-use transport::{AccessLink, Sird, SirdCounters};
+use packet::{from_segment, to_segment};
+
+/// The transport of all hosts.
+struct SirdHosts {
+    sird: Sird,
+    /// Options in the headers of all packets.
+    flags: Flags,
+}
 
 pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     let transport = &setup.scenario.transport;
@@ -34,21 +30,27 @@ pub(super) fn build(setup: &Setup<'_>) -> Result<Option<Installed>, Error> {
     if setup.captures {
         return Err(Error::unsupported("record.capture", "a capture of SIRD's packets, which are no TCP,"));
     }
-    let config = &setup.engine.config;
-    let (mss, links) = (u32::from(config.mss), access_links(setup));
-    let sird = Sird::new(&transport.sird, mss, config.timestamps, &links);
-    Ok(Some(Installed::Transport(Box::new(sird))))
+    let settings = &transport.sird;
+    let config = SirdConfig {
+        bucket: settings.bucket,
+        sender_bucket: settings.sender_bucket,
+        unscheduled: settings.unscheduled,
+        sender_threshold: settings.sender_threshold,
+        gain: settings.gain,
+        policy: settings.policy,
+        timeout: settings.timeout,
+        mss: setup.engine.config.mss,
+    };
+    let flags = if setup.engine.config.timestamps { Flags::TIMESTAMP } else { Flags::NONE };
+    let sird = Sird::new(&config, &access_links(setup, flags));
+    Ok(Some(Installed::Transport(Box::new(SirdHosts { sird, flags }))))
 }
 
 /// The host and link of each end.
-fn access_links(setup: &Setup<'_>) -> Vec<AccessLink> {
+fn access_links(setup: &Setup<'_>, flags: Flags) -> Vec<AccessLink> {
     let Setup { network, engine, .. } = setup;
     let Engine { fabric, ends, config, .. } = engine;
-    let full = fabric.wire_bytes(&Segment {
-        payload: config.mss,
-        flags: if config.timestamps { Flags::TIMESTAMP } else { Flags::NONE },
-        ..Segment::default()
-    });
+    let full = fabric.wire_bytes(&Segment { payload: config.mss, flags, ..Segment::default() });
     let link = |(index, end): (usize, &crate::engine::ConnectionEnd)| {
         let there = ends[peer(index as EndIndex) as usize].route;
         if end.route.port == NIL {
@@ -64,17 +66,19 @@ fn access_links(setup: &Setup<'_>) -> Vec<AccessLink> {
     ends.iter().enumerate().map(link).collect()
 }
 
-impl TransportHooks for Sird {
+impl TransportHooks for SirdHosts {
     fn key(&self) -> &'static str {
         "sird"
     }
 
     fn write(&mut self, end: EndIndex, bytes: u64) -> u64 {
-        self.write_message(end, bytes)
+        self.sird.write_message(end, bytes)
     }
 
     fn handle_packet(&mut self, engine: &mut Engine, end: EndIndex, place: usize) {
-        self.handle_segment(end, engine.now, &engine.fabric.segments[place]);
+        let segment = &engine.fabric.segments[place];
+        let is_marked = segment.flags.contains(Flags::CE);
+        self.sird.handle_packet(end, engine.now, from_segment(segment), is_marked);
     }
 
     /// Also sends the control packets that its receiver has for other ends.
@@ -84,35 +88,38 @@ impl TransportHooks for Sird {
             let port = engine.end(index).route.port;
             loop {
                 let backlog = engine.fabric.backlog(port, engine.now);
+                let Some(packet) = self.sird.poll_transmit(index, engine.now, backlog) else { break };
                 let place = engine.fabric.free_place();
-                let now = engine.now;
-                if !self.write_transmit(index, now, backlog, engine.segment(place)) {
-                    break;
-                }
-                engine.payload.sent += u64::from(engine.segment(place).payload);
+                let segment = engine.segment(place);
+                *segment = to_segment(packet, self.flags);
+                let payload = u64::from(segment.payload);
+                engine.payload.sent += payload;
                 engine.transmit(index, place);
             }
-            engine.arm_timer(index, self.poll_deadline(index));
-            next = self.touched.pop();
+            engine.arm_timer(index, self.sird.poll_deadline(index));
+            next = self.sird.poll_touched();
         }
     }
 
     /// It is the other end's data that did not arrive.
     fn handle_timer(&mut self, now: u64, end: EndIndex) -> Option<EndIndex> {
-        let is_late = self.poll_deadline(end) <= now && self.handle_deadline(end, now);
+        let is_late = self.sird.poll_deadline(end) <= now && self.sird.handle_deadline(end, now);
         is_late.then(|| peer(end))
     }
 
     fn delivered(&self, end: EndIndex) -> u64 {
-        self.delivered_bytes(end)
+        self.sird.delivered_bytes(end)
     }
 
+    /// In TCP's terms; timeouts are those of the receiver.
     fn stats(&self, end: EndIndex) -> (Stats, u64) {
-        (self.end_stats(end), self.written_and_arrived(end)[1])
+        let SirdEndCounters { packets: segments, retransmits, timeouts, arrived_bytes } =
+            self.sird.end_counters(end);
+        (Stats { segments, retransmits, timeouts, ..Stats::default() }, arrived_bytes)
     }
 
     fn assert_conserved(&self) {
-        self.assert_credit_conserved();
+        self.sird.assert_conserved();
     }
 
     fn figures(&self) -> Value {
@@ -129,10 +136,10 @@ impl TransportHooks for Sird {
             retransmits,
             outstanding_max,
             ..
-        } = self.counters;
+        } = self.sird.counters;
         let share = if packets == 0 { 0.0 } else { congested as f64 / packets as f64 };
         json!({
-            "bucket_bytes_max": self.bucket_max(),
+            "bucket_bytes_max": self.sird.bucket_max(),
             "credit_outstanding_bytes_max": outstanding_max,
             "credit_bytes": credit_bytes,
             "unscheduled_bytes": unscheduled_bytes,

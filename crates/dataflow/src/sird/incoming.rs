@@ -1,11 +1,12 @@
 //! The receiving side: the streams into an end, and the credit of a host.
 
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use super::bucket::{Bounds, SenderBucket};
-use crate::index::EndIndex;
 
 /// The stream that one end of a connection receives.
+#[derive(Debug)]
 pub(super) struct InStream {
     /// All bytes below have arrived.
     pub(super) delivered: u64,
@@ -25,7 +26,7 @@ pub(super) struct InStream {
     pub(super) timeouts: u64,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct InMessage {
     pub(super) start: u64,
     pub(super) end: u64,
@@ -36,12 +37,13 @@ pub(super) struct InMessage {
 }
 
 /// The credit of a receiving host.
+#[derive(Debug)]
 pub(super) struct ReceivingHost {
     /// B of §4.1, in bytes.
     pub(super) bucket: u32,
     pub(super) outstanding: u32,
     /// Senders that wait for credit, the next one first. Nearly all changes are at one of the ends.
-    pub(super) waiting: VecDeque<(u64, u64, EndIndex)>,
+    pub(super) waiting: VecDeque<(u64, u64, u32)>,
     /// Requests received, and turns given.
     pub(super) asked: u64,
     pub(super) turns: u64,
@@ -50,10 +52,9 @@ pub(super) struct ReceivingHost {
 
 impl ReceivingHost {
     /// Moves a sender within the queue, into it, or out of it.
-    pub(super) fn move_sender(&mut self, index: EndIndex, from: Option<(u64, u64)>, to: Option<(u64, u64)>) {
+    pub(super) fn move_sender(&mut self, index: u32, from: Option<(u64, u64)>, to: Option<(u64, u64)>) {
         let waiting = &mut self.waiting;
-        let find =
-            |waiting: &VecDeque<(u64, u64, EndIndex)>, key| waiting.partition_point(|&before| before < key);
+        let find = |waiting: &VecDeque<(u64, u64, u32)>, key| waiting.partition_point(|&before| before < key);
         let key = |(first, second): (u64, u64)| (first, second, index);
         let from = from.map(|place| find(waiting, key(place)));
         match (from, to) {
@@ -104,7 +105,7 @@ impl InStream {
 
     /// Ranges that are expected and have not arrived.
     pub(super) fn gaps(&self) -> impl Iterator<Item = (u64, u64)> {
-        let starts = std::iter::once(self.delivered).chain(self.islands.iter().map(|island| island.1));
+        let starts = core::iter::once(self.delivered).chain(self.islands.iter().map(|island| island.1));
         let ends = self.islands.iter().map(|island| island.0).chain([self.expected]);
         starts.zip(ends).filter(|(start, end)| start < end)
     }

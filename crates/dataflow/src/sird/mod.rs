@@ -1,15 +1,32 @@
-//! The transport of all hosts, without I/O: packets and times in, packets out.
+//! SIRD without I/O: receivers give credit in bytes for messages (Prasopoulos et al., NSDI 2025), in the tradition of Homa
+//! (Montazeri et al., SIGCOMM 2018). Packets and times in, packets out.
+//!
+//! A sender sends a message up to a threshold at once. For a larger one it requests credit, and sends as much as it has
+//! credit for. A receiver's outstanding credit never exceeds its bucket B (§4.1), nor for one sender that sender's
+//! bucket, which follows the marks of the network and of the sender (§4.2, §4.3). Credit returns with the data. It goes
+//! to the message with the least bytes left, or to the senders in turn.
+//!
+//! The messages between two hosts form a stream and are delivered in order. A receiver asks again for data that are
+//! overdue; a sender that hears nothing asks about its oldest message.
 
-use std::collections::VecDeque;
+mod bucket;
+mod config;
+mod counters;
+mod incoming;
+mod packet;
 
-use fanin_scenario::{CreditPolicy, Sird as Settings};
-use fanin_tcp::{Flags, Segment, Stats};
-use fanin_units::{Bytes, Duration, Rate, Ratio};
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
 
-use super::bucket::{Bounds, SenderBucket};
-use super::incoming::{InMessage, InStream, ReceivingHost};
-use super::packet::Packet;
-use crate::index::EndIndex;
+use fanin_units::{Bytes, Ratio};
+
+use bucket::{Bounds, SenderBucket};
+use incoming::{InMessage, InStream, ReceivingHost};
+
+pub use config::{AccessLink, CreditPolicy, SirdConfig};
+pub use counters::{SirdCounters, SirdEndCounters};
+pub use packet::SirdPacket;
 
 /// The most gaps that one message asks for.
 const RESENDS_MAX: usize = 64;
@@ -17,9 +34,9 @@ const RESENDS_MAX: usize = 64;
 const BACKOFF_MAX: u32 = 6;
 
 /// The stream that one end of a connection sends.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct OutStream {
-    /// SirdEnd of all that was written.
+    /// End of all that was written.
     written: u64,
     /// The first byte that was never sent.
     sent: u64,
@@ -39,7 +56,7 @@ struct OutStream {
     retransmits: u64,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct OutMessage {
     start: u64,
     end: u64,
@@ -47,11 +64,12 @@ struct OutMessage {
 }
 
 /// One end of a connection.
+#[derive(Debug)]
 struct SirdEnd {
     outgoing: OutStream,
     incoming: InStream,
     /// Control packets to send.
-    control: VecDeque<Packet>,
+    control: VecDeque<SirdPacket>,
     /// Its host, by index.
     receiver: u32,
     /// The end reports a backlog of its own link that lasts longer, in picoseconds.
@@ -60,56 +78,28 @@ struct SirdEnd {
     unscheduled: u64,
 }
 
-/// Counters of all hosts.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub(super) struct SirdCounters {
-    /// Control packets by kind: requests for credit, credit, "send again", "has arrived".
-    pub(super) requests: u64,
-    pub(super) credits: u64,
-    pub(super) resends: u64,
-    pub(super) acknowledgements: u64,
-    /// Bytes of credit that were given, and those that came back with data.
-    pub(super) credit_bytes: u64,
-    pub(super) credit_returned: u64,
-    /// Payload sent without credit.
-    pub(super) unscheduled_bytes: u64,
-    /// Data packets, and those that reported a congested sender.
-    pub(super) packets: u64,
-    pub(super) congested: u64,
-    /// Timeouts of receivers.
-    pub(super) timeouts: u64,
-    /// Data packets sent again.
-    pub(super) retransmits: u64,
-    /// The most credit that a receiver had outstanding, in bytes.
-    pub(super) outstanding_max: u32,
-}
-
-/// An end's host and its link.
-pub(super) struct AccessLink {
-    /// The host.
-    pub(super) node: u32,
-    /// Time of a full frame to it and a smallest one back, on idle links.
-    pub(super) rtt: Duration,
-    /// Its link's rate.
-    pub(super) rate: Rate,
-}
-
-/// The transport of all hosts.
-pub(super) struct Sird {
+/// The transport of all hosts. `index` is the number of an end: connection `k` has the ends `2 k` and `2 k + 1`. Times are
+/// in picoseconds.
+#[derive(Debug)]
+pub struct Sird {
     ends: Vec<SirdEnd>,
     receivers: Vec<ReceivingHost>,
     policy: CreditPolicy,
     mss: u32,
-    flags: Flags,
     timeout: u64,
     /// Ends that have control packets to send.
-    pub(super) touched: Vec<EndIndex>,
-    pub(super) counters: SirdCounters,
+    touched: Vec<u32>,
+    /// The counters of all hosts.
+    pub counters: SirdCounters,
 }
 
 impl Sird {
-    /// `wires` are those of all ends, in order: each connection has two that follow one another.
-    pub(super) fn new(settings: &Settings, mss: u32, timestamps: bool, wires: &[AccessLink]) -> Self {
+    /// The transport of hosts with these links: `wires` are those of all ends, in order.
+    ///
+    /// # Panics
+    /// If a connection lacks one of its two ends.
+    pub fn new(config: &SirdConfig, wires: &[AccessLink]) -> Self {
+        let mss = u32::from(config.mss);
         let mut nodes: Vec<u32> = wires.iter().map(|wire| wire.node).collect();
         nodes.sort_unstable();
         nodes.dedup();
@@ -126,15 +116,15 @@ impl Sird {
         let receivers: Vec<ReceivingHost> = bdp
             .iter()
             .map(|&bdp| ReceivingHost {
-                bucket: least(of(settings.bucket, bdp)),
+                bucket: least(of(config.bucket, bdp)),
                 outstanding: 0,
                 waiting: VecDeque::new(),
                 asked: 0,
                 turns: 0,
                 bounds: Bounds {
                     step: mss,
-                    most: least(of(settings.sender_bucket, bdp)),
-                    gain: settings.gain.get() as u32,
+                    most: least(of(config.sender_bucket, bdp)),
+                    gain: config.gain.get() as u32,
                 },
             })
             .collect();
@@ -142,7 +132,7 @@ impl Sird {
             // The receiver of what this end sends is at the other one.
             let peer = bdp[place(wires[index ^ 1].node)];
             let receiver = place(wire.node);
-            let backlog = Bytes::new(of(settings.sender_threshold, peer));
+            let backlog = Bytes::new(of(config.sender_threshold, peer));
             SirdEnd {
                 outgoing: OutStream::default(),
                 incoming: InStream {
@@ -160,30 +150,28 @@ impl Sird {
                 control: VecDeque::new(),
                 receiver: receiver as u32,
                 congested_after: wire.rate.time_to_send(backlog).get(),
-                unscheduled: of(settings.unscheduled, peer),
+                unscheduled: of(config.unscheduled, peer),
             }
         };
         let ends = wires.iter().enumerate().map(end).collect();
-        let flags = if timestamps { Flags::TIMESTAMP } else { Flags::NONE };
         Self {
             ends,
             receivers,
-            policy: settings.policy,
+            policy: config.policy,
             mss,
-            flags,
-            timeout: settings.timeout.get(),
+            timeout: config.timeout.get(),
             touched: Vec::new(),
             counters: SirdCounters::default(),
         }
     }
 
     /// The largest bucket of a receiver in bytes.
-    pub(super) fn bucket_max(&self) -> u32 {
+    pub fn bucket_max(&self) -> u32 {
         self.receivers.iter().map(|receiver| receiver.bucket).max().unwrap_or(0)
     }
 
     /// Takes a message of so many bytes; returns the stream offset behind its last byte.
-    pub(super) fn write_message(&mut self, index: EndIndex, bytes: u64) -> u64 {
+    pub fn write_message(&mut self, index: u32, bytes: u64) -> u64 {
         let end = &mut self.ends[index as usize];
         let out = &mut end.outgoing;
         let start = out.written;
@@ -193,19 +181,11 @@ impl Sird {
         out.written
     }
 
-    /// Writes the next packet of an end to `to`. Returns whether there is one; `backlog` is the time in picoseconds for which
-    /// the end's link is busy.
-    pub(super) fn write_transmit(
-        &mut self,
-        index: EndIndex,
-        now: u64,
-        backlog: u64,
-        to: &mut Segment,
-    ) -> bool {
+    /// The next packet of an end; `backlog` is the time for which the end's link is busy.
+    pub fn poll_transmit(&mut self, index: u32, now: u64, backlog: u64) -> Option<SirdPacket> {
         let end = &mut self.ends[index as usize];
         if let Some(packet) = end.control.pop_front() {
-            *to = packet.segment(0, self.flags);
-            return true;
+            return Some(packet);
         }
         let out = &mut end.outgoing;
         let wait = (2 * self.timeout) << out.backoff;
@@ -216,8 +196,7 @@ impl Sird {
             if message.scheduled {
                 let OutMessage { start, end, scheduled } = message;
                 self.counters.requests += 1;
-                *to = Packet::Request { start, end, scheduled }.segment(0, self.flags);
-                return true;
+                return Some(SirdPacket::Request { start, end, scheduled });
             }
         }
         let is_copy = !out.resend.is_empty();
@@ -226,11 +205,11 @@ impl Sird {
             range.0 = range.0.max(out.messages.front().map_or(range.1, |message| message.start));
             let Some(&message) = out.messages.iter().find(|message| message.end > range.0) else {
                 out.resend.clear();
-                return self.write_transmit(index, now, backlog, to);
+                return self.poll_transmit(index, now, backlog);
             };
             if range.0 >= range.1 {
                 out.resend.pop_front();
-                return self.write_transmit(index, now, backlog, to);
+                return self.poll_transmit(index, now, backlog);
             }
             let offset = range.0;
             let until = range.1.min(message.end).min(offset + u64::from(self.mss));
@@ -241,17 +220,16 @@ impl Sird {
             (offset, until, message)
         } else {
             let sent = out.sent;
-            let Some(&message) = out.messages.iter().find(|message| message.end > sent) else { return false };
+            let message = *out.messages.iter().find(|message| message.end > sent)?;
             let limit = if message.scheduled { out.credited.min(message.end) } else { message.end };
             let until = limit.min(sent + u64::from(self.mss));
             if until <= sent {
-                return false;
+                return None;
             }
             out.sent = until;
             (sent, until, message)
         };
         out.deadline = Some(now + wait);
-        let payload = (until - offset) as u16;
         let congested = backlog > end.congested_after;
         out.segments += 1;
         self.counters.packets += 1;
@@ -260,32 +238,33 @@ impl Sird {
             out.retransmits += 1;
             self.counters.retransmits += 1;
         } else if !message.scheduled {
-            self.counters.unscheduled_bytes += u64::from(payload);
+            self.counters.unscheduled_bytes += until - offset;
         }
-        let copy = if is_copy { Flags::RETRANSMISSION } else { Flags::NONE };
-        let packet =
-            Packet::Data { offset, message_end: message.end, scheduled: message.scheduled, congested };
-        *to = packet.segment(payload, self.flags | Flags::ECT | copy);
-        true
+        let OutMessage { end: message_end, scheduled, .. } = message;
+        Some(SirdPacket::Data { start: offset, end: until, message_end, scheduled, congested, is_copy })
     }
 
-    /// Handles a packet. Ends that have to send control packets are added to `touched`.
-    pub(super) fn handle_segment(&mut self, index: EndIndex, now: u64, segment: &Segment) {
-        match Packet::of(segment) {
-            Packet::Data { offset, message_end, scheduled, congested } => {
-                let until = offset + u64::from(segment.payload);
-                let marked = segment.flags.contains(Flags::CE);
-                self.handle_data(index, now, [offset, until, message_end], scheduled, [marked, congested]);
+    /// An end that has control packets to send since a packet or deadline was handled; each once or more.
+    pub fn poll_touched(&mut self) -> Option<u32> {
+        self.touched.pop()
+    }
+
+    /// Handles a packet, which a switch may have marked. Afterwards [`poll_touched`](Self::poll_touched) names the ends that
+    /// have control packets to send.
+    pub fn handle_packet(&mut self, index: u32, now: u64, packet: SirdPacket, marked: bool) {
+        match packet {
+            SirdPacket::Data { start, end, message_end, scheduled, congested, .. } => {
+                self.handle_data(index, now, [start, end, message_end], scheduled, [marked, congested]);
             }
-            Packet::Request { start, end, scheduled } => {
+            SirdPacket::Request { start, end, scheduled } => {
                 self.handle_request(index, now, [start, end], scheduled);
             }
-            Packet::Credit { until } => {
+            SirdPacket::Credit { until } => {
                 let out = &mut self.ends[index as usize].outgoing;
                 out.credited = out.credited.max(until);
                 out.backoff = 0;
             }
-            Packet::Resend { start, end } => {
+            SirdPacket::Resend { start, end } => {
                 let out = &mut self.ends[index as usize].outgoing;
                 // The receiver would not miss what it has not given credit for.
                 out.credited = out.credited.max(end);
@@ -296,7 +275,7 @@ impl Sird {
                     out.resend.push_back(range);
                 }
             }
-            Packet::Arrived { until } => {
+            SirdPacket::Arrived { until } => {
                 let out = &mut self.ends[index as usize].outgoing;
                 out.arrived = out.arrived.max(until);
                 out.backoff = 0;
@@ -312,7 +291,7 @@ impl Sird {
 
     fn handle_data(
         &mut self,
-        index: EndIndex,
+        index: u32,
         now: u64,
         [offset, until, message_end]: [u64; 3],
         scheduled: bool,
@@ -342,7 +321,7 @@ impl Sird {
         self.give(index, now);
     }
 
-    fn handle_request(&mut self, index: EndIndex, now: u64, [start, until]: [u64; 2], scheduled: bool) {
+    fn handle_request(&mut self, index: u32, now: u64, [start, until]: [u64; 2], scheduled: bool) {
         let end = &mut self.ends[index as usize];
         let incoming = &mut end.incoming;
         if until <= incoming.delivered {
@@ -354,12 +333,12 @@ impl Sird {
         } else if start < incoming.expected && !incoming.wanting.iter().any(|message| message.start == start)
         {
             // All of its credit was given; if the last of it was lost, this replaces it.
-            end.control.push_back(Packet::Credit { until: incoming.expected });
+            end.control.push_back(SirdPacket::Credit { until: incoming.expected });
             self.counters.credits += 1;
             self.touched.push(index);
         } else if let Some(message) = incoming.wanting.iter().find(|message| message.start == start) {
             if message.credited > start {
-                end.control.push_back(Packet::Credit { until: message.credited });
+                end.control.push_back(SirdPacket::Credit { until: message.credited });
                 self.counters.credits += 1;
                 self.touched.push(index);
             }
@@ -375,11 +354,11 @@ impl Sird {
     }
 
     /// Acknowledges a whole message.
-    fn acknowledge(&mut self, index: EndIndex) {
+    fn acknowledge(&mut self, index: u32) {
         let end = &mut self.ends[index as usize];
-        let packet = Packet::Arrived { until: end.incoming.delivered };
+        let packet = SirdPacket::Arrived { until: end.incoming.delivered };
         match end.control.back_mut() {
-            Some(last @ Packet::Arrived { .. }) => *last = packet,
+            Some(last @ SirdPacket::Arrived { .. }) => *last = packet,
             _ => {
                 end.control.push_back(packet);
                 self.counters.acknowledgements += 1;
@@ -389,11 +368,11 @@ impl Sird {
     }
 
     /// Asks for all bytes that are overdue, and sets the next timeout.
-    fn miss(&mut self, index: EndIndex, now: u64) {
+    fn miss(&mut self, index: u32, now: u64) {
         let end = &mut self.ends[index as usize];
         let incoming = &mut end.incoming;
         for (start, until) in incoming.gaps().take(RESENDS_MAX) {
-            end.control.push_back(Packet::Resend { start, end: until });
+            end.control.push_back(SirdPacket::Resend { start, end: until });
             self.counters.resends += 1;
         }
         incoming.deadline = Some(now + (self.timeout << incoming.backoff));
@@ -401,7 +380,7 @@ impl Sird {
     }
 
     /// Updates an end's place in the queue of the ends that wait for credit.
-    fn reconsider(&mut self, index: EndIndex) {
+    fn reconsider(&mut self, index: u32) {
         let end = &mut self.ends[index as usize];
         let receiver = &mut self.receivers[end.receiver as usize];
         let incoming = &mut end.incoming;
@@ -422,7 +401,7 @@ impl Sird {
     }
 
     /// Gives credit of an end's host to the ends that wait for it, in their order, while there is any.
-    fn give(&mut self, index: EndIndex, now: u64) {
+    fn give(&mut self, index: u32, now: u64) {
         let place = self.ends[index as usize].receiver as usize;
         loop {
             let receiver = &mut self.receivers[place];
@@ -461,10 +440,10 @@ impl Sird {
             receiver.outstanding += bytes;
             self.counters.outstanding_max = self.counters.outstanding_max.max(receiver.outstanding);
             self.counters.credit_bytes += u64::from(bytes);
-            if let Some(Packet::Credit { until: last }) = end.control.back_mut() {
+            if let Some(SirdPacket::Credit { until: last }) = end.control.back_mut() {
                 *last = until;
             } else {
-                end.control.push_back(Packet::Credit { until });
+                end.control.push_back(SirdPacket::Credit { until });
                 self.counters.credits += 1;
                 self.touched.push(index);
             }
@@ -479,14 +458,14 @@ impl Sird {
 
     /// The next timeout of an end; `u64::MAX` without one.
     #[inline]
-    pub(super) fn poll_deadline(&self, index: EndIndex) -> u64 {
+    pub fn poll_deadline(&self, index: u32) -> u64 {
         let end = &self.ends[index as usize];
         let incoming = end.incoming.deadline.unwrap_or(u64::MAX);
         incoming.min(end.outgoing.deadline.unwrap_or(u64::MAX))
     }
 
     /// Handles the timeouts of an end. Returns whether data did not arrive in time.
-    pub(super) fn handle_deadline(&mut self, index: EndIndex, now: u64) -> bool {
+    pub fn handle_deadline(&mut self, index: u32, now: u64) -> bool {
         let end = &mut self.ends[index as usize];
         let has_missed = end.incoming.deadline.is_some_and(|deadline| deadline <= now);
         let out = &mut end.outgoing;
@@ -494,7 +473,7 @@ impl Sird {
             out.backoff = (out.backoff + 1).min(BACKOFF_MAX);
             out.deadline = Some(now + ((2 * self.timeout) << out.backoff));
             if let Some(&OutMessage { start, end: until, scheduled }) = out.messages.front() {
-                end.control.push_back(Packet::Request { start, end: until, scheduled });
+                end.control.push_back(SirdPacket::Request { start, end: until, scheduled });
                 self.counters.requests += 1;
             } else {
                 out.deadline = None;
@@ -512,28 +491,23 @@ impl Sird {
 
     /// Bytes that an end has received without a gap.
     #[inline]
-    pub(super) fn delivered_bytes(&self, index: EndIndex) -> u64 {
+    pub fn delivered_bytes(&self, index: u32) -> u64 {
         self.ends[index as usize].incoming.delivered
     }
 
-    /// Bytes written at an end, and those acknowledged.
-    pub(super) fn written_and_arrived(&self, index: EndIndex) -> [u64; 2] {
-        let out = &self.ends[index as usize].outgoing;
-        [out.written, out.arrived]
-    }
-
-    /// The counters of an end in TCP's terms; timeouts are those of its receiver.
-    pub(super) fn end_stats(&self, index: EndIndex) -> Stats {
+    /// The counters of an end.
+    pub fn end_counters(&self, index: u32) -> SirdEndCounters {
         let out = &self.ends[index as usize].outgoing;
         let timeouts = self.ends[index as usize ^ 1].incoming.timeouts;
-        Stats { segments: out.segments, retransmits: out.retransmits, timeouts, ..Stats::default() }
+        let OutStream { segments: packets, retransmits, arrived: arrived_bytes, .. } = *out;
+        SirdEndCounters { packets, retransmits, timeouts, arrived_bytes }
     }
 
     /// Asserts that no credit was lost or invented.
     ///
     /// # Panics
     /// If it was.
-    pub(super) fn assert_credit_conserved(&self) {
+    pub fn assert_conserved(&self) {
         let mut outstanding = vec![0_u64; self.receivers.len()];
         for end in &self.ends {
             outstanding[end.receiver as usize] += u64::from(end.incoming.outstanding);
@@ -549,11 +523,10 @@ impl Sird {
             counters.credit_returned + outstanding,
             "credit was lost or invented"
         );
-        for index in 0..self.ends.len() as EndIndex {
-            let [written, arrived] = self.written_and_arrived(index);
-            let delivered = self.delivered_bytes(crate::index::peer(index));
-            assert!(delivered <= written, "more was delivered than written");
-            assert!(arrived <= delivered, "more was acknowledged than delivered");
+        for (index, end) in self.ends.iter().enumerate() {
+            let delivered = self.ends[index ^ 1].incoming.delivered;
+            assert!(delivered <= end.outgoing.written, "more was delivered than written");
+            assert!(end.outgoing.arrived <= delivered, "more was acknowledged than delivered");
         }
     }
 }
