@@ -8,7 +8,7 @@
 //! 2. then drains `poll_transmit` (messages to send) and `poll_record` (what happened, for the result files),
 //! 3. and asks `poll_deadline` when to call `handle_deadline`, if nothing else happens before.
 //!
-//! Beside them stand the decisions of techniques against incast: [`Arbiter`] (Fastpass), [`WindowShares`] (DIATCP),
+//! The crate also has the decisions of techniques against incast: [`Arbiter`] (Fastpass), [`WindowShares`] (DIATCP),
 //! [`LinearShift`] (barrel shifter) and [`Sird`].
 //!
 //! Nothing here reads a clock, opens a socket or starts a thread; random numbers come from a generator that
