@@ -44,6 +44,13 @@ impl Random {
         ((u128::from(self.bits()) * u128::from(end)) >> 64) as u32
     }
 
+    /// Puts values into a random order, each order alike (Fisher and Yates).
+    pub fn shuffle<T>(&mut self, values: &mut [T]) {
+        for end in (1..values.len()).rev() {
+            values.swap(end, self.below(end as u32 + 1) as usize);
+        }
+    }
+
     /// A number above 0 and at most 1.
     #[inline]
     pub fn unit(&mut self) -> f64 {

@@ -1,4 +1,7 @@
 //! The aggregator of a barrier workload: requests from all senders at once, waits for the last answer, requests again.
+//!
+//! Each round asks the senders in a new random order: requests leave one after the other, and the first sender to be asked would
+//! always find the emptiest queue.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -8,7 +11,7 @@ use fanin_units::{Bytes, Duration, Instant};
 
 use super::message::{AnswerSize, BarrierMessage, SENDERS_MAX};
 use crate::timers::later;
-use crate::{Peer, Unexpected};
+use crate::{Peer, Random, Unexpected};
 
 /// The settings of an aggregator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +24,8 @@ pub struct AggregatorConfig {
     pub warmup: Duration,
     /// A round in which no byte arrives for this long is recorded as stalled (`run.stall_limit`); `None`: never.
     pub stall_limit: Option<Duration>,
+    /// The seed of the order in which each round asks the senders.
+    pub seed: u64,
 }
 
 impl Default for AggregatorConfig {
@@ -31,6 +36,7 @@ impl Default for AggregatorConfig {
             request_size: AnswerSize::FixedFragment(Bytes::new(1_000)),
             warmup: Duration::ZERO,
             stall_limit: None,
+            seed: 0,
         }
     }
 }
@@ -111,6 +117,9 @@ pub struct Aggregator {
     /// No further round begins.
     is_stopping: bool,
     senders: Vec<SenderState>,
+    /// The senders in the order of this round's requests.
+    order: Vec<u16>,
+    random: Random,
     connected: u32,
     /// Senders that owe a part of their answer; 0 outside a round.
     unanswered: u32,
@@ -143,6 +152,9 @@ impl Aggregator {
             state: AggregatorState::Connecting,
             is_stopping: false,
             senders: vec![SenderState::default(); senders as usize],
+            // `SENDERS_MAX` of them have numbers of 16 bits.
+            order: (0..senders).map(|sender| sender as u16).collect(),
+            random: Random::new(config.seed),
             connected: 0,
             unanswered: 0,
             round: 0,
@@ -327,7 +339,9 @@ impl Aggregator {
         self.state = AggregatorState::Collecting;
         (self.start, self.last_arrival) = (now, now);
         self.unanswered = self.config.senders;
-        for sender in 0..self.senders.len() {
+        self.random.shuffle(&mut self.order);
+        for place in 0..self.order.len() {
+            let sender = usize::from(self.order[place]);
             self.senders[sender].owed = self.answer_bytes(sender);
             self.senders[sender].is_requested = false;
             // A sender that is away is asked when it is back.

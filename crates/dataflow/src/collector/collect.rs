@@ -27,9 +27,7 @@ impl<P: Payload> Collector<P> {
         let region = slot.region.clone();
         let selection = if *selection == Selection::Region { &region } else { selection };
         if self.config.request_order == RequestOrder::Random && !matches!(selection, Selection::List(_)) {
-            for end in (1..self.order.len()).rev() {
-                self.order.swap(end, self.random.below(end as u32 + 1) as usize);
-            }
+            self.random.shuffle(&mut self.order);
         }
         match selection {
             Selection::Rest | Selection::Region => {

@@ -117,11 +117,7 @@ impl<P: Payload> Supervisor<P> {
                 let (collector, unit) = layout.place(unit);
                 (unit, collector)
             }),
-            StartOrder::Random => {
-                for end in (1..self.announced.len()).rev() {
-                    self.announced.swap(end, self.random.below(end as u32 + 1) as usize);
-                }
-            }
+            StartOrder::Random => self.random.shuffle(&mut self.announced),
         }
         for unit in self.announced.drain(..) {
             self.pool.add(unit);

@@ -70,6 +70,7 @@ impl Connections {
             request_size: machines::request_size(scenario),
             warmup: scenario.run.warmup,
             stall_limit: Some(scenario.run.stall_limit),
+            seed: scenario.run.seed,
         })?;
         let poll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(cannot_wait)?;
         let windows = AdvertisedWindows::new(scenario);

@@ -27,8 +27,14 @@ fn running() -> Aggregator {
     aggregator
 }
 
-/// Requests that leave now: sender, round, whether it is measured.
+/// Requests that leave now, by sender: round, whether it is measured.
 fn requests(aggregator: &mut Aggregator) -> Vec<(u16, u64, bool)> {
+    let mut requests = requests_in_order(aggregator);
+    requests.sort_unstable();
+    requests
+}
+
+fn requests_in_order(aggregator: &mut Aggregator) -> Vec<(u16, u64, bool)> {
     let next = || {
         let (Peer::Readout(sender), BarrierMessage::Request { round, is_measured }) =
             aggregator.poll_transmit()?
@@ -164,4 +170,22 @@ fn silence_is_recorded() {
     aggregator.handle_deadline(at(80));
     assert_eq!(aggregator.poll_record(), Some(BarrierRecord::Stalled { round: 0, answered: 1 }));
     assert_eq!(aggregator.poll_deadline(), Some(at(130)), "it is said once in each limit");
+}
+
+#[test]
+fn every_sender_is_asked_first_equally_often() {
+    let rounds = 3_000;
+    let mut aggregator = Aggregator::new(AggregatorConfig { seed: 5, ..config(3) }).unwrap();
+    (0..3).for_each(|sender| aggregator.handle_connected(at(0), Peer::Readout(sender)));
+    let mut first = [0_i32; 3];
+    for _ in 0..rounds {
+        let order = requests_in_order(&mut aggregator);
+        assert_eq!(order.len(), 3);
+        first[usize::from(order[0].0)] += 1;
+        for (sender, ..) in order {
+            aggregator.handle_message(at(1), Peer::Readout(sender), answer(1_000)).unwrap();
+        }
+    }
+    // Four standard errors of 1000 are 103.
+    assert!(first.iter().all(|&count| (count - rounds / 3).abs() < 103), "{first:?}");
 }
