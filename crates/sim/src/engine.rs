@@ -10,6 +10,7 @@ use crate::fabric::{Fabric, Parcel, Step};
 use crate::index::{EndIndex, NIL, peer};
 use crate::occurrence::Occurrence;
 use crate::schedule::Schedule;
+use crate::ties::Ties;
 
 /// Bytes on the wire of a frame without payload: a smallest Ethernet frame, preamble and gap.
 pub(crate) const FRAME_BYTES_MIN: u32 = 84;
@@ -76,7 +77,11 @@ impl Engine {
             network.links.iter().map(|link| link.rate.get() / (FRAME_BYTES_FULL * 8) + 1).sum::<u64>().max(1);
         Ok(Self {
             now: 0,
-            schedule: Schedule::new(2_000_000_000_000 / frames_per_second, 2 * network.links.len() as u32),
+            schedule: Schedule::new(
+                2_000_000_000_000 / frames_per_second,
+                2 * network.links.len() as u32,
+                Ties::new(network, seed),
+            ),
             fabric: Fabric::new(network, seed)?,
             config,
             ends: Vec::new(),
@@ -96,6 +101,7 @@ impl Engine {
     /// Adds an open connection; `routes` lead from its first end to its second and back.
     pub(crate) fn connect(&mut self, routes: [Step; 2], hosts: [u32; 2]) {
         assert!((self.ends.len() as u64) < u64::from(NIL) - 1, "more than 2^31 connections");
+        self.schedule.ties.connect(routes.map(|route| route.port), hosts);
         let handshake = routes.iter().map(|&route| self.fabric.crossing_time(route, FRAME_BYTES_MIN)).sum();
         for (route, host) in routes.into_iter().zip(hosts) {
             let config = &self.config;

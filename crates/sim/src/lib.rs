@@ -27,9 +27,10 @@ mod schedule;
 mod stack;
 mod sweep;
 mod techniques;
+mod ties;
 mod workload;
 
 pub use error::Error;
 pub use fanin_recording::{FrameSeen, LinkCapture};
-pub use run::{Control, End, Outcome, run};
+pub use run::{Control, End, Outcome, run, run_on};
 pub use sweep::{Point, sweep, sweep_each};

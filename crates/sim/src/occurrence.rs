@@ -28,13 +28,6 @@ pub(crate) enum Occurrence {
     Technique(TechniqueStep),
 }
 
-impl Occurrence {
-    /// True if it comes before all others of its instant.
-    pub(crate) const fn comes_first(self) -> bool {
-        matches!(self, Self::Departure(_) | Self::ResumeCheck(_))
-    }
-}
-
 /// A step that a technique schedules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TechniqueStep {

@@ -127,21 +127,16 @@ impl<W: Workload> Partition<W> {
                 }
                 progress(self.engine.time());
             }
-            let Some((time, what)) = self.engine.schedule.pop() else {
+            let Some((time, what)) = self.engine.schedule.pop(until.get()) else {
                 return if self.workload.is_done() { Ending::Done } else { Ending::Stuck };
             };
             if time > self.recorder.bin_end() {
                 self.close_bins(time.min(until.get()));
             }
-            if time > until.get() {
-                if what.comes_first() {
-                    self.engine.schedule.insert_first(time, what);
-                } else {
-                    self.engine.schedule.insert(time, what);
-                }
+            let Some(what) = what else {
                 self.engine.now = until.get();
                 return Ending::Time;
-            }
+            };
             debug_assert!(time >= self.engine.now, "time runs backwards");
             self.engine.now = time;
             if let Some(ending) = self.handle(what) {

@@ -76,9 +76,26 @@ pub struct Outcome {
 /// If the simulator's accounts do not balance at the end: a mistake in this crate.
 pub fn run(scenario: &Scenario, seed: u64, control: &Control<'_>) -> Result<Outcome, Error> {
     let (network, roles) = topology::build(scenario)?;
-    match crate::workload::plan(scenario, &network, &roles, seed)? {
-        Plan::Barrier(barrier) => simulate(scenario, seed, control, &network, &roles, *barrier),
-        Plan::Building(building) => simulate(scenario, seed, control, &network, &roles, *building),
+    run_on(scenario, seed, control, &network, &roles)
+}
+
+/// Simulates a scenario on its network, however its nodes and links are listed. `roles` names the nodes by their indices in it.
+///
+/// # Errors
+/// As [`run`].
+///
+/// # Panics
+/// As [`run`].
+pub fn run_on(
+    scenario: &Scenario,
+    seed: u64,
+    control: &Control<'_>,
+    network: &Network,
+    roles: &Roles,
+) -> Result<Outcome, Error> {
+    match crate::workload::plan(scenario, network, roles, seed)? {
+        Plan::Barrier(barrier) => simulate(scenario, seed, control, network, roles, *barrier),
+        Plan::Building(building) => simulate(scenario, seed, control, network, roles, *building),
     }
 }
 

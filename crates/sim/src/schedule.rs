@@ -5,7 +5,8 @@
 //! most one a link. The outer ring holds the following blocks as unsorted lists, for timers above all; a block is sorted
 //! into buckets when it comes next. Later occurrences wait in the heap. A bitmap finds the next list that is not empty.
 //!
-//! Of the occurrences of one instant departures come first; all others happen in the order in which they were scheduled.
+//! Of the occurrences of one instant departures come first. When the first of them is taken, those that are scheduled are
+//! sorted by their ranks ([`Ties`]); what is scheduled for the instant after that follows in the order of scheduling.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,6 +15,7 @@ use fanin_network::PortIndex;
 
 use crate::index::NIL;
 use crate::occurrence::Occurrence;
+use crate::ties::Ties;
 
 /// The time of something that is not scheduled.
 pub(crate) const NEVER: u64 = u64::MAX;
@@ -126,12 +128,17 @@ pub(crate) struct Schedule {
     /// First of the free shared nodes.
     free: u32,
     pending: usize,
+    pub(crate) ties: Ties,
+    /// The largest key of which an occurrence was taken.
+    taken: u64,
+    /// Ranks and nodes while they are sorted.
+    tied: Vec<(u64, u32)>,
 }
 
 impl Schedule {
     /// An empty schedule for so many ports. Buckets span about `bucket_ps`, rounded down to a power of two; it is fastest
     /// with about one occurrence a bucket, and gives the same order with any width.
-    pub(crate) fn new(bucket_ps: u64, ports: u32) -> Self {
+    pub(crate) fn new(bucket_ps: u64, ports: u32, ties: Ties) -> Self {
         let arrival = |port| ScheduleNode { key: 0, what: Occurrence::Arrival(port), next: NIL };
         Self {
             buckets: Box::new([Chain::EMPTY; BUCKETS]),
@@ -146,6 +153,9 @@ impl Schedule {
             nodes: (0..ports).map(arrival).collect(),
             free: NIL,
             pending: 0,
+            ties,
+            taken: 0,
+            tied: Vec::new(),
         }
     }
 
@@ -172,7 +182,7 @@ impl Schedule {
         self.insert_key(key(time), what);
     }
 
-    /// Schedules an occurrence before all others of its instant but those that were scheduled so before.
+    /// Schedules an occurrence before those of its instant that [`Self::insert`] schedules.
     #[inline]
     pub(crate) fn insert_first(&mut self, time: u64, what: Occurrence) {
         self.insert_key(first_key(time), what);
@@ -266,18 +276,27 @@ impl Schedule {
         }
     }
 
-    /// Takes the earliest occurrence.
+    /// Takes the earliest occurrence; tells only its time where that is later than `until`.
     #[inline(always)]
-    pub(crate) fn pop(&mut self) -> Option<(u64, Occurrence)> {
+    pub(crate) fn pop(&mut self, until: u64) -> Option<(u64, Option<Occurrence>)> {
         let slot = match self.used_buckets.next(self.cursor as usize % BUCKETS) {
             Some(slot) => slot,
             None => self.skip()?,
         };
-        let node = self.buckets[slot].first;
-        let entry = &mut self.nodes[node as usize];
-        let ScheduleNode { key, what, next } = *entry;
+        let mut node = self.buckets[slot].first;
+        let ScheduleNode { key, mut what, mut next } = self.nodes[node as usize];
+        if key >> 1 > until {
+            return Some((key >> 1, None));
+        }
+        if key > self.taken {
+            self.taken = key;
+            if next != NIL && self.nodes[next as usize].key == key {
+                node = self.order(slot, key);
+                ScheduleNode { what, next, .. } = self.nodes[node as usize];
+            }
+        }
         if node >= self.ports {
-            entry.next = self.free;
+            self.nodes[node as usize].next = self.free;
             self.free = node;
         }
         self.buckets[slot].first = next;
@@ -290,7 +309,32 @@ impl Schedule {
         if self.block() > block {
             self.enter_block();
         }
-        Some((key >> 1, what))
+        Some((key >> 1, Some(what)))
+    }
+
+    /// Sorts the first occurrences of a bucket, those with this key, by their ranks; returns the new first node.
+    #[inline(never)]
+    fn order(&mut self, slot: usize, key: u64) -> u32 {
+        let salt = self.ties.salt(key >> 1);
+        let mut node = self.buckets[slot].first;
+        while node != NIL && self.nodes[node as usize].key == key {
+            let ScheduleNode { what, next, .. } = self.nodes[node as usize];
+            self.tied.push((self.ties.rank(salt, what), node));
+            node = next;
+        }
+        // Stable: occurrences of equal ranks keep their order.
+        self.tied.sort_by_key(|&(rank, _)| rank);
+        let rest = node;
+        if rest == NIL {
+            self.buckets[slot].last = self.tied[self.tied.len() - 1].1;
+        }
+        let mut next = rest;
+        for (_, node) in self.tied.drain(..).rev() {
+            self.nodes[node as usize].next = next;
+            next = node;
+        }
+        self.buckets[slot].first = next;
+        next
     }
 
     /// The inner ring is empty: moves on to the block before the next one that holds anything; returns its first bucket.
@@ -342,7 +386,8 @@ mod tests {
     #[test]
     fn keeps_the_order_of_a_sorted_list() {
         for bucket_ps in [1 << 8, 1 << 16, 1 << 30] {
-            let mut schedule = Schedule::new(bucket_ps, 50);
+            // Without names all ranks are equal.
+            let mut schedule = Schedule::new(bucket_ps, 50, Ties::default());
             let mut is_pending = [false; 50];
             let mut expected: Vec<(u64, Occurrence)> = Vec::new();
             let mut state = 1_u64;
@@ -376,19 +421,22 @@ mod tests {
                 let position = expected.partition_point(|&(time, _)| time <= now + ahead);
                 expected.insert(position, (now + ahead, what));
                 if random() % 3 != 0 {
-                    let got = schedule.pop().unwrap();
-                    assert_eq!(got, expected.remove(0));
-                    now = got.0;
-                    if let Arrival(port) = got.1 {
+                    let (time, what) = expected.remove(0);
+                    if time > now {
+                        assert_eq!(schedule.pop(time - 1), Some((time, None)), "it waits for its time");
+                    }
+                    assert_eq!(schedule.pop(time), Some((time, Some(what))));
+                    now = time;
+                    if let Arrival(port) = what {
                         is_pending[port as usize] = false;
                     }
                 }
             }
             assert_eq!(schedule.pending(), expected.len());
-            for entry in expected {
-                assert_eq!(schedule.pop(), Some(entry));
+            for (time, what) in expected {
+                assert_eq!(schedule.pop(NEVER), Some((time, Some(what))));
             }
-            assert_eq!(schedule.pop(), None);
+            assert_eq!(schedule.pop(NEVER), None);
         }
     }
 }

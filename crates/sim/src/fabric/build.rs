@@ -75,7 +75,8 @@ impl Fabric {
         };
         for (node, ports) in (0_u32..).zip(&ports_of) {
             if let NodeKind::Switch { like } = network.nodes[node as usize].kind {
-                let random = seed(run, host(Kind::Switch, u64::from(node)), Purpose::Marking);
+                let switch = builder.memories.len() as u64;
+                let random = seed(run, host(Kind::Switch, switch), Purpose::Marking);
                 builder.chances.push(Random::new(random));
                 builder.add_switch(&network.switches[like], ports)?;
             }

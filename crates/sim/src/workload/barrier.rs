@@ -54,8 +54,13 @@ impl Barrier {
         let workload = &scenario.workload;
         let (senders, request_size) = (workload.senders, machines::request_size(scenario));
         // The run itself ends a workload that stalls: it sees packets, too.
-        let config =
-            AggregatorConfig { senders, request_size, warmup: scenario.run.warmup, stall_limit: None };
+        let config = AggregatorConfig {
+            senders,
+            request_size,
+            warmup: scenario.run.warmup,
+            stall_limit: None,
+            seed: seed(run, host(Kind::Collector, 0), Purpose::Role),
+        };
         let aggregator = Aggregator::new(config)
             .map_err(|_| Error::unsupported("workload.request_size", "an empty answer"))?;
         let sender = |sender| {

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use super::super::Step;
 use super::*;
+use crate::ties::Ties;
 
 /// Switches in a ring, a host at each, that all send to the host `ahead` switches further on.
 fn ring(switches: u32, ahead: u32, mode: PauseMode, xoff: u64) -> (Fabric, Vec<Step>, Network) {
@@ -72,7 +73,7 @@ fn happen(fabric: &mut Fabric, schedule: &mut Schedule, now: u64, what: Occurren
 
 /// Sends `frames` from each host at once; returns what was delivered and dropped, and whether it came to a deadlock.
 fn play(fabric: &mut Fabric, routes: &[Step], frames: u32) -> (u32, u32, bool) {
-    let mut schedule = Schedule::new(1 << 20, fabric.ports.len() as u32);
+    let mut schedule = Schedule::new(1 << 20, fabric.ports.len() as u32, Ties::default());
     let segment = Segment { payload: 1460, flags: Flags::ACK, ..Segment::default() };
     for _ in 0..frames {
         for &route in routes {
@@ -81,7 +82,7 @@ fn play(fabric: &mut Fabric, routes: &[Step], frames: u32) -> (u32, u32, bool) {
     }
     let (mut delivered, mut dropped) = (0, 0);
     let mut last = 0;
-    while let Some((now, what)) = schedule.pop() {
+    while let Some((now, Some(what))) = schedule.pop(NEVER) {
         last = now;
         match happen(fabric, &mut schedule, now, what) {
             Turn::Hop(Hop::Delivered { .. }) => delivered += 1,
@@ -183,12 +184,12 @@ proptest! {
         fabric.flow_control.as_mut().unwrap().set_bulk_connections(1);
         let mut sends: Vec<Send> = sends;
         sends.sort_unstable_by_key(|send| send.0);
-        let mut schedule = Schedule::new(1 << 20, fabric.ports.len() as u32);
+        let mut schedule = Schedule::new(1 << 20, fabric.ports.len() as u32, Ties::default());
         for (number, send) in (0..).zip(&sends) {
             schedule.insert(Duration::from_micros(6 * send.0).get(), Occurrence::HostTimer(number));
         }
         let (mut left, mut last, mut deadlock) = (0_u32, 0, false);
-        while let Some((now, what)) = schedule.pop() {
+        while let Some((now, Some(what))) = schedule.pop(NEVER) {
             last = now;
             if let Occurrence::HostTimer(number) = what {
                 let (_, host, frames, payload, is_bulk) = sends[number as usize];

@@ -3,6 +3,7 @@
 use fanin_units::{Bytes, Rate};
 
 use super::*;
+use crate::ties::Ties;
 
 const WIRE: u32 = 1538;
 
@@ -78,12 +79,12 @@ fn play(settings: &Daqrings, arrivals: &[(u64, bool)]) -> Vec<(u64, u32)> {
     let mut port = output(settings);
     let ring = port.ring(Some(7)).unwrap();
     let mut link = Link::new(Rate::new(1_000_000_000), 1_000_000);
-    let mut schedule = Schedule::new(1 << 20, 1);
+    let mut schedule = Schedule::new(1 << 20, 1, Ties::default());
     for (number, &(at, _)) in (0..).zip(arrivals) {
         schedule.insert(at, Occurrence::HostTimer(number));
     }
     let mut arrived = Vec::new();
-    while let Some((now, what)) = schedule.pop() {
+    while let Some((now, Some(what))) = schedule.pop(NEVER) {
         match what {
             Occurrence::HostTimer(number) => {
                 let ring = if arrivals[number as usize].1 { ring } else { OTHERS };

@@ -1,0 +1,111 @@
+//! Ties: the order of the occurrences of one instant, a permutation that the seed decides.
+//!
+//! A switch serves ports whose frames arrive together in no fixed order: none of them always finds the last free place of a
+//! queue. Each occurrence has a rank, a hash of the seed, the instant and the names of the nodes it belongs to. Ranks
+//! depend neither on the order of scheduling nor on the order in which a network lists its nodes.
+
+use std::collections::HashMap;
+
+use fanin_network::{Network, Node, NodeKind, PortIndex, mix};
+
+use crate::occurrence::{Occurrence, TechniqueStep};
+
+/// Hashes of the names that occurrences belong to. An occurrence of a part without a name has the rank zero.
+#[derive(Default)]
+pub(crate) struct Ties {
+    seed: u64,
+    /// By port: of the two nodes that its link joins, in its direction.
+    ports: Vec<u64>,
+    /// By the fabric's number of a switch.
+    switches: Vec<u64>,
+    /// By end of a connection: of its first port and its peer's.
+    ends: Vec<u64>,
+    /// By the workload's number of a host: of the first port of its first connection.
+    hosts: Vec<u64>,
+}
+
+impl Ties {
+    /// The ties of a network.
+    pub(crate) fn new(network: &Network, seed: u64) -> Self {
+        let names: Vec<u64> = network.nodes.iter().map(|node| hash(&node.name)).collect();
+        // Links between the same two nodes differ by their place among these.
+        let mut alike = HashMap::new();
+        let port = |port| {
+            let nodes = [network.source(port), network.destination(port)];
+            let place = alike.entry(nodes).and_modify(|place| *place += 1).or_insert(0_u64);
+            let [from, to] = nodes.map(|node| names[node as usize]);
+            mix(mix(from ^ *place) ^ to)
+        };
+        let switch = |(node, &name): (&Node, &u64)| (node.kind != NodeKind::Host).then_some(name);
+        Self {
+            seed: mix(seed),
+            ports: network.ports().map(port).collect(),
+            switches: network.nodes.iter().zip(&names).filter_map(switch).collect(),
+            ends: Vec::new(),
+            hosts: Vec::new(),
+        }
+    }
+
+    /// Adds the next connection: the first port of each end's path, and the workload's numbers of their hosts.
+    pub(crate) fn connect(&mut self, first_ports: [PortIndex; 2], hosts: [u32; 2]) {
+        let [near, far] = first_ports.map(|port| at(&self.ports, port));
+        self.ends.extend([mix(near ^ far.rotate_left(1)), mix(far ^ near.rotate_left(1))]);
+        for (host, port) in hosts.into_iter().zip([near, far]) {
+            let host = host as usize;
+            self.hosts.resize(self.hosts.len().max(host + 1), 0);
+            if self.hosts[host] == 0 {
+                self.hosts[host] = port.rotate_left(1);
+            }
+        }
+    }
+
+    /// The part of all ranks that an instant decides.
+    #[inline]
+    pub(crate) const fn salt(&self, time: u64) -> u64 {
+        mix(self.seed ^ time)
+    }
+
+    /// The rank of an occurrence among those of the instant with this salt.
+    #[inline]
+    pub(crate) fn rank(&self, salt: u64, what: Occurrence) -> u64 {
+        match self.name(what) {
+            0 => 0,
+            name => mix(salt ^ name),
+        }
+    }
+
+    /// A hash of the names that an occurrence belongs to; zero for one that only observes.
+    #[inline]
+    fn name(&self, what: Occurrence) -> u64 {
+        match what {
+            Occurrence::Arrival(port) => at(&self.ports, port),
+            Occurrence::Departure(port) => at(&self.ports, port).rotate_left(2),
+            Occurrence::PauseSignal(port) => at(&self.ports, port).rotate_left(3),
+            Occurrence::ResumeCheck(switch) => at(&self.switches, switch),
+            Occurrence::EndpointTimer(end) => at(&self.ends, end),
+            Occurrence::HostTimer(host) => at(&self.hosts, host),
+            Occurrence::QueueSample | Occurrence::StallCheck | Occurrence::DeadlockCheck => 0,
+            Occurrence::Technique(step) => match step {
+                TechniqueStep::SlotDecision => 1,
+                TechniqueStep::SlotStart => 2,
+                TechniqueStep::RequestInHorizon => 3,
+                TechniqueStep::ArbiterFailure => 4,
+                TechniqueStep::ArbiterFailover => 5,
+                TechniqueStep::PairSlot(pair) => mix(u64::from(pair)),
+            },
+        }
+    }
+}
+
+/// The hash with this number; zero where nothing has been named.
+#[inline]
+fn at(names: &[u64], number: u32) -> u64 {
+    names.get(number as usize).copied().unwrap_or(0)
+}
+
+fn hash(name: &str) -> u64 {
+    name.bytes().fold(0, |hash, byte| mix(hash ^ u64::from(byte)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! The order within an instant: by names and seed alone.
+
+use fanin_dataflow::Random;
+use fanin_network::topology;
+
+use super::*;
+use crate::schedule::{NEVER, Schedule};
+
+const SENDERS: u32 = 8;
+
+fn star() -> Network {
+    let sets = [format!("workload.senders={SENDERS}")];
+    topology::build(&fanin_scenario::load("incast", &sets).unwrap().scenario).unwrap().0
+}
+
+/// The occurrences of some instants, of all kinds that a network names.
+fn occurrences(network: &Network) -> Vec<(u64, Occurrence)> {
+    let mut all = Vec::new();
+    for time in [5, 5_000, 9_000_000, 40_000_000_000, 7_000_000_000_000_000] {
+        for port in network.ports() {
+            all.extend([(time, Occurrence::Departure(port)), (time, Occurrence::PauseSignal(port))]);
+        }
+        all.extend((0..2 * SENDERS).map(|end| (time, Occurrence::EndpointTimer(end))));
+        all.extend((0..=SENDERS).map(|host| (time, Occurrence::HostTimer(host))));
+        all.extend((0..5).map(|pair| (time, Occurrence::Technique(TechniqueStep::PairSlot(pair)))));
+    }
+    all
+}
+
+fn order(network: &Network, seed: u64, scheduled: &[(u64, Occurrence)]) -> Vec<(u64, Occurrence)> {
+    let ports = network.ports().end;
+    let mut schedule = Schedule::new(1 << 20, ports, Ties::new(network, seed));
+    for sender in 0..SENDERS {
+        // Each sender's link is one of the ports, the other end's first port the collector's.
+        schedule.ties.connect([1, 2 * sender + 3], [0, sender + 1]);
+    }
+    for &(time, what) in scheduled {
+        if matches!(what, Occurrence::Departure(_)) {
+            schedule.insert_first(time, what);
+        } else {
+            schedule.insert(time, what);
+        }
+    }
+    // One port has one arrival.
+    network.ports().for_each(|port| schedule.insert_arrival(5, port));
+    let pop = || schedule.pop(NEVER).and_then(|(time, what)| Some((time, what?)));
+    std::iter::from_fn(pop).collect()
+}
+
+#[test]
+fn the_order_does_not_depend_on_who_was_scheduled_first() {
+    let network = star();
+    let mut scheduled = occurrences(&network);
+    let (first, other) = (order(&network, 1, &scheduled), order(&network, 2, &scheduled));
+    assert_eq!(first.len(), scheduled.len() + network.ports().len());
+    let mut random = Random::new(3);
+    for _ in 0..50 {
+        random.shuffle(&mut scheduled);
+        assert_eq!(order(&network, 1, &scheduled), first);
+    }
+    assert_ne!(other, first, "the seed decides");
+    let is_departure = |&(_, what): &(u64, Occurrence)| matches!(what, Occurrence::Departure(_));
+    let instant: Vec<_> = first.iter().filter(|&&(time, _)| time == 5).collect();
+    assert!(instant.is_sorted_by_key(|&entry| !is_departure(entry)), "departures come first");
+}
