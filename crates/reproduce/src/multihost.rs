@@ -9,9 +9,14 @@ use crate::{Got, Judged, Point};
 
 const MULTIHOST: &str = "multihost";
 
-/// Long enough for the closed loop of 360 units to settle.
 fn multihost() -> Point {
-    Point::new(MULTIHOST).set("run.warmup", "300 ms").set("run.duration", "500 ms")
+    Point::new(MULTIHOST)
+}
+
+/// A closed loop of 360 units, settled: behind PAUSE it takes 5 s. Goodput counts whole events where they end, and 104 MB of
+/// events are open, 88 ms of the uplink, which shift into or out of the measured time: 3 s keep that below 3 %.
+fn closed(point: Point) -> Point {
+    point.set("run.warmup", "5 s").set("run.duration", "3 s")
 }
 
 /// The switch alone.
@@ -34,6 +39,8 @@ fn window(point: Point) -> Point {
 
 fn periodic(point: Point, hz: u32) -> Point {
     point
+        .set("run.warmup", "300 ms")
+        .set("run.duration", "500 ms")
         .set("supervisor.arrivals", "periodic")
         .set("supervisor.rate", format_args!("{hz} Hz"))
         .set("supervisor.policy", "node-round-robin")
@@ -82,8 +89,9 @@ pub(crate) fn claims() -> Vec<Claim> {
                     Point::new("leaf-spine")
                         .set("readout.hosts", 50)
                         .set("collectors.racks", 14)
-                        .set("run.warmup", "20 ms")
-                        .set("run.duration", "20 ms")
+                        // An event takes 38 ms.
+                        .set("run.warmup", "60 ms")
+                        .set("run.duration", "100 ms")
                         .set("network.leaf_spine.spines", spines)
                         .set("network.leaf_spine.ports", 64)
                 })
@@ -100,7 +108,7 @@ pub(crate) fn claims() -> Vec<Claim> {
             place: "multi-host §IV.C, fig. 6a",
             says: "credits, a tuned static window, rings and PAUSE sustain full load alike",
             expected: "goodput within 3 % of each other, no time-out",
-            points: vec![credits(), window(hardware()), rings(344), deep_pause()],
+            points: [credits(), window(hardware()), rings(344), deep_pause()].map(closed).to_vec(),
             judge: |got| {
                 let g = each_gbps(got);
                 let timeouts: u64 = got.iter().map(|got| got.timeouts_total()).sum();
@@ -109,8 +117,8 @@ pub(crate) fn claims() -> Vec<Claim> {
                 Judged::new(holds, format!("{}, {timeouts} time-outs", text(&g))).figures(&g)
             },
             known: Some(Known {
-                why: "30 rings of 344 Mb/s are 103 % of the uplink: in a closed loop its queue fills the 8 MB and loses frames",
-                ranges: &[(9.2, 9.55), (9.2, 9.55), (8.7, 9.25), (9.2, 9.6)],
+                why: "goodput is alike, but 30 rings of 344 Mb/s are 103 % of the uplink: in a closed loop its queue fills the 8 MB and loses frames, some to time-outs",
+                ranges: &[(9.3, 9.45), (9.3, 9.45), (9.2, 9.45), (9.3, 9.45)],
             }),
         },
         Claim {
@@ -118,7 +126,7 @@ pub(crate) fn claims() -> Vec<Claim> {
             place: "multi-host §IV.C, fig. 6a",
             says: "data simply pushed: no operation above 10 % of the bandwidth",
             expected: "goodput ≤ 15 % of the uplink's at full load",
-            points: vec![hardware()],
+            points: vec![closed(hardware())],
             judge: |got| {
                 let share = gbps(got[0]) / FULL_GBPS;
                 Judged::new(share <= 0.15, format!("{}, {} drops", percent(&[share]), got[0].drops()))
@@ -134,7 +142,7 @@ pub(crate) fn claims() -> Vec<Claim> {
             place: "multi-host §IV.C",
             says: "rings of 1.38 Gb/s do not reach the highest loads: bursts overlap, and frames are dropped",
             expected: "lower goodput than with 344 Mb/s, drops and retransmissions",
-            points: vec![rings(1380), rings(344)],
+            points: vec![closed(rings(1380)), closed(rings(344))],
             judge: |got| {
                 let g = each_gbps(got);
                 let drops = got[0].drops();
@@ -161,7 +169,7 @@ pub(crate) fn claims() -> Vec<Claim> {
             place: "multi-host §IV.C, citing TNS 2017",
             says: "software switches give 15 % more goodput than regular ones under heavy incast",
             expected: "10 to 20 % more than a static window on the switch alone",
-            points: vec![rings(344), window(hardware())],
+            points: vec![closed(rings(344)), closed(window(hardware()))],
             judge: |got| {
                 let g = each_gbps(got);
                 let more = g[0] / g[1] - 1.0;
@@ -170,7 +178,7 @@ pub(crate) fn claims() -> Vec<Claim> {
             },
             known: Some(Known {
                 why: "this set-up has no heavy incast, as the paper says of it; the figure is another's",
-                ranges: &[(-0.08, -0.02)],
+                ranges: &[(-0.04, 0.02)],
             }),
         },
     ]
