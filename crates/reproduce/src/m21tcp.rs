@@ -209,9 +209,12 @@ pub(crate) fn claims() -> Vec<Claim> {
             points: [48, 64].map(|n| dctcp(FBW, n)).to_vec(),
             judge: |got| {
                 let times: Vec<f64> = got.iter().map(|got| got.mean_ms()).collect();
-                Judged::new(times.iter().all(|&time| time > 10.0), text(&times, "ms"))
+                Judged::new(times.iter().all(|&time| time > 10.0), text(&times, "ms")).figures(&times)
             },
-            known: None,
+            known: Some(Known {
+                why: "64 KiB hold the least windows, two segments, of 56 senders: 48 meet time-outs in the first of 320 rounds and meet the deadline in all others",
+                ranges: &[(8.8, 10.2), (195.0, 240.0)],
+            }),
         },
         Claim {
             id: "M018",

@@ -133,7 +133,7 @@ pub(crate) fn claims() -> Vec<Claim> {
                     .figures(&[share])
             },
             known: Some(Known {
-                why: "the memory of the chip decides, which the paper does not state: 81 % with the 8 MB here, 55 % with 4, 11 % with 2, 1 % with 1",
+                why: "the memory of the chip decides, which the paper does not state: 80 % with the 8 MB here, 55 % with 4, 11 % with 2, 1 % with 1",
                 ranges: &[(0.75, 0.87)],
             }),
         },

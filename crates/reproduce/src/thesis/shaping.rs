@@ -107,12 +107,8 @@ pub(super) fn claims() -> Vec<Claim> {
                     fast.iter().all(|&share| share < 0.02) && fair.iter().all(|&share| share > 0.2),
                     format!("{}; {}", percent(&fast), percent(&fair)),
                 )
-                .figures(&fair)
             },
-            known: Some(Known {
-                why: "none below 20 ms, 42 % below 40 ms at 45 % load, but 19.9 % at 90 %: what is left of the start, as in T039",
-                ranges: &[(0.38, 0.47), (0.17, 0.23)],
-            }),
+            known: None,
         },
         Claim {
             id: "T039",
