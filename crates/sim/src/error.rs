@@ -1,6 +1,7 @@
 //! Reasons for which a simulation cannot run.
 
 use fanin_network::NetworkError;
+use fanin_units::Duration;
 
 /// A reason for which a scenario is refused before it is played.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -19,6 +20,18 @@ pub enum Error {
     NoSuchLink {
         /// The name given.
         name: String,
+    },
+    /// The queues would be sampled too often.
+    #[error(
+        "record.queue_interval: {queues} queues every {interval} are {samples} samples, more than 20 million; make it longer"
+    )]
+    TooManySamples {
+        /// The time between samples.
+        interval: Duration,
+        /// The number of queues that `record.queues` names.
+        queues: u64,
+        /// All samples in the measured time.
+        samples: u64,
     },
     /// Sizes of fragments cannot be taken from a file.
     #[error("readout.fragment_size: {reason}")]

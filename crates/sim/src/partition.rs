@@ -66,7 +66,8 @@ pub(crate) struct Partition<W: Workload> {
     housekeeping: usize,
     /// The longest time without progress, in picoseconds.
     patience: u64,
-    /// The workload's progress at the last check.
+    bulk_connections: u32,
+    /// [`Self::progress`] at the last check.
     progress: u64,
     /// An application was called since the last check whether the workload is done.
     was_called: bool,
@@ -86,15 +87,18 @@ impl<W: Workload> Partition<W> {
             kinds: Vec::new(),
             housekeeping: 0,
             patience: u64::MAX,
+            bulk_connections: 0,
             progress: 0,
             was_called: false,
         }
     }
 
-    /// Lets the workload begin. The run is ended if nothing moves for as long as `patience`.
-    pub(crate) fn start(&mut self, patience: Duration) {
+    /// Lets the workload begin, whose first connections carry bulk data. The run is ended if nothing moves for as long as
+    /// `patience`.
+    pub(crate) fn start(&mut self, patience: Duration, bulk_connections: u32) {
         self.patience = patience.get();
-        self.progress = self.workload.progress();
+        self.bulk_connections = bulk_connections;
+        self.progress = self.progress();
         self.schedule_housekeeping(self.patience, Occurrence::StallCheck);
         if let Some(first) = self.recorder.next_sample() {
             self.schedule_housekeeping(first, Occurrence::QueueSample);
@@ -176,11 +180,17 @@ impl<W: Workload> Partition<W> {
         None
     }
 
-    /// True if the workload has made no progress since the last check. Schedules the next check, unless only
+    /// A number that changes while the workload moves or bytes of answers are acknowledged.
+    fn progress(&self) -> u64 {
+        let acked = |connection| self.techniques.stats(&self.engine, 2 * connection + 1).1;
+        self.workload.progress() + (0..self.bulk_connections).map(acked).sum::<u64>()
+    }
+
+    /// True if nothing has moved since the last check. Schedules the next check, unless only
     /// housekeeping is left: the run ends then.
     fn is_stalled(&mut self) -> bool {
         self.housekeeping -= 1;
-        let progress = self.workload.progress();
+        let progress = self.progress();
         if self.engine.schedule.pending() > self.housekeeping {
             self.schedule_housekeeping(self.engine.now + self.patience, Occurrence::StallCheck);
         }

@@ -26,6 +26,9 @@ pub struct Control<'a> {
     pub capture: bool,
 }
 
+/// The most samples of queues in the measured time: some 2 GB.
+const SAMPLES_MAX: u64 = 20_000_000;
+
 /// Never set.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -93,10 +96,22 @@ pub fn run_on(
     network: &Network,
     roles: &Roles,
 ) -> Result<Outcome, Error> {
+    check_samples(scenario, network)?;
     match crate::workload::plan(scenario, network, roles, seed)? {
         Plan::Barrier(barrier) => simulate(scenario, seed, control, network, roles, *barrier),
         Plan::Building(building) => simulate(scenario, seed, control, network, roles, *building),
     }
+}
+
+/// Refuses samples of queues that would fill the memory.
+fn check_samples(scenario: &Scenario, network: &Network) -> Result<(), Error> {
+    let record = &scenario.record;
+    let queues = record.queues.iter().map(|pattern| network.ports_named(pattern).len() as u64).sum();
+    let samples = (scenario.run.duration.get() / record.queue_interval.get().max(1)).saturating_mul(queues);
+    if samples > SAMPLES_MAX {
+        return Err(Error::TooManySamples { interval: record.queue_interval, queues, samples });
+    }
+    Ok(())
 }
 
 /// Plays a scenario with its workload.
@@ -141,7 +156,8 @@ fn simulate<W: Measured>(
     let warmup = Instant::START + scenario.run.warmup;
     let end = warmup + scenario.run.duration;
     let progress = |now: Instant| (control.progress)(now, end);
-    partition.start(scenario.run.stall_limit);
+    let bulk_connections = partition.workload.bulk_connections();
+    partition.start(scenario.run.stall_limit, bulk_connections);
     let mut ending = partition.run(warmup, control.stop, progress);
     let before = partition.engine.totals();
     let now = partition.engine.now;
@@ -159,7 +175,8 @@ fn simulate<W: Measured>(
         ending = if partition.workload.is_done() {
             Ending::Done
         } else {
-            partition.run(end + scenario.run.stall_limit, control.stop, progress)
+            // However long that takes while something moves.
+            partition.run(Instant::FAR_FUTURE, control.stop, progress)
         };
     }
     partition.assert_conserved();
@@ -170,7 +187,6 @@ fn simulate<W: Measured>(
         Ending::Done => End::Complete,
         Ending::Stopped => End::Stopped,
         Ending::Deadlock => End::Stalled { at, diagnosis: deadlock(network, &partition) },
-        // Time after the drain: something is still on its way after all that waiting.
         Ending::Stuck | Ending::Stalled | Ending::Time => {
             let diagnosis = format!("nothing moves at {at}: {}", partition.workload.diagnose());
             End::Stalled { at, diagnosis }

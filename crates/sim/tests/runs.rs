@@ -348,3 +348,25 @@ fn the_picture_shows_the_event_that_took_longest() {
     );
     assert!(groups.len() < 20, "{groups:?}");
 }
+
+#[test]
+fn a_run_that_moves_is_not_stalled() {
+    // One round takes 0.4 s, eight times the limit and the measured time.
+    let sets = [
+        "workload.senders=4",
+        "workload.request_size=12 MB",
+        "tor.buffer=100 MB",
+        "run.duration=50 ms",
+        "run.stall_limit=50 ms",
+    ];
+    let outcome = outcome(&preset("incast", &sets), 1);
+    assert_eq!(outcome.end, End::Complete);
+    assert!(outcome.records.events[0].collection_time_ps.unwrap() > 400_000_000_000);
+}
+
+#[test]
+fn queues_are_not_sampled_until_the_memory_is_full() {
+    let sets = ["record.queues=[\"tor->collector\"]", "record.queue_interval=1 ps"];
+    let error = run(&preset("incast", &sets), 1, &Control::default()).unwrap_err().to_string();
+    assert!(error.starts_with("record.queue_interval: 1 queues every 1 ps"), "{error}");
+}
