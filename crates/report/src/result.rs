@@ -25,7 +25,7 @@ pub struct RunResult {
 }
 
 impl RunResult {
-    /// Why its figures say little, each a sentence: it is shorter than five minimum RTOs, or measured fewer than ten events.
+    /// Why its figures say little, each a sentence: it is shorter than five minimum RTOs, or measured fewer than ten events, or none.
     pub fn cautions(&self) -> Vec<String> {
         let mut cautions = Vec::new();
         if self.summary.kind == Kind::Plan {
@@ -46,10 +46,18 @@ impl RunResult {
         }
         let events = self.summary.events.as_ref().map(|events| ("events", events.collected));
         let requests = self.summary.requests.as_ref().map(|requests| ("requests", requests.completed));
-        if let Some((what, _)) = events.or(requests).filter(|(_, count)| *count < EVENTS_MIN) {
-            cautions.push(format!(
-                "Fewer than {EVENTS_MIN} {what} were measured: means and quantiles say little"
-            ));
+        if let Some((what, count)) = events.or(requests).filter(|(_, count)| *count < EVENTS_MIN) {
+            cautions.push(match (count, &self.summary.events) {
+                (1.., _) => {
+                    format!("Fewer than {EVENTS_MIN} {what} were measured: means and quantiles say little")
+                }
+                (0, Some(events)) if events.assigned == 0 => {
+                    "No event was measured: none was assigned in the measured time. Look at supervisor.rate, \
+                     run.duration and shaping"
+                        .to_owned()
+                }
+                (0, _) => format!("None of the {what} was completed: nothing was measured"),
+            });
         }
         cautions
     }
@@ -64,7 +72,7 @@ impl RunResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Requests, ScenarioName, Tcp};
+    use crate::{Events, Requests, ScenarioName, Tcp};
 
     #[test]
     fn short_runs_and_few_events_are_said() {
@@ -81,5 +89,10 @@ mod tests {
         result.summary.duration_s = Some(1.0);
         result.summary.requests = Some(Requests { completed: 10, ..Requests::default() });
         assert!(result.cautions().is_empty());
+        result.summary.requests = Some(Requests::default());
+        assert!(result.cautions()[0].contains("None of the requests"), "{:?}", result.cautions());
+        result.summary.requests = None;
+        result.summary.events = Some(Events::default());
+        assert!(result.cautions()[0].contains("none was assigned"), "{:?}", result.cautions());
     }
 }
