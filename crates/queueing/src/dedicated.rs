@@ -75,7 +75,7 @@ impl Dedicated {
     /// A frame arrives. `draw` gives 32 uniform random bits and is called only where RED needs them.
     ///
     /// The limit is met while the occupancy, with this frame, does not exceed it. Markers see the queue without the frame.
-    #[inline(always)]
+    #[inline]
     pub fn arrive(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> Verdict {
         let charge = self.charge(frame.bytes);
         let decision = self.decide(now, frame, draw);
@@ -119,7 +119,7 @@ impl Dedicated {
     }
 
     /// Marks, drops early or passes an arriving frame.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn decide(&mut self, now: Instant, frame: Frame, draw: impl FnOnce() -> u32) -> AqmDecision {
         match &mut self.aqm {
             None => AqmDecision::Pass,
@@ -134,7 +134,7 @@ impl Dedicated {
     }
 
     /// Takes in a frame that meets all limits.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn admit(&mut self, charge: u64, bytes: u32, marked: bool) {
         debug_assert!(self.refusal(charge).is_none(), "a frame is admitted above the limit");
         self.occupancy.add(charge);
@@ -145,7 +145,7 @@ impl Dedicated {
     }
 
     /// Takes in a frame that stays below all limits and high-water marks ([`Self::depends_on_departures`] is false).
-    #[inline(always)]
+    #[inline]
     pub(crate) fn admit_below_marks(&mut self, charge: u64, bytes: u32) {
         debug_assert!(!self.depends_on_departures(charge), "a frame may set a high-water mark");
         self.occupancy.bytes += charge;
@@ -180,7 +180,7 @@ impl Dedicated {
 
     /// Returns true if settling departures first could change the verdict on a frame that takes `charge` bytes, a mark or a
     /// high-water mark.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn depends_on_departures(&self, charge: u64) -> bool {
         let Occupancy { bytes, frames, bytes_max, frames_max } = self.occupancy;
         self.aqm.is_some() || bytes + charge > bytes_max.min(self.limit) || frames >= frames_max

@@ -175,7 +175,7 @@ impl SharedAccounts {
     }
 
     /// Gives back the memory of a frame.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn depart(&mut self, input: usize, output: usize, charge: u64) {
         if self.counts_inputs {
             self.inputs[input].level.remove(charge);

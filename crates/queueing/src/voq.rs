@@ -57,7 +57,7 @@ impl VirtualOutputQueues {
         is_free
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn remove(&mut self, pool: usize, output: usize, charge: u64) {
         let place = self.place(pool, output);
         assert!(charge <= self.bytes[place], "a virtual output queue gives back more than it took");

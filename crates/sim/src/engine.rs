@@ -120,7 +120,6 @@ impl Engine {
     }
 
     /// Hands the segment of a frame to its endpoint.
-    #[inline(always)]
     pub(crate) fn handle_segment(&mut self, index: EndIndex, place: usize) {
         let segment = &self.fabric.segments[place];
         let end = &mut self.ends[index as usize];
@@ -161,7 +160,6 @@ impl Engine {
 
     /// Schedules an end's timer, unless an earlier one is pending. A pending timer stays where it is when the deadline
     /// moves away: it is scheduled anew when it expires.
-    #[inline(always)]
     pub(crate) fn arm_timer(&mut self, index: EndIndex, deadline: u64) {
         let end = &mut self.ends[index as usize];
         if deadline < end.timer_at {

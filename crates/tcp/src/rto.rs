@@ -62,7 +62,7 @@ impl RttEstimator {
 
     /// Takes a sample in ticks. `flight_over`: the ACK passed the end of the flight over which the variation is measured.
     /// Returns whether the next such flight begins.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn sample(&mut self, config: &Config, ticks: u32, flight_over: bool) -> bool {
         // A clock that has not moved counts one tick (`tcp_rtt_estimator`, `tcp_valid_rtt_meas`).
         let measured = ticks.max(1);

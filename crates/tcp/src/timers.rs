@@ -25,7 +25,7 @@ pub(crate) enum Timer {
 impl Endpoint {
     /// (Re)starts the timer after an ACK or a transmission: for a tail loss probe where one may be sent, else for the
     /// RTO (RFC 6298 §5.1 to §5.3).
-    #[inline(always)]
+    #[inline]
     pub(crate) fn restart_timer(&mut self, config: &Config, now: Instant) {
         if self.flight.size == 0 {
             self.timer = Timer::None;

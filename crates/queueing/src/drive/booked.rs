@@ -124,7 +124,7 @@ impl BookedDedicated {
     }
 
     /// Returns true if a frame that takes `charge` bytes could be refused or marked, or could set a high-water mark.
-    #[inline(always)]
+    #[inline]
     fn matters(&self, charge: u64) -> bool {
         self.buffer.depends_on_departures(charge) || self.departures.ring.len() >= FIFO_FRAMES_MAX
     }

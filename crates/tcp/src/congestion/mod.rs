@@ -92,7 +92,7 @@ impl Algorithm {
     /// ([`CongestionState::Open`]).
     ///
     /// [`CongestionState::Open`]: crate::CongestionState::Open
-    #[inline(always)]
+    #[inline]
     pub(crate) fn on_sample(
         &mut self,
         config: &Config,

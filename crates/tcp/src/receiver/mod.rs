@@ -139,7 +139,7 @@ impl Receiver {
     }
 
     /// Takes payload. Returns when a delayed ACK is due, at the earliest.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn handle_data(
         &mut self,
         config: &Config,
