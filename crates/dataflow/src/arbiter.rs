@@ -46,17 +46,17 @@ struct Links {
 }
 
 impl Links {
-    #[inline(always)]
+    #[inline]
     fn is_open(&self, link: u32, start: u64) -> bool {
         self.opens_at[link as usize] <= start
     }
 
-    #[inline(always)]
+    #[inline]
     fn are_open(&self, links: &[u32], start: u64) -> bool {
         links.iter().all(|&link| self.is_open(link, start))
     }
 
-    #[inline(always)]
+    #[inline]
     fn take(&mut self, number: u32, start: u64) {
         let link = &mut self.links[number as usize];
         link.busy_until = link.busy_until.max(start) + link.time;
@@ -88,7 +88,7 @@ impl PathTable {
         path
     }
 
-    #[inline(always)]
+    #[inline]
     fn links(&self, path: u32) -> &[u32] {
         let links = &self.0[path as usize..];
         &links[1..][..links[0] as usize]
@@ -119,14 +119,14 @@ struct PairGroup {
 }
 
 impl PairGroup {
-    #[inline(always)]
+    #[inline]
     fn is_open(&self, links: &Links, start: u64) -> bool {
         links.is_open(self.links[0], start) & links.is_open(self.links[1], start)
     }
 
     /// The first pair from `place` on that has not had a turn in this timeslot and whose whole path is open. A link that is
     /// taken stays taken until the timeslot's end.
-    #[inline(always)]
+    #[inline]
     fn find(
         &self,
         place: usize,
@@ -390,7 +390,7 @@ impl Arbiter {
     }
 
     /// Allocates the timeslot to the pair at `place` of a group.
-    #[inline(always)]
+    #[inline]
     fn grant(&mut self, start: u64, number: u32, place: usize, allocated: &mut impl FnMut(u32)) {
         let group = &mut self.groups[number as usize];
         let taken = if place == 0 { group.waiting.pop_front() } else { group.waiting.remove(place) };
