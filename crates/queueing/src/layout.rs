@@ -47,8 +47,6 @@ pub struct Layout {
     pub overhead: Bytes,
     /// The size of a memory cell; each frame with its bookkeeping takes whole cells. One byte: no rounding.
     pub cell: Bytes,
-    /// Accounts by input port even without input limits, as PAUSE thresholds need.
-    pub watch_inputs: bool,
 }
 
 /// Why a layout is refused.
@@ -128,7 +126,6 @@ impl Layout {
             voq_limit: None,
             overhead: Bytes::ZERO,
             cell: Bytes::new(1),
-            watch_inputs: false,
         }
     }
 
@@ -139,7 +136,7 @@ impl Layout {
 
     /// Returns true if memory is accounted by input port.
     pub(crate) fn counts_inputs(&self) -> bool {
-        self.watch_inputs || self.input_limits.iter().any(|&limit| limit != Bytes::MAX)
+        self.input_limits.iter().any(|&limit| limit != Bytes::MAX)
     }
 
     /// Refuses impossible layouts.

@@ -15,7 +15,7 @@
 //! | rings with capacity, token bucket and marker ("daqrings") | `rings.rs` | [`Rings`] |
 //! | two priorities that PAUSE can stop | `pausable.rs` | [`PausableQueue`] |
 //! | marking and early dropping: threshold, RED | `aqm.rs` | [`Aqm`] of a buffer or ring |
-//! | PAUSE thresholds (XOFF, XON) | `pause.rs` | [`PauseThresholds`] |
+//! | PAUSE: ingress occupancy, thresholds (XOFF, XON), signals | `pause.rs` | [`Ingress`] |
 //! | token bucket | `bucket.rs` | [`TokenBucket`] |
 //!
 //! A buffer ([`Dedicated`], [`Memory`]) decides which frames are admitted, in byte counts only. A queue ([`Rings`],
@@ -106,5 +106,5 @@ pub use link::{InService, Link, Passage};
 pub use m21tcp::{M21Accounting, M21Switch, m21tcp_flows_max, m21tcp_window};
 pub use memory::Memory;
 pub use pausable::{Class, PausableQueue};
-pub use pause::{PauseError, PauseSignal, PauseThresholds, pause_headroom};
+pub use pause::{Ingress, PauseError, PauseSignal, PauseThresholds, pause_headroom};
 pub use rings::{Departure, Discipline, RING_FRAMES_MAX, RINGS_MAX, Rest, RingError, RingSettings, Rings};

@@ -204,7 +204,7 @@ impl Memory {
         self.outputs[output].occupancy()
     }
 
-    /// The occupancy of an input port; `None` unless input limits or [`Layout::watch_inputs`] ask for this account.
+    /// The occupancy of an input port; `None` without input limits.
     #[inline]
     pub fn input(&self, input: usize) -> Option<&MemoryLevel> {
         self.shared.as_ref()?.input(input)

@@ -1,4 +1,11 @@
-//! PAUSE thresholds (IEEE 802.3x, 802.1Qbb).
+//! When a switch pauses the senders at its inputs (IEEE 802.3 annex 31B, 802.1Qbb).
+//!
+//! An input's ingress occupancy is the bytes that came in by it and are still queued, at whatever output. At XOFF or more
+//! its sender is due a PAUSE, and at XON or less a RESUME. In between nothing is due (hysteresis), so that signals alternate.
+//!
+//! [`Ingress`] holds that account and the last signal. The simulator and the live switch both call it. Outside stay
+//! what carries a signal (a simulated control frame, or a frame of the driver whose quanta run out), which frames count, and
+//! in the live switch how a worker learns what the others hold.
 
 use fanin_units::{Bytes, Duration, Rate};
 
@@ -26,12 +33,11 @@ pub fn pause_headroom(rate: Rate, delay: Duration, reaction: Duration, frame_max
     rate.bytes_in(signal).saturating_add(frame_max * 2).saturating_add(Bytes::new(1))
 }
 
-/// The thresholds of one input, and the last signal.
+/// The ingress occupancies at which an input's sender is paused and resumes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PauseThresholds {
     xoff: u64,
     xon: u64,
-    paused: bool,
 }
 
 /// The thresholds are out of order.
@@ -53,36 +59,107 @@ impl PauseThresholds {
         if xon.get() >= xoff.get() {
             return Err(PauseError { xoff, xon });
         }
-        Ok(Self { xoff: xoff.get(), xon: xon.get(), paused: false })
-    }
-
-    /// The occupancy is `bytes` now. Returns the signal that is due, if one is.
-    #[inline]
-    pub const fn handle_level(&mut self, bytes: u64) -> Option<PauseSignal> {
-        if !self.paused && bytes >= self.xoff {
-            self.paused = true;
-            Some(PauseSignal::Pause)
-        } else if self.paused && bytes <= self.xon {
-            self.paused = false;
-            Some(PauseSignal::Resume)
-        } else {
-            None
-        }
-    }
-
-    /// The threshold to pause.
-    pub const fn xoff(&self) -> Bytes {
-        Bytes::new(self.xoff)
+        Ok(Self { xoff: xoff.get(), xon: xon.get() })
     }
 
     /// The threshold to resume.
-    pub const fn xon(&self) -> Bytes {
+    pub const fn xon(self) -> Bytes {
         Bytes::new(self.xon)
+    }
+}
+
+/// One input: its ingress occupancy, and the last signal to its sender.
+///
+/// Several workers may keep an account each for one input. A frame may then arrive at one account and depart from another,
+/// so that an account by itself may be negative; their sum is the occupancy. The worker of the input polls for signals
+/// with what the others hold, `elsewhere`; a single account has 0 elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ingress {
+    /// Bytes that arrived less bytes that departed, of this account.
+    held: i64,
+    /// Absent if the sender is never paused.
+    thresholds: Option<PauseThresholds>,
+    is_paused: bool,
+}
+
+impl Ingress {
+    /// An empty input; its sender is never paused without thresholds.
+    pub const fn new(thresholds: Option<PauseThresholds>) -> Self {
+        Self { held: 0, thresholds, is_paused: false }
+    }
+
+    /// Bytes of this input were queued.
+    #[inline]
+    pub const fn arrive(&mut self, bytes: u64) {
+        self.held += bytes.cast_signed();
+    }
+
+    /// Bytes of this input left.
+    #[inline]
+    pub const fn depart(&mut self, bytes: u64) {
+        self.held -= bytes.cast_signed();
+    }
+
+    /// Bytes of this account.
+    #[inline]
+    pub const fn held(&self) -> i64 {
+        self.held
+    }
+
+    /// The ingress occupancy: the bytes of this account and of the others.
+    ///
+    /// # Panics
+    /// If more departed than arrived.
+    #[inline]
+    pub const fn occupancy(&self, elsewhere: i64) -> u64 {
+        let occupancy = self.held + elsewhere;
+        assert!(occupancy >= 0, "more bytes of an input departed than arrived");
+        occupancy.cast_unsigned()
+    }
+
+    /// The signal that is due, if one is. It stays due until [`Self::poll_signal`] returns it, or the occupancy changes.
+    ///
+    /// # Panics
+    /// If more departed than arrived.
+    #[inline]
+    pub const fn signal_due(&self, elsewhere: i64) -> Option<PauseSignal> {
+        let occupancy = self.occupancy(elsewhere);
+        match self.thresholds {
+            Some(PauseThresholds { xoff, .. }) if !self.is_paused && occupancy >= xoff => {
+                Some(PauseSignal::Pause)
+            }
+            Some(PauseThresholds { xon, .. }) if self.is_paused && occupancy <= xon => {
+                Some(PauseSignal::Resume)
+            }
+            _ => None,
+        }
+    }
+
+    /// As [`Self::signal_due`]; the caller sends the signal.
+    ///
+    /// # Panics
+    /// If more departed than arrived.
+    #[inline]
+    pub const fn poll_signal(&mut self, elsewhere: i64) -> Option<PauseSignal> {
+        let signal = self.signal_due(elsewhere);
+        match signal {
+            Some(PauseSignal::Pause) => self.is_paused = true,
+            Some(PauseSignal::Resume) => self.is_paused = false,
+            None => {}
+        }
+        signal
+    }
+
+    /// The thresholds, if the sender can be paused.
+    #[inline]
+    pub const fn thresholds(&self) -> Option<PauseThresholds> {
+        self.thresholds
     }
 
     /// Returns true if the last signal was PAUSE.
+    #[inline]
     pub const fn is_paused(&self) -> bool {
-        self.paused
+        self.is_paused
     }
 }
 
@@ -92,10 +169,36 @@ mod tests {
 
     #[test]
     fn signals_once_each_way() {
-        let mut input = PauseThresholds::new(Bytes::new(100), Bytes::new(40)).unwrap();
-        let said: [_; 7] = [99, 100, 200, 41, 40, 60, 100].map(|level| input.handle_level(level));
+        let mut input = Ingress::new(PauseThresholds::new(Bytes::new(100), Bytes::new(40)).ok());
+        let mut level = 0;
+        let signals: [_; 7] = [99, 100, 200, 41, 40, 60, 100].map(|next: u64| {
+            if next > level {
+                input.arrive(next - level);
+            } else {
+                input.depart(level - next);
+            }
+            level = next;
+            assert_eq!(input.occupancy(0), level);
+            input.poll_signal(0)
+        });
         use PauseSignal::{Pause, Resume};
-        assert_eq!(said, [None, Some(Pause), None, None, Some(Resume), None, Some(Pause)]);
+        assert_eq!(signals, [None, Some(Pause), None, None, Some(Resume), None, Some(Pause)]);
         assert!(PauseThresholds::new(Bytes::new(40), Bytes::new(40)).is_err());
+    }
+
+    #[test]
+    fn without_thresholds_no_signal_is_due() {
+        let mut input = Ingress::new(None);
+        input.arrive(u64::MAX >> 2);
+        assert_eq!((input.poll_signal(0), input.is_paused()), (None, false));
+    }
+
+    #[test]
+    #[should_panic(expected = "more bytes of an input departed")]
+    fn a_departure_without_its_arrival_is_a_mistake() {
+        let mut input = Ingress::new(None);
+        input.arrive(100);
+        input.depart(101);
+        let _ = input.signal_due(0);
     }
 }

@@ -172,14 +172,11 @@ fn layouts() -> impl Strategy<Value = Layout> {
             Bytes::new(voq)
         )),
     ];
-    (scheme, 0u64..64, prop_oneof![Just(1u64), Just(208)], any::<bool>()).prop_map(
-        |(scheme, overhead, cell, watch_inputs)| Layout {
-            overhead: Bytes::new(overhead),
-            cell: Bytes::new(cell),
-            watch_inputs,
-            ..scheme
-        },
-    )
+    (scheme, 0u64..64, prop_oneof![Just(1u64), Just(208)]).prop_map(|(scheme, overhead, cell)| Layout {
+        overhead: Bytes::new(overhead),
+        cell: Bytes::new(cell),
+        ..scheme
+    })
 }
 
 fn links() -> impl Strategy<Value = Vec<Link>> {

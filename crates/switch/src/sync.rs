@@ -1,7 +1,9 @@
 //! Shared types under one name; `tests/interleavings.rs` replaces them by loom's and includes the files that use them.
 
 pub(crate) use std::sync::Arc;
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+pub(crate) use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+};
 
 /// The standard library's cell in the form of loom's.
 #[derive(Debug)]

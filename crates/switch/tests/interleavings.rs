@@ -14,9 +14,12 @@ mod spsc;
 mod sync {
     pub(crate) use loom::cell::UnsafeCell;
     pub(crate) use loom::sync::Arc;
-    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+    pub(crate) use loom::sync::atomic::{
+        AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
 }
 
+use fanin_queueing::Ingress;
 use loom::thread;
 use shared::{NO_WINDOW, SharedCounts};
 use sleep::SleepFlag;
@@ -139,25 +142,25 @@ fn occupancy_is_never_underestimated() {
         let (mut sender, mut receiver) = spsc(2);
         let other = Arc::clone(&shared);
         let consumer = thread::spawn(move || {
-            let mut own = 0u64;
+            let mut own = Ingress::default();
             let mut gone = 0;
             for _ in 0..2 {
                 if receiver.take().is_some() {
-                    own = own.wrapping_sub(FRAME);
+                    own.depart(FRAME);
                     gone += 1;
                     other.publish(1, &[own]);
                 }
             }
             gone
         });
-        let mut own = 0u64;
+        let mut own = Ingress::default();
         for sent in 1..=2 {
             sender.put(()).unwrap();
-            own = own.wrapping_add(FRAME);
-            assert!(shared.held(0, own, 0) <= sent * FRAME, "more bytes released than held");
+            own.arrive(FRAME);
+            assert!(own.occupancy(shared.held_by_others(0, 0)) <= sent * FRAME, "more bytes held than sent");
         }
         let gone = consumer.join().unwrap();
-        assert_eq!(shared.held(0, own, 0), (2 - gone) * FRAME);
+        assert_eq!(own.occupancy(shared.held_by_others(0, 0)), (2 - gone) * FRAME);
     });
 }
 

@@ -1,17 +1,9 @@
 //! Flow control: which inputs of switches have paused their neighbours, and how much waits behind each.
 
 use fanin_network::PortIndex;
-use fanin_queueing::{Class, Memory, PauseSignal, PauseThresholds};
+use fanin_queueing::{Class, Ingress, Memory, PauseSignal, PauseThresholds};
 
 use super::parcel::Parcel;
-
-/// The bytes that came in over a link and wait in the switch at its end.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Ingress {
-    pub(super) occupancy: u64,
-    /// Absent where the switch never pauses its neighbours.
-    pub(super) thresholds: Option<PauseThresholds>,
-}
 
 /// A switch of a network with PAUSE.
 pub(super) struct PausingSwitch {
@@ -66,7 +58,7 @@ impl FlowControl {
         has_priorities: bool,
     ) -> Self {
         Self {
-            ingress: thresholds.into_iter().map(|thresholds| Ingress { occupancy: 0, thresholds }).collect(),
+            ingress: thresholds.into_iter().map(Ingress::new).collect(),
             switches,
             classes: Classes { has_priorities, bulk_ends: u32::MAX },
             input_bytes_max: 0,
@@ -108,13 +100,15 @@ impl FlowControl {
     #[inline]
     pub(super) fn charge_ingress(&mut self, switch: usize, input: PortIndex, counted: u64) -> bool {
         let ingress = &mut self.ingress[input as usize];
-        ingress.occupancy += counted;
-        let Some(thresholds) = ingress.thresholds.as_mut().filter(|_| counted > 0) else { return false };
-        self.input_bytes_max = self.input_bytes_max.max(ingress.occupancy);
-        // Only departures bring the occupancy down to XON.
-        if thresholds.is_paused() || thresholds.handle_level(ingress.occupancy) != Some(PauseSignal::Pause) {
+        ingress.arrive(counted);
+        if ingress.thresholds().is_some() {
+            self.input_bytes_max = self.input_bytes_max.max(ingress.occupancy(0));
+        }
+        // A RESUME that is due at this instant is sent when the instant's departures are over.
+        if ingress.signal_due(0) != Some(PauseSignal::Pause) {
             return false;
         }
+        ingress.poll_signal(0);
         debug_assert!(!self.switches[switch].paused_inputs.contains(&input), "a neighbour is paused twice");
         self.switches[switch].paused_inputs.push(input);
         true
@@ -124,10 +118,7 @@ impl FlowControl {
     #[inline]
     pub(super) fn credit_ingress(&mut self, input: PortIndex, counted: u64) -> bool {
         let ingress = &mut self.ingress[input as usize];
-        debug_assert!(ingress.occupancy >= counted, "more left than came in by port {input}");
-        ingress.occupancy -= counted;
-        ingress
-            .thresholds
-            .is_some_and(|thresholds| thresholds.is_paused() && ingress.occupancy <= thresholds.xon().get())
+        ingress.depart(counted);
+        ingress.signal_due(0) == Some(PauseSignal::Resume)
     }
 }

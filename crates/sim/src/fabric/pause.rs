@@ -13,10 +13,10 @@
 //! first, then the RESUMEs that they cause, then everything else.
 
 use fanin_network::PortIndex;
-use fanin_queueing::{Class, Frame as Descriptor, PauseSignal, PauseThresholds, Verdict};
+use fanin_queueing::{Class, Frame as Descriptor, PauseSignal, Verdict};
 use fanin_units::{Duration, Instant};
 
-use super::flow_control::{FlowControl, Ingress};
+use super::flow_control::FlowControl;
 use super::output::{OutputQueue, Port};
 use super::parcel::Parcel;
 use super::pausable::{Buffer, PausableOutput, PausedSender, Waiting};
@@ -175,9 +175,7 @@ impl Fabric {
         switch.check_at = NEVER;
         let mut resumed = Vec::new();
         switch.paused_inputs.retain(|&input| {
-            let Ingress { occupancy, thresholds } = &mut ingress[input as usize];
-            let thresholds = thresholds.as_mut().expect("a switch with thresholds paused its neighbour");
-            let is_resumed = thresholds.handle_level(*occupancy) == Some(PauseSignal::Resume);
+            let is_resumed = ingress[input as usize].poll_signal(0) == Some(PauseSignal::Resume);
             if is_resumed {
                 resumed.push(input);
             }
@@ -269,12 +267,11 @@ impl Fabric {
             }
         }
         for (input, (account, expected)) in flow_control.ingress.iter().zip(ingress).enumerate() {
-            assert_eq!(account.occupancy, expected, "the ingress occupancy of port {input}");
+            assert_eq!(account.occupancy(0), expected, "the ingress occupancy of port {input}");
         }
-        let paused = flow_control.ingress.iter().filter_map(|ingress| ingress.thresholds);
         let listed: usize = flow_control.switches.iter().map(|switch| switch.paused_inputs.len()).sum();
         assert_eq!(
-            paused.filter(PauseThresholds::is_paused).count(),
+            flow_control.ingress.iter().filter(|ingress| ingress.is_paused()).count(),
             listed,
             "each paused input is listed once"
         );

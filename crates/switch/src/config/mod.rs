@@ -161,7 +161,6 @@ impl Config {
             layout.output_limits = vec![limit; ports];
         }
         (layout.overhead, layout.cell) = (spec.overhead, spec.cell);
-        layout.watch_inputs = self.port.iter().any(|port| port.pause.xoff.is_some());
         layout
     }
 

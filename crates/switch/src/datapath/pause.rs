@@ -1,9 +1,12 @@
-//! PAUSE frames (IEEE 802.3 annex 31B): a port holds its transmitter when it receives one, and sends them when the frames that came
-//! in by it fill the switch.
+//! PAUSE frames (IEEE 802.3 annex 31B): a port holds its transmitter when it receives one, and sends those that its ingress
+//! occupancy calls for.
+//!
+//! When a signal is due is decided by [`Ingress`] of `fanin-queueing`, as in the simulator. Here are the frames that carry it:
+//! their quanta run out, so that PAUSE is repeated, and a driver may have no room for one.
 
 use std::sync::Arc;
 
-use fanin_queueing::{PauseSignal, PauseThresholds};
+use fanin_queueing::{Ingress, PauseSignal};
 use fanin_units::{Bytes, Duration, Instant, Rate};
 
 use crate::address::Mac;
@@ -26,9 +29,9 @@ pub(super) struct PauseControl {
     is_sending: bool,
     worker: usize,
     has_others: bool,
-    /// By input: bytes that this worker queued or handed over, less those that it released. Another worker may release what
-    /// this one queued, so that only the sum over workers is an occupancy.
-    held: Vec<u64>,
+    /// By input: the bytes that this worker queued or handed over, less those that it released. The signals are those of the
+    /// worker of the input.
+    ingress: Vec<Ingress>,
     shared: Arc<SharedCounts>,
 }
 
@@ -40,7 +43,11 @@ impl PauseControl {
             is_sending: config.port.iter().any(|port| port.pause.xoff.is_some()),
             worker,
             has_others,
-            held: vec![0; config.port.len()],
+            ingress: config
+                .port
+                .iter()
+                .map(|spec| Ingress::new(spec.pause.thresholds().unwrap_or_default()))
+                .collect(),
             shared,
         }
     }
@@ -55,7 +62,7 @@ impl PauseControl {
     #[inline]
     pub(super) fn hold(&mut self, input: usize, bytes: u32) {
         if self.is_sending {
-            self.held[input] = self.held[input].wrapping_add(bytes.into());
+            self.ingress[input].arrive(bytes.into());
         }
     }
 
@@ -63,7 +70,7 @@ impl PauseControl {
     #[inline]
     pub(super) fn release(&mut self, input: usize, bytes: u32) {
         if self.is_sending {
-            self.held[input] = self.held[input].wrapping_sub(bytes.into());
+            self.ingress[input].depart(bytes.into());
         }
     }
 
@@ -75,20 +82,26 @@ impl PauseControl {
     /// Publishes what this worker holds, once a round and before [`Self::poll_frame`].
     pub(super) fn publish(&self) {
         if self.has_others {
-            self.shared.publish(self.worker, &self.held);
+            self.shared.publish(self.worker, &self.ingress);
         }
     }
 
     /// The PAUSE or RESUME frame that a port must send now.
     pub(super) fn poll_frame(&mut self, now: Instant, port: usize) -> Option<[u8; 60]> {
-        let occupancy = self.occupancy(port);
-        self.ports[port].poll_frame(now, occupancy)
+        let elsewhere = self.elsewhere(port);
+        let signal = self.ingress[port].poll_signal(elsewhere);
+        self.ports[port].poll_frame(now, signal, self.ingress[port].is_paused())
+    }
+
+    /// Bytes that other workers hold of the frames that came in by a port of this worker.
+    fn elsewhere(&self, port: usize) -> i64 {
+        if self.has_others { self.shared.held_by_others(self.worker, port) } else { 0 }
     }
 
     /// Bytes that all workers hold of the frames that came in by a port of this worker.
+    #[cfg(test)]
     pub(super) fn occupancy(&self, port: usize) -> u64 {
-        let own = self.held[port];
-        if self.has_others { self.shared.held(self.worker, own, port) } else { own }
+        self.ingress[port].occupancy(self.elsewhere(port))
     }
 
     /// The frame of [`Self::poll_frame`] was sent.
@@ -98,9 +111,9 @@ impl PauseControl {
 
     /// When a port may have a frame to send even if no frame moves.
     pub(super) fn next_at(&self, now: Instant, port: usize) -> Option<Instant> {
-        let port = &self.ports[port];
-        let count_at = (self.has_others && port.has_paused_peer()).then(|| now + COUNT_EVERY);
-        [port.next_at(now), count_at].into_iter().flatten().min()
+        let is_paused = self.ingress[port].is_paused();
+        let count_at = (self.has_others && is_paused).then(|| now + COUNT_EVERY);
+        [self.ports[port].next_at(now, is_paused), count_at].into_iter().flatten().min()
     }
 
     /// PAUSE frames received and sent by a port.
@@ -109,10 +122,9 @@ impl PauseControl {
     }
 }
 
-/// PAUSE on one port.
+/// The PAUSE frames of one port.
 #[derive(Debug)]
 struct PortPause {
-    thresholds: Option<PauseThresholds>,
     reacts: bool,
     quantum: Duration,
     /// The source address of the port's PAUSE frames.
@@ -129,7 +141,6 @@ impl PortPause {
     fn new(spec: &PortSpec, index: usize) -> Self {
         let [high, low] = (index as u16).to_be_bytes();
         Self {
-            thresholds: spec.pause.thresholds().unwrap_or_default(),
             reacts: spec.pause.react,
             quantum: spec.rate.unwrap_or(RATE_ASSUMED).time_to_send(QUANTUM),
             // A locally administered address that stands for the port; no station has it.
@@ -146,25 +157,20 @@ impl PortPause {
         self.reacts.then(|| now + self.quantum * u64::from(quanta))
     }
 
-    fn poll_frame(&mut self, now: Instant, occupancy: u64) -> Option<[u8; 60]> {
-        let thresholds = self.thresholds.as_mut()?;
-        match thresholds.handle_level(occupancy) {
+    fn poll_frame(&mut self, now: Instant, signal: Option<PauseSignal>, is_paused: bool) -> Option<[u8; 60]> {
+        match signal {
             Some(PauseSignal::Pause) => self.due = Some(u16::MAX),
             Some(PauseSignal::Resume) => self.due = Some(0),
-            None if thresholds.is_paused() && now >= self.again_at => self.due = Some(u16::MAX),
+            None if is_paused && now >= self.again_at => self.due = Some(u16::MAX),
             None => {}
         }
         self.due.map(|quanta| pause_frame(self.address, quanta))
     }
 
-    fn has_paused_peer(&self) -> bool {
-        self.thresholds.as_ref().is_some_and(PauseThresholds::is_paused)
-    }
-
-    fn next_at(&self, now: Instant) -> Option<Instant> {
+    fn next_at(&self, now: Instant, is_paused: bool) -> Option<Instant> {
         match self.due {
             Some(_) => Some(now),
-            None => self.has_paused_peer().then_some(self.again_at),
+            None => is_paused.then_some(self.again_at),
         }
     }
 

@@ -3,7 +3,9 @@
 //!
 //! No value guards other memory, so every access is relaxed. Additions to the pool are atomic; each other value has one writer.
 
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use fanin_queueing::Ingress;
+
+use crate::sync::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 /// The output limits no window.
 pub(crate) const NO_WINDOW: u32 = u32::MAX;
@@ -11,7 +13,7 @@ pub(crate) const NO_WINDOW: u32 = u32::MAX;
 /// One worker's values, in cache lines that no other worker writes.
 #[repr(align(64))]
 #[derive(Debug)]
-struct WorkerRow(Vec<AtomicU64>);
+struct WorkerRow(Vec<AtomicI64>);
 
 /// The pool's counter, in a cache line of its own.
 #[repr(align(64))]
@@ -34,7 +36,7 @@ impl SharedCounts {
     pub(crate) fn new(workers: usize, ports: usize) -> Self {
         Self {
             pool: PoolBytes(AtomicU64::new(0)),
-            held: (0..workers).map(|_| WorkerRow((0..ports).map(|_| AtomicU64::new(0)).collect())).collect(),
+            held: (0..workers).map(|_| WorkerRow((0..ports).map(|_| AtomicI64::new(0)).collect())).collect(),
             windows: (0..ports).map(|_| AtomicU32::new(NO_WINDOW)).collect(),
         }
     }
@@ -59,8 +61,8 @@ impl SharedCounts {
     }
 
     /// Publishes the bytes that a worker holds of each input's frames. Only that worker calls this.
-    pub(crate) fn publish(&self, worker: usize, held: &[u64]) {
-        for (shared, &own) in self.held[worker].0.iter().zip(held) {
+    pub(crate) fn publish(&self, worker: usize, ingress: &[Ingress]) {
+        for (shared, own) in self.held[worker].0.iter().zip(ingress.iter().map(Ingress::held)) {
             // An unchanged line stays in the caches of the readers.
             if shared.load(Ordering::Relaxed) != own {
                 shared.store(own, Ordering::Relaxed);
@@ -68,13 +70,14 @@ impl SharedCounts {
         }
     }
 
-    /// Bytes that all workers hold of an input's frames; `own` is the part of the input's own worker.
+    /// Bytes that all workers but the given one hold of an input's frames. It is negative while they have released what it
+    /// handed over to them.
     ///
-    /// The own worker adds a frame before any other worker can release it. So the sum may be too large for a round, and is
-    /// never too small.
-    pub(crate) fn held(&self, worker: usize, own: u64, port: usize) -> u64 {
+    /// The input's own worker counts a frame before any other worker can release it. So the sum with its own part may be
+    /// too large for a round, and is never too small.
+    pub(crate) fn held_by_others(&self, worker: usize, port: usize) -> i64 {
         let others = self.held.iter().enumerate().filter(|&(other, _)| other != worker);
-        others.fold(own, |sum, (_, row)| sum.wrapping_add(row.0[port].load(Ordering::Relaxed)))
+        others.map(|(_, row)| row.0[port].load(Ordering::Relaxed)).sum()
     }
 
     /// Publishes the window of the flows to an output. Only the output's worker calls this.

@@ -20,8 +20,8 @@ impl FlowControl {
         let mut is_stuck = vec![false; ports.len()];
         let mut xon = vec![0; ports.len()];
         for (input, ingress) in self.ingress.iter().enumerate() {
-            let Some(thresholds) = ingress.thresholds else { continue };
-            is_stuck[input] = thresholds.is_paused();
+            let Some(thresholds) = ingress.thresholds() else { continue };
+            is_stuck[input] = ingress.is_paused();
             xon[input] = thresholds.xon().get();
         }
         // Bytes of each input that wait at each output.

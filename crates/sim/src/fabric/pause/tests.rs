@@ -215,7 +215,7 @@ proptest! {
             let figures = fabric.pause_figures(last).unwrap();
             prop_assert_eq!(figures.pauses, figures.resumes);
             let control = fabric.flow_control.as_ref().unwrap();
-            prop_assert!(control.ingress.iter().all(|ingress| ingress.occupancy == 0));
+            prop_assert!(control.ingress.iter().all(|ingress| ingress.occupancy(0) == 0));
             prop_assert!(fabric.buffers().all(|buffer| buffer.occupancy().bytes == 0));
         }
     }
