@@ -22,7 +22,7 @@ RECUR = frozenset(
 # A scenario's section and what is made from it: one name from the key to the effect.
 FROM_KEY_TO_EFFECT = frozenset(
     (
-        *("Arrivals", "Assignment", "CongestionControl", "Dctcp", "Diatcp", "Ecn"),
+        *("Arrivals", "Assignment", "Buffering", "CongestionControl", "Dctcp", "Diatcp", "Ecn"),
         *("Framing", "Hybrid", "LeafSpine", "Limit", "Logger", "Network"),
         *("Policy", "Readout", "RequestOrder", "Run", "Scenario", "Sird"),
         *("StartOrder", "Supervisor", "Swift", "Switch", "TieBreak", "Workload"),

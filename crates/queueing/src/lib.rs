@@ -61,7 +61,7 @@
 //! 4. Add the scheme to `layouts()` and its rule, spelled out naively, to `Naive` in `tests/drive.rs`. The property tests then
 //!    compare every verdict, departure, counter and mark.
 //! 5. Add its name to the scenario's `Buffering` (one value of the key `buffering`), an arm to `layout` in the simulator
-//!    (`crates/sim/src/fabric/build.rs`), and an arm to the live switch's `Scheme` and its `Config::layout`.
+//!    (`crates/sim/src/fabric/build.rs`), and an arm to the live switch's `Buffering` and its `Config::layout`.
 //! 6. Add a row to the table above and a case to `benches/queueing.rs`.
 //!
 //! A discipline with an order of its own, which limits alone cannot express, is a queue like [`Rings`]: it gets an arm in

@@ -7,10 +7,8 @@ const GOOD: &str = r#"
 mtu = "9000 B"
 memory = "256 MB"
 mac_hold = "50 ms"
-
-[buffering]
-scheme = "dedicated"
-size = "64 kB"
+buffering = "dedicated"
+buffer = "64 kB"
 
 [[port]]
 name = "uplink"
@@ -55,7 +53,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ("memory = \"256 MB\"", "memory = \"256 kB\"", "memory", "packet memory lies between"),
     ("mac_hold = \"50 ms\"", "mac_hold = \"1 h\"", "mac_hold", "longer than it is remembered"),
     ("mac_hold", "mac_holt", "mac_holt", "did you mean `mac_hold`?"),
-    ("scheme = \"dedicated\"", "scheme = \"dedicate\"", "scheme", "did you mean `dedicated`?"),
+    ("buffering = \"dedicated\"", "buffering = \"dedicate\"", "buffering", "did you mean `dedicated`?"),
     ("interface = \"eth1\"", "interface = \"eth0\"", "eth0", "two ports on the interface `eth0`"),
     ("interface = \"eth1\"", "", "[[port]]", "has no device"),
     (
@@ -98,16 +96,12 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ("priority = 10", "priority = \"high\"", "priority", "a whole number from 0 to 65535"),
     ("mtu = \"9000 B\"", "cores = [-1]", "cores", "a whole number from 0 to 65535"),
     ("mtu = \"9000 B\"", "cores = 2", "cores", "expected a list"),
-    (
-        "[buffering]",
-        "[control]\nhttp = \"localhost:9414\"\n[buffering]",
-        "http",
-        "such as \"127.0.0.1:9414\"",
-    ),
-    ("[buffering]", "[control]\nhttp = \"0.0.0.0:9414\"\n[buffering]", "http", "give a `token_file`"),
+    ("\n[[port]]", "\n[control]\nhttp = \"localhost:9414\"\n[[port]]", "http", "such as \"127.0.0.1:9414\""),
+    ("\n[[port]]", "\n[control]\nhttp = \"0.0.0.0:9414\"\n[[port]]", "http", "give a `token_file`"),
+    ("\n[[port]]", "\n[buffering]\nscheme = \"shared\"\n[[port]]", "[buffering]", "`buffering = \"shared\"`"),
     ("[[station]]", "[station]", "[station]", "double brackets"),
     ("\"dedicated\"", "\"dynamic-threshold\"\nalpha = 0", "alpha", "no queue may hold a frame"),
-    ("size = \"64 kB\"", "size = \"0 B\"", "size", "at least a frame"),
+    ("buffer = \"64 kB\"", "buffer = \"0 B\"", "buffer", "at least a frame"),
     ("mark = { bytes = \"30 kB\" }", "m21 = { buffer = \"1 kB\" }", "m21", "does not hold one segment"),
     ("mark = { bytes = \"30 kB\" }", "buffer = \"1 B\"", "buffer", "at least a frame"),
     ("name = \"to-dcm-1\"", "name = \"\"", "name", "is not a valid name of a rule"),
@@ -171,7 +165,7 @@ fn rings_beyond_the_memory_are_warned_of() {
 #[test]
 fn buffers_that_no_full_frame_fits_are_warned_of() {
     let text =
-        GOOD.replace("frames = 14000", "bytes = \"8 kB\"").replace("size = \"64 kB\"", "size = \"5 kB\"");
+        GOOD.replace("frames = 14000", "bytes = \"8 kB\"").replace("buffer = \"64 kB\"", "buffer = \"5 kB\"");
     let warnings = load_text("switch.toml", &text).unwrap().warnings.render(false);
     assert_eq!(warnings.matches("full frames of 9014 B never fit").count(), 2, "{warnings}");
 }

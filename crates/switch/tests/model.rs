@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use fanin_switch::config::{PortSpec, RingSpec, RuleSpec, Scheme};
+use fanin_switch::config::{Buffering, PortSpec, RingSpec, RuleSpec};
 use fanin_switch::{Command, Config, Mac, MemoryPorts, Pool, Switch};
 use fanin_units::{Bytes, Duration, Instant, Packets, Rate};
 use proptest::prelude::*;
@@ -332,8 +332,8 @@ fn config() -> Config {
     };
     config.switch.memory = Bytes::new(4 << 20);
     config.switch.mac_hold = Duration::ZERO;
-    config.buffering.scheme = Scheme::Dedicated;
-    config.buffering.size = Bytes::new(20_000);
+    config.switch.buffering = Buffering::Dedicated;
+    config.switch.buffer = Bytes::new(20_000);
     config
 }
 

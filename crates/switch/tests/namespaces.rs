@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
 use common::{Lab, PORT, address, connect, incast, read_pattern, serve_pattern};
-use fanin_switch::config::{RingSpec, RuleSpec, Scheme};
+use fanin_switch::config::{Buffering, RingSpec, RuleSpec};
 use fanin_switch::{Command, Config};
 use fanin_units::{Bytes, Rate};
 
@@ -81,8 +81,8 @@ fn two_workers_share_the_ports() {
     let mut config = lab.config();
     config.switch.cores = vec![0, 1];
     // A shared pool and PAUSE depend on the other worker's occupancy.
-    config.buffering.scheme = Scheme::Shared;
-    config.buffering.size = Bytes::new(8_000_000);
+    config.switch.buffering = Buffering::Shared;
+    config.switch.buffer = Bytes::new(8_000_000);
     config.port[1].pause.xoff = Some(Bytes::new(4_000_000));
     let running = lab.start(&config).expect("the switch starts");
     all_hosts_send(&lab, 4, 300_000);
@@ -173,7 +173,7 @@ fn iperf3_finds_no_fault() {
         config.switch.mtu = Bytes::new(mtu.into());
         config.switch.memory = Bytes::new(128 << 20);
         // More than the sum of all windows.
-        config.buffering.size = Bytes::new(32_000_000);
+        config.switch.buffer = Bytes::new(32_000_000);
         let running = lab.start(&config).expect("the switch starts");
         let server = lab.on(0, || iperf3(&["-s", "-1", "-B", &address(0).to_string()]));
         let report = lab

@@ -13,7 +13,6 @@ pub const WORDS: &[&str] = &[
     "[[rule]]\n",
     "[[station]]\n",
     "[switch]\n",
-    "[buffering]\n",
     "[control]\n",
     "[openflow]\n",
     "[[host_port]]\n",

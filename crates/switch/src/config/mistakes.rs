@@ -175,18 +175,11 @@ impl SwitchSpec {
         if self.drain > Duration::from_secs(600) {
             mistakes.push(Mistake::new("drain", "a stop waits for 10 minutes at most"));
         }
-        mistakes
-    }
-}
-
-impl BufferingSpec {
-    pub(crate) fn mistakes(&self) -> Vec<Mistake> {
-        let mut mistakes = Vec::new();
-        if self.scheme != Scheme::Unlimited {
-            check_buffer("size", Some(self.size), &mut mistakes);
-            check_buffer("output_limit", self.output_limit, &mut mistakes);
+        if self.buffering != Buffering::Unlimited {
+            check_buffer("buffer", Some(self.buffer), &mut mistakes);
+            check_buffer("port_limit", self.port_limit, &mut mistakes);
         }
-        if self.scheme == Scheme::DynamicThreshold && self.alpha.is_zero() {
+        if self.buffering == Buffering::DynamicThreshold && self.alpha.is_zero() {
             mistakes.push(
                 Mistake::new("alpha", "with an alpha of 0 no queue may hold a frame").help(
                     "a queue may grow while it is shorter than alpha times the free memory: 1 is usual",
@@ -242,7 +235,7 @@ impl PortSpec {
         self.mac_entries.unwrap_or(switch.mac_entries / 2).clamp(1, switch.mac_entries.max(1))
     }
 
-    pub(crate) fn mistakes(&self, workers: usize, buffering: &BufferingSpec) -> Vec<Mistake> {
+    pub(crate) fn mistakes(&self, workers: usize, switch: &SwitchSpec) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
         check_name(&self.name, "port", &mut mistakes);
         if let Some(interface) = &self.interface
@@ -288,7 +281,7 @@ impl PortSpec {
             mistakes.push(Mistake::new("pause", "`xon` without `xoff` does nothing"));
         }
         if let Some(m21) = &self.m21 {
-            m21.check(self.buffer.unwrap_or(buffering.size), buffering, &mut mistakes);
+            m21.check(self.buffer.unwrap_or(switch.buffer), switch.buffering, &mut mistakes);
         }
         self.impair.check(&mut mistakes);
         mistakes
@@ -304,7 +297,7 @@ impl PauseSpec {
 }
 
 impl M21Spec {
-    fn check(&self, of_port: Bytes, buffering: &BufferingSpec, mistakes: &mut Vec<Mistake>) {
+    fn check(&self, of_port: Bytes, buffering: Buffering, mistakes: &mut Vec<Mistake>) {
         let (buffer, frame) = (self.buffer.unwrap_or(of_port), self.mss.saturating_add(self.overhead));
         if buffer < frame {
             let message = format!("a buffer of {buffer} does not hold one segment, which takes {frame}");
@@ -326,10 +319,10 @@ impl M21Spec {
                 format!("a flow is remembered for 1 ms at least; got {}", self.age),
             ));
         }
-        if self.buffer.is_none() && buffering.scheme != Scheme::Dedicated {
+        if self.buffer.is_none() && buffering != Buffering::Dedicated {
             mistakes.push(
                 Mistake::new("m21", "the stage must know the buffer that flows share")
-                    .help("give m21.buffer, or use the scheme `dedicated`"),
+                    .help("give m21.buffer, or `buffering = \"dedicated\"`"),
             );
         }
     }

@@ -11,7 +11,6 @@ mod switch_spec;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use fanin_queueing::Layout;
 use fanin_scenario::{Document, Errors, Problem, Warnings};
 use fanin_units::Bytes;
 
@@ -62,6 +61,12 @@ pub fn load_text(name: &str, text: &str) -> Result<Loaded, Errors> {
 }
 
 fn check(document: &Document) -> Result<Loaded, Errors> {
+    if document.has("buffering") {
+        let problem = document.problem("buffering", "unknown section `buffering`").advise(
+            "give `buffering = \"shared\"`, `buffer`, `port_limit`, `alpha`, `frame_overhead` and `cell` in [switch]",
+        );
+        return Err(Errors::from(vec![problem]));
+    }
     let config: Config = document.read()?;
     let mut problems = config.problems(document);
     if config.port.is_empty() {
@@ -145,36 +150,16 @@ impl Config {
         self.port.iter().any(|port| port.untagged.is_some() || !port.tagged.is_empty())
     }
 
-    /// The buffering scheme for all ports.
-    pub fn layout(&self) -> Layout {
-        let spec = &self.buffering;
-        let ports = self.port.len();
-        let mut layout = match spec.scheme {
-            Scheme::Dedicated => {
-                Layout::dedicated(self.port.iter().map(|port| port.buffer.unwrap_or(spec.size)).collect())
-            }
-            Scheme::Shared => Layout::shared(ports, spec.size),
-            Scheme::DynamicThreshold => Layout::dynamic_threshold(ports, spec.size, spec.alpha),
-            Scheme::Unlimited => Layout::unlimited(ports),
-        };
-        if let (Some(limit), Scheme::Shared | Scheme::DynamicThreshold) = (spec.output_limit, spec.scheme) {
-            layout.output_limits = vec![limit; ports];
-        }
-        (layout.overhead, layout.cell) = (spec.overhead, spec.cell);
-        layout
-    }
-
     fn problems(&self, document: &Document) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut add = |path: &str, mistakes: Vec<Mistake>| {
             problems.extend(mistakes.into_iter().map(|mistake| mistake.at(document, path)));
         };
         add("switch", self.switch.mistakes());
-        add("buffering", self.buffering.mistakes());
         add("control", self.control.mistakes());
         let workers = self.workers();
         for (index, port) in self.port.iter().enumerate() {
-            add(&format!("port.{index}"), port.mistakes(workers, &self.buffering));
+            add(&format!("port.{index}"), port.mistakes(workers, &self.switch));
         }
         for (index, ring) in self.ring.iter().enumerate() {
             let port = self.port_index(&ring.port).map(|port| &self.port[port]);
@@ -201,7 +186,7 @@ impl Config {
         } else if !self.port.is_empty()
             && let Err(error) = self.layout().check()
         {
-            problems.push(document.problem("buffering", error.to_string()));
+            problems.push(document.problem("switch.buffering", error.to_string()));
         }
         let mut stages = self.port.iter().enumerate().filter_map(|(index, port)| Some((index, port.m21?)));
         if let Some((first, stage)) = stages.next() {
@@ -313,9 +298,10 @@ impl Config {
                 );
             }
         };
-        let has_pool = self.buffering.scheme != Scheme::Unlimited;
-        small("buffering.size", has_pool.then_some(self.buffering.size));
-        small("buffering.output_limit", self.buffering.output_limit.filter(|_| has_pool));
+        let SwitchSpec { buffering, buffer, port_limit, .. } = self.switch;
+        let has_limit = buffering != Buffering::Unlimited;
+        small("switch.buffer", has_limit.then_some(buffer));
+        small("switch.port_limit", port_limit.filter(|_| has_limit));
         for (index, port) in self.port.iter().enumerate() {
             small(&format!("port.{index}.buffer"), port.buffer);
         }
@@ -331,12 +317,12 @@ impl Config {
                 ));
             }
         }
-        if self.buffering.scheme != Scheme::Dedicated {
+        if buffering != Buffering::Dedicated {
             for (index, _) in self.port.iter().enumerate().filter(|(_, port)| port.buffer.is_some()) {
                 warnings.push(
                     document
                         .problem(&format!("port.{index}.buffer"), "nothing reads this `buffer`")
-                        .advise("only the scheme `dedicated` gives each port memory of its own"),
+                        .advise("only `buffering = \"dedicated\"` gives each port memory of its own"),
                 );
             }
         }

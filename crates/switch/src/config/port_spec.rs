@@ -33,7 +33,7 @@ pub struct PortSpec {
     /// Its rate on the wire, with preamble, check sequence and gap; by default only the driver limits it.
     #[serde(default)]
     pub rate: Option<Rate>,
-    /// The buffer of this output under the `dedicated` scheme.
+    /// `buffering = "dedicated"`: the memory of this output.
     #[serde(default)]
     pub buffer: Option<Bytes>,
     /// The scheduler of its queues.
@@ -233,7 +233,7 @@ pub struct PauseSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct M21Spec {
-    /// The buffer that the flows share; the output's own under the `dedicated` scheme.
+    /// The buffer that the flows share; the output's own with `buffering = "dedicated"`.
     pub buffer: Option<Bytes>,
     /// Payload of a full segment.
     pub mss: Bytes,

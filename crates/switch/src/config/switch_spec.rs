@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use fanin_queueing::Layout;
 use fanin_units::{Bytes, Duration, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -17,8 +18,6 @@ pub struct Config {
     pub switch: SwitchSpec,
     /// Control interfaces of the running switch.
     pub control: ControlSpec,
-    /// The buffering scheme of the plain queues.
-    pub buffering: BufferingSpec,
     /// DPDK, for ports that are DPDK devices.
     pub dpdk: DpdkSpec,
     /// The ports, in the order of their numbers.
@@ -45,6 +44,18 @@ pub struct SwitchSpec {
     pub memory: Bytes,
     /// Use of huge pages for packet memory.
     pub hugepages: Hugepages,
+    /// The division of packet memory among the frames that no rule sends to a ring.
+    pub buffering: Buffering,
+    /// `dedicated`: the memory of each output, which a port's `buffer` overrides. Otherwise: the size of the pool.
+    pub buffer: Bytes,
+    /// `shared` and `dynamic-threshold`: the largest share of the pool for one output.
+    pub port_limit: Option<Bytes>,
+    /// `dynamic-threshold`: the limit of one output, as a multiple of the pool's free memory.
+    pub alpha: Ratio,
+    /// Memory that each frame takes in addition to its bytes.
+    pub frame_overhead: Bytes,
+    /// The size of a memory cell; each frame takes whole cells.
+    pub cell: Bytes,
     /// Cores to pin the data path to, one worker each; empty: one worker, not pinned.
     pub cores: Vec<u16>,
     /// Behaviour of an idle worker.
@@ -69,6 +80,12 @@ impl Default for SwitchSpec {
             mtu: Bytes::new(1500),
             memory: Bytes::new(64 << 20),
             hugepages: Hugepages::Try,
+            buffering: Buffering::Dedicated,
+            buffer: Bytes::new(1 << 20),
+            port_limit: None,
+            alpha: Ratio::ONE,
+            frame_overhead: Bytes::ZERO,
+            cell: Bytes::new(1),
             cores: Vec::new(),
             idle: Idle::Adaptive,
             seed: 1,
@@ -147,47 +164,37 @@ pub enum Idle {
     Poll,
 }
 
-/// How packet memory is divided among the frames that no rule sends to a ring.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct BufferingSpec {
-    /// The scheme.
-    pub scheme: Scheme,
-    /// `dedicated`: the buffer of each port, which a port's `buffer` overrides. Otherwise: the size of the pool.
-    pub size: Bytes,
-    /// `shared` and `dynamic-threshold`: the most that one output may take of the pool.
-    pub output_limit: Option<Bytes>,
-    /// `dynamic-threshold`: the threshold of a queue, as a multiple of the pool's free memory.
-    pub alpha: Ratio,
-    /// Bytes that are added to each frame.
-    pub overhead: Bytes,
-    /// The size of a memory cell; each frame takes whole cells.
-    pub cell: Bytes,
-}
-
-impl Default for BufferingSpec {
-    fn default() -> Self {
-        Self {
-            scheme: Scheme::Dedicated,
-            size: Bytes::new(1 << 20),
-            output_limit: None,
-            alpha: Ratio::ONE,
-            overhead: Bytes::ZERO,
-            cell: Bytes::new(1),
-        }
-    }
-}
-
-/// A buffering scheme of `fanin-queueing`.
+/// The division of packet memory among the frames that no rule sends to a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Scheme {
-    /// A buffer for each output.
+pub enum Buffering {
+    /// Each output has its own `buffer`.
     Dedicated,
-    /// One pool for all outputs.
+    /// All outputs share `buffer`, each up to `port_limit`.
     Shared,
-    /// One pool; a queue may grow while it is shorter than alpha times the free memory.
+    /// Outputs share `buffer`; each may hold up to `alpha` times the free memory.
     DynamicThreshold,
     /// No limit but packet memory.
     Unlimited,
+}
+
+impl Config {
+    /// The division of the memory of the plain queues.
+    pub fn layout(&self) -> Layout {
+        let SwitchSpec { buffering, buffer, port_limit, alpha, frame_overhead, cell, .. } = self.switch;
+        let ports = self.port.len();
+        let mut layout = match buffering {
+            Buffering::Dedicated => {
+                Layout::dedicated(self.port.iter().map(|port| port.buffer.unwrap_or(buffer)).collect())
+            }
+            Buffering::Shared => Layout::shared(ports, buffer),
+            Buffering::DynamicThreshold => Layout::dynamic_threshold(ports, buffer, alpha),
+            Buffering::Unlimited => Layout::unlimited(ports),
+        };
+        if let (Some(limit), false) = (port_limit, layout.pools.is_empty()) {
+            layout.output_limits = vec![limit; ports];
+        }
+        (layout.overhead, layout.cell) = (frame_overhead, cell);
+        layout
+    }
 }

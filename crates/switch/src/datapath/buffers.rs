@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fanin_queueing::{Count, Counters, Frame, LayoutError, Limit, Memory, Occupancy, Verdict};
 use fanin_units::{Bytes, Instant};
 
-use crate::config::{Config, Scheme};
+use crate::config::Config;
 use crate::workers::SharedCounts;
 
 /// The one pool that outputs may share.
@@ -22,12 +22,9 @@ pub(super) struct Buffers {
 
 impl Buffers {
     pub(super) fn new(config: &Config, shared: &Arc<SharedCounts>) -> Result<Self, LayoutError> {
-        let has_pool = matches!(config.buffering.scheme, Scheme::Shared | Scheme::DynamicThreshold);
-        let is_common = has_pool && config.workers() > 1;
-        Ok(Self {
-            memory: Memory::new(&config.layout())?,
-            common: is_common.then(|| (Arc::clone(shared), config.buffering.size.get())),
-        })
+        let layout = config.layout();
+        let pool = layout.pools.get(POOL).filter(|_| config.workers() > 1);
+        Ok(Self { memory: Memory::new(&layout)?, common: pool.map(|size| (Arc::clone(shared), size.get())) })
     }
 
     /// As [`Memory::arrive`].

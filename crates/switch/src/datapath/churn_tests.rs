@@ -156,7 +156,7 @@ impl Run {
         };
         config.switch.cores = vec![0, 1, 2];
         config.switch.memory = Bytes::new(8 << 20);
-        config.buffering.size = Bytes::new(if is_roomy { 4 << 20 } else { 5_000 });
+        config.switch.buffer = Bytes::new(if is_roomy { 4 << 20 } else { 5_000 });
         let mut least = HashMap::new();
         for port in 0..PORTS {
             let (to, name) = (port as u8, format!("stays{port}"));

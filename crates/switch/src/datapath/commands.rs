@@ -51,7 +51,7 @@ impl<D: Driver> Switch<D> {
             Command::RemoveRule { name } => self.rule_index(name).map(drop),
             Command::SetPort(change) => {
                 let (_, spec) = self.changed(change)?;
-                refuse_any(spec.mistakes(self.config.workers(), &self.config.buffering))
+                refuse_any(spec.mistakes(self.config.workers(), &self.config.switch))
             }
             Command::AddStation(spec) => self.check_new_station(spec),
             Command::RemoveStation { mac, vlan } => {

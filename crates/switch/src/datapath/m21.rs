@@ -43,7 +43,7 @@ impl M21 {
         let first = config.port.iter().find_map(|port| port.m21)?;
         // An output's buffer limits its flows; an output without the stage limits none.
         let limits = config.port.iter().map(|port| match port.m21 {
-            Some(m21) => m21.buffer.or(port.buffer).unwrap_or(config.buffering.size),
+            Some(m21) => m21.buffer.or(port.buffer).unwrap_or(config.switch.buffer),
             None => Bytes::MAX,
         });
         let accounting = M21Accounting::FramePerPacket { mss: first.mss, overhead: first.overhead };

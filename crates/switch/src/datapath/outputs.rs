@@ -76,7 +76,7 @@ impl<H: Copy + Default> Outputs<H> {
         }
         let mut all = Self {
             outputs,
-            memory: Buffers::new(config, shared).map_err(|error| wrong("buffering", &error))?,
+            memory: Buffers::new(config, shared).map_err(|error| wrong("switch.buffering", &error))?,
             mtu,
             reserve: DescriptorReserve::new(),
             random: Random::new(config.switch.seed, 0),

@@ -12,7 +12,7 @@ use super::buffers::Buffers;
 use super::m21::tests::{segment, tcp_sum};
 use super::m21::{M21_ECHO, M21_FORWARD};
 use crate::address::Mac;
-use crate::config::{Config, Hugepages, M21Spec, PauseSpec, PortSpec, Scheme, StationSpec};
+use crate::config::{Buffering, Config, Hugepages, M21Spec, PauseSpec, PortSpec, StationSpec};
 use crate::memory::MemoryPorts;
 use crate::pool::Pool;
 use crate::workers::{Peers, SharedCounts, Wakeup};
@@ -275,11 +275,11 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// All ports pause their neighbours, none sends faster than 1 Gb/s, and all share a pool or have memory of their own.
-fn run(steps: &[Step], scheme: Scheme) -> Result<(), TestCaseError> {
+fn run(steps: &[Step], buffering: Buffering) -> Result<(), TestCaseError> {
     const POOL: u64 = 20_000;
     let mut config = config();
-    config.buffering.scheme = scheme;
-    config.buffering.size = Bytes::new(POOL);
+    config.switch.buffering = buffering;
+    config.switch.buffer = Bytes::new(POOL);
     for (number, port) in config.port.iter_mut().enumerate() {
         port.rate = Some(fanin_units::Rate::new(1_000_000_000));
         port.pause = PauseSpec { xoff: Some(Bytes::new(5_000)), ..PauseSpec::default() };
@@ -316,7 +316,7 @@ fn run(steps: &[Step], scheme: Scheme) -> Result<(), TestCaseError> {
         }
         collect(&mut workers);
         let held = plain(&workers);
-        if scheme == Scheme::Dedicated {
+        if buffering == Buffering::Dedicated {
             prop_assert_eq!(shared.pool(), 0);
         } else {
             prop_assert!(held <= POOL, "the pool is overdrawn: {} bytes", held);
@@ -361,17 +361,17 @@ proptest! {
     #[test]
     fn workers_share_what_they_hold(
         steps in prop::collection::vec(step(), 1..400),
-        scheme in prop::sample::select(vec![Scheme::Dedicated, Scheme::Shared, Scheme::DynamicThreshold]),
+        buffering in prop::sample::select(vec![Buffering::Dedicated, Buffering::Shared, Buffering::DynamicThreshold]),
     ) {
-        run(&steps, scheme)?;
+        run(&steps, buffering)?;
     }
 }
 
 #[test]
 fn one_worker_may_take_all_of_the_pool_and_leaves_nothing_to_the_other() {
     let mut config = config();
-    config.buffering.scheme = Scheme::Shared;
-    config.buffering.size = Bytes::new(10_000);
+    config.switch.buffering = Buffering::Shared;
+    config.switch.buffer = Bytes::new(10_000);
     let shared = Arc::new(SharedCounts::new(2, 4));
     let mut first = Buffers::new(&config, &shared).unwrap();
     let mut second = Buffers::new(&config, &shared).unwrap();
@@ -397,8 +397,8 @@ fn threads_never_overdraw_the_pool() {
     const SIZE: u64 = 4_000;
     const ROUNDS: u32 = if cfg!(miri) { 200 } else { 50_000 };
     let mut config = config();
-    config.buffering.scheme = Scheme::Shared;
-    config.buffering.size = Bytes::new(SIZE);
+    config.switch.buffering = Buffering::Shared;
+    config.switch.buffer = Bytes::new(SIZE);
     let shared = Arc::new(SharedCounts::new(THREADS, 4));
     // Counted after a frame is let in and before it is let go: never more than is taken.
     let held = AtomicU64::new(0);

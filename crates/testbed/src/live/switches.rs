@@ -8,8 +8,8 @@ use fanin_scenario::{
     QueueUnit, Scenario, Switch,
 };
 use fanin_switch::config::{
-    BufferingSpec, Config, ControlSpec, DisciplineSpec, Hugepages, ImpairSpec, M21Spec, MarkMode, MarkSpec,
-    MarkUnit, PauseSpec, PortSpec, RingSpec, RuleSpec, Scheme, SwitchSpec, Unmarkable, WaySpec,
+    self, Config, ControlSpec, DisciplineSpec, Hugepages, ImpairSpec, M21Spec, MarkMode, MarkSpec, MarkUnit,
+    PauseSpec, PortSpec, RingSpec, RuleSpec, SwitchSpec, Unmarkable, WaySpec,
 };
 use fanin_switch::{Mac, MacPrefix};
 use fanin_units::{Bytes, Duration, Packets};
@@ -45,7 +45,6 @@ pub fn configure(
 ) -> Result<Config, LiveRefusal> {
     let switch = &network.switches[number];
     let ports = network.ports_of(number);
-    let buffering = buffering(switch)?;
     let mut config = Config {
         switch: SwitchSpec {
             name: switch.name.clone(),
@@ -56,13 +55,12 @@ pub fn configure(
             drain: Duration::from_millis(200),
             // The place of every host is known in advance.
             mac_hold: Duration::ZERO,
-            ..SwitchSpec::default()
+            ..buffering(switch)?
         },
         control: ControlSpec {
             socket: Some(socket.to_string_lossy().into_owned()),
             ..ControlSpec::default()
         },
-        buffering,
         ..Config::default()
     };
     let names = network.port_names(number);
@@ -132,11 +130,16 @@ fn delay(network: &LiveNetwork, number: usize, link: usize, end: LinkEnd) -> Dur
     }
 }
 
-fn buffering(switch: &LiveSwitch) -> Result<BufferingSpec, LiveRefusal> {
+/// The settings of the plain queues' memory.
+fn buffering(switch: &LiveSwitch) -> Result<SwitchSpec, LiveRefusal> {
     let LiveSwitch { settings, section, .. } = switch;
     let refuse = |key: &str, needed| Err(LiveRefusal::switch(section, key, needed));
-    let base =
-        BufferingSpec { overhead: settings.frame_overhead + CHECK_SEQUENCE, ..BufferingSpec::default() };
+    let spec = SwitchSpec {
+        buffer: settings.buffer,
+        alpha: settings.alpha,
+        frame_overhead: settings.frame_overhead + CHECK_SEQUENCE,
+        ..SwitchSpec::default()
+    };
     if settings.input_limit.0.is_some() {
         return refuse("input_limit", "\"unlimited\" for the software switch");
     }
@@ -144,31 +147,25 @@ fn buffering(switch: &LiveSwitch) -> Result<BufferingSpec, LiveRefusal> {
         return refuse("pool_split", "0: the software switch has one pool");
     }
     match settings.buffering {
-        Buffering::Dedicated => {
-            Ok(BufferingSpec { scheme: Scheme::Dedicated, size: settings.buffer, ..base })
-        }
+        Buffering::Dedicated => Ok(SwitchSpec { buffering: config::Buffering::Dedicated, ..spec }),
         Buffering::Shared if settings.pool_charge == PoolCharge::Input => {
             refuse("pool_charge", "\"output\" for the software switch")
         }
         Buffering::Shared => {
-            let output_limit = settings.port_limit.0;
-            Ok(BufferingSpec { scheme: Scheme::Shared, size: settings.buffer, output_limit, ..base })
+            let port_limit = settings.port_limit.0;
+            Ok(SwitchSpec { buffering: config::Buffering::Shared, port_limit, ..spec })
         }
-        Buffering::DynamicThreshold => Ok(BufferingSpec {
-            scheme: Scheme::DynamicThreshold,
-            size: settings.buffer,
-            alpha: settings.alpha,
-            ..base
-        }),
-        Buffering::Voq if settings.buffer >= AMPLE && settings.port_limit.0.is_none() => {
-            Ok(BufferingSpec { scheme: Scheme::Unlimited, ..base })
+        Buffering::DynamicThreshold => {
+            Ok(SwitchSpec { buffering: config::Buffering::DynamicThreshold, ..spec })
         }
-        Buffering::Voq => refuse(
+        Buffering::Voq if settings.buffer < AMPLE || settings.port_limit.0.is_some() => refuse(
             "buffering",
             "another scheme: the software switch has no virtual output queues, and only stands in for those that \
              cannot fill (256 MB or more, no `port_limit`)",
         ),
-        Buffering::Daqring | Buffering::Unlimited => Ok(BufferingSpec { scheme: Scheme::Unlimited, ..base }),
+        Buffering::Voq | Buffering::Daqring | Buffering::Unlimited => {
+            Ok(SwitchSpec { buffering: config::Buffering::Unlimited, ..spec })
+        }
     }
 }
 
