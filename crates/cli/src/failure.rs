@@ -172,7 +172,7 @@ pub(crate) enum Failure {
     /// It ran until nothing moved any more.
     #[error("{diagnosis}")]
     Stalled {
-        /// The connections that did not come up.
+        /// Why nothing moves: the connections and ports that wait.
         diagnosis: String,
     },
     /// Claims do not stand as they should.

@@ -167,7 +167,7 @@ impl SegmentFraming {
     /// The wire bytes of the acknowledgements for `segments`, one for every `per_ack` of them.
     ///
     /// Two segments an acknowledgement is what RFC 9293 §3.8.6.3 asks of delayed acknowledgement; one is the most.
-    /// SegmentFraming offload at the receiver acknowledges fewer.
+    /// With receive offload (GRO), fewer segments are acknowledged.
     ///
     /// # Panics
     /// If `per_ack` is zero.

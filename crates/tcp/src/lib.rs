@@ -13,7 +13,7 @@
 //! connection alone, for drivers whose connections are open from the start, as the simulator's are; there one [`Config`]
 //! serves many endpoints.
 //!
-//! Payload is lengths only: the driver moves the bytes; `examples/lossy_channel.rs` is a driver of 30 lines. Stream offsets
+//! Payload is lengths only: the driver moves the bytes; `examples/lossy_channel.rs` is a driver of 40 lines. Stream offsets
 //! are 64 bits wide, start at 0 in each direction and never wrap; a driver that speaks the wire format adds its initial
 //! sequence numbers. A [`Config`] is a named profile, such as [`Config::linux_6`], or one changed field by field.
 //!

@@ -26,7 +26,7 @@ use crate::failure::Failure;
 #[command(name = "fanin", version = build_info::TEXT, subcommand_required = true, arg_required_else_help = true)]
 #[command(
     after_help = "Exit codes: 0 done; 1 it ran, and data were lost or a check failed; 2 wrong usage or input;
-3 missing privilege or kernel feature; 130 stopped by Ctrl-C."
+3 missing privilege or kernel feature; 4 the machine could not carry the run; 130 stopped by Ctrl-C."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]

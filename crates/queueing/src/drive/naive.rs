@@ -1,8 +1,7 @@
 //! Asks for the next departure when a link is free: one step for each departure.
 //!
-//! This drives any discipline. Ports that PAUSE can stop, and ports with rings, need it: a later arrival or a RESUME
-//! changes which frame departs next. For first-in first-out ports it is the oracle in the tests of
-//! [`BookedMemory`](super::BookedMemory).
+//! It is the oracle in the tests of [`BookedMemory`](super::BookedMemory). Ports that PAUSE can stop, and ports with rings,
+//! are driven in the same way by their owners: a later arrival or a RESUME changes which frame departs next.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

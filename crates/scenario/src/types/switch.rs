@@ -181,7 +181,7 @@ pub struct Pause {
     pub mode: PauseMode,
     /// Ingress occupancy of a port at which its neighbour is sent PAUSE.
     pub xoff: Bytes,
-    /// Ingress occupancy below which it is sent RESUME.
+    /// Ingress occupancy at or below which it is sent RESUME.
     pub xon: Bytes,
     /// Time from the arrival of a PAUSE frame until the neighbour stops sending.
     pub reaction: Duration,

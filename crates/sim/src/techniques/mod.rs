@@ -1,4 +1,4 @@
-//! TechniqueSet against incast: one folder each. What one does to data, to control messages and to the summary stands in
+//! Techniques against incast: one folder each. What one does to data, to control messages and to the summary stands in
 //! its folder; the event loop calls the hooks of [`TechniqueSet`] and knows none of them.
 //!
 //! `docs/CONTRIBUTING.md` says how to add one. The barrel shifter works above the transport: the event-building
@@ -49,9 +49,9 @@ const ALL: [Build; 11] = [
 pub(crate) struct TechniqueSet {
     /// The transport in TCP's place, if there is one.
     transport: Option<Box<dyn TransportHooks>>,
-    /// TechniqueSet whose hooks are called.
+    /// Techniques whose hooks are called.
     acting: Vec<Box<dyn TechniqueHooks>>,
-    /// TechniqueSet that only have figures.
+    /// Techniques that only have figures.
     reporting: Vec<Box<dyn TechniqueHooks>>,
 }
 
