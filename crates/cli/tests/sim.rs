@@ -350,7 +350,8 @@ fn ctrl_c_writes_what_was_measured() {
     let folder = Folder::new("sim-stopped");
     let out = folder.file("out");
     let path = small(&folder);
-    let arguments = ["sim", &path, "--set", "run.duration=80000 s", "--out", &out, "--json", "-"];
+    let sets = ["--set", "run.duration=80000 s", "--set", "record.queues=[]"];
+    let arguments = [&["sim", &path, "--out", &out, "--json", "-"], &sets[..]].concat();
     let mut child = command(&arguments).spawn().unwrap();
     interrupt_after(&mut child, Duration::from_millis(300));
     let output = child.wait_with_output().unwrap();
@@ -367,7 +368,7 @@ fn after_ctrl_c_a_large_result_is_written_and_a_note_says_so() {
     let folder = Folder::new("sim-stopped-large");
     let out = folder.file("out");
     let path = small(&folder);
-    let sets = ["--set", "run.duration=80000 s", "--set", "record.queue_interval=100 ns", "--out", &out];
+    let sets = ["--set", "run.duration=600 ms", "--set", "record.queue_interval=100 ns", "--out", &out];
     let arguments = [&["sim", &path, "--quiet"], &sets[..]].concat();
     let mut child = command(&arguments).spawn().unwrap();
     interrupt_after(&mut child, Duration::from_millis(500));
@@ -390,6 +391,8 @@ fn ctrl_c_ends_a_sweep_with_the_points_that_are_whole() {
     let arguments = [
         "sim",
         &path,
+        "--set",
+        "record.queues=[]",
         "--sweep",
         "run.duration=50 ms,80000 s,80001 s",
         "--threads",
